@@ -1,0 +1,47 @@
+# Needs python3 (3.11 or later, with pip and venv) and make; everything else is brought here by the lock file.
+PYTHON ?= python3
+UV := .uv/bin/uv
+BIN := .venv/bin
+export UV_PROJECT_ENVIRONMENT := .venv
+
+.PHONY: help demo test lint bench soak docs format clean
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | sort
+
+# uv lives apart from .venv: a sync of .venv would remove it again.
+$(UV):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "runrig needs Python 3.11 or later; PYTHON=python3.12 make ... picks another" >&2; exit 2; }
+	$(PYTHON) -m venv .uv
+	.uv/bin/pip install --quiet --disable-pip-version-check uv==0.13.9
+
+.venv/.synced: $(UV) pyproject.toml uv.lock
+	$(UV) sync --quiet --frozen --extra dev --python $(PYTHON)
+	@touch $@
+
+demo: .venv/.synced  ## two teams share four GPUs: borrowing, reclaim and re-queue, told step by step
+	$(BIN)/python -m demo.borrowing
+
+test: .venv/.synced  ## every test but the long ones
+	$(BIN)/pytest -n 4 -m "not soak"
+
+lint: .venv/.synced  ## format, style, types, and who may import whom
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/.synced  ## let ruff rewrite what it can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv/.synced  ## decisions, growth and latency, beside reference figures and a calibration loop
+	$(BIN)/python -m bench
+
+soak: .venv/.synced  ## the long tests
+	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -n 2 -m soak
+
+docs: .venv/.synced  ## write what the docs take from the code (commands, routes, errors) and check their links
+	$(BIN)/python -m docs.generate
+
+clean:  ## remove what make made
+	rm -rf .venv .uv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
