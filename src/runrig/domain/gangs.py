@@ -1,0 +1,94 @@
+"""Gangs: the unit that the engine admits whole, and where its pods go."""
+
+import enum
+from dataclasses import dataclass
+
+from runrig.domain.quantities import Requests
+
+
+class Priority(enum.Enum):
+    """Ask *preemptible* and *may_borrow*, never for a member: imported work has numbers instead (law P1)."""
+
+    HIGH = "HIGH"
+    NORMAL = "NORMAL"
+    LOW = "LOW"
+
+    @property
+    def rank(self) -> int:
+        """Higher is served first."""
+        return _RANKS[self]
+
+    @property
+    def preemptible(self) -> bool:
+        return self is Priority.LOW
+
+    @property
+    def may_borrow(self) -> bool:
+        return self is Priority.LOW
+
+
+_RANKS = {Priority.HIGH: 2, Priority.NORMAL: 1, Priority.LOW: 0}
+
+
+class GangState(enum.Enum):
+    PENDING = "PENDING"
+    NOMINATED = "NOMINATED"
+    ADMITTED = "ADMITTED"
+    STOPPING = "STOPPING"
+
+
+class Law(enum.Enum):
+    """Why a gang was preempted: for its own pool's higher priority (R1), or because another took back what it lent (R2)."""
+
+    PRIORITY = "PRIORITY"
+    RECLAIM = "RECLAIM"
+
+
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """Identical pods.  *requests* is per pod; *min_count* None: all *count* or nothing; *platform* None: any flavor of the pool."""
+
+    name: str
+    count: int
+    requests: Requests
+    min_count: int | None = None
+    platform: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """One attempt of one task group.  *submitted_at* is the workflow's, and is kept when the gang is preempted (law P4)."""
+
+    id: str
+    pool: str
+    priority: Priority
+    submitted_at: float
+    pod_sets: tuple[PodSet, ...]
+    attempt: int = 0
+
+    @property
+    def workflow(self) -> str:
+        return self.id.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeShare:
+    """*count* pods of one pod set on one node.  *gpus*: the indices that they hold there, in the order of the pods."""
+
+    node: str
+    count: int
+    gpus: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What one pod set was granted: pods 0 … count-1 fill *shares* in order.  No shares: quota alone was decided."""
+
+    pod_set: str
+    flavor: str
+    count: int
+    shares: tuple[NodeShare, ...] = ()
+
+
+Placement = tuple[Assignment, ...]
+"""One assignment per pod set, in the order of the gang."""

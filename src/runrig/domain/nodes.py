@@ -1,0 +1,43 @@
+"""Nodes, and the flavors that sort them into kinds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+DEFAULT_FLAVOR = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+@dataclass(frozen=True, slots=True)
+class Flavor:
+    """A kind of node (H100, B200) with a quota of its own: the nodes that carry all of *node_labels*.
+
+    *allow*: what tasks on it may ask beyond the ordinary (``privileged``, ``hostNetwork``, ``volumeMounts``).
+    *position*: its place in the order of the cluster, which is the order of preference.
+    """
+
+    name: str
+    node_labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    allow: tuple[str, ...] = ()
+    position: int = 0
+
+    def matches(self, node: "Node") -> bool:
+        return all(node.labels.get(key) == value for key, value in self.node_labels.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """*resources*: amounts per resource; *flavor*: the one that it matches; *ready* False: takes no new pods, keeps its own."""
+
+    name: str
+    resources: Mapping[str, int]
+    flavor: str = DEFAULT_FLAVOR
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    ready: bool = True

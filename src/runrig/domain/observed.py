@@ -1,0 +1,32 @@
+"""What a backend says it sees."""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from runrig.domain.nodes import Node
+from runrig.domain.workflows import TaskKey
+
+
+class Phase(enum.Enum):
+    STARTING = "STARTING"
+    RUNNING = "RUNNING"
+    ENDED = "ENDED"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFact:
+    """What the backend knows of one attempt.  *exit_code* is set iff ENDED (3001 if it was lost, 3003 if it could not start)."""
+
+    phase: Phase
+    exit_code: int | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Everything there is, not what changed: *nodes* None means unchanged since the last observation; *tasks*: every attempt
+    that the backend has and that was in the last desired state, or is alive."""
+
+    tasks: Mapping[TaskKey, TaskFact] = field(default_factory=dict)
+    nodes: tuple[Node, ...] | None = None

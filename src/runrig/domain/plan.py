@@ -1,0 +1,206 @@
+"""Actions: the only way in which anything changes.  What a cycle or a command wants is a Plan of them.
+
+A committed action is an entry of the event log; applying the log in order gives the state again.
+"""
+
+from dataclasses import dataclass
+
+from runrig.domain.gangs import Gang, Law, Placement
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.pools import Cohort, Pool
+from runrig.domain.workflows import Group, Status, TaskKey, Workflow, WorkflowStatus
+
+# ---------------------------------------------------------------- what the cluster is
+
+
+@dataclass(frozen=True, slots=True)
+class SetFlavors:
+    flavors: tuple[Flavor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PutNode:
+    """Adds or replaces a node; what runs there goes on."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class DropNode:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PutCohort:
+    cohort: Cohort
+    before: Cohort | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropCohort:
+    before: Cohort
+
+
+@dataclass(frozen=True, slots=True)
+class PutPool:
+    """Adds or replaces a pool.  Never stops running work (law R7)."""
+
+    pool: Pool
+    before: Pool | None = None
+
+
+# ---------------------------------------------------------------- what was submitted, and how far it is
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """A workflow enters, with its groups WAITING.  Its tasks follow from the specification."""
+
+    workflow: Workflow
+    groups: tuple[Group, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MoveTask:
+    """One attempt of a pod takes *status*.  *exit_code* None: none yet."""
+
+    key: TaskKey
+    status: Status
+    exit_code: int | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryTask:
+    """The pod *key* ended and starts again in place, as the next attempt, while its gang stays admitted."""
+
+    key: TaskKey
+
+
+@dataclass(frozen=True, slots=True)
+class RestartTask:
+    """The pod *key* is to be stopped and started again in place, because its lead or a sibling starts again."""
+
+    key: TaskKey
+
+
+@dataclass(frozen=True, slots=True)
+class MoveGroup:
+    """*stopping*: the status to take once the pods are gone (the group then still has *status*)."""
+
+    workflow: str
+    group: str
+    status: Status
+    message: str = ""
+    stopping: Status | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MoveWorkflow:
+    workflow: str
+    status: WorkflowStatus
+    message: str = ""
+    cancelled_by: str | None = None
+
+
+# ---------------------------------------------------------------- what was decided
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The gang waits from now on."""
+
+    gang: Gang
+
+
+@dataclass(frozen=True, slots=True)
+class Nominate:
+    """Holds *placement* for the gang while *targets* (those that stopped already included) stop (law R4)."""
+
+    gang: str
+    placement: Placement
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """A nomination is given up: the gang is pending again."""
+
+    gang: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preempt:
+    """The gang stops so that *by* may start.
+
+    *spared*: cheaper candidates that could not do instead, each with the law: R2, its pool is within its nominal without it;
+    R3, *by* would not have fitted any better.
+    """
+
+    gang: str
+    by: str
+    law: Law
+    spared: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The gang stops for another cause: cancelled, timed out, lead ended, node lost."""
+
+    gang: str
+    cause: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """Quota and placement are granted; the pods may be created."""
+
+    gang: str
+    placement: Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The gang is gone: its pods ended, or it will not wait any longer."""
+
+    gang: str
+
+
+Action = (
+    SetFlavors
+    | PutNode
+    | DropNode
+    | PutCohort
+    | DropCohort
+    | PutPool
+    | Submit
+    | MoveTask
+    | RetryTask
+    | RestartTask
+    | MoveGroup
+    | MoveWorkflow
+    | Queue
+    | Nominate
+    | Withdraw
+    | Preempt
+    | Stop
+    | Admit
+    | Release
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is wanted, in order."""
+
+    actions: tuple[Action, ...] = ()
+
+
+def law_of(action: Action) -> str:
+    """The law behind an action, for the event log; "" if it is no decision."""
+    if isinstance(action, Preempt):
+        return "R1" if action.law is Law.PRIORITY else "R2"
+    return _LAWS.get(type(action), "")
+
+
+_LAWS = {Submit: "P3", Queue: "P4", Nominate: "R4", Withdraw: "R4", Admit: "P5", PutPool: "R7"}

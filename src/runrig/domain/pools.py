@@ -1,0 +1,116 @@
+"""Pools and cohorts: who was promised what, and the states of a pool (subpools.md; laws Q1-Q8, S1-S6)."""
+
+import enum
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from runrig.domain.quantities import FlavorResource
+
+SUBPOOL_DELIMITER = "--"
+LONGEST_NAME = 63
+DEFAULT_GRACE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """Of one (flavor, resource).  A limit of None is no limit: borrows without end, lends all that is idle."""
+
+    nominal: int = 0
+    borrowing_limit: int | None = None
+    lending_limit: int | None = None
+
+
+Quotas = Mapping[FlavorResource, Quota]
+
+
+class Queueing(enum.Enum):
+    """BEST_EFFORT_FIFO: a later gang may start while the head waits.  STRICT_FIFO: it may not (law P4)."""
+
+    BEST_EFFORT_FIFO = "BEST_EFFORT_FIFO"
+    STRICT_FIFO = "STRICT_FIFO"
+
+
+class PoolState(enum.Enum):
+    ACTIVE = "ACTIVE"
+    DELETING = "DELETING"
+    ARCHIVED = "ARCHIVED"
+
+
+class PoolEvent(enum.Enum):
+    RESIZE = "resize"
+    DELETE_IDLE = "delete, nothing alive"
+    DELETE_BUSY = "delete, work alive"
+    DRAINED = "drained"
+    CREATE = "create again"
+
+
+TRANSITIONS: Mapping[tuple[PoolState, PoolEvent], PoolState] = {
+    (PoolState.ACTIVE, PoolEvent.RESIZE): PoolState.ACTIVE,
+    (PoolState.ACTIVE, PoolEvent.DELETE_IDLE): PoolState.ARCHIVED,
+    (PoolState.ACTIVE, PoolEvent.DELETE_BUSY): PoolState.DELETING,
+    (PoolState.DELETING, PoolEvent.DRAINED): PoolState.ARCHIVED,
+    (PoolState.ARCHIVED, PoolEvent.CREATE): PoolState.ACTIVE,
+}
+"""What is not listed is refused and changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyKey:
+    """A level that users of the pool may name, and the node label that carries it."""
+
+    key: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cohort:
+    """An inner node of the quota tree.  *parent* None: it hangs under the implicit root (law Q8)."""
+
+    name: str
+    parent: str | None = None
+    quotas: Quotas = field(default_factory=dict)
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A named share that people submit to.
+
+    *cohort* None: under the implicit root.  *flavors* empty: every flavor, in the order of the cluster.
+    *parent* and *subpool_name* are set together, for subpools only; the rest of a subpool is its parent's (law S5).
+    *default_exit_actions*: (action, first code, last code).
+    """
+
+    name: str
+    quotas: Quotas = field(default_factory=dict)
+    cohort: str | None = None
+    state: PoolState = PoolState.ACTIVE
+    parent: str | None = None
+    subpool_name: str | None = None
+    weight: int = 1
+    queueing: Queueing = Queueing.BEST_EFFORT_FIFO
+    grace_s: float = DEFAULT_GRACE_S
+    flavors: tuple[str, ...] = ()
+    topology_keys: tuple[TopologyKey, ...] = ()
+    default_platform: str | None = None
+    default_exit_actions: tuple[tuple[str, int, int], ...] = ()
+    description: str = ""
+
+
+_NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
+
+
+def name_problem(kind: str, name: str) -> str | None:
+    """Why *name* cannot name a pool or a cohort, or None if it can (law S4)."""
+    if len(name) > LONGEST_NAME:
+        return f"{kind} name of {len(name)} characters is too long: at most {LONGEST_NAME}"
+    if SUBPOOL_DELIMITER in name:
+        return f"{kind} name {name!r} contains '--', which separates a pool from its subpool: use a single '-'"
+    if name.startswith("_"):
+        return f"{kind} name {name!r} starts with '_', which is reserved"
+    if not _NAME.fullmatch(name):
+        return (
+            f"{kind} name {name!r} must be lower-case letters, digits and '-', start with a letter and not end with '-'"
+        )
+    return None

@@ -1,0 +1,81 @@
+"""Amounts: exact integers in one unit per resource (law Q2).
+
+cpu in milli-cores, memory and storage in bytes, everything else (gpu first of all) in whole units.
+"""
+
+import re
+from collections.abc import Mapping
+from decimal import ROUND_CEILING, Decimal, InvalidOperation
+from typing import NamedTuple
+
+GPU = "gpu"
+CPU = "cpu"
+MEMORY = "memory"
+STORAGE = "storage"
+BYTES = (MEMORY, STORAGE)
+UNLISTED_IS_UNCOUNTED = (CPU, MEMORY, STORAGE)
+"""A node that does not list one of these has no limit on it; of anything else it has none."""
+
+LARGEST = 2**63 - 1
+
+Requests = tuple[tuple[str, int], ...]
+"""What one pod asks: (resource, amount), sorted by resource, amounts above zero."""
+
+_SUFFIXES = {
+    "": Decimal(1),
+    "m": Decimal("0.001"),
+    **{unit: Decimal(1000) ** power for power, unit in enumerate(("k", "M", "G", "T", "P", "E"), start=1)},
+    **{unit: Decimal(1024) ** power for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), start=1)},
+}
+_QUANTITY = re.compile(r"([+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]{1,4})?)(Ki|Mi|Gi|Ti|Pi|Ei|m|k|M|G|T|P|E)?")
+
+
+class FlavorResource(NamedTuple):
+    """The key of a quota: one resource on one kind of node."""
+
+    flavor: str
+    resource: str
+
+    def __str__(self) -> str:
+        return f"{self.flavor}/{self.resource}"
+
+
+def parse_quantity(resource: str, value: str | int) -> int:
+    """The amount that *value* says of *resource*, in its unit, rounded up.
+
+    Takes whole numbers and Kubernetes quantities (``500m``, ``1.5``, ``64Gi``).
+    Raises ValueError with a sentence if it is not a quantity, is negative, or does not fit 64 bits.
+    """
+    match = _QUANTITY.fullmatch(str(value).strip()) if not isinstance(value, bool) else None
+    if match is None:
+        raise ValueError(f"{value!r} is not a quantity: write a number such as 4, 500m or 64Gi")
+    try:
+        number = Decimal(match[1]) * _SUFFIXES[match[2] or ""]
+    except InvalidOperation:
+        raise ValueError(f"{value!r} is not a finite quantity") from None
+    if number < 0:
+        raise ValueError(f"{value!r} is negative: amounts of {resource} start at 0")
+    scaled = number * 1000 if resource == CPU else number
+    if scaled > LARGEST:
+        raise ValueError(f"{value!r} is more than 64 bits can hold")
+    whole = int(scaled.to_integral_value(ROUND_CEILING))
+    if resource == GPU and whole != scaled:
+        raise ValueError(f"{value!r} is not a whole number of GPUs")
+    return whole
+
+
+def format_quantity(resource: str, amount: int) -> str:
+    """*amount* for people: cores for cpu, binary units for bytes, else the number itself."""
+    if resource == CPU:
+        return f"{amount / 1000:g}"
+    if resource in BYTES and amount:
+        for suffix in ("Ti", "Gi", "Mi", "Ki"):
+            size = int(_SUFFIXES[suffix])
+            if abs(amount) >= size:
+                return f"{amount / size:.4g}{suffix}"
+    return str(amount)
+
+
+def requests_of(amounts: Mapping[str, int]) -> Requests:
+    """*amounts* in the form that the engine compares: sorted, without zeros."""
+    return tuple(sorted((resource, amount) for resource, amount in amounts.items() if amount))

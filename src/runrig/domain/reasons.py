@@ -1,0 +1,58 @@
+"""Typed answers to *why*: the law that blocks, where, and its numbers.  A Reason prints as a sentence."""
+
+import enum
+from dataclasses import dataclass
+
+
+class Code(enum.Enum):
+    """Low in number, so that they can be counted; each belongs to a law."""
+
+    UPSTREAM = "WaitsForUpstream"
+    QUOTA_FULL = "QuotaFull"
+    BORROWING_LIMIT = "BorrowingLimit"
+    NO_IDLE_TO_BORROW = "NoIdleToBorrow"
+    COHORT_CYCLE = "CohortCycle"
+    NO_ROOM_ON_NODES = "NoRoomOnNodes"
+    PLACEMENT_NOT_PROVEN = "PlacementNotProven"
+    BEHIND_HEAD = "BehindHeadOfQueue"
+    WAITS_FOR_TARGETS = "WaitsForTargets"
+    NOT_CONSIDERED = "NotConsideredYet"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a gang waits.  *have* and *need* are amounts of *resource* (``flavor/resource``) at *where*; *holders* are gangs."""
+
+    code: Code
+    law: str
+    where: str = ""
+    resource: str = ""
+    have: int = 0
+    need: int = 0
+    holders: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        sentence = _SENTENCES[self.code]
+        if self.code is Code.QUOTA_FULL and self.holders:
+            sentence += "; held by {holders}"
+        return sentence.format(
+            where=self.where,
+            resource=self.resource,
+            have=self.have,
+            need=self.need,
+            holders=", ".join(self.holders) or "nobody",
+        )
+
+
+_SENTENCES = {
+    Code.UPSTREAM: "waits for {holders} to complete",
+    Code.QUOTA_FULL: "pool {where} has {have} of its quota of {resource} left, and it asks for {need}",
+    Code.BORROWING_LIMIT: "{where} may use {have} more of {resource} before its borrowing limit, and it asks for {need}",
+    Code.NO_IDLE_TO_BORROW: "{where} has {have} of {resource} idle, and it asks for {need}",
+    Code.COHORT_CYCLE: "the parents of {where} run in a circle: nothing new starts in that tree until one of them is changed",
+    Code.NO_ROOM_ON_NODES: "the quota allows it, but no nodes have room for all pods at once: {have} of {need} pods would fit",
+    Code.PLACEMENT_NOT_PROVEN: "no place was found for all {need} pods within the search budget",
+    Code.BEHIND_HEAD: "the pool is STRICT_FIFO and {holders} is before it",
+    Code.WAITS_FOR_TARGETS: "has a place, and waits for {holders} to stop",
+    Code.NOT_CONSIDERED: "is queued; the next cycle looks at it",
+}

@@ -1,0 +1,66 @@
+"""The state as rows: what a store keeps, what the engine loads, and what a commit changes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from runrig.domain.gangs import Gang, GangState, Law, Placement
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.plan import Action
+from runrig.domain.pools import Cohort, Pool
+from runrig.domain.workflows import Group, Task, Workflow, WorkflowSpec
+
+
+@dataclass(frozen=True, slots=True)
+class GangRow:
+    """A gang of the ledger as it is kept: *admitted_at* None until it is ADMITTED; *waits_for* and *placement* from the nomination on."""
+
+    gang: Gang
+    state: GangState
+    placement: Placement = ()
+    waits_for: tuple[str, ...] = ()
+    admitted_at: float | None = None
+    preempted_by: str | None = None
+    law: Law | None = None
+
+
+Record = Flavor | Node | Cohort | Pool | Workflow | Group | Task | GangRow
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row to write: *record* None deletes it.  *kind* is the record's class name, *key* its identity:
+    name | workflow id | (workflow, group) | (workflow, task, retry_id) | gang id."""
+
+    kind: str
+    key: tuple[str | int, ...]
+    record: Record | None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One entry of the log.  *revision* is that of the commit, *seq* its place there.  *law*: the rule behind it, "" if none."""
+
+    revision: int
+    seq: int
+    time: float
+    actor: str
+    action: Action
+    law: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The whole current state.  Finished workflows are left out; they are read one by one."""
+
+    revision: int
+    flavors: tuple[Flavor, ...]
+    nodes: tuple[Node, ...]
+    cohorts: tuple[Cohort, ...]
+    pools: tuple[Pool, ...]
+    workflows: tuple[Workflow, ...]
+    groups: tuple[Group, ...]
+    tasks: tuple[Task, ...]
+    gangs: tuple[GangRow, ...]
+    specs: Mapping[str, WorkflowSpec]
+    numbers: Mapping[str, int]
+    """The highest number given so far, per workflow name."""

@@ -1,0 +1,16 @@
+"""The tokens that survive templating and are filled in per task: ``{{output}}``, ``{{input:…}}``, ``{{host:…}}`` and the like."""
+
+import re
+from collections.abc import Mapping
+
+TOKEN = re.compile(r"\{\{(uuid|workflow_id|output|index|count|(?:input|host):[A-Za-z0-9_-]+)\}\}")
+
+
+def expand(text: str, values: Mapping[str, str]) -> str:
+    """*text* with each token replaced by its value; a token without a value stays as it is."""
+    return TOKEN.sub(lambda match: values.get(match[1], match[0]), text)
+
+
+def tokens_in(text: str) -> tuple[str, ...]:
+    """The tokens of *text*, without braces, in order."""
+    return tuple(match[1] for match in TOKEN.finditer(text))

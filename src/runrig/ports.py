@@ -1,0 +1,145 @@
+"""What the service needs from the outside: a store, a backend, a clock.  Implemented in store/ and backends/, chosen in wiring."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from runrig.domain.observed import Observation
+from runrig.domain.records import Change, Event, Loaded
+from runrig.domain.workflows import FileSpec, Group, Task, TaskKey, Workflow, WorkflowSpec
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since the epoch, in whole microseconds, so that a stored time reads back equal."""
+
+
+# ---------------------------------------------------------------- backend
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One attempt that shall run, with everything that a backend needs for it.
+
+    *command* includes the args; *command*, *environment* and the contents of *files* may hold the tokens of ``domain.tokens``.
+    *inputs*: (name of the task as written, the attempts whose output folders hold it), in the order of the file.
+    *hosts*: pods of the gang → node.  *grace_s*: between SIGTERM and SIGKILL.
+    """
+
+    key: TaskKey
+    uuid: str
+    node: str
+    gpus: tuple[int, ...]
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    files: tuple[FileSpec, ...]
+    inputs: tuple[tuple[str, tuple[TaskKey, ...]], ...]
+    hosts: Mapping[str, str]
+    index: int
+    count: int
+    max_count: int
+    grace_s: float
+    duration_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """The whole wanted state.  *run*: shall be started once if it never was, and left alone.  *stop*: shall end, with its grace.
+    An attempt in neither is finished business: killed if it is alive all the same, and forgotten (its files stay)."""
+
+    run: Mapping[TaskKey, Launch] = field(default_factory=dict)
+    stop: Mapping[TaskKey, Launch] = field(default_factory=dict)
+
+
+class Backend(Protocol):
+    """Level-triggered: the same desired state any number of times has the effect of once, also across a crash of either side."""
+
+    name: str
+    fixed_nodes: bool
+    """Nodes come and go by edits only, so that what fits no empty cluster can be refused at once (law P3)."""
+    topology: bool
+
+    def observe(self) -> Observation: ...
+
+    def sync(self, desired: Desired) -> None: ...
+
+    def wait(self, timeout_s: float) -> None:
+        """Returns when something may have changed, or after *timeout_s*."""
+
+    def wake(self) -> None:
+        """Makes a `wait` in another thread return."""
+
+    def log(self, key: TaskKey, *, error: bool = False) -> "LogFile | None":
+        """The output of an attempt; None if there is none (yet)."""
+
+    def close(self) -> None:
+        """Lets go of everything; the tasks go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A file that only grows, so that a reader may follow it."""
+
+    path: str
+
+
+# ---------------------------------------------------------------- store
+
+
+@dataclass(frozen=True, slots=True)
+class SpecText:
+    """A specification as it is kept: *text* rendered, *template* as sent."""
+
+    hash: str
+    text: str
+    template: str
+    spec: WorkflowSpec
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowQuery:
+    """A page of workflows, newest first.  Empty tuples and None do not filter."""
+
+    pools: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+    priorities: tuple[str, ...] = ()
+    name: str | None = None
+    submitted_after: float | None = None
+    submitted_before: float | None = None
+    limit: int = 20
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWorkflow:
+    workflow: Workflow
+    groups: tuple[Group, ...]
+    tasks: tuple[Task, ...]
+
+
+class Store(Protocol):
+    def load(self) -> Loaded: ...
+
+    def commit(
+        self, revision: int, events: Sequence[Event], changes: Sequence[Change], spec: SpecText | None = None
+    ) -> None:
+        """Writes all of it in one transaction as *revision*, or raises Unavailable if that is not the next one."""
+
+    def spec(self, hash: str) -> SpecText: ...
+
+    def specs(self, hashes: Collection[str]) -> Mapping[str, WorkflowSpec]:
+        """By hash, in one query; those that are no longer kept are left out."""
+
+    def workflow(self, id: str) -> StoredWorkflow:
+        """By id or uuid, finished ones too.  Raises NotFound."""
+
+    def workflows(self, query: WorkflowQuery) -> tuple[tuple[Workflow, ...], bool]:
+        """The page, and whether there is more."""
+
+    def events(
+        self, *, workflow: str | None = None, pool: str | None = None, after: int = 0, limit: int | None = None
+    ) -> tuple[Event, ...]:
+        """The log from the revision behind *after* on, of one workflow or one pool if asked."""
+
+    def close(self) -> None: ...
