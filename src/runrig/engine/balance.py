@@ -1,0 +1,257 @@
+"""The quota tree: how much each node may use, lend and borrow (hierarchical-cohorts.md; laws Q1-Q5).
+
+One kind of node for all: cohorts, pools and leaves.  Per (flavor, resource), by index into lists:
+
+    subtree   S   what the node brings: its nominal, and of each child what the child lends
+    local         the part of S that the lending limit keeps inside: invisible to the parent
+    usage     U   of a leaf what its gangs hold, of an inner node what its children hold beyond their local part
+    balance   T = S - U   (KEP-79's T(x, r); negative: the node borrows)
+
+Usage has two layers: CHARGED is what decisions count (nominated gangs in, their targets out), REAL is what is held now.
+Adding and taking away are exact inverses and cost O(depth) per resource.
+"""
+
+import enum
+from collections.abc import Iterable, Mapping
+
+from runrig.domain.pools import Pool, Quota
+
+CHARGED = 0
+REAL = 1
+
+Request = tuple[tuple[int, int], ...]
+"""(index of a FlavorResource, amount above zero): what a gang asks of the tree."""
+
+NO_QUOTA = Quota()
+
+
+class Kind(enum.Enum):
+    ROOT = "root"
+    COHORT = "cohort"
+    POOL = "pool"
+    OWN = "own"
+    FIRM = "firm"
+    LOW = "low"
+
+
+class TreeNode:
+    """A node, its limits as lists by FlavorResource index, and its usage in both layers.
+
+    *path*: from the node up to the root, both included.  *room*: S - local + borrowing limit, None without that limit.
+    *limits*: per index, the nodes of the path that can refuse or keep anything; *keeps*: some node of the path keeps.
+    *holding*: per layer, the usage of the nodes of the path.  These three are of leaves only.
+    *active* False: its parents run in a circle (law Q5), nothing new starts.
+    *capping*: pools above (the own one included) that have subpools, whose *used* firm leaves count against (law P2).
+    *outer*: the outermost pool above a leaf.  *over*: how many outermost pools in the subtree hold more than their nominal
+    (in the layer CHARGED), so that a search for borrowers need not enter where there are none.
+    """
+
+    __slots__ = (
+        "active",
+        "borrowing",
+        "capping",
+        "children",
+        "counted",
+        "holding",
+        "keeps",
+        "kind",
+        "lending",
+        "limits",
+        "local",
+        "name",
+        "nominal",
+        "outer",
+        "over",
+        "parent",
+        "path",
+        "pool",
+        "room",
+        "subtree",
+        "usage",
+        "used",
+    )
+
+    def __init__(self, kind: Kind, name: str, quotas: Mapping[int, Quota], width: int) -> None:
+        self.kind = kind
+        self.name = name
+        self.parent: TreeNode | None = None
+        self.children: list[TreeNode] = []
+        self.path: tuple[TreeNode, ...] = (self,)
+        self.active = True
+        self.pool: Pool | None = None
+        self.counted: frozenset[str] = frozenset()
+        self.capping: tuple[TreeNode, ...] = ()
+        self.outer = self
+        self.over = [0] * width
+        listed = [quotas.get(index, NO_QUOTA) for index in range(width)]
+        self.nominal = [quota.nominal for quota in listed]
+        self.borrowing = [quota.borrowing_limit for quota in listed]
+        self.lending = [quota.lending_limit for quota in listed]
+        self.subtree = [0] * width
+        self.local = [0] * width
+        self.room: list[int | None] = [None] * width
+        self.usage = ([0] * width, [0] * width)
+        self.used = ([0] * width, [0] * width)
+        self.limits: tuple[tuple[TreeNode, ...], ...] = ()
+        self.keeps = False
+        self.holding: tuple[tuple[list[int], ...], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{self.kind.value} {self.name}>"
+
+    def over_nominal(self, indices: Iterable[int]) -> bool:
+        """Holds more than its subtree brings, of one of *indices*."""
+        usage = self.usage[CHARGED]
+        return any(usage[index] > self.subtree[index] for index in indices)
+
+    def balance(self, index: int, layer: int = REAL) -> int:
+        """T of law Q3: negative means that the subtree borrows."""
+        return self.subtree[index] - self.usage[layer][index]
+
+
+def fits(leaf: TreeNode, request: Request, layer: int = CHARGED) -> bool:
+    """All of *request* is within the headroom of *leaf* (law Q4) and, for firm work, within every pool above it (law P2).
+
+    The same as ``amount <= headroom`` for each, without building the headroom.  O(nodes above that have limits) per resource:
+    a node without any lets everything through.
+    """
+    root = leaf.path[-1]
+    for index, amount in request:
+        for node in leaf.limits[index]:
+            kept = node.local[index] - node.usage[layer][index]
+            room = node.room[index]
+            if kept > 0:
+                amount -= kept
+                if room is not None and amount > room:
+                    return False
+            elif room is not None and amount > room + kept:
+                return False
+        if amount > root.subtree[index] - root.usage[layer][index]:
+            return False
+    return not leaf.capping or all(
+        pool.used[layer][index] + amount <= pool.nominal[index] for pool in leaf.capping for index, amount in request
+    )
+
+
+def add(leaf: TreeNode, request: Request, layer: int) -> None:
+    """*leaf* holds *request* more."""
+    if leaf.capping:
+        _count_used(leaf, request, layer, 1)
+    if leaf.keeps:
+        _add_beyond_kept(leaf, request, layer)
+    else:
+        holding = leaf.holding[layer]
+        for index, amount in request:
+            for usage in holding:
+                usage[index] += amount
+    if layer == CHARGED:
+        _note_over(leaf.outer, request)
+
+
+def take(leaf: TreeNode, request: Request, layer: int) -> None:
+    """*leaf* holds *request* less: the inverse of `add`."""
+    if leaf.capping:
+        _count_used(leaf, request, layer, -1)
+    if leaf.keeps:
+        _take_beyond_kept(leaf, request, layer)
+    else:
+        holding = leaf.holding[layer]
+        for index, amount in request:
+            for usage in holding:
+                usage[index] -= amount
+    if layer == CHARGED:
+        _note_over(leaf.outer, request)
+
+
+def _count_used(leaf: TreeNode, request: Request, layer: int, sign: int) -> None:
+    for pool in leaf.capping:
+        used = pool.used[layer]
+        for index, amount in request:
+            used[index] += sign * amount
+
+
+def _add_beyond_kept(leaf: TreeNode, request: Request, layer: int) -> None:
+    """What a node keeps for itself is used first; only what goes beyond reaches its parent."""
+    for index, amount in request:
+        for node in leaf.path:
+            usage = node.usage[layer]
+            before = usage[index]
+            usage[index] = before + amount
+            kept = node.local[index] - before
+            if kept > 0:
+                amount -= kept
+                if amount <= 0:
+                    break
+
+
+def _take_beyond_kept(leaf: TreeNode, request: Request, layer: int) -> None:
+    for index, amount in request:
+        for node in leaf.path:
+            usage = node.usage[layer]
+            stored = usage[index] - node.local[index]
+            usage[index] -= amount
+            if stored < amount:
+                if stored <= 0:
+                    break
+                amount = stored
+
+
+def _note_over(pool: TreeNode, request: Request) -> None:
+    """Counts *pool* in or out of the pools over nominal, where that has just changed."""
+    usage = pool.usage[CHARGED]
+    for index, _ in request:
+        change = (usage[index] > pool.subtree[index]) - pool.over[index]
+        if change:
+            for node in pool.path:
+                node.over[index] += change
+
+
+def headroom(node: TreeNode, index: int, layer: int = CHARGED) -> int:
+    """What *node* may still use, limits at all levels applied (law Q4); negative in an over-committed tree."""
+    root = node.path[-1]
+    free = root.subtree[index] - root.usage[layer][index]
+    for each in reversed(node.path[:-1]):
+        kept = each.local[index] - each.usage[layer][index]
+        room = each.room[index]
+        if room is not None:
+            free = min(free, room + min(kept, 0))
+        free += max(kept, 0)
+    return free
+
+
+def potential(node: TreeNode, index: int) -> int:
+    """The headroom in an empty tree: the most that can ever fit."""
+    root = node.path[-1]
+    most = root.subtree[index]
+    for each in reversed(node.path[:-1]):
+        most += each.local[index]
+        limit = each.borrowing[index]
+        if limit is not None:
+            most = min(most, each.subtree[index] + limit)
+    return most
+
+
+def binding(leaf: TreeNode, index: int, amount: int, layer: int = CHARGED) -> TreeNode | None:
+    """The node whose limit refuses *amount*: the first on the way up, the root last; None if nothing refuses."""
+    for node in leaf.path:
+        kept = node.local[index] - node.usage[layer][index]
+        amount -= max(kept, 0)
+        room = node.room[index]
+        if room is not None and amount > room + min(kept, 0):
+            return node
+    root = leaf.path[-1]
+    return root if amount > root.subtree[index] - root.usage[layer][index] else None
+
+
+def left_at(leaf: TreeNode, node: TreeNode, index: int, layer: int = CHARGED) -> int:
+    """What the limit of *node*, on the path of *leaf*, leaves to it; the headroom is the least of these."""
+    kept_below = 0
+    for each in leaf.path:
+        kept = each.local[index] - each.usage[layer][index]
+        kept_below += max(kept, 0)
+        if each is node:
+            break
+    room = node.room[index]
+    if room is None:
+        room = node.subtree[index]
+    return kept_below + room + min(kept, 0)

@@ -1,0 +1,51 @@
+"""One cycle: what was seen, what is due, who starts, who stops, what has drained.
+
+    plan = run(state, observed, now)
+
+Deterministic: the same state, observation and time give the same plan, byte for byte.  The actions have been applied to the
+state when it returns; if they cannot be committed, the state is loaded anew.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor, Node
+from runrig.domain.observed import Observation
+from runrig.domain.plan import Action, DropNode, Plan, PutNode
+from runrig.engine import pools
+from runrig.engine.admission import decide
+from runrig.engine.state import State
+from runrig.engine.workflows import digest, time_out
+
+
+def run(state: State, observed: Observation, now: float) -> Plan:
+    """Everything that can be decided at *now*."""
+    actions: list[Action] = []
+    steps = (
+        see_nodes(state, observed.nodes),
+        digest(state, observed),
+        time_out(state, now),
+        decide(state.ledger),
+        pools.archive_drained(state),
+    )
+    for step in steps:
+        for action in step:
+            state.apply(action, now)
+            actions.append(action)
+    return Plan(tuple(actions))
+
+
+def see_nodes(state: State, nodes: Iterable[Node] | None) -> Iterator[Action]:
+    """Nodes that came, changed or went; None: nothing of the kind."""
+    if nodes is None:
+        return
+    seen = {node.name: replace(node, flavor=flavor_of(node, state.flavors.values())) for node in nodes}
+    for name, node in sorted(seen.items()):
+        if state.nodes.get(name) != node:
+            yield PutNode(node)
+    yield from (DropNode(name) for name in sorted(state.nodes) if name not in seen)
+
+
+def flavor_of(node: Node, flavors: Iterable[Flavor]) -> str:
+    """The first flavor that the node matches, in the order of the cluster."""
+    return next((flavor.name for flavor in flavors if flavor.matches(node)), DEFAULT_FLAVOR)

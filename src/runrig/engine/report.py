@@ -1,0 +1,245 @@
+"""Numbers for people: what a pool has, holds, borrows and lends; what is free on a node; the quota tree as rows.
+
+`used` counts HIGH and NORMAL, `total` counts all; both count what is held now, gangs that are stopping included.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from runrig.domain.gangs import GangState
+from runrig.domain.pools import Pool, PoolState
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.engine.balance import REAL, Kind, TreeNode, headroom
+from runrig.engine.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class PoolBalance:
+    """Of one resource, summed over flavors.
+
+    *quota*: what was promised (0 while DELETING, *held* then says what still is); *unallocated*: of that not given to
+    subpools; *used*: by HIGH and NORMAL submitted to the pool itself; *subtree_used*: with its subpools; *total*: all
+    priorities, subpools included; *available*: unallocated - used, negative while it drains; *borrowed*: above the promise;
+    *lent*: idle promise that others hold; *capacity*: on ready nodes of the pool's flavors.
+    """
+
+    quota: int
+    unallocated: int
+    used: int
+    subtree_used: int
+    total: int
+    available: int
+    borrowed: int
+    lent: int
+    held: int
+    capacity: int
+
+
+def pool_balance(state: State, name: str, resource: str = GPU) -> PoolBalance:
+    """Raises KeyError for a pool that does not exist."""
+    pool = state.pools[name]
+    capacity = sum(
+        node.resources.get(resource, 0) for node in state.nodes.values() if node.ready and _may_use(pool, node.flavor)
+    )
+    if pool.state is PoolState.ARCHIVED:
+        return PoolBalance(0, 0, 0, 0, 0, 0, 0, 0, 0, capacity)
+    tree = state.ledger.tree
+    indices = [index for index, key in enumerate(tree.keys) if key.resource == resource]
+    node, firm = tree.pools[name], tree.firm[name]
+    promised = sum(node.nominal[index] for index in indices)
+    deleting = pool.state is PoolState.DELETING
+    quota = 0 if deleting else promised
+    unallocated = 0 if deleting else sum(firm.nominal[index] for index in indices)
+    used = sum(firm.usage[REAL][index] for index in indices)
+    over = [node.usage[REAL][index] - node.nominal[index] for index in indices]
+    return PoolBalance(
+        quota=quota,
+        unallocated=unallocated,
+        used=used,
+        subtree_used=sum(_firm_below(node, index) for index in indices),
+        total=sum(node.usage[REAL][index] for index in indices),
+        available=unallocated - used,
+        borrowed=sum(max(0, amount) for amount in over),
+        lent=sum(_lent(node, index) for index in indices),
+        held=promised if deleting else 0,
+        capacity=capacity,
+    )
+
+
+def _may_use(pool: Pool, flavor: str) -> bool:
+    return not pool.flavors or flavor in pool.flavors
+
+
+def _firm_below(node: TreeNode, index: int) -> int:
+    if node.kind is Kind.FIRM:
+        return node.usage[REAL][index]
+    return sum(_firm_below(child, index) for child in node.children)
+
+
+def _lent(node: TreeNode, index: int) -> int:
+    """Of the idle promise of a top-level pool, what others hold.
+
+    Nobody records who borrows from whom, only the sums are certain: what is borrowed beyond the quota that belongs to no pool
+    is laid on the idle pools in the order of their names, on each at most what it may lend.
+    """
+    lenders, borrowed = [], 0
+    for each in _top_pools(node.path[-1]):
+        over = each.usage[REAL][index] - each.nominal[index]
+        if over > 0:
+            borrowed += over
+        elif each.lending[index] != 0:
+            limit = each.lending[index]
+            lenders.append((each, -over if limit is None else min(-over, limit)))
+    spare = max(0, sum(top.nominal[index] for top in _bank(node.path[-1])))
+    borrowed = max(0, borrowed - spare)
+    for each, idle in lenders:
+        part = min(idle, borrowed)
+        if each is node:
+            return part
+        borrowed -= part
+    return 0
+
+
+def _bank(root: TreeNode) -> Iterator[TreeNode]:
+    """Quota that belongs to no pool: the root's and the cohorts' own."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node.kind in (Kind.ROOT, Kind.COHORT):
+            yield node
+            stack.extend(node.children)
+
+
+def _top_pools(root: TreeNode) -> list[TreeNode]:
+    found, stack = [], [root]
+    while stack:
+        node = stack.pop()
+        if node.kind is Kind.POOL:
+            found.append(node)
+        else:
+            stack.extend(node.children)
+    return sorted(found, key=lambda each: each.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What a workflow's admitted gangs hold together, and where they stand with law R2.
+
+    *nodes*: sorted; *preemptible*: by its priority; *borrower*: the outermost pool above it that holds more than its nominal of
+    something that the workflow holds, so that its LOW may be reclaimed, None if there is none; *borrowed*: how much more, of each.
+    *subpools*: whether its own pool has any, whose HIGH and NORMAL preempt its LOW too.
+    """
+
+    gpus: int
+    nodes: tuple[str, ...]
+    preemptible: bool
+    borrower: str | None
+    borrowed: Mapping[FlavorResource, int]
+    subpools: bool
+
+
+def hold(state: State, workflow: str) -> Hold | None:
+    """Of a live workflow; None while none of its gangs is admitted.  O(groups x resources x depth)."""
+    entries = [state.ledger.entries.get(group.gang_id) for group in state.groups_of(workflow)]
+    admitted = [entry for entry in entries if entry is not None and entry.state is GangState.ADMITTED]
+    if not admitted:
+        return None
+    keys = state.ledger.tree.keys
+    leaf = state.ledger.leaf(admitted[0])
+    amounts = [(index, amount) for entry in admitted for index, amount in entry.request]
+    over = [
+        (node.name, found)
+        for node in leaf.path
+        if node.kind is Kind.POOL and (found := _over(node, sorted({index for index, _ in amounts})))
+    ]
+    borrower, borrowed = over[-1] if over else (None, {})
+    return Hold(
+        gpus=sum(amount for index, amount in amounts if keys[index].resource == GPU),
+        nodes=tuple(sorted({share.node for entry in admitted for each in entry.placement for share in each.shares})),
+        preemptible=admitted[0].gang.priority.preemptible,
+        borrower=borrower,
+        borrowed={keys[index]: amount for index, amount in borrowed.items()},
+        subpools=any(child.kind is Kind.POOL for child in state.ledger.tree.pools[leaf.name].children),
+    )
+
+
+def _over(node: TreeNode, indices: Iterable[int]) -> dict[int, int]:
+    """What the subtree holds above what it brings."""
+    return {index: -balance for index in indices if (balance := node.balance(index)) < 0}
+
+
+# ---------------------------------------------------------------- nodes
+
+
+def node_free(state: State, name: str) -> Mapping[str, int]:
+    """What nobody holds, per resource that the node lists."""
+    return dict(state.ledger.room.nodes[name].free[REAL])
+
+
+def gpu_holders(state: State, name: str) -> tuple[tuple[str, str] | None, ...]:
+    """Per GPU index of the node the (workflow, task) that holds it, None if nobody does.  O(tasks on nodes)."""
+    holders: list[tuple[str, str] | None] = [None] * state.nodes[name].resources.get(GPU, 0)
+    for key in sorted(state.active):
+        task = state.tasks[key]
+        if task.node == name:
+            for index in task.gpus:
+                holders[index] = (task.workflow, task.name)
+    return tuple(holders)
+
+
+# ---------------------------------------------------------------- the tree
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBalance:
+    """Of one (flavor, resource) at one node of the tree.  *balance* is T of law Q3; *headroom* that of law Q4."""
+
+    nominal: int
+    borrowing_limit: int | None
+    lending_limit: int | None
+    subtree: int
+    usage: int
+    balance: int
+    headroom: int
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRow:
+    """*kind*: "root", "cohort" or "pool"; *parent* "" for what hangs under the root; *active* False: law Q5."""
+
+    name: str
+    kind: str
+    parent: str
+    active: bool
+    declared: bool
+    balances: Mapping[FlavorResource, NodeBalance]
+
+
+def tree_rows(state: State) -> tuple[TreeRow, ...]:
+    """The root, the cohorts and the pools (what is inside a pool left out), by kind and name."""
+    tree = state.ledger.tree
+    nodes = [
+        tree.root,
+        *(node for _, node in sorted(tree.cohorts.items())),
+        *(node for _, node in sorted(tree.pools.items())),
+    ]
+    return tuple(_row(state, node) for node in nodes)
+
+
+def _row(state: State, node: TreeNode) -> TreeRow:
+    keys = state.ledger.tree.keys
+    balances = {
+        key: NodeBalance(
+            nominal=node.nominal[index],
+            borrowing_limit=node.borrowing[index],
+            lending_limit=node.lending[index],
+            subtree=node.subtree[index],
+            usage=node.usage[REAL][index],
+            balance=node.balance(index),
+            headroom=headroom(node, index, REAL),
+        )
+        for index, key in enumerate(keys)
+    }
+    parent = node.parent.name if node.parent is not None else ""
+    declared = node.kind is not Kind.COHORT or node.name in state.cohorts
+    return TreeRow(node.name, node.kind.value, parent, node.active, declared, balances)

@@ -1,0 +1,304 @@
+"""A second opinion on quota and nodes, from what is declared and what is held, straight from the specifications.
+
+T(x, r) as in hierarchical-cohorts.md, by recursion over declared cohorts and pools; no line of it uses `engine.tree` or what
+the ledger has summed up.  Slow and plain on purpose.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+from runrig.domain.gangs import Gang, GangState, Placement
+from runrig.domain.pools import Pool, PoolState, Quota
+from runrig.domain.quantities import GPU, UNLISTED_IS_UNCOUNTED, FlavorResource, Requests
+from runrig.engine.ledger import Entry
+from runrig.engine.state import State
+
+Amounts = dict[FlavorResource, int]
+Place = tuple[str, str]
+"""("root" | "cohort" | "pool" | "firm" | "low", name)."""
+
+ROOT: Place = ("root", "")
+NOTHING = Quota()
+
+
+def asked(gang: Gang, placement: Placement) -> Amounts:
+    """What the placement holds, of every resource."""
+    total: Amounts = {}
+    for pod_set, each in zip(gang.pod_sets, placement, strict=True):
+        for resource, amount in pod_set.requests:
+            key = FlavorResource(each.flavor, resource)
+            total[key] = total.get(key, 0) + amount * each.count
+    return {key: amount for key, amount in total.items() if amount}
+
+
+def holds_now(entry: Entry) -> bool:
+    return entry.state in (GangState.ADMITTED, GangState.STOPPING)
+
+
+class Oracle:
+    """*holders*: the gangs that count, with their placements."""
+
+    def __init__(self, state: State, holders: Iterable[tuple[Gang, Placement]]) -> None:
+        self.pools: dict[str, Pool] = {
+            name: pool for name, pool in state.pools.items() if pool.state is not PoolState.ARCHIVED
+        }
+        self.cohorts = state.cohorts
+        self.nodes = state.nodes
+        self.holders = list(holders)
+
+    @classmethod
+    def now(cls, state: State) -> "Oracle":
+        """What is held now: admitted and stopping gangs."""
+        entries = state.ledger.entries.values()
+        return cls(state, [(entry.gang, entry.placement) for entry in entries if holds_now(entry)])
+
+    @classmethod
+    def decided(cls, state: State, *, without: Iterable[str] = ()) -> "Oracle":
+        """What is decided: nominated gangs in, those that they wait for out; and *without* these."""
+        entries = state.ledger.entries
+        out = {name for entry in entries.values() for name in entry.waits_for} | set(without)
+        counting = [
+            entry for name, entry in entries.items() if entry.state is not GangState.PENDING and name not in out
+        ]
+        return cls(state, [(entry.gang, entry.placement) for entry in counting])
+
+    # ------------------------------------------------------------ the declared tree
+
+    @cached_property
+    def cohort_names(self) -> set[str]:
+        named = {each.parent for each in self.cohorts.values()} | {each.cohort for each in self._tops()}
+        return set(self.cohorts) | {name for name in named if name}
+
+    def _tops(self) -> list[Pool]:
+        return [pool for pool in self.pools.values() if pool.parent is None]
+
+    def parent(self, place: Place) -> Place | None:
+        kind, name = place
+        if kind == "root":
+            return None
+        if kind in ("firm", "low"):
+            return ("pool", name)
+        if kind == "pool":
+            pool = self.pools[name]
+            if pool.parent:
+                return ("pool", pool.parent)
+            return ("cohort", pool.cohort) if pool.cohort else ROOT
+        above = self.cohorts[name].parent if name in self.cohorts else None
+        return ("cohort", above) if above else ROOT
+
+    @cached_property
+    def _children(self) -> Mapping[Place, list[Place]]:
+        everything: list[Place] = [("cohort", name) for name in sorted(self.cohort_names)]
+        everything += [(kind, name) for name in sorted(self.pools) for kind in ("pool", "firm", "low")]
+        below: dict[Place, list[Place]] = {}
+        for each in everything:
+            above = self.parent(each)
+            assert above is not None
+            below.setdefault(above, []).append(each)
+        return below
+
+    def children(self, place: Place) -> list[Place]:
+        return self._children.get(place, [])
+
+    def path(self, place: Place) -> list[Place]:
+        found = [place]
+        while (above := self.parent(found[-1])) is not None:
+            found.append(above)
+        return found
+
+    # ------------------------------------------------------------ quota
+
+    def _nominal_of(self, pool: str, key: FlavorResource) -> int:
+        return self.pools[pool].quotas.get(key, NOTHING).nominal
+
+    def nominal(self, place: Place, key: FlavorResource) -> int:
+        """What the node itself brings."""
+        kind, name = place
+        if kind == "firm":
+            subpools = [each.name for each in self.pools.values() if each.parent == name]
+            return self._nominal_of(name, key) - sum(self._nominal_of(each, key) for each in subpools)
+        if kind == "cohort":
+            return self.cohorts[name].quotas.get(key, NOTHING).nominal if name in self.cohorts else 0
+        if kind == "root":
+            capacity = sum(
+                node.resources.get(key.resource, 0) for node in self.nodes.values() if node.flavor == key.flavor
+            )
+            promised = sum(self._nominal_of(each.name, key) for each in self._tops())
+            promised += sum(cohort.quotas.get(key, NOTHING).nominal for cohort in self.cohorts.values())
+            return max(0, capacity - promised)
+        return 0
+
+    def limits(self, place: Place, key: FlavorResource) -> tuple[int | None, int | None]:
+        """(borrowing limit, lending limit)."""
+        kind, name = place
+        if kind in ("firm", "root"):
+            return 0, None
+        if kind == "low":
+            return None, None
+        quotas = self.pools[name].quotas if kind == "pool" else getattr(self.cohorts.get(name), "quotas", {})
+        quota = quotas.get(key, NOTHING)
+        return quota.borrowing_limit, quota.lending_limit
+
+    def counted(self, pool: str) -> set[str]:
+        """Resources that the quota of this pool is about: gpu, and what it or something above it has a quota of."""
+        found = {GPU}
+        for kind, name in self.path(("pool", pool)):
+            quotas = self.pools[name].quotas if kind == "pool" else getattr(self.cohorts.get(name), "quotas", {})
+            found |= {key.resource for key, quota in quotas.items() if kind == "pool" or quota != NOTHING}
+        return found
+
+    def quota_part(self, gang: Gang, placement: Placement) -> Amounts:
+        counted = self.counted(gang.pool)
+        return {key: amount for key, amount in asked(gang, placement).items() if key.resource in counted}
+
+    def leaf_usage(self, leaf: Place, key: FlavorResource) -> int:
+        kind, name = leaf
+        return sum(
+            self.quota_part(gang, placement).get(key, 0)
+            for gang, placement in self.holders
+            if gang.pool == name and gang.priority.may_borrow == (kind == "low")
+        )
+
+    def balance(self, place: Place, key: FlavorResource) -> int:
+        """T(x, r)."""
+        total = self.nominal(place, key)
+        if place[0] in ("firm", "low"):
+            return total - self.leaf_usage(place, key)
+        for child in self.children(place):
+            lending = self.limits(child, key)[1]
+            below = self.balance(child, key)
+            total += below if lending is None else min(lending, below)
+        return total
+
+    def brings(self, place: Place, key: FlavorResource) -> int:
+        """T in an empty tree."""
+        total = self.nominal(place, key)
+        for child in self.children(place):
+            lending = self.limits(child, key)[1]
+            below = self.brings(child, key)
+            total += below if lending is None else min(lending, below)
+        return total
+
+    def usage(self, place: Place, key: FlavorResource) -> int:
+        """Of an inner node: what its children hold beyond what they keep for themselves."""
+        if place[0] in ("firm", "low"):
+            return self.leaf_usage(place, key)
+        return sum(max(0, self.usage(child, key) - self._kept(child, key)) for child in self.children(place))
+
+    def _kept(self, place: Place, key: FlavorResource) -> int:
+        lending = self.limits(place, key)[1]
+        return 0 if lending is None else max(0, self.brings(place, key) - lending)
+
+    def available(self, place: Place, key: FlavorResource) -> int:
+        """What the node may still use, with all limits at all levels."""
+        above = self.parent(place)
+        if above is None:
+            return self.brings(place, key) - self.usage(place, key)
+        brings, kept, usage = self.brings(place, key), self._kept(place, key), self.usage(place, key)
+        free = self.available(above, key)
+        borrowing = self.limits(place, key)[0]
+        if borrowing is not None:
+            free = min(free, brings - kept - max(0, usage - kept) + borrowing)
+        return free + max(0, kept - usage)
+
+    def violated(self, key: FlavorResource, places: Iterable[Place]) -> list[tuple[Place, int]]:
+        """Nodes that owe more than they may, and how much they owe."""
+        found = []
+        for place in places:
+            borrowing = self.limits(place, key)[0]
+            owes = -self.balance(place, key)
+            if borrowing is not None and owes > borrowing:
+                found.append((place, owes))
+        return found
+
+    def firm_below(self, pool: str, key: FlavorResource) -> int:
+        family = [pool, *(each.name for each in self.pools.values() if each.parent == pool)]
+        return sum(self.leaf_usage(("firm", name), key) for name in family)
+
+    def allows(self, gang: Gang, placement: Placement) -> bool:
+        """Laws Q4 and P2: the headroom is there, and firm work stays within every pool above it."""
+        leaf: Place = ("low" if gang.priority.may_borrow else "firm", gang.pool)
+        for key, amount in self.quota_part(gang, placement).items():
+            if amount > self.available(leaf, key):
+                return False
+            if leaf[0] == "firm":
+                for kind, name in self.path(leaf):
+                    if kind == "pool" and self.firm_below(name, key) + amount > self._nominal_of(name, key):
+                        return False
+        return True
+
+    # ------------------------------------------------------------ who is safe (law R2)
+
+    def outermost(self, target: str, preemptor: str) -> str | None:
+        """The outermost pool between a low leaf and its common cohort with the preemptor's leaf; None: there is none."""
+        above = self.path(("firm", preemptor))
+        pools = []
+        for place in self.path(("low", target)):
+            if place in above:
+                break
+            if place[0] == "pool":
+                pools.append(place[1])
+        return pools[-1] if pools else None
+
+    def over_nominal(self, pool: str, keys: Iterable[FlavorResource]) -> bool:
+        return any(self.usage(("pool", pool), key) > self._nominal_of(pool, key) for key in keys)
+
+    # ------------------------------------------------------------ nodes
+
+    def free(self, node: str) -> dict[str, int]:
+        left = dict(self.nodes[node].resources)
+        for gang, placement in self.holders:
+            for pod_set, each in zip(gang.pod_sets, placement, strict=True):
+                for share in each.shares:
+                    if share.node == node:
+                        for resource, amount in pod_set.requests:
+                            if resource in left:
+                                left[resource] -= amount * share.count
+        return left
+
+    def could_place(self, gang: Gang, choice: Placement) -> bool:
+        """Exhaustive: some way exists to put every pod of *choice* on ready nodes of its flavor."""
+        room = {name: self.free(name) for name, node in self.nodes.items() if node.ready}
+        pods = [
+            (pod_set.requests, each.flavor)
+            for pod_set, each in zip(gang.pod_sets, choice, strict=True)
+            for _ in range(each.count)
+        ]
+        flavors = {name: self.nodes[name].flavor for name in room}
+        return packs(sorted(pods, reverse=True), room, flavors)
+
+
+def packs(pods: list[tuple[Requests, str]], room: dict[str, dict[str, int]], flavors: Mapping[str, str]) -> bool:
+    """Every pod (requests, flavor) finds a node; tries everything, each distinct room once."""
+    dead: set[tuple[object, ...]] = set()
+
+    def fill(at: int) -> bool:
+        if at == len(pods):
+            return True
+        mark = (at, *(tuple(sorted(left.items())) for _, left in sorted(room.items())))
+        if mark in dead:
+            return False
+        requests, flavor = pods[at]
+        for name in sorted(room):
+            if flavors[name] == flavor and _take(room[name], requests):
+                if fill(at + 1):
+                    return True
+                for resource, amount in requests:
+                    if resource in room[name]:
+                        room[name][resource] += amount
+        dead.add(mark)
+        return False
+
+    return fill(0)
+
+
+def _take(left: dict[str, int], requests: Requests) -> bool:
+    for resource, amount in requests:
+        if resource not in left and resource not in UNLISTED_IS_UNCOUNTED:
+            return False
+        if resource in left and left[resource] < amount:
+            return False
+    for resource, amount in requests:
+        if resource in left:
+            left[resource] -= amount
+    return True
