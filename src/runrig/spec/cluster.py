@@ -1,0 +1,127 @@
+"""A cluster file → ClusterSpec, or every problem of it at once (interfaces.md section 3)."""
+
+import re
+from collections.abc import Sequence
+
+from runrig.domain.cluster import ClusterSpec, RoleGrant
+from runrig.domain.nodes import Node
+from runrig.domain.pools import Pool
+from runrig.spec.fields import Field, Fields, closest, root
+from runrig.spec.nodes import read_flavors, read_nodes
+from runrig.spec.pools import read_cohorts, read_pools
+from runrig.spec.quota import RESOURCES, Kinds, parse_quota_option, quota_from_json
+from runrig.spec.yamltree import read_yaml
+
+__all__ = ["parse_quota_option", "quota_from_json", "read_cluster"]
+
+_FILE = ("backend", "nodes", "cohorts", "pools", "flavors", "resource_names", "roles")
+_BACKEND = ("name", "type", "speed")
+_SIMULATED, _LOCAL, _KUBERNETES = "simulated", "local", "kubernetes"
+_TYPES = {name: name for name in (_SIMULATED, _LOCAL, _KUBERNETES)}
+_ROLES = {name: name for name in ("admin", "user", "viewer")}
+_SLOWEST, _FASTEST = 0.001, 1_000_000.0
+_BACKEND_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_KUBERNETES_RESOURCE = re.compile(
+    r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+)
+
+
+def read_cluster(text: str) -> ClusterSpec:
+    """The cluster that *text* declares.  Raises InvalidInput with all problems."""
+    top = root(read_yaml(text, "cluster file"))
+    fields = top.fields(
+        "a cluster file", _FILE, {"workflow": "this is a workflow file: `runrig workflow submit` takes it"}
+    )
+    spec = _cluster(fields) if fields else None
+    top.problems.raise_if_any()
+    assert spec is not None, "a file without a problem declares a cluster"
+    return spec
+
+
+def _cluster(fields: Fields) -> ClusterSpec:
+    name, kind, speed = _backend(fields)
+    flavors = read_flavors(fields)
+    nodes = read_nodes(fields, flavors)
+    resource_names = _resource_names(fields)
+    declared = tuple(flavor.name for flavor in flavors)
+    resources = dict.fromkeys((*RESOURCES, *resource_names, *_resources_of(nodes)))
+    kinds = Kinds(declared, declared, tuple(resources))
+    cohorts = read_cohorts(fields, kinds)
+    pools = read_pools(fields, kinds)
+    _check_backend(fields, kind, pools)
+    return ClusterSpec(
+        backend_name=name,
+        backend_type=kind,
+        nodes=nodes,
+        flavors=flavors,
+        cohorts=cohorts,
+        pools=pools,
+        resource_names=resource_names,
+        roles=_roles(fields, pools),
+        speed=speed,
+    )
+
+
+def _backend(fields: Fields) -> tuple[str, str | None, float]:
+    """(name, type, speed)."""
+    found = fields.get("backend")
+    inner = found.fields("backend", _BACKEND) if found else None
+    if inner is None:
+        return "default", None, 1.0
+    name, kind, speed = inner.get("name"), inner.get("type"), inner.get("speed")
+    text = name.text() if name else "default"
+    if name is not None and text is not None and not _BACKEND_NAME.fullmatch(text):
+        name.wrong(f"{text!r} must be letters, digits, '-', '_' and '.', at most 63")
+    chosen = kind.choice(_TYPES) if kind else None
+    if speed is not None and chosen not in (None, _SIMULATED):
+        speed.wrong(f"only the simulated backend has a speed: the time of {chosen} is real")
+    factor = speed.number(_SLOWEST, _FASTEST) if speed else None
+    return text or "default", chosen, factor or 1.0
+
+
+def _check_backend(fields: Fields, kind: str | None, pools: Sequence[Pool]) -> None:
+    nodes = fields.get("nodes")
+    if kind == _KUBERNETES and nodes is not None:
+        nodes.wrong("the kubernetes backend reads its nodes from the cluster: leave them out")
+    keyed = next((pool.name for pool in pools if pool.topology_keys), None)
+    found = fields.get("pools")
+    if kind == _LOCAL and keyed is not None and found is not None:
+        found.wrong(
+            f"pool {keyed} has topology_keys, and the local backend is one machine without topology: leave them out"
+        )
+
+
+def _resources_of(nodes: Sequence[Node]) -> list[str]:
+    return sorted({resource for node in nodes for resource in node.resources})
+
+
+def _resource_names(fields: Fields) -> dict[str, str]:
+    names = {}
+    for key, item in fields.map("resource_names"):
+        text = item.text()
+        if text is not None and not _KUBERNETES_RESOURCE.fullmatch(text):
+            item.wrong(f"{text!r} is no resource of Kubernetes: write such as nvidia.com/gpu")
+        names[key] = text or ""
+    return names
+
+
+def _roles(fields: Fields, pools: Sequence[Pool]) -> tuple[RoleGrant, ...]:
+    grants = []
+    for item in fields.items("roles"):
+        inner = item.fields("a role", ("user", "role", "pool"))
+        user = inner.need("user", "user: alice") if inner else None
+        role = inner.need("role", "role: user") if inner else None
+        if inner is None or user is None or role is None:
+            continue
+        pool = inner.get("pool")
+        name = _known_pool(pool, pools) if pool else None
+        grants.append(RoleGrant(user.text() or "", role.choice(_ROLES) or "", name))
+    return tuple(grants)
+
+
+def _known_pool(field: Field, pools: Sequence[Pool]) -> str | None:
+    name = field.text()
+    known = [pool.name for pool in pools]
+    if name is not None and name not in known:
+        field.wrong(f"there is no pool {name!r} in this file: {closest(name, known)}")
+    return name

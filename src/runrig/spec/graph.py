@@ -1,0 +1,190 @@
+"""How the tasks of a workflow belong together: names, inputs, tokens, and the order of the groups (law W1)."""
+
+import dataclasses
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from runrig.domain.tokens import tokens_in
+from runrig.domain.workflows import GroupSpec, TaskSpec
+from runrig.spec.fields import Field, closest, listed
+from runrig.spec.task import DraftTask, normalised
+
+
+@dataclass(frozen=True, slots=True)
+class DraftGroup:
+    """*spec* is still without its upstream.  *named* False: made for a task outside groups."""
+
+    spec: GroupSpec
+    field: Field
+    tasks: tuple[DraftTask, ...]
+    named: bool
+
+
+def check(groups: Sequence[DraftGroup]) -> None:
+    """Reports names that clash, inputs that lead nowhere or in a circle, and tokens that nothing can fill in."""
+    _check_names(groups)
+    home = _homes(groups)
+    for group in groups:
+        for task in group.tasks:
+            _check_inputs(group, task, home)
+            _check_tokens(group, task)
+    _check_cycles(groups, home)
+
+
+def ordered(groups: Sequence[DraftGroup]) -> tuple[GroupSpec, ...]:
+    """The groups with what each waits for, before those that wait for it, else as in the file; those of a cycle are left out."""
+    edges = _upstream(groups, _homes(groups))
+    return tuple(
+        dataclasses.replace(groups[index].spec, upstream=tuple(groups[other].spec.name for other in edges[index]))
+        for index in _order(edges)
+    )
+
+
+def _order(edges: Sequence[Sequence[int]]) -> Iterator[int]:
+    """The indices, each after those that its edges name, else in order; those of a cycle never come.  O(n log n + edges)."""
+    waiting = [len(before) for before in edges]
+    after: list[list[int]] = [[] for _ in edges]
+    for index, before in enumerate(edges):
+        for other in before:
+            after[other].append(index)
+    ready = [index for index, count in enumerate(waiting) if not count]
+    while ready:
+        index = heapq.heappop(ready)
+        yield index
+        for other in after[index]:
+            waiting[other] -= 1
+            if not waiting[other]:
+                heapq.heappush(ready, other)
+
+
+def _homes(groups: Sequence[DraftGroup]) -> Mapping[str, int]:
+    """Task → the index of its group."""
+    return {task.spec.name: index for index, group in enumerate(groups) for task in group.tasks if task.spec.name}
+
+
+def _upstream(groups: Sequence[DraftGroup], home: Mapping[str, int]) -> list[list[int]]:
+    """Per group the indices of those that it reads from, in the order of the file."""
+    return [
+        sorted({home[name] for task in group.tasks for name in task.spec.inputs if name in home} - {index})
+        for index, group in enumerate(groups)
+    ]
+
+
+# ---------------------------------------------------------------- names
+
+
+def _check_names(groups: Sequence[DraftGroup]) -> None:
+    """Tasks, their pods and groups share one space of names, in which case and ``_`` or ``-`` make no difference."""
+    taken: dict[str, str] = {}
+    for what, name, field in _names(groups):
+        key = normalised(name)
+        if key in taken:
+            field.wrong(f"{what} has the same name as {taken[key]}, as Kubernetes sees it: choose another")
+        else:
+            taken[key] = what
+
+
+def _names(groups: Sequence[DraftGroup]) -> Iterator[tuple[str, str, Field]]:
+    """(in words, name, where) of everything that has a name."""
+    for group in groups:
+        if group.spec.name and group.named:
+            yield f"group {group.spec.name!r}", group.spec.name, group.field
+        for task in group.tasks:
+            if task.spec.name:
+                yield f"task {task.spec.name!r}", task.spec.name, task.field
+    for group in groups:
+        if not group.named and group.tasks[0].spec.name:
+            lone = group.tasks[0].spec.name
+            yield f"{group.spec.name!r}, the group of task {lone!r},", group.spec.name, group.field
+        for draft in group.tasks:
+            for index in range(draft.spec.count or 0):
+                pod = draft.spec.pod_name(index)
+                yield f"{pod!r}, a pod of task {draft.spec.name!r},", pod, draft.field
+
+
+# ---------------------------------------------------------------- inputs
+
+
+def _check_inputs(group: DraftGroup, task: DraftTask, home: Mapping[str, int]) -> None:
+    companions = {other.spec.name for other in group.tasks}
+    for field, name in zip(task.inputs, task.spec.inputs, strict=True):
+        if not name:
+            continue
+        if name == task.spec.name:
+            field.wrong(f"{name!r} reads its own output: leave it out")
+        elif name in companions:
+            field.wrong(f"{name!r} is in the same group, which starts as one: move it to a group before this one")
+        elif name not in home:
+            field.wrong(f"there is no task {name!r}: {closest(name, home)}")
+
+
+def _check_cycles(groups: Sequence[DraftGroup], home: Mapping[str, int]) -> None:
+    """Names each circle of groups once, at the input that closes it."""
+    edges = _upstream(groups, home)
+    stuck = set(range(len(groups))).difference(_order(edges))
+    seen: set[int] = set()
+    for start in sorted(stuck):
+        path: list[int] = []
+        at = start
+        while at not in seen:
+            seen.add(at)
+            path.append(at)
+            at = next(other for other in edges[at] if other in stuck)
+        if at in path:
+            cycle = path[path.index(at) :]
+            names = " → ".join(groups[index].spec.name for index in (*cycle, at))
+            _closing_input(groups[at], groups[cycle[1]]).wrong(f"groups wait for each other in a circle: {names}")
+
+
+def _closing_input(group: DraftGroup, upstream: DraftGroup) -> Field:
+    names = {task.spec.name for task in upstream.tasks}
+    return next(
+        field
+        for task in group.tasks
+        for field, name in zip(task.inputs, task.spec.inputs, strict=True)
+        if name in names
+    )
+
+
+# ---------------------------------------------------------------- tokens
+
+
+def _check_tokens(group: DraftGroup, task: DraftTask) -> None:
+    for token in sorted(_tokens(task.spec)):
+        kind, _, name = token.partition(":")
+        if kind == "host":
+            _check_host(group, task, name)
+        elif kind == "input":
+            inputs = task.spec.inputs
+            if name not in inputs and not 0 <= _index(name) < len(inputs):
+                known = f"its inputs are {listed(inputs)}" if inputs else "it has no inputs"
+                task.field.wrong(f"{{{{{token}}}}} names no input of task {task.spec.name!r}: {known}")
+
+
+def _tokens(spec: TaskSpec) -> set[str]:
+    texts = [*spec.command, *spec.args, *spec.environment.values()]
+    texts += [file.contents for file in spec.files if not file.base64]
+    return {token for text in texts for token in tokens_in(text)}
+
+
+def _check_host(group: DraftGroup, task: DraftTask, name: str) -> None:
+    """``host:`` takes a task of the group, or a pod of it that exists even when the fewest pods are admitted."""
+    by_name = {other.spec.name: other.spec for other in group.tasks}
+    if name in by_name:
+        return
+    spec_name, _, number = name.rpartition("-")
+    spec = by_name.get(spec_name)
+    if spec is not None and spec.count is not None and (index := _index(number)) >= 0:
+        sure = spec.count if spec.min_count is None else spec.min_count
+        if index < sure:
+            return
+        why = f"of task {spec_name!r} only the pods 0 to {sure - 1} are sure to be there"
+    else:
+        why = f"its group has {listed(list(by_name))}"
+    task.field.wrong(f"{{{{host:{name}}}}} names no pod that task {task.spec.name!r} can reach: {why}")
+
+
+def _index(text: str) -> int:
+    """The number that *text* is in its plain form, -1 if it is none."""
+    return int(text) if text.isdigit() and len(text) < 10 and text == str(int(text)) else -1

@@ -1,0 +1,160 @@
+"""The `nodes` and `flavors` of a cluster file."""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor, Node, Taint
+from runrig.domain.quantities import parse_quantity
+from runrig.spec.fields import Field, Fields, listed, repeated
+from runrig.spec.patterns import expand_range, parse_pattern
+
+MOST_NODES = 100_000
+ALLOWABLE = ("privileged", "hostNetwork", "volumeMounts")
+
+_NODE = ("name", "resources", "labels", "taints", "cordoned")
+_FLAVOR = ("name", "node_labels", "taints", "allow")
+_TAINT = ("key", "value", "effect")
+_EFFECTS = {name: name for name in ("NoSchedule", "PreferNoSchedule", "NoExecute")}
+_NODE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
+_FLAVOR_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
+_RESOURCE_NAME = re.compile(r"[a-z][a-z0-9_./-]{0,62}")
+
+
+def read_flavors(fields: Fields) -> tuple[Flavor, ...]:
+    """Without any there is one, `default`, that matches every node."""
+    found: list[Flavor] = []
+    names = []
+    for item in fields.items("flavors"):
+        inner = item.fields("a flavor", _FLAVOR)
+        name = inner.need("name", "name: h100") if inner else None
+        text = name.text() if name else None
+        if inner is None or name is None or text is None:
+            continue
+        if not _FLAVOR_NAME.fullmatch(text):
+            name.wrong(f"{text!r} must be lower-case letters, digits, '-' and '.', at most 63")
+        names.append((text, name))
+        labels = {key: _label(value) for key, value in inner.map("node_labels")}
+        found.append(Flavor(text, labels, _taints(inner), _allow(inner), position=len(found)))
+    repeated(names, "flavor")
+    return tuple(found) or (Flavor(DEFAULT_FLAVOR),)
+
+
+def _allow(fields: Fields) -> tuple[str, ...]:
+    options = {name: name for name in ALLOWABLE}
+    return tuple(name for item in fields.items("allow") if (name := item.choice(options)))
+
+
+def _taints(fields: Fields) -> tuple[Taint, ...]:
+    taints = []
+    for item in fields.items("taints"):
+        inner = item.fields("a taint", _TAINT)
+        key = inner.need("key", "key: reserved") if inner else None
+        if inner is None or key is None:
+            continue
+        value, effect = inner.get("value"), inner.get("effect")
+        chosen = effect.choice(_EFFECTS) if effect else "NoSchedule"
+        taints.append(Taint(key.text() or "", _label(value) if value else "", chosen or "NoSchedule"))
+    return tuple(taints)
+
+
+def _label(field: Field) -> str:
+    """A text; numbers, true and false as they were written."""
+    if isinstance(field.node.value, str | int | float):
+        return field.node.text
+    field.expected("text")
+    return ""
+
+
+# ---------------------------------------------------------------- nodes
+
+
+def read_nodes(fields: Fields, flavors: Sequence[Flavor]) -> tuple[Node, ...]:
+    """All nodes, patterns expanded, each with the one flavor that it matches.  O(nodes × flavors)."""
+    nodes: list[Node] = []
+    seen: dict[str, Field] = {}
+    for item in fields.items("nodes"):
+        inner = item.fields("a node", _NODE)
+        name = inner.need("name", 'name: "n{00..15}"') if inner else None
+        names = name.parsed(expand_range) if name else None
+        if inner is None or name is None or names is None:
+            continue
+        if len(nodes) + len(names) > MOST_NODES:
+            name.wrong(f"more than {MOST_NODES:,} nodes are too many")
+            break
+        _check_names(name, names, seen)
+        nodes.extend(_nodes(inner, names, flavors))
+    return tuple(nodes)
+
+
+def _check_names(field: Field, names: Sequence[tuple[str, int | None]], seen: dict[str, Field]) -> None:
+    """Reports the first name of a pattern that is wrong, or taken."""
+    if not _NODE_NAME.fullmatch(names[0][0]):
+        field.wrong(
+            f"{names[0][0]!r} must be letters, digits, '-', '_' and '.', and begin and end with a letter or digit"
+        )
+        return
+    taken = next((name for name, _ in names if name in seen), None)
+    if taken is not None:
+        place = seen[taken].node.place
+        field.wrong(f"node {taken!r} is here twice: it first stands in line {place.line if place else '?'}")
+    seen.update(dict.fromkeys((name for name, _ in names), field))
+
+
+def _nodes(fields: Fields, names: Sequence[tuple[str, int | None]], flavors: Sequence[Flavor]) -> list[Node]:
+    resources = _amounts(fields)
+    labels = _labels(fields, [0 if n is None else n for _, n in names], numbered=names[0][1] is not None)
+    taints = _taints(fields)
+    ready = not fields.flag("cordoned", False)
+    if labels is None:
+        return []
+    nodes = [
+        Node(name, resources, labels=own, taints=taints, ready=ready)
+        for (name, _), own in zip(names, labels, strict=True)
+    ]
+    return _sorted_into(fields.field, nodes, flavors)
+
+
+def _amounts(fields: Fields) -> Mapping[str, int]:
+    found = fields.need("resources", "resources: {gpu: 8}")
+    amounts = {}
+    for name, item in found.entries() if found else ():
+        if not _RESOURCE_NAME.fullmatch(name):
+            item.wrong(f"{name!r} cannot name a resource: lower-case letters, digits, '.', '/', '-' and '_'")
+        amounts[name] = item.parsed(partial(parse_quantity, name)) or 0
+    return amounts
+
+
+def _labels(fields: Fields, numbers: Sequence[int], *, numbered: bool) -> list[dict[str, str]] | None:
+    """The labels of each node, in order; None if one of them cannot be read."""
+    whole = True
+    result: list[dict[str, str]] = [{} for _ in numbers]
+    for key, item in fields.map("labels"):
+        text = _label(item)
+        try:
+            pattern = parse_pattern(text)
+            if pattern.needs_n and not numbered:
+                raise ValueError(f"{text!r} needs n: give the name a range, such as n{{00..15}}")
+            for labels, n in zip(result, numbers, strict=True):
+                labels[key] = pattern.at(n)
+        except ValueError as error:
+            item.wrong(str(error))
+            whole = False
+    return result if whole else None
+
+
+def _sorted_into(field: Field, nodes: Sequence[Node], flavors: Sequence[Flavor]) -> list[Node]:
+    """The nodes with their flavors; the first that matches none or several is reported, for all of its pattern."""
+    result: list[Node] = []
+    for node in nodes:
+        matching = [flavor.name for flavor in flavors if flavor.matches(node)]
+        if len(matching) != 1:
+            which = (
+                f"the flavors {listed(matching)}"
+                if matching
+                else f"none of the flavors {listed([f.name for f in flavors])}"
+            )
+            field.wrong(f"node {node.name!r} matches {which} by its labels: each node has exactly one")
+            return result
+        result.append(Node(node.name, node.resources, matching[0], node.labels, node.taints, node.ready))
+    return result

@@ -1,0 +1,202 @@
+"""The `cohorts` and `pools` of a cluster file."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from runrig.domain.pools import (
+    DEFAULT_GRACE_S,
+    LONGEST_NAME,
+    SUBPOOL_DELIMITER,
+    Cohort,
+    Pool,
+    Queueing,
+    Quotas,
+    TopologyKey,
+    name_problem,
+)
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.spec.fields import Field, Fields, closest, repeated
+from runrig.spec.quota import Kinds, read_quota, read_share
+from runrig.spec.task import exit_rules
+
+_COHORT = ("name", "parent", "quota", "weight")
+_POOL = (
+    *("name", "cohort", "quota", "topology_keys", "subpools", "weight", "queueing", "grace_s", "flavors"),
+    *("default_platform", "default_exit_actions", "namespaces", "description"),
+)
+_LIMIT_HINT = "it belongs into the quota: quota: {gpu: {nominal: 8, borrowing_limit: 4}}"
+_HINTS = {"borrowing_limit": _LIMIT_HINT, "lending_limit": _LIMIT_HINT}
+_SUBPOOL_HINTS = dict.fromkeys(_POOL, "a subpool has name and quota; the rest is its parent's")
+_QUEUEING = {queueing.value: queueing for queueing in Queueing}
+_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_MOST_WEIGHT = 1_000_000
+_LONGEST_GRACE_S = 86_400.0
+
+
+def read_name(field: Field | None, kind: str) -> str:
+    """A name by the rule for pools and cohorts (law S4); "" if it has none that can be read."""
+    name = field.text() if field else None
+    if field is not None and name is not None and (problem := name_problem(kind, name)):
+        field.wrong(problem)
+    return name or ""
+
+
+# ---------------------------------------------------------------- cohorts
+
+
+def read_cohorts(fields: Fields, kinds: Kinds) -> tuple[Cohort, ...]:
+    """Reports circles of parents too (law Q7); a parent that is not in the file is an empty cohort (law Q6)."""
+    found: list[tuple[Cohort, Field]] = []
+    names = []
+    for item in fields.items("cohorts"):
+        inner = item.fields("a cohort", _COHORT, _HINTS)
+        name = inner.need("name", "name: research") if inner else None
+        if inner is None or name is None:
+            continue
+        parent, quota = inner.get("parent"), inner.get("quota")
+        cohort = Cohort(
+            read_name(name, "cohort"),
+            read_name(parent, "cohort") or None,
+            read_quota(quota, kinds) if quota else {},
+            inner.whole("weight", 1, _MOST_WEIGHT) or 1,
+        )
+        names.append((cohort.name, name))
+        found.append((cohort, parent or name))
+    repeated(names, "cohort")
+    _check_parents(found)
+    return tuple(cohort for cohort, _ in found)
+
+
+def _check_parents(found: Sequence[tuple[Cohort, Field]]) -> None:
+    parents = {cohort.name: cohort.parent for cohort, _ in found}
+    fields = {cohort.name: field for cohort, field in found}
+    seen: set[str] = set()
+    for start in parents:
+        path: list[str] = []
+        at: str | None = start
+        while at is not None and at in parents and at not in seen:
+            seen.add(at)
+            path.append(at)
+            at = parents[at]
+        if at in path:
+            cycle = [*path[path.index(at) :], at]
+            fields[at].wrong(f"the parents of cohorts run in a circle: {' → '.join(cycle)}")
+
+
+# ---------------------------------------------------------------- pools
+
+
+def read_pools(fields: Fields, kinds: Kinds) -> tuple[Pool, ...]:
+    """Parents before their subpools, else in the order of the file."""
+    pools: list[Pool] = []
+    names = []
+    for item in fields.items("pools"):
+        inner = item.fields("a pool", _POOL, _HINTS)
+        name = inner.need("name", "name: vision") if inner else None
+        if inner is None or name is None:
+            continue
+        pool, own = _pool(inner, read_name(name, "pool"), kinds)
+        names.append((pool.name, name))
+        pools += [pool, *_subpools(inner, pool, own)]
+    repeated(names, "pool")
+    return tuple(pools)
+
+
+def _pool(fields: Fields, name: str, kinds: Kinds) -> tuple[Pool, Kinds]:
+    """The pool, and what quotas in it may name."""
+    flavors = _flavors(fields, kinds)
+    own = replace(kinds, flavors=flavors or kinds.declared)
+    quota, platform = fields.get("quota"), fields.get("default_platform")
+    if platform is not None and (wanted := platform.text()) is not None and wanted not in own.flavors:
+        platform.wrong(f"{wanted!r} is not one of the pool's flavors: {closest(wanted, own.flavors)}")
+    queueing, grace = fields.get("queueing"), fields.get("grace_s")
+    grace_s = grace.number(0, _LONGEST_GRACE_S) if grace else None
+    _check_namespaces(fields)
+    pool = Pool(
+        name,
+        read_quota(quota, own) if quota else {},
+        cohort=read_name(fields.get("cohort"), "cohort") or None,
+        weight=fields.whole("weight", 1, _MOST_WEIGHT) or 1,
+        queueing=(queueing.choice(_QUEUEING) if queueing else None) or Queueing.BEST_EFFORT_FIFO,
+        grace_s=DEFAULT_GRACE_S if grace_s is None else grace_s,
+        flavors=flavors,
+        topology_keys=_topology_keys(fields),
+        default_platform=fields.text("default_platform"),
+        default_exit_actions=tuple(
+            (rule.action.value, rule.first, rule.last) for rule in exit_rules(fields, "default_exit_actions")
+        ),
+        description=fields.text("description") or "",
+    )
+    return pool, own
+
+
+def _flavors(fields: Fields, kinds: Kinds) -> tuple[str, ...]:
+    found = [(name, item) for item in fields.items("flavors") if (name := item.text()) is not None]
+    for name, item in found:
+        if name not in kinds.declared:
+            item.wrong(f"there is no flavor {name!r}: {closest(name, kinds.declared)}")
+    repeated(found, "flavor")
+    return tuple(dict.fromkeys(name for name, _ in found if name in kinds.declared))
+
+
+def _topology_keys(fields: Fields) -> tuple[TopologyKey, ...]:
+    keys, labels, found = [], [], []
+    for item in fields.items("topology_keys"):
+        inner = item.fields("a topology key", ("key", "label"))
+        key = inner.need("key", "key: rack") if inner else None
+        label = inner.need("label", "label: topology.kubernetes.io/rack") if inner else None
+        if key is None or label is None:
+            continue
+        found.append(TopologyKey(key.text() or "", label.text() or ""))
+        keys.append((found[-1].key, key))
+        labels.append((found[-1].label, label))
+    repeated(keys, "the key")
+    repeated(labels, "the label")
+    return tuple(found)
+
+
+def _check_namespaces(fields: Fields) -> None:
+    """Namespaces matter on Kubernetes alone; here only their form is checked."""
+    for item in fields.items("namespaces"):
+        name = item.text()
+        if name is not None and not _NAMESPACE.fullmatch(name):
+            item.wrong(f"{name!r} is no namespace: lower-case letters, digits and '-', at most 63")
+
+
+# ---------------------------------------------------------------- subpools
+
+
+def _subpools(fields: Fields, parent: Pool, kinds: Kinds) -> list[Pool]:
+    subpools, names = [], []
+    for item in fields.items("subpools"):
+        inner = item.fields("a subpool", ("name", "quota"), _SUBPOOL_HINTS)
+        name = inner.need("name", "name: a") if inner else None
+        quota = inner.need("quota", 'quota: 8, or "25%"') if inner else None
+        if name is None:
+            continue
+        short = read_name(name, "subpool")
+        full = f"{parent.name}{SUBPOOL_DELIMITER}{short}"
+        if short and len(full) > LONGEST_NAME:
+            name.wrong(f"{full!r} has {len(full)} characters: at most {LONGEST_NAME}")
+        quotas = read_share(quota, parent.quotas, kinds) if quota else {}
+        names.append((short, name))
+        subpools.append(replace(parent, name=full, parent=parent.name, subpool_name=short, quotas=quotas))
+    repeated(names, "subpool")
+    _check_sum(fields, parent, [pool.quotas for pool in subpools])
+    return subpools
+
+
+def _check_sum(fields: Fields, parent: Pool, shares: Sequence[Quotas]) -> None:
+    """Law S1: all subpools together hold at most what their parent has."""
+    sums: dict[FlavorResource, int] = {}
+    for quotas in shares:
+        for key, quota in quotas.items():
+            sums[key] = sums.get(key, 0) + quota.nominal
+    found = fields.get("subpools")
+    for key, amount in sums.items():
+        if found is not None and key.resource == GPU and amount > parent.quotas[key].nominal:
+            whole = parent.quotas[key].nominal
+            found.wrong(
+                f"together they have {amount} GPUs ({key.flavor}), and pool {parent.name} has {whole}: give them less"
+            )

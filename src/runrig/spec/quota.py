@@ -1,0 +1,178 @@
+"""Quotas as people write them: ``64``, ``{gpu: 64}``, ``{gpu: {nominal: 64}}``, ``{h100: {gpu: {nominal: 8, borrowing_limit: 8}}}``.
+
+A key that is both a flavor and a resource is the flavor.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
+from functools import partial
+
+from runrig.domain.pools import Quota, Quotas
+from runrig.domain.quantities import CPU, GPU, MEMORY, STORAGE, FlavorResource, parse_quantity
+from runrig.spec.fields import Field, Problems, closest, listed
+from runrig.spec.yamltree import node_of
+
+RESOURCES = (GPU, CPU, MEMORY, STORAGE)
+_QUOTA = ("nominal", "borrowing_limit", "lending_limit")
+_PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%")
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """What a quota may name.  *flavors*: those that its owner uses; *declared*: all that there are."""
+
+    flavors: tuple[str, ...]
+    declared: tuple[str, ...]
+    resources: tuple[str, ...] = RESOURCES
+
+    @property
+    def full_form(self) -> str:
+        """How to write a quota where a plain number says too little."""
+        return "{" + ", ".join(f"{flavor}: {{gpu: 8}}" for flavor in self.flavors[:3]) + "}"
+
+
+def parse_quota_option(text: str, flavors: tuple[str, ...]) -> dict[FlavorResource, int]:
+    """The GPUs of ``64``, or of ``h100=8,b200=4``.  Raises InvalidInput; a plain number needs that there is one flavor."""
+    problems = Problems()
+    field = Field(node_of(text), "quota", problems)
+    gpus = _option(field, text, Kinds(flavors, flavors))
+    problems.raise_if_any()
+    return gpus
+
+
+def quota_from_json(value: object, flavors: tuple[str, ...], resources: Collection[str] = ()) -> Quotas:
+    """The quota that *value* says in any of its forms, those of ``--quota`` too.  *resources*: known ones besides the usual.
+
+    Raises InvalidInput with all problems.
+    """
+    problems = Problems()
+    field = Field(node_of(value), "quota", problems)
+    quotas = read_quota(field, Kinds(flavors, flavors, tuple(dict.fromkeys((*RESOURCES, *resources)))))
+    problems.raise_if_any()
+    return quotas
+
+
+def read_quota(field: Field, kinds: Kinds) -> dict[FlavorResource, Quota]:
+    """What could be read; the rest is reported."""
+    value = field.node.value
+    if isinstance(value, str) and not value.strip().isdigit():
+        return {key: Quota(gpus) for key, gpus in _option(field, value, kinds).items()}
+    if not isinstance(value, Mapping):
+        gpus = field.whole()
+        flavor = _only_flavor(field, kinds) if gpus is not None else None
+        return {FlavorResource(flavor, GPU): Quota(gpus)} if flavor is not None and gpus is not None else {}
+    quotas: dict[FlavorResource, Quota] = {}
+    for key, item in field.entries():
+        if key in kinds.declared:
+            quotas.update(_of_flavor(key, item, kinds))
+        elif key in kinds.resources or not _names_flavor(item):
+            flavor = _only_flavor(item, kinds) if _is_resource(key, item, kinds) else None
+            if flavor is not None:
+                quotas[FlavorResource(flavor, key)] = _amount(key, item)
+        else:
+            item.wrong(f"there is no flavor {key!r}: {closest(key, kinds.declared)}")
+    return quotas
+
+
+def _names_flavor(item: Field) -> bool:
+    """Whether an unknown key was meant as a flavor: what stands under it is not a quota."""
+    return isinstance(item.node.value, Mapping) and not any(name in item.node.value for name in _QUOTA)
+
+
+def _of_flavor(flavor: str, field: Field, kinds: Kinds) -> dict[FlavorResource, Quota]:
+    if flavor not in kinds.flavors:
+        field.wrong(f"flavor {flavor!r} is not one of its flavors, {listed(kinds.flavors)}: add it there")
+        return {}
+    if not isinstance(field.node.value, Mapping):
+        return {FlavorResource(flavor, GPU): _amount(GPU, field)}
+    return {
+        FlavorResource(flavor, resource): _amount(resource, item)
+        for resource, item in field.entries()
+        if _is_resource(resource, item, kinds)
+    }
+
+
+def _is_resource(name: str, field: Field, kinds: Kinds) -> bool:
+    if name in kinds.resources:
+        return True
+    field.wrong(f"{name!r} is neither a resource nor a flavor: {closest(name, (*kinds.resources, *kinds.declared))}")
+    return False
+
+
+def _amount(resource: str, field: Field) -> Quota:
+    quantity = partial(parse_quantity, resource)
+    if not isinstance(field.node.value, Mapping):
+        return Quota(field.parsed(quantity) or 0)
+    inner = field.fields("a quota", _QUOTA)
+    assert inner is not None, "it is a mapping"
+    amounts = [found.parsed(quantity) if (found := inner.get(name)) else None for name in _QUOTA]
+    return Quota(amounts[0] or 0, amounts[1], amounts[2])
+
+
+def _only_flavor(field: Field, kinds: Kinds) -> str | None:
+    if len(kinds.flavors) == 1:
+        return kinds.flavors[0]
+    field.wrong(f"there are {len(kinds.flavors)} flavors, {listed(kinds.flavors)}: say it for each: {kinds.full_form}")
+    return None
+
+
+def _option(field: Field, text: str, kinds: Kinds) -> dict[FlavorResource, int]:
+    gpus: dict[FlavorResource, int] = {}
+    for part in text.split(","):
+        name, equals, number = part.strip().rpartition("=")
+        flavor = name.strip() if equals else _only_flavor(field, kinds)
+        if not number.strip().isascii() or not number.strip().isdigit() or len(number) > 18:
+            field.wrong(f"{text!r} is not a number of GPUs: write such as 64, or h100=8,b200=4")
+        elif flavor is not None and flavor not in kinds.flavors:
+            field.wrong(f"there is no flavor {flavor!r}: {closest(flavor, kinds.flavors)}")
+        elif flavor is not None and FlavorResource(flavor, GPU) in gpus:
+            field.wrong(f"{text!r} names {flavor} twice")
+        elif flavor is not None:
+            gpus[FlavorResource(flavor, GPU)] = int(number)
+    return gpus
+
+
+# ---------------------------------------------------------------- subpools
+
+
+def read_share(field: Field, parent: Quotas, kinds: Kinds) -> Quotas:
+    """The quota of a subpool: GPUs, or a percentage of its parent's, rounded down; other resources follow (laws S1, S5)."""
+    value = field.node.value
+    percent = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
+    if percent is not None:
+        share = Decimal(percent[1])
+        if share > 100:
+            field.wrong(f"{value} is more than all of the parent's quota: at most 100%")
+            return {}
+        gpus = {
+            key.flavor: int((quota.nominal * share / 100).to_integral_value(ROUND_FLOOR))
+            for key, quota in parent.items()
+            if key.resource == GPU
+        }
+        return share_of(parent, gpus)
+    quotas = read_quota(field, kinds)
+    for key, quota in quotas.items():
+        if key.resource != GPU or quota != Quota(quota.nominal):
+            field.wrong(
+                f"a subpool has GPUs alone, without limits: {key.resource} and the limits follow from its parent"
+            )
+            return {}
+    for key in quotas:
+        if key not in parent:
+            field.wrong(f"its parent has no quota of {key}, so there is nothing to share")
+    return share_of(parent, {key.flavor: quota.nominal for key, quota in quotas.items()})
+
+
+def share_of(parent: Quotas, gpus: Mapping[str, int]) -> Quotas:
+    """The quota of a subpool with *gpus* (by flavor): of other resources ⌊parent × its GPUs / parent's GPUs⌋ (law S5)."""
+    shares: dict[FlavorResource, Quota] = {}
+    for key, quota in parent.items():
+        own = gpus.get(key.flavor, 0)
+        whole = parent.get(FlavorResource(key.flavor, GPU), Quota()).nominal
+        if key.resource == GPU:
+            shares[key] = Quota(own)
+        else:
+            shares[key] = Quota(quota.nominal * own // whole if whole else 0)
+    return shares

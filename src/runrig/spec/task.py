@@ -1,0 +1,281 @@
+"""One task of a workflow file."""
+
+import base64
+import binascii
+import posixpath
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from runrig.domain.workflows import ExitAction, ExitRule, FileSpec, TaskSpec
+from runrig.spec.fields import Field, Fields, closest, repeated
+from runrig.spec.resources import Resource
+from runrig.spec.values import parse_duration, parse_exit_codes
+
+LONGEST_NAME = 64
+MOST_PODS_OF_TASK = 10_000
+LONGEST_REGEX = 1_000
+DEFAULT_RESOURCE = "default"
+ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,255}")
+
+_NAME = re.compile(r"[a-zA-Z]([a-zA-Z0-9_-]*[a-zA-Z0-9])?")
+_RESERVED = "osmo-ctrl"
+_ALLOWABLE = ("privileged", "hostNetwork", "volumeMounts")
+_REFUSED = {
+    "outputs": "outputs to a url are not supported yet: write to {{output}}, and read it in another task by inputs",
+    "checkpoint": "checkpoints are not supported yet: leave it out",
+    "credentials": "credentials are not supported yet: leave them out",
+    "downloadType": "is not supported yet: leave it out",
+    "cacheSize": "is not supported yet: leave it out",
+    "kpis": "are not supported yet: leave them out",
+}
+_TASK = (
+    *("name", "image", "command", "args", "lead", "environment", "files", "resource", "inputs", "exitActions"),
+    *("count", "minCount", "duration", *_ALLOWABLE, *_REFUSED),
+)
+_HINTS = {"resources": "it stands under workflow; here write resource: NAME"}
+_EXIT_ACTIONS = {action.value: action for action in ExitAction}
+
+
+@dataclass(frozen=True, slots=True)
+class DraftTask:
+    """A task with its places.  Of a file with problems *spec* may hold stand-ins, which never leave the reader."""
+
+    spec: TaskSpec
+    field: Field
+    inputs: tuple[Field, ...] = ()
+    """The `task:` of each input."""
+
+
+def name_of(fields: Fields, what: str) -> str:
+    """The `name` of a workflow, group or task; "" if it has none that can be read."""
+    found = fields.need("name", f"name: my-{what}")
+    name = found.text() if found else None
+    if found is None or name is None:
+        return ""
+    if len(name) > LONGEST_NAME:
+        found.wrong(f"{name[:20]!r}... has {len(name)} characters: at most {LONGEST_NAME}")
+    elif not _NAME.fullmatch(name):
+        found.wrong(
+            f"{name!r} must be letters, digits, '-' and '_', start with a letter, and end with a letter or digit"
+        )
+    elif what == "task" and normalised(name) == _RESERVED:
+        found.wrong(f"{name!r} is reserved: choose another name")
+    return name
+
+
+def normalised(name: str) -> str:
+    """Names that are equal in this form are the same to Kubernetes."""
+    return name.lower().replace("_", "-")
+
+
+def read_task(field: Field, resources: Mapping[str, Resource]) -> DraftTask | None:
+    """None only if *field* is not a mapping."""
+    fields = field.fields("a task", _TASK, _HINTS)
+    if fields is None:
+        return None
+    fields.refuse(_REFUSED)
+    name = name_of(fields, "task")
+    image = fields.need("image", "image: ubuntu:24.04")
+    resource = _resource(fields, resources)
+    count, min_count = _counts(fields, name)
+    inputs = _inputs(fields)
+    duration = fields.get("duration")
+    spec = TaskSpec(
+        name=name,
+        image=_reference(image) if image else "",
+        command=_command(fields),
+        args=tuple(_argument(item) for item in fields.items("args")),
+        lead=fields.flag("lead", False),
+        environment={key: _variable(key, item) for key, item in fields.map("environment")},
+        files=_files(fields),
+        requests=resource.requests,
+        platform=resource.platform,
+        inputs=tuple(item.text() or "" for item in inputs),
+        exit_rules=exit_rules(fields, "exitActions"),
+        count=count,
+        min_count=min_count,
+        duration_s=duration.parsed(parse_duration) if duration else None,
+        allow=_allow(fields),
+    )
+    return DraftTask(spec, field, inputs)
+
+
+def _reference(field: Field) -> str:
+    image = field.text()
+    if image is not None and (not image or image != "".join(image.split())):
+        field.wrong(f"{image!r} is no image: write a reference without spaces, such as ubuntu:24.04")
+    return image or ""
+
+
+def _resource(fields: Fields, resources: Mapping[str, Resource]) -> Resource:
+    found = fields.get("resource")
+    name = found.text() if found else DEFAULT_RESOURCE
+    if name is None or name in resources:
+        return resources.get(name or "", Resource())
+    if found is not None:
+        found.wrong(f"{name!r} is not under resources: {closest(name, resources)}")
+    else:
+        fields.field.wrong(f"names no resource, and resources has no {DEFAULT_RESOURCE!r}: {closest('', resources)}")
+    return Resource()
+
+
+def _counts(fields: Fields, name: str) -> tuple[int | None, int | None]:
+    count = fields.whole("count", 1, MOST_PODS_OF_TASK)
+    minimum = fields.whole("minCount", 1, MOST_PODS_OF_TASK)
+    given = fields.get("minCount")
+    if given is not None and fields.get("count") is None:
+        given.wrong("needs count beside it: count is how many pods there shall be, minCount how few will do")
+    elif given is not None and count is not None and minimum is not None and minimum > count:
+        given.wrong(f"{minimum} is more than count, which is {count}")
+    if count is not None and len(last := f"{name}-{count - 1}") > LONGEST_NAME:
+        fields.field.wrong(f"its last pod would be {last!r}, of {len(last)} characters: at most {LONGEST_NAME}")
+    return count, minimum
+
+
+def _command(fields: Fields) -> tuple[str, ...]:
+    found = fields.need("command", 'command: ["sh", "-c"]')
+    if found is None:
+        return ()
+    if isinstance(found.node.value, str):
+        found.wrong(f"expected a list, got {found.shown()}: write one word per item, such as [sh, -c]")
+        return ()
+    items = found.items()
+    words = tuple(_argument(item) for item in items)
+    if found.node.value == () or (words and not words[0] and items[0].node.value == ""):
+        found.wrong("is empty: write the program to run")
+    return words
+
+
+def _argument(field: Field) -> str:
+    """A word of a command: text, or a number as it was written."""
+    value = field.node.value
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return field.node.text
+    field.wrong(f"expected text, got {field.shown()}: put it in quotes")
+    return ""
+
+
+def _variable(name: str, field: Field) -> str:
+    """The value of an environment variable; numbers and true or false as they were written."""
+    if not ENVIRONMENT_NAME.fullmatch(name):
+        field.wrong(f"{name!r} cannot name a variable: letters, digits and '_', not first a digit")
+    if isinstance(field.node.value, str | int | float):
+        return field.node.text
+    hint = ': write "" for an empty value' if field.node.value is None else ""
+    field.wrong(f"expected text, got {field.shown()}{hint}")
+    return ""
+
+
+def _inputs(fields: Fields) -> tuple[Field, ...]:
+    found = []
+    for item in fields.items("inputs"):
+        inner = item.fields("an input", ("task", "url", "regex"))
+        if inner is None:
+            continue
+        inner.refuse({"url": "inputs from a url are not supported yet: name a task of this workflow"})
+        regex = inner.get("regex")
+        if regex is not None and (pattern := regex.text()) is not None:
+            _check_regex(regex, pattern)
+        task = inner.get("task") if "url" in inner.entries else inner.need("task", "task: NAME")
+        if task is not None and ":" in (task.text() or ""):
+            task.wrong(f"{task.shown()}: inputs from another workflow are not supported yet")
+        elif task is not None:
+            found.append(task)
+    repeated([(item.node.text, item) for item in found], "the input")
+    return tuple(found)
+
+
+def _check_regex(field: Field, pattern: str) -> None:
+    if len(pattern) > LONGEST_REGEX:
+        field.wrong(f"has {len(pattern)} characters: at most {LONGEST_REGEX}")
+        return
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError, Warning) as error:
+        field.wrong(f"{field.shown()} is no regular expression: {error}")
+
+
+def exit_rules(fields: Fields, name: str) -> tuple[ExitRule, ...]:
+    """A map action → exit codes, as rules in the order of the file."""
+    rules: list[ExitRule] = []
+    for key, item in fields.map(name):
+        action = _EXIT_ACTIONS.get(key.upper())
+        if action is None:
+            item.wrong(f"{key!r} is no exit action: {closest(key.upper(), _EXIT_ACTIONS)}")
+            continue
+        rules.extend(ExitRule(action, first, last) for first, last in item.parsed(parse_exit_codes) or ())
+    return tuple(rules)
+
+
+def _allow(fields: Fields) -> tuple[str, ...]:
+    flags = [name for name in _ALLOWABLE[:2] if fields.flag(name, False)]
+    mounts = [item.text() for item in fields.items("volumeMounts")]
+    return (*flags, "volumeMounts") if mounts else tuple(flags)
+
+
+# ---------------------------------------------------------------- files
+
+
+def _files(fields: Fields) -> tuple[FileSpec, ...]:
+    hints = {"localpath": "the server cannot read your disk: write contents"}
+    files, paths = [], []
+    for item in fields.items("files"):
+        inner = item.fields("a file", ("path", "contents", "base64"), hints)
+        if inner is None:
+            continue
+        path = inner.need("path", "path: /tmp/run.sh")
+        contents = None if "localpath" in inner.entries else inner.need("contents", "contents: |")
+        encoded = inner.flag("base64", False)
+        text = contents.text() if contents else None
+        if contents is not None and text is not None and encoded:
+            _check_base64(contents, text)
+        where = _path(path) if path else None
+        if path is not None and where is not None:
+            paths.append((where, path))
+        files.append(FileSpec(where or "", text or "", encoded))
+    repeated(paths, "the file")
+    _check_nesting(paths)
+    return tuple(files)
+
+
+def _path(field: Field) -> str | None:
+    """The absolute path, in its shortest form."""
+    path = field.text()
+    if path is None:
+        return None
+    problem = None
+    if not path:
+        problem = "is empty: write an absolute path, such as /tmp/run.sh"
+    elif "\0" in path:
+        problem = "has a NUL character, which no path may have"
+    elif not path.startswith("/"):
+        problem = f"{path!r} is relative: write an absolute path, such as /tmp/{posixpath.basename(path) or 'run.sh'}"
+    elif ".." in path.split("/"):
+        problem = f"{path!r} has '..': a file stays inside the folder of its task; write the path without it"
+    elif path.endswith(("/", "/.")):
+        problem = f"{path!r} is a folder: write the path of a file in it"
+    elif len(path.encode()) > 1024 or any(len(part.encode()) > 255 for part in path.split("/")):
+        problem = f"is too long with {len(path.encode())} bytes: at most 1024, and 255 between two '/'"
+    if problem:
+        field.wrong(problem)
+        return None
+    return "/" + posixpath.normpath(path).lstrip("/")
+
+
+def _check_base64(field: Field, text: str) -> None:
+    try:
+        base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError) as error:
+        field.wrong(f"is not base64: {str(error).lower()}; leave base64 out if it is plain text")
+
+
+def _check_nesting(paths: list[tuple[str, Field]]) -> None:
+    known = {path for path, _ in paths}
+    for path, field in paths:
+        parent = posixpath.dirname(path)
+        while parent != "/":
+            if parent in known:
+                field.wrong(f"{path!r} lies below {parent!r}, which is a file here")
+                break
+            parent = posixpath.dirname(parent)

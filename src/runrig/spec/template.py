@@ -1,0 +1,161 @@
+"""Templates of workflow files: Jinja2, in a child process with hard limits (osmo.md 3.5).
+
+Variables are the file's `default-values`, over them ``--set``, over them ``--set-string``.  The tokens of `domain.tokens` survive.
+A template is a program of a stranger: it never runs in this process.
+"""
+
+import importlib.util
+import json
+import math
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from runrig.domain.errors import InvalidInput, Problem, ServerFault, Unavailable
+from runrig.domain.tokens import TOKEN
+from runrig.spec import template_child
+from runrig.spec.yamltree import checked_text, plain, read_yaml
+
+START_S = 20.0
+"""For the whole child, its start included, on a machine that is very busy."""
+MOST_VARIABLES = 1_000
+
+_MARKERS = ("{%", "{{", "{#")
+_DEFAULTS = re.compile(r"""(["']?)default-values\1\s*:""")
+_OPEN, _CLOSE = "\x02", "\x03"  # stand for the braces of tokens: no file may have these characters
+_CHILD = str(Path(__file__).with_name("template_child.py"))
+
+
+def render(text: str, set_variables: Sequence[str] = (), set_string_variables: Sequence[str] = ()) -> str:
+    """*text* with its template filled in, and without its `default-values`; lines stay where they are up to the first loop.
+
+    Without a marker of templates nothing is started, and the settings have no effect.
+    Raises InvalidInput, also for a template that takes too long or too much; Unavailable, ServerFault if none can be rendered.
+    """
+    text = checked_text(text, "workflow file")
+    settings = {**_settings(set_variables, "--set"), **_settings(set_string_variables, "--set-string")}
+    variables, text = _without_defaults(text)
+    if not is_template(text):
+        return text
+    head, body = _split_head(text)
+    skipped = "\n" * head.count("\n")
+    template = skipped + TOKEN.sub(lambda match: f"{_OPEN}{match[1]}{_CLOSE}", body)
+    rendered = _run({"template": template, "variables": {**variables, **settings}})
+    body = rendered[len(skipped) :].replace(_OPEN, "{{").replace(_CLOSE, "}}")
+    return checked_text(head + body, "rendered workflow file")
+
+
+def is_template(text: str) -> bool:
+    """Whether *text* has something to fill in, other than tokens."""
+    without = TOKEN.sub("", text)
+    return any(marker in without for marker in _MARKERS)
+
+
+def _settings(items: Iterable[str], option: str) -> dict[str, object]:
+    values: dict[str, object] = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or not name.isidentifier():
+            raise InvalidInput.one(f"{item!r} does not set a variable: write {option} NAME=VALUE")
+        values[name] = _typed(value) if option == "--set" else value
+    if len(values) > MOST_VARIABLES:
+        raise InvalidInput.one(f"{len(values)} times {option} is too often: at most {MOST_VARIABLES}")
+    return values
+
+
+def _typed(value: str) -> int | float | str:
+    """A whole number, else a finite number, else the text."""
+    if re.fullmatch(r"[-+]?[0-9]{1,1000}", value):
+        return int(value)
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    return number if math.isfinite(number) and "_" not in value else value
+
+
+# ---------------------------------------------------------------- the parts of a file
+
+
+def _without_defaults(text: str) -> tuple[dict[str, object], str]:
+    """The values of the block `default-values`, and *text* with empty lines in its place."""
+    block: list[str] = []
+    rest: list[str] = []
+    inside = found = False
+    for line in text.splitlines(keepends=True):
+        if _DEFAULTS.match(line):
+            if found:
+                raise InvalidInput((Problem("default-values is here twice: keep one", line=len(rest) + 1),))
+            inside = found = True
+        elif inside and line.strip() and line[0] not in " #":
+            inside = False
+        block.append(line if inside else "\n")
+        rest.append("\n" if inside else line)
+    return (_default_values("".join(block)) if found else {}), "".join(rest)
+
+
+def _default_values(block: str) -> dict[str, object]:
+    document = read_yaml(block, "default-values")
+    if document.problems:
+        raise InvalidInput(document.problems)
+    values = plain(document.node)["default-values"]
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        place = document.node.place
+        message = "default-values: expected a mapping of names to values"
+        raise InvalidInput((Problem(message, "default-values", place.line if place else None),))
+    return values
+
+
+def _split_head(text: str) -> tuple[str, str]:
+    """The comments and empty lines at the top, which are no template, and the rest."""
+    lines = text.splitlines(keepends=True)
+    count = 0
+    while count < len(lines) and (not lines[count].strip() or lines[count].startswith("#")):
+        count += 1
+    return "".join(lines[:count]), "".join(lines[count:])
+
+
+# ---------------------------------------------------------------- the child
+
+
+def _run(request: dict[str, object]) -> str:
+    """What the child renders.  Its environment is empty, and its only library is jinja2."""
+    command = [sys.executable, "-I", "-S", _CHILD, _folder_of("jinja2")]
+    try:
+        done = subprocess.run(  # noqa: S603  our own program, and no word of the user in the command
+            command, input=json.dumps(request).encode(), capture_output=True, timeout=START_S, env={}, check=False
+        )
+    except (subprocess.TimeoutExpired, OSError) as error:
+        raise Unavailable(f"the template could not be rendered now ({type(error).__name__}): try again") from None
+    if done.returncode in (-signal.SIGPROF, -signal.SIGALRM):
+        raise _broken(f"it runs for more than {template_child.CPU_S} s: does a loop never end?", None)
+    if done.returncode > 0 and b"MemoryError" not in done.stderr:
+        raise ServerFault(f"templates cannot be rendered here: {done.stderr[-300:].decode(errors='replace')}")
+    if done.returncode:
+        raise _broken(f"it needs more than {template_child.MEMORY_BYTES // 2**20} MiB of memory", None)
+    answer = json.loads(done.stdout)
+    if "error" in answer:
+        raise _broken(answer["error"].rstrip("."), answer["line"], syntax="syntax" in answer)
+    return str(answer["text"])
+
+
+def _broken(why: str, line: int | None, *, syntax: bool = False) -> InvalidInput:
+    advice = ""
+    if "is undefined" in why:
+        advice = ": give it with --set NAME=VALUE, or under default-values"
+    elif syntax:
+        advice = ": text with {{, {% or {# that is no template goes between {% raw %} and {% endraw %}"
+    return InvalidInput((Problem(f"the template cannot be rendered: {why}{advice}", line=line),))
+
+
+def _folder_of(package: str) -> str:
+    """Where *package* is installed, found without importing it."""
+    spec = importlib.util.find_spec(package)
+    assert spec is not None, f"{package} is a dependency"
+    assert spec.origin is not None, f"{package} is a package with files"
+    return str(Path(spec.origin).parent.parent)

@@ -1,0 +1,84 @@
+"""Small forms that a workflow or cluster file holds as text: durations, sizes, exit codes.  Each raises ValueError with a sentence."""
+
+import re
+from decimal import ROUND_CEILING, Decimal
+
+from runrig.domain.quantities import LARGEST
+
+LONGEST_DURATION_S = 3650 * 86400.0
+
+_UNITS_S = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
+_DURATION = re.compile(r"([0-9]{1,18})(d|h|m|s|ms|us)")
+_SECONDS = re.compile(r"[0-9]{1,18}(\.[0-9]+)?")
+_ISO = re.compile(
+    r"P(?=.)(?:(?P<w>[0-9]{1,6})W)?(?:(?P<d>[0-9]{1,6})D)?"
+    r"(?:T(?=.)(?:(?P<h>[0-9]{1,9})H)?(?:(?P<m>[0-9]{1,9})M)?(?:(?P<s>[0-9]{1,12}(?:\.[0-9]{1,9})?)S)?)?"
+)
+_ISO_UNITS_S = {"w": 7 * 86400.0, "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
+
+
+def parse_duration(text: str) -> float:
+    """Seconds: ``90s``, ``2h``, ``500ms``, ``PT1H30M``, or a number of seconds."""
+    if text.startswith("-"):
+        raise ValueError(f"{text!r} is negative: durations start at 0")
+    if match := _DURATION.fullmatch(text):
+        seconds = int(match[1]) * _UNITS_S[match[2]]
+    elif _SECONDS.fullmatch(text):
+        seconds = float(text)
+    elif match := _ISO.fullmatch(text):
+        seconds = sum(float(value) * _ISO_UNITS_S[unit] for unit, value in match.groupdict().items() if value)
+    else:
+        raise ValueError(
+            f"{text!r} is not a duration: write one number with one of d, h, m, s, ms, us (90m, not 1h30m), or PT1H30M"
+        )
+    if seconds > LONGEST_DURATION_S:
+        raise ValueError(f"{text!r} is too long: at most {format_duration(LONGEST_DURATION_S)}")
+    return seconds
+
+
+def format_duration(seconds: float) -> str:
+    """The shortest form that `parse_duration` reads back as *seconds*, to the microsecond."""
+    micros = round(seconds * 1_000_000)
+    for unit, size in _UNITS_S.items():
+        whole, rest = divmod(micros, round(size * 1_000_000))
+        if not rest and (whole or unit == "s"):
+            return f"{whole}{unit}"
+    return f"{micros}us"
+
+
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(?:([KMGT])(?:i|iB)?|B|(m))?")
+_POWERS = {"K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def parse_size(text: str) -> int:
+    """Bytes, rounded up: ``4Gi``, ``1.5TiB``, ``512M``; G is Gi here, as in the reference, and a bare number is bytes."""
+    if text.startswith("-"):
+        raise ValueError(f"{text!r} is negative: sizes start at 0")
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a size: write a number and a unit, such as 512Mi, 64Gi or 1.5Ti")
+    number = Decimal(match[1]) * 1024 ** _POWERS.get(match[2], 0) / (1000 if match[3] else 1)
+    amount = int(number.to_integral_value(ROUND_CEILING))
+    if amount > LARGEST:
+        raise ValueError(f"{text!r} is more than 64 bits can hold")
+    return amount
+
+
+LAST_EXIT_CODE = 4000
+_CODES = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
+
+
+def parse_exit_codes(text: str) -> tuple[tuple[int, int], ...]:
+    """Ranges (first, last) of ``1,3-5,137``."""
+    ranges = []
+    for part in text.split(","):
+        match = _CODES.fullmatch(part.strip())
+        if match is None:
+            raise ValueError(f"{text!r} is not a list of exit codes: write such as 1,3-5,137")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise ValueError(f"the range {part.strip()} runs backwards: write {last}-{first}")
+        if last > LAST_EXIT_CODE:
+            raise ValueError(f"there is no exit code {last}: they end at {LAST_EXIT_CODE}")
+        ranges.append((first, last))
+    return tuple(ranges)

@@ -1,0 +1,229 @@
+"""A workflow file, already rendered → WorkflowSpec, or every problem of it at once (osmo.md 3.1-3.4, interfaces.md section 3)."""
+
+import dataclasses
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+
+from runrig.domain.errors import InvalidInput
+from runrig.domain.gangs import Priority
+from runrig.domain.workflows import GroupSpec, WorkflowSpec
+from runrig.spec import graph
+from runrig.spec.fields import Field, Fields, root
+from runrig.spec.graph import DraftGroup
+from runrig.spec.resources import Resource, read_resources
+from runrig.spec.task import DEFAULT_RESOURCE, ENVIRONMENT_NAME, DraftTask, name_of, read_task
+from runrig.spec.values import parse_duration
+from runrig.spec.yamltree import read_yaml
+
+VERSION = 2
+MOST_LABELS = 16
+MOST_TASKS = 1_000
+MOST_PODS = 10_000
+
+_FILE = ("version", "workflow", "resources", "default-values")
+_WORKFLOW = ("name", "labels", "pool", "backend", "priority", "tasks", "groups", "resources", "timeout")
+_GROUP = ("name", "barrier", "ignoreNonleadStatus", "tasks")
+_TIMEOUT = ("exec_timeout", "queue_timeout")
+_PRIORITIES = {priority.value: priority for priority in Priority}
+
+
+def spec_hash(*parts: str | WorkflowSpec) -> str:
+    """What a specification is found by: SHA-256, in hex, of its text, and of the values read from it where they say more."""
+    text = "\0".join(part if isinstance(part, str) else repr(part) for part in parts)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read_workflow(text: str) -> WorkflowSpec:
+    """The workflow that *text* describes, groups after those that they wait for.  Raises InvalidInput with all problems."""
+    top = root(read_yaml(text, "workflow file"))
+    hints = dict.fromkeys(
+        ("name", "tasks", "groups", "timeout"), "it belongs under 'workflow:', indented by two spaces"
+    )
+    fields = top.fields("a workflow file", _FILE, hints)
+    spec = None
+    if fields is not None:
+        _check_version(fields)
+        found = fields.need("workflow", "workflow: {name: NAME, tasks: [...]}")
+        spec = _workflow(found, fields.get("resources")) if found else None
+    top.problems.raise_if_any()
+    assert spec is not None, "a file without a problem has a workflow"
+    return spec
+
+
+def parse_environment(items: Sequence[str]) -> dict[str, str]:
+    """The variables of ``--set-env K=V``, split at the first ``=``.  Raises InvalidInput."""
+    environment = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or not ENVIRONMENT_NAME.fullmatch(name) or "\0" in value:
+            raise InvalidInput.one(f"{item!r} does not set a variable: write --set-env NAME=VALUE")
+        environment[name] = value
+    return environment
+
+
+def with_environment(spec: WorkflowSpec, env: Mapping[str, str]) -> WorkflowSpec:
+    """*spec* with *env* in every task, over what the file says."""
+    if not env:
+        return spec
+    groups = []
+    for group in spec.groups:
+        tasks = (dataclasses.replace(task, environment={**task.environment, **env}) for task in group.tasks)
+        groups.append(dataclasses.replace(group, tasks=tuple(tasks)))
+    return dataclasses.replace(spec, groups=tuple(groups))
+
+
+def _check_version(fields: Fields) -> None:
+    version = fields.get("version")
+    if version is not None and version.node.text != str(VERSION):
+        version.wrong(f"{version.shown()} is not known: write version: {VERSION}, or leave it out")
+
+
+def _workflow(field: Field, outer_resources: Field | None) -> WorkflowSpec | None:
+    fields = field.fields("a workflow", _WORKFLOW)
+    if fields is None:
+        return None
+    fields.text("pool")
+    fields.text("backend")
+    name = name_of(fields, "workflow")
+    priority = fields.get("priority")
+    exec_timeout_s, queue_timeout_s = _timeouts(fields)
+    resources = _resources(fields, outer_resources)
+    groups = _groups(fields, resources)
+    return WorkflowSpec(
+        name,
+        graph.ordered(groups),
+        _labels(fields),
+        priority.choice(_PRIORITIES) if priority else None,
+        exec_timeout_s,
+        queue_timeout_s,
+    )
+
+
+def _timeouts(fields: Fields) -> tuple[float | None, float | None]:
+    """(exec, queue), in seconds."""
+    found = fields.get("timeout")
+    inner = found.fields("timeout", _TIMEOUT) if found else None
+    if inner is None:
+        return None, None
+    values = []
+    for name in _TIMEOUT:
+        timeout = inner.get(name)
+        seconds = timeout.parsed(parse_duration) if timeout else None
+        if timeout is not None and seconds == 0:
+            timeout.wrong("a time of 0 would end everything at once: leave it out for the default")
+        values.append(seconds)
+    return values[0], values[1]
+
+
+def _resources(fields: Fields, outer: Field | None) -> Mapping[str, Resource]:
+    inner = fields.get("resources")
+    if inner is not None and outer is not None:
+        outer.wrong("is here and under workflow too: keep one of them")
+    found = inner or outer
+    return (read_resources(found) if found else {}) or {DEFAULT_RESOURCE: Resource()}
+
+
+_LABEL_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+_LABEL_PREFIX = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+
+
+def _labels(fields: Fields) -> Mapping[str, str]:
+    entries = fields.map("labels")
+    if len(entries) > MOST_LABELS:
+        found = fields.get("labels")
+        assert found is not None, "entries came from it"
+        found.wrong(f"{len(entries)} labels are too many: at most {MOST_LABELS}")
+    labels = {}
+    for key, field in entries:
+        prefix, slash, name = key.rpartition("/")
+        if not _LABEL_NAME.fullmatch(name) or (slash and not _LABEL_PREFIX.fullmatch(prefix)):
+            field.wrong(
+                f"{key!r} is no label key: letters, digits, '-', '_' and '.', at most 63, with an optional prefix/"
+            )
+        value = field.text()
+        if value is not None and not _LABEL_NAME.fullmatch(value):
+            field.wrong(f"{value!r} is no label value: 1 to 63 letters, digits, '-', '_' and '.', not at its ends")
+        labels[key] = value or ""
+    return labels
+
+
+# ---------------------------------------------------------------- groups
+
+
+def _groups(fields: Fields, resources: Mapping[str, Resource]) -> tuple[DraftGroup, ...]:
+    tasks, groups = fields.get("tasks"), fields.get("groups")
+    if tasks is not None and groups is not None:
+        groups.wrong("a workflow has tasks or groups, not both: move the tasks into groups")
+    if groups is not None:
+        drafts = tuple(draft for item in groups.items() if (draft := _group(item, resources)))
+    elif tasks is not None:
+        drafts = tuple(_lone_group(task) for task in _tasks(tasks, resources))
+    else:
+        fields.need("tasks", "tasks: [{name: NAME, image: IMAGE, command: [...]}], or groups")
+        return ()
+    given = groups or tasks
+    if given is not None and given.node.value == ():
+        given.wrong("is empty: a workflow has at least one task")
+    if not _too_large(fields.field, drafts):
+        graph.check(drafts)
+    return drafts
+
+
+def _tasks(field: Field, resources: Mapping[str, Resource]) -> tuple[DraftTask, ...]:
+    return tuple(draft for item in field.items() if (draft := read_task(item, resources)))
+
+
+def _lone_group(task: DraftTask) -> DraftGroup:
+    """A task outside groups is a group of its own."""
+    if _equals(task):
+        spec = GroupSpec(f"{task.spec.name}-group", (task.spec,), ignore_nonlead_status=False)
+        return DraftGroup(spec, task.field, (task,), named=False)
+    lead = dataclasses.replace(task, spec=dataclasses.replace(task.spec, lead=True))
+    return DraftGroup(GroupSpec(f"{task.spec.name}-group", (lead.spec,)), task.field, (lead,), named=False)
+
+
+def _equals(task: DraftTask) -> bool:
+    """The pods of a lone task with a count are equals unless it says that it leads: each of them has to end well."""
+    return task.spec.count is not None and not task.spec.lead
+
+
+def _group(field: Field, resources: Mapping[str, Resource]) -> DraftGroup | None:
+    fields = field.fields("a group", _GROUP)
+    if fields is None:
+        return None
+    name = name_of(fields, "group")
+    found = fields.need("tasks", "tasks: [{name: NAME, image: IMAGE, command: [...]}]")
+    if found is not None and found.node.value == ():
+        found.wrong("is empty: a group has at least one task")
+    tasks = _tasks(found, resources) if found else ()
+    equals = len(tasks) == 1 and _equals(tasks[0])
+    ignore = fields.flag("ignoreNonleadStatus", not equals)
+    if not equals or ignore:
+        tasks = _with_lead(field, tasks)
+    barrier = fields.flag("barrier", True)
+    spec = GroupSpec(name, tuple(task.spec for task in tasks), barrier=barrier, ignore_nonlead_status=ignore)
+    return DraftGroup(spec, field, tasks, named=True)
+
+
+def _with_lead(group: Field, tasks: tuple[DraftTask, ...]) -> tuple[DraftTask, ...]:
+    """*tasks*, of which exactly one leads: a single one does so by itself."""
+    if len(tasks) == 1:
+        return (dataclasses.replace(tasks[0], spec=dataclasses.replace(tasks[0].spec, lead=True)),)
+    leads = [task for task in tasks if task.spec.lead]
+    if tasks and not leads:
+        group.wrong("none of its tasks leads: write lead: true in the one whose end is the group's end")
+    for task in leads[1:]:
+        task.field.wrong(f"{task.spec.name!r} and {leads[0].spec.name!r} both lead: keep lead: true in one of them")
+    return tasks
+
+
+def _too_large(field: Field, groups: tuple[DraftGroup, ...]) -> bool:
+    """Reports more tasks or pods than one workflow may have."""
+    specs = [task.spec for group in groups for task in group.tasks]
+    pods = sum(spec.pods for spec in specs)
+    if len(specs) > MOST_TASKS:
+        field.wrong(f"{len(specs):,} tasks are too many: at most {MOST_TASKS:,}; `count` makes many pods of one task")
+    elif pods > MOST_PODS:
+        field.wrong(f"{pods:,} pods are too many: at most {MOST_PODS:,}")
+    return len(specs) > MOST_TASKS or pods > MOST_PODS

@@ -1,0 +1,164 @@
+"""What a good cluster file says, and quotas in their short forms."""
+
+import pytest
+
+from runrig.domain.cluster import ClusterSpec, RoleGrant
+from runrig.domain.nodes import Flavor, Node, Taint
+from runrig.domain.pools import Cohort, Pool, Queueing, Quota, TopologyKey
+from runrig.domain.quantities import FlavorResource
+from runrig.spec.cluster import parse_quota_option, quota_from_json, read_cluster
+from tests.spec.builders import problems
+
+TI = 2**40
+GPU = FlavorResource("default", "gpu")
+H100, B200 = FlavorResource("h100", "gpu"), FlavorResource("b200", "gpu")
+
+FULL = """
+backend: {name: lab, type: simulated, speed: 60}
+nodes:
+- name: "n{08..11}"
+  resources: {gpu: 8, cpu: 96, memory: 1Ti}
+  labels: {kind: h100, rack: "r{n//4}", slot: "{(n-8) % 2 + 1}"}
+- {name: spare, resources: {gpu: 4, cpu: 1500m}, labels: {kind: b200}, taints: [{key: new}], cordoned: true}
+cohorts:
+- {name: research, parent: org, weight: 2, quota: {h100: {gpu: {nominal: 16, lending_limit: 8}}}}
+pools:
+- name: vision
+  cohort: research
+  flavors: [h100]
+  quota: {gpu: 64, cpu: 10}
+  queueing: STRICT_FIFO
+  grace_s: 5
+  weight: 3
+  default_platform: h100
+  default_exit_actions: {RESCHEDULE: "137,143"}
+  topology_keys: [{key: zone, label: topology.kubernetes.io/zone}, {key: rack, label: rack}]
+  namespaces: [vision]
+  description: pictures
+  subpools: [{name: a, quota: 24}, {name: b, quota: "30%"}]
+- name: batch
+  quota: {h100: {gpu: {nominal: 8, borrowing_limit: 8}}, b200: 4}
+flavors:
+- {name: h100, node_labels: {kind: h100}}
+- {name: b200, node_labels: {kind: b200}, taints: [{key: new, value: x, effect: NoExecute}], allow: [hostNetwork]}
+resource_names: {gpu: nvidia.com/gpu}
+roles: [{user: alice, role: user, pool: vision--a}, {user: root, role: admin}]
+"""
+
+
+def test_a_file_with_everything_in_it():
+    big = {"gpu": 8, "cpu": 96_000, "memory": TI}
+
+    def node(name: str, rack: str, slot: str) -> Node:
+        return Node(name, big, "h100", {"kind": "h100", "rack": rack, "slot": slot})
+
+    def pool(name: str, gpus: int, cpu: int, **parent: str) -> Pool:
+        return Pool(
+            name,
+            {H100: Quota(gpus), FlavorResource("h100", "cpu"): Quota(cpu)},
+            cohort="research",
+            weight=3,
+            queueing=Queueing.STRICT_FIFO,
+            grace_s=5.0,
+            flavors=("h100",),
+            topology_keys=(TopologyKey("zone", "topology.kubernetes.io/zone"), TopologyKey("rack", "rack")),
+            default_platform="h100",
+            default_exit_actions=(("RESCHEDULE", 137, 137), ("RESCHEDULE", 143, 143)),
+            description="pictures",
+            **parent,
+        )
+
+    assert read_cluster(FULL) == ClusterSpec(
+        backend_name="lab",
+        backend_type="simulated",
+        speed=60.0,
+        nodes=(
+            node("n08", "r2", "1"),
+            node("n09", "r2", "2"),
+            node("n10", "r2", "1"),
+            node("n11", "r2", "2"),
+            Node("spare", {"gpu": 4, "cpu": 1500}, "b200", {"kind": "b200"}, (Taint("new"),), ready=False),
+        ),
+        flavors=(
+            Flavor("h100", {"kind": "h100"}, position=0),
+            Flavor("b200", {"kind": "b200"}, (Taint("new", "x", "NoExecute"),), ("hostNetwork",), position=1),
+        ),
+        cohorts=(Cohort("research", "org", {H100: Quota(16, None, 8)}, weight=2),),
+        pools=(
+            pool("vision", 64, 10_000),
+            pool("vision--a", 24, 3750, parent="vision", subpool_name="a"),
+            pool("vision--b", 19, 2968, parent="vision", subpool_name="b"),
+            Pool("batch", {H100: Quota(8, 8), B200: Quota(4)}),
+        ),
+        resource_names={"gpu": "nvidia.com/gpu"},
+        roles=(RoleGrant("alice", "user", "vision--a"), RoleGrant("root", "admin")),
+    )
+
+
+def test_a_short_file_has_one_flavor_that_matches_all():
+    text = 'nodes: [{name: "n{0..1}", resources: {gpu: 4}}]\npools: [{name: a, quota: 8}]\n'
+    assert read_cluster(text) == ClusterSpec(
+        nodes=(Node("n0", {"gpu": 4}), Node("n1", {"gpu": 4})), pools=(Pool("a", {GPU: Quota(8)}),)
+    )
+
+
+def test_ten_thousand_nodes_are_one_line():
+    text = 'nodes: [{name: "n{00000..09999}", resources: {gpu: 8}, labels: {rack: "r{n//40}"}}]'
+    nodes = read_cluster(text).nodes
+    assert (len(nodes), nodes[-1]) == (10_000, Node("n09999", {"gpu": 8}, labels={"rack": "r249"}))
+
+
+def test_a_resource_that_a_node_has_can_have_a_quota():
+    text = "nodes: [{name: a, resources: {gpu: 1, fpga: 2}}]\npools: [{name: p, quota: {fpga: 2}}]"
+    assert read_cluster(text).pools[0].quotas == {FlavorResource("default", "fpga"): Quota(2)}
+
+
+@pytest.mark.parametrize(
+    ("value", "quotas"),
+    [
+        (64, {GPU: Quota(64)}),
+        ("64", {GPU: Quota(64)}),
+        ({"gpu": 64}, {GPU: Quota(64)}),
+        ({"gpu": {"nominal": 64, "borrowing_limit": None}}, {GPU: Quota(64)}),
+        ({"default": {"gpu": {"nominal": 8, "borrowing_limit": 0, "lending_limit": 2}}}, {GPU: Quota(8, 0, 2)}),
+        ({"default": 8}, {GPU: Quota(8)}),
+        ({"memory": "1Ti", "cpu": "500m"}, {FlavorResource("default", "memory"): Quota(TI), FlavorResource("default", "cpu"): Quota(500)}),
+        ({}, {}),
+    ],
+)  # fmt: skip
+def test_a_quota_has_short_and_full_forms(value, quotas):
+    assert quota_from_json(value, ("default",)) == quotas
+
+
+def test_a_key_that_is_a_flavor_and_a_resource_is_the_flavor():
+    assert quota_from_json({"gpu": {"gpu": 3}}, ("gpu",)) == {FlavorResource("gpu", "gpu"): Quota(3)}
+
+
+def test_with_several_flavors_each_is_named():
+    assert parse_quota_option("h100=8, b200=4", ("h100", "b200")) == {H100: 8, B200: 4}
+    assert quota_from_json("h100=8", ("h100", "b200")) == {H100: Quota(8)}
+    form = "quota: there are 2 flavors, h100, b200: say it for each: {h100: {gpu: 8}, b200: {gpu: 8}}"
+    for value in (64, "64"):
+        assert problems(lambda text: quota_from_json(value, ("h100", "b200")), "") == [(None, None, form)]  # noqa: B023
+    assert parse_quota_option("64", ("h100",)) == {H100: 64}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (-8, "quota: -8 is negative: at least 0"),
+        (1.5, "quota: expected a whole number, got 1.5"),
+        (True, "quota: expected a whole number, got true"),
+        (None, "quota: expected a whole number, got nothing"),
+        ("many", "quota: 'many' is not a number of GPUs: write such as 64, or h100=8,b200=4"),
+        ("b200=4", "quota: there is no flavor 'b200': there is h100"),
+        ("h100=4,h100=5", "quota: 'h100=4,h100=5' names h100 twice"),
+        ({"gpus": 8}, "gpus: 'gpus' is neither a resource nor a flavor: did you mean 'gpu'?"),
+        ({"h10": {"gpu": 8}}, "h10: there is no flavor 'h10': did you mean 'h100'?"),
+        ({"gpu": {"nominal": -1}}, "nominal: '-1' is negative: amounts of gpu start at 0"),
+        ({"gpu": 0.5}, "gpu: '0.5' is not a whole number of GPUs"),
+        ({"gpu": {"max": 1}}, "a quota has no field 'max': there is nominal, borrowing_limit, lending_limit"),
+    ],
+)
+def test_a_wrong_quota_is_refused_with_what_to_write(value, message):
+    assert (None, None, message) in problems(lambda text: quota_from_json(value, ("h100",)), "")

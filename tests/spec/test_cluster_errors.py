@@ -1,0 +1,91 @@
+"""What a bad cluster file is told: each problem with its place, all of them at once."""
+
+# ruff: noqa: E501  a case and what it is told are easier to compare in one line
+
+import pytest
+
+from runrig.spec.cluster import read_cluster
+from tests.spec.builders import problems
+
+FLAVORS = "\nflavors: [{name: h100, node_labels: {gpu: h100}}, {name: all}]"
+
+CASES = [
+    ("pol: []", (1, 1, "a cluster file has no field 'pol': did you mean 'pools'?")),
+    ("workflow: {}", (1, 1, "a cluster file has no field 'workflow': this is a workflow file: `runrig workflow submit` takes it")),
+    ("backend: {type: slurm}", (1, 17, "type: expected one of simulated, local, kubernetes, got text 'slurm'")),
+    ("backend: {speed: 0}", (1, 18, "speed: 0 is out of range: at least 0.001, at most 1,000,000")),
+    ("backend: {speed: .nan}", (1, 18, "speed: .nan is out of range: at least 0.001, at most 1,000,000")),
+    ("backend: {type: local, speed: 2}", (1, 31, "speed: only the simulated backend has a speed: the time of local is real")),
+    ("backend: {type: kubernetes}\nnodes: [{name: a, resources: {gpu: 1}}]", (2, 8, "nodes: the kubernetes backend reads its nodes from the cluster: leave them out")),
+    ("backend: {type: local}\npools: [{name: p, topology_keys: [{key: a, label: b}]}]", (2, 8, "pools: pool p has topology_keys, and the local backend is one machine without topology: leave them out")),
+    ("nodes: [{name: a}]", (1, 9, "a node needs resources: write resources: {gpu: 8}")),
+    ("nodes: [{name: 'n{3..1}', resources: {gpu: 1}}]", (1, 16, "name: the range {3..1} runs backwards: write {1..3}")),
+    ("nodes: [{name: 'n{1..999999}', resources: {gpu: 1}}]", (1, 16, "name: the range {1..999999} has 999,999 numbers: at most 100,000")),
+    ("nodes: [{name: 'n{1..2}{1..2}', resources: {gpu: 1}}]", (1, 16, "name: 'n{1..2}{1..2}' has more than one range: write one, and more entries")),
+    ("nodes: [{name: 'n{1-2}', resources: {gpu: 1}}]", (1, 16, "name: 'n{1-2}' has braces that are no range: write such as n{00..15}")),
+    ("nodes: [{name: a, resources: {gpu: -1}}]", (1, 36, "gpu: '-1' is negative: amounts of gpu start at 0")),
+    ("nodes: [{name: a, resources: {gpu: .inf}}]", (1, 36, "gpu: '.inf' is not a quantity: write a number such as 4, 500m or 64Gi")),
+    ("nodes: [{name: a, resources: {gpu: 1}}, {name: a, resources: {gpu: 1}}]", (1, 48, "name: node 'a' is here twice: it first stands in line 1")),
+    ("nodes: [{name: a_, resources: {gpu: 1}}]", (1, 16, "name: 'a_' must be letters, digits, '-', '_' and '.', and begin and end with a letter or digit")),
+    ("nodes: [{name: 'a{0..1}', resources: {gpu: 1}, labels: {x: '{n*2}'}}]", (1, 60, "x: {n*2} cannot be evaluated: only n, whole numbers, +, -, //, % and brackets can")),
+    ("nodes: [{name: 'a{0..1}', resources: {gpu: 1}, labels: {x: '{exit()}'}}]", (1, 60, "x: {exit()} cannot be evaluated: only n, whole numbers, +, -, //, % and brackets can")),
+    ("nodes: [{name: 'a{0..1}', resources: {gpu: 1}, labels: {x: 'r{8//n}'}}]", (1, 60, "x: 8 // n divides by zero for n = 0")),
+    ("nodes: [{name: a, resources: {gpu: 1}, labels: {x: 'r{n}'}}]", (1, 52, "x: 'r{n}' needs n: give the name a range, such as n{00..15}")),
+    ("nodes: [{name: a, resources: {gpu: 1}, labels: {gpu: h100}}]" + FLAVORS, (1, 9, "nodes[0]: node 'a' matches the flavors h100, all by its labels: each node has exactly one")),
+    ("nodes: [{name: a, resources: {gpu: 1}}]\nflavors: [{name: h100, node_labels: {gpu: h100}}]", (1, 9, "nodes[0]: node 'a' matches none of the flavors h100 by its labels: each node has exactly one")),
+    ("flavors: [{name: a}, {name: a}]", (1, 29, "name: flavor 'a' is here twice: it first stands in line 1")),
+    ("flavors: [{name: A/b}]", (1, 18, "name: 'A/b' must be lower-case letters, digits, '-' and '.', at most 63")),
+    ("flavors: [{name: a, allow: [root]}]", (1, 29, "allow[0]: expected one of privileged, hostNetwork, volumeMounts, got text 'root'")),
+    ("cohorts: [{name: a, parent: b}, {name: b, parent: c}, {name: c, parent: a}]", (1, 29, "parent: the parents of cohorts run in a circle: a → b → c → a")),
+    ("cohorts: [{name: a, parent: a}]", (1, 29, "parent: the parents of cohorts run in a circle: a → a")),
+    ("cohorts: [{name: a}, {name: a}]", (1, 29, "name: cohort 'a' is here twice: it first stands in line 1")),
+    ("cohorts: [{name: A}]", (1, 18, "name: cohort name 'A' must be lower-case letters, digits and '-', start with a letter and not end with '-'")),
+    ("pools: [{quota: 1}]", (1, 9, "a pool needs name: write name: vision")),
+    ("pools: [{name: a--b}]", (1, 16, "name: pool name 'a--b' contains '--', which separates a pool from its subpool: use a single '-'")),
+    ("pools: [{name: a}, {name: a}]", (1, 27, "name: pool 'a' is here twice: it first stands in line 1")),
+    ("pools: [{name: a, quota: -1}]", (1, 26, "quota: -1 is negative: at least 0")),
+    ("pools: [{name: a, quota: 1}]" + FLAVORS, (1, 26, "quota: there are 2 flavors, h100, all: say it for each: {h100: {gpu: 8}, all: {gpu: 8}}")),
+    ("pools: [{name: a, flavors: [h100], quota: {all: 1}}]" + FLAVORS, (1, 49, "all: flavor 'all' is not one of its flavors, h100: add it there")),
+    ("pools: [{name: a, flavors: [h10]}]" + FLAVORS, (1, 29, "flavors[0]: there is no flavor 'h10': did you mean 'h100'?")),
+    ("pools: [{name: a, quota: {h10: {gpu: 1}}}]" + FLAVORS, (1, 32, "h10: there is no flavor 'h10': did you mean 'h100'?")),
+    ("pools: [{name: a, borrowing_limit: 1}]", (1, 19, "a pool has no field 'borrowing_limit': it belongs into the quota: quota: {gpu: {nominal: 8, borrowing_limit: 4}}")),
+    ("pools: [{name: a, quota: {gpu: {nominal: 1, limit: 2}}}]", (1, 45, "a quota has no field 'limit': there is nominal, borrowing_limit, lending_limit")),
+    ("pools: [{name: a, quota: {fpga: 1}}]", (1, 33, "fpga: 'fpga' is neither a resource nor a flavor: there is gpu, cpu, memory, storage, default")),
+    ("pools: [{name: a, weight: 0}]", (1, 27, "weight: 0 is too small: at least 1")),
+    ("pools: [{name: a, grace_s: -1}]", (1, 28, "grace_s: -1 is out of range: at least 0, at most 86,400")),
+    ("pools: [{name: a, queueing: FIFO}]", (1, 29, "queueing: expected one of BEST_EFFORT_FIFO, STRICT_FIFO, got text 'FIFO'")),
+    ("pools: [{name: a, default_platform: h100}]", (1, 37, "default_platform: 'h100' is not one of the pool's flavors: there is default")),
+    ("pools: [{name: a, topology_keys: [{key: r, label: x}, {key: r, label: y}]}]", (1, 61, "key: the key 'r' is here twice: it first stands in line 1")),
+    ("pools: [{name: a, namespaces: [A]}]", (1, 32, "namespaces[0]: 'A' is no namespace: lower-case letters, digits and '-', at most 63")),
+    ("pools: [{name: a, quota: 10, subpools: [{name: x, quota: 6}, {name: y, quota: '50%'}]}]", (1, 40, "subpools: together they have 11 GPUs (default), and pool a has 10: give them less")),
+    ("pools: [{name: a, quota: 10, subpools: [{name: x, quota: '101%'}]}]", (1, 58, "quota: 101% is more than all of the parent's quota: at most 100%")),
+    ("pools: [{name: a, quota: 10, subpools: [{name: x, quota: {memory: 1Gi}}]}]", (1, 58, "quota: a subpool has GPUs alone, without limits: memory and the limits follow from its parent")),
+    ("pools: [{name: a, subpools: [{name: x, quota: 1}]}]", (1, 47, "quota: its parent has no quota of default/gpu, so there is nothing to share")),
+    ("pools: [{name: a, quota: 2, subpools: [{name: x, quota: 1, weight: 2}]}]", (1, 60, "a subpool has no field 'weight': a subpool has name and quota; the rest is its parent's")),
+    ("roles: [{user: a, role: boss}]", (1, 25, "role: expected one of admin, user, viewer, got text 'boss'")),
+    ("roles: [{user: a, role: user, pool: p}]", (1, 37, "pool: there is no pool 'p' in this file: there is none")),
+    ("resource_names: {gpu: a b}", (1, 23, "gpu: 'a b' is no resource of Kubernetes: write such as nvidia.com/gpu")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "wrong"), CASES)
+def test_problems_of_a_cluster_file(text, wrong):
+    assert wrong in problems(read_cluster, text)
+
+
+def test_all_problems_are_told_at_once_in_the_order_of_the_file():
+    text = "backend: {type: x}\npools:\n- {name: A, quota: -1}\n- {nam: b}\nroles: 3\n"
+    assert [(line, message.partition(":")[0]) for line, _, message in problems(read_cluster, text)] == [
+        (1, "type"),
+        (3, "name"),
+        (3, "quota"),
+        (4, "a pool needs name"),
+        (4, "a pool has no field 'nam'"),
+        (5, "roles"),
+    ]
+
+
+def test_a_broken_file_names_the_line():
+    assert problems(read_cluster, "pools:\n- name: a\n  quota: [1\n") == [
+        (4, 1, "not valid YAML: did not find expected ',' or ']' while parsing a flow sequence")
+    ]

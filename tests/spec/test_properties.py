@@ -1,0 +1,109 @@
+"""Whatever is written: a value, or InvalidInput; never anything else."""
+
+import contextlib
+import json
+from collections.abc import Callable
+
+import yaml
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from runrig.domain.errors import InvalidInput, Problem
+from runrig.spec.cluster import parse_quota_option, quota_from_json, read_cluster
+from runrig.spec.patterns import parse_pattern
+from runrig.spec.template import is_template, render
+from runrig.spec.workflow import read_workflow
+from runrig.spec.yamltree import decoded, node_of, plain, read_yaml
+from tests.spec.test_cluster import FULL as CLUSTER
+from tests.spec.test_workflow import FULL as WORKFLOW
+
+READERS: list[Callable[[str], object]] = [read_workflow, read_cluster, read_yaml]
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=8),
+    st.sampled_from(["-1", "1h", "4Gi", "{{host:a}}", "n{0..3}", "{n//0}", "a--b", "50%", "..", "/a/../b", "HIGH"]),
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def survives(read: Callable[[str], object], text: str) -> None:
+    """*read* answers, or raises InvalidInput with problems of one line each."""
+    problems = (Problem("fine"),)
+    try:
+        read(text)
+    except InvalidInput as error:
+        problems = error.problems
+    assert problems
+    assert all(problem.message and "\n" not in problem.message for problem in problems)
+
+
+@given(st.text(), st.sampled_from(READERS))
+@settings(deadline=None)
+def test_any_text(text, read):
+    survives(read, text)
+
+
+@given(st.binary())
+@settings(deadline=None)
+def test_any_bytes(data):
+    survives(lambda _: read_workflow(decoded(data)), "")
+
+
+@given(st.text(alphabet="{}%#a: \n-[]&*!|>'\"default-values", max_size=60).filter(lambda text: not is_template(text)))
+@settings(deadline=None)
+def test_any_text_that_is_no_template_renders(text):
+    survives(render, text)
+
+
+@given(st.sampled_from([(read_workflow, WORKFLOW), (read_cluster, CLUSTER)]), st.data())
+@settings(max_examples=200, deadline=None)
+def test_any_value_in_place_of_one_that_was_right(good, data):
+    """Replaces one node of a good file, so that every field meets values of every kind."""
+    read, text = good
+    value = plain(read_yaml(text).node)
+    at = value
+    while True:
+        keys = list(at) if isinstance(at, dict) else list(range(len(at)))
+        key = data.draw(st.sampled_from(keys))
+        if isinstance(at[key], dict | list) and at[key] and data.draw(st.booleans()):
+            at = at[key]
+            continue
+        at[key] = data.draw(VALUES)
+        break
+    survives(read, json.dumps(value))
+    survives(read, yaml.safe_dump(value))
+
+
+@given(VALUES, st.sampled_from([("default",), ("h100", "b200")]))
+@settings(deadline=None)
+def test_any_value_as_a_quota(value, flavors):
+    survives(lambda _: quota_from_json(value, flavors), "")
+    survives(lambda _: parse_quota_option(str(value), flavors), "")
+
+
+@given(st.text(alphabet="n0123456789+-*/%(){} ", max_size=20), st.integers(0, 10**6))
+@settings(deadline=None)
+def test_any_pattern_is_evaluated_or_refused(text, n):
+    with contextlib.suppress(ValueError):
+        assert isinstance(parse_pattern(text).at(n), str)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 100), st.integers(1, 100))
+@settings(deadline=None)
+def test_a_pattern_computes_as_python_does(n, a, b):
+    assert parse_pattern(f"r{{(n+{a})//{b}-n%{a}}}x").at(n) == f"r{(n + a) // b - n % a}x"
+
+
+@given(VALUES)
+@settings(deadline=None)
+def test_values_read_back_equal_from_json(value):
+    text = json.dumps(value)
+    assume("NaN" not in text and "Infinity" not in text)  # no JSON, whatever Python writes
+    assert plain(node_of(json.loads(text))) == json.loads(text)

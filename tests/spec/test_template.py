@@ -1,0 +1,98 @@
+"""Templates run in a real child process, with real limits."""
+
+import sys
+
+import pytest
+
+from runrig.domain.errors import Unavailable
+from runrig.spec.template import is_template, render
+from tests.spec.builders import problems
+
+RAW = ": text with {{, {% or {# that is no template goes between {% raw %} and {% endraw %}"
+
+
+def test_a_plain_file_starts_no_process_and_comes_back_as_it_was(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    text = "# {{ not looked at }}\nworkflow: {args: ['{{output}}', '{{host:a-0}}', '{{input:1}}']}\n"
+    assert not is_template("{{output}}{{uuid}}{{index}}")
+    assert render(text.partition("\n")[2], ["x=1"]) == text.partition("\n")[2]
+    with pytest.raises(Unavailable, match="try again"):
+        render("{{ 1 }}")
+
+
+def test_settings_win_over_defaults_and_strings_over_numbers():
+    text = "default-values:\n  a: 1\n  b: 2\n  c: 3\nworkflow: {{ [a, b + 1, c, d] }}\n"
+    assert render(text, ["b=20", "c=30", "d=0.5"], ["c=030"]) == "\n\n\n\nworkflow: [1, 21, '030', 0.5]\n"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("x=1", "1"), ("x=1.5", "1.5"), ("x=1e2", "100.0"), ("x=a=b", "'a=b'"), ("x=", "''"), ("x=nan", "'nan'"), ("x=1_0", "'1_0'")],
+)  # fmt: skip
+def test_a_setting_is_a_number_if_it_can_be_one(setting, value):
+    assert render("{{ [x] }}", [setting]) == f"[{value}]"
+
+
+def test_defaults_may_stand_anywhere_and_hold_anything():
+    text = (
+        "version: 2\ndefault-values:\n  # what to use\n  box: {gpu: 2}\n\n  names: [a, b]\n# the end\n"
+        "workflow: {{ box }} {{ names|join('-') }}\n"
+    )
+    assert render(text) == "version: 2\n\n\n\n\n\n\nworkflow: {'gpu': 2} a-b\n"
+
+
+def test_tokens_survive_and_comments_at_the_top_are_no_template():
+    text = "# {{ anything }} {% goes %}\n\nworkflow: {% if true %}{{output}} {{host:a_b}} {{ 'x' }}{% endif %}\n"
+    assert render(text) == "# {{ anything }} {% goes %}\n\nworkflow: {{output}} {{host:a_b}} x\n"
+
+
+def test_loops_make_tasks():
+    text = "tasks:\n{% for i in range(3) %}- t{{ i }}\n{% endfor %}"
+    assert render(text) == "tasks:\n- t0\n- t1\n- t2\n"
+
+
+BROKEN = [
+    ("undefined", "a: 1\nb: {{ gpus }}", 2, "'gpus' is undefined: give it with --set NAME=VALUE, or under default-values"),
+    ("syntax", "a: 1\nb: {% for %}", 2, "Expected an expression, got 'end of statement block'" + RAW),
+    ("no template", "a: |\n  echo ${#list[@]}", 2, "Missing end of comment tag" + RAW),
+    ("spaced token", "a: {{ output }}", 1, "'output' is undefined: give it with --set NAME=VALUE, or under default-values"),
+    ("raises", "a:\n\n  {{ 1 // 0 }}", 3, "ZeroDivisionError: integer division or modulo by zero"),
+    ("underscores", "{{ ''.__class__ }}", 1, "access to attribute '__class__' of 'str' object is unsafe"),
+    ("files", "{% include '/etc/passwd' %}", 1, "TypeError: no loader for this environment specified"),
+    ("memory", "{{ 'a' * 10**10 }}", None, "it needs more than 100 MiB of memory"),
+    ("output", "{% for i in range(2000) %}{{ 'a' * 1000 }}{% endfor %}", None, "it renders to more than 1,048,576 characters"),
+    ("recursion", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", None, "it is nested too deeply"),
+    (
+        "for ever",
+        "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+        None,
+        "it runs for more than 0.5 s: does a loop never end?",
+    ),
+    ("a number without end", "{{ 7 ** (7 ** 77) }}", None, "it runs for more than 0.5 s: does a loop never end?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "line", "why"), [case[1:] for case in BROKEN], ids=[case[0] for case in BROKEN])
+def test_a_template_that_fails_is_one_clear_problem(text, line, why):
+    assert problems(render, text) == [(line, None, f"the template cannot be rendered: {why}")]
+
+
+@pytest.mark.parametrize("setting", ["x", "=1", "a-b=1", ""])
+def test_a_setting_that_is_none_is_refused(setting):
+    message = f"{setting!r} does not set a variable: write --set NAME=VALUE"
+    assert problems(lambda text: render(text, [setting]), "a: 1") == [(None, None, message)]
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("a: 1\ndefault-values: 3\n", (2, None, "default-values: expected a mapping of names to values")),
+        (
+            "default-values: {a: 1}\ndefault-values: {a: 2}\n",
+            (2, None, "default-values is here twice: keep one"),
+        ),
+        ("w: 1\ndefault-values:\n  a: 1\n  a: 2\n", (4, 3, "the key 'a' is here twice: it first stands in line 3")),
+    ],
+)
+def test_default_values_that_cannot_be_read_are_refused_with_their_line(text, wrong):
+    assert problems(render, text) == [wrong]

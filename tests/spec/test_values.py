@@ -1,0 +1,117 @@
+"""Durations, sizes and exit codes."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runrig.domain.quantities import format_quantity, parse_quantity
+from runrig.spec.values import LONGEST_DURATION_S, format_duration, parse_duration, parse_exit_codes, parse_size
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90", 90),
+        ("1.5", 1.5),
+        ("2d", 172800),
+        ("3h", 10800),
+        ("4m", 240),
+        ("5s", 5),
+        ("6ms", 0.006),
+        ("7us", 0.000007),
+        ("PT1H", 3600),
+        ("P1DT2H3M4.5S", 93784.5),
+        ("P2W", 1209600),
+        ("0", 0),
+    ],
+)
+def test_durations_in_every_form(text, seconds):
+    assert parse_duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "1h5m", "h", "1 h", "P", "PT", "1H", "five", "1e3", "٣s", "nan", "inf"])
+def test_what_is_no_duration_is_refused_with_the_form_to_write(text):
+    with pytest.raises(
+        ValueError, match=re.escape(f"{text!r} is not a duration: write one number with one of d, h, m")
+    ):
+        parse_duration(text)
+
+
+def test_durations_have_two_ends():
+    with pytest.raises(ValueError, match="'-1h' is negative: durations start at 0"):
+        parse_duration("-1h")
+    with pytest.raises(ValueError, match="'3651d' is too long: at most 3650d"):
+        parse_duration("3651d")
+
+
+@given(st.integers(0, int(LONGEST_DURATION_S) * 1_000_000))
+@settings(deadline=None)
+def test_a_duration_reads_back_equal_to_the_microsecond(micros):
+    text = format_duration(micros / 1_000_000)
+    assert round(parse_duration(text) * 1_000_000) == micros
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("1024", 1024),
+        ("1K", 1024),
+        ("1Ki", 1024),
+        ("2MiB", 2 * 2**20),
+        ("1G", 2**30),
+        ("1Gi", 2**30),
+        ("1.5Ti", 3 * 2**39),
+        ("7B", 7),
+        ("1500m", 2),
+    ],
+)
+def test_sizes_round_up_to_bytes_and_g_is_gi(text, amount):
+    assert parse_size(text) == amount
+
+
+@pytest.mark.parametrize("text", ["", "1X", "Gi", "1 Gi", "1gi", ".5Gi", "1e9", "1GiBs"])
+def test_what_is_no_size_is_refused_with_the_form_to_write(text):
+    with pytest.raises(ValueError, match=re.escape(f"{text!r} is not a size: write a number and a unit")):
+        parse_size(text)
+
+
+def test_sizes_have_two_ends():
+    with pytest.raises(ValueError, match="'-1Gi' is negative: sizes start at 0"):
+        parse_size("-1Gi")
+    with pytest.raises(ValueError, match="'999999999Ti' is more than 64 bits can hold"):
+        parse_size("999999999Ti")
+
+
+@given(st.integers(1, 1023), st.sampled_from(["Ki", "Mi", "Gi", "Ti"]))
+@settings(deadline=None)
+def test_a_size_reads_back_equal(number, unit):
+    assert format_quantity("memory", parse_size(f"{number}{unit}")) == f"{number}{unit}"
+
+
+@given(st.integers(0, 10**15))
+@settings(deadline=None)
+def test_a_quantity_reads_back_equal(amount):
+    assert parse_quantity("memory", str(amount)) == parse_size(str(amount)) == amount
+    assert parse_quantity("cpu", f"{amount}m") == amount
+
+
+def test_exit_codes_are_ranges_in_the_order_written():
+    assert parse_exit_codes("42") == ((42, 42),)
+    assert parse_exit_codes("9, 1-3,137") == ((9, 9), (1, 3), (137, 137))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "'' is not a list of exit codes: write such as 1,3-5,137"),
+        ("1,,2", "'1,,2' is not a list of exit codes: write such as 1,3-5,137"),
+        ("-1", "'-1' is not a list of exit codes: write such as 1,3-5,137"),
+        ("5-2", "the range 5-2 runs backwards: write 2-5"),
+        ("4001", "there is no exit code 4001: they end at 4000"),
+    ],
+)
+def test_wrong_exit_codes_are_refused(text, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        parse_exit_codes(text)

@@ -1,0 +1,109 @@
+"""YAML as text from strangers: what is read, and what is refused before it can do harm."""
+
+import time
+
+import pytest
+
+from runrig.domain.errors import InvalidInput
+from runrig.spec.yamltree import DEEPEST, LARGEST_TEXT, Place, decoded, node_of, plain, read_yaml
+from tests.spec.builders import problems
+
+
+def test_scalars_are_what_they_look_like_in_yaml_1_2():
+    text = """
+    words: [yes, on, 1:30, 2020-01-01, 0o17, 1_000]
+    numbers: [1, -2, 0x1F, 017, 1.5, 1e3, .inf]
+    flags: [true, False]
+    nothing: [null, ~, ]
+    quoted: ["1", 'true', !!str 5]
+    """
+    assert plain(read_yaml(text).node) == {
+        "words": ["yes", "on", "1:30", "2020-01-01", "0o17", "1_000"],
+        "numbers": [1, -2, 31, 17, 1.5, 1000.0, float("inf")],
+        "flags": [True, False],
+        "nothing": [None, None],
+        "quoted": ["1", "true", "5"],
+    }
+
+
+def test_every_value_knows_its_place_and_how_it_was_written():
+    node = read_yaml("a:\n  - x\n  - 1.50\n").node
+    entry = node.value["a"]
+    assert entry.place == Place(1, 1)
+    assert [(item.text, item.place) for item in entry.node.value] == [("x", Place(2, 5)), ("1.50", Place(3, 5))]
+
+
+def test_aliases_and_merge_keys_stand_for_what_they_name():
+    text = "base: &b {x: 1, y: 2}\none: *b\ntwo: {<<: *b, y: 3}\n"
+    assert plain(read_yaml(text).node) == {"base": {"x": 1, "y": 2}, "one": {"x": 1, "y": 2}, "two": {"x": 1, "y": 3}}
+
+
+BILLION = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+UNREADABLE = [
+    ("nothing at all", "", (None, None, "the file is empty")),
+    ("only a comment", "# hm\n", (None, None, "the file is empty")),
+    (
+        "one megabyte",
+        "a: " + "x" * 1_000_000,
+        (None, None, f"the file has 1,000,003 bytes: at most {LARGEST_TEXT:,} are read"),
+    ),
+    ("a bomb", BILLION, (5, 36, "the file unfolds to more than 100,000 values: is an alias repeated too often?")),
+    ("too deep", "[" * 5000, (1, DEEPEST + 1, "nested more than 100 levels deep")),
+    ("too deep in blocks", "- " * 5000, (1, 2 * DEEPEST + 1, "nested more than 100 levels deep")),
+    ("an alias of nothing", "a: *x", (1, 4, "the alias *x names no anchor before it")),
+    ("an alias of itself", "a: &x [*x]", (1, 8, "the alias *x stands inside what it names")),
+    ("NUL", "a: b\n\0", (2, 1, "the file has the character U+0000, which no YAML may have: is it a text file?")),
+    (
+        "half a pair",
+        "a: \ud800",
+        (1, 4, "the file has the character U+D800, which no YAML may have: is it a text file?"),
+    ),
+    ("a tab", "a:\n\tb: 1", (2, 1, "a tab: YAML is indented with spaces")),
+    ("a colon", "a: b: c", (1, 5, "not valid YAML: a second ': ' in one line; put the text in quotes")),
+    (
+        "an open list",
+        "a: [1,",
+        (2, 1, "not valid YAML: did not find expected node content while parsing a flow node"),
+    ),
+    (
+        "two documents",
+        "a: 1\n---\nb: 2\n",
+        (2, 1, "a second document starts here: the file is one document, without '---'"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "wrong"), [case[1:] for case in UNREADABLE], ids=[case[0] for case in UNREADABLE])
+def test_what_cannot_be_read_is_refused_at_once(text, wrong):
+    started = time.process_time()
+    assert problems(read_yaml, text) == [wrong]
+    assert time.process_time() - started < 2
+
+
+REPORTED = [
+    ("a key twice", "a: 1\nb: 2\na: 3\n", (3, 1, "the key 'a' is here twice: it first stands in line 1")),
+    ("a number as key", "1: x", (1, 1, "the key '1' is not text: put it in quotes")),
+    ("a list as key", "? [1]\n: 2", (1, 3, "only text can be a key")),
+    ("an unknown tag", "a: !python/name x", (1, 4, "the tag '!python/name' is not known here: leave it out")),
+    ("NUL by escape", 'a: "x\\0"', (1, 4, "the text has a NUL character, which no program can take")),
+    ("a merge of a word", "a: {<<: b}", (1, 9, "'<<' takes a mapping, or a list of mappings")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "wrong"), [case[1:] for case in REPORTED], ids=[case[0] for case in REPORTED])
+def test_what_leaves_the_rest_readable_is_reported_with_the_rest(text, wrong):
+    assert [(found.line, found.column, found.message) for found in read_yaml(text).problems] == [wrong]
+
+
+def test_bytes_that_are_no_text_are_refused():
+    assert decoded("größe: 1".encode()) == "größe: 1"
+    with pytest.raises(InvalidInput, match="byte 0x89 is not UTF-8"):
+        decoded(b"a: 1\n\x89PNG")
+
+
+def test_json_becomes_a_tree_without_places():
+    value = {"a": [1, None, True, "x", 1.5], "b": {}}
+    assert plain(node_of(value)) == value
