@@ -1,0 +1,5 @@
+"""Where the state and its log are kept: SQLAlchemy Core on SQLite, with migrations."""
+
+from runrig.store.sql import SqlStore
+
+__all__ = ["SqlStore"]

@@ -1,0 +1,160 @@
+"""Domain values as JSON: a small language of its own, read off the type hints of the dataclasses.
+
+dataclass → object with every field · NamedTuple and tuple → list · enum → its value · mapping → object, whose keys are text
+(a ``FlavorResource`` is written ``flavor/resource``).  Equal values give equal bytes: keys are sorted, numbers take the type
+that the field declares.  A field that the data does not have takes its default, so that data of an older release can be read;
+a field that the code does not have is refused, because it comes from a newer one.
+"""
+
+import dataclasses
+import enum
+import json
+import types
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+
+from runrig.domain.plan import Action
+from runrig.domain.quantities import FlavorResource
+
+Coder = Callable[[Any], Any]
+
+
+class Undecodable(ValueError):
+    """The data does not have the form of the type; the message says where."""
+
+
+def dumps(plain: object) -> str:
+    """The one text of *plain*: sorted keys, no spaces, ASCII."""
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def loads(text: str | bytes) -> Any:
+    """Raises Undecodable."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise Undecodable(f"{text[:200]!r} is not JSON: {error}") from error
+
+
+def encode(declared: Any, value: object) -> Any:
+    """*value*, of the type *declared*, as what JSON knows."""
+    return coder(declared)[0](value)
+
+
+def decode(declared: Any, plain: Any) -> Any:
+    """The value of the type *declared* that `encode` made *plain* of.  Raises Undecodable."""
+    try:
+        return coder(declared)[1](plain)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Undecodable(f"{dumps(plain)[:200]} is not a {_name(declared)}: {error}") from error
+
+
+ACTIONS: Mapping[str, type] = {action.__name__: action for action in get_args(Action)}
+
+
+def encode_action(action: Action) -> tuple[str, Any]:
+    """The kind, which is the name of its class, and the fields."""
+    kind: type = type(action)
+    return kind.__name__, coder(kind)[0](action)
+
+
+def decode_action(kind: str, plain: Any) -> Action:
+    if kind not in ACTIONS:
+        raise Undecodable(f"{kind!r} is not an action that this version knows")
+    return cast(Action, decode(ACTIONS[kind], plain))
+
+
+@cache
+def coder(declared: Any) -> tuple[Coder, Coder]:
+    """The encoder and the decoder of a type, made once."""
+    origin, args = get_origin(declared), get_args(declared)
+    if origin in (Union, types.UnionType):
+        return _optional(args)
+    if origin is tuple:
+        return _sequence(args[0]) if args[1:] == (...,) else _fixed(tuple, args)
+    if origin is not None and issubclass(origin, Mapping):
+        return _mapping(*args)
+    if dataclasses.is_dataclass(declared):
+        return _dataclass(cast(type, declared))
+    if declared in (str, int, float, bool):
+        return _scalar(declared)
+    if issubclass(declared, enum.Enum):
+        return (lambda member: member.value), declared
+    if issubclass(declared, tuple):
+        return _fixed(declared._make, tuple(get_type_hints(declared).values()))
+    raise AssertionError(f"no way is known to store {declared!r}")
+
+
+def _scalar(declared: Callable[[Any], Any]) -> tuple[Coder, Coder]:
+    def check(plain: Any) -> Any:
+        # Only a whole number may stand where a float is declared.
+        if type(plain) is not declared and not (declared is float and type(plain) is int):
+            raise TypeError(f"{plain!r} is not of type {_name(declared)}")
+        return declared(plain)
+
+    return declared, check
+
+
+def _optional(args: tuple[Any, ...]) -> tuple[Coder, Coder]:
+    some = [arg for arg in args if arg is not type(None)]
+    assert len(some) == 1, f"only `X | None` can be stored, not {args!r}"
+    to, of = coder(some[0])
+    return (
+        lambda value: None if value is None else to(value),
+        lambda plain: None if plain is None else of(plain),
+    )
+
+
+def _sequence(item: Any) -> tuple[Coder, Coder]:
+    to, of = coder(item)
+    return (lambda values: [to(value) for value in values]), (lambda plain: tuple(of(value) for value in _list(plain)))
+
+
+def _fixed(make: Callable[[list[Any]], Any], items: tuple[Any, ...]) -> tuple[Coder, Coder]:
+    coders = [coder(item) for item in items]
+    return (
+        lambda values: [to(value) for (to, _), value in zip(coders, values, strict=True)],
+        lambda plain: make([of(value) for (_, of), value in zip(coders, _list(plain), strict=True)]),
+    )
+
+
+def _list(plain: Any) -> list[Any]:
+    # A string is iterable too, and would pass for a list of its characters.
+    if not isinstance(plain, list):
+        raise TypeError(f"{plain!r} is not a list")
+    return plain
+
+
+def _mapping(key: Any, item: Any) -> tuple[Coder, Coder]:
+    to, of = coder(item)
+    key_of: Callable[[str], Any] = _flavor_resource if key is FlavorResource else str
+    return (
+        lambda values: {str(name): to(value) for name, value in values.items()},
+        lambda plain: {key_of(name): of(value) for name, value in plain.items()},
+    )
+
+
+def _flavor_resource(text: str) -> FlavorResource:
+    # From the left: resources such as nvidia.com/gpu have a slash of their own, flavors have none.
+    flavor, slash, resource = text.partition("/")
+    if not slash:
+        raise ValueError(f"{text!r} is not of the form flavor/resource")
+    return FlavorResource(flavor, resource)
+
+
+def _dataclass(declared: type) -> tuple[Coder, Coder]:
+    hints = get_type_hints(declared)
+    coders = {field.name: coder(hints[field.name]) for field in dataclasses.fields(declared)}
+
+    def to(value: Any) -> dict[str, Any]:
+        return {name: encoder(getattr(value, name)) for name, (encoder, _) in coders.items()}
+
+    def of(plain: Any) -> Any:
+        return declared(**{name: coders[name][1](value) for name, value in plain.items()})
+
+    return to, of
+
+
+def _name(declared: Any) -> str:
+    return getattr(declared, "__name__", str(declared))

@@ -1,0 +1,74 @@
+"""Column types that carry domain values, so that a row and a record have the same fields with the same values."""
+
+import enum
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import JSON, DateTime, Dialect, String
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.types import TypeDecorator
+
+from runrig.store.codec import decode, encode
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+LONGEST_ENUM = 32
+
+
+class UtcDateTime(TypeDecorator[float]):
+    """Seconds since the epoch in whole microseconds ⇄ a time in UTC.
+
+    Reads back equal until the year 2106, from when on a float is too coarse to be rounded to the same microsecond.
+    """
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: float | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        return None if value is None else _EPOCH + timedelta(microseconds=round(value * 1_000_000))
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> float | None:  # noqa: ARG002
+        if value is None:
+            return None
+        # SQLite keeps no zone: what it has is UTC, because nothing else was written.
+        aware = value if value.tzinfo else value.replace(tzinfo=UTC)
+        return (aware - _EPOCH) // _MICROSECOND / 1_000_000
+
+
+class Encoded(TypeDecorator[Any]):
+    """A nested value of the type *declared*, as JSON (`codec`)."""
+
+    impl = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
+    cache_ok = True
+
+    def __init__(self, declared: Any) -> None:
+        super().__init__()
+        self.declared = declared
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:  # noqa: ARG002
+        return None if value is None else encode(self.declared, value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:  # noqa: ARG002
+        return None if value is None else decode(self.declared, value)
+
+
+def plain_json() -> JSON:
+    """JSON as it is, for what another column gives the type of."""
+    return JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
+
+
+class OneOf(TypeDecorator[Any]):
+    """The value of a member of *members*, as text: a new member needs no migration.  Compares with plain text as well."""
+
+    impl = String(LONGEST_ENUM)
+    cache_ok = True
+
+    def __init__(self, members: type[enum.Enum]) -> None:
+        super().__init__()
+        self.members = members
+
+    def process_bind_param(self, value: enum.Enum | str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        return str(value.value) if isinstance(value, enum.Enum) else value
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ARG002
+        return None if value is None else decode(self.members, value)

@@ -1,0 +1,70 @@
+"""One server per database: a lock on a file beside it, which says who holds it.
+
+The system frees it when the holder ends, however it ends.  The file stays, because removing it would race with the next holder.
+"""
+
+import fcntl
+import json
+import os
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+
+from runrig.domain.errors import ServerFault
+
+_held: set[int] = set()
+
+
+def _forget() -> None:
+    """A fork shares its parent's lock, and would keep it when the parent is dead."""
+    for descriptor in _held:
+        os.close(descriptor)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+class DataLock:
+    """Held from its making until `release` or the end of the process.  Programs that the process starts do not inherit it."""
+
+    def __init__(self, path: Path, place: str) -> None:
+        """Takes it, or raises ServerFault that says who has it; *place* names to people what it guards."""
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ServerFault(
+                f"{path} cannot be written ({error.strerror}): give the server's user write permission on it and its folder, "
+                "or choose another folder with --data"
+            ) from error
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = _read(self._descriptor)
+            os.close(self._descriptor)
+            raise ServerFault(
+                f"{place} is in use by {holder}: stop that server, or choose another folder with --data"
+            ) from error
+        _held.add(self._descriptor)
+        _write(self._descriptor)
+
+    def release(self) -> None:
+        if self._descriptor in _held:
+            _held.remove(self._descriptor)
+            os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
+
+
+def _write(descriptor: int) -> None:
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}).encode(), 0)
+
+
+def _read(descriptor: int) -> str:
+    """Who wrote the file, in words; a holder that has not written it yet is another server."""
+    try:
+        holder = json.loads(os.pread(descriptor, 1000, 0))
+        return f"the server with process id {holder['pid']} on {holder['host']} since {holder['since']}"
+    except (ValueError, KeyError, TypeError):
+        return "another server"

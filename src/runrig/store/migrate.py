@@ -1,0 +1,27 @@
+"""Brings a database to the tables of this version, or says why that cannot be."""
+
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
+
+from runrig.domain.errors import ServerFault
+from runrig.store.schema import HEAD
+
+
+def upgrade(connection: Connection, found: str | None, place: str) -> None:
+    """Takes every step behind *found* (None: empty) within the transaction of *connection*.
+
+    Raises ServerFault if *found* is not a revision that this version knows.
+    """
+    config = Config()
+    config.set_main_option("script_location", "runrig.store:migrations")
+    config.attributes["connection"] = connection
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if found is not None and found not in known:
+        raise ServerFault(
+            f"{place} was written by a newer runrig (its tables are at {found}, this version knows up to {HEAD}): "
+            "install the newer version, or restore a backup from before",
+            {"found": found, "known": HEAD},
+        )
+    command.upgrade(config, "head")

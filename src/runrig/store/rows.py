@@ -1,0 +1,132 @@
+"""Records of the domain ⇄ rows of the tables.  The columns are the fields; only a gang is flattened into one row."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from sqlalchemy import RowMapping, Table
+
+from runrig.domain.gangs import Gang
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.plan import (
+    Action,
+    Admit,
+    DropCohort,
+    DropNode,
+    MoveGroup,
+    MoveTask,
+    MoveWorkflow,
+    Nominate,
+    Preempt,
+    PutCohort,
+    PutNode,
+    PutPool,
+    Queue,
+    Release,
+    RestartTask,
+    RetryTask,
+    SetFlavors,
+    Stop,
+    Submit,
+    Withdraw,
+)
+from runrig.domain.pools import Cohort, Pool
+from runrig.domain.records import Event, GangRow
+from runrig.domain.workflows import Group, Task, Workflow
+from runrig.store import schema
+from runrig.store.codec import decode_action, encode_action
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How one class of records is kept.  The primary key of *table* is the key of a change, in the same order."""
+
+    table: Table
+    to_row: Callable[[Any], Row]
+    of_row: Callable[[RowMapping], Any]
+
+    def key_row(self, key: tuple[str | int, ...]) -> Row:
+        """*key* by the names that a delete statement binds: a column may not be called as its own parameter there."""
+        return dict(zip(self.key_names, key, strict=True))
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        return tuple(f"key_{column.name}" for column in self.table.primary_key)
+
+
+def _same_fields(record: type, table: Table) -> Kind:
+    names = tuple(field.name for field in dataclasses.fields(record))
+    return Kind(
+        table,
+        lambda value: {name: getattr(value, name) for name in names},
+        lambda row: record(**{name: row[name] for name in names}),
+    )
+
+
+_GANG = tuple(field.name for field in dataclasses.fields(Gang))
+_GANG_ROW = tuple(field.name for field in dataclasses.fields(GangRow) if field.name != "gang")
+
+
+def _of_gang(record: GangRow) -> Row:
+    row = {name: getattr(record, name) for name in _GANG_ROW}
+    return row | {name: getattr(record.gang, name) for name in _GANG} | {"workflow": record.gang.workflow}
+
+
+def _to_gang(row: RowMapping) -> GangRow:
+    return GangRow(Gang(**{name: row[name] for name in _GANG}), **{name: row[name] for name in _GANG_ROW})
+
+
+KINDS: Mapping[str, Kind] = {
+    "Flavor": _same_fields(Flavor, schema.flavors),
+    "Node": _same_fields(Node, schema.nodes),
+    "Cohort": _same_fields(Cohort, schema.cohorts),
+    "Pool": _same_fields(Pool, schema.pools),
+    "Workflow": _same_fields(Workflow, schema.workflows),
+    "Group": _same_fields(Group, schema.groups),
+    "Task": _same_fields(Task, schema.tasks),
+    "GangRow": Kind(schema.gangs, _of_gang, _to_gang),
+}
+"""By the name of the record's class; each kind stands behind those that it refers to."""
+
+
+def event_row(event: Event) -> Row:
+    kind, action = encode_action(event.action)
+    return {
+        "revision": event.revision,
+        "seq": event.seq,
+        "time": event.time,
+        "actor": event.actor,
+        "kind": kind,
+        "action": action,
+        "law": event.law,
+        "workflow": workflow_of(event.action),
+        "pool": event.action.pool.name if isinstance(event.action, PutPool) else None,
+    }
+
+
+def event_of(row: RowMapping) -> Event:
+    action = decode_action(row["kind"], row["action"])
+    return Event(row["revision"], row["seq"], row["time"], row["actor"], action, row["law"])
+
+
+def workflow_of(action: Action) -> str | None:
+    """The workflow that *action* moves; None if it is about the cluster."""
+    match action:
+        case Submit(workflow=workflow):
+            return workflow.id
+        case MoveTask(key=key) | RetryTask(key=key) | RestartTask(key=key):
+            return key.workflow
+        case MoveGroup(workflow=id) | MoveWorkflow(workflow=id):
+            return id
+        case Queue(gang=gang):
+            return gang.workflow
+        case (
+            Nominate(gang=id) | Withdraw(gang=id) | Preempt(gang=id) | Stop(gang=id) | Admit(gang=id) | Release(gang=id)
+        ):
+            return id.partition("/")[0]
+        case SetFlavors() | PutNode() | DropNode() | PutCohort() | DropCohort() | PutPool():
+            return None
+    assert_never(action)

@@ -1,0 +1,223 @@
+"""The tables.  What is listed, filtered or sorted has a column of its own; nested values are JSON.
+
+Columns are named as the fields of the records that they keep (`rows`).  A change here needs a migration: a test compares the two.
+No foreign key leads to a cohort or a flavor, because a name that is not defined (yet) is legal there (law Q6).
+"""
+
+from collections.abc import Mapping
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from runrig.domain.gangs import GangState, Law, Placement, PodSet, Priority
+from runrig.domain.nodes import Taint
+from runrig.domain.pools import PoolState, Queueing, Quotas, TopologyKey
+from runrig.domain.workflows import Status, WorkflowSpec, WorkflowStatus
+from runrig.store.columns import Encoded, OneOf, UtcDateTime, plain_json
+
+HEAD = "0001"
+"""The newest migration, which makes these tables."""
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+Texts = tuple[str, ...]
+Labels = Mapping[str, str]
+
+# ---------------------------------------------------------------- what the cluster is
+
+flavors = Table(
+    "flavors",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("position", Integer, nullable=False),
+    Column("node_labels", Encoded(Labels), nullable=False),
+    Column("taints", Encoded(tuple[Taint, ...]), nullable=False),
+    Column("allow", Encoded(Texts), nullable=False),
+)
+
+nodes = Table(
+    "nodes",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("resources", Encoded(Mapping[str, int]), nullable=False),
+    Column("flavor", String, nullable=False),
+    Column("labels", Encoded(Labels), nullable=False),
+    Column("taints", Encoded(tuple[Taint, ...]), nullable=False),
+    Column("ready", Boolean, nullable=False),
+)
+
+cohorts = Table(
+    "cohorts",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("parent", String),
+    Column("quotas", Encoded(Quotas), nullable=False),
+    Column("weight", Integer, nullable=False),
+)
+
+# subpools.md: a subpool is a pool with a parent; rows are never deleted (laws S4, S6).
+pools = Table(
+    "pools",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("quotas", Encoded(Quotas), nullable=False),
+    Column("cohort", String),
+    Column("state", OneOf(PoolState), nullable=False),
+    Column("parent", String, ForeignKey("pools.name")),
+    Column("subpool_name", String),
+    Column("weight", Integer, nullable=False),
+    Column("queueing", OneOf(Queueing), nullable=False),
+    Column("grace_s", Double, nullable=False),
+    Column("flavors", Encoded(Texts), nullable=False),
+    Column("topology_keys", Encoded(tuple[TopologyKey, ...]), nullable=False),
+    Column("default_platform", String),
+    Column("default_exit_actions", Encoded(tuple[tuple[str, int, int], ...]), nullable=False),
+    Column("description", Text, nullable=False),
+    UniqueConstraint("parent", "subpool_name"),
+    CheckConstraint("(parent IS NULL) = (subpool_name IS NULL)", name="both"),
+    CheckConstraint("subpool_name NOT LIKE '%--%'", name="delimiter"),
+    CheckConstraint("parent IS NULL OR name = parent || '--' || subpool_name", name="canonical"),
+    CheckConstraint("state IN ('ACTIVE', 'DELETING', 'ARCHIVED')", name="state"),
+)
+
+# ---------------------------------------------------------------- what was submitted, and how far it is
+
+specifications = Table(
+    "specifications",
+    metadata,
+    Column("hash", String, primary_key=True),
+    Column("text", Text, nullable=False),
+    Column("template", Text, nullable=False),
+    Column("spec", Encoded(WorkflowSpec), nullable=False),
+)
+
+workflows = Table(
+    "workflows",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("uuid", String, nullable=False, unique=True),
+    Column("name", String, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("pool", String, ForeignKey("pools.name"), nullable=False),
+    Column("priority", OneOf(Priority), nullable=False),
+    Column("submitted_by", String, nullable=False),
+    Column("submit_time", UtcDateTime, nullable=False),
+    Column("spec_hash", String, ForeignKey("specifications.hash"), nullable=False),
+    Column("status", OneOf(WorkflowStatus), nullable=False),
+    Column("labels", Encoded(Labels), nullable=False),
+    Column("parent", String),
+    Column("cancelled_by", String),
+    Column("failure_message", Text, nullable=False),
+    Column("start_time", UtcDateTime),
+    Column("end_time", UtcDateTime),
+    UniqueConstraint("name", "number"),
+    Index(None, "submit_time"),
+    Index(None, "pool", "submit_time"),
+    Index(None, "pool", "status", "submit_time"),
+    Index(None, "submitted_by", "submit_time"),
+    Index(None, "status", "submit_time"),
+)
+
+groups = Table(
+    "groups",
+    metadata,
+    Column("workflow", String, ForeignKey("workflows.id"), primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("status", OneOf(Status), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("preemptions", Integer, nullable=False),
+    Column("stopping", OneOf(Status)),
+    Column("failure_message", Text, nullable=False),
+    Column("queued_time", UtcDateTime),
+    Column("start_time", UtcDateTime),
+    Column("end_time", UtcDateTime),
+)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("workflow", String, primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("retry_id", Integer, primary_key=True),
+    Column("group", String, nullable=False),
+    Column("spec", String, nullable=False),
+    Column("index", Integer, nullable=False),
+    Column("lead", Boolean, nullable=False),
+    Column("status", OneOf(Status), nullable=False),
+    Column("node", String),
+    Column("gpus", Encoded(tuple[int, ...]), nullable=False),
+    Column("exit_code", Integer),
+    Column("failure_message", Text, nullable=False),
+    Column("start_time", UtcDateTime),
+    Column("end_time", UtcDateTime),
+    Column("restarting", Boolean, nullable=False),
+    ForeignKeyConstraint(["workflow", "group"], ["groups.workflow", "groups.name"]),
+)
+
+gangs = Table(
+    "gangs",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("workflow", String, ForeignKey("workflows.id"), nullable=False, index=True),
+    Column("pool", String, nullable=False),
+    Column("priority", OneOf(Priority), nullable=False),
+    Column("submitted_at", UtcDateTime, nullable=False),
+    Column("pod_sets", Encoded(tuple[PodSet, ...]), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("state", OneOf(GangState), nullable=False),
+    Column("placement", Encoded(Placement), nullable=False),
+    Column("waits_for", Encoded(Texts), nullable=False),
+    Column("admitted_at", UtcDateTime),
+    Column("preempted_by", String),
+    Column("law", OneOf(Law)),
+)
+
+# ---------------------------------------------------------------- what happened
+
+# *workflow* and *pool*: which one the action changes, so that its story can be read by an index.
+events = Table(
+    "events",
+    metadata,
+    Column("revision", BigInteger, primary_key=True, autoincrement=False),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("time", UtcDateTime, nullable=False),
+    Column("actor", String, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("action", plain_json(), nullable=False),
+    Column("law", String, nullable=False),
+    Column("workflow", String),
+    Column("pool", String),
+    Index(None, "workflow", "revision", "seq"),
+    Index(None, "pool", "revision", "seq"),
+)
+
+# One row.  A commit that does not find the revision before its own was overtaken by another server.
+meta = Table(
+    "meta",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("revision", BigInteger, nullable=False),
+    CheckConstraint("id = 1", name="one_row"),
+)

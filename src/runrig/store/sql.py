@@ -1,0 +1,291 @@
+"""The store on a database: the current state in ordinary tables, and the log of how it came to be.
+
+One transaction per commit, which begins by moving the revision on: a server that was overtaken finds another one there and
+writes nothing.  Reads may come from any thread.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Select, bindparam, delete, func, insert, inspect, or_, select, update
+
+from runrig.domain.errors import NotFound, ServerFault, Unavailable
+from runrig.domain.records import Change, Event, Loaded
+from runrig.domain.workflows import Workflow, WorkflowSpec, WorkflowStatus
+from runrig.ports import SpecText, StoredWorkflow, WorkflowQuery
+from runrig.store import schema
+from runrig.store.dialect import insert_new, insert_or_update, sqlite_engine, sqlite_path, writer
+from runrig.store.faults import translated
+from runrig.store.lock import DataLock
+from runrig.store.rows import KINDS, event_of, event_row
+
+_LIVE = tuple(status for status in WorkflowStatus if not status.finished)
+_WORKFLOW = schema.workflows.c
+_EVENT = schema.events.c
+_FLAVOR = schema.flavors.c
+_SPEC = schema.specifications.c
+
+
+class SqlStore:
+    """`ports.Store` on SQLite."""
+
+    def __init__(self, engine: Engine, place: str, lock: DataLock | None = None) -> None:
+        """*engine* leads to a database with the tables of this version; *place* names it to people."""
+        self._engine = engine
+        self._writer = writer(engine)
+        self._place = place
+        self._lock = lock
+
+    @classmethod
+    def open(cls, url_or_path: str | Path, *, exclusive: bool = False) -> "SqlStore":
+        """The store in that file; made if there is none, brought to the tables of this version if it is older.
+
+        *exclusive*: as the server that owns it, until `close` or death.  Raises ServerFault, with the way out: another
+        server holds it, it cannot be written, it is no database or not one of ours, or a newer version wrote it.
+        """
+        path = sqlite_path(url_or_path)
+        place = f"the database {path}"
+        _make_file(path, place)
+        lock = DataLock(path.with_name(f"{path.name}.lock"), place) if exclusive else None
+        store = cls(sqlite_engine(path), place, lock)
+        try:
+            store._prepare()
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def close(self) -> None:
+        self._engine.dispose()
+        if self._lock is not None:
+            self._lock.release()
+
+    # ------------------------------------------------------------ writing
+
+    def commit(
+        self, revision: int, events: Sequence[Event], changes: Sequence[Change], spec: SpecText | None = None
+    ) -> None:
+        """As `ports.Store.commit`.  Of several changes of one row the last counts; an event must carry *revision*."""
+        assert all(event.revision == revision for event in events), "an event of another revision"
+        last = {(change.kind, change.key): change for change in changes}
+        with self._writing() as connection:
+            self._advance(connection, revision)
+            if spec is not None:
+                _write_spec(connection, spec)
+            for kind in reversed(tuple(KINDS)):
+                _delete(connection, kind, [c.key for c in last.values() if c.kind == kind and c.record is None])
+            for kind in KINDS:
+                _write(connection, kind, [c.record for c in last.values() if c.kind == kind and c.record is not None])
+            if events:
+                connection.execute(insert(schema.events), [event_row(event) for event in events])
+
+    def _advance(self, connection: Connection, revision: int) -> None:
+        """Moves the revision on to *revision*, or raises Unavailable if it is not the next one."""
+        statement = update(schema.meta).where(schema.meta.c.revision == revision - 1).values(revision=revision)
+        if connection.execute(statement).rowcount == 1:
+            return
+        stored = connection.execute(select(schema.meta.c.revision)).scalar_one()
+        raise Unavailable(
+            f"revision {revision} was to be stored, but {self._place} is at {stored}: another server wrote to it; "
+            "nothing was stored, try again",
+            {"revision": revision, "stored": stored},
+        )
+
+    # ------------------------------------------------------------ the current state
+
+    def load(self) -> Loaded:
+        """Everything that is alive, all pools, and the numbers given; each sorted by its key, flavors by their position."""
+        live = _WORKFLOW.status.in_(_LIVE)
+        ids = select(_WORKFLOW.id).where(live)
+        specs = select(_SPEC.hash, _SPEC.spec).where(_SPEC.hash.in_(select(_WORKFLOW.spec_hash).where(live)))
+        numbers = select(_WORKFLOW.name, func.max(_WORKFLOW.number)).group_by(_WORKFLOW.name)
+        with self._reading() as connection:
+            return Loaded(
+                revision=connection.execute(select(schema.meta.c.revision)).scalar_one(),
+                flavors=_records(connection, "Flavor", select(schema.flavors).order_by(_FLAVOR.position, _FLAVOR.name)),
+                nodes=_sorted_records(connection, "Node"),
+                cohorts=_sorted_records(connection, "Cohort"),
+                pools=_sorted_records(connection, "Pool"),
+                workflows=_sorted_records(connection, "Workflow", live),
+                groups=_sorted_records(connection, "Group", schema.groups.c.workflow.in_(ids)),
+                tasks=_sorted_records(connection, "Task", schema.tasks.c.workflow.in_(ids)),
+                gangs=_sorted_records(connection, "GangRow"),
+                specs=_pairs(connection, specs),
+                numbers=_pairs(connection, numbers),
+            )
+
+    # ------------------------------------------------------------ one thing, or a page of them
+
+    def spec(self, hash: str) -> SpecText:
+        """Raises NotFound."""
+        with self._reading() as connection:
+            row = connection.execute(select(schema.specifications).where(_SPEC.hash == hash)).mappings().one_or_none()
+        if row is None:
+            raise NotFound(f"no specification has the hash {hash!r}: it may be older than the retention allows")
+        return SpecText(**row)
+
+    def specs(self, hashes: Collection[str]) -> Mapping[str, WorkflowSpec]:
+        with self._reading() as connection:
+            return _pairs(connection, select(_SPEC.hash, _SPEC.spec).where(_SPEC.hash.in_(sorted(hashes))))
+
+    def workflow(self, id: str) -> StoredWorkflow:
+        with self._reading() as connection:
+            found = _records(
+                connection, "Workflow", select(schema.workflows).where(or_(_WORKFLOW.id == id, _WORKFLOW.uuid == id))
+            )
+            if not found:
+                raise NotFound(f"there is no workflow {id!r}: `runrig workflow list` shows those that there are")
+            workflow = found[0]
+            return StoredWorkflow(
+                workflow,
+                _sorted_records(connection, "Group", schema.groups.c.workflow == workflow.id),
+                _sorted_records(connection, "Task", schema.tasks.c.workflow == workflow.id),
+            )
+
+    def workflows(self, query: WorkflowQuery) -> tuple[tuple[Workflow, ...], bool]:
+        """*query.name* is a part of the id, in any case; of those submitted at once the higher number comes first."""
+        statement = (
+            select(schema.workflows)
+            .where(*_filters(query))
+            .order_by(_WORKFLOW.submit_time.desc(), _WORKFLOW.number.desc(), _WORKFLOW.id)
+            .limit(query.limit + 1)
+            .offset(query.offset)
+        )
+        with self._reading() as connection:
+            found = _records(connection, "Workflow", statement)
+        return found[: query.limit], len(found) > query.limit
+
+    def events(
+        self, *, workflow: str | None = None, pool: str | None = None, after: int = 0, limit: int | None = None
+    ) -> tuple[Event, ...]:
+        """As `ports.Store.events`, in order.  *pool*: the changes of the pool itself (law S6), not of what runs in it.
+
+        *limit* never cuts a revision in two: the one that it would cut comes whole, so that the next page is behind it.
+        """
+        statement = select(schema.events).where(_EVENT.revision > after).order_by(_EVENT.revision, _EVENT.seq)
+        if workflow is not None:
+            statement = statement.where(_EVENT.workflow == workflow)
+        if pool is not None:
+            statement = statement.where(_EVENT.pool == pool)
+        with self._reading() as connection:
+            rows = connection.execute(statement.limit(limit)).mappings().all()
+            if limit is not None and rows and len(rows) == limit:
+                last = rows[-1]
+                rest = statement.where(_EVENT.revision == last["revision"], _EVENT.seq > last["seq"])
+                rows = [*rows, *connection.execute(rest).mappings()]
+            return tuple(event_of(row) for row in rows)
+
+    def all_events(self, *, after: int = 0, batch: int = 10_000) -> Iterator[Event]:
+        """The whole log behind *after*, in order, about *batch* of it in memory at a time."""
+        while page := self.events(after=after, limit=batch):
+            yield from page
+            after = page[-1].revision
+
+    # ------------------------------------------------------------ transactions
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        """A transaction that sees one state throughout."""
+        with translated(self._place), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with translated(self._place), self._writer.begin() as connection:
+            yield connection
+
+    def _prepare(self) -> None:
+        with self._writing() as connection:
+            tables = inspect(connection).get_table_names()
+            found = None
+            if "alembic_version" in tables:
+                found = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+            if found is None and tables:
+                raise ServerFault(
+                    f"{self._place} belongs to another program (it has the table {min(tables)!r}): "
+                    "move it away to start afresh, or choose another folder with --data"
+                )
+            if found != schema.HEAD:
+                # Alembic takes 0.4 s to import, which a start without a migration shall not pay.
+                from runrig.store.migrate import upgrade
+
+                upgrade(connection, found, self._place)
+
+
+def _make_file(path: Path, place: str) -> None:
+    """An empty file that only its owner can read, because specifications hold environments; SQLite gives its others the same mode."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+    except OSError as error:
+        blocked = isinstance(error, (FileExistsError, NotADirectoryError))
+        cause = f"{path.parent} is not a folder" if blocked else error.strerror
+        raise ServerFault(
+            f"{place} cannot be made ({cause}): give the server's user write permission on its folder, "
+            "or choose another folder with --data"
+        ) from error
+
+
+# ---------------------------------------------------------------- rows
+
+
+def _records(connection: Connection, kind: str, statement: Select[Any]) -> tuple[Any, ...]:
+    of_row = KINDS[kind].of_row
+    return tuple(of_row(row) for row in connection.execute(statement).mappings())
+
+
+def _sorted_records(connection: Connection, kind: str, *where: Any) -> tuple[Any, ...]:
+    """By key, in the order of Python, which is not that of every database's collation."""
+    table = KINDS[kind].table
+    keys = [column.name for column in table.primary_key]
+    rows = connection.execute(select(table).where(*where)).mappings().all()
+    of_row = KINDS[kind].of_row
+    return tuple(of_row(row) for row in sorted(rows, key=lambda row: tuple(row[key] for key in keys)))
+
+
+def _pairs(connection: Connection, statement: Select[Any]) -> dict[str, Any]:
+    return {row[0]: row[1] for row in connection.execute(statement)}
+
+
+def _delete(connection: Connection, kind: str, keys: Sequence[tuple[str | int, ...]]) -> None:
+    if not keys:
+        return
+    entry = KINDS[kind]
+    same = [column == bindparam(name) for column, name in zip(entry.table.primary_key, entry.key_names, strict=True)]
+    connection.execute(delete(entry.table).where(*same), [entry.key_row(key) for key in keys])
+
+
+def _write(connection: Connection, kind: str, records: Sequence[Any]) -> None:
+    if not records:
+        return
+    entry = KINDS[kind]
+    rows = [entry.to_row(record) for record in records]
+    if kind == "Pool":
+        rows.sort(key=lambda row: row["parent"] is not None)
+    connection.execute(insert_or_update(entry.table), rows)
+
+
+def _write_spec(connection: Connection, spec: SpecText) -> None:
+    row = {"hash": spec.hash, "text": spec.text, "template": spec.template, "spec": spec.spec}
+    connection.execute(insert_new(schema.specifications), row)
+
+
+def _filters(query: WorkflowQuery) -> list[Any]:
+    filters: list[Any] = []
+    for column, values in (
+        (_WORKFLOW.pool, query.pools),
+        (_WORKFLOW.submitted_by, query.users),
+        (_WORKFLOW.status, query.statuses),
+        (_WORKFLOW.priority, query.priorities),
+    ):
+        if values:
+            filters.append(column.in_(values))
+    if query.name is not None:
+        filters.append(_WORKFLOW.id.icontains(query.name, autoescape=True))
+    if query.submitted_after is not None:
+        filters.append(_WORKFLOW.submit_time >= query.submitted_after)
+    if query.submitted_before is not None:
+        filters.append(_WORKFLOW.submit_time <= query.submitted_before)
+    return filters

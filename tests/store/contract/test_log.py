@@ -1,0 +1,67 @@
+"""The event log: in order, whole revisions, by workflow and by pool, every action equal to what was committed."""
+
+from typing import get_args
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from runrig.domain.plan import Action, PutPool
+from runrig.domain.records import Event
+from runrig.ports import Store
+
+from ..strategies import TEXTS, TIMES, values_of
+from ..values import EVENTS, HISTORY, TEAM, Commit, fill
+
+
+def numbered(events: tuple[Event, ...]) -> list[tuple[int, int]]:
+    return [(event.revision, event.seq) for event in events]
+
+
+def test_the_history_has_every_kind_of_action() -> None:
+    assert {type(event.action) for event in EVENTS} == set(get_args(Action))
+
+
+def test_the_log_reads_back_equal_and_in_order(store: Store) -> None:
+    fill(store)
+    assert store.events() == EVENTS
+
+
+def test_a_page_ends_with_a_whole_revision_so_that_the_next_begins_behind_it(store: Store) -> None:
+    fill(store)
+    first = len(HISTORY[0].events)
+    assert store.events(limit=1) == EVENTS[:first]
+    assert store.events(limit=first) == EVENTS[:first]
+    assert store.events(after=1, limit=1) == HISTORY[1].events
+    assert store.events(after=5, limit=1) == ()
+
+
+def test_the_log_of_one_workflow_has_what_was_done_to_it(store: Store) -> None:
+    fill(store)
+    assert numbered(store.events(workflow="train-4")) == [(5, 2), (5, 8)]
+    assert numbered(store.events(workflow="train-2")) == [(3, 1), (3, 2), (5, 4), (5, 6), (5, 7)]
+    assert numbered(store.events(workflow="train-2", after=3)) == [(5, 4), (5, 6), (5, 7)]
+    assert numbered(store.events(workflow="eval-2", limit=1)) == [(4, 1)]
+    assert store.events(workflow="train") == ()
+
+
+def test_the_log_of_one_pool_has_the_changes_of_that_pool_only(store: Store) -> None:
+    fill(store)
+    actions = [event.action for event in store.events(pool="team")]
+    assert actions == [PutPool(TEAM), HISTORY[1].events[2].action]
+    assert numbered(store.events(pool="team--b")) == [(1, 10)]
+
+
+@pytest.mark.parametrize("kind", get_args(Action), ids=lambda kind: kind.__name__)
+def test_any_action_reads_back_equal(store: Store, kind: type) -> None:
+    revision = 0
+
+    @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(action=values_of(kind), time=TIMES, actor=TEXTS, law=TEXTS)
+    def each(action: Action, time: float, actor: str, law: str) -> None:
+        nonlocal revision
+        revision += 1
+        event = Event(revision, 0, time, actor, action, law)
+        Commit(revision, (event,), ()).to(store)
+        assert store.events(after=revision - 1) == (event,)
+
+    each()

@@ -1,0 +1,199 @@
+"""What is committed is what is loaded: all of it, equal, and nothing of a commit that was refused."""
+
+import dataclasses
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from runrig.domain.errors import InvalidInput, NotFound, ServerFault, Unavailable
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.plan import PutNode
+from runrig.domain.pools import Cohort, Pool
+from runrig.domain.records import GangRow, Loaded
+from runrig.domain.workflows import Group, Task, Workflow
+from runrig.ports import SpecText, Store, StoredWorkflow
+
+from ..strategies import values_of
+from ..values import (
+    CANCELLED,
+    DONE,
+    DONE_GROUPS,
+    DONE_TASKS,
+    EVAL,
+    FLAVORS,
+    HISTORY,
+    LOADED,
+    NODES,
+    QUEUED,
+    TEAM,
+    TRAIN,
+    Commit,
+    commit,
+    drop,
+    fill,
+    put,
+)
+from .conftest import Open
+
+# The fixture's store lives as long as the test: each example is one more commit to it.
+ONE_MORE_COMMIT = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+
+
+def test_a_new_store_is_empty_and_at_revision_0(store: Store) -> None:
+    assert store.load() == Loaded(0, (), (), (), (), (), (), (), (), {}, {})
+    assert store.events() == ()
+
+
+def test_everything_alive_reads_back_equal(store: Store) -> None:
+    fill(store)
+    assert store.load() == LOADED
+
+
+def test_everything_alive_reads_back_equal_in_the_next_process(open_store: Open) -> None:
+    first = open_store()
+    fill(first)
+    first.close()
+    assert open_store().load() == LOADED
+
+
+def test_flavors_come_in_the_order_of_their_positions(store: Store) -> None:
+    fill(store)
+    h100, b200 = FLAVORS
+    turned = (Flavor("a100"), dataclasses.replace(b200, position=1), dataclasses.replace(h100, position=2))
+    commit(6, (), *(put(flavor) for flavor in turned)).to(store)
+    assert store.load().flavors == turned
+
+
+def test_a_row_that_is_written_again_is_replaced_whole(store: Store) -> None:
+    fill(store)
+    plain = Pool("team")
+    commit(6, (), put(plain)).to(store)
+    assert store.load() == dataclasses.replace(LOADED, revision=6, pools=(LOADED.pools[0], plain, *LOADED.pools[2:]))
+
+
+def test_of_two_changes_of_one_row_the_last_counts(store: Store) -> None:
+    there = Node("n0", {"gpu": 1})
+    commit(1, (), drop(there), put(there)).to(store)
+    assert store.load().nodes == (there,)
+    commit(2, (), put(there), drop(there)).to(store)
+    assert store.load().nodes == ()
+
+
+def test_a_workflow_with_all_its_rows_can_be_dropped_in_one_commit(store: Store) -> None:
+    fill(store)
+    commit(6, (), drop(DONE), *(drop(row) for row in (*DONE_GROUPS, *DONE_TASKS))).to(store)
+    with pytest.raises(NotFound):
+        store.workflow("train-1")
+    assert store.load() == dataclasses.replace(LOADED, revision=6)
+
+
+@pytest.mark.parametrize("revision", [0, 4, 5, 7])
+def test_a_revision_that_is_not_the_next_one_is_refused_and_writes_nothing(store: Store, revision: int) -> None:
+    fill(store)
+    other = SpecText("hash-of-other", "", "", EVAL.spec)
+    stale = commit(revision, (PutNode(Node("n9", {})),), put(Node("n9", {})), drop(NODES[0]), spec=other)
+    with pytest.raises(
+        Unavailable, match=f"^revision {revision} was to be stored, but .* is at 5: another server wrote"
+    ):
+        stale.to(store)
+    assert (store.load(), len(store.events(after=4))) == (LOADED, len(HISTORY[4].events))
+    with pytest.raises(NotFound):
+        store.spec("hash-of-other")
+
+
+def test_of_two_servers_on_one_database_the_overtaken_one_writes_nothing(open_store: Open) -> None:
+    one, other = open_store(), open_store()
+    fill(one)
+    commit(6, (), put(Cohort("late"))).to(other)
+    with pytest.raises(Unavailable):
+        commit(6, (), put(Cohort("never"))).to(one)
+    assert one.load() == other.load()
+    assert [cohort.name for cohort in one.load().cohorts] == ["late", "org", "research"]
+
+
+def test_a_commit_that_the_database_refuses_leaves_the_former_state(store: Store) -> None:
+    fill(store)
+    twin = dataclasses.replace(QUEUED, id="other-1", name="other")
+    with pytest.raises(ServerFault, match=r"UNIQUE constraint failed: workflows\.uuid"):
+        commit(6, (), put(Cohort("never")), put(twin)).to(store)
+    assert store.load() == LOADED
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        Pool("team--d", parent="team"),
+        Pool("d", parent="team", subpool_name="d"),
+        Pool("team--d--e", parent="team", subpool_name="d--e"),
+    ],
+)
+def test_a_subpool_whose_names_do_not_agree_cannot_be_stored(store: Store, pool: Pool) -> None:
+    fill(store)
+    with pytest.raises(ServerFault, match="CHECK constraint failed: ck_pools_"):
+        commit(6, (), put(pool)).to(store)
+    assert store.load() == LOADED
+
+
+def test_text_that_is_not_unicode_is_refused(store: Store) -> None:
+    with pytest.raises(InvalidInput, match="not valid Unicode"):
+        commit(1, (), put(Pool("p", description="\ud800"))).to(store)
+    assert store.load().pools == ()
+
+
+def test_finished_workflows_are_found_by_id_and_by_uuid(store: Store) -> None:
+    fill(store)
+    stored = StoredWorkflow(DONE, DONE_GROUPS, DONE_TASKS)
+    assert (store.workflow("train-1"), store.workflow("uuid-of-train-1")) == (stored, stored)
+    assert store.workflow("eval-2").workflow == CANCELLED
+    with pytest.raises(NotFound, match="there is no workflow 'train-9'"):
+        store.workflow("train-9")
+
+
+def test_a_specification_is_kept_once_as_it_was_first_sent(store: Store) -> None:
+    fill(store)
+    commit(6, (), spec=dataclasses.replace(TRAIN, template="the same, written otherwise")).to(store)
+    assert (store.spec("hash-of-train"), store.spec("hash-of-eval")) == (TRAIN, EVAL)
+    assert store.specs(["hash-of-eval", "hash-of-nothing"]) == {"hash-of-eval": EVAL.spec}
+    assert store.specs(()) == {}
+    with pytest.raises(NotFound, match="'hash-of-nothing'"):
+        store.spec("hash-of-nothing")
+
+
+@ONE_MORE_COMMIT
+@given(flavor=values_of(Flavor), node=values_of(Node), cohort=values_of(Cohort), pool=values_of(Pool))
+def test_any_cluster_reads_back_equal(store: Store, flavor: Flavor, node: Node, cohort: Cohort, pool: Pool) -> None:
+    before = store.load()
+    top = dataclasses.replace(pool, name="top", parent=None, subpool_name=None)
+    sub = dataclasses.replace(pool, name="top--a", parent="top", subpool_name="a")
+    gone = [drop(row) for rows in (before.flavors, before.nodes, before.cohorts) for row in rows]
+    rows = [put(row) for row in (sub, top, cohort, node, flavor)]
+    Commit(before.revision + 1, (), (*gone, *rows)).to(store)
+    assert store.load() == dataclasses.replace(
+        before, revision=before.revision + 1, flavors=(flavor,), nodes=(node,), cohorts=(cohort,), pools=(top, sub)
+    )
+
+
+@ONE_MORE_COMMIT
+@given(data=st.data())
+def test_any_workflow_reads_back_equal(store: Store, data: st.DataObject) -> None:
+    row = data.draw(values_of(Workflow))
+    known = dataclasses.replace(row, id="w-1", uuid="u", name="w", number=1, pool="team", spec_hash="h")
+    group = dataclasses.replace(data.draw(values_of(Group)), workflow="w-1")
+    task = dataclasses.replace(data.draw(values_of(Task)), workflow="w-1", group=group.name)
+    gang = data.draw(values_of(GangRow))
+    gang = dataclasses.replace(gang, gang=dataclasses.replace(gang.gang, id="w-1/g"))
+    revision = store.load().revision + 1
+    spec = SpecText("h", "", "", data.draw(values_of(type(TRAIN.spec))))
+    if revision == 1:
+        Commit(revision, (), (put(TEAM), put(known)), spec).to(store)
+        revision += 1
+    old = store.workflow("w-1")
+    gone = [drop(row) for row in (*old.tasks, *old.groups)]
+    Commit(revision, (), (*gone, *(put(row) for row in (gang, task, group, known)))).to(store)
+    assert store.workflow("u") == StoredWorkflow(known, (group,), (task,))
+    loaded = store.load()
+    live = ((), (), ()) if known.status.finished else ((known,), (group,), (task,))
+    assert (loaded.workflows, loaded.groups, loaded.tasks, loaded.gangs) == (*live, (gang,))

@@ -1,0 +1,74 @@
+"""Values as JSON: the same value has the same text, older text is read, and newer text is refused."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from runrig.domain.gangs import Assignment, NodeShare
+from runrig.domain.nodes import Node
+from runrig.domain.plan import Admit, MoveTask, PutNode, PutPool
+from runrig.domain.pools import Pool, Quota, Quotas
+from runrig.domain.quantities import FlavorResource
+from runrig.domain.workflows import Status, TaskKey
+from runrig.store.codec import Undecodable, decode, decode_action, dumps, encode, encode_action
+
+
+def test_an_action_is_its_kind_and_its_fields() -> None:
+    action = MoveTask(TaskKey("w-1", "t", 0), Status.COMPLETED, 0)
+    assert encode_action(action) == (
+        "MoveTask",
+        {"key": ["w-1", "t", 0], "status": "COMPLETED", "exit_code": 0, "message": ""},
+    )
+
+
+def test_a_placement_is_nested_lists_and_objects() -> None:
+    action = Admit("w-1/g", (Assignment("t", "h100", 2, (NodeShare("n0", 2, (0, 1)),)),))
+    assert dumps(encode_action(action)[1]) == (
+        '{"gang":"w-1/g","placement":[{"count":2,"flavor":"h100","pod_set":"t",'
+        '"shares":[{"count":2,"gpus":[0,1],"node":"n0"}]}]}'
+    )
+
+
+def test_equal_actions_have_the_same_text_whatever_their_order_and_number_types() -> None:
+    one = PutPool(Pool("p", {FlavorResource("b", "gpu"): Quota(1), FlavorResource("a", "gpu"): Quota(2)}, grace_s=30))
+    other = PutPool(
+        Pool("p", {FlavorResource("a", "gpu"): Quota(2), FlavorResource("b", "gpu"): Quota(1)}, grace_s=30.0)
+    )
+    assert one == other
+    assert dumps(encode_action(one)) == dumps(encode_action(other))
+
+
+def test_a_resource_may_have_a_slash_of_its_own() -> None:
+    quotas = {FlavorResource("h100", "nvidia.com/gpu"): Quota(1)}
+    plain = {"h100/nvidia.com/gpu": {"nominal": 1, "borrowing_limit": None, "lending_limit": None}}
+    assert encode(Quotas, quotas) == plain
+    assert decode(Quotas, plain) == quotas
+
+
+def test_a_field_that_older_data_does_not_have_takes_its_default() -> None:
+    assert decode_action("PutNode", {"node": {"name": "n", "resources": {"gpu": 1}}}) == PutNode(Node("n", {"gpu": 1}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "plain", "message"),
+    [
+        ("FromTheFuture", {}, "'FromTheFuture' is not an action that this version knows"),
+        ("DropNode", {"name": "n", "colour": "red"}, '{"colour":"red","name":"n"} is not a DropNode: \'colour\''),
+        ("DropNode", {"name": 1}, '{"name":1} is not a DropNode: 1 is not of type str'),
+        ("MoveTask", {"key": "abc", "status": "FAILED"}, "'abc' is not a list"),
+        ("MoveTask", {"key": ["w", "t"], "status": "FAILED"}, "is shorter than"),
+        ("MoveTask", {"key": ["w", "t", True], "status": "FAILED"}, "True is not of type int"),
+        ("MoveTask", {"key": ["w", "t", 0], "status": "GREAT"}, "'GREAT' is not a valid Status"),
+        ("PutPool", {"pool": {"name": "p", "quotas": {"gpu": {}}}}, "'gpu' is not of the form flavor/resource"),
+        ("DropNode", [], "is not a DropNode"),
+    ],
+)
+def test_data_of_another_form_is_refused(kind: str, plain: object, message: str) -> None:
+    with pytest.raises(Undecodable) as refused:
+        decode_action(kind, plain)
+    assert message in str(refused.value)
+
+
+def test_numbers_that_json_does_not_have_are_refused() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        dumps(encode(Mapping[str, float], {"x": float("nan")}))

@@ -1,0 +1,122 @@
+"""The migrations make the tables that the code has, and a database of any release becomes one of this version."""
+
+import dataclasses
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, create_engine, inspect
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateTable
+
+from runrig.domain.errors import ServerFault
+from runrig.store import SqlStore
+from runrig.store.rows import KINDS
+from runrig.store.schema import HEAD, metadata
+
+from .make_dump import dump, restore
+from .values import DONE, DONE_GROUPS, DONE_TASKS, EVAL, EVENTS, LOADED, TRAIN
+
+DUMPS = sorted((Path(__file__).parent / "data").glob("*.sql"))
+
+SAMPLES = {
+    type(rows[0]).__name__: rows[0]
+    for rows in (
+        LOADED.flavors,
+        LOADED.nodes,
+        LOADED.cohorts,
+        LOADED.pools,
+        LOADED.workflows,
+        LOADED.groups,
+        LOADED.tasks,
+    )
+}
+
+
+def described(connection: Connection) -> dict[str, object]:
+    """All that a database says of its tables, but for the migrations' own."""
+    seen = inspect(connection)
+    return {
+        table: (
+            [column | {"type": str(column["type"])} for column in seen.get_columns(table)],
+            seen.get_pk_constraint(table),
+            by_name(seen.get_foreign_keys(table)),
+            by_name(seen.get_unique_constraints(table)),
+            by_name(seen.get_check_constraints(table)),
+            by_name(seen.get_indexes(table)),
+        )
+        for table in sorted(seen.get_table_names())
+        if table != "alembic_version"
+    }
+
+
+def by_name(found: list) -> list:
+    return sorted(found, key=lambda each: str(each["name"]))
+
+
+def test_the_migrations_from_empty_make_the_tables_of_the_code(tmp_path: Path) -> None:
+    path = tmp_path / "runrig.db"
+    SqlStore.open(path).close()
+    migrated, made = create_engine(f"sqlite:///{path}"), create_engine("sqlite://")
+    with migrated.connect() as connection, made.connect() as other:
+        metadata.create_all(other)
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        assert described(connection) == described(other)
+    migrated.dispose()
+    made.dispose()
+
+
+def test_the_newest_migration_is_the_one_that_the_code_names() -> None:
+    config = Config()
+    config.set_main_option("script_location", "runrig.store:migrations")
+    assert ScriptDirectory.from_config(config).get_heads() == [HEAD]
+
+
+def test_every_field_of_a_record_has_a_column() -> None:
+    fields = {name: {field.name for field in dataclasses.fields(type(record))} for name, record in SAMPLES.items()}
+    columns = {name: set(KINDS[name].table.columns.keys()) for name in SAMPLES}
+    assert columns == fields
+
+
+def test_the_tables_are_written_in_the_language_of_postgresql_too() -> None:
+    text = "".join(str(CreateTable(table).compile(dialect=postgresql.dialect())) for table in metadata.sorted_tables)
+    assert "quotas JSONB NOT NULL" in text
+    assert "submit_time TIMESTAMP WITH TIME ZONE NOT NULL" in text
+
+
+def test_a_dump_made_twice_has_the_same_bytes() -> None:
+    assert dump() == dump()
+
+
+@pytest.mark.parametrize("path", [None, *DUMPS], ids=lambda path: path.stem if path else "now")
+def test_a_store_restored_from_a_dump_has_all_that_was_in_it(tmp_path: Path, path: Path | None) -> None:
+    restore(path.read_text(encoding="utf-8") if path else dump(), tmp_path / "runrig.db")
+    store = SqlStore.open(tmp_path / "runrig.db")
+    assert store.load() == LOADED
+    assert tuple(store.all_events(batch=3)) == EVENTS
+    assert (store.spec("hash-of-train"), store.spec("hash-of-eval")) == (TRAIN, EVAL)
+    done = store.workflow("train-1")
+    assert (done.workflow, done.groups, done.tasks) == (DONE, DONE_GROUPS, DONE_TASKS)
+    store.close()
+
+
+def test_a_database_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "runrig.db"
+    SqlStore.open(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.commit()
+        before = list(connection.iterdump())
+    with pytest.raises(ServerFault) as refused:
+        SqlStore.open(path)
+    assert refused.value.message == (
+        f"the database {path} was written by a newer runrig (its tables are at 9999, this version knows up to {HEAD}): "
+        "install the newer version, or restore a backup from before"
+    )
+    with closing(sqlite3.connect(path)) as connection:
+        assert list(connection.iterdump()) == before

@@ -1,0 +1,332 @@
+"""What can happen to a file: it cannot be written, is no database, belongs to another, is damaged, or its server dies."""
+
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runrig.domain.errors import InvalidInput, RunrigError, ServerFault, Unavailable
+from runrig.store import SqlStore
+from runrig.store.columns import UtcDateTime
+from runrig.store.faults import fault
+
+from .strategies import TIMES
+from .values import DONE, HISTORY, fill, put
+from .values import commit as make_commit
+
+ROOT = Path(__file__).parents[len((__package__ or "").split("."))]
+NOBODY = 65534
+
+
+def refusal(path: Path | str, *, exclusive: bool = False) -> str:
+    with pytest.raises(ServerFault) as refused:
+        SqlStore.open(path, exclusive=exclusive)
+    return refused.value.message
+
+
+def filled(path: Path) -> Path:
+    store = SqlStore.open(path)
+    fill(store)
+    store.close()
+    return path
+
+
+@contextmanager
+def as_ordinary_user() -> Iterator[None]:
+    """Root may write everywhere: for once, be somebody who may not."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+# ---------------------------------------------------------------- names
+
+
+def test_a_path_and_its_url_are_the_same_database(tmp_path: Path) -> None:
+    path = filled(tmp_path / "deep" / "down" / "runrig.db")
+    for name in (str(path), f"sqlite:///{path}"):
+        store = SqlStore.open(name)
+        assert store.load().revision == 5
+        store.close()
+
+
+@pytest.mark.parametrize("url", ["postgresql://me:secret@db/runrig", "sqlite://", "sqlite:///:memory:", "no way://"])
+def test_a_url_of_another_database_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(InvalidInput, match="write sqlite:///PATH, or the path alone") as refused:
+        SqlStore.open(url)
+    assert "secret" not in str(refused.value)
+
+
+def test_what_is_made_only_its_owner_can_read(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    store = SqlStore.open(folder / "runrig.db", exclusive=True)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (folder, *folder.iterdir())}
+    store.close()
+    assert modes == {
+        "data": 0o700,
+        "runrig.db": 0o600,
+        "runrig.db-shm": 0o600,
+        "runrig.db-wal": 0o600,
+        "runrig.db.lock": 0o600,
+    }
+
+
+# ---------------------------------------------------------------- files that cannot be used
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_a_folder_that_cannot_be_written_is_named_with_the_way_out(exclusive: bool) -> None:
+    with TemporaryDirectory() as folder:
+        os.chmod(folder, 0o555)
+        path = Path(folder) / "runrig.db"
+        with as_ordinary_user():
+            assert refusal(path, exclusive=exclusive) == (
+                f"the database {path} cannot be made (Permission denied): give the server's user write permission on its "
+                "folder, or choose another folder with --data"
+            )
+        assert not path.exists()
+
+
+def test_a_file_that_cannot_be_written_is_named_with_the_way_out() -> None:
+    with TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        path = filled(Path(folder) / "runrig.db")
+        os.chmod(path, 0o444)
+        with as_ordinary_user():
+            message = refusal(path)
+        assert message.startswith(f"the database {path} cannot be ")
+        assert "give the server's user write permission on" in message
+        assert message.endswith("or choose another folder with --data")
+
+
+def test_a_path_through_a_file_or_to_a_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file" / "runrig.db", tmp_path / "file" / "deep" / "runrig.db"):
+        assert f"cannot be made ({path.parent} is not a folder)" in refusal(path)
+    assert "cannot be opened for writing (unable to open database file)" in refusal(tmp_path)
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "runrig.db"
+    path.write_text("dear diary, " * 1000)
+    assert refusal(path) == (
+        f"the database {path} is not a database: move it away to start afresh, or choose another folder with --data"
+    )
+    assert path.read_text() == "dear diary, " * 1000
+
+
+def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "runrig.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE songs (title TEXT)")
+        assert refusal(path) == (
+            f"the database {path} belongs to another program (it has the table 'songs'): "
+            "move it away to start afresh, or choose another folder with --data"
+        )
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("songs",)]
+
+
+def test_a_damaged_database_is_named_with_the_way_out(tmp_path: Path) -> None:
+    path = filled(tmp_path / "runrig.db")
+    whole = path.read_bytes()
+    # The header stays: it is the pages behind the first ones that are gone.
+    path.write_bytes(whole[:8192] + b"\xff" * (len(whole) - 8192))
+    with pytest.raises(ServerFault, match=rf"the database {path} is damaged .*: restore a backup of it"):
+        SqlStore.open(path).load()
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE pools SET queueing = 'GREAT'",
+        "UPDATE nodes SET resources = '[1]'",
+        "UPDATE nodes SET resources = '{'",
+    ],
+)
+def test_what_somebody_wrote_into_it_by_hand_is_no_stack_trace(tmp_path: Path, edit: str) -> None:
+    path = filled(tmp_path / "runrig.db")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(edit)
+        connection.commit()
+    store = SqlStore.open(path)
+    with pytest.raises(ServerFault, match=r"holds what this version cannot read: .*: restore a backup"):
+        store.load()
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "words"),
+    [
+        ("SQLITE_FULL", ServerFault, "the disk of X is full: free some room and try again; nothing of this was stored"),
+        ("SQLITE_BUSY_SNAPSHOT", Unavailable, "another process keeps X locked: end it, or try again later"),
+        (
+            "SQLITE_IOERR_WRITE",
+            ServerFault,
+            "the disk of X fails (oh): look at the system's log; nothing of this was stored",
+        ),
+        ("", ServerFault, "X failed (oh); nothing of this was stored"),
+    ],
+)
+def test_what_the_machine_says_becomes_a_sentence(code: str, kind: type[RunrigError], words: str) -> None:
+    error = sqlite3.OperationalError("oh")
+    error.sqlite_errorname = code
+    assert (type(fault(error, "X")), fault(error, "X").message) == (kind, words)
+
+
+# ---------------------------------------------------------------- one server at a time
+
+
+def test_a_second_server_is_refused_and_told_who_holds_the_database(tmp_path: Path) -> None:
+    path = tmp_path / "runrig.db"
+    first = SqlStore.open(path, exclusive=True)
+    since = json.loads((tmp_path / "runrig.db.lock").read_text())["since"]
+    assert refusal(path, exclusive=True) == (
+        f"the database {path} is in use by the server with process id {os.getpid()} on {socket.gethostname()} since {since}: "
+        "stop that server, or choose another folder with --data"
+    )
+    first.close()
+    SqlStore.open(path, exclusive=True).close()
+
+
+def test_a_server_that_could_not_open_holds_no_lock(tmp_path: Path) -> None:
+    path = tmp_path / "runrig.db"
+    path.write_text("no database " * 1000)
+    refusal(path, exclusive=True)
+    path.unlink()
+    SqlStore.open(path, exclusive=True).close()
+
+
+DIES_WITH_CHILDREN = """
+import os, signal, subprocess, sys, time
+from runrig.store import SqlStore
+store = SqlStore.open(sys.argv[1], exclusive=True)
+started = subprocess.Popen(["sleep", "60"], close_fds=False).pid
+ready, say = os.pipe()
+forked = os.fork()
+if forked == 0:
+    os.write(say, b".")
+    time.sleep(60)
+os.read(ready, 1)
+print(started, forked, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_lock_is_free_when_its_server_was_killed_though_its_children_live(tmp_path: Path) -> None:
+    path = tmp_path / "runrig.db"
+    server = subprocess.Popen([sys.executable, "-c", DIES_WITH_CHILDREN, str(path)], stdout=subprocess.PIPE, text=True)
+    with server, server.stdout:
+        children = [int(pid) for pid in server.stdout.readline().split()]
+        assert server.wait() == -signal.SIGKILL
+        try:
+            assert len(children) == 2
+            SqlStore.open(path, exclusive=True).close()
+        finally:
+            for child in children:
+                os.kill(child, signal.SIGKILL)
+
+
+# ---------------------------------------------------------------- kill -9 (law W2)
+
+
+def dies(path: Path, when: str, step: int) -> None:
+    killed = subprocess.run(
+        [sys.executable, "-m", f"{__package__}.dies", str(path), when, str(step)], cwd=ROOT, check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("step", [2, 5, 8])
+def test_a_server_killed_while_it_writes_leaves_the_former_state(tmp_path: Path, step: int) -> None:
+    """Law W2.  The steps: the revision has moved on; some rows are there; all is there but the end of the transaction."""
+    path = tmp_path / "runrig.db"
+    dies(path, "writing", step)
+    store = SqlStore.open(path, exclusive=True)
+    loaded = store.load()
+    assert (loaded.revision, loaded.workflows, store.events(after=2)) == (2, (), ())
+    HISTORY[2].to(store)
+    assert store.workflow("train-1").workflow == DONE
+    store.close()
+
+
+def test_what_was_committed_is_there_after_the_server_was_killed(tmp_path: Path) -> None:
+    """Law W2."""
+    path = tmp_path / "runrig.db"
+    dies(path, "written", 0)
+    store = SqlStore.open(path, exclusive=True)
+    assert (store.load().revision, store.events(after=2)) == (3, HISTORY[2].events)
+    store.close()
+
+
+@pytest.mark.parametrize("step", [4, 12])
+def test_a_server_killed_while_it_makes_the_tables_can_start_again(tmp_path: Path, step: int) -> None:
+    path = tmp_path / "runrig.db"
+    dies(path, "opening", step)
+    store = SqlStore.open(path, exclusive=True)
+    assert store.load().revision == 0
+    store.close()
+
+
+# ---------------------------------------------------------------- details
+
+
+@given(time=TIMES)
+def test_a_time_reads_back_equal(time: float) -> None:
+    column = UtcDateTime()
+    stored = column.process_bind_param(time, None)
+    assert stored is not None
+    assert column.process_result_value(stored, None) == time
+    assert column.process_result_value(stored.replace(tzinfo=None), None) == time
+
+
+@given(times=st.lists(TIMES, min_size=2, max_size=2, unique=True))
+def test_times_sort_in_the_database_as_they_do_in_python(times: list[float]) -> None:
+    first, second = sorted(times)
+    texts = [f"{UtcDateTime().process_bind_param(time, None):%Y-%m-%d %H:%M:%S.%f}" for time in (first, second)]
+    assert texts == sorted(texts)
+
+
+def test_the_list_and_the_logs_are_read_by_an_index(tmp_path: Path) -> None:
+    path = filled(tmp_path / "runrig.db")
+    questions = {
+        "SELECT * FROM events WHERE workflow = 'w' AND revision > 3 ORDER BY revision, seq": "ix_events_workflow_revision_seq",
+        "SELECT * FROM events WHERE pool = 'p' AND revision > 3 ORDER BY revision, seq": "ix_events_pool_revision_seq",
+        "SELECT * FROM workflows ORDER BY submit_time DESC LIMIT 9": "ix_workflows_submit_time",
+        "SELECT * FROM workflows WHERE pool = 'p' ORDER BY submit_time DESC LIMIT 9": "ix_workflows_pool_submit_time",
+        "SELECT * FROM workflows WHERE submitted_by = 'u' ORDER BY submit_time DESC": "ix_workflows_submitted_by_submit_time",
+        "SELECT * FROM workflows WHERE status IN ('RUNNING')": "ix_workflows_status_submit_time",
+    }
+    with closing(sqlite3.connect(path)) as connection:
+        for question, index in questions.items():
+            plan = " ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {question}"))
+            assert f"USING INDEX {index}" in plan
+            assert "TEMP B-TREE" not in plan
+
+
+def test_a_reader_is_not_kept_waiting_by_a_writer_nor_sees_half_of_its_work(tmp_path: Path) -> None:
+    path = filled(tmp_path / "runrig.db")
+    store = SqlStore.open(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("UPDATE meta SET revision = 6")
+        assert store.load().revision == 5
+        writer.execute("COMMIT")
+    assert store.load().revision == 6
+    make_commit(7, (), put(DONE)).to(store)
+    store.close()
