@@ -1,0 +1,5 @@
+"""Tasks as processes of this machine."""
+
+from runrig.backends.local.backend import LocalBackend
+
+__all__ = ["LocalBackend"]

@@ -1,0 +1,307 @@
+"""The local backend: attempts as process groups of this machine, each under a supervisor that outlives the server.
+
+What is wanted comes in as a whole (`sync`), what is comes out as a whole (`observe`).  All that matters is in files, so that the
+server may be killed between any two steps; in memory there is only an index of the live attempts.  Needs Linux.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from runrig.backends.local import machine, supervisor
+from runrig.backends.local.attempt import Attempt
+from runrig.backends.local.bell import Bell
+from runrig.backends.local.live import LiveFolder
+from runrig.backends.local.prepare import prepare
+from runrig.backends.local.processes import kill_marked, marked
+from runrig.domain.errors import ServerFault
+from runrig.domain.observed import Observation, Phase, TaskFact
+from runrig.domain.workflows import ExitCode, TaskKey
+from runrig.ports import Desired, Launch, LogFile
+
+_POLL_S = 0.5
+"""How late the end of a task is seen if its supervisor could not ring."""
+
+_TRIES = 3
+_STARTING = TaskFact(Phase.STARTING)
+_LOST = "its supervisor was killed: what it had started was killed too, and its exit code is not known"
+_REBOOTED = "the machine was restarted while it ran"
+_STOPPED = "stopped before it started"
+
+
+@dataclass(slots=True)
+class _Live:
+    """An attempt that is not finished business.
+
+    *child*: the supervisor that this server started last; *tries*: how many it has started; *grace_s*: with which this server
+    asked it to stop.
+    """
+
+    attempt: Attempt
+    fact: TaskFact = _STARTING
+    child: int | None = None
+    tries: int = 0
+    grace_s: float | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.fact.phase is Phase.ENDED
+
+
+class LocalBackend:
+    """*folder* is its own; *gpus*: see `machine.inspect`.  Raises ServerFault where it cannot work."""
+
+    name = "local"
+    fixed_nodes = True
+    topology = False
+
+    def __init__(
+        self, folder: Path, gpus: int | None, *, find_gpus: Callable[[], tuple[str, ...]] = machine.nvml_gpus
+    ) -> None:
+        if not sys.platform.startswith("linux"):
+            raise ServerFault(f"the local backend needs Linux, and this is {sys.platform}: use --backend simulated")
+        self._folder = folder.resolve()
+        self._tasks = self._folder / "tasks"
+        try:
+            self._tasks.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._markers = LiveFolder(self._folder / "live")
+            self._bell = Bell(self._folder / "bell")
+        except OSError as error:
+            raise ServerFault(
+                f"{folder} cannot be used for tasks: {error.strerror}; choose another with --data"
+            ) from error
+        self._machine = machine.inspect(self._folder, gpus, find_gpus)
+        self._nodes_told = False
+        self._lock = threading.RLock()
+        self._wanted: Mapping[TaskKey, Launch] = {}
+        self._live: dict[TaskKey, _Live] = {}
+        self._children: set[int] = set()
+        self._load()
+
+    # ------------------------------------------------------------ the port
+
+    def observe(self) -> Observation:
+        with self._lock:
+            self._refresh()
+            nodes = None if self._nodes_told else (self._machine.node,)
+            self._nodes_told = True
+            return Observation({key: live.fact for key, live in self._live.items()}, nodes)
+
+    def sync(self, desired: Desired) -> None:
+        """Touches files only for what changes."""
+        with self._lock:
+            self._wanted = desired.run
+            self._take_on(desired)
+            for key, launch in desired.run.items():
+                live = self._live.get(key)
+                if live is not None and live.fact is _STARTING and live.tries == 0:
+                    self._begin(live, launch)
+            for key, launch in desired.stop.items():
+                if key in self._live:
+                    self._stop(self._live[key], launch.grace_s)
+            for key in [key for key in self._live if key not in desired.run and key not in desired.stop]:
+                self._finish(self._live[key])
+
+    def wait(self, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        while (left := deadline - time.monotonic()) > 0:
+            if self._bell.wait(min(left, _POLL_S)):
+                return
+            with self._lock:
+                if self._refresh():
+                    return
+
+    def wake(self) -> None:
+        self._bell.ring()
+
+    def log(self, key: TaskKey, *, error: bool = False) -> LogFile | None:
+        try:
+            path = Attempt(self._tasks, key).folder / ("stderr.log" if error else "stdout.log")
+        except ValueError:
+            return None
+        return LogFile(str(path)) if path.exists() else None
+
+    def close(self) -> None:
+        self._bell.close()
+
+    def stop(self, grace_s: float) -> None:
+        """Ends every attempt, and returns when none is alive."""
+        with self._lock:
+            self._wanted = {}
+            for live in self._live.values():
+                self._stop(live, grace_s)
+        while not all(live.ended for live in self._live.values()):
+            self.wait(_POLL_S)
+            with self._lock:
+                self._refresh()
+
+    # ------------------------------------------------------------ what is
+
+    def _load(self) -> None:
+        for key, of_this_boot in self._markers.load():
+            live = self._live[key] = _Live(Attempt(self._tasks, key))
+            if live.attempt.ended() is None and not of_this_boot:
+                live.attempt.end(ExitCode.BACKEND_ERROR, _REBOOTED)
+        strays = [folder for folder in marked(self._tasks) if not _supervised(folder)]
+        kill_marked(self._tasks, strays)
+        self._refresh()
+
+    def _refresh(self) -> bool:
+        """Reads the files of the attempts that have not ended; True if anything is new."""
+        self._collect()
+        lost = []
+        changed = False
+        for live in self._live.values():
+            if live.ended:
+                continue
+            before = live.fact
+            if self._look(live):
+                lost.append(live)
+            changed |= live.fact != before
+        return self._bury(lost) or changed
+
+    def _look(self, live: _Live) -> bool:
+        """Brings the fact up to date; True if the supervisor is gone without a word."""
+        attempt = live.attempt
+        if not attempt.claimed:
+            live.fact = attempt.ended() or live.fact
+            if not live.ended and live.tries and live.child not in self._children and attempt.key in self._wanted:
+                self._supervise(live)
+            return False
+        alive = attempt.supervised()
+        ended = attempt.ended()  # asked after the supervisor, whose last deed it is
+        if ended is not None:
+            live.fact = ended
+        elif alive and live.fact is _STARTING and attempt.running():
+            live.fact = TaskFact(Phase.RUNNING)
+        return ended is None and not alive
+
+    def _bury(self, lost: list[_Live]) -> bool:
+        """Ends those whose supervisor was killed, once nothing of them is left; True if it could."""
+        if not lost:
+            return False
+        left = kill_marked(self._tasks, [live.attempt.folder for live in lost])
+        for live in lost:
+            if live.attempt.folder not in left:
+                live.fact = _settle(live.attempt, ExitCode.BACKEND_ERROR, _LOST)
+        return len(left) < len(lost)
+
+    def _collect(self) -> None:
+        """Reaps the supervisors that have ended."""
+        self._children -= {pid for pid in self._children if _reaped(pid)}
+
+    # ------------------------------------------------------------ what shall be
+
+    def _take_on(self, desired: Desired) -> None:
+        """Marks as live what is new; if the disk takes no more, it stays unknown until a later call."""
+        new = [key for wanted in (desired.run, desired.stop) for key in wanted if key not in self._live]
+        with contextlib.suppress(OSError):
+            self._markers.add(new)
+            self._live.update((key, _Live(Attempt(self._tasks, key))) for key in new)
+
+    def _begin(self, live: _Live, launch: Launch) -> None:
+        """Starts it, unless that was done in an earlier life of the server."""
+        attempt = live.attempt
+        ended = attempt.ended()
+        if ended is not None:
+            self._see(live, ended)
+            return
+        if attempt.claimed:
+            return
+        try:
+            if not attempt.prepared:
+                prepare(attempt, self._tasks, launch, self._machine.visible)
+        except ValueError as error:
+            self._see(live, _settle(attempt, ExitCode.START_ERROR, str(error)))
+        except OSError as error:
+            self._see(live, _settle(attempt, ExitCode.BACKEND_ERROR, f"its folder could not be made: {error}"))
+        else:
+            self._supervise(live)
+
+    def _supervise(self, live: _Live) -> None:
+        live.tries += 1
+        if live.tries > _TRIES:
+            message = f"its supervisor does not start: see {live.attempt.folder / 'supervisor.log'}"
+            self._forbid(live, ExitCode.BACKEND_ERROR, message)
+            return
+        with contextlib.suppress(OSError):  # too many processes, for now
+            live.child = _spawn(live.attempt.folder)
+            self._children.add(live.child)
+
+    def _stop(self, live: _Live, grace_s: float) -> None:
+        if live.ended or (live.grace_s is not None and live.grace_s <= grace_s):
+            return
+        self._forbid(live, supervisor.STOPPED, _STOPPED)
+        if not live.ended and live.attempt.prepared:
+            live.attempt.ask_to_stop(grace_s)
+            live.grace_s = grace_s
+
+    def _forbid(self, live: _Live, code: int, message: str) -> None:
+        """Ends it if it has not begun; if the disk takes no more, a later call tries again."""
+        with contextlib.suppress(OSError):
+            ended = live.attempt.forbid(code, message)
+            if ended is not None:
+                self._see(live, ended)
+
+    def _see(self, live: _Live, fact: TaskFact) -> None:
+        """A fact that no supervisor will ring for."""
+        live.fact = fact
+        self._bell.ring()
+
+    def _finish(self, live: _Live) -> None:
+        """Forgets it if it has ended, else kills it: then a later call forgets it."""
+        self._stop(live, 0.0)
+        if live.ended:
+            self._markers.remove(live.attempt.key)
+            del self._live[live.attempt.key]
+
+
+def _settle(attempt: Attempt, code: int, message: str) -> TaskFact:
+    """Ends it, in memory at least: what is not on the disk is found out again after a restart."""
+    try:
+        return attempt.end(code, message)
+    except OSError:
+        return TaskFact(Phase.ENDED, code, message)
+
+
+def _supervised(folder: Path) -> bool:
+    task = folder.parent
+    try:
+        attempt = Attempt(task.parent.parent, TaskKey(task.parent.name, task.name, int(folder.name)))
+        return attempt.claimed and attempt.supervised()
+    except (OSError, ValueError):
+        return False
+
+
+def _spawn(folder: Path) -> int:
+    """Pid of a new supervisor: in a session of its own, with nothing of ours but a place for its complaints."""
+    complaints = os.open(folder / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        return os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", "-B", supervisor.__file__, str(folder)],
+            {},
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
+                (os.POSIX_SPAWN_DUP2, 0, 1),
+                (os.POSIX_SPAWN_DUP2, complaints, 2),
+            ],
+            setsid=True,
+            setsigmask=(),
+            setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
+        )
+    finally:
+        os.close(complaints)
+
+
+def _reaped(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:  # somebody else collects our children
+        return True

@@ -1,0 +1,56 @@
+"""Which attempts are not finished business: one empty file for each, so that a start reads those and not all that ever ran.
+
+``live/BOOT/WORKFLOW:TASK:RETRY``, where BOOT is the boot of the machine in which the attempt was taken on.  The file is on the disk
+before anything is started, so that after a loss of power nothing runs a second time.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from runrig.domain.workflows import TaskKey
+
+
+class LiveFolder:
+    def __init__(self, folder: Path) -> None:
+        self._root = folder
+        self._boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        self._current = folder / self._boot
+        self._current.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _flush(self._root)
+
+    def load(self) -> Iterator[tuple[TaskKey, bool]]:
+        """Every attempt that was live, and whether in this boot; afterwards all of them count as of this boot."""
+        for boot in sorted(self._root.iterdir()):
+            for marker in sorted(boot.iterdir()):
+                workflow, task, retry_id = marker.name.split(":")
+                yield TaskKey(workflow, task, int(retry_id)), boot == self._current
+                if boot != self._current:
+                    marker.replace(self._current / marker.name)
+            if boot != self._current:
+                boot.rmdir()
+
+    def add(self, keys: Iterable[TaskKey]) -> None:
+        """One wait for the disk, however many they are."""
+        added = False
+        for key in keys:
+            os.close(os.open(self._path(key), os.O_WRONLY | os.O_CREAT, 0o600))
+            added = True
+        if added:
+            _flush(self._current)
+
+    def remove(self, key: TaskKey) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._path(key).unlink()
+
+    def _path(self, key: TaskKey) -> Path:
+        return self._current / f"{key.workflow}:{key.task}:{key.retry_id}"
+
+
+def _flush(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,60 @@
+"""This machine as a node: its processors, memory, disk and GPUs."""
+
+import os
+import re
+import shutil
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from runrig.domain.nodes import Node
+from runrig.domain.quantities import CPU, GPU, MEMORY, STORAGE
+
+_LONGEST_NAME = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """*visible*: index of a GPU → what CUDA_VISIBLE_DEVICES calls it: its UUID, or the index itself if it only stands in."""
+
+    node: Node
+    visible: tuple[str, ...]
+
+
+def inspect(folder: Path, gpus: int | None, find_gpus: Callable[[], tuple[str, ...]]) -> Machine:
+    """The machine with at most *gpus* of its real GPUs (None: all); if it has none, *gpus* that stand in."""
+    real = find_gpus()
+    visible = real[:gpus] if real else tuple(str(index) for index in range(gpus or 0))
+    resources = {
+        CPU: 1000 * len(os.sched_getaffinity(0)),
+        GPU: len(visible),
+        MEMORY: int(psutil.virtual_memory().total),
+        STORAGE: shutil.disk_usage(folder).total,
+    }
+    return Machine(Node(node_name(socket.gethostname()), resources), visible)
+
+
+def node_name(host: str) -> str:
+    """*host* as a name of ours: its first label, in lower case, of letters, digits and hyphens; ``local`` if nothing is left."""
+    label = re.sub(r"[^a-z0-9]+", "-", host.split(".")[0].lower())
+    return label[:_LONGEST_NAME].strip("-") or "local"
+
+
+def nvml_gpus() -> tuple[str, ...]:
+    """UUIDs of the NVIDIA GPUs in order of their PCI address; empty without a GPU, its driver or the extra ``nvidia``."""
+    try:
+        import pynvml  # an optional extra, and slow
+    except ImportError:
+        return ()
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return ()
+    try:
+        handles = (pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount()))
+        return tuple(str(pynvml.nvmlDeviceGetUUID(handle)) for handle in handles)
+    finally:
+        pynvml.nvmlShutdown()

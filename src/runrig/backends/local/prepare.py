@@ -1,0 +1,189 @@
+"""From a launch to a folder that a supervisor can run: files, tokens filled in, environment.
+
+work/      its working directory and HOME, with the files of the task
+output/    {{output}}
+inputs/    {{input:NAME}} where NAME has a count: inputs/NAME/POD is a link to the output of each;
+           the output of a single pod is named directly
+tmp/       TMPDIR
+launch     what the supervisor reads; written last: without it nothing was ever started
+"""
+
+import base64
+import contextlib
+import errno
+import os
+import pwd
+import re
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path, PurePosixPath
+
+from runrig.backends.local import supervisor
+from runrig.backends.local.attempt import Attempt
+from runrig.backends.local.processes import MARKER
+from runrig.domain.tokens import expand
+from runrig.domain.workflows import FileSpec
+from runrig.ports import Launch
+
+ADDRESS = "127.0.0.1"
+
+_IN_A_PATH = r"\w/\-+~@%"
+_INPUT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
+
+
+def prepare(attempt: Attempt, tasks: Path, launch: Launch, visible: tuple[str, ...]) -> None:
+    """Makes the folder of *attempt* anew.  *visible*: index of a GPU → its name in CUDA_VISIBLE_DEVICES.
+
+    Raises ValueError with a sentence if the launch asks for what cannot be, OSError if the machine cannot.
+    """
+    if attempt.folder.exists():  # a server that was killed got this far; nothing was started in it
+        shutil.rmtree(attempt.folder)
+    attempt.folder.mkdir(mode=0o700, parents=True)
+    for name in ("work", "output", "inputs", "tmp"):
+        (attempt.folder / name).mkdir(mode=0o700)
+    values = _token_values(attempt, tasks, launch)
+    for file in launch.files:
+        _write_file(attempt.folder / "work", file, values)
+    relocate = _relocation(attempt.folder / "work", launch.files)
+    command = tuple(expand(relocate(word), values) for word in launch.command)
+    if not command:
+        raise ValueError(f"{launch.key} has no command")
+    asked = {name: expand(relocate(value), values) for name, value in launch.environment.items()}
+    environment = _base_environment(attempt) | asked | _own_environment(attempt, launch, visible)
+    data = supervisor.encode_launch(launch.grace_s, command, environment)
+    supervisor.write(str(attempt.folder / "launch"), data, durable=False)
+
+
+# ---------------------------------------------------------------- environment
+
+
+def _base_environment(attempt: Attempt) -> dict[str, str]:
+    """What a program expects, and nothing else of the server's."""
+    user = _user()
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "LANG": os.environ.get("LANG", "C.UTF-8"),
+        "HOME": str(attempt.folder / "work"),
+        "TMPDIR": str(attempt.folder / "tmp"),
+        "USER": user,
+        "LOGNAME": user,
+    }
+
+
+def _own_environment(attempt: Attempt, launch: Launch, visible: tuple[str, ...]) -> dict[str, str]:
+    return {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": ",".join(_gpu_names(launch.gpus, visible)),
+        "RUNRIG_WORKFLOW_ID": launch.key.workflow,
+        "RUNRIG_TASK": launch.key.task,
+        "RUNRIG_RETRY_ID": str(launch.key.retry_id),
+        "RUNRIG_INDEX": str(launch.index),
+        "RUNRIG_COUNT": str(launch.count),
+        "RUNRIG_MAX_COUNT": str(launch.max_count),
+        "RUNRIG_HOSTS": ",".join(ADDRESS for _ in range(launch.count)),  # of the pods of this task, by index
+        MARKER: str(attempt.folder),
+    }
+
+
+def _gpu_names(gpus: tuple[int, ...], visible: tuple[str, ...]) -> Iterable[str]:
+    for index in gpus:
+        if index >= len(visible):
+            raise ValueError(f"GPU {index} is not on this machine: it has {len(visible)}; start the server with --gpus")
+        yield visible[index]
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+# ---------------------------------------------------------------- tokens
+
+
+def _token_values(attempt: Attempt, tasks: Path, launch: Launch) -> dict[str, str]:
+    values = {
+        "output": str(attempt.output),
+        "workflow_id": launch.key.workflow,
+        "uuid": launch.uuid,
+        "index": str(launch.index),
+        "count": str(launch.count),
+    }
+    for pod in launch.hosts:
+        values[f"host:{pod}"] = ADDRESS
+        if pod.endswith("-0"):  # a task with a count is its first pod
+            values.setdefault(f"host:{pod.removesuffix('-0')}", ADDRESS)
+    for number, (name, keys) in enumerate(launch.inputs):
+        outputs = [Attempt(tasks, key) for key in keys]
+        # Of a task with a count always a folder per pod, so that what reads it need not know how many were admitted.
+        alone = len(keys) == 1 and keys[0].task == name
+        path = outputs[0].output if alone else _gather(attempt.folder / "inputs", name, outputs)
+        values[f"input:{number}"] = values[f"input:{name}"] = str(path)
+    return values
+
+
+def _gather(inputs: Path, name: str, outputs: Iterable[Attempt]) -> Path:
+    """A folder with a link to each of *outputs*, by the name of the pod."""
+    if not _INPUT.fullmatch(name):
+        raise ValueError(f"input {name!r} cannot name a folder: letters, digits, '-', '_', '.' and ':' can")
+    folder = inputs / name
+    folder.mkdir(mode=0o700)
+    for upstream in outputs:
+        (folder / upstream.key.task).symlink_to(upstream.output)
+    return folder
+
+
+# ---------------------------------------------------------------- files
+
+
+def _relocation(work: Path, files: Iterable[FileSpec]) -> Callable[[str], str]:
+    """Replaces the absolute path of each file, where it stands as a whole path, by where the file really is."""
+    real = {file.path: str(work / file.path.lstrip("/")) for file in files if file.path.startswith("/")}
+    if not real:
+        return str
+    longest_first = "|".join(re.escape(path) for path in sorted(real, key=lambda path: (-len(path), path)))
+    whole = re.compile(rf"(?<![{_IN_A_PATH}.*?)\]}}])(?:{longest_first})(?![{_IN_A_PATH}]|\.\w)")
+    return lambda text: whole.sub(lambda match: real[match[0]], text)
+
+
+def _write_file(work: Path, file: FileSpec, values: Mapping[str, str]) -> None:
+    parts = PurePosixPath(file.path.lstrip("/")).parts
+    if not parts or ".." in parts or "\0" in file.path:
+        raise ValueError(f"file {file.path!r} is not inside the folder of the task: write a path without '..'")
+    data = _contents(file, values)
+    try:
+        _create(work, parts, data)
+    except (FileExistsError, NotADirectoryError):
+        raise ValueError(f"file {file.path!r} cannot be made: another file of the task is in its place") from None
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        raise ValueError(f"file {file.path[:80]!r}… cannot be made: a name in it is too long") from None
+
+
+def _contents(file: FileSpec, values: Mapping[str, str]) -> bytes:
+    if not file.base64:
+        return expand(file.contents, values).encode(errors="surrogateescape")
+    try:
+        return base64.b64decode("".join(file.contents.split()), validate=True)
+    except ValueError:
+        raise ValueError(f"file {file.path!r} is not base64") from None
+
+
+def _create(work: Path, parts: tuple[str, ...], data: bytes) -> None:
+    """A new file, step by step from *work*, so that no link leads out of it.  Scripts are executable."""
+    folder = os.open(work, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in parts[:-1]:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(part, 0o700, dir_fd=folder)
+            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        mode = 0o700 if data.startswith(b"#!") else 0o600
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        with open(os.open(parts[-1], flags, mode, dir_fd=folder), "wb") as new:
+            new.write(data)
+    finally:
+        os.close(folder)

@@ -1,0 +1,271 @@
+"""The supervisor of one attempt: runs its command to the end, whatever happens to the server, and writes down how it ended.
+
+Started as ``python -I -S supervisor.py FOLDER``, in a session of its own.  It imports nothing of ours and little of the standard
+library, because every start of a task pays for it.  Files of FOLDER that it knows:
+
+    launch    read: the fields of `encode_launch`
+    claim     locked by the supervisor that lives; holds the pid of the one that ran it, or runs it
+    stop      read: somebody wants it to end, with this grace in seconds; SIGTERM tells us to look
+    started   written: pid and start ticks of the command, id of the boot
+    ended     written, once: exit code, then a message
+
+An attempt runs at most once: who holds the lock, and finds the claim empty and no end, may run it, and first writes its pid there.
+So any number of supervisors may be started for one attempt.  As child subreaper it inherits what its command leaves behind
+(double forks, setsid), and it ends only when none of that is left.
+"""
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import signal
+import sys
+import time
+
+BELL = "../../../../bell"
+STOPPED = 128 + signal.SIGTERM
+BACKEND_ERROR = 3001
+START_ERROR = 3003
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_HANDLED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_HINTS = {
+    errno.ENOENT: "there is no such command on this machine (the local backend uses no images)",
+    errno.EACCES: "it is not executable: begin the file with #!, or name its interpreter",
+    errno.ENOEXEC: "it is neither a program nor a script: begin the file with #!, or name its interpreter",
+}
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+# ---------------------------------------------------------------- files
+
+
+def encode_launch(grace_s: float, command: tuple[str, ...], environment: dict[str, str]) -> bytes:
+    """What a supervisor needs, as fields that end in NUL: no argument and no variable can hold one.
+
+    Raises ValueError if one does all the same.
+    """
+    fields = [str(grace_s), str(len(command)), *command, *(f"{name}={value}" for name, value in environment.items())]
+    if any("\0" in field for field in fields):
+        raise ValueError("the command or its environment holds a NUL character")
+    return b"".join(os.fsencode(field) + b"\0" for field in fields)
+
+
+def read_launch() -> tuple[float, list[bytes], dict[bytes, bytes]]:
+    grace, count, *rest = read("launch").split(b"\0")[:-1]
+    words = int(count)
+    variables = (field.partition(b"=") for field in rest[words:])
+    return float(grace), rest[:words], {name: value for name, _, value in variables}
+
+
+def read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def write(path: str, data: bytes, *, durable: bool) -> None:
+    """Whole or not at all; *durable*: also across a loss of power."""
+    temporary = path + ".new"
+    with open(temporary, "wb") as file:
+        file.write(data)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+    os.replace(temporary, path)
+    if durable:
+        folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def ring() -> None:
+    """Wakes the server.  If none listens, none needs to know: it reads the files when it starts."""
+    with contextlib.suppress(OSError):
+        bell = os.open(BELL, os.O_WRONLY | os.O_NONBLOCK)
+        os.write(bell, b".")
+        os.close(bell)
+
+
+def stat_of(pid: int) -> list[bytes]:
+    """Fields of /proc/PID/stat from the third on (state, parent, process group, …, start ticks at 19); empty if it is gone."""
+    try:
+        text = read(f"/proc/{pid}/stat")
+    except OSError:
+        return []
+    return text[text.rindex(b")") + 2 :].split()
+
+
+# ---------------------------------------------------------------- the command
+
+
+def start(command: list[bytes], environment: dict[bytes, bytes]) -> int:
+    """The pid of the command, running.  Raises OSError if it could not be started."""
+    parent = os.getpid()
+    reader, writer = os.pipe()  # closed by exec, so that end of file means that it runs
+    pid = os.fork()
+    if pid == 0:
+        try:
+            become(parent, command, environment)
+        except OSError as error:
+            os.write(writer, b"%d" % (error.errno or errno.EINVAL))
+        finally:
+            os._exit(127)
+    os.close(writer)
+    failure = os.read(reader, 16)
+    os.close(reader)
+    if failure:
+        os.waitpid(pid, 0)
+        raise OSError(int(failure), os.strerror(int(failure)))
+    return pid
+
+
+def become(parent: int, command: list[bytes], environment: dict[bytes, bytes]) -> None:
+    """In the child: turns into the command, with a process group of its own, that dies with the supervisor."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before the line above
+        os._exit(127)
+    os.setpgid(0, 0)
+    for target, path in ((1, "stdout.log"), (2, "stderr.log")):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600), target)
+    os.chdir("work")
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python, and an ignored signal stays so across exec
+        signal.signal(ignored, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.execvpe(command[0], command, environment)  # noqa: S606 - running a given command is what this is for
+
+
+def descendants() -> dict[int, int]:
+    """Every living process below this one: pid → process group.  Nothing leaves that tree while its subreaper lives."""
+    children: dict[int, list[tuple[int, int]]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and (fields := stat_of(int(entry))) and fields[0] not in (b"Z", b"X"):
+            children.setdefault(int(fields[1]), []).append((int(entry), int(fields[2])))
+    below: dict[int, int] = {}
+    queue = [os.getpid()]
+    while queue:
+        for pid, group in children.pop(queue.pop(), ()):
+            below[pid] = group
+            queue.append(pid)
+    return below
+
+
+def terminate() -> None:
+    """SIGTERM to each process group once: a program may take a second one for impatience."""
+    for group in set(descendants().values()) - {os.getpgrp()}:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGTERM)
+
+
+def kill() -> None:
+    for pid in descendants():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def reap(main: int) -> tuple[bool, int | None]:
+    """Collects what has ended: (is anything left, exit code of *main* if it was among them)."""
+    code = None
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return False, code
+        if pid == 0:
+            return True, code
+        if pid == main:
+            code = os.waitstatus_to_exitcode(status)
+            code = 128 - code if code < 0 else code
+
+
+def asked_grace(default: float) -> float:
+    try:
+        return float(read("stop"))
+    except (OSError, ValueError):
+        return default
+
+
+def supervise(main: int, grace_s: float, deadline: float | None = None) -> int:
+    """Waits until nothing of the command is left, and gives its exit code.
+
+    What the command leaves behind when it ends by itself is killed at once; asked to stop, all of it has the grace to end.
+    *deadline*: when all of it is killed; None: it may go on.
+    """
+    code: int | None = None
+    pause = 0.005
+    while True:
+        left, ended = reap(main)
+        code = ended if code is None else code
+        if not left:
+            return BACKEND_ERROR if code is None else code
+        now = time.monotonic()
+        if code is not None and deadline is None:
+            deadline = now
+        timeout = 3600.0 if deadline is None else deadline - now
+        if timeout <= 0:
+            kill()
+            timeout = pause = min(pause * 2, 0.2)
+        received = signal.sigtimedwait(_HANDLED, timeout)
+        if received is not None and received.si_signo in (signal.SIGTERM, signal.SIGINT):
+            if deadline is None:
+                terminate()
+            latest = time.monotonic() + asked_grace(grace_s)
+            deadline = latest if deadline is None else min(deadline, latest)
+
+
+def run() -> tuple[int, str]:
+    """Exit code and message of the attempt, once it is over."""
+    if os.path.exists("stop"):  # the claim is written: who stops us from here on can find us
+        return STOPPED, "stopped before it started"
+    grace_s, command, environment = read_launch()
+    try:
+        pid = start(command, environment)
+    except OSError as error:
+        why = _HINTS.get(error.errno or 0, error.strerror)
+        return START_ERROR, f"cannot start {os.fsdecode(command[0])!r}: {why}"
+    try:
+        fields = stat_of(pid)
+        ticks = fields[19] if fields else b"0"
+        boot = read("/proc/sys/kernel/random/boot_id").strip()
+        write("started", b"%d %s %s\n" % (pid, ticks, boot), durable=False)
+        ring()
+        return supervise(pid, grace_s), ""
+    except OSError as error:  # the disk is full, the folder is gone: the command shall not go on unseen
+        supervise(pid, grace_s, time.monotonic())
+        return BACKEND_ERROR, f"its supervisor failed: {error}"
+
+
+def report(code: int, message: str) -> None:
+    """Writes down the end; while the disk is full it waits, because nobody else knows the exit code."""
+    while True:
+        try:
+            return write("ended", f"{code}\n{message}".encode(errors="surrogateescape"), durable=True)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+        time.sleep(1)
+
+
+def main(folder: str) -> None:
+    os.closerange(3, 1 << 16)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
+    os.chdir(folder)
+    claim = os.open("claim", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    if os.fstat(claim).st_size or os.path.exists("ended"):
+        return
+    os.write(claim, b"%d" % os.getpid())
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    code, message = run()
+    report(code, message)
+    ring()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

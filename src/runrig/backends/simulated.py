@@ -1,0 +1,165 @@
+"""The simulated backend: a virtual cluster whose tasks are nothing but a time at which they end, and the clock that goes with it.
+
+Both survive a restart of the server: virtual time goes on while it is down, as real tasks would.
+"""
+
+import contextlib
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runrig.domain.nodes import Node
+from runrig.domain.observed import Observation, Phase, TaskFact
+from runrig.domain.workflows import TaskKey
+from runrig.ports import Desired, LogFile
+
+DEFAULT_DURATION_S = 60.0
+LONGEST_GRACE_S = 1.0
+STOPPED = 143
+"""128 + SIGTERM: what a task gives that was asked to stop."""
+
+_SHORTEST_WAIT_S = 0.005
+_NOTE = "This task is simulated: nothing ran, and there is no output.\n"
+
+
+class SimulatedClock:
+    """Virtual seconds since the epoch: they start at the real time of the first start, and go *speed* times as fast.
+
+    With a *folder* it goes on from there after a restart, also with another speed.  It never goes back.
+    """
+
+    def __init__(
+        self, speed: float = 1.0, folder: Path | None = None, *, real_time: Callable[[], float] = time.time
+    ) -> None:
+        if not speed > 0:
+            raise ValueError(f"speed {speed} is not above 0: write 1 for real time, 60 for a minute per second")
+        self.speed = speed
+        self._real_time = real_time
+        self._real_start = real_time()
+        start: list[float] = _read(folder, "clock.json") or [self._real_start, self._real_start, speed]
+        real, virtual, old_speed = start
+        self._virtual_start = virtual + max(0.0, self._real_start - real) * old_speed
+        self._latest = self._virtual_start
+        _write(folder, "clock.json", [self._real_start, self._virtual_start, speed])
+
+    def now(self) -> float:
+        elapsed = self._real_time() - self._real_start
+        self._latest = max(self._latest, self._virtual_start + elapsed * self.speed)
+        return round(self._latest, 6)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A task on its way: ends at *end* with *exit_code*; *stopped*: because it was asked to."""
+
+    end: float
+    exit_code: int = 0
+
+    @property
+    def stopped(self) -> bool:
+        return self.exit_code == STOPPED
+
+
+class SimulatedBackend:
+    """Tasks run at once and end with 0 after their duration (*clock* seconds), or with 143 when they are stopped.
+
+    *folder* None: in memory only.  `wait` takes seconds of *clock*.
+    """
+
+    name = "simulated"
+    fixed_nodes = True
+    topology = True
+
+    def __init__(self, nodes: tuple[Node, ...], clock: SimulatedClock, folder: Path | None = None) -> None:
+        self._nodes = nodes
+        self._nodes_told = False
+        self._clock = clock
+        self._folder = folder
+        self._woken = threading.Event()
+        self._lock = threading.Lock()
+        stored: list[tuple[tuple[str, str, int], float, int]] = _read(folder, "tasks.json") or []
+        self._runs = {TaskKey(*key): _Run(end, exit_code) for key, end, exit_code in stored}
+        self._told_until = -1.0
+
+    def observe(self) -> Observation:
+        with self._lock:
+            now = self._told_until = self._clock.now()
+            nodes = None if self._nodes_told else self._nodes
+            self._nodes_told = True
+            return Observation({key: _fact(run, now) for key, run in self._runs.items()}, nodes)
+
+    def sync(self, desired: Desired) -> None:
+        with self._lock:
+            now = self._clock.now()
+            runs = dict(self._after(desired, now))
+            if runs == self._runs:
+                return
+            self._runs = runs
+            stored = [[list(key), run.end, run.exit_code] for key, run in runs.items()]
+            _write(self._folder, "tasks.json", stored)
+        self._woken.set()
+
+    def wait(self, timeout_s: float) -> None:
+        with self._lock:
+            ends = [run.end for run in self._runs.values() if run.end > self._told_until]
+        seconds = min(timeout_s, *(end - self._clock.now() for end in ends)) if ends else timeout_s
+        if seconds > 0:
+            self._woken.wait(max(seconds / self._clock.speed, _SHORTEST_WAIT_S))
+        self._woken.clear()
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    def log(self, key: TaskKey, *, error: bool = False) -> LogFile | None:  # noqa: ARG002 - one note for all
+        """A note; None without a folder, or for what would have gone to stderr."""
+        if self._folder is None or error:
+            return None
+        path = self._folder / "simulated.log"
+        if not path.exists():
+            _replace(path, _NOTE)
+        return LogFile(str(path))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _after(self, desired: Desired, now: float) -> Mapping[TaskKey, _Run]:
+        """The tasks once *desired* is heeded; what is in it neither to run nor to stop is gone at once."""
+        runs: dict[TaskKey, _Run] = {}
+        for key, launch in desired.run.items():
+            duration = DEFAULT_DURATION_S if launch.duration_s is None else launch.duration_s
+            runs[key] = self._runs.get(key) or _Run(now + duration)
+        for key, launch in desired.stop.items():
+            run = self._runs.get(key)
+            stopped = _Run(now + min(launch.grace_s, LONGEST_GRACE_S) if run else now, STOPPED)
+            runs[key] = run if run and (run.stopped or run.end <= stopped.end) else stopped
+        return runs
+
+
+def _fact(run: _Run, now: float) -> TaskFact:
+    return TaskFact(Phase.ENDED, run.exit_code) if run.end <= now else TaskFact(Phase.RUNNING)
+
+
+def _read(folder: Path | None, name: str) -> Any:
+    """What `_write` wrote; None if nothing."""
+    if folder is not None:
+        with contextlib.suppress(FileNotFoundError):
+            return json.loads((folder / name).read_text(encoding="utf-8"))
+    return None
+
+
+def _write(folder: Path | None, name: str, value: object) -> None:
+    if folder is not None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _replace(folder / name, json.dumps(value))
+
+
+def _replace(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    temporary = path.with_name(path.name + ".new")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)

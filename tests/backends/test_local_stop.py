@@ -1,0 +1,186 @@
+"""The local backend: tasks that shall end, ended for good, with everything that they started."""
+
+import os
+import signal
+from pathlib import Path
+
+from runrig.domain.observed import Phase
+from runrig.ports import Desired
+
+from .builders import (
+    alive,
+    ended,
+    launch,
+    local,
+    output_of,
+    processes_of,
+    python,
+    run_to_end,
+    running,
+    stopping,
+    until,
+    until_phase,
+)
+
+ESCAPE = """
+import os, signal, sys, time
+def daemon(name, *, double):
+    if os.fork():
+        return
+    os.setsid()
+    if double and os.fork():
+        os._exit(0)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with open(f"../output/{name}.new", "w") as file:
+        file.write(str(os.getpid()))
+    os.rename(f"../output/{name}.new", f"../output/{name}")
+    os.execve("/bin/sleep", ["sleep", "3600"], {})
+daemon("session", double=False)
+daemon("orphan", double=True)
+while len([name for name in os.listdir("../output") if "." not in name]) < 2:
+    time.sleep(0.01)
+"""
+"""Leaves two processes behind that took sessions of their own, ignore SIGTERM and threw away their environment."""
+
+
+def escaped(folder: Path) -> list[int]:
+    output = folder / "data/tasks/wf-1/train/0/output"
+    return [int((output / name).read_text()) for name in ("session", "orphan")]
+
+
+def test_a_task_that_heeds_sigterm_ends_with_its_own_code(tmp_path: Path) -> None:
+    task = launch("sh", "-c", "trap 'echo saved; exit 5' TERM; touch ../output/ready; while :; do sleep 0.02; done")
+    with local(tmp_path) as backend:
+        backend.sync(running(task))
+        until((tmp_path / "data/tasks/wf-1/train/0/output/ready").exists)
+        for _ in range(3):  # it is asked once
+            backend.sync(stopping(task))
+        assert until_phase(backend, Phase.ENDED, task) == {task.key: ended(5)}
+        assert output_of(backend, task) == "saved\n"
+
+
+def test_a_task_that_ignores_sigterm_is_killed_after_its_grace(tmp_path: Path) -> None:
+    task = launch("sh", "-c", "trap '' TERM; touch ../output/ready; while :; do sleep 0.02; done", grace_s=0.1)
+    with local(tmp_path) as backend:
+        backend.sync(running(task))
+        until((tmp_path / "data/tasks/wf-1/train/0/output/ready").exists)
+        backend.sync(stopping(task))
+        assert until_phase(backend, Phase.ENDED, task) == {task.key: ended(137)}
+
+
+def test_sigterm_reaches_each_process_once(tmp_path: Path) -> None:
+    code = """
+import os, signal, time
+def stop(*_):
+    os.write(1, b"TERM ")
+    time.sleep(0.1)
+    os._exit(0)
+signal.signal(signal.SIGTERM, stop)
+if not os.fork():
+    os.setsid()
+    open("../output/ready", "w").close()
+while True:
+    time.sleep(0.02)
+"""
+    task = python(code)
+    with local(tmp_path) as backend:
+        backend.sync(running(task))
+        until((tmp_path / "data/tasks/wf-1/train/0/output/ready").exists)
+        backend.sync(stopping(task))
+        assert until_phase(backend, Phase.ENDED, task) == {task.key: ended(0)}
+        assert output_of(backend, task) == "TERM TERM "
+
+
+def test_what_a_task_leaves_behind_is_gone_before_it_has_ended(tmp_path: Path) -> None:
+    with local(tmp_path) as backend:
+        assert run_to_end(backend, python(ESCAPE + "sys.exit(4)")) == ended(4)
+        assert [pid for pid in escaped(tmp_path) if alive(pid)] == []
+
+
+def test_nothing_escapes_a_stop(tmp_path: Path) -> None:
+    task = python(
+        "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)" + ESCAPE + "time.sleep(3600)", grace_s=0.1
+    )
+    with local(tmp_path) as backend:
+        backend.sync(running(task))
+        output = tmp_path / "data/tasks/wf-1/train/0/output"
+        until(lambda: (output / "session").exists() and (output / "orphan").exists())
+        backend.sync(stopping(task))
+        assert until_phase(backend, Phase.ENDED, task) == {task.key: ended(137)}
+        assert [pid for pid in escaped(tmp_path) if alive(pid)] == []
+
+
+def test_orphans_are_reaped_while_the_task_goes_on(tmp_path: Path) -> None:
+    code = """
+import os, time
+if not os.fork():
+    pid = os.fork()
+    if pid:
+        open("../output/pid", "w").write(str(pid))
+    os._exit(0)
+os.wait()
+pid = int(open("../output/pid").read())
+while os.path.exists(f"/proc/{pid}"):
+    time.sleep(0.01)
+print("reaped")
+"""
+    task = python(code)
+    with local(tmp_path) as backend:
+        assert run_to_end(backend, task) == ended(0)
+        assert output_of(backend, task) == "reaped\n"
+
+
+def test_an_attempt_that_nobody_wants_is_killed_at_once_and_forgotten(tmp_path: Path) -> None:
+    task = launch("sh", "-c", "trap '' TERM; touch ../output/ready; while :; do sleep 0.02; done")
+    with local(tmp_path) as backend:
+        backend.sync(running(task))
+        until((tmp_path / "data/tasks" / str(task.key) / "output/ready").exists)
+        until_phase(backend, Phase.RUNNING, task)
+        backend.sync(Desired())
+        assert until_phase(backend, Phase.ENDED, task) == {task.key: ended(137)}
+        backend.sync(Desired())
+        assert backend.observe().tasks == {}
+    assert list((tmp_path / "data/live").glob("*/*")) == []
+
+
+def test_an_attempt_that_is_stopped_before_it_starts_never_does(tmp_path: Path) -> None:
+    task = launch("touch", str(tmp_path / "ran"))
+    with local(tmp_path) as backend:
+        backend.sync(stopping(task))
+        assert backend.observe().tasks == {task.key: ended(143, "stopped before it started")}
+        assert run_to_end(backend, task) == ended(143, "stopped before it started")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_started_and_stopped_in_one_breath_ends_either_way(tmp_path: Path) -> None:
+    tasks = [launch("sleep", "3600", task=f"t{number}") for number in range(5)]
+    with local(tmp_path) as backend:
+        for task in tasks:
+            backend.sync(running(task))
+            backend.sync(stopping(*tasks))
+        assert {fact.exit_code for fact in until_phase(backend, Phase.ENDED, *tasks).values()} == {143}
+
+
+def test_a_supervisor_that_is_killed_takes_its_task_with_it(tmp_path: Path) -> None:
+    task = launch("sh", "-c", "setsid sleep 3600 & echo $! > ../output/pid; wait", task="train")
+    with local(tmp_path) as backend:
+        backend.sync(running(task))
+        pid_file = tmp_path / "data/tasks/wf-1/train/0/output/pid"
+        until(lambda: pid_file.exists() and pid_file.read_text())
+        os.kill(int((tmp_path / "data/tasks/wf-1/train/0/claim").read_text()), signal.SIGKILL)
+        assert until_phase(backend, Phase.ENDED, task) == {
+            task.key: ended(
+                3001, "its supervisor was killed: what it had started was killed too, and its exit code is not known"
+            )
+        }
+        assert processes_of(tmp_path) == []
+
+
+def test_stop_ends_everything(tmp_path: Path) -> None:
+    tasks = [launch("sleep", "3600", task=f"t{number}") for number in range(3)]
+    with local(tmp_path) as backend:
+        backend.sync(running(*tasks))
+        until_phase(backend, Phase.RUNNING, *tasks)
+        backend.stop(5.0)
+        assert backend.observe().tasks == {task.key: ended(143) for task in tasks}
+        until(lambda: processes_of(tmp_path) == [])

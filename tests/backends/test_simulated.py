@@ -1,0 +1,133 @@
+"""The simulated backend: tasks that are only a time at which they end, in virtual time."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from runrig.backends.clock import SystemClock
+from runrig.backends.simulated import SimulatedBackend, SimulatedClock
+from runrig.domain.nodes import Node
+from runrig.domain.observed import Observation, Phase, TaskFact
+from runrig.ports import Desired
+
+from .builders import ended, launch, running, stopping
+
+NODES = (Node("n0", {"gpu": 8}), Node("n1", {"gpu": 8}))
+RUNNING = TaskFact(Phase.RUNNING)
+
+
+@dataclass
+class RealTime:
+    """A wall clock that is moved by hand."""
+
+    at: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def simulated(time: RealTime, folder: Path | None = None, speed: float = 1.0) -> SimulatedBackend:
+    return SimulatedBackend(NODES, SimulatedClock(speed, folder, real_time=time), folder)
+
+
+def test_a_task_runs_at_once_and_ends_after_its_duration():
+    time = RealTime()
+    backend = simulated(time)
+    short, usual = launch(task="short", duration_s=5.0), launch(task="usual")
+    backend.sync(running(short, usual))
+    assert backend.observe() == Observation({short.key: RUNNING, usual.key: RUNNING}, NODES)
+    time.at += 5
+    assert backend.observe() == Observation({short.key: ended(0), usual.key: RUNNING})
+    time.at += 55
+    backend.sync(running(short, usual))
+    assert backend.observe() == Observation({short.key: ended(0), usual.key: ended(0)})
+    backend.sync(Desired())
+    assert backend.observe() == Observation()
+
+
+@pytest.mark.parametrize(("grace_s", "after_s"), [(0.0, 0.0), (0.5, 0.5), (30.0, 1.0)])
+def test_a_stopped_task_ends_within_a_second(grace_s: float, after_s: float):
+    time = RealTime()
+    backend = simulated(time)
+    task = launch(grace_s=grace_s)
+    backend.sync(running(task))
+    backend.sync(stopping(task))
+    time.at += after_s - 0.001
+    assert backend.observe().tasks == {task.key: ended(143) if after_s == 0 else RUNNING}
+    backend.sync(stopping(task))
+    time.at += 0.001
+    assert backend.observe().tasks == {task.key: ended(143)}
+
+
+def test_a_task_that_ended_before_it_was_stopped_keeps_its_exit_code():
+    time = RealTime()
+    backend = simulated(time)
+    task = launch(duration_s=5.0)
+    backend.sync(running(task))
+    time.at += 6
+    backend.sync(stopping(task))
+    assert backend.observe().tasks == {task.key: ended(0)}
+
+
+def test_a_task_that_is_stopped_before_it_starts_never_does():
+    backend = simulated(RealTime())
+    task = launch()
+    backend.sync(stopping(task))
+    backend.sync(running(task))
+    assert backend.observe().tasks == {task.key: ended(143)}
+
+
+def test_time_goes_as_fast_as_asked_in_whole_microseconds_and_never_back():
+    time = RealTime(at=1000.0)
+    clock = SimulatedClock(60.0, real_time=time)
+    assert clock.now() == 1000.0
+    time.at += 1 / 3
+    assert clock.now() == 1020.0
+    time.at += 1e-9
+    assert clock.now() == round(clock.now(), 6)
+    time.at = 0.0
+    assert clock.now() >= 1020.0
+
+
+def test_speed_zero_is_refused():
+    with pytest.raises(ValueError, match="speed 0 is not above 0"):
+        SimulatedClock(0)
+
+
+def test_tasks_and_time_go_on_while_the_server_is_down(tmp_path: Path):
+    time = RealTime()
+    first = simulated(time, tmp_path, speed=10.0)
+    short, long = launch(task="short", duration_s=50.0), launch(task="long", duration_s=500.0)
+    first.sync(running(short, long))
+    time.at += 6
+    second = simulated(time, tmp_path, speed=100.0)
+    assert second.observe() == Observation({short.key: ended(0), long.key: RUNNING}, NODES)
+    time.at += 4.4
+    assert SimulatedClock(100.0, tmp_path, real_time=time).now() == 1500.0
+    assert second.observe().tasks == {short.key: ended(0), long.key: ended(0)}
+
+
+def test_a_wait_ends_with_the_next_task_or_when_woken():
+    backend = SimulatedBackend(NODES, SimulatedClock(1000.0))
+    task = launch(duration_s=20.0)
+    backend.sync(running(task))
+    backend.wait(0.0)
+    while backend.observe().tasks[task.key] == RUNNING:
+        backend.wait(1e9)
+    backend.wake()
+    backend.wait(1e9)
+
+
+def test_the_log_says_that_nothing_ran(tmp_path: Path):
+    backend = simulated(RealTime(), tmp_path)
+    log = backend.log(launch().key)
+    assert log is not None
+    assert Path(log.path).read_text() == "This task is simulated: nothing ran, and there is no output.\n"
+    assert backend.log(launch().key, error=True) is None
+    assert simulated(RealTime()).log(launch().key) is None
+
+
+def test_the_system_clock_has_whole_microseconds():
+    now = SystemClock().now()
+    assert now == round(now, 6)
