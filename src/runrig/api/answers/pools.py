@@ -1,0 +1,210 @@
+"""Pools, cohorts and differences as answers."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from runrig import wire
+from runrig.domain.nodes import Flavor
+from runrig.domain.pools import Cohort, Pool, PoolState, Quota, Quotas
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.service.declarations import Difference
+from runrig.service.queries import CohortView, GpuTotals, NodeBalance, NodeSet, PoolView
+
+NO_LIMIT = -1
+"""In the reference's fields only."""
+
+
+def settings(view: PoolView, backend: str) -> wire.PoolSettingsAnswer:
+    return wire.PoolSettingsAnswer(**_settings(view, backend))
+
+
+def pool(view: PoolView, backend: str) -> wire.PoolAnswer:
+    balance = view.balance
+    return wire.PoolAnswer(
+        **_settings(view, backend),
+        resource_usage=_usage(balance.used, balance.available, balance.unallocated, view.balance.total, view.totals),
+        subpools=list(view.subpools),
+        quota=balance.quota,
+        unallocated=balance.unallocated,
+        used=balance.used,
+        subtree_used=balance.subtree_used,
+        total=balance.total,
+        available=balance.available,
+        borrowed=balance.borrowed,
+        lent=balance.lent,
+        held=balance.held,
+        capacity=balance.capacity,
+        balances={} if view.row is None else balances(view.row.balances),
+    )
+
+
+def pool_quota(node_sets: Iterable[NodeSet], backend: str) -> wire.PoolQuotaAnswer:
+    """The sums count each node set once, and every pool (a subpool's share is not in its parent's unallocated)."""
+    node_sets = tuple(node_sets)
+    views = [view for each in node_sets for view in each.pools]
+    return wire.PoolQuotaAnswer(
+        node_sets=[wire.NodeSetAnswer(pools=[pool(view, backend) for view in each.pools]) for each in node_sets],
+        resource_sum=_usage(
+            sum(view.balance.used for view in views),
+            sum(view.balance.available for view in views),
+            sum(view.balance.unallocated for view in views),
+            # A parent's total has its subpools' in it.
+            sum(view.balance.total for view in views if view.pool.parent is None),
+            GpuTotals(sum(each.totals.capacity for each in node_sets), sum(each.totals.usage for each in node_sets)),
+        ),
+    )
+
+
+def _usage(used: int, free: int, limit: int, total: int, nodes: GpuTotals) -> wire.ResourceUsageAnswer:
+    return wire.ResourceUsageAnswer(
+        quota_used=str(used),
+        quota_free=str(free),
+        quota_limit=str(limit),
+        total_usage=str(total),
+        total_capacity=str(nodes.capacity),
+        total_free=str(nodes.free),
+    )
+
+
+def _settings(view: PoolView, backend: str) -> dict[str, Any]:
+    own, inherited = view.pool, view.settings
+    return {
+        "name": own.name,
+        "description": own.description,
+        "status": "ONLINE" if own.state is PoolState.ACTIVE else "OFFLINE",
+        "backend": backend,
+        "default_platform": inherited.default_platform,
+        "default_exit_actions": _exit_actions(inherited.default_exit_actions),
+        "resources": wire.PoolResourcesAnswer(gpu=_countable(own)),
+        "topology_keys": [wire.TopologyKeyModel(key=each.key, label=each.label) for each in inherited.topology_keys],
+        "platforms": {flavor.name: _platform(flavor) for flavor in view.flavors},
+        "cohort": own.cohort,
+        "quotas": quotas(own.quotas),
+        "queueing": inherited.queueing.value,
+        "weight": own.weight,
+        "grace_s": inherited.grace_s,
+        "flavors": list(inherited.flavors),
+        "state": own.state.value,
+        "parent": own.parent,
+        "subpool_name": own.subpool_name,
+        "subpool_state": None if own.parent is None else own.state.value,
+    }
+
+
+def _exit_actions(rules: Iterable[tuple[str, int, int]]) -> dict[str, str]:
+    """Action → codes, in the reference's form: ``{"RESCHEDULE": "3006,100-110"}``."""
+    found: dict[str, list[str]] = {}
+    for action, first, last in rules:
+        found.setdefault(action, []).append(str(first) if first == last else f"{first}-{last}")
+    return {action: ",".join(codes) for action, codes in found.items()}
+
+
+def _countable(pool: Pool) -> wire.CountableAnswer:
+    gpus = [quota for key, quota in sorted(pool.quotas.items()) if key.resource == GPU]
+    guarantee = sum(quota.nominal for quota in gpus)
+    limits = [quota.borrowing_limit for quota in gpus if quota.borrowing_limit is not None]
+    maximum = guarantee + sum(limits) if gpus and len(limits) == len(gpus) else NO_LIMIT
+    return wire.CountableAnswer(guarantee=guarantee, maximum=maximum, weight=pool.weight)
+
+
+def _platform(flavor: Flavor) -> wire.PlatformAnswer:
+    return wire.PlatformAnswer(
+        host_network_allowed="hostNetwork" in flavor.allow,
+        privileged_allowed="privileged" in flavor.allow,
+        tolerations=[{"key": each.key, "value": each.value, "effect": each.effect} for each in flavor.taints],
+        labels=dict(flavor.node_labels),
+    )
+
+
+def quotas(values: Quotas) -> dict[str, dict[str, wire.QuotaAnswer]]:
+    """Flavor → resource → quota, sorted."""
+    found: dict[str, dict[str, wire.QuotaAnswer]] = {}
+    for key, quota in sorted(values.items()):
+        found.setdefault(key.flavor, {})[key.resource] = _quota(quota)
+    return found
+
+
+def _quota(quota: Quota) -> wire.QuotaAnswer:
+    return wire.QuotaAnswer(
+        nominal=quota.nominal, borrowing_limit=quota.borrowing_limit, lending_limit=quota.lending_limit
+    )
+
+
+def balances(values: Mapping[FlavorResource, NodeBalance]) -> dict[str, wire.BalanceAnswer]:
+    """``flavor/resource`` → balance, sorted."""
+    return {
+        str(key): wire.BalanceAnswer(
+            nominal=each.nominal,
+            borrowing_limit=each.borrowing_limit,
+            lending_limit=each.lending_limit,
+            subtree=each.subtree,
+            usage=each.usage,
+            balance=each.balance,
+            headroom=each.headroom,
+        )
+        for key, each in sorted(values.items())
+    }
+
+
+# ---------------------------------------------------------------- cohorts and differences
+
+
+def cohort(view: CohortView) -> wire.CohortAnswer:
+    node = view.cohort or view.pool
+    return wire.CohortAnswer(
+        name=view.row.name,
+        kind=view.row.kind,
+        parent=view.row.parent or None,
+        parent_kind=view.parent_kind,
+        children=list(view.children),
+        declared=view.row.declared,
+        active=view.row.active,
+        weight=1 if node is None else node.weight,
+        quotas={} if node is None else quotas(node.quotas),
+        balances=balances(view.row.balances),
+    )
+
+
+def change(difference: Difference) -> wire.ChangeAnswer:
+    return wire.ChangeAnswer.model_validate(
+        {
+            "action": difference.action,
+            "kind": difference.kind,
+            "name": difference.name,
+            "before": _declared(difference.before),
+            "after": _declared(difference.after),
+        }
+    )
+
+
+def _declared(record: Pool | Cohort | Flavor | None) -> dict[str, Any] | None:
+    """The fields that a cluster file can set."""
+    match record:
+        case None:
+            return None
+        case Flavor():
+            taints = [{"key": each.key, "value": each.value, "effect": each.effect} for each in record.taints]
+            return {"node_labels": dict(record.node_labels), "taints": taints, "allow": list(record.allow)}
+        case Cohort():
+            return {"parent": record.parent, "weight": record.weight, "quotas": _plain(record.quotas)}
+    return {
+        "cohort": record.cohort,
+        "parent": record.parent,
+        "state": record.state.value,
+        "weight": record.weight,
+        "queueing": record.queueing.value,
+        "grace_s": record.grace_s,
+        "flavors": list(record.flavors),
+        "topology_keys": [{"key": each.key, "label": each.label} for each in record.topology_keys],
+        "default_platform": record.default_platform,
+        "default_exit_actions": _exit_actions(record.default_exit_actions),
+        "description": record.description,
+        "quotas": _plain(record.quotas),
+    }
+
+
+def _plain(values: Quotas) -> dict[str, Any]:
+    return {
+        flavor: {resource: quota.model_dump() for resource, quota in by_resource.items()}
+        for flavor, by_resource in quotas(values).items()
+    }

@@ -1,0 +1,56 @@
+"""Nodes as answers."""
+
+from collections.abc import Mapping
+
+from runrig import wire
+from runrig.domain.quantities import BYTES, CPU, format_quantity
+from runrig.service.queries import NodeView
+
+GIB = 1024**3
+_REFERENCE_KINDS = ("gpu", "cpu", "memory", "storage")
+
+
+def resource(view: NodeView, backend: str) -> wire.ResourceAnswer:
+    node, platform = view.node, view.flavor.name
+    has = _texts(node.resources)
+    held = {name: amount - view.free.get(name, 0) for name, amount in node.resources.items()}
+    allowed = {
+        "host_network": "hostNetwork" in view.flavor.allow,
+        "privileged": "privileged" in view.flavor.allow,
+        "default_mounts": [],
+        "allowed_mounts": [],
+    }
+    return wire.ResourceAnswer(
+        hostname=node.name,
+        backend=backend,
+        exposed_fields={"node": node.name, "pool/platform": [f"{pool}/{platform}" for pool in view.pools]},
+        resource_type=("UNUSED", "RESERVED", "SHARED")[min(len(view.pools), 2)],
+        usage_fields=_texts(held),
+        non_workflow_usage_fields=dict.fromkeys(_REFERENCE_KINDS, "0"),
+        allocatable_fields=has,
+        platform_allocatable_fields={pool: {platform: has} for pool in view.pools},
+        pool_platform_labels={pool: [platform] for pool in view.pools},
+        label_fields=dict(node.labels),
+        taints=[{"key": each.key, "value": each.value, "effect": each.effect} for each in node.taints],
+        conditions=["Ready" if node.ready else "NotReady"],
+        config_fields={pool: {platform: allowed} for pool in view.pools},
+        ready=node.ready,
+        flavor=platform,
+        free=dict(view.free),
+        gpus=[
+            None if holder is None else wire.GpuAnswer(index=index, workflow=holder[0], task=holder[1])
+            for index, holder in enumerate(view.gpus)
+        ],
+    )
+
+
+def _texts(amounts: Mapping[str, int]) -> dict[str, str]:
+    """In the units of the reference: cores, Gi, whole GPUs; its four kinds always, others where there are any."""
+    kinds = (*_REFERENCE_KINDS, *sorted(set(amounts) - set(_REFERENCE_KINDS)))
+    return {kind: _text(kind, amounts.get(kind, 0)) for kind in kinds}
+
+
+def _text(kind: str, amount: int) -> str:
+    if kind in BYTES:
+        return f"{amount / GIB:.6g}Gi" if amount else "0"
+    return format_quantity(kind, amount) if kind == CPU else str(amount)

@@ -1,0 +1,61 @@
+"""Routes of cohorts."""
+
+from fastapi import APIRouter
+
+from runrig import wire
+from runrig.api.answers import pools as as_answers
+from runrig.api.shape import Serving, User, answers
+from runrig.service.declarations import KEEP, CohortEdit
+
+router = APIRouter(tags=["cohorts"])
+
+
+@router.get("/api/cohort", summary="The quota tree", responses=answers(wire.CohortsAnswer))
+def list_cohorts(service: Serving) -> wire.CohortsAnswer:
+    return wire.CohortsAnswer(cohorts=[as_answers.cohort(view) for view in service.queries.cohorts()])
+
+
+@router.get("/api/cohort/{name}", summary="One cohort with its balances", responses=answers(wire.CohortAnswer, 404))
+def show_cohort(service: Serving, name: str) -> wire.CohortAnswer:
+    return as_answers.cohort(service.queries.cohort(name))
+
+
+@router.post("/api/cohort", summary="Create a cohort", responses=answers(wire.CohortAnswer, 400, 404, 409))
+def create_cohort(service: Serving, user: User, body: wire.CohortCreateRequest) -> wire.CohortAnswer:
+    service.declarations.create_cohort(body.name, _edit(body), user=user)
+    return show_cohort(service, body.name)
+
+
+@router.patch("/api/cohort/{name}", summary="Change a cohort", responses=answers(wire.CohortAnswer, 400, 404, 409))
+def update_cohort(service: Serving, user: User, name: str, body: wire.CohortEditRequest) -> wire.CohortAnswer:
+    service.declarations.update_cohort(name, _edit(body), user=user)
+    return show_cohort(service, name)
+
+
+@router.put(
+    "/api/cohort/{name}", summary="Change a cohort, like PATCH", responses=answers(wire.CohortAnswer, 400, 404, 409)
+)
+def put_cohort(service: Serving, user: User, name: str, body: wire.CohortEditRequest) -> wire.CohortAnswer:
+    return update_cohort(service, user, name, body)
+
+
+@router.delete(
+    "/api/cohort/{name}",
+    summary="Delete a cohort that nothing hangs under",
+    responses=answers(wire.DeletedAnswer, 404, 409),
+)
+def delete_cohort(service: Serving, user: User, name: str) -> wire.DeletedAnswer:
+    service.declarations.delete_cohort(name, user=user)
+    return wire.DeletedAnswer(name=name)
+
+
+def _edit(body: wire.CohortEditRequest) -> CohortEdit:
+    """What the body mentions; null takes away a parent or a limit, and means nothing elsewhere."""
+    sent = body.model_fields_set
+    return CohortEdit(
+        quota=KEEP if body.quota is None else body.quota,
+        parent=body.parent if "parent" in sent else KEEP,
+        borrowing_limit=body.borrowing_limit if "borrowing_limit" in sent else KEEP,
+        lending_limit=body.lending_limit if "lending_limit" in sent else KEEP,
+        weight=KEEP if body.weight is None else body.weight,
+    )

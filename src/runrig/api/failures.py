@@ -1,0 +1,175 @@
+"""Errors as HTTP answers: one shape, a fitting status, no stack trace; and how they look in the OpenAPI document."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from runrig.domain.errors import (
+    Conflict,
+    InvalidInput,
+    NotAllowed,
+    NotFound,
+    Problem,
+    Refused,
+    RunrigError,
+    ServerFault,
+    Unavailable,
+)
+from runrig.wire import ErrorAnswer, ProblemAnswer
+
+STATUSES: Mapping[type[RunrigError], int] = {
+    InvalidInput: 422,
+    NotFound: 404,
+    Conflict: 409,
+    Refused: 400,
+    NotAllowed: 403,
+    Unavailable: 503,
+    ServerFault: 500,
+}
+
+_log = logging.getLogger(__name__)
+
+
+def install(app: FastAPI) -> None:
+    """Whatever is raised in a route is answered by one of these."""
+
+    @app.exception_handler(RunrigError)
+    async def _ours(request: Request, error: RunrigError) -> JSONResponse:
+        status = next(status for kind, status in STATUSES.items() if isinstance(error, kind))
+        if status >= 500:
+            _log.error("event=request_failed path=%s error=%r", request.url.path, error.message, exc_info=error)
+        if isinstance(error, InvalidInput):
+            return answer(status, error.message, error.code, {"problems": [_problem(each) for each in error.problems]})
+        return answer(status, error.message, error.code, error.details)
+
+    @app.exception_handler(RequestValidationError)
+    async def _shape(_: Request, error: RequestValidationError) -> JSONResponse:
+        problems = [_of_pydantic(each) for each in error.errors()]
+        return answer(
+            422,
+            "; ".join(each.message for each in problems),
+            InvalidInput.code,
+            {"problems": [_problem(each) for each in problems]},
+        )
+
+    @app.exception_handler(HTTPException)
+    async def _framework(request: Request, error: HTTPException) -> JSONResponse:
+        path, method = request.url.path, request.method
+        if error.status_code == 404:
+            return answer(404, f"there is no {path} here: /openapi.json lists what there is", NotFound.code, {})
+        if error.status_code == 405:
+            return answer(
+                405, f"{path} does not know {method}: /openapi.json lists what it does", InvalidInput.code, {}
+            )
+        return answer(error.status_code, str(error.detail), InvalidInput.code, {})
+
+    @app.exception_handler(Exception)
+    async def _bug(request: Request, error: Exception) -> JSONResponse:
+        _log.error("event=request_crashed path=%s", request.url.path, exc_info=error)
+        message = f"the server made a mistake ({type(error).__name__}): its log has more, please report it"
+        return answer(500, message, ServerFault.code, {})
+
+
+def answer(status: int, message: str, code: str, details: Mapping[str, object]) -> JSONResponse:
+    body = ErrorAnswer(message=message, error_code=code, details=dict(details))
+    return JSONResponse(body.model_dump(mode="json"), status)
+
+
+def _problem(problem: Problem) -> dict[str, Any]:
+    return ProblemAnswer(
+        message=problem.message, path=problem.path, line=problem.line, column=problem.column
+    ).model_dump()
+
+
+def _of_pydantic(error: Mapping[str, Any]) -> Problem:
+    """What pydantic found, with the place and the value in the sentence."""
+    path = ".".join(str(part) for part in error["loc"][1:] if not str(part).startswith(("function-", "dict[")))
+    where = path or str(error["loc"][0])
+    match error["type"]:
+        case "extra_forbidden":
+            return Problem(f"unknown field {where!r}: leave it out", path)
+        case "missing":
+            return Problem(f"{where} is missing", path)
+        case "json_invalid":
+            return Problem("the body is not JSON", path)
+    shown = repr(error.get("input"))
+    shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
+    return Problem(f"{where}: {shown} is not right: {error['msg']}", path)
+
+
+# ---------------------------------------------------------------- in the OpenAPI document
+
+_EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {
+    400: (
+        "Refused by a rule",
+        "train/main-group asks 4 of default/gpu in one gang; pool vision has 2 as its quota: "
+        "ask for less, or submit with priority LOW",
+        Refused.code,
+        {"law": "P3", "pool": "vision", "resource": "default/gpu", "asked": 4, "limit": 2},
+    ),
+    401: (
+        "No token, or a wrong one",
+        "the token is missing or wrong: send the header 'Authorization: Bearer TOKEN'",
+        NotAllowed.code,
+        {},
+    ),
+    403: ("Another Host or Origin", "pages of 'https://evil.example' may not call this server", NotAllowed.code, {}),
+    404: ("Not there", "there is no pool 'vison': there are batch, vision", NotFound.code, {}),
+    409: (
+        "The name or the state forbids it",
+        "pool vision is ACTIVE: create is not possible in that state",
+        Conflict.code,
+        {},
+    ),
+    413: ("Too large", "the request has more than 2 MiB: send less", InvalidInput.code, {}),
+    422: (
+        "Unreadable: every problem at once",
+        "unknown field 'imge': did you mean 'image'?",
+        InvalidInput.code,
+        {
+            "problems": [
+                {
+                    "message": "unknown field 'imge': did you mean 'image'?",
+                    "path": "workflow.tasks[0].imge",
+                    "line": 4,
+                    "column": 5,
+                }
+            ]
+        },
+    ),
+    500: (
+        "The machine under the server failed",
+        "the disk of the database is full: free some room and try again; nothing of this was stored",
+        ServerFault.code,
+        {},
+    ),
+    503: (
+        "Not now",
+        "revision 8 was to be stored, but the database is at 9: another server wrote to it; nothing was stored, try again",
+        Unavailable.code,
+        {"revision": 8, "stored": 9},
+    ),
+}
+
+
+def example(status: int) -> dict[str, object]:
+    """The body of an error with *status*."""
+    _, message, code, details = _EXAMPLES[status]
+    return {"message": message, "error_code": code, "details": dict(details)}
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """How the errors with *statuses* look, for ``responses=`` of a route."""
+    return {
+        status: {
+            "model": ErrorAnswer,
+            "description": _EXAMPLES[status][0],
+            "content": {"application/json": {"example": example(status)}},
+        }
+        for status in sorted(statuses)
+    }

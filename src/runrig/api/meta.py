@@ -1,0 +1,49 @@
+"""Health, version, and whole cluster files."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Body
+
+from runrig import __version__, wire
+from runrig.api.answers import pools as as_answers
+from runrig.api.failures import documented
+from runrig.api.shape import Responses, Serving, User, answers
+from runrig.domain.errors import Unavailable
+
+router = APIRouter(tags=["server"])
+
+_HEALTH: Responses = {
+    200: {"description": "Done", "content": {"application/json": {"example": wire.HealthAnswer.example()}}}
+}
+
+
+@router.get("/healthz", summary="The process answers", responses={**_HEALTH, **documented(403)})
+async def health() -> wire.HealthAnswer:
+    return wire.HealthAnswer(status="ok")
+
+
+@router.get(
+    "/readyz", summary="The server works: its last round went well", responses={**_HEALTH, **documented(403, 503)}
+)
+async def ready(service: Serving) -> wire.HealthAnswer:
+    if service.not_ready is not None:
+        raise Unavailable(f"the server is not ready: {service.not_ready}")
+    return wire.HealthAnswer(status="ready")
+
+
+@router.get("/api/version", summary="Version of the server", responses=answers(wire.VersionAnswer))
+async def version() -> wire.VersionAnswer:
+    major, minor, revision = __version__.split(".")[:3]
+    return wire.VersionAnswer(major=major, minor=minor, revision=revision, hash="", version=__version__)
+
+
+@router.post(
+    "/api/apply",
+    summary="Declare cohorts and pools as a cluster file says, or show what that would change",
+    responses=answers(wire.ApplyAnswer, 400, 404, 409, 413),
+)
+def apply(
+    service: Serving, user: User, body: Annotated[wire.ApplyRequest, Body(examples=[wire.ApplyRequest.example()])]
+) -> wire.ApplyAnswer:
+    differences = service.declarations.apply(body.file, user=user, prune=body.prune, dry_run=body.dry_run)
+    return wire.ApplyAnswer(changes=[as_answers.change(each) for each in differences], applied=not body.dry_run)

@@ -1,0 +1,259 @@
+"""Routes of workflows."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+
+from runrig import wire
+from runrig.api import logs
+from runrig.api.answers import workflows as as_answers
+from runrig.api.shape import Base, Serving, User, answers, text_answers
+from runrig.api.waiting import statuses
+from runrig.domain.errors import InvalidInput
+from runrig.domain.gangs import Priority
+from runrig.domain.workflows import WorkflowStatus
+from runrig.ports import WorkflowQuery
+from runrig.service.submissions import Accepted, Submission
+
+router = APIRouter(tags=["workflows"])
+
+LONGEST_PAGE = 1000
+LONGEST_WAIT_S = 3600.0
+
+PriorityName = Literal["HIGH", "NORMAL", "LOW"]
+TEXT = "text/plain; charset=utf-8"
+
+# ---------------------------------------------------------------- commands
+
+
+@router.post(
+    "/api/pool/{pool}/workflow",
+    summary="Submit a workflow, or check one",
+    responses=answers(wire.SubmitAnswer, 400, 404, 413),
+)
+def submit(
+    service: Serving,
+    user: User,
+    base: Base,
+    pool: str,
+    body: wire.SubmitRequest | None = None,
+    priority: Annotated[PriorityName | None, Query(description="Wins over the file's; else NORMAL")] = None,
+    env_vars: Annotated[list[str], Query(description="NAME=VALUE for every task")] = [],  # noqa: B006
+    dry_run: Annotated[bool, Query(description="Answers the rendered file; stores nothing")] = False,
+    validation_only: Annotated[bool, Query(description="Says whether it would be accepted; stores nothing")] = False,
+    workflow_id: Annotated[str | None, Query(description="Submits the file of this workflow again; no body")] = None,
+) -> wire.SubmitAnswer:
+    chosen = None if priority is None else Priority(priority)
+    if workflow_id is not None:
+        return _accepted(service.submissions.again(workflow_id, pool=pool, user=user, priority=chosen), base)
+    if body is None:
+        raise InvalidInput.one('the body is missing: send {"file": TEXT}, or name a workflow with workflow_id', "file")
+    submission = Submission(
+        text=body.file,
+        pool=pool,
+        user=user,
+        variables=tuple(body.set_variables),
+        string_variables=tuple(body.set_string_variables),
+        template=body.uploaded_templated_spec,
+        environment=tuple(env_vars),
+        priority=chosen,
+    )
+    if dry_run:
+        found = service.submissions.rendered(submission)
+        return wire.SubmitAnswer(name=found.id, spec=found.text, warnings=list(found.warnings))
+    if validation_only:
+        return as_answers.checked(service.submissions.check(submission))
+    return _accepted(service.submissions.submit(submission), base)
+
+
+@router.post(
+    "/api/pool/{pool}/workflow/{id}/restart",
+    summary="Submit a workflow that failed once more",
+    responses=answers(wire.SubmitAnswer, 400, 404, 409),
+)
+def restart(service: Serving, user: User, base: Base, pool: str, id: str) -> wire.SubmitAnswer:
+    return _accepted(service.submissions.restart(id, pool=pool, user=user), base)
+
+
+@router.post("/api/workflow/{id}/cancel", summary="Cancel a workflow", responses=answers(wire.CancelAnswer, 404, 409))
+def cancel(
+    service: Serving,
+    user: User,
+    id: str,
+    message: Annotated[str, Query(description="Why, for its owner", max_length=1000)] = "",
+    force: bool = False,  # noqa: ARG001 - of the reference client; here a cancel always arrives
+) -> wire.CancelAnswer:
+    return wire.CancelAnswer(name=service.submissions.cancel(id, user=user, message=message))
+
+
+def _accepted(accepted: Accepted, base: str) -> wire.SubmitAnswer:
+    return wire.SubmitAnswer(
+        name=accepted.id,
+        overview=as_answers.link(base, accepted.id),
+        logs=as_answers.link(base, accepted.id, "/logs"),
+        warnings=list(accepted.warnings),
+    )
+
+
+# ---------------------------------------------------------------- questions
+
+
+@router.get("/api/workflow", summary="Workflows, newest first", responses=answers(wire.ListAnswer))
+def list_workflows(
+    service: Serving,
+    user: User,
+    base: Base,
+    users: Annotated[list[str], Query(description="Submitted by these; else by the one who asks")] = [],  # noqa: B006
+    all_users: bool = False,
+    statuses: list[WorkflowStatus] = Query(default=[]),  # noqa: B008
+    pools: Annotated[list[str], Query()] = [],  # noqa: B006
+    all_pools: bool = False,  # noqa: ARG001 - of the reference client: without `pools` it is all of them
+    priority: list[PriorityName] = Query(default=[]),  # noqa: B008
+    name: Annotated[str | None, Query(description="A part of the id")] = None,
+    submitted_after: datetime | None = None,
+    submitted_before: datetime | None = None,
+    order: Annotated[
+        Literal["ASC", "DESC"], Query(description="Of the page; the newest are in it either way")
+    ] = "DESC",
+    limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 20,
+    offset: Annotated[int, Query(ge=0)] = 0,
+) -> wire.ListAnswer:
+    query = WorkflowQuery(
+        pools=tuple(pools),
+        users=() if all_users else tuple(users) or (user,),
+        statuses=tuple(status.value for status in statuses),
+        priorities=tuple(priority),
+        name=name,
+        submitted_after=_seconds(submitted_after),
+        submitted_before=_seconds(submitted_before),
+        limit=limit,
+        offset=offset,
+    )
+    found, more = service.stories.workflows(query)
+    now = service.stories.now()
+    entries = [as_answers.entry(each, base, now) for each in found]
+    return wire.ListAnswer(workflows=entries if order == "DESC" else entries[::-1], more_entries=more)
+
+
+def _seconds(at: datetime | None) -> float | None:
+    """Since the epoch; a time without a zone is UTC."""
+    if at is None:
+        return None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+@router.get(
+    "/api/workflow/{id}", summary="One workflow with its groups and tasks", responses=answers(wire.WorkflowAnswer, 404)
+)
+def query(service: Serving, base: Base, id: str, verbose: bool = False) -> wire.WorkflowAnswer:  # noqa: ARG001 - of the reference client
+    return as_answers.workflow(service.stories.workflow(id), base, service.backend_name)
+
+
+@router.get(
+    "/api/workflow/{id}/why", summary="Why it waits, and who preempted it", responses=answers(wire.WhyAnswer, 404)
+)
+def why(service: Serving, id: str) -> wire.WhyAnswer:
+    return as_answers.why(service.stories.why(id))
+
+
+@router.get(
+    "/api/workflow/{id}/wait",
+    summary="The workflow, once it has a status or has ended, or when the time is up",
+    responses=answers(wire.WorkflowAnswer, 404),
+)
+async def wait(
+    service: Serving,
+    base: Base,
+    id: str,
+    status: Annotated[WorkflowStatus | None, Query(alias="for", description="None: until it has ended")] = None,
+    timeout: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, description="Seconds")] = 30.0,
+) -> wire.WorkflowAnswer:
+    view = await asyncio.to_thread(service.stories.workflow, id)
+    async for reached in statuses(service, view.stored.workflow.id, timeout):
+        if reached is status:
+            break
+    return as_answers.workflow(await asyncio.to_thread(service.stories.workflow, id), base, service.backend_name)
+
+
+@router.get(
+    "/api/workflow/{id}/events",
+    summary="What happened to it, a line each",
+    response_class=PlainTextResponse,
+    responses=text_answers(
+        "2026-01-31 12:00:00.250000  train-1 is submitted to pool vision with priority NORMAL by alice\n", 404
+    ),
+)
+def events(
+    service: Serving,
+    id: str,
+    format: Annotated[Literal["text", "json"], Query(description="json: a list of objects")] = "text",
+    task_name: str | None = None,
+    retry_id: int | None = None,
+) -> Response:
+    found = service.stories.events(id, task=task_name, retry_id=retry_id)
+    if format == "json":
+        return JSONResponse([as_answers.event(each).model_dump(mode="json") for each in found])
+    return Response(as_answers.event_lines(found), media_type=TEXT)
+
+
+@router.get(
+    "/api/workflow/{id}/spec",
+    summary="Its file, as rendered or as sent",
+    response_class=PlainTextResponse,
+    responses=text_answers(wire.SubmitRequest.example()["file"], 404),
+)
+def spec(service: Serving, id: str, use_template: bool = False) -> Response:
+    found = service.stories.spec(id)
+    return Response(found.template if use_template else found.text, media_type=TEXT)
+
+
+# ---------------------------------------------------------------- output of tasks
+
+TaskName = Annotated[
+    str | None,
+    Query(
+        description="Of a pod; none: all, each line with its pod in front unless the workflow is one task without count"
+    ),
+]
+RetryId = Annotated[int | None, Query(ge=0, description="An attempt; none: the latest")]
+LastLines = Annotated[int | None, Query(ge=0, description="Of each task")]
+Follow = Annotated[bool, Query(description="Goes on until the tasks have ended")]
+
+
+@router.get(
+    "/api/workflow/{id}/logs",
+    summary="What its tasks wrote to stdout",
+    response_class=PlainTextResponse,
+    responses=text_answers("[main-0] epoch 1\n[main-1] epoch 1\n", 404),
+)
+def log(
+    service: Serving,
+    id: str,
+    task_name: TaskName = None,
+    retry_id: RetryId = None,
+    last_n_lines: LastLines = None,
+    follow: Follow = False,
+) -> Response:
+    request = logs.LogRequest(id, task_name, retry_id, last_n_lines, follow)
+    return StreamingResponse(logs.stream(service, request), media_type=TEXT)
+
+
+@router.get(
+    "/api/workflow/{id}/error_logs",
+    summary="What its tasks wrote to stderr",
+    response_class=PlainTextResponse,
+    responses=text_answers("warning: no GPU found\n", 404),
+)
+def error_log(
+    service: Serving,
+    id: str,
+    task_name: TaskName = None,
+    retry_id: RetryId = None,
+    last_n_lines: LastLines = None,
+    follow: Follow = False,
+) -> Response:
+    request = logs.LogRequest(id, task_name, retry_id, last_n_lines, follow, error=True)
+    return StreamingResponse(logs.stream(service, request), media_type=TEXT)

@@ -1,0 +1,1 @@
+"""What the server does: commands and queries of people, and the loop that makes the cluster follow."""

@@ -1,0 +1,193 @@
+"""The event log in words: one line per entry, for people who ask what happened.  The law behind an action is kept with the entry."""
+
+from functools import singledispatch
+
+from runrig.domain.gangs import Law, Placement
+from runrig.domain.plan import (
+    Action,
+    Admit,
+    DropCohort,
+    DropNode,
+    MoveGroup,
+    MoveTask,
+    MoveWorkflow,
+    Nominate,
+    Preempt,
+    PutCohort,
+    PutNode,
+    PutPool,
+    Queue,
+    Release,
+    RestartTask,
+    RetryTask,
+    SetFlavors,
+    Stop,
+    Submit,
+    Withdraw,
+)
+from runrig.domain.pools import PoolState, Quotas
+
+_WHY_PREEMPTED = {
+    Law.PRIORITY: "which has a higher priority in the same pool (law R1)",
+    Law.RECLAIM: "whose pool takes back what was borrowed (law R2)",
+}
+_WHY_SPARED = {"R2": "its pool is within its quota without it", "R3": "its end would not have helped"}
+
+
+def preempted_in_words(action: Preempt) -> str:
+    """``was preempted by G, …``, to stand behind the name of the gang."""
+    spared = ", ".join(f"{gang} ({_WHY_SPARED[law]})" for gang, law in action.spared)
+    cheaper = f"; cheaper, and not possible: {spared}" if spared else ""
+    return f"was preempted by {action.by}, {_WHY_PREEMPTED[action.law]}{cheaper}"
+
+
+@singledispatch
+def in_words(action: Action) -> str:
+    """*action* as a sentence without a full stop."""
+    raise AssertionError(f"no words for {action!r}")
+
+
+@in_words.register
+def _(action: SetFlavors) -> str:
+    return f"the flavors are {', '.join(flavor.name for flavor in action.flavors)}"
+
+
+@in_words.register
+def _(action: PutNode) -> str:
+    node = action.node
+    return f"node {node.name} ({node.flavor}, {node.resources.get('gpu', 0)} GPUs) {'is ready' if node.ready else 'takes no new pods'}"
+
+
+@in_words.register
+def _(action: DropNode) -> str:
+    return f"node {action.name} is gone"
+
+
+@in_words.register
+def _(action: PutCohort) -> str:
+    verb = "created" if action.before is None else "changed"
+    return f"cohort {action.cohort.name} is {verb}: {_quotas(action.cohort.quotas)}"
+
+
+@in_words.register
+def _(action: DropCohort) -> str:
+    return f"cohort {action.before.name} is deleted"
+
+
+@in_words.register
+def _(action: PutPool) -> str:
+    pool, before = action.pool, action.before
+    if before is None:
+        return f"pool {pool.name} is created: {_quotas(pool.quotas)}"
+    if pool.state is not before.state:
+        return f"pool {pool.name} goes from {before.state.value} to {pool.state.value}"
+    if pool.state is PoolState.ACTIVE and pool.quotas != before.quotas:
+        return f"pool {pool.name} is resized: {_quotas(before.quotas)} becomes {_quotas(pool.quotas)}"
+    return f"pool {pool.name} is changed: {_quotas(pool.quotas)}"
+
+
+@in_words.register
+def _(action: Submit) -> str:
+    workflow = action.workflow
+    return f"{workflow.id} is submitted to pool {workflow.pool} with priority {workflow.priority.value} by {workflow.submitted_by}"
+
+
+@in_words.register
+def _(action: MoveTask) -> str:
+    code = "" if action.exit_code is None else f" with exit code {action.exit_code}"
+    return f"task {action.key.task} (attempt {action.key.retry_id}) is {action.status.value}{code}{_because(action.message)}"
+
+
+@in_words.register
+def _(action: RetryTask) -> str:
+    return f"task {action.key.task} starts again as attempt {action.key.retry_id + 1}"
+
+
+@in_words.register
+def _(action: RestartTask) -> str:
+    return f"task {action.key.task} stops, to start again beside the others of its group"
+
+
+@in_words.register
+def _(action: MoveGroup) -> str:
+    if action.stopping is not None:
+        return f"group {action.group} stops, to be {action.stopping.value}{_because(action.message)}"
+    return f"group {action.group} is {action.status.value}{_because(action.message)}"
+
+
+@in_words.register
+def _(action: MoveWorkflow) -> str:
+    who = "" if action.cancelled_by is None else f" by {action.cancelled_by}"
+    return f"{action.workflow} is {action.status.value}{who}{_because(action.message)}"
+
+
+@in_words.register
+def _(action: Queue) -> str:
+    gang = action.gang
+    again = "" if gang.attempt == 0 else f" again, as attempt {gang.attempt}"
+    return f"{gang.id} is queued in pool {gang.pool}{again}"
+
+
+@in_words.register
+def _(action: Nominate) -> str:
+    waits = f", and waits for {', '.join(action.targets)} to stop" if action.targets else ""
+    return f"{action.gang} has a place on {_places(action.placement)}{waits} (law R4)"
+
+
+@in_words.register
+def _(action: Withdraw) -> str:
+    return f"{action.gang} gives up its place and is pending again"
+
+
+@in_words.register
+def _(action: Preempt) -> str:
+    return f"{action.gang} {preempted_in_words(action)}"
+
+
+@in_words.register
+def _(action: Stop) -> str:
+    return f"{action.gang} stops: {action.cause.value}"
+
+
+@in_words.register
+def _(action: Admit) -> str:
+    return f"{action.gang} is admitted on {_places(action.placement)}"
+
+
+@in_words.register
+def _(action: Release) -> str:
+    return f"{action.gang} gives back what it held"
+
+
+def _because(message: str) -> str:
+    return f": {message}" if message else ""
+
+
+def _places(placement: Placement) -> str:
+    parts = [
+        f"{share.node}" + (f" (GPU {_ranges(share.gpus)})" if share.gpus else "")
+        for assignment in placement
+        for share in assignment.shares
+    ]
+    return ", ".join(dict.fromkeys(parts)) or "the quota of its pool"
+
+
+def _quotas(quotas: Quotas) -> str:
+    parts = [
+        f"{quota.nominal} of {key}"
+        + ("" if quota.borrowing_limit is None else f", borrows at most {quota.borrowing_limit}")
+        + ("" if quota.lending_limit is None else f", lends at most {quota.lending_limit}")
+        for key, quota in sorted(quotas.items())
+    ]
+    return "; ".join(parts) or "no quota"
+
+
+def _ranges(indices: tuple[int, ...]) -> str:
+    """``0-3, 6`` of 0, 1, 2, 3, 6; *indices* ascend."""
+    runs: list[tuple[int, int]] = []
+    for index in indices:
+        if runs and index == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], index)
+        else:
+            runs.append((index, index))
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)

@@ -1,0 +1,239 @@
+"""Questions about pools, cohorts and nodes: values from the state in memory.  Nothing here changes anything."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from runrig.domain.errors import NotFound
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.pools import Cohort, Pool, PoolState
+from runrig.domain.quantities import GPU
+from runrig.engine import report
+from runrig.engine.report import NodeBalance as NodeBalance
+from runrig.engine.report import PoolBalance, TreeRow
+from runrig.engine.state import State
+from runrig.service.declarations import live_pool
+from runrig.service.door import Door
+
+
+@dataclass(frozen=True, slots=True)
+class GpuTotals:
+    """GPUs of a set of nodes: on ready nodes, and of these held."""
+
+    capacity: int
+    usage: int
+
+    @property
+    def free(self) -> int:
+        return self.capacity - self.usage
+
+
+@dataclass(frozen=True, slots=True)
+class PoolView:
+    """*pool* as it is kept, *settings* with what a subpool has from its parent (law S5); *flavors*: those that it may use."""
+
+    pool: Pool
+    settings: Pool
+    balance: PoolBalance
+    row: TreeRow | None
+    subpools: tuple[str, ...]
+    flavors: tuple[Flavor, ...]
+    totals: GpuTotals
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSet:
+    """Pools that share nodes, directly or through others, and the GPUs of these."""
+
+    pools: tuple[PoolView, ...]
+    totals: GpuTotals
+
+
+@dataclass(frozen=True, slots=True)
+class CohortView:
+    """A row of the quota tree.  *cohort* None: a pool, or a cohort that is only named by others (law Q6)."""
+
+    row: TreeRow
+    cohort: Cohort | None
+    pool: Pool | None
+    parent_kind: str | None
+    children: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """*gpus*: per GPU the task that holds it, as (workflow, task), None if it is free.  *pools*: that may use the node."""
+
+    node: Node
+    flavor: Flavor
+    free: Mapping[str, int]
+    gpus: tuple[tuple[str, str] | None, ...]
+    pools: tuple[str, ...]
+
+
+class Queries:
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    # ------------------------------------------------------------ pools
+
+    def pools(self, *, names: Iterable[str] = (), archived: bool = False) -> tuple[PoolView, ...]:
+        """Sorted, subpools behind their parents.  Raises NotFound if one of *names* is not there."""
+        return tuple(view for each in self.node_sets(names=names, archived=archived) for view in each.pools)
+
+    def pool(self, name: str) -> PoolView:
+        return self.pools(names=(name,), archived=True)[0]
+
+    def node_sets(self, *, names: Iterable[str] = (), archived: bool = False) -> tuple[NodeSet, ...]:
+        with self._door.reading() as state:
+            wanted = sorted(set(names))
+            for name in wanted:
+                if not (archived and name in state.pools):
+                    live_pool(state, name)
+            shown = [
+                pool
+                for pool in state.pools.values()
+                if (pool.name in wanted if wanted else archived or pool.state is not PoolState.ARCHIVED)
+            ]
+            return tuple(_node_sets(state, sorted(shown, key=_tree_order)))
+
+    # ------------------------------------------------------------ cohorts
+
+    def cohorts(self) -> tuple[CohortView, ...]:
+        """Cohorts, then live pools, each by name."""
+        with self._door.reading() as state:
+            rows = [row for row in report.tree_rows(state) if row.kind != "root"]
+            return tuple(_cohort_view(state, row, rows) for row in rows)
+
+    def cohort(self, name: str) -> CohortView:
+        """Raises NotFound."""
+        found = next((view for view in self.cohorts() if view.row.kind == "cohort" and view.row.name == name), None)
+        if found is None:
+            raise NotFound(f"there is no cohort {name!r}: `runrig cohort list` shows those that there are")
+        return found
+
+    # ------------------------------------------------------------ nodes
+
+    def nodes(self, *, pools: Iterable[str] = (), platforms: Iterable[str] = ()) -> tuple[NodeView, ...]:
+        """Those that one of *pools* may use and that are of one of *platforms*, where these are given; sorted."""
+        wanted_pools, wanted_flavors = set(pools), set(platforms)
+        with self._door.reading() as state:
+            for name in sorted(wanted_pools):
+                live_pool(state, name)
+            views = [_node_view(state, node) for _, node in sorted(state.nodes.items())]
+        return tuple(
+            view
+            for view in views
+            if (not wanted_pools or wanted_pools & set(view.pools))
+            and (not wanted_flavors or view.node.flavor in wanted_flavors)
+        )
+
+    def node(self, name: str) -> NodeView:
+        """Raises NotFound."""
+        with self._door.reading() as state:
+            node = state.nodes.get(name)
+            if node is None:
+                raise NotFound(f"there is no node {name!r}: `runrig resource list` shows those that there are")
+            return _node_view(state, node)
+
+    def flavors(self) -> tuple[str, ...]:
+        with self._door.reading() as state:
+            return tuple(state.flavors)
+
+
+# ---------------------------------------------------------------- pools
+
+
+def _tree_order(pool: Pool) -> tuple[str, str]:
+    return (pool.parent or pool.name, pool.name)
+
+
+def _settings(state: State, pool: Pool) -> Pool:
+    return pool if pool.parent is None else state.pools[pool.parent]
+
+
+def _flavors_of(state: State, pool: Pool) -> tuple[str, ...]:
+    return _settings(state, pool).flavors or tuple(state.flavors)
+
+
+def _node_sets(state: State, pools: list[Pool]) -> Iterator[NodeSet]:
+    """Connected components: pools are joined by every flavor that has nodes."""
+    gpus_by_flavor = _gpus_by_flavor(state)
+    rows = {row.name: row for row in report.tree_rows(state) if row.kind == "pool"}
+    for members in _components(state, pools, set(gpus_by_flavor)):
+        flavors = sorted({name for pool in members for name in _flavors_of(state, pool)} & set(gpus_by_flavor))
+        totals = GpuTotals(
+            sum(gpus_by_flavor[name].capacity for name in flavors), sum(gpus_by_flavor[name].usage for name in flavors)
+        )
+        yield NodeSet(tuple(_pool_view(state, pool, rows.get(pool.name), totals) for pool in members), totals)
+
+
+def _components(state: State, pools: list[Pool], with_nodes: set[str]) -> list[list[Pool]]:
+    """Groups of *pools*, each in their order, ordered by their first pool."""
+    found: list[tuple[set[str], list[Pool]]] = []
+    for pool in pools:
+        flavors = set(_flavors_of(state, pool)) & with_nodes
+        joined = [each for each in found if each[0] & flavors]
+        found = [each for each in found if not each[0] & flavors]
+        members = [member for each in joined for member in each[1]]
+        found.append((flavors.union(*(each[0] for each in joined)), [*members, pool]))
+    ordered = [sorted(members, key=_tree_order) for _, members in found]
+    return sorted(ordered, key=lambda members: _tree_order(members[0]))
+
+
+def _gpus_by_flavor(state: State) -> Mapping[str, GpuTotals]:
+    """Of ready nodes; what is held on a node that is not ready is not in it."""
+    totals: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for node in state.nodes.values():
+        if node.ready:
+            capacity, usage = totals[node.flavor]
+            has = node.resources.get(GPU, 0)
+            totals[node.flavor] = (capacity + has, usage + has - report.node_free(state, node.name).get(GPU, 0))
+    return {name: GpuTotals(*pair) for name, pair in totals.items()}
+
+
+def _pool_view(state: State, pool: Pool, row: TreeRow | None, totals: GpuTotals) -> PoolView:
+    subpools = sorted(
+        each.name for each in state.pools.values() if each.parent == pool.name and each.state is not PoolState.ARCHIVED
+    )
+    return PoolView(
+        pool=pool,
+        settings=_settings(state, pool),
+        balance=report.pool_balance(state, pool.name),
+        row=row,
+        subpools=tuple(subpools),
+        flavors=tuple(state.flavors[name] for name in _flavors_of(state, pool) if name in state.flavors),
+        totals=totals,
+    )
+
+
+# ---------------------------------------------------------------- cohorts and nodes
+
+
+def _cohort_view(state: State, row: TreeRow, rows: Iterable[TreeRow]) -> CohortView:
+    pool = state.pools.get(row.name) if row.kind == "pool" else None
+    cohort = state.cohorts.get(row.name) if row.kind == "cohort" else None
+    children = [each.name for each in rows if each.parent == row.name and _parent_kind(state, each) == row.kind]
+    return CohortView(row, cohort, pool, _parent_kind(state, row), tuple(sorted(children)))
+
+
+def _parent_kind(state: State, row: TreeRow) -> str | None:
+    """A subpool hangs under a pool, all else under cohorts: the name alone does not tell the two apart.  None: the root."""
+    if not row.parent:
+        return None
+    return "pool" if row.kind == "pool" and state.pools[row.name].parent else "cohort"
+
+
+def _node_view(state: State, node: Node) -> NodeView:
+    pools = sorted(
+        pool.name
+        for pool in state.pools.values()
+        if pool.state is not PoolState.ARCHIVED and node.flavor in _flavors_of(state, pool)
+    )
+    return NodeView(
+        node=node,
+        flavor=state.flavors.get(node.flavor) or Flavor(node.flavor),
+        free=report.node_free(state, node.name),
+        gpus=report.gpu_holders(state, node.name),
+        pools=tuple(pools),
+    )

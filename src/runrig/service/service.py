@@ -1,0 +1,75 @@
+"""The service: everything that the server can do, with one state, one store and one backend behind it."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+
+from runrig.domain.cluster import ClusterSpec
+from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor
+from runrig.domain.pools import Pool, Quota
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.ports import Backend, Clock, Store
+from runrig.service.declarations import APPLY, Declarations
+from runrig.service.door import Door
+from runrig.service.queries import Queries
+from runrig.service.reconciler import Reconciler
+from runrig.service.stories import Stories
+from runrig.service.submissions import Submissions
+
+DEFAULT_POOL = "default"
+
+
+class Service:
+    """*submissions*, *declarations*: commands.  *queries*, *stories*: questions.  `start` begins to reconcile."""
+
+    def __init__(
+        self, store: Store, backend: Backend, clock: Clock, *, node_labels: Mapping[str, str] | None = None
+    ) -> None:
+        """*node_labels*: what a cluster file says of this machine, which the backend cannot know."""
+        self.backend_name = backend.name
+        self._door = Door(store, clock, fixed_nodes=backend.fixed_nodes, topology=backend.topology)
+        self._reconciler = Reconciler(self._door, backend, clock, node_labels or {})
+        self._backend = backend
+        self._store = store
+        self.submissions = Submissions(self._door, store, backend, self._reconciler)
+        self.declarations = Declarations(self._door, store, backend, self._reconciler)
+        self.queries = Queries(self._door)
+        self.stories = Stories(self._door, store, backend, clock)
+
+    def prepare(self, cluster: ClusterSpec | None, *, user: str) -> None:
+        """The cluster as declared, its nodes as seen; before anybody submits.  Raises what is wrong with the declaration.
+
+        Without *cluster* a new server has one pool, `default`, with all GPUs.
+        """
+        if cluster is not None:
+            self.declarations.declare(cluster, actor=APPLY + user)
+        elif not self.queries.flavors():
+            self.declarations.declare(ClusterSpec(), actor=user)
+        self._reconciler.round()
+        if cluster is None and not self.queries.pools(archived=True):
+            gpus = sum(view.node.resources.get(GPU, 0) for view in self.queries.nodes())
+            quotas = {FlavorResource(DEFAULT_FLAVOR, GPU): Quota(gpus)}
+            pool = Pool(DEFAULT_POOL, quotas, description="all GPUs of this server")
+            self.declarations.declare(ClusterSpec(flavors=(Flavor(DEFAULT_FLAVOR),), pools=(pool,)), actor=user)
+
+    def start(self) -> None:
+        self._reconciler.start()
+
+    def settle(self) -> None:
+        """Rounds until nothing changes any more; for those who drive the service without its thread."""
+        while self._reconciler.round():
+            pass
+
+    def close(self) -> None:
+        """The tasks go on; a later server finds them."""
+        self._reconciler.stop()
+        self._backend.close()
+        self._store.close()
+
+    def listening(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
+        """*listener* is called after each commit, in the thread that made it: it must return at once and never raise."""
+        return self._door.listening(listener)
+
+    @property
+    def not_ready(self) -> str | None:
+        """Why the server does not work as it should; None: it does."""
+        return self._reconciler.failure

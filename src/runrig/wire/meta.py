@@ -1,0 +1,87 @@
+"""Errors, health, version, and the declaration of a whole cluster."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from runrig.wire.base import Answer, Request, example
+
+
+class ProblemAnswer(Answer):
+    """One thing wrong with an input.  Line and column count from 1; null if they are not known."""
+
+    model_config = example({"message": "unknown field 'imge': did you mean 'image'?", "path": "workflow.tasks[0].imge"})
+
+    message: str
+    path: str = ""
+    line: int | None = None
+    column: int | None = None
+
+
+class ErrorAnswer(Answer):
+    """Every error.  *details* has the numbers of the message; with status 422, *details.problems* has all problems."""
+
+    model_config = example({"message": "no pool 'vison': there are 'vision' and 'batch'", "error_code": "NOTFOUND"})
+
+    message: str
+    error_code: str
+    details: dict[str, Any] = Field(default_factory=dict)
+
+
+class HealthAnswer(Answer):
+    model_config = example({"status": "ok"})
+
+    status: str
+
+
+class VersionAnswer(Answer):
+    """*version* is the three numbers as one; *hash* is "" in a release."""
+
+    model_config = example({"major": "0", "minor": "1", "revision": "0", "hash": "", "version": "0.1.0"})
+
+    major: str
+    minor: str
+    revision: str
+    hash: str
+    version: str
+
+
+class ApplyRequest(Request):
+    """*file*: the text of a cluster file.  *prune*: what an earlier apply made and the file no longer has goes away."""
+
+    model_config = example(
+        {"file": "pools:\n- {name: vision, quota: 8}\n- {name: batch, quota: 8}\n", "prune": False, "dry_run": True}
+    )
+
+    file: str
+    prune: bool = False
+    dry_run: bool = False
+
+
+class ChangeAnswer(Answer):
+    """*before* and *after* are null where there is none; else the declared settings."""
+
+    model_config = example(
+        {
+            "action": "update",
+            "kind": "pool",
+            "name": "vision",
+            "before": {"quotas": {"default": {"gpu": {"nominal": 4, "borrowing_limit": None, "lending_limit": None}}}},
+            "after": {"quotas": {"default": {"gpu": {"nominal": 8, "borrowing_limit": None, "lending_limit": None}}}},
+        }
+    )
+
+    action: Literal["create", "update", "delete", "unchanged"]
+    kind: Literal["pool", "cohort", "flavor"]
+    name: str
+    before: dict[str, Any] | None = None
+    after: dict[str, Any] | None = None
+
+
+class ApplyAnswer(Answer):
+    """*applied* is false for a dry run."""
+
+    model_config = example({"changes": [ChangeAnswer.example()], "applied": False})
+
+    changes: list[ChangeAnswer]
+    applied: bool

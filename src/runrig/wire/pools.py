@@ -1,0 +1,321 @@
+"""Pools and cohorts: what they were given, and what they use of it.
+
+The fields of the reference's pool come first; ours follow.  GPUs are whole numbers; a limit of null is no limit.
+"""
+
+from typing import Any
+
+from pydantic import Field
+
+from runrig.wire.base import Answer, Request, example
+
+_QUOTAS = {"default": {"gpu": {"nominal": 8, "borrowing_limit": None, "lending_limit": None}}}
+_BALANCE = {
+    "nominal": 8,
+    "borrowing_limit": None,
+    "lending_limit": None,
+    "subtree": 8,
+    "usage": 6,
+    "balance": 2,
+    "headroom": 10,
+}
+
+
+class QuotaAnswer(Answer):
+    model_config = example(_QUOTAS["default"]["gpu"])
+
+    nominal: int
+    borrowing_limit: int | None
+    lending_limit: int | None
+
+
+class BalanceAnswer(Answer):
+    """A node of the quota tree for one flavor and resource.  *balance* below zero: it borrows.  *headroom* below zero: over-committed."""
+
+    model_config = example(_BALANCE)
+
+    nominal: int
+    borrowing_limit: int | None
+    lending_limit: int | None
+    subtree: int
+    usage: int
+    balance: int
+    headroom: int
+
+
+class TopologyKeyModel(Answer):
+    """A level that users may name, and the node label that carries it."""
+
+    model_config = example({"key": "rack", "label": "topology.kubernetes.io/rack"})
+
+    key: str
+    label: str
+
+
+class CountableAnswer(Answer):
+    """The reference's form of a quota: -1 is no limit."""
+
+    model_config = example({"guarantee": 8, "maximum": -1, "weight": 1})
+
+    guarantee: int
+    maximum: int
+    weight: int
+
+
+class PoolResourcesAnswer(Answer):
+    model_config = example({"gpu": CountableAnswer.example()})
+
+    gpu: CountableAnswer | None
+
+
+class PlatformAnswer(Answer):
+    """A flavor, as the reference calls it."""
+
+    model_config = example({"host_network_allowed": False, "privileged_allowed": False, "labels": {"gpu": "h100"}})
+
+    description: str = ""
+    host_network_allowed: bool = False
+    privileged_allowed: bool = False
+    allowed_mounts: list[str] = Field(default_factory=list)
+    default_mounts: list[str] = Field(default_factory=list)
+    tolerations: list[dict[str, str]] = Field(default_factory=list)
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+_SETTINGS: dict[str, Any] = {
+    "name": "vision",
+    "description": "",
+    "status": "ONLINE",
+    "backend": "default",
+    "download_type": None,
+    "enable_maintenance": False,
+    "default_platform": "default",
+    "default_exec_timeout": "",
+    "default_queue_timeout": "",
+    "max_exec_timeout": "",
+    "max_queue_timeout": "",
+    "default_exit_actions": {},
+    "resources": PoolResourcesAnswer.example(),
+    "topology_keys": [TopologyKeyModel.example()],
+    "platforms": {"default": {"labels": {}}},
+    "cohort": "research",
+    "quotas": _QUOTAS,
+    "queueing": "BEST_EFFORT_FIFO",
+    "weight": 1,
+    "grace_s": 30.0,
+    "flavors": [],
+    "state": "ACTIVE",
+    "parent": None,
+    "subpool_name": None,
+    "subpool_state": None,
+}
+
+
+class PoolSettingsAnswer(Answer):
+    """*quotas*: flavor → resource → quota.  *flavors* empty: all of them.  *subpool_state* is null for a top-level pool."""
+
+    model_config = example(_SETTINGS)
+
+    name: str
+    description: str
+    status: str
+    backend: str
+    download_type: str | None = None
+    enable_maintenance: bool = False
+    default_platform: str | None
+    default_exec_timeout: str = ""
+    default_queue_timeout: str = ""
+    max_exec_timeout: str = ""
+    max_queue_timeout: str = ""
+    default_exit_actions: dict[str, str]
+    resources: PoolResourcesAnswer
+    topology_keys: list[TopologyKeyModel]
+    platforms: dict[str, PlatformAnswer]
+    cohort: str | None
+    quotas: dict[str, dict[str, QuotaAnswer]]
+    queueing: str
+    weight: int
+    grace_s: float
+    flavors: list[str]
+    state: str
+    parent: str | None
+    subpool_name: str | None
+    subpool_state: str | None
+
+
+class PoolsAnswer(Answer):
+    model_config = example({"pools": {"vision": _SETTINGS}})
+
+    pools: dict[str, PoolSettingsAnswer]
+
+
+class ResourceUsageAnswer(Answer):
+    """The reference's six numbers, as strings there and here.  The totals are those of all pools that share the nodes."""
+
+    model_config = example(
+        {
+            "quota_used": "4",
+            "quota_free": "4",
+            "quota_limit": "8",
+            "total_usage": "6",
+            "total_capacity": "16",
+            "total_free": "10",
+        }
+    )
+
+    quota_used: str
+    quota_free: str
+    quota_limit: str
+    total_usage: str
+    total_capacity: str
+    total_free: str
+
+
+_POOL: dict[str, Any] = {
+    **_SETTINGS,
+    "resource_usage": ResourceUsageAnswer.example(),
+    "subpools": [],
+    "quota": 8,
+    "unallocated": 8,
+    "used": 4,
+    "subtree_used": 4,
+    "total": 6,
+    "available": 4,
+    "borrowed": 0,
+    "lent": 2,
+    "held": 0,
+    "capacity": 16,
+    "balances": {"default/gpu": _BALANCE},
+}
+
+
+class PoolAnswer(PoolSettingsAnswer):
+    """A pool with its numbers, in GPUs of all its flavors.
+
+    *used* is the pool's own firm work, *subtree_used* with that of its subpools, *total* everything that is held, *available* is
+    unallocated - used and below zero while the pool drains.  *held*: what a DELETING subpool still holds of its quota, which shows as 0.
+    *balances*: ``flavor/resource`` → the pool's node of the quota tree.
+    """
+
+    model_config = example(_POOL)
+
+    resource_usage: ResourceUsageAnswer
+    subpools: list[str]
+    quota: int
+    unallocated: int
+    used: int
+    subtree_used: int
+    total: int
+    available: int
+    borrowed: int
+    lent: int
+    held: int
+    capacity: int
+    balances: dict[str, BalanceAnswer]
+
+
+class NodeSetAnswer(Answer):
+    """Pools that share nodes, directly or through others."""
+
+    model_config = example({"pools": [_POOL]})
+
+    pools: list[PoolAnswer]
+
+
+class PoolQuotaAnswer(Answer):
+    model_config = example({"node_sets": [NodeSetAnswer.example()], "resource_sum": ResourceUsageAnswer.example()})
+
+    node_sets: list[NodeSetAnswer]
+    resource_sum: ResourceUsageAnswer
+
+
+QuotaRequest = int | str | dict[str, Any]
+"""GPUs; ``h100=8,b200=4``; or the full form of a cluster file: ``{h100: {gpu: {nominal: 8, borrowing_limit: 8}}}``."""
+
+
+class PoolEditRequest(Request):
+    """What is absent stays.  *cohort*, *borrowing_limit* and *lending_limit* null: none."""
+
+    model_config = example({"quota": 12, "borrowing_limit": 4})
+
+    quota: QuotaRequest | None = None
+    cohort: str | None = None
+    borrowing_limit: int | None = None
+    lending_limit: int | None = None
+    topology_keys: list[TopologyKeyModel] | None = None
+    flavors: list[str] | None = None
+    queueing: str | None = None
+    weight: int | None = None
+    description: str | None = None
+
+
+class PoolCreateRequest(PoolEditRequest):
+    model_config = example({"name": "vision", "quota": 8, "cohort": "research", "borrowing_limit": 8})
+
+    name: str
+
+
+class CohortEditRequest(Request):
+    """What is absent stays.  *parent* and the limits null: none."""
+
+    model_config = example({"quota": 16, "lending_limit": 8})
+
+    parent: str | None = None
+    quota: QuotaRequest | None = None
+    borrowing_limit: int | None = None
+    lending_limit: int | None = None
+    weight: int | None = None
+
+
+class CohortCreateRequest(CohortEditRequest):
+    model_config = example({"name": "research", "parent": "org", "quota": 16})
+
+    name: str
+
+
+class CohortAnswer(Answer):
+    """A node of the tree.  *kind*: cohort or pool.  *declared* false: it is only named by others (law Q6).  *active* false: its
+    parents run in a circle (law Q5).
+
+    *parent* null: under the implicit root.  *parent_kind* tells a pool from a cohort of the same name.
+    """
+
+    model_config = example(
+        {
+            "name": "research",
+            "kind": "cohort",
+            "parent": "org",
+            "parent_kind": "cohort",
+            "children": ["batch", "vision"],
+            "declared": True,
+            "active": True,
+            "weight": 1,
+            "quotas": _QUOTAS,
+            "balances": {"default/gpu": _BALANCE},
+        }
+    )
+
+    name: str
+    kind: str
+    parent: str | None
+    parent_kind: str | None
+    children: list[str]
+    declared: bool
+    active: bool
+    weight: int
+    quotas: dict[str, dict[str, QuotaAnswer]]
+    balances: dict[str, BalanceAnswer]
+
+
+class CohortsAnswer(Answer):
+    """The quota tree: cohorts, then pools, each by name."""
+
+    model_config = example({"cohorts": [CohortAnswer.example()]})
+
+    cohorts: list[CohortAnswer]
+
+
+class DeletedAnswer(Answer):
+    model_config = example({"name": "research"})
+
+    name: str

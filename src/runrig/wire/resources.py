@@ -1,0 +1,79 @@
+"""Nodes: what they have, what is held there, and by whom."""
+
+from typing import Any
+
+from runrig.wire.base import Answer, example
+
+
+class GpuAnswer(Answer):
+    """Who holds the GPU *index* of a node."""
+
+    model_config = example({"index": 0, "workflow": "train-1", "task": "main"})
+
+    index: int
+    workflow: str
+    task: str
+
+
+_NODE: dict[str, Any] = {
+    "hostname": "n00",
+    "backend": "default",
+    "exposed_fields": {"node": "n00", "pool/platform": ["vision/default"]},
+    "resource_type": "RESERVED",
+    "usage_fields": {"gpu": "1", "cpu": "4", "memory": "16Gi", "storage": "0"},
+    "non_workflow_usage_fields": {"gpu": "0", "cpu": "0", "memory": "0", "storage": "0"},
+    "allocatable_fields": {"gpu": "2", "cpu": "96", "memory": "1024Gi", "storage": "0"},
+    "platform_allocatable_fields": {
+        "vision": {"default": {"gpu": "2", "cpu": "96", "memory": "1024Gi", "storage": "0"}}
+    },
+    "platform_workflow_allocatable_fields": None,
+    "platform_available_fields": None,
+    "pool_platform_labels": {"vision": ["default"]},
+    "label_fields": {"topology.kubernetes.io/rack": "r0"},
+    "taints": [],
+    "conditions": ["Ready"],
+    "config_fields": {
+        "vision": {
+            "default": {"host_network": False, "privileged": False, "default_mounts": [], "allowed_mounts": []},
+        }
+    },
+    "ready": True,
+    "flavor": "default",
+    "free": {"gpu": 1, "cpu": 92000, "memory": 1082331758592},
+    "gpus": [GpuAnswer.example(), None],
+}
+
+
+class ResourceAnswer(Answer):
+    """A node.  The amounts of the reference's fields are text (cores, Gi); *free* has exact ones (milli-cores, bytes, GPUs).
+
+    *resource_type*: RESERVED for one pool, SHARED by several, UNUSED.  *gpus*: one entry per GPU, null where it is free.
+    """
+
+    model_config = example(_NODE)
+
+    hostname: str
+    backend: str
+    exposed_fields: dict[str, Any]
+    resource_type: str
+    usage_fields: dict[str, str]
+    non_workflow_usage_fields: dict[str, str]
+    allocatable_fields: dict[str, str]
+    platform_allocatable_fields: dict[str, dict[str, dict[str, str]]] | None
+    platform_workflow_allocatable_fields: dict[str, dict[str, dict[str, str]]] | None = None
+    platform_available_fields: dict[str, dict[str, dict[str, str]]] | None = None
+    pool_platform_labels: dict[str, list[str]]
+    label_fields: dict[str, str]
+    taints: list[dict[str, str]]
+    conditions: list[str]
+    config_fields: dict[str, Any]
+    ready: bool
+    flavor: str
+    free: dict[str, int]
+    gpus: list[GpuAnswer | None]
+
+
+class ResourcesAnswer(Answer):
+    model_config = example({"resources": [_NODE]})
+
+    resources: list[ResourceAnswer]

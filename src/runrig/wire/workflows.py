@@ -1,0 +1,385 @@
+"""Workflows: submitting them, and everything that can be asked of them.  The field names are the reference's; ours follow them."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from runrig.wire.base import Answer, Request, example
+
+_URL = "http://127.0.0.1:8700/api/workflow/train-1"
+_SUBMITTED = "2026-01-31T12:00:00.250000"
+_STARTED = "2026-01-31T12:00:00.310000"
+
+
+class SubmitRequest(Request):
+    """*file*: the text of a workflow file, perhaps a template.  *set_variables*: ``k=v`` of templating, *set_string_variables* as
+    strings.  *uploaded_templated_spec*: the template that *file* was rendered from, where the client did that."""
+
+    model_config = example(
+        {
+            "file": "workflow:\n  name: train\n  tasks:\n  - {name: main, image: ubuntu, command: [sleep, '5']}\n",
+            "set_variables": [],
+            "set_string_variables": [],
+            "uploaded_templated_spec": None,
+        }
+    )
+
+    file: str
+    set_variables: list[str] = Field(default_factory=list)
+    set_string_variables: list[str] = Field(default_factory=list)
+    uploaded_templated_spec: str | None = None
+
+
+class SubmitAnswer(Answer):
+    """*name* is the id of the workflow.  A dry run answers *spec*, the rendered text; the others *logs*: where they will be, or
+    what a validation found."""
+
+    model_config = example(
+        {
+            "name": "train-1",
+            "overview": _URL,
+            "logs": f"{_URL}/logs",
+            "spec": None,
+            "warnings": [],
+            "dashboard_url": None,
+        }
+    )
+
+    name: str
+    overview: str | None = None
+    logs: str | None = None
+    spec: str | None = None
+    warnings: list[str] = Field(default_factory=list)
+    dashboard_url: str | None = None
+
+
+class CancelAnswer(Answer):
+    model_config = example({"name": "train-1"})
+
+    name: str
+
+
+class ListEntry(Answer):
+    """*queued_time* and *duration* in seconds; *duration* null: not started.  *gpus*: what all its tasks ask for together, each with
+    its full count; null: its file is no longer kept."""
+
+    model_config = example(
+        {
+            "user": "alice",
+            "name": "train-1",
+            "workflow_uuid": "6f1d3c0b2a4e4f6f8a7b9c0d1e2f3a4b",
+            "submit_time": _SUBMITTED,
+            "start_time": _STARTED,
+            "end_time": None,
+            "queued_time": 0.06,
+            "duration": 12.5,
+            "status": "RUNNING",
+            "overview": _URL,
+            "logs": f"{_URL}/logs",
+            "pool": "vision",
+            "priority": "NORMAL",
+            "labels": {},
+            "gpus": 4,
+        }
+    )
+
+    user: str
+    name: str
+    workflow_uuid: str
+    submit_time: datetime
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    queued_time: float
+    duration: float | None = None
+    status: str
+    overview: str
+    logs: str
+    error_logs: str | None = None
+    grafana_url: str | None = None
+    dashboard_url: str | None = None
+    pool: str | None = None
+    app_owner: str | None = None
+    app_name: str | None = None
+    app_version: int | None = None
+    priority: str
+    labels: dict[str, str] = Field(default_factory=dict)
+    gpus: int | None
+
+
+class ListAnswer(Answer):
+    model_config = example({"workflows": [ListEntry.example()], "more_entries": False})
+
+    workflows: list[ListEntry]
+    more_entries: bool
+
+
+_TASK: dict[str, Any] = {
+    "name": "main",
+    "retry_id": 0,
+    "status": "RUNNING",
+    "failure_message": None,
+    "exit_code": None,
+    "logs": f"{_URL}/logs?task_name=main&retry_id=0",
+    "error_logs": f"{_URL}/error_logs?task_name=main&retry_id=0",
+    "events": f"{_URL}/events",
+    "start_time": _STARTED,
+    "end_time": None,
+    "pod_name": "train-1-main-0",
+    "task_uuid": "0d7a1c52-64bb-5d8e-9a63-2f0f6b1c9d10",
+    "node_name": "n00",
+    "lead": True,
+    "gpus": [0],
+}
+
+
+class TaskAnswer(Answer):
+    """One attempt of one pod.  *gpus*: the indices that it holds on its node."""
+
+    model_config = example(_TASK)
+
+    name: str
+    retry_id: int
+    status: str
+    failure_message: str | None = None
+    exit_code: int | None = None
+    logs: str
+    error_logs: str | None = None
+    processing_start_time: datetime | None = None
+    scheduling_start_time: datetime | None = None
+    initializing_start_time: datetime | None = None
+    events: str
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    input_download_start_time: datetime | None = None
+    input_download_end_time: datetime | None = None
+    output_upload_start_time: datetime | None = None
+    dashboard_url: str | None = None
+    pod_name: str
+    pod_ip: str | None = None
+    task_uuid: str
+    node_name: str | None = None
+    lead: bool = False
+    gpus: list[int] = Field(default_factory=list)
+
+
+_GROUP: dict[str, Any] = {
+    "name": "main-group",
+    "status": "RUNNING",
+    "start_time": _STARTED,
+    "end_time": None,
+    "scheduling_start_time": _SUBMITTED,
+    "remaining_upstream_groups": [],
+    "downstream_groups": [],
+    "failure_message": None,
+    "tasks": [_TASK],
+    "attempt": 0,
+    "preemptions": 0,
+}
+
+
+class GroupAnswer(Answer):
+    """*attempt* grows each time that the group is queued again; *preemptions* says how often that was for others."""
+
+    model_config = example(_GROUP)
+
+    name: str
+    status: str
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    processing_start_time: datetime | None = None
+    scheduling_start_time: datetime | None = None
+    initializing_start_time: datetime | None = None
+    remaining_upstream_groups: list[str] = Field(default_factory=list)
+    downstream_groups: list[str] = Field(default_factory=list)
+    failure_message: str | None = None
+    tasks: list[TaskAnswer] = Field(default_factory=list)
+    attempt: int = 0
+    preemptions: int = 0
+
+
+class PluginsAnswer(Answer):
+    model_config = example({"rsync": False})
+
+    rsync: bool = False
+
+
+_QUERY: dict[str, Any] = {
+    "name": "train-1",
+    "uuid": "6f1d3c0b2a4e4f6f8a7b9c0d1e2f3a4b",
+    "submitted_by": "alice",
+    "cancelled_by": None,
+    "spec": f"{_URL}/spec",
+    "template_spec": f"{_URL}/spec?use_template=True",
+    "logs": f"{_URL}/logs",
+    "events": f"{_URL}/events",
+    "overview": _URL,
+    "parent_name": None,
+    "submit_time": _SUBMITTED,
+    "start_time": _STARTED,
+    "end_time": None,
+    "exec_timeout": None,
+    "queue_timeout": None,
+    "duration": 12.5,
+    "queued_time": 0.06,
+    "status": "RUNNING",
+    "groups": [_GROUP],
+    "pool": "vision",
+    "backend": "default",
+    "plugins": {"rsync": False},
+    "priority": "NORMAL",
+    "labels": {},
+    "warnings": [],
+    "failure_message": None,
+}
+
+
+class WorkflowAnswer(Answer):
+    """*spec*, *logs* and *events* are addresses.  Timeouts, *duration* and *queued_time* in seconds."""
+
+    model_config = example(_QUERY)
+
+    name: str
+    uuid: str
+    submitted_by: str
+    cancelled_by: str | None = None
+    spec: str
+    template_spec: str
+    logs: str
+    events: str
+    overview: str
+    parent_name: str | None = None
+    parent_job_id: int | None = None
+    dashboard_url: str | None = None
+    grafana_url: str | None = None
+    tags: list[str] = Field(default_factory=list)
+    submit_time: datetime
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    exec_timeout: float | None = None
+    queue_timeout: float | None = None
+    duration: float | None = None
+    queued_time: float
+    status: str
+    outputs: str = ""
+    groups: list[GroupAnswer]
+    pool: str | None = None
+    backend: str | None = None
+    app_owner: str | None = None
+    app_name: str | None = None
+    app_version: int | None = None
+    plugins: PluginsAnswer = PluginsAnswer()
+    priority: str
+    labels: dict[str, str] = Field(default_factory=dict)
+    warnings: list[str] = Field(default_factory=list)
+    failure_message: str | None = None
+
+
+class EventAnswer(Answer):
+    """One entry of the log.  *kind* is the name of the action, *text* the same in words, *law* the rule behind it or ""."""
+
+    model_config = example(
+        {
+            "revision": 7,
+            "seq": 1,
+            "time": _STARTED,
+            "actor": "engine",
+            "kind": "Preempt",
+            "law": "RECLAIM",
+            "text": "sweep-3/main-group is preempted by train-1/main-group, which takes back what was borrowed (law R2)",
+        }
+    )
+
+    revision: int
+    seq: int
+    time: datetime
+    actor: str
+    kind: str
+    law: str
+    text: str
+
+
+class ReasonAnswer(Answer):
+    """Why a group waits.  *have* and *need* are amounts of *resource* at *where*; *sentence* says the same in words."""
+
+    model_config = example(
+        {
+            "code": "QuotaFull",
+            "law": "P2",
+            "where": "vision",
+            "resource": "default/gpu",
+            "have": 2,
+            "need": 4,
+            "holders": ["train-1/main-group"],
+            "sentence": "pool vision has 2 of its quota of default/gpu left, and it asks for 4; held by train-1/main-group",
+        }
+    )
+
+    code: str
+    law: str
+    where: str
+    resource: str
+    have: int
+    need: int
+    holders: list[str]
+    sentence: str
+
+
+class PreemptionAnswer(Answer):
+    """*by* is the gang that needed the room; *law*: PRIORITY in the own pool, RECLAIM across pools."""
+
+    model_config = example(
+        {
+            "at": _STARTED,
+            "by": "train-1/main-group",
+            "law": "RECLAIM",
+            "sentence": "was preempted by train-1/main-group, which took back what was borrowed (law R2)",
+        }
+    )
+
+    at: datetime
+    by: str
+    law: str
+    sentence: str
+
+
+class GroupWhyAnswer(Answer):
+    """*position* in the queue of the pool counts from 1 (0: it has a place and waits for *waits_for* to stop), null if it does not
+    wait there; *ahead*: how many gangs of all pools are before it."""
+
+    model_config = example(
+        {
+            "group": "main-group",
+            "state": "SCHEDULING",
+            "position": 2,
+            "ahead": 4,
+            "reasons": [ReasonAnswer.example()],
+            "waits_for": [],
+            "preempted": [PreemptionAnswer.example()],
+        }
+    )
+
+    group: str
+    state: str
+    position: int | None
+    ahead: int | None
+    reasons: list[ReasonAnswer]
+    waits_for: list[str]
+    preempted: list[PreemptionAnswer]
+
+
+class WhyAnswer(Answer):
+    model_config = example(
+        {
+            "workflow": "train-3",
+            "status": "PENDING",
+            "groups": [GroupWhyAnswer.example()],
+            "sentence": "train-3 waits: pool vision has 2 of its quota of default/gpu left, and it asks for 4; "
+            "held by train-1/main-group (main-group is number 2 in the queue)",
+        }
+    )
+
+    workflow: str
+    status: str
+    groups: list[GroupWhyAnswer]
+    sentence: str

@@ -1,0 +1,292 @@
+"""From settings to a running server: the only module that knows every concrete part."""
+
+import getpass
+import json
+import logging
+import os
+import secrets
+import signal
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+
+from runrig import __version__, wire
+from runrig.api.answers import workflows as as_answers
+from runrig.api.app import create_app
+from runrig.backends.clock import SystemClock
+from runrig.backends.local import LocalBackend
+from runrig.backends.simulated import SimulatedBackend, SimulatedClock
+from runrig.domain.cluster import ClusterSpec
+from runrig.domain.errors import Conflict, InvalidInput, ServerFault
+from runrig.domain.gangs import Priority
+from runrig.domain.nodes import Node
+from runrig.domain.quantities import GPU
+from runrig.ports import Backend, Clock
+from runrig.service import offline
+from runrig.service.service import Service
+from runrig.service.submissions import Submission
+from runrig.spec.cluster import read_cluster
+from runrig.store import SqlStore
+
+HOST = "127.0.0.1"
+BACKENDS = ("local", "simulated")
+DEFAULT_SIMULATED_GPUS = 8
+SHUTDOWN_S = 2
+"""How long open streams are waited for."""
+
+_log = logging.getLogger("runrig")
+
+
+def up(*, backend: str | None, cluster: str | None, data: Path, port: int, gpus: int | None) -> None:
+    """Runs a server until SIGTERM (returns) or SIGINT (raises KeyboardInterrupt); the tasks go on.
+
+    *cluster*: the text of a cluster file.  *port* 0: any free one.  *gpus* None: those of this machine or of the file.
+    Raises InvalidInput, with nothing made, for a file that is wrong; ServerFault if the machine does not let us.
+    """
+    settings = _settings(backend, cluster, gpus)
+    with ExitStack() as stack:
+        folder = _data_folder(data)
+        listener = stack.enter_context(_listening(port))
+        port = listener.getsockname()[1]
+        stack.enter_context(_logging_to(folder / "server.log"))
+        store = SqlStore.open(folder / "runrig.db", exclusive=True)
+        stack.callback(store.close)
+        _keep_backend(folder, settings.backend)
+        parts = _parts(settings, folder)
+        user = _user()
+        service = Service(store, parts.backend, parts.clock, node_labels=parts.node_labels)
+        stack.callback(service.close)
+        service.prepare(settings.cluster, user=user)
+        app = create_app(service, token=_token(folder), port=port, user=user)
+        server = _Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=SHUTDOWN_S))
+        server.when_ready = lambda: _announce(service, settings.backend, folder, port)
+        service.start()
+        stack.callback((folder / "server.json").unlink, missing_ok=True)
+        interrupted = server.serve_until_told(listener)
+    _log.info("event=stopped")
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def check(
+    text: str,
+    cluster: ClusterSpec,
+    *,
+    pool: str,
+    priority: str | None = None,
+    variables: tuple[str, ...] = (),
+    strings: tuple[str, ...] = (),
+    environment: tuple[str, ...] = (),
+) -> wire.SubmitAnswer:
+    """What a server of *cluster* would answer to a validation of *text*, a workflow file; raises what `offline.check` raises."""
+    chosen = None if priority is None else Priority(priority)
+    submission = Submission(
+        text, pool, _user(), variables=variables, string_variables=strings, environment=environment, priority=chosen
+    )
+    return as_answers.checked(offline.check(submission, cluster))
+
+
+# ---------------------------------------------------------------- settings
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    backend: str
+    cluster: ClusterSpec | None
+    gpus: int | None
+
+
+def _settings(backend: str | None, text: str | None, gpus: int | None) -> _Settings:
+    """What was asked, checked as a whole."""
+    cluster = None if text is None else read_cluster(text)
+    named = cluster.backend_type if cluster is not None else None
+    if backend is not None and named is not None and backend != named:
+        raise InvalidInput.one(f"--backend is {backend}, and the cluster file says {named}: make them agree", "backend")
+    chosen = backend or named or "local"
+    if chosen not in BACKENDS:
+        raise InvalidInput.one(f"backend {chosen} is not for `up`: it runs {' and '.join(BACKENDS)}", "backend.type")
+    nodes = () if cluster is None else cluster.nodes
+    if chosen == "local" and len(nodes) > 1:
+        raise InvalidInput.one(
+            f"the local backend is this one machine, and the file has {len(nodes)} nodes: keep one, or write "
+            "backend: {type: simulated}",
+            "nodes",
+        )
+    if chosen == "simulated" and gpus is not None and nodes:
+        raise InvalidInput.one(
+            "--gpus and the nodes of the cluster file say different things: leave --gpus out", "nodes"
+        )
+    return _Settings(chosen, cluster, gpus)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    backend: Backend
+    clock: Clock
+    node_labels: Mapping[str, str] = field(default_factory=dict)
+
+
+def _parts(settings: _Settings, folder: Path) -> _Parts:
+    nodes = () if settings.cluster is None else settings.cluster.nodes
+    if settings.backend == "simulated":
+        speed = 1.0 if settings.cluster is None else settings.cluster.speed
+        gpus = DEFAULT_SIMULATED_GPUS if settings.gpus is None else settings.gpus
+        clock = SimulatedClock(speed, folder)
+        return _Parts(SimulatedBackend(nodes or (Node("n0", {GPU: gpus}),), clock, folder), clock)
+    listed = nodes[0].resources.get(GPU) if nodes else None
+    labels = nodes[0].labels if nodes else {}
+    gpus_here = listed if settings.gpus is None else settings.gpus
+    return _Parts(LocalBackend(folder, gpus_here), SystemClock(), labels)
+
+
+# ---------------------------------------------------------------- the data folder
+
+
+def _data_folder(path: Path) -> Path:
+    """Made if it is not there; only its owner may look into it.  Raises ServerFault if it cannot be written."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.chmod(0o700)
+        probe = path / f".writable-{os.getpid()}"
+        probe.touch(mode=0o600)
+        probe.unlink()
+    except OSError as error:
+        raise ServerFault(
+            f"data folder {path} cannot be written ({error.strerror}): give yourself write permission on it, "
+            "or choose another with --data or RUNRIG_DATA"
+        ) from error
+    return path.resolve()
+
+
+def _keep_backend(folder: Path, backend: str) -> None:
+    """A folder belongs to one backend: what runs in one is unknown to the other."""
+    file = folder / "backend"
+    if not file.exists():
+        file.write_text(f"{backend}\n", encoding="ascii")
+    before = file.read_text(encoding="ascii").strip()
+    if before != backend:
+        raise Conflict(
+            f"{folder} was made with backend {before}, and {backend} is asked: a backend is fixed after start; "
+            f"write --backend {before}, or choose another folder with --data"
+        )
+
+
+def _token(folder: Path) -> str:
+    """The one of the folder, made at the first start.  Only its owner can read it from the first moment on."""
+    file = folder / "token"
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        file.chmod(0o600)
+        token = file.read_text(encoding="ascii").strip()
+        if token:
+            return token
+        file.unlink()  # a start that was killed between making and writing it
+        return _token(folder)
+    token = secrets.token_urlsafe(32)
+    with os.fdopen(descriptor, "w", encoding="ascii") as stream:
+        stream.write(f"{token}\n")
+    return token
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+@contextmanager
+def _logging_to(file: Path) -> Iterator[None]:
+    """key=value lines; stdout stays for the one line that says that the server is up."""
+    handler = logging.FileHandler(file, encoding="utf-8", delay=True)
+    handler.setFormatter(
+        logging.Formatter("time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+    )
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    for chatty in ("alembic", "uvicorn"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()
+
+
+# ---------------------------------------------------------------- serving
+
+
+@contextmanager
+def _listening(port: int) -> Iterator[socket.socket]:
+    """A bound socket.  Raises ServerFault that names the port."""
+    # With the protocol named: asyncio sends small answers at once only on such sockets, on others 40 ms later.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, port))
+        except OSError as error:
+            raise ServerFault(
+                f"port {port} of {HOST} cannot be taken ({error.strerror}): end what listens there, "
+                "or choose another with --port (0: any free one)"
+            ) from error
+        yield listener
+
+
+def _announce(service: Service, backend: str, folder: Path, port: int) -> None:
+    """The ready line, and the file by which commands of the same folder find this server."""
+    url = f"http://{HOST}:{port}"
+    partial = folder / "server.json.new"
+    partial.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n", encoding="utf-8")
+    partial.replace(folder / "server.json")
+    gpus = sum(view.node.resources.get(GPU, 0) for view in service.queries.nodes())
+    _log.info("event=up url=%s backend=%s gpus=%s", url, backend, gpus)
+    print(f"runrig {__version__} is up at {url} (backend {backend}, {gpus} GPUs, data {folder})", flush=True)  # noqa: T201
+
+
+class _Server(uvicorn.Server):
+    """Tells when it is ready, and how it was told to stop."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.when_ready = _nothing
+        self._signal: int | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self.when_ready()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Not uvicorn's way, which raises the signal once more at the end: then no exit code could be ours."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self._told) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _told(self, number: int, _frame: FrameType | None) -> None:
+        self.force_exit = self.should_exit and number == signal.SIGINT
+        self.should_exit = True
+        self._signal = self._signal or number
+
+    def serve_until_told(self, listener: socket.socket) -> bool:
+        """Whether it was a SIGINT."""
+        self.run(sockets=[listener])
+        return self._signal == signal.SIGINT
+
+
+def _nothing() -> None:
+    """Nobody waits for the server to be ready."""

@@ -1,0 +1,51 @@
+"""A browser's or a client's view of a server: the real application on a real service."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi.testclient import TestClient
+
+from runrig.api.app import create_app
+from tests.service.builders import TWO_POOLS, Desk, desk
+
+TOKEN = "correct-horse"
+PORT = 8700
+URL = f"http://127.0.0.1:{PORT}"
+AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
+
+
+class Api:
+    """*http* sends the token and the right Host unless a test says otherwise."""
+
+    def __init__(self, desk: Desk, http: TestClient) -> None:
+        self.desk = desk
+        self.http = http
+
+    def get(self, path: str, **query: Any) -> Any:
+        return self._ok(self.http.get(path, params=query))
+
+    def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
+        return self._ok(self.http.request(method, path, json=body, params=query))
+
+    def submit(self, text: str, pool: str = "pool1", **query: Any) -> Any:
+        return self.call("POST", f"/api/pool/{pool}/workflow", {"file": text}, **query)
+
+    def error(self, method: str, path: str, body: Any = None, **query: Any) -> tuple[int, dict[str, Any]]:
+        answer = self.http.request(method, path, json=body, params=query)
+        return answer.status_code, answer.json()
+
+    @staticmethod
+    def _ok(answer: Any) -> Any:
+        assert answer.status_code == 200, answer.text
+        return answer.json() if answer.headers["content-type"] == "application/json" else answer.text
+
+
+@contextmanager
+def api(folder: Path, **settings: Any) -> Iterator[Api]:
+    with desk(folder, **{"cluster": TWO_POOLS, **settings}) as it:
+        app = create_app(it.service, token=TOKEN, port=PORT, user="ann")
+        client = TestClient(app, base_url=URL, headers=AUTHORIZED, raise_server_exceptions=False)
+        yield Api(it, client)
+        client.close()

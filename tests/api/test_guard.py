@@ -1,0 +1,146 @@
+"""Who may talk to the server at all: token, Host, Origin, size."""
+
+from pathlib import Path
+
+import pytest
+
+from runrig.api.guard import LARGEST_BODY
+from tests.api.client import AUTHORIZED, TOKEN, api
+from tests.service.builders import one_task
+
+SUBMIT = "/api/pool/pool1/workflow"
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "Bearer", "Bearer wrong", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", f"Basic {TOKEN}", TOKEN, "Bearer "],
+)
+def test_without_the_token_nothing_is_answered_and_nothing_stored(tmp_path: Path, value: str) -> None:
+    with api(tmp_path) as it:
+        before = it.desk.revision
+        answer = it.http.post(SUBMIT, json={"file": one_task("a")}, headers={"Authorization": value})
+        assert (answer.status_code, answer.json()) == (
+            401,
+            {
+                "message": "the token is missing or wrong: send the header 'Authorization: Bearer TOKEN'",
+                "error_code": "FORBIDDEN",
+                "details": {},
+            },
+        )
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert it.desk.revision == before
+
+
+@pytest.mark.parametrize("path", ["/openapi.json", "/api/version", "/api/nothing", "/", "//api/pool"])
+def test_every_other_path_needs_the_token_too(tmp_path: Path, path: str) -> None:
+    with api(tmp_path) as it:
+        assert it.http.get(path, headers={"Authorization": ""}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["https://evil.example", "http://127.0.0.1:9999", "http://127.0.0.1", "null", "https://127.0.0.1:8700", ""],
+)
+def test_a_page_of_another_origin_cannot_submit_or_cancel(tmp_path: Path, origin: str) -> None:
+    with api(tmp_path) as it:
+        it.submit(one_task("a"))
+        before = it.desk.revision
+        for path in (SUBMIT, "/api/workflow/a-1/cancel"):
+            answer = it.http.post(path, json={"file": one_task("b")}, headers={"Origin": origin})
+            assert (answer.status_code, answer.json()) == (
+                403,
+                {"message": f"pages of {origin!r} may not call this server", "error_code": "FORBIDDEN", "details": {}},
+            )
+        assert it.desk.revision == before
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8700", "127.0.0.1", "127.0.0.1:80", "localhost:8701", ""]
+)
+def test_a_rebound_name_is_not_this_server(tmp_path: Path, host: str) -> None:
+    with api(tmp_path) as it:
+        for path in ("/api/version", "/healthz"):
+            answer = it.http.get(path, headers={"Host": host})
+            assert (answer.status_code, answer.json()["error_code"]) == (403, "FORBIDDEN")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8700", "localhost:8700", "LOCALHOST:8700", "[::1]:8700"])
+def test_the_server_knows_its_own_names_and_pages(tmp_path: Path, host: str) -> None:
+    with api(tmp_path) as it:
+        answer = it.http.get("/api/version", headers={"Host": host, "Origin": f"http://{host.lower()}"})
+        assert answer.status_code == 200
+
+
+def test_health_is_open_and_readiness_follows_the_loop(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        open_to_all = {"Authorization": ""}
+        assert it.http.get("/healthz", headers=open_to_all).json() == {"status": "ok"}
+        assert it.http.get("/readyz", headers=open_to_all).json() == {"status": "ready"}
+        it.desk.service._reconciler.failure = "OSError: disk"
+        answer = it.http.get("/readyz", headers=open_to_all)
+        assert (answer.status_code, answer.json()) == (
+            503,
+            {"message": "the server is not ready: OSError: disk", "error_code": "UNAVAILABLE", "details": {}},
+        )
+
+
+def test_a_large_body_is_refused_with_or_without_its_length(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        body = b'{"file": "' + b"x" * LARGEST_BODY + b'"}'
+
+        def pieces():
+            yield body[:1000]
+            yield body[1000:]
+
+        for content in (body, pieces()):
+            answer = it.http.post(SUBMIT, content=content, headers={**AUTHORIZED, "Content-Type": "application/json"})
+            assert (answer.status_code, answer.json()) == (
+                413,
+                {"message": "the request has more than 2 MiB: send less", "error_code": "USAGE", "details": {}},
+            )
+
+
+def test_two_slashes_before_api_are_one(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        answer = it.http.get("http://127.0.0.1:8700//api/version")
+        assert (answer.status_code, answer.json()["version"]) == (200, "0.1.0")
+
+
+def test_no_page_may_frame_keep_or_guess_an_answer(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        for headers in (AUTHORIZED, {"Authorization": ""}):
+            answer = it.http.get("/api/version", headers=headers)
+            assert {
+                name: answer.headers[name] for name in ("cache-control", "x-content-type-options", "x-frame-options")
+            } == {
+                "cache-control": "no-store",
+                "x-content-type-options": "nosniff",
+                "x-frame-options": "DENY",
+            }
+            assert "access-control-allow-origin" not in answer.headers
+
+
+def test_what_is_not_there_is_said_in_the_same_shape(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        assert it.error("GET", "/api/nothing") == (
+            404,
+            {
+                "message": "there is no /api/nothing here: /openapi.json lists what there is",
+                "error_code": "NOTFOUND",
+                "details": {},
+            },
+        )
+        assert it.error("DELETE", "/api/version")[0] == 405
+
+
+def test_a_bug_is_answered_without_its_insides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with api(tmp_path) as it:
+        monkeypatch.setattr(it.desk.service.queries, "cohorts", lambda: 1 // 0)
+        assert it.error("GET", "/api/cohort") == (
+            500,
+            {
+                "message": "the server made a mistake (ZeroDivisionError): its log has more, please report it",
+                "error_code": "SERVER",
+                "details": {},
+            },
+        )

@@ -1,0 +1,108 @@
+"""Output of real processes, as a whole, by line, and as it comes."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fastapi.testclient import TestClient
+
+from runrig.api.app import create_app
+from runrig.backends.clock import SystemClock
+from runrig.backends.local import LocalBackend
+from runrig.service.service import Service
+from runrig.service.submissions import Submission
+from runrig.store import SqlStore
+from tests.api.client import AUTHORIZED, PORT, TOKEN, URL
+
+TWO_TASKS = """
+workflow:
+  name: talk
+  tasks:
+  - {name: one, image: any, command: [sh, -c, 'printf "a\\nb\\nc"; echo oops >&2']}
+  - {name: two, image: any, command: [sh, -c, 'printf "x\\ny\\n"']}
+"""
+FLAG = """
+workflow:
+  name: slow
+  tasks:
+  - {{name: main, image: any, command: [sh, -c, 'echo first; while [ ! -e "{flag}" ]; do sleep 0.01; done; echo last']}}
+"""
+
+
+@contextmanager
+def local(folder: Path) -> Iterator[tuple[Service, TestClient]]:
+    backend = LocalBackend(folder, 2, find_gpus=lambda: ())
+    service = Service(SqlStore.open(folder / "runrig.db"), backend, SystemClock())
+    try:
+        service.prepare(None, user="ann")
+        service.start()
+        app = create_app(service, token=TOKEN, port=PORT, user="ann")
+        yield service, TestClient(app, base_url=URL, headers=AUTHORIZED)
+    finally:
+        service._reconciler.stop()
+        backend.stop(0.0)
+        service.close()
+
+
+def _submit(service: Service, text: str) -> str:
+    return service.submissions.submit(Submission(text, "default", "ann")).id
+
+
+def _wait(service: Service, id: str, status: str) -> None:
+    end = time.monotonic() + 20
+    while service.stories.status(id).value != status:
+        assert time.monotonic() < end, f"{id} is {service.stories.status(id)}"
+        time.sleep(0.01)
+
+
+ONE_OF_A_COUNT = """
+workflow:
+  name: lone
+  tasks:
+  - {name: one, image: any, count: 1, command: [echo, a]}
+"""
+
+
+def test_only_a_task_with_a_count_has_its_pod_in_front_when_it_is_alone(tmp_path: Path) -> None:
+    with local(tmp_path) as (service, http):
+        for text, said in ((ONE_OF_A_COUNT, "[one-0] a\n"), (ONE_OF_A_COUNT.replace("count: 1, ", ""), "a\n")):
+            id = _submit(service, text)
+            _wait(service, id, "COMPLETED")
+            assert http.get(f"/api/workflow/{id}/logs").text == said
+
+
+def test_lines_carry_their_task_unless_one_is_asked(tmp_path: Path) -> None:
+    with local(tmp_path) as (service, http):
+        id = _submit(service, TWO_TASKS)
+        _wait(service, id, "COMPLETED")
+        logs = f"/api/workflow/{id}/logs"
+        assert http.get(logs).text == "[one] a\n[one] b\n[one] c\n[two] x\n[two] y\n"
+        assert http.get(logs, params={"task_name": "one"}).text == "a\nb\nc"
+        assert http.get(logs, params={"task_name": "one", "last_n_lines": 2}).text == "b\nc"
+        assert http.get(logs, params={"last_n_lines": 1}).text == "[one] c\n[two] y\n"
+        assert http.get(logs, params={"last_n_lines": 0}).text == ""
+        assert http.get(logs, params={"follow": "True", "task_name": "two", "retry_id": 0}).text == "x\ny\n"
+        assert http.get(f"/api/workflow/{id}/error_logs").text == "[one] oops\n"
+        missing = http.get(logs, params={"task_name": "three"})
+        assert (missing.status_code, missing.json()["message"]) == (
+            404,
+            f"{id} has no task 'three': its tasks are one, two",
+        )
+
+
+def test_following_goes_on_until_the_task_has_ended(tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    with local(tmp_path) as (service, http):
+        id = _submit(service, FLAG.format(flag=flag))
+        _wait(service, id, "RUNNING")
+        flag.touch()
+        assert http.get(f"/api/workflow/{id}/logs", params={"follow": True}).text == "first\nlast\n"
+        assert service.stories.status(id).value == "COMPLETED"
+
+
+def test_a_local_task_runs_soon_after_it_was_submitted(tmp_path: Path) -> None:
+    with local(tmp_path) as (_, http):
+        id = http.post("/api/pool/default/workflow", json={"file": FLAG.format(flag=tmp_path / "x")}).json()["name"]
+        answer = http.get(f"/api/workflow/{id}/wait", params={"for": "RUNNING", "timeout": 20}).json()
+        assert answer["status"] == "RUNNING"

@@ -1,0 +1,87 @@
+"""The OpenAPI document is complete: a summary, an example of success and of each error, on every route."""
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from runrig import wire
+from tests.api.client import api
+
+OPEN = ("/healthz", "/readyz")
+
+
+def _operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    return [
+        (path, method, operation)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    ]
+
+
+def _has_example(response: dict[str, Any]) -> bool:
+    contents = response.get("content", {}).values()
+    return any("example" in content for content in contents)
+
+
+def test_every_route_shows_success_and_each_error(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        document = it.get("/openapi.json")
+    problems = []
+    for path, method, operation in _operations(document):
+        where, responses = f"{method} {path}", operation["responses"]
+        if not operation.get("summary") or not operation.get("tags"):
+            problems.append(f"{where}: no summary")
+        expected = {"200", "403"} if path in OPEN else {"200", "401", "403", "422", "500", "503"}
+        if "{" in path:
+            expected |= {"404"}
+        problems += [f"{where}: {status} is not described" for status in sorted(expected - set(responses))]
+        problems += [
+            f"{where}: {status} has no example" for status, each in responses.items() if not _has_example(each)
+        ]
+    assert problems == []
+
+
+def test_the_document_names_all_routes(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        operations = _operations(it.get("/openapi.json"))
+    assert sorted(f"{method.upper()} {path}" for path, method, _ in operations) == [
+        "DELETE /api/cohort/{name}",
+        "DELETE /api/configs/pool/{name}",
+        "GET /api/cohort",
+        "GET /api/cohort/{name}",
+        "GET /api/configs/pool",
+        "GET /api/configs/pool/{name}",
+        "GET /api/pool",
+        "GET /api/pool_quota",
+        "GET /api/resources",
+        "GET /api/resources/{name}",
+        "GET /api/version",
+        "GET /api/workflow",
+        "GET /api/workflow/{id}",
+        "GET /api/workflow/{id}/error_logs",
+        "GET /api/workflow/{id}/events",
+        "GET /api/workflow/{id}/logs",
+        "GET /api/workflow/{id}/spec",
+        "GET /api/workflow/{id}/wait",
+        "GET /api/workflow/{id}/why",
+        "GET /healthz",
+        "GET /readyz",
+        "PATCH /api/cohort/{name}",
+        "PATCH /api/configs/pool/{name}",
+        "POST /api/apply",
+        "POST /api/cohort",
+        "POST /api/configs/pool",
+        "POST /api/pool/{pool}/workflow",
+        "POST /api/pool/{pool}/workflow/{id}/restart",
+        "POST /api/workflow/{id}/cancel",
+        "PUT /api/cohort/{name}",
+        "PUT /api/configs/pool/{name}",
+    ]
+
+
+def test_every_example_is_one_of_its_model() -> None:
+    models = [getattr(wire, name) for name in wire.__all__]
+    for model in models:
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            model.model_validate(model.example())  # type: ignore[attr-defined]

@@ -1,0 +1,261 @@
+"""Routes of pools, cohorts, nodes and cluster files."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.api.client import api
+from tests.service.builders import one_task
+
+QUOTA = {"nominal": 2, "borrowing_limit": None, "lending_limit": None}
+SETTINGS: dict[str, Any] = {
+    "name": "pool1",
+    "description": "",
+    "status": "ONLINE",
+    "backend": "simulated",
+    "download_type": None,
+    "enable_maintenance": False,
+    "default_platform": None,
+    "default_exec_timeout": "",
+    "default_queue_timeout": "",
+    "max_exec_timeout": "",
+    "max_queue_timeout": "",
+    "default_exit_actions": {},
+    "resources": {"gpu": {"guarantee": 2, "maximum": -1, "weight": 1}},
+    "topology_keys": [],
+    "platforms": {
+        "default": {
+            "description": "",
+            "host_network_allowed": False,
+            "privileged_allowed": False,
+            "allowed_mounts": [],
+            "default_mounts": [],
+            "tolerations": [],
+            "labels": {},
+        }
+    },
+    "cohort": None,
+    "quotas": {"default": {"gpu": QUOTA}},
+    "queueing": "BEST_EFFORT_FIFO",
+    "weight": 1,
+    "grace_s": 30.0,
+    "flavors": [],
+    "state": "ACTIVE",
+    "parent": None,
+    "subpool_name": None,
+    "subpool_state": None,
+}
+
+
+def test_a_pool_is_shown_whole(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        it.submit(one_task("a"))
+        it.submit(one_task("b", gpus=2), priority="LOW")
+        it.desk.later(0)
+        assert it.get("/api/pool")["pools"]["pool1"] == SETTINGS
+        assert it.get("/api/configs/pool", verbose=True) == it.get("/api/pool")
+        assert it.get("/api/configs/pool/pool1") == SETTINGS | {
+            "resource_usage": {
+                "quota_used": "1",
+                "quota_free": "1",
+                "quota_limit": "2",
+                "total_usage": "3",
+                "total_capacity": "4",
+                "total_free": "1",
+            },
+            "subpools": [],
+            "quota": 2,
+            "unallocated": 2,
+            "used": 1,
+            "subtree_used": 1,
+            "total": 3,
+            "available": 1,
+            "borrowed": 1,
+            "lent": 0,
+            "held": 0,
+            "capacity": 4,
+            "balances": {"default/gpu": QUOTA | {"subtree": 2, "usage": 3, "balance": -1, "headroom": 1}},
+        }
+
+
+def test_pool_quota_counts_shared_nodes_once(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        it.submit(one_task("a"), "pool2")
+        it.desk.later(0)
+        answer = it.get("/api/pool_quota", all_pools=True)
+        shown = [[(pool["name"], pool["resource_usage"]) for pool in each["pools"]] for each in answer["node_sets"]]
+        nodes = {"total_capacity": "4", "total_free": "3"}
+        assert shown == [
+            [
+                ("pool1", {"quota_used": "0", "quota_free": "2", "quota_limit": "2", "total_usage": "0", **nodes}),
+                ("pool2", {"quota_used": "1", "quota_free": "1", "quota_limit": "2", "total_usage": "1", **nodes}),
+            ]
+        ]
+        assert answer["resource_sum"] == {
+            "quota_used": "1",
+            "quota_free": "3",
+            "quota_limit": "4",
+            "total_usage": "1",
+            **nodes,
+        }
+        one = it.get("/api/pool_quota", pools=["pool2"], all_pools=False)
+        assert [pool["name"] for each in one["node_sets"] for pool in each["pools"]] == ["pool2"]
+        assert it.error("GET", "/api/pool_quota", pools="nope")[0] == 404
+
+
+def test_a_pool_is_created_changed_and_deleted(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        body = {"name": "new", "quota": 1, "borrowing_limit": 2, "queueing": "STRICT_FIFO", "description": "x"}
+        made = it.call("POST", "/api/configs/pool", body)
+        limited = {"nominal": 1, "borrowing_limit": 2, "lending_limit": None}
+        shown = ("quota", "quotas", "queueing", "description", "state")
+        assert [made[key] for key in shown] == [1, {"default": {"gpu": limited}}, "STRICT_FIFO", "x", "ACTIVE"]
+        changed = it.call("PATCH", "/api/configs/pool/new", {"quota": 0, "borrowing_limit": None})
+        assert changed["quotas"] == {"default": {"gpu": QUOTA | {"nominal": 0}}}
+        assert it.call("PUT", "/api/configs/pool/new", {"weight": 3})["weight"] == 3
+        gone = it.call("DELETE", "/api/configs/pool/new")
+        assert (gone["state"], gone["status"], gone["quota"]) == ("ARCHIVED", "OFFLINE", 0)
+        assert "new" not in it.get("/api/pool")["pools"]
+        archived = it.get("/api/pool_quota", archived=True)
+        assert [pool["name"] for each in archived["node_sets"] for pool in each["pools"]] == ["new", "pool1", "pool2"]
+
+
+def test_a_busy_pool_drains(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        it.submit(one_task("a"))
+        it.desk.later(0)
+        gone = it.call("DELETE", "/api/configs/pool/pool1")
+        assert [gone[key] for key in ("state", "quota", "held", "used", "available")] == ["DELETING", 0, 2, 1, -1]
+        assert it.error("POST", "/api/pool/pool1/workflow", {"file": one_task("b")}) == (
+            400,
+            {
+                "message": "pool pool1 is DELETING and takes no submissions: choose another pool",
+                "error_code": "RESOURCE",
+                "details": {"law": "P3"},
+            },
+        )
+        it.desk.later(200)
+        assert it.get("/api/configs/pool/pool1")["state"] == "ARCHIVED"
+
+
+def test_bad_pools_are_refused_and_nothing_is_stored(tmp_path: Path) -> None:
+    cases: list[tuple[str, str, dict[str, Any], int, str]] = [
+        ("POST", "/api/configs/pool", {"name": "a--b", "quota": 1}, 422, "pool name 'a--b' contains '--'"),
+        ("POST", "/api/configs/pool", {"name": "UP", "quota": 1}, 422, "pool name 'UP' must be lower-case"),
+        ("POST", "/api/configs/pool", {"name": "pool1", "quota": 1}, 409, "pool pool1 is ACTIVE"),
+        ("POST", "/api/configs/pool", {"quota": 1}, 422, "name is missing"),
+        ("POST", "/api/configs/pool", {"name": "p", "quotas": 1}, 422, "unknown field 'quotas': leave it out"),
+        ("POST", "/api/configs/pool", {"name": "p", "quota": -1}, 422, "-1"),
+        ("POST", "/api/configs/pool", {"name": "p", "quota": 1.5}, 422, "1.5"),
+        ("POST", "/api/configs/pool", {"name": "p", "quota": "h100=1"}, 422, "h100"),
+        (
+            "POST",
+            "/api/configs/pool",
+            {"name": "p", "quota": 1, "borrowing_limit": -2},
+            422,
+            "borrowing_limit -2 is negative",
+        ),
+        (
+            "POST",
+            "/api/configs/pool",
+            {"name": "p", "quota": 1, "queueing": "LIFO"},
+            422,
+            "queueing 'LIFO' is not known",
+        ),
+        ("POST", "/api/configs/pool", {"name": "p", "quota": 1, "flavors": ["x"]}, 422, "'x'"),
+        ("PATCH", "/api/configs/pool/nope", {"quota": 1}, 404, "there is no pool 'nope': there are pool1, pool2"),
+        ("DELETE", "/api/configs/pool/nope", {}, 404, "no pool 'nope'"),
+        ("POST", "/api/cohort", {"name": "a", "parent": "a"}, 400, "circle"),
+        ("PATCH", "/api/cohort/nope", {"quota": 1}, 404, "there is no cohort 'nope'"),
+        ("DELETE", "/api/cohort/nope", {}, 404, "no cohort 'nope'"),
+        ("POST", "/api/apply", {"file": "pools: [{name: p, quotta: 1}]"}, 422, "quotta"),
+        ("POST", "/api/apply", {"file": "pools: [{name: p"}, 422, "line"),
+    ]
+    with api(tmp_path) as it:
+        before = it.desk.revision
+        for method, path, body, status, message in cases:
+            found, answer = it.error(method, path, body)
+            assert (found, message in str(answer)) == (status, True), (method, path, body, answer)
+        assert it.desk.revision == before
+
+
+def test_cohorts_form_a_tree_with_pools_as_leaves(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        made = it.call("POST", "/api/cohort", {"name": "lab", "parent": "org", "quota": 1, "lending_limit": 0})
+        assert made == {
+            "name": "lab",
+            "kind": "cohort",
+            "parent": "org",
+            "parent_kind": "cohort",
+            "children": [],
+            "declared": True,
+            "active": True,
+            "weight": 1,
+            "quotas": {"default": {"gpu": QUOTA | {"nominal": 1, "lending_limit": 0}}},
+            "balances": {
+                "default/gpu": QUOTA
+                | {"nominal": 1, "lending_limit": 0, "subtree": 1, "usage": 0, "balance": 1, "headroom": 5}
+            },
+        }
+        it.call("PATCH", "/api/configs/pool/pool1", {"cohort": "lab"})
+        rows = it.get("/api/cohort")["cohorts"]
+        assert [(row["kind"], row["name"], row["parent"], row["declared"], row["children"]) for row in rows] == [
+            ("cohort", "lab", "org", True, ["pool1"]),
+            ("cohort", "org", None, False, ["lab"]),
+            ("pool", "pool1", "lab", True, []),
+            ("pool", "pool2", None, True, []),
+        ]
+        assert it.call("PATCH", "/api/cohort/lab", {"parent": None})["parent"] is None
+        assert it.error("DELETE", "/api/cohort/lab")[0] == 409
+        it.call("PATCH", "/api/configs/pool/pool1", {"cohort": None})
+        assert it.call("DELETE", "/api/cohort/lab") == {"name": "lab"}
+
+
+def test_apply_shows_before_and_after(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        text = "pools: [{name: pool1, quota: 1}]"
+        answer = it.call("POST", "/api/apply", {"file": text, "dry_run": True})
+        (change,) = answer["changes"]
+        assert (answer["applied"], change["action"], change["kind"], change["name"]) == (
+            False,
+            "update",
+            "pool",
+            "pool1",
+        )
+        assert change["before"]["quotas"] == {"default": {"gpu": QUOTA}}
+        assert change["after"]["quotas"] == {"default": {"gpu": QUOTA | {"nominal": 1}}}
+        assert it.get("/api/configs/pool/pool1")["quota"] == 2
+        assert it.call("POST", "/api/apply", {"file": text})["applied"] is True
+        assert it.get("/api/configs/pool/pool1")["quota"] == 1
+
+
+def test_a_node_says_who_holds_its_gpus(tmp_path: Path) -> None:
+    with api(tmp_path, gpus=2) as it:
+        it.submit(one_task("a"))
+        it.desk.later(0)
+        has = {"gpu": "2", "cpu": "0", "memory": "0", "storage": "0"}
+        allowed = {"default": {"host_network": False, "privileged": False, "default_mounts": [], "allowed_mounts": []}}
+        expected = {
+            "hostname": "n0",
+            "backend": "simulated",
+            "exposed_fields": {"node": "n0", "pool/platform": ["pool1/default", "pool2/default"]},
+            "resource_type": "SHARED",
+            "usage_fields": has | {"gpu": "1"},
+            "non_workflow_usage_fields": has | {"gpu": "0"},
+            "allocatable_fields": has,
+            "platform_allocatable_fields": {"pool1": {"default": has}, "pool2": {"default": has}},
+            "platform_workflow_allocatable_fields": None,
+            "platform_available_fields": None,
+            "pool_platform_labels": {"pool1": ["default"], "pool2": ["default"]},
+            "label_fields": {},
+            "taints": [],
+            "conditions": ["Ready"],
+            "config_fields": {"pool1": allowed, "pool2": allowed},
+            "ready": True,
+            "flavor": "default",
+            "free": {"gpu": 1},
+            "gpus": [{"index": 0, "workflow": "a-1", "task": "main"}, None],
+        }
+        assert it.get("/api/resources") == {"resources": [expected]}
+        assert it.get("/api/resources/n0") == {"resources": [expected]}
+        assert it.get("/api/resources", pools="pool1", platforms="b200") == {"resources": []}
+        assert it.error("GET", "/api/resources/n9")[0] == 404

@@ -1,0 +1,125 @@
+"""`up` as a process: the ready line, the files, signals, and what stops it from starting."""
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+RUN = "import sys; from runrig.cli.main import main; sys.argv[0] = 'runrig'; main()"
+
+
+def _command(*args: str) -> list[str]:
+    return [sys.executable, "-c", RUN, *args]
+
+
+@contextmanager
+def _up(folder: Path, *args: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    process = subprocess.Popen(
+        _command("up", "--data", str(folder), "--port", "0", *args),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        yield process, process.stdout.readline()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _fails(*args: str) -> tuple[int, str]:
+    done = subprocess.run(_command("up", *args), capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 3)])
+def test_up_says_when_it_is_ready_and_ends_on_a_signal(tmp_path: Path, number: int, code: int) -> None:
+    folder = tmp_path / "data"
+    with _up(folder, "--gpus", "3") as (process, line):
+        server = json.loads((folder / "server.json").read_text())
+        assert line == f"runrig 0.1.0 is up at {server['url']} (backend local, 3 GPUs, data {folder})\n"
+        assert server["pid"] == process.pid
+        token = (folder / "token").read_text().strip()
+        modes = [stat.S_IMODE(os.stat(path).st_mode) for path in (folder, folder / "token", folder / "runrig.db")]
+        assert modes == [0o700, 0o600, 0o600]
+        request = urllib.request.Request(f"{server['url']}/api/pool", headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(request) as answer:
+            assert list(json.load(answer)["pools"]) == ["default"]
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=20)
+        assert (process.returncode, out) == (code, "")
+        assert not (folder / "server.json").exists()
+    with _up(folder, "--gpus", "3"):
+        assert (folder / "token").read_text().strip() == token
+
+
+def test_an_idle_server_takes_next_to_no_processor_time(tmp_path: Path) -> None:
+    with _up(tmp_path / "data", "--gpus", "1") as (process, line):
+        assert line
+        time.sleep(0.3)
+        before = _processor_s(process.pid)
+        time.sleep(1.0)
+        assert _processor_s(process.pid) - before <= 0.05
+
+
+def _processor_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_port_in_use_is_named_with_the_way_out(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, message = _fails("--data", str(tmp_path / "data"), "--port", port)
+    assert code == 10
+    assert f"port {port} of 127.0.0.1 cannot be taken" in message
+    assert "--port" in message
+
+
+def test_a_data_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code, message = _fails("--data", str(tmp_path / "file" / "data"), "--port", "0")
+    assert code == 10
+    assert f"data folder {tmp_path}/file/data cannot be written (Not a directory)" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("pools: [{name: p, quotta: 1}]", "cluster.yaml:1:"),
+        ("pools: [{name: p", "cluster.yaml:2:1: not valid YAML"),
+        ("backend: {type: kubernetes}", "backend kubernetes is not for `up`"),
+        (
+            "nodes: [{name: 'n{0..1}', resources: {gpu: 1}}]",
+            "the local backend is this one machine, and the file has 2 nodes",
+        ),
+    ],
+)
+def test_with_a_broken_cluster_file_nothing_is_made(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(text)
+    code, message = _fails("--data", str(tmp_path / "data"), "--port", "0", "--cluster", str(file))
+    assert (code, words in message) == (2, True), message
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_second_server_and_another_backend_are_refused(tmp_path: Path) -> None:
+    folder = str(tmp_path / "data")
+    with _up(Path(folder), "--gpus", "1"):
+        code, message = _fails("--data", folder, "--port", "0")
+        assert (code, "is in use by" in message) == (10, True), message
+    code, message = _fails("--data", folder, "--port", "0", "--backend", "simulated")
+    assert (code, "was made with backend local, and simulated is asked" in message) == (1, True), message

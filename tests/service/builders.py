@@ -1,0 +1,107 @@
+"""A service on a real store and a simulated cluster, driven by hand: its clock stands still unless it is put on."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from runrig.backends.simulated import SimulatedBackend, SimulatedClock
+from runrig.domain.gangs import Priority
+from runrig.domain.nodes import Node
+from runrig.domain.plan import Action
+from runrig.ports import Desired
+from runrig.service.service import Service
+from runrig.service.submissions import Submission
+from runrig.spec.cluster import read_cluster
+from runrig.store import SqlStore
+
+T0 = 1_800_000_000.0
+"""2027-01-15 08:00:00 UTC."""
+
+TWO_POOLS = """
+pools:
+- {name: pool1, quota: 2}
+- {name: pool2, quota: 2}
+"""
+
+
+class Backend(SimulatedBackend):
+    """*failure*: raised by `sync` while it is set.  *desired*: what it was told last."""
+
+    failure: Exception | None = None
+    desired = Desired()
+
+    def sync(self, desired: Desired) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.desired = desired
+        super().sync(desired)
+
+
+@dataclass
+class Desk:
+    service: Service
+    store: SqlStore
+    backend: Backend
+    time: list[float]
+
+    def submit(
+        self,
+        name: str,
+        pool: str = "pool1",
+        priority: Priority = Priority.NORMAL,
+        *,
+        gpus: int = 1,
+        duration: float = 100.0,
+        text: str | None = None,
+    ) -> str:
+        self.time[0] += 1
+        text = text or one_task(name, gpus=gpus, duration=duration)
+        return self.service.submissions.submit(Submission(text, pool, "ann", priority=priority)).id
+
+    def status(self, id: str) -> str:
+        return self.service.stories.status(id).value
+
+    def later(self, seconds: float) -> None:
+        """Time passes, and the loop turns until it rests."""
+        self.time[0] += seconds
+        self.service.settle()
+
+    def actions(self, after: int = 0) -> list[Action]:
+        return [event.action for event in self.store.events(after=after)]
+
+    @property
+    def revision(self) -> int:
+        return self.store.load().revision
+
+
+def one_task(name: str, *, gpus: int = 1, duration: float = 100.0, extra: str = "") -> str:
+    return f"""
+workflow:
+  name: {name}
+  tasks:
+  - name: main
+    image: any
+    command: [sleep, '1']
+    duration: {duration}
+    resource: one
+{extra}
+  resources:
+    one: {{gpu: {gpus}}}
+"""
+
+
+@contextmanager
+def desk(folder: Path, *, gpus: int = 4, cluster: str | None = TWO_POOLS, time: float = T0) -> Iterator[Desk]:
+    """A server in *folder* with one node of *gpus* GPUs; a second one there goes on where the first one stopped."""
+    moments = [time]
+    clock = SimulatedClock(1.0, folder, real_time=lambda: moments[0])
+    backend = Backend((Node("n0", {"gpu": gpus}),), clock, folder)
+    store = SqlStore.open(folder / "runrig.db")
+    service = Service(store, backend, clock)
+    try:
+        service.prepare(None if cluster is None else read_cluster(cluster), user="ann")
+        service.settle()
+        yield Desk(service, store, backend, moments)
+    finally:
+        service.close()

@@ -1,0 +1,93 @@
+"""What the backend is told: launches with everything in them, and what shall stop."""
+
+from pathlib import Path
+
+from runrig.domain.workflows import FileSpec, TaskKey
+from runrig.ports import Desired, Launch
+from runrig.service.desired import task_uuid
+from tests.service.builders import desk
+
+CHAIN = """
+workflow:
+  name: chain
+  groups:
+  - name: make
+    tasks:
+    - {name: data, image: any, command: [gen], count: 2, resource: none, duration: 5, lead: true}
+  - name: use
+    tasks:
+    - name: head
+      lead: true
+      image: any
+      command: [train]
+      args: ["{{input:data}}"]
+      inputs: [{task: data}]
+      environment: {MODE: fast}
+      files: [{path: /etc/run.cfg, contents: x}]
+      resource: one
+      duration: 50
+    - {name: worker, image: any, command: [help, "{{host:head}}"], count: 3, minCount: 1, resource: one, duration: 50}
+  resources:
+    none: {cpu: 1}
+    one: {gpu: 1}
+"""
+
+
+def test_a_launch_has_inputs_hosts_counts_and_gpus(tmp_path: Path) -> None:
+    with desk(tmp_path, cluster="pools: [{name: pool1, quota: 3}]") as it:
+        id = it.submit("chain", text=CHAIN)
+        it.later(0)
+        assert sorted(it.backend.desired.run) == [TaskKey(id, "data-0", 0), TaskKey(id, "data-1", 0)]
+        it.later(6)
+        uuid = it.store.workflow(id).workflow.uuid
+        hosts = {"head": "n0", "worker-0": "n0", "worker-1": "n0"}
+        head = Launch(
+            key=TaskKey(id, "head", 0),
+            uuid=task_uuid(uuid, "head"),
+            node="n0",
+            gpus=(0,),
+            command=("train", "{{input:data}}"),
+            environment={"MODE": "fast"},
+            files=(FileSpec("/etc/run.cfg", "x"),),
+            inputs=(("data", (TaskKey(id, "data-0", 0), TaskKey(id, "data-1", 0))),),
+            hosts=hosts,
+            index=0,
+            count=1,
+            max_count=1,
+            grace_s=30.0,
+            duration_s=50.0,
+        )
+        workers = {
+            TaskKey(id, f"worker-{index}", 0): Launch(
+                key=TaskKey(id, f"worker-{index}", 0),
+                uuid=task_uuid(uuid, f"worker-{index}"),
+                node="n0",
+                gpus=(index + 1,),
+                command=("help", "{{host:head}}"),
+                environment={},
+                files=(),
+                inputs=(),
+                hosts=hosts,
+                index=index,
+                count=2,  # partial admission: the quota is 3
+                max_count=3,
+                grace_s=30.0,
+                duration_s=50.0,
+            )
+            for index in (0, 1)
+        }
+        assert it.backend.desired == Desired(run={head.key: head, **workers})
+
+
+def test_a_cancelled_workflow_is_to_stop_and_then_forgotten(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        id = it.submit("a")
+        it.later(0)
+        launch = it.backend.desired.run[TaskKey(id, "main", 0)]
+        it.service.submissions.cancel(id, user="bob", message="enough")
+        it.service.settle()
+        assert it.backend.desired == Desired(stop={launch.key: launch})
+        it.later(2)
+        assert it.backend.desired == Desired()
+        workflow = it.store.workflow(id).workflow
+        assert (workflow.status.value, workflow.cancelled_by) == ("FAILED_CANCELED", "bob")

@@ -1,0 +1,92 @@
+"""Every action has words."""
+
+from typing import get_args
+
+from runrig.domain.gangs import Assignment, Gang, Law, NodeShare, Priority
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.plan import (
+    Action,
+    Admit,
+    DropCohort,
+    DropNode,
+    MoveGroup,
+    MoveTask,
+    MoveWorkflow,
+    Nominate,
+    Preempt,
+    PutCohort,
+    PutNode,
+    PutPool,
+    Queue,
+    Release,
+    RestartTask,
+    RetryTask,
+    SetFlavors,
+    Stop,
+    Submit,
+    Withdraw,
+)
+from runrig.domain.pools import Cohort, Pool, PoolState, Quota
+from runrig.domain.quantities import FlavorResource
+from runrig.domain.workflows import Status, TaskKey, Workflow, WorkflowStatus
+from runrig.service.events import in_words
+
+GPU = FlavorResource("default", "gpu")
+KEY = TaskKey("w-1", "main", 1)
+PLACEMENT = (Assignment("main", "default", 2, (NodeShare("n0", 2, (0, 1)),)),)
+WORKFLOW = Workflow("w-1", "u", "w", 1, "p", Priority.LOW, "ann", 0.0, "h")
+
+PAIRS: list[tuple[Action, str]] = [
+    (SetFlavors((Flavor("a"), Flavor("b"))), "the flavors are a, b"),
+    (PutNode(Node("n0", {"gpu": 8})), "node n0 (default, 8 GPUs) is ready"),
+    (DropNode("n0"), "node n0 is gone"),
+    (
+        PutCohort(Cohort("c", quotas={GPU: Quota(4, 2, 1)})),
+        "cohort c is created: 4 of default/gpu, borrows at most 2, lends at most 1",
+    ),
+    (DropCohort(Cohort("c")), "cohort c is deleted"),
+    (PutPool(Pool("p", {GPU: Quota(4)})), "pool p is created: 4 of default/gpu"),
+    (
+        PutPool(Pool("p", {GPU: Quota(2)}), Pool("p", {GPU: Quota(4)})),
+        "pool p is resized: 4 of default/gpu becomes 2 of default/gpu",
+    ),
+    (PutPool(Pool("p", weight=2), Pool("p")), "pool p is changed: no quota"),
+    (PutPool(Pool("p", state=PoolState.DELETING), Pool("p")), "pool p goes from ACTIVE to DELETING"),
+    (Submit(WORKFLOW, ()), "w-1 is submitted to pool p with priority LOW by ann"),
+    (MoveTask(KEY, Status.FAILED, 3, "exit code 3"), "task main (attempt 1) is FAILED with exit code 3: exit code 3"),
+    (RetryTask(KEY), "task main starts again as attempt 2"),
+    (RestartTask(KEY), "task main stops, to start again beside the others of its group"),
+    (MoveGroup("w-1", "g", Status.RUNNING), "group g is RUNNING"),
+    (
+        MoveGroup("w-1", "g", Status.RUNNING, "late", Status.FAILED_EXEC_TIMEOUT),
+        "group g stops, to be FAILED_EXEC_TIMEOUT: late",
+    ),
+    (MoveWorkflow("w-1", WorkflowStatus.FAILED_CANCELED, "no", "bob"), "w-1 is FAILED_CANCELED by bob: no"),
+    (Queue(Gang("w-1/g", "p", Priority.LOW, 0.0, ())), "w-1/g is queued in pool p"),
+    (Queue(Gang("w-1/g", "p", Priority.LOW, 0.0, (), attempt=1)), "w-1/g is queued in pool p again, as attempt 1"),
+    (
+        Nominate("w-1/g", PLACEMENT, ("x-1/g",)),
+        "w-1/g has a place on n0 (GPU 0-1), and waits for x-1/g to stop (law R4)",
+    ),
+    (Withdraw("w-1/g"), "w-1/g gives up its place and is pending again"),
+    (
+        Preempt("w-1/g", "x-1/g", Law.RECLAIM, (("y-1/g", "R2"), ("z-1/g", "R3"))),
+        "w-1/g was preempted by x-1/g, whose pool takes back what was borrowed (law R2); cheaper, and not possible: "
+        "y-1/g (its pool is within its quota without it), z-1/g (its end would not have helped)",
+    ),
+    (
+        Preempt("w-1/g", "x-1/g", Law.PRIORITY),
+        "w-1/g was preempted by x-1/g, which has a higher priority in the same pool (law R1)",
+    ),
+    (Stop("w-1/g", Status.FAILED_CANCELED), "w-1/g stops: FAILED_CANCELED"),
+    (Admit("w-1/g", PLACEMENT), "w-1/g is admitted on n0 (GPU 0-1)"),
+    (Release("w-1/g"), "w-1/g gives back what it held"),
+]
+
+
+def test_each_action_reads_as_a_sentence() -> None:
+    assert [in_words(action) for action, _ in PAIRS] == [text for _, text in PAIRS]
+
+
+def test_no_action_is_without_words() -> None:
+    assert {type(action) for action, _ in PAIRS} == set(get_args(Action))
