@@ -1,0 +1,32 @@
+"""What may reach a terminal: text from servers and files, without anything that a terminal obeys.
+
+Escape sequences are cut out whole; control characters, marks that turn the direction of writing and halves of surrogate pairs go
+one by one.  JSON needs none of this: it escapes them.
+"""
+
+import json
+import re
+from typing import Any
+
+_ESCAPE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, erase
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # OSC and other strings, up to their end
+    r"|\x1b[ -/]*[0-~]"  # two-character sequences
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_RETURN = re.compile(r"\r+\n?")
+
+
+def block(text: str) -> str:
+    """*text* of several lines: newlines and tabs stay, a carriage return becomes a newline."""
+    return _CONTROL.sub("", _ESCAPE.sub("", _RETURN.sub("\n", text)))
+
+
+def line(value: object) -> str:
+    """*value* as text of one line; None is ``-``."""
+    return "-" if value is None else " ".join(block(str(value)).split("\n")).replace("\t", " ")
+
+
+def as_json(value: Any) -> str:
+    """One JSON document in which every character beyond printable ASCII is escaped."""
+    return json.dumps(value, indent=2).replace("\x7f", "\\u007f")

@@ -1,0 +1,22 @@
+"""`runrig completion`: prints what a shell needs to complete our commands."""
+
+import click
+from click.shell_completion import get_completion_class
+
+from runrig.cli.lazy import examples
+from runrig.cli.main import cli
+
+
+@click.command(
+    epilog=examples(
+        "runrig completion bash > ~/.local/share/bash-completion/completions/runrig",
+        "runrig completion zsh > ~/.zfunc/_runrig",
+        "runrig completion fish > ~/.config/fish/completions/runrig.fish",
+    )
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of SHELL."""
+    script = get_completion_class(shell)
+    assert script is not None
+    click.echo(script(cli, {}, "runrig", "_RUNRIG_COMPLETE").source())

@@ -1,0 +1,46 @@
+"""Reading what people name on the command line: a file or ``-`` for stdin, as text."""
+
+import sys
+from pathlib import Path
+
+from runrig.domain.errors import InvalidInput
+
+LARGEST_FILE = 2 * 1024 * 1024
+"""Bytes.  The readers of files refuse smaller ones with better words; this only guards against reading a device for ever."""
+
+
+def read_text(name: str) -> str:
+    """The text of the file *name*.  Raises InvalidInput with the reason if it cannot be read."""
+    try:
+        return _decoded(name, _bytes(name))
+    except FileNotFoundError:
+        raise InvalidInput.one(f"{name}: no such file") from None
+    except IsADirectoryError:
+        raise InvalidInput.one(f"{name} is a folder: name a file in it") from None
+    except (OSError, ValueError) as error:
+        raise InvalidInput.one(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def shown(name: str) -> str:
+    """*name* as messages about the file write it."""
+    return "<stdin>" if name == "-" else name
+
+
+def _bytes(name: str) -> bytes:
+    if name == "-":
+        return sys.stdin.buffer.read(LARGEST_FILE + 1)
+    with Path(name).open("rb") as file:
+        return file.read(LARGEST_FILE + 1)
+
+
+def _decoded(name: str, raw: bytes) -> str:
+    if len(raw) > LARGEST_FILE:
+        raise InvalidInput.one(
+            f"{shown(name)} is larger than {LARGEST_FILE // 1024 // 1024} MiB: is it the right file?"
+        )
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput.one(
+            f"{name} is not text in UTF-8: byte {error.start + 1} is {raw[error.start]:#04x}"
+        ) from None

@@ -1,0 +1,101 @@
+"""`localpath` of a task's files: the file on this machine goes into the workflow file as `contents`.
+
+The value is replaced in the text, within its line, so that the server's errors still name the lines that a person wrote.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runrig.domain.errors import InvalidInput, Problem
+
+if TYPE_CHECKING:
+    from yaml.nodes import MappingNode, Node, ScalarNode
+
+LARGEST_BYTES = 1024 * 1024
+KEY = "localpath"
+
+
+def inlined(text: str, folder: Path) -> str:
+    """*text* with every ``localpath: FILE`` as ``contents: "…"``; FILE is relative to *folder*.
+
+    Raises InvalidInput with all files that are missing, too large or not text.  Text that is no YAML comes back as it is: the
+    reader of workflow files has better words for that.
+    """
+    if KEY not in text:
+        return text
+    problems: list[Problem] = []
+    # From the end on, so that what is replaced does not move what is still to come.
+    for key, value in sorted(_places(text), key=lambda pair: -pair[0].start_mark.index):
+        try:
+            contents = _quoted(_contents(folder / value.value.strip()))
+        except ValueError as error:
+            mark = value.start_mark
+            problems.append(Problem(f"localpath {value.value!r} {error}", KEY, mark.line + 1, mark.column + 1))
+            continue
+        begin, end = value.start_mark.index, value.end_mark.index
+        end = begin + len(text[begin:end].rstrip())  # a folded value ends behind its newline
+        text = f"{text[: key.start_mark.index]}contents: {contents}{text[end:]}"
+    if problems:
+        raise InvalidInput(tuple(reversed(problems)))
+    return text
+
+
+def _places(text: str) -> list[tuple["ScalarNode", "ScalarNode"]]:
+    """The keys ``localpath`` and their values."""
+    import yaml
+
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError):
+        return []
+    return [] if root is None else list(_files(root))
+
+
+def _files(root: "Node") -> Iterator[tuple["ScalarNode", "ScalarNode"]]:
+    from yaml.nodes import MappingNode, ScalarNode, SequenceNode
+
+    pending, seen = [root], set[int]()
+    while pending:
+        node = pending.pop()
+        if id(node) in seen:  # an alias: its text stands once
+            continue
+        seen.add(id(node))
+        if isinstance(node, SequenceNode):
+            pending += node.value
+        elif isinstance(node, MappingNode):
+            pending += [value for _, value in node.value]
+            for key, value in _entries(node):
+                if key.value == "files" and isinstance(value, SequenceNode):
+                    for file in value.value:
+                        if isinstance(file, MappingNode):
+                            yield from (
+                                (k, v) for k, v in _entries(file) if k.value == KEY and isinstance(v, ScalarNode)
+                            )
+
+
+def _entries(mapping: "MappingNode") -> Iterator[tuple["ScalarNode", "Node"]]:
+    from yaml.nodes import ScalarNode
+
+    yield from ((key, value) for key, value in mapping.value if isinstance(key, ScalarNode))
+
+
+def _contents(file: Path) -> str:
+    """Raises ValueError with the end of a sentence about *file*."""
+    try:
+        with file.open("rb") as stream:
+            raw = stream.read(LARGEST_BYTES + 1)
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror} ({file})") from None
+    if len(raw) > LARGEST_BYTES:
+        raise ValueError(f"is larger than {LARGEST_BYTES // 1024 // 1024} MiB: put it where the task can fetch it")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ValueError("is not text in UTF-8: only text can travel in a workflow file") from None
+
+
+def _quoted(text: str) -> str:
+    """*text* as a double-quoted YAML scalar of one line in plain ASCII.  Braces are escaped: a script is no template."""
+    short = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "{": "\\x7b"}
+    return '"' + "".join(short.get(c) or (c if " " <= c <= "~" else f"\\U{ord(c):08x}") for c in text) + '"'

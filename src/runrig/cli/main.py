@@ -1,0 +1,103 @@
+"""The entry point: finds the command, and turns every end of it into an exit code.
+
+0 done · 1 refused by a rule · 2 wrong usage, or not found · 3 interrupted · 4 not allowed · 10 server or connection · 75 try again.
+"""
+
+import itertools
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from runrig.cli import clean
+from runrig.cli.failure import document, sentence
+from runrig.cli.lazy import LazyGroup, examples
+from runrig.cli.place import Place
+from runrig.domain.errors import InvalidInput, RunrigError
+
+INTERRUPTED = 3
+
+
+class _Root(LazyGroup):
+    def invoke(self, ctx: click.Context) -> Any:
+        """A reader that goes away (``| head``) has all it wanted: no error, no noise."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _forget_stdout()
+            raise click.exceptions.Exit(0) from None
+        return result
+
+
+@click.group(
+    cls=_Root,
+    lazy={
+        "up": ("runrig.cli.up:up", "Start a server with everything in one process."),
+        "version": ("runrig.cli.version:version", "The versions of this program and of the server."),
+        "pool": ("runrig.cli.pool:pool", "Pools: named shares of GPUs that people submit to."),
+        "cohort": ("runrig.cli.cohort:cohort", "Cohorts: inner nodes of the quota tree."),
+        "apply": ("runrig.cli.apply:apply", "Declare cohorts and pools from a cluster file."),
+        "resource": ("runrig.cli.resource:resource", "Nodes: what they have and who holds it."),
+        "workflow": ("runrig.cli.workflow:workflow", "Submit workflows, follow them, ask why they wait."),
+        "completion": ("runrig.cli.completion:completion", "Completion of commands for your shell."),
+    },
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=examples("runrig up --gpus 4", "runrig workflow submit train.yaml", "runrig pool list"),
+)
+@click.option("--server", metavar="URL", help="Address of the server [RUNRIG_SERVER].")
+@click.option("--data", metavar="DIR", help="Data folder of the server [RUNRIG_DATA].")
+@click.pass_context
+def cli(context: click.Context, server: str | None, data: str | None) -> None:
+    """Shares GPUs between teams, and says of every waiting workflow why it waits."""
+    context.obj = Place(server, data)
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(args: Sequence[str]) -> int:
+    """Runs one command line; the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        result = cli.main(args=list(args), prog_name="runrig", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except RunrigError as error:
+        return _fail(error, as_json=_json_asked(args))
+    except click.ClickException as error:
+        if _json_asked(args):
+            return _fail(InvalidInput.one(error.format_message()), as_json=True)
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        click.echo("interrupted", err=True)
+        return INTERRUPTED
+
+
+def _fail(error: RunrigError, *, as_json: bool) -> int:
+    if as_json:
+        click.echo(clean.as_json(document(error)))
+    else:
+        click.echo(clean.block(sentence(error)), err=True)
+    return error.exit_code
+
+
+def _json_asked(args: Sequence[str]) -> bool:
+    """Whether -t json is among *args*: asked of the text, since a wrong command line was never parsed."""
+    before = list(args[: args.index("--")] if "--" in args else args)
+    pairs = itertools.pairwise(before)
+    return (
+        any(first in ("-t", "--format-type") and second == "json" for first, second in pairs)
+        or "-tjson" in before
+        or "--format-type=json" in before
+    )
+
+
+def _forget_stdout() -> None:
+    """Nothing more can be written there, and the interpreter must not try at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

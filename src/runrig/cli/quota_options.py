@@ -1,0 +1,78 @@
+"""The options of pools and cohorts that say what a node of the quota tree may use."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+NO_LIMIT = "none"
+
+
+class Limit(click.ParamType[int | str]):
+    """A number of GPUs, or ``none`` for no limit."""
+
+    name = "N|none"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        if isinstance(value, int) or value == NO_LIMIT:
+            return value  # type: ignore[no-any-return]
+        if not str(value).isdecimal():
+            self.fail(f"{value!r} is not a limit: write a number of GPUs from 0 on, or none", param, ctx)
+        return int(value)
+
+
+class Quota(click.ParamType[int | str]):
+    """GPUs; ``h100=8,b200=4`` with several flavors goes to the server as it is."""
+
+    name = "GPUS"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        text = str(value)
+        if text.isdecimal():
+            return int(text)
+        if "=" not in text:
+            self.fail(f"{text!r} is not a quota: write whole GPUs from 0 on, or FLAVOR=GPUS,FLAVOR=GPUS", param, ctx)
+        return text
+
+
+class TopologyKey(click.ParamType[dict[str, str]]):
+    """``rack=topology.kubernetes.io/rack``: the name that users write, and the node label that carries it."""
+
+    name = "KEY=LABEL"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
+        if isinstance(value, dict):
+            return value
+        key, sign, label = str(value).partition("=")
+        if not (sign and key and label):
+            self.fail(f"{value!r} is not KEY=LABEL, such as rack=topology.kubernetes.io/rack", param, ctx)
+        return {"key": key, "label": label}
+
+
+def quota_options(command: F) -> F:
+    """--quota, --borrowing-limit, --lending-limit and --weight."""
+    for option in (
+        click.option("--weight", type=click.IntRange(min=1), help="Kept for fair sharing, which no release uses yet."),
+        click.option("--lending-limit", type=Limit(), help="GPUs that others may take while idle; none: all."),
+        click.option("--borrowing-limit", type=Limit(), help="GPUs above the quota that it may use; none: no limit."),
+        click.option("--quota", type=Quota(), help="Whole GPUs, or FLAVOR=GPUS,... with several flavors."),
+    ):
+        command = option(command)
+    return command
+
+
+def request(**fields: Any) -> dict[str, Any]:
+    """What was said, as the body of a request: what is None or an empty list was not said; ``none`` is no limit."""
+    return {
+        name: None if value == NO_LIMIT else value
+        for name, value in fields.items()
+        if value is not None and value != ()
+    }
+
+
+def something(body: dict[str, Any], what: str) -> dict[str, Any]:
+    """*body*, unless nothing was said.  Raises UsageError then."""
+    if not body:
+        raise click.UsageError(f"say what to change of the {what}, such as --quota 8")
+    return body

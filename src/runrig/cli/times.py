@@ -1,0 +1,44 @@
+"""Times and durations for people.  Answers carry naive UTC; people read their own clock."""
+
+from datetime import UTC, datetime
+
+
+def moment(text: str | None) -> datetime | None:
+    """The instant of an answer; None if it has none or is not a time."""
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC) if text else None
+    except ValueError:
+        return None
+
+
+def local(text: str | None) -> str:
+    """``2026-01-31 13:00:00`` in the zone of this machine; ``-`` for no time."""
+    at = moment(text)
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else "-"
+
+
+def utc_text(text: str) -> str:
+    """What a person wrote (their own zone unless it says another) as the naive UTC that the server reads.  Raises ValueError."""
+    return datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None).isoformat()
+
+
+def span(seconds: float | None) -> str:
+    """``0.3s``, ``42s``, ``3m05s``, ``2h07m``, ``3d04h``; ``-`` for None."""
+    if seconds is None:
+        return "-"
+    if seconds < 10:
+        return f"{seconds:.1f}s"
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02}s"
+    if whole < 86400:
+        return f"{whole // 3600}h{whole % 3600 // 60:02}m"
+    return f"{whole // 86400}d{whole % 86400 // 3600:02}h"
+
+
+def between(start: str | None, end: str | None, *, now: datetime | None = None) -> float | None:
+    """Seconds from *start* to *end*, or to *now* while there is no end; None if it has not started."""
+    first, last = moment(start), moment(end) or now or datetime.now(UTC)
+    return (last - first).total_seconds() if first else None

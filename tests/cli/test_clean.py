@@ -1,0 +1,59 @@
+"""Nothing that a server or a file says can move the cursor, colour a line or hide text."""
+
+import json
+
+import pytest
+
+from runrig.cli import clean
+from tests.cli.world import answered, entry
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07text", "text"),
+        ("\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b]0;never ended", "0;never ended"),
+        ("a\x9b2Jb", "ab"),
+        ("a\x1b(0b\x1bc", "ab"),
+        ("bell\x07 back\x08 null\x00 del\x7f", "bell back null del"),
+        ("abc\u202edcba\u2066x\u200f", "abcdcbax"),
+        ("50%\r100%\r\ndone", "50%\n100%\ndone"),
+        ("half \ud83d", "half "),
+        ("tab\tand\nline é 模型 👍", "tab\tand\nline é 模型 👍"),
+    ],
+)
+def test_a_block_of_text_keeps_newlines_and_tabs_only(said: str, shown: str):
+    assert clean.block(said) == shown
+
+
+def test_a_cell_is_one_line():
+    assert clean.line("a\nb\tc\r\nd") == "a b c d"
+    assert clean.line(None) == "-"
+
+
+def test_json_escapes_what_a_terminal_would_obey():
+    value = {"name": "\x1b[31m\x9b\u202e\x7f é"}
+    text = clean.as_json(value)
+    assert json.loads(text) == value
+    assert text.replace("\n", "").isascii()
+    assert text.replace("\n", "").isprintable()
+
+
+def test_names_of_a_server_reach_a_table_clean():
+    answer = {"workflows": [entry("tra\x1b[2Jin-1", user="a\nb")], "more_entries": False}
+    done = answered({"GET /api/workflow": answer}, "workflow", "list")
+    assert "train-1" in done.out
+    assert "a b" in done.out
+    assert "\x1b" not in done.out
+
+
+def test_a_message_of_a_server_reaches_stderr_clean():
+    done = answered(
+        {"GET /api/workflow/x/why": (404, {"message": "no \x1b]0;x\x07workflow", "error_code": "NOTFOUND"})},
+        "workflow",
+        "why",
+        "x",
+    )
+    assert (done.code, done.err) == (2, "Error: no workflow\n")

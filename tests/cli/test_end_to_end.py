@@ -1,0 +1,283 @@
+"""The whole thing as people use it: a server as a process, driven through the command line."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.world import Done, process, runrig
+
+START_S = 60
+
+
+@dataclass(frozen=True)
+class Up:
+    """A server that is up: its data folder, its process, and what it said."""
+
+    data: Path
+    child: subprocess.Popen[str]
+    said: str
+
+    def runrig(self, *args: str, stdin: str = "") -> Done:
+        return runrig(*args, env={"RUNRIG_DATA": str(self.data)}, stdin=stdin)
+
+    def json(self, *args: str) -> Any:
+        return self.runrig(*args, "-t", "json").json
+
+    def workflows(self) -> int:
+        return len(self.json("workflow", "list", "--all", "-c", "1000")["workflows"])
+
+
+@contextmanager
+def up(data: Path, *args: str) -> Iterator[Up]:
+    command = process("up", "--data", str(data), "--port", "0", *args)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        try:
+            yield Up(data, child, child.stdout.readline())
+        finally:
+            if child.poll() is None:
+                child.send_signal(signal.SIGTERM)
+            child.wait(timeout=START_S)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """One for all tests of this module: starting one takes longer than all that is asked of it."""
+    with up(tmp_path_factory.mktemp("data"), "--gpus", "2") as found:
+        yield found
+
+
+def file(script: str, *, gpu: Any = 1, name: str = "job", **task: Any) -> str:
+    """A workflow of one task; JSON is YAML."""
+    main = {"name": "main", "image": "ubuntu", "command": ["bash", "-c", script], **task}
+    return json.dumps({"workflow": {"name": name, "resources": {"default": {"gpu": gpu}}, "tasks": [main]}})
+
+
+def submitted(server: Up, text: str, *args: str) -> str:
+    done = server.runrig("workflow", "submit", "-", "-t", "json", *args, stdin=text)
+    assert done.code == 0, done
+    return str(done.json["name"])
+
+
+def test_the_first_line_says_where_it_is_and_the_folder_is_private(server: Up):
+    record = json.loads((server.data / "server.json").read_text())
+    assert record["pid"] == server.child.pid
+    assert server.said == f"runrig 0.1.0 is up at {record['url']} (backend local, 2 GPUs, data {server.data})\n"
+    assert (server.data / "token").stat().st_mode & 0o777 == 0o600
+    assert f"server 0.1.0 at {record['url']}" in server.runrig("version").out
+
+
+def test_a_workflow_runs_and_leaves_its_words(server: Up):
+    id = submitted(server, file('echo "on $CUDA_VISIBLE_DEVICES with $MODE"; echo oops >&2'), "--set-env", "MODE=a=b")
+    assert server.runrig("workflow", "wait", id, "--timeout", "30").code == 0
+    assert server.runrig("workflow", "watch", id).code == 0
+    assert server.runrig("workflow", "logs", id, "--task", "main").out in ("on 0 with a=b\n", "on 1 with a=b\n")
+    assert server.runrig("workflow", "logs", id, "--task", "main", "--error").out == "oops\n"
+    assert server.json("workflow", "query", id)["status"] == "COMPLETED"
+    assert "is submitted to pool default" in server.runrig("workflow", "events", id).out
+    assert id in server.runrig("workflow", "list").out
+
+
+def test_one_that_waits_says_why_until_the_other_is_cancelled(server: Up):
+    holder = submitted(server, file("sleep 600", gpu=2, name="holder"))
+    waiter = submitted(server, file("echo ran", gpu=2, name="waiter"), "--priority", "LOW")
+    assert server.runrig("workflow", "wait", holder, "--for", "RUNNING", "--timeout", "30").code == 0
+    late = server.runrig("workflow", "wait", waiter, "--timeout", "0")
+    why = server.json("workflow", "why", waiter)
+    assert (late.code, why["status"]) == (75, "PENDING")
+    assert [reason["law"] for group in why["groups"] for reason in group["reasons"]] == ["Q3"]
+    assert why["sentence"] in server.runrig("workflow", "why", waiter).out
+    assert server.json("pool", "list")["node_sets"][0]["pools"][0]["used"] == 2
+    assert server.runrig("workflow", "cancel", holder, "-m", "enough").out == f"{holder} is cancelled\n"
+    ended = server.runrig("workflow", "wait", holder, "--timeout", "30")
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith(f"{holder} is FAILED_CANCELED")
+    assert server.runrig("workflow", "logs", waiter, "-f", "--task", "main").out == "ran\n"
+
+
+def test_one_that_failed_can_be_restarted(server: Up):
+    id = submitted(server, file("exit 7", name="fails"))
+    watched = server.runrig("workflow", "watch", id)
+    assert (watched.code, "exit code 7" in watched.out) == (1, True)
+    again = server.runrig("workflow", "restart", id, "-t", "json").json["name"]
+    assert server.runrig("workflow", "wait", again, "--for", "FAILED", "--timeout", "30").code == 0
+    assert server.json("workflow", "query", again)["parent_name"] == id
+
+
+def test_a_file_of_this_machine_travels_with_the_workflow(server: Up, tmp_path: Path):
+    (tmp_path / "run.sh").write_text("echo {{ no template }} é\n")
+    text = file("bash /run.sh", name="travels", files=[{"path": "/run.sh", "localpath": "run.sh"}])
+    (tmp_path / "wf.yaml").write_text(text)
+    done = server.runrig("workflow", "submit", str(tmp_path / "wf.yaml"), "-t", "json")
+    assert server.runrig("workflow", "wait", done.json["name"], "--timeout", "30").code == 0
+    assert (
+        server.runrig("workflow", "logs", done.json["name"], "--task", "main").out
+        == "echo {{ no template }} é"[5:] + "\n"
+    )
+
+
+def test_pools_and_cohorts_are_made_changed_and_deleted(server: Up):
+    assert server.runrig("cohort", "create", "lab", "--quota", "0").code == 0
+    assert (
+        server.runrig("pool", "create", "spare", "--quota", "0", "--cohort", "lab", "--borrowing-limit", "1").code == 0
+    )
+    assert server.runrig("pool", "update", "spare", "--borrowing-limit", "none").code == 0
+    settings = server.json("pool", "show", "spare")
+    assert settings["quotas"]["default"]["gpu"] == {"nominal": 0, "borrowing_limit": None, "lending_limit": None}
+    assert "└─ spare" in server.runrig("cohort", "list").out
+    assert lines_with("Sum", server.runrig("pool", "list").out)
+    assert server.runrig("pool", "delete", "spare").out == "pool spare is ARCHIVED\n"
+    assert server.runrig("cohort", "delete", "lab").code == 0
+
+
+def lines_with(word: str, text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith(word)]
+
+
+def test_nodes_say_who_holds_them(server: Up):
+    node = server.json("resource", "list")["resources"][0]["hostname"]
+    assert lines_with(node, server.runrig("resource", "list").out)
+    assert lines_with("GPUs used", server.runrig("resource", "info", node).out)
+    assert server.runrig("resource", "info", "nowhere").code == 2
+
+
+BOMB = "a: &a [x]\n" + "\n".join(
+    f"{c}: &{c} [{','.join([f'*{p}'] * 9)}]" for p, c in zip("abcdefgh", "bcdefghi", strict=True)
+)
+LOOP = file("true").replace("ubuntu", "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}")
+CYCLE = """\
+workflow:
+  name: circle
+  tasks:
+  - {name: a, image: i, command: [x], inputs: [{task: b}]}
+  - {name: b, image: i, command: [x], inputs: [{task: a}]}
+"""
+BAD: Mapping[str, tuple[str, int, str]] = {
+    "unknown field": (file("true", imge="x"), 2, "imge"),
+    "wrong type": (file("true", lead="perhaps"), 2, "lead"),
+    "command is text": (file("true", command="sleep 5"), 2, "command"),
+    "negative GPUs": (file("true", gpu=-1), 2, "-1"),
+    "GPUs that are no number": (file("true", gpu="many"), 2, "many"),
+    "larger than the quota": (file("true", gpu=3), 1, "has 2 as its quota"),
+    "circle of groups": (CYCLE, 2, "circle"),
+    "unknown resource": (file("true", resource="huge"), 2, "huge"),
+    "larger than a reader takes": ("#" + "x" * 1_000_000, 2, "bytes"),
+    "YAML bomb": (BOMB, 2, "alias"),
+    "template without end": (LOOP, 2, "runs for more than"),
+    "file outside": (file("true", files=[{"path": "/../../etc/passwd", "contents": "x"}]), 2, ".."),
+    "empty": ("", 2, ""),
+    "no mapping": ("- 5", 2, ""),
+    "NUL": ("workflow: \0", 2, ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_bad_workflow_file_is_refused_with_a_clear_word_and_nothing_is_stored(server: Up, bad: str):
+    text, code, word = BAD[bad]
+    before = server.workflows()
+    done = server.runrig("workflow", "submit", "-", "--pool", "default", stdin=text)
+    assert (done.code, done.out) == (code, "")
+    assert word in done.err
+    assert "Traceback" not in done.err
+    if code == 2:
+        assert re.match(r"<stdin>(:[0-9]+:[0-9]+|:[0-9]+)?: ", done.err)
+    assert server.workflows() == before
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "word"),
+    [
+        (["workflow", "submit", "-", "--pool", "nowhere"], 2, "nowhere"),
+        (["workflow", "query", "nothing-1"], 2, "nothing-1"),
+        (["workflow", "logs", "nothing-1"], 2, "nothing-1"),
+        (["workflow", "cancel", "nothing-1"], 2, "nothing-1"),
+        (["workflow", "wait", "nothing-1"], 2, "nothing-1"),
+        (["pool", "show", "nowhere"], 2, "nowhere"),
+        (["pool", "create", "default", "--quota", "1"], 1, "default"),
+        (["pool", "create", "a--b", "--quota", "1"], 2, "--"),
+        (["pool", "create", "x", "--quota", "h100=1"], 2, "h100"),
+        (["cohort", "show", "nowhere"], 2, "nowhere"),
+        (["apply", "-f", "-"], 2, ""),
+    ],
+)
+def test_a_wrong_name_is_told_and_changes_nothing(server: Up, args: list[str], code: int, word: str):
+    done = server.runrig(*args, stdin=file("true"))
+    assert (done.code, done.out) == (code, "")
+    assert word in done.err
+
+
+def test_a_wrong_token_is_not_allowed(server: Up):
+    url = json.loads((server.data / "server.json").read_text())["url"]
+    done = runrig("--server", url, "pool", "list", env={"RUNRIG_TOKEN": "wrong"})
+    assert (done.code, done.out) == (4, "")
+
+
+# ---------------------------------------------------------------- starts that fail
+
+
+def failed_start(*args: str) -> tuple[int, str]:
+    done = subprocess.run(process("up", *args), capture_output=True, text=True, check=False, timeout=START_S)
+    assert (done.stdout, "Traceback" in done.stderr) == ("", False)
+    return done.returncode, done.stderr
+
+
+def test_a_port_in_use_is_named(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, err = failed_start("--port", port, "--data", str(tmp_path / "d"), "--gpus", "1")
+    assert code == 10
+    assert f"port {port}" in err
+
+
+def test_a_second_server_on_a_folder_is_refused(server: Up):
+    code, err = failed_start("--port", "0", "--data", str(server.data), "--gpus", "2")
+    assert code in (1, 10, 75)
+    assert str(server.data) in err
+
+
+def test_a_data_folder_that_cannot_be_written_is_named(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    code, err = failed_start("--port", "0", "--data", str(tmp_path / "file" / "d"))
+    assert code == 10
+    assert str(tmp_path / "file" / "d") in err
+
+
+def test_a_broken_cluster_file_is_told_with_its_line_and_nothing_is_made(tmp_path: Path):
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text("pools:\n- {name: a, quota: 1}\n- {name: b, quotas: 1}\n")
+    code, err = failed_start("--port", "0", "--data", str(tmp_path / "d"), "--cluster", str(cluster))
+    assert code == 2
+    assert err.startswith(f"{cluster}:3:")
+    assert not (tmp_path / "d").exists()
+    code, err = failed_start("--cluster", str(tmp_path / "no.yaml"))
+    assert (code, err) == (2, f"Error: {tmp_path}/no.yaml: no such file\n")
+
+
+def test_wrong_options_of_up_are_wrong_usage(tmp_path: Path):
+    for args in (["--gpus", "-1"], ["--port", "70000"], ["--backend", "kubernetes"]):
+        code, err = failed_start(*args, "--data", str(tmp_path / "d"))
+        assert code == 2
+        assert args[0] in err
+    assert not (tmp_path / "d").exists()
+
+
+def test_ctrl_c_ends_a_server_that_comes_back_with_what_it_knew(tmp_path: Path):
+    with up(tmp_path, "--backend", "simulated", "--gpus", "4") as first:
+        assert "(backend simulated, 4 GPUs" in first.said
+        id = submitted(first, file("true", duration="0s"))
+        os.kill(first.child.pid, signal.SIGINT)
+        assert first.child.wait(timeout=START_S) == 3
+    assert runrig("pool", "list", env={"RUNRIG_DATA": str(tmp_path)}).code == 10
+    with up(tmp_path, "--backend", "simulated", "--gpus", "4") as second:
+        assert second.runrig("workflow", "wait", id, "--timeout", "30").code == 0
+    assert second.child.returncode == 0

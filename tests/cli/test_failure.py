@@ -1,0 +1,130 @@
+"""Every end of a command has its exit code, and one message: the same in text and in JSON."""
+
+import shlex
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.world import answered, at, process, refused, runrig, serving, written
+
+
+def asking(listener: socket.socket) -> subprocess.Popen[str]:
+    """A process that asks the server behind *listener*."""
+    command = process("--server", f"http://127.0.0.1:{listener.getsockname()[1]}", "pool", "list")
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+EXIT = [
+    (400, "USAGE", 2),
+    (422, "USAGE", 2),
+    (404, "NOTFOUND", 2),
+    (400, "DATABASE", 2),
+    (400, "RESOURCE", 1),
+    (409, "CONFLICT", 1),
+    (422, "RESOURCE", 1),
+    (401, "FORBIDDEN", 4),
+    (403, "FORBIDDEN", 4),
+    (429, "UNAVAILABLE", 75),
+    (503, "UNAVAILABLE", 75),
+    (500, "SERVER", 10),
+]
+
+
+@pytest.mark.parametrize(("status", "code", "exit_code"), EXIT)
+def test_an_error_of_the_server_has_the_exit_code_of_its_kind(status: int, code: str, exit_code: int):
+    answers = {"GET /api/workflow/w": (status, refused("no: 9 of 8", code))}
+    with serving(answers) as server:
+        text = runrig("--server", server.url, "workflow", "query", "w", env={"RUNRIG_TOKEN": "t"})
+        json = runrig("--server", server.url, "workflow", "query", "w", "-t", "json", env={"RUNRIG_TOKEN": "t"})
+    assert (text.code, text.out, text.err) == (exit_code, "", "Error: no: 9 of 8\n")
+    assert (json.code, json.json, json.err) == (exit_code, {"message": "no: 9 of 8", "code": code}, "")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "exit_code", "message"),
+    [
+        (500, "<html>oops</html>", 10, "the server answered with status 500: <html>oops</html>"),
+        (404, "", 2, "the server answered with status 404"),
+        (400, "[1]", 2, "the server answered with status 400: [1]"),
+        (302, "", 2, "the server answered with status 302"),
+    ],
+)
+def test_an_error_that_is_not_ours_is_told_all_the_same(status: int, body: str, exit_code: int, message: str):
+    done = answered({"GET /api/workflow/w": (status, body)}, "workflow", "query", "w")
+    assert (done.code, done.err) == (exit_code, f"Error: {message}\n")
+
+
+def test_without_a_server_one_line_names_the_address_and_the_way_out():
+    done = runrig("pool", "list", "--server", "http://127.0.0.1:1")
+    assert (done.code, done.out) == (10, "")
+    assert done.err == (
+        "Error: no runrig server answers at http://127.0.0.1:1 (from --server; connection refused): "
+        "start one with 'runrig up', or name its address with --server\n"
+    )
+
+
+def test_a_stranger_on_the_port_is_told_apart_from_a_server():
+    done = answered({"GET /api/pool_quota": (200, "<html>")}, "pool", "list")
+    assert done.code == 10
+    assert "answers, but not like a runrig server ('<html>')" in done.err
+
+
+def test_an_answer_of_another_version_is_told_as_such():
+    done = answered({"GET /api/pool_quota": {"pools": []}}, "pool", "list")
+    assert (done.code, done.out) == (10, "")
+    assert "has no 'node_sets': is it a runrig server, of this version? 'runrig version' tells" in done.err
+
+
+def test_a_server_that_hangs_up_is_a_connection_error():
+    with socket.create_server(("127.0.0.1", 0)) as listener, asking(listener) as child:
+        listener.accept()[0].close()
+        _, err = child.communicate(timeout=20)
+    assert child.returncode == 10
+    assert "it closed the connection" in err
+    assert "Traceback" not in err
+
+
+def test_wrong_usage_in_json_mode_is_json_too():
+    done = runrig("workflow", "query", "-t", "json")
+    assert (done.code, done.err) == (2, "")
+    assert done.json == {
+        "message": "Missing argument 'ID'.",
+        "code": "USAGE",
+        "details": {"problems": [{"message": "Missing argument 'ID'.", "path": "", "line": None, "column": None}]},
+    }
+
+
+def test_all_problems_of_a_file_are_told_with_their_place(tmp_path: Path):
+    file = written(tmp_path, "workflow: {}\n")
+    problems = [
+        {"message": "unknown field 'imge'", "path": "workflow.imge", "line": 3, "column": 7},
+        {"message": "no tasks", "path": "workflow", "line": None, "column": None},
+    ]
+    answers = {"POST /api/pool/p/workflow": (422, refused("2 problems", "USAGE", problems=problems))}
+    with serving(answers) as server:
+        text = at(server, "workflow", "submit", file, "--pool", "p")
+        json = at(server, "workflow", "submit", file, "--pool", "p", "-t", "json")
+    assert (text.code, text.out) == (2, "")
+    assert text.err == f"{file}:3:7: unknown field 'imge'\n{file}: no tasks\n"
+    assert (json.code, json.json["code"], json.json["details"]) == (2, "USAGE", {"problems": problems})
+
+
+def test_ctrl_c_is_exit_code_3_without_a_trace():
+    with socket.create_server(("127.0.0.1", 0)) as listener, asking(listener) as child:
+        connection, _ = listener.accept()
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=20)
+        connection.close()
+    assert (child.returncode, out, err.strip()) == (3, "", "interrupted")
+
+
+def test_a_reader_that_goes_away_makes_no_noise():
+    line = "x" * 200
+    with serving({"GET /api/workflow/w/logs": "\n".join([line] * 20_000)}) as server:
+        logs = shlex.join(process("--server", server.url, "workflow", "logs", "w"))
+        command = ["bash", "-c", f"set -o pipefail; {logs} | head -n 1"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, line + "\n", "")

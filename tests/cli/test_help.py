@@ -1,0 +1,99 @@
+"""What a newcomer sees first, and how fast it is there."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from runrig.cli.lazy import LazyGroup
+from runrig.cli.main import cli
+from tests.cli.world import runrig
+
+
+def commands(command: click.Command, *names: str) -> Iterator[tuple[str, ...]]:
+    """Every command line up to its arguments."""
+    yield names
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None
+            yield from commands(child, *names, name)
+
+
+EVERY = [" ".join(names) for names in commands(cli)]
+RELEASE = """
+    up | version | apply | completion | pool list | pool show | pool create | pool update | pool delete | cohort list | cohort show
+    | cohort create | cohort update | cohort delete | resource list | resource info | workflow submit | workflow validate
+    | workflow list | workflow query | workflow logs | workflow events | workflow spec | workflow cancel | workflow restart
+    | workflow wait | workflow watch | workflow why"""
+
+
+def test_the_commands_are_those_of_the_release():
+    groups = ["", "pool", "cohort", "resource", "workflow"]
+    assert sorted(EVERY) == sorted(groups + [name.strip() for name in RELEASE.split("|")])
+
+
+@pytest.mark.parametrize("command", EVERY)
+def test_help_says_what_it_does_and_shows_an_example(command: str):
+    done = runrig(*command.split(), "--help")
+    usage, description = done.out.split("\n\n")[:2]
+    assert (done.code, done.err) == (0, "")
+    assert usage.startswith(f"Usage: runrig {command}".rstrip())
+    assert description.strip()
+    assert re.search(r"Examples:\n +runrig " + command, done.out)
+
+
+@pytest.mark.parametrize("group", [(), ("workflow",)])
+def test_the_line_of_a_lazy_command_is_there_without_importing_it(group: tuple[str, ...]):
+    found: click.Command = cli
+    for name in group:
+        assert isinstance(found, LazyGroup)
+        child = found.get_command(click.Context(found), name)
+        assert child is not None
+        found = child
+    assert isinstance(found, LazyGroup)
+    listed = runrig(*group, "--help").out
+    assert [name for name in found.lazy if name not in listed] == []
+
+
+HEAVY = {"pydantic", "fastapi", "sqlalchemy", "uvicorn", "rich", "yaml", "jinja2", "http.client", "ssl", "asyncio"}
+HEAVY |= {"urllib3", "runrig.wire", "runrig.engine", "runrig.service"}
+
+
+def imported_by(*args: str) -> set[str]:
+    program = (
+        "import sys; from runrig.cli.main import run; code = run(sys.argv[1:]);"
+        "print('\\n'.join(sys.modules), file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *args], capture_output=True, text=True, check=False)
+    return set(done.stderr.split("\n"))
+
+
+def test_help_imports_nothing_heavy():
+    assert HEAVY & imported_by("--help") == set()
+    assert HEAVY & imported_by("workflow", "--help") == set()
+
+
+def test_a_command_that_asks_the_server_imports_no_part_of_it():
+    imported = imported_by("--server", "http://127.0.0.1:1", "workflow", "list")
+    assert HEAVY & imported == {"http.client", "ssl"}
+
+
+def test_an_unknown_command_is_wrong_usage():
+    done = runrig("pol")
+    assert done.code == 2
+    assert "No such command 'pol'" in done.err
+
+
+@pytest.mark.parametrize(
+    ("shell", "says"), [("bash", "complete -o"), ("zsh", "#compdef runrig"), ("fish", "complete --no-files")]
+)
+def test_completion_prints_a_script_of_the_shell(shell: str, says: str):
+    done = runrig("completion", shell)
+    assert done.code == 0
+    assert says in done.out
+    assert "_RUNRIG_COMPLETE" in done.out

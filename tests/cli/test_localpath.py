@@ -1,0 +1,94 @@
+"""Files of this machine in a workflow file."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from runrig.cli.localpath import inlined
+from runrig.domain.errors import InvalidInput, Problem
+from tests.cli.world import SUBMITTED, answered, at, serving, written
+
+TEXT = """\
+workflow:
+  name: train  # kept
+  tasks:
+  - name: main
+    files:
+    - {path: /run.py, localpath: run.py}
+    - path: /conf
+      localpath: "sub/conf.ini"   # also kept
+    command: [localpath, files]
+"""
+SCRIPT = "print(f'{{x}} {{output}}')\n\t\"quoted\" \\n é 👍\x1b\n"
+
+
+def test_contents_take_the_place_of_the_path_and_lines_stay_where_they_are(tmp_path: Path):
+    (tmp_path / "sub").mkdir()
+    written(tmp_path, SCRIPT, "run.py")
+    written(tmp_path / "sub", "", "conf.ini")
+    text = inlined(TEXT, tmp_path)
+    files = [{"path": "/run.py", "contents": SCRIPT}, {"path": "/conf", "contents": ""}]
+    task = {"name": "main", "files": files, "command": ["localpath", "files"]}
+    assert yaml.safe_load(text) == {"workflow": {"name": "train", "tasks": [task]}}
+    assert len(text.splitlines()) == len(TEXT.splitlines())
+    assert text.count("kept") == 2
+    assert "{{" not in text
+
+
+def test_every_file_that_cannot_travel_is_told_with_its_place(tmp_path: Path):
+    (tmp_path / "run.py").write_bytes(b"\xff")
+    with pytest.raises(InvalidInput) as caught:
+        inlined(TEXT, tmp_path)
+    conf = f"localpath 'sub/conf.ini' cannot be read: No such file or directory ({tmp_path}/sub/conf.ini)"
+    assert caught.value.problems == (
+        Problem("localpath 'run.py' is not text in UTF-8: only text can travel in a workflow file", "localpath", 6, 34),
+        Problem(conf, "localpath", 8, 18),
+    )
+
+
+def test_a_file_larger_than_a_mebibyte_is_refused(tmp_path: Path):
+    written(tmp_path, "x" * (1024 * 1024 + 1), "run.py")
+    with pytest.raises(InvalidInput, match=r"localpath 'run.py' is larger than 1 MiB"):
+        inlined("files: [{localpath: run.py}]", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text", ["localpath: [", "localpath", "files: localpath", "files: [{localpath: [a]}]", "a: &a [*a, localpath]"]
+)
+def test_what_is_no_workflow_file_is_left_to_the_server(text: str, tmp_path: Path):
+    assert inlined(text, tmp_path) == text
+
+
+def test_submit_inlines_files_beside_the_workflow_file(tmp_path: Path):
+    written(tmp_path, "x = 1\n", "run.py")
+    file = written(tmp_path, "workflow: {tasks: [{files: [{path: /a, localpath: run.py}], args: ['{{output}}']}]}\n")
+    with serving({"POST /api/pool/p/workflow": SUBMITTED}) as server:
+        assert at(server, "workflow", "submit", file, "-p", "p").code == 0
+    sent = "workflow: {tasks: [{files: [{path: /a, contents: \"x = 1\\n\"}], args: ['{{output}}']}]}\n"
+    assert [body["file"] for _, _, body in server.asked] == [sent]
+
+
+def test_a_template_is_rendered_by_the_server_before_its_files_are_read(tmp_path: Path):
+    written(tmp_path, "x = 1\n", "run.py")
+    template = "workflow: {tasks: [{files: [{path: /a, localpath: '{{ file }}'}]}]}\n"
+    rendered = template.replace("{{ file }}", "run.py")
+    file = written(tmp_path, template)
+    answers = [(200, SUBMITTED | {"spec": rendered}), (200, SUBMITTED)]
+    with serving({"POST /api/pool/p/workflow": answers}) as server:
+        assert at(server, "workflow", "submit", file, "-p", "p", "--set", "file=run.py").code == 0
+    first, second = server.asked
+    assert (first[1], first[2]["file"]) == ([("dry_run", "True")], template)
+    assert second[2] == {
+        "file": 'workflow: {tasks: [{files: [{path: /a, contents: "x = 1\\n"}]}]}\n',
+        "set_variables": ["file=run.py"],
+        "set_string_variables": [],
+        "uploaded_templated_spec": template,
+    }
+
+
+def test_a_missing_local_file_is_told_with_its_place_and_nothing_is_sent(tmp_path: Path):
+    file = written(tmp_path, "workflow:\n  files:\n  - localpath: no.py\n")
+    done = answered({}, "workflow", "submit", file, "-p", "p")
+    assert done.code == 2
+    assert done.err == f"{file}:3:16: localpath 'no.py' cannot be read: No such file or directory ({tmp_path}/no.py)\n"

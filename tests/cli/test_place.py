@@ -1,0 +1,95 @@
+"""Where the server and its token are found."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from runrig.cli.place import Address, Place
+from tests.cli.world import runrig, serving
+
+VERSION = {"major": "0", "minor": "1", "revision": "0", "hash": "", "version": "0.1.0"}
+ANSWERS = {"GET /api/version": VERSION, "GET /api/pool_quota": {"node_sets": [], "resource_sum": {}}}
+
+
+def data_folder(folder: Path, *, url: str | None = None, token: str | None = None) -> dict[str, str]:
+    if url:
+        (folder / "server.json").write_text(json.dumps({"url": url, "pid": 1}))
+    if token:
+        (folder / "token").write_text(token + "\n")
+    return {"RUNRIG_DATA": str(folder)}
+
+
+def test_the_data_folder_says_where_its_server_is_and_has_its_token(tmp_path: Path):
+    with serving(ANSWERS) as server:
+        done = runrig("pool", "list", env=data_folder(tmp_path, url=server.url, token="s3cret"))
+    assert (done.code, server.tokens) == (0, ["Bearer s3cret"])
+
+
+def test_the_option_data_is_stronger_than_the_environment(tmp_path: Path):
+    with serving(ANSWERS) as server:
+        data_folder(tmp_path, url=server.url, token="s3cret")
+        for args in (["--data", str(tmp_path), "pool", "list"], ["pool", "list", "--data", str(tmp_path)]):
+            assert runrig(*args, env={"RUNRIG_DATA": "/elsewhere"}).code == 0
+    assert server.tokens == ["Bearer s3cret"] * 2
+
+
+def test_an_address_that_was_said_is_stronger_than_the_data_folder(tmp_path: Path):
+    env = data_folder(tmp_path, url="http://127.0.0.1:1")
+    with serving(ANSWERS) as server:
+        assert runrig("pool", "list", "--server", server.url, env=env).code == 0
+        assert runrig("--server", server.url, "pool", "list", env=env).code == 0
+        assert runrig("pool", "list", env=env | {"RUNRIG_SERVER": server.url}).code == 0
+
+
+def test_the_token_of_the_environment_is_stronger_than_that_of_the_folder(tmp_path: Path):
+    with serving(ANSWERS) as server:
+        env = data_folder(tmp_path, url=server.url, token="folder") | {"RUNRIG_TOKEN": "env"}
+        runrig("pool", "list", env=env)
+    assert server.tokens == ["Bearer env"]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8700", "localhost:1", "[::1]:8700"])
+def test_the_token_of_the_folder_goes_to_this_machine(host: str, tmp_path: Path):
+    data_folder(tmp_path, token="s3cret")
+    assert Place(data=str(tmp_path)).token(Address(f"http://{host}", "a test")) == "s3cret"
+
+
+@pytest.mark.parametrize("host", ["gpu.example:8700", "192.0.2.1", "localhost.example", "127.0.0.1.example"])
+def test_the_token_of_the_folder_goes_nowhere_else(host: str, tmp_path: Path):
+    data_folder(tmp_path, token="s3cret")
+    assert Place(data=str(tmp_path)).token(Address(f"http://{host}", "a test")) is None
+
+
+def test_a_refusal_without_a_token_says_where_one_would_be(tmp_path: Path):
+    answers = {"GET /api/pool_quota": (401, {"message": "a token is needed", "error_code": "FORBIDDEN"})}
+    with serving(answers) as server:
+        done = runrig("pool", "list", env=data_folder(tmp_path, url=server.url))
+    assert done.code == 4
+    assert done.err == (
+        f"Error: a token is needed (no token was sent: there is none in {tmp_path}; --data names the folder of the server)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "url", ["127.0.0.1:8700", "ftp://x", "http://", "http://a:b", "http://a b", "http://h\r\nX: y"]
+)
+def test_an_address_that_is_none_is_wrong_usage(url: str):
+    done = runrig("pool", "list", "--server", url)
+    assert done.code == 2
+    assert done.err == f"Error: {url!r} (from --server) is not the address of a server: write http://HOST:PORT\n"
+
+
+def test_a_record_that_is_broken_counts_as_none(tmp_path: Path):
+    for text in ("", "{", "[]", '{"url": 5}'):
+        (tmp_path / "server.json").write_text(text)
+        done = runrig("version", env={"RUNRIG_DATA": str(tmp_path)})
+        assert "http://127.0.0.1:8700" in done.out
+
+
+def test_a_token_file_with_control_characters_is_refused(tmp_path: Path):
+    done = runrig("pool", "list", env=data_folder(tmp_path, url="http://127.0.0.1:1", token="a\nb"))
+    assert (done.code, done.err) == (
+        2,
+        f"Error: the token in {tmp_path}/token has characters that no token has: write it again\n",
+    )

@@ -1,0 +1,320 @@
+"""`runrig pool`, `cohort`, `resource` and `apply`: the tables, and what is asked of the server."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runrig import wire
+from tests.cli.world import answered, at, lines, pool, pool_quota, refused, runrig, serving, written
+
+
+def team(**state: str) -> dict[str, Any]:
+    """The table of the specification: team with 100 GPUs, 90 of them in subpools."""
+
+    def subpool(name: str, quota: int, used: int, subpool_state: str = "ACTIVE") -> dict[str, Any]:
+        place = {"parent": "team", "subpool_name": name, "subpool_state": subpool_state, "state": subpool_state}
+        return pool(f"team--{name}", quota=quota, unallocated=quota, used=used, available=quota - used, **place)
+
+    names = ["team--a", "team--b", "team--c"]
+    parent = pool("team", quota=100, unallocated=10, used=50, available=-40, subpools=names)
+    children = [subpool("a", 30, 5), subpool("b", 40, 10), subpool("c", 20, 0, state.get("c", "ACTIVE"))]
+    return pool_quota(*reversed([parent, *children]))
+
+
+def listed(answer: dict[str, Any], *args: str) -> list[str]:
+    done = answered({"GET /api/pool_quota": answer}, "pool", "list", *args)
+    assert (done.code, done.err) == (0, "")
+    return list(lines(done.out))
+
+
+def test_pool_list_is_the_table_of_the_specification():
+    assert listed(team()) == [
+        "Pool            Status         Subpool State  GPU Quota        Used  Available",
+        "--------------  -------------  -------------  ---------------  ----  ---------",
+        "team            ONLINE         -              10 (Total: 100)  50    -40",
+        "├─ team--a      ONLINE         ACTIVE         30               5     25",
+        "├─ team--b      ONLINE         ACTIVE         40               10    30",
+        "└─ team--c      ONLINE         ACTIVE         20               0     20",
+    ]
+
+
+def test_several_pools_have_a_sum_in_which_shared_nodes_count_once():
+    both = pool_quota(
+        pool("b", used=2, available=6, total=6, lent=2, capacity=16), pool("a", total=4, borrowed=1, capacity=16)
+    )
+    assert listed(both, "--wide") == [
+        "Pool            Status         Subpool State  GPU Quota  Used  Available  Total  Borrowed  Lent  Capacity",
+        "--------------  -------------  -------------  ---------  ----  ---------  -----  --------  ----  --------",
+        "a               ONLINE         -              8          0     8          4      1         0     16",
+        "b               ONLINE         -              8          2     6          6      0         2     16",
+        "--------------  -------------  -------------  ---------  ----  ---------  -----  --------  ----  --------",
+        "Sum                                           16         2     14         6      1         2     16",
+    ]
+
+
+def test_mode_free_shows_what_is_left():
+    assert listed(pool_quota(pool("a", available=-3), total_free=5), "--mode", "free") == [
+        "Pool            Status         Subpool State  Quota Free  Capacity Free",
+        "--------------  -------------  -------------  ----------  -------------",
+        "a               ONLINE         -              -3          10",
+    ]
+
+
+def test_archived_pools_are_shown_only_if_asked():
+    assert [line[:12] for line in listed(team(c="ARCHIVED"))[2:]] == ["team        ", "├─ team--a  ", "└─ team--b  "]
+    assert len(listed(team(c="ARCHIVED"), "--all")) == 6
+
+
+def test_a_top_level_pool_that_ends_shows_its_state_as_its_status():
+    pools = [
+        pool("a", state="DELETING", status="OFFLINE"),
+        pool("b", state="ARCHIVED", status="OFFLINE"),
+        pool("c", status="OFFLINE"),
+        pool("c--d", state="DELETING", status="OFFLINE", parent="c", subpool_name="d", subpool_state="DELETING"),
+    ]
+    assert [line.split()[-5:-3] for line in listed(pool_quota(*pools), "--all")[2:6]] == [
+        ["DELETING", "-"],
+        ["ARCHIVED", "-"],
+        ["OFFLINE", "-"],
+        ["OFFLINE", "DELETING"],
+    ]
+
+
+def test_no_pools_says_how_to_make_one():
+    assert listed(pool_quota()) == ["no pools: 'runrig pool create NAME --quota GPUS' makes one"]
+
+
+def test_json_is_the_answer_as_it_came():
+    done = answered({"GET /api/pool_quota": team()}, "pool", "list", "-t", "json")
+    assert done.json == team()
+    assert done.out.startswith('{\n  "node_sets"')
+
+
+def test_pool_list_asks_for_what_was_said():
+    with serving({"GET /api/pool_quota": pool_quota()}) as server:
+        at(server, "pool", "list")
+        at(server, "pool", "list", "-p", "a", "--pool", "b", "--all")
+    assert [query for _, query, _ in server.asked] == [
+        [("all_pools", "True")],
+        [("pools", "a"), ("pools", "b"), ("all_pools", "False"), ("archived", "True")],
+    ]
+
+
+CREATE = [
+    (["--quota", "8"], {"quota": 8}),
+    (["--quota", "h100=8,b200=4"], {"quota": "h100=8,b200=4"}),
+    (["--cohort", "c", "--borrowing-limit", "0"], {"cohort": "c", "borrowing_limit": 0}),
+    (["--lending-limit", "none"], {"lending_limit": None}),
+    (
+        ["--topology-key", "zone=z/zone", "--topology-key", "rack=a=b"],
+        {"topology_keys": [{"key": "zone", "label": "z/zone"}, {"key": "rack", "label": "a=b"}]},
+    ),
+    (["--flavor", "h100", "--queueing", "strict_fifo"], {"flavors": ["h100"], "queueing": "STRICT_FIFO"}),
+    (["--weight", "2", "--description", ""], {"weight": 2, "description": ""}),
+]
+
+
+@pytest.mark.parametrize(("args", "body"), CREATE)
+def test_pool_create_and_update_send_what_was_said_and_nothing_else(args: list[str], body: dict[str, Any]):
+    answer = wire.PoolAnswer.example()
+    with serving({"POST /api/configs/pool": answer, "PATCH /api/configs/pool/p": answer}) as server:
+        assert at(server, "pool", "create", "p", *args, "-t", "json").code == 0
+        assert at(server, "pool", "update", "p", *args, "-t", "json").json == answer
+    assert [sent for _, _, sent in server.asked] == [{"name": "p"} | body, body]
+
+
+def quotas(**gpus: tuple[int, int | None, int | None]) -> dict[str, Any]:
+    """Flavor → nominal, borrowing limit, lending limit of its GPUs."""
+    names = ("nominal", "borrowing_limit", "lending_limit")
+    return {flavor: {"gpu": dict(zip(names, numbers, strict=True))} for flavor, numbers in gpus.items()}
+
+
+CHANGES = [
+    ({"quotas": quotas(default=(2, None, None))}, "quota 8 → 2"),
+    (
+        {"quotas": quotas(default=(8, 4, 0)), "cohort": None, "queueing": "STRICT_FIFO"},
+        "borrowing limit none → 4, lending limit none → 0, cohort research → none, queueing BEST_EFFORT_FIFO → STRICT_FIFO",
+    ),
+    (
+        {"quotas": quotas(default=(8, None, None), h100=(4, 1, None))},
+        "quota of h100/gpu 0 → 4, borrowing limit of h100/gpu none → 1",
+    ),
+    (
+        {"topology_keys": [], "flavors": ["a", "b"], "weight": 2, "description": "for\nall"},
+        "weight 1 → 2, flavors none → a,b, topology keys rack=topology.kubernetes.io/rack → none, "
+        "description Vision team → for all",
+    ),
+    ({}, "nothing changed"),
+]
+
+
+@pytest.mark.parametrize(("after", "says"), CHANGES)
+def test_pool_update_says_what_changed_before_it_shows_the_pool(after: dict[str, Any], says: str):
+    before = wire.PoolAnswer.example() | {"weight": 1, "description": "Vision team"}
+    answers = {"GET /api/configs/pool/vision": before, "PATCH /api/configs/pool/vision": before | after}
+    done = answered(answers, "pool", "update", "vision", "--weight", "2")
+    assert lines(done.out)[:2] == [f"pool vision: {says}", ""]
+    assert lines(done.out)[2].split() == ["Pool", "vision"]
+
+
+def test_pool_create_says_what_the_pool_was_given():
+    plain = {"quotas": {}, "cohort": None, "topology_keys": []}
+    for answer, says in (
+        (
+            wire.PoolAnswer.example(),
+            "created with quota 8, cohort research, topology keys rack=topology.kubernetes.io/rack",
+        ),
+        (wire.PoolAnswer.example() | plain, "created"),
+    ):
+        done = answered({"POST /api/configs/pool": answer}, "pool", "create", "vision")
+        assert lines(done.out)[:2] == [f"pool vision: {says}", ""]
+
+
+def test_a_pool_is_shown_with_its_balances():
+    done = answered({"GET /api/configs/pool/vision": wire.PoolAnswer.example()}, "pool", "show", "vision")
+    assert lines(done.out) == [
+        "Pool           vision",
+        "State          ACTIVE",
+        "Cohort         research",
+        "Flavors        all",
+        "Topology keys  rack=topology.kubernetes.io/rack",
+        "Queueing       BEST_EFFORT_FIFO",
+        "Weight         1",
+        "",
+        "Resource     Nominal  Used  Balance  Headroom  Borrowing Limit  Lending Limit",
+        "-----------  -------  ----  -------  --------  ---------------  -------------",
+        "default/gpu  8        6     2        10        none             none",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["create", "p", "--quota", "-1"], "'-1' is not a quota: write whole GPUs from 0 on, or FLAVOR=GPUS,FLAVOR=GPUS"),
+        (["create", "p", "--quota", "1.5"], "'1.5' is not a quota"),
+        (["create", "p", "--borrowing-limit", "-1"], "'-1' is not a limit: write a number of GPUs from 0 on, or none"),
+        (["create", "p", "--topology-key", "rack"], "'rack' is not KEY=LABEL"),
+        (["update", "p"], "say what to change of the pool, such as --quota 8"),
+    ],
+)  # fmt: skip
+def test_a_wrong_option_is_told_before_the_server_is_asked(args: list[str], says: str):
+    done = runrig("--server", "http://127.0.0.1:1", "pool", *args)
+    assert done.code == 2
+    assert says in done.err
+
+
+def test_a_name_cannot_leave_its_place_in_the_address():
+    with serving({}) as server:
+        at(server, "pool", "show", "../../api/pool?x=1#")
+    assert server.asked[0][:2] == ("GET /api/configs/pool/..%2F..%2Fapi%2Fpool%3Fx%3D1%23", [])
+
+
+def test_pool_delete_says_the_state_and_asks_nobody_in_a_script():
+    answer = wire.PoolAnswer.example() | {"state": "DELETING"}
+    done = answered({"DELETE /api/configs/pool/p": answer}, "pool", "delete", "p")
+    assert (done.code, done.out) == (0, "pool p is DELETING\n")
+
+
+def node(name: str, parent: str | None = None, *, kind: str = "cohort", **fields: Any) -> dict[str, Any]:
+    place = {"name": name, "kind": kind, "parent": parent, "parent_kind": "cohort" if parent else None}
+    return wire.CohortAnswer.example() | place | fields
+
+
+def test_cohort_list_draws_the_tree_with_pools_as_leaves():
+    limited = {"default/gpu": wire.BalanceAnswer.example() | {"nominal": 0, "lending_limit": 2}}
+    memory = {"default/memory": wire.BalanceAnswer.example() | {"nominal": 2**40, "usage": 0}}
+    cohorts = [
+        node("org", children=["research"], declared=False, balances={}),
+        node("research", "org", balances=limited | memory),
+        node("vision", "research", kind="pool"),
+        node("alone", kind="pool"),
+    ]
+    done = answered({"GET /api/cohort": {"cohorts": cohorts}}, "cohort", "list")
+    assert lines(done.out) == [
+        "Name          Kind                 Resource        Nominal  Used  Balance  Headroom  Borrowing Limit  Lending Limit",
+        "------------  -------------------  --------------  -------  ----  -------  --------  ---------------  -------------",
+        "org           cohort (only named)  -               -        -     -        -         -                -",
+        "└─ research   cohort               default/gpu     0        6     2        10        none             2",
+        "                                   default/memory  1Ti      0     2        10        none             none",
+        "   └─ vision  pool                 default/gpu     8        6     2        10        none             none",
+        "alone         pool                 default/gpu     8        6     2        10        none             none",
+    ]
+
+
+def test_a_circle_of_cohorts_is_still_listed():
+    cohorts = [node("a", "b"), node("b", "a"), node("c", "c")]
+    done = answered({"GET /api/cohort": {"cohorts": cohorts}}, "cohort", "list")
+    assert [line.split()[0] for line in lines(done.out)[2:]] == ["a", "b", "c"]
+
+
+def test_cohort_commands_send_what_was_said():
+    answer = wire.CohortAnswer.example()
+    routes = ("POST /api/cohort", "PATCH /api/cohort/c", "DELETE /api/cohort/c", "GET /api/cohort/c")
+    with serving(dict.fromkeys(routes, answer)) as server:
+        assert at(server, "cohort", "create", "c", "--parent", "org", "--quota", "16").code == 0
+        assert at(server, "cohort", "update", "c", "--no-parent", "--borrowing-limit", "none").code == 0
+        assert at(server, "cohort", "show", "c").out.startswith("Cohort    research\nParent    org\n")
+        assert at(server, "cohort", "delete", "c").out == "cohort c is deleted\n"
+    assert [(route, body) for route, _, body in server.asked] == [
+        ("POST /api/cohort", {"name": "c", "parent": "org", "quota": 16}),
+        ("PATCH /api/cohort/c", {"parent": None, "borrowing_limit": None}),
+        ("GET /api/cohort/c", None),
+        ("DELETE /api/cohort/c", None),
+    ]
+
+
+def test_resource_list_has_a_row_per_node():
+    down = wire.ResourceAnswer.example() | {"hostname": "n01", "ready": False, "free": {}, "pool_platform_labels": {}}
+    answers = {"GET /api/resources": {"resources": [down, wire.ResourceAnswer.example()]}}
+    assert lines(answered(answers, "resource", "list").out) == [
+        "Node  State     Flavor   Pools   GPUs  CPU   Memory",
+        "----  --------  -------  ------  ----  ----  -----------",
+        "n00   Ready     default  vision  1/2   4/96  16Gi/1024Gi",
+        "n01   NotReady  default  -       1/2   4/96  16Gi/1024Gi",
+    ]
+    assert lines(answered(answers, "resource", "list", "--mode", "free").out)[2:] == [
+        "n00   Ready     default  vision  1     92   1008Gi",
+        "n01   NotReady  default  -       -     -    -",
+    ]
+
+
+def test_resource_info_says_who_holds_each_gpu():
+    done = answered({"GET /api/resources/n00": wire.ResourcesAnswer.example()}, "resource", "info", "n00")
+    assert lines(done.out)[-4:] == [
+        "GPU  Workflow  Task",
+        "---  --------  ----",
+        "0    train-1   main",
+        "1    free      -",
+    ]
+
+
+def test_apply_prints_each_change_with_what_differs(tmp_path: Path):
+    file = written(tmp_path, "pools: [{name: a}]\n", "cluster.yaml")
+    changes = [
+        wire.ChangeAnswer.example(),
+        {"action": "create", "kind": "cohort", "name": "new", "before": None, "after": {}},
+        {"action": "delete", "kind": "pool", "name": "old", "before": {}, "after": None},
+        {"action": "unchanged", "kind": "pool", "name": "same", "before": {}, "after": {}},
+    ]
+    with serving({"POST /api/apply": {"changes": changes, "applied": False}}) as server:
+        done = at(server, "apply", "-f", file, "--dry-run")
+        at(server, "apply", "-f", "-", "--prune", stdin="pools: []\n")
+    assert lines(done.out) == [
+        "~ pool vision",
+        "    quotas.default.gpu.nominal: 4 -> 8",
+        "+ cohort new",
+        "- pool old",
+        "3 would change, 1 unchanged",
+    ]
+    assert [body for _, _, body in server.asked] == [
+        {"file": "pools: [{name: a}]\n", "prune": False, "dry_run": True},
+        {"file": "pools: []\n", "prune": True, "dry_run": False},
+    ]
+
+
+def test_a_broken_cluster_file_is_told_with_its_place(tmp_path: Path):
+    file = written(tmp_path, "pools: 5\n", "cluster.yaml")
+    problem = {"message": "pools is a list", "path": "pools", "line": 1, "column": 8}
+    done = answered({"POST /api/apply": (422, refused("x", "USAGE", problems=[problem]))}, "apply", "-f", file)
+    assert (done.code, done.err) == (2, f"{file}:1:8: pools is a list\n")

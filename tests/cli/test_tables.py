@@ -1,0 +1,103 @@
+"""Tables and pictures on a terminal and in a pipe."""
+
+import io
+import os
+import pty
+import subprocess
+from datetime import UTC, datetime
+
+from rich.console import Console
+
+from runrig.cli import times
+from runrig.cli.tables import Table, plain
+from runrig.cli.watch import picture
+from tests.cli.world import entry, pool, pool_quota, process, serving, task, workflow
+
+
+def test_columns_are_as_wide_as_what_people_see():
+    table = Table(("A", "B"), [("模型", "1"), ("e\u0301", "22")], sums=("", "23"))
+    assert plain(table) == ["A     B", "----  --", "模型  1", "e\u0301     22", "----  --", "      23"]
+
+
+def drawn(answer: dict[str, object], why: str = "") -> str:
+    console = Console(file=io.StringIO(), width=120, color_system=None)
+    console.print(picture(answer, why))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_the_picture_shows_the_last_attempt_of_each_task_and_why_it_waits():
+    tasks = (
+        task("a", status="COMPLETED", exit_code=0, end_time="2026-01-31T12:01:00"),
+        task("b", status="RESCHEDULED", exit_code=3006),
+        task("b", retry_id=1, status="SCHEDULING", node_name=None, gpus=[], start_time=None),
+    )
+    text = drawn(workflow("PENDING", *tasks, end_time="2026-01-31T13:00:00.25"), "waits \x1b[2Jfor [bold]room[/bold]")
+    assert [line.split() for line in text.splitlines()] == [
+        ["train-1", "PENDING", "━" * 12, "1", "of", "2", "tasks", "1h00m", "pool", "vision,", "NORMAL"],
+        ["waits", "for", "[bold]room[/bold]"],
+        ["Task", "Status", "Node", "GPUs", "Duration", "Message"],
+        ["a", "COMPLETED", "n00", "0", "59s"],
+        ["b", "SCHEDULING", "-", "-", "-"],
+    ]
+
+
+def on_a_terminal(*args: str, answer: str = "") -> tuple[int, str]:
+    """Exit code and everything that the terminal gets; *answer* is typed at once."""
+    leader, follower = pty.openpty()
+    env = os.environ | {"COLUMNS": "100", "TERM": "xterm-256color"}
+    with subprocess.Popen(process(*args), stdin=follower, stdout=follower, stderr=follower, env=env) as child:
+        os.close(follower)
+        os.write(leader, answer.encode())
+        seen = b""
+        try:
+            while chunk := os.read(leader, 65536):
+                seen += chunk
+        except OSError:  # the other side is closed: the process has ended
+            pass
+    os.close(leader)
+    return child.returncode, seen.decode()
+
+
+def test_a_terminal_gets_a_drawn_table_and_no_markup_of_names():
+    answer = {"workflows": [entry("[red]train-1[/red]")], "more_entries": False}
+    with serving({"GET /api/workflow": answer}) as server:
+        code, seen = on_a_terminal("--server", server.url, "workflow", "list")
+    assert code == 0
+    assert "[red]train-1[/red]" in seen
+    assert "───" in seen
+
+
+def test_watch_redraws_until_the_end():
+    states = [(200, workflow("RUNNING")), (200, workflow("COMPLETED", task(status="COMPLETED", exit_code=0)))]
+    with serving({"GET /api/workflow/train-1": states}) as server:
+        code, seen = on_a_terminal("--server", server.url, "workflow", "watch", "train-1")
+    assert code == 0
+    assert "RUNNING" in seen
+    assert "COMPLETED" in seen.split("RUNNING")[-1]
+
+
+def test_delete_asks_a_person_and_a_no_changes_nothing():
+    with serving(
+        {"DELETE /api/configs/pool/p": pool("p", state="ARCHIVED"), "GET /api/pool_quota": pool_quota()}
+    ) as server:
+        no = on_a_terminal("--server", server.url, "pool", "delete", "p", answer="n\n")
+        yes = on_a_terminal("--server", server.url, "pool", "delete", "p", answer="y\n")
+        told = on_a_terminal("--server", server.url, "pool", "delete", "p", "--yes")
+    assert (no[0], yes[0], told[0]) == (3, 0, 0)
+    assert "Delete pool p?" in no[1]
+    assert "pool p is ARCHIVED" in yes[1]
+    assert "Delete pool p?" not in told[1]
+    assert len(server.asked) == 2
+
+
+def test_spans_are_short():
+    seconds = (None, 0.25, 42.9, 185, 7620, 273600)
+    assert [times.span(each) for each in seconds] == ["-", "0.2s", "42s", "3m05s", "2h07m", "3d04h"]
+
+
+def test_a_span_without_an_end_goes_on():
+    now = datetime(2026, 1, 31, 12, 0, 30, tzinfo=UTC)
+    assert times.between("2026-01-31T12:00:00", None, now=now) == 30
+    assert times.between(None, None, now=now) is None
+    assert times.local("soon") == "-"

@@ -1,0 +1,466 @@
+"""`runrig workflow`: submitting, asking, waiting, watching."""
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runrig import wire
+from tests.cli.world import (
+    SUBMITTED,
+    Done,
+    answered,
+    at,
+    entry,
+    lines,
+    pool,
+    refused,
+    runrig,
+    serving,
+    task,
+    workflow,
+    written,
+)
+
+FILE = "workflow:\n  name: train\n  tasks: [{name: main, image: ubuntu, command: [sleep, '5']}]\n"
+SUBMIT = "POST /api/pool/p/workflow"
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """People read local times: here they live in Greenwich, in winter."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+# ---------------------------------------------------------------- submit
+
+
+def test_submit_prints_the_id_and_what_to_type_next(tmp_path: Path):
+    done = answered({SUBMIT: SUBMITTED}, "workflow", "submit", written(tmp_path, FILE), "--pool", "p")
+    assert (done.code, done.err) == (0, "")
+    assert lines(done.out) == [
+        "Workflow ID       train-1",
+        "Overview          http://127.0.0.1:8700/api/workflow/train-1",
+        "Watch it          runrig workflow watch train-1",
+        "Ask why it waits  runrig workflow why train-1",
+    ]
+
+
+def test_submit_sends_everything_that_was_said():
+    options = ["--priority", "low", "--set", "a=1", "--set-string", "b=2", "--set-env", "K=v=w", "--set-env", "L="]
+    with serving({SUBMIT: SUBMITTED}) as server:
+        assert at(server, "workflow", "submit", "-", "--pool", "p", *options, stdin=FILE).code == 0
+    assert server.asked == [
+        (
+            SUBMIT,
+            [("priority", "LOW"), ("env_vars", "K=v=w"), ("env_vars", "L="), ("dry_run", "False")],
+            {"file": FILE, "set_variables": ["a=1"], "set_string_variables": ["b=2"]},
+        )
+    ]
+
+
+def test_a_dry_run_prints_the_rendered_file_only():
+    answer = SUBMITTED | {"spec": FILE, "warnings": ["image is ignored"]}
+    done = answered({SUBMIT: answer}, "workflow", "submit", "-", "--pool", "p", "--dry-run", stdin=FILE)
+    assert (done.code, done.out, done.err) == (0, FILE, "Warning: image is ignored\n")
+
+
+def test_without_pool_the_only_one_is_taken():
+    pools = {"pools": {"p": pool("p"), "old": pool("old", state="ARCHIVED")}}
+    with serving({"GET /api/pool": pools, SUBMIT: SUBMITTED}) as server:
+        assert at(server, "workflow", "submit", "-", stdin=FILE).code == 0
+    assert [route for route, _, _ in server.asked] == ["GET /api/pool", SUBMIT]
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (["b", "a"], "there are 2 pools: choose one of a, b with --pool"),
+        ([], "there is no pool yet: 'runrig pool create NAME --quota GPUS' makes one"),
+    ],
+)
+def test_without_pool_several_or_none_are_wrong_usage(names: list[str], says: str):
+    pools = {"pools": {name: pool(name) for name in names}}
+    done = answered({"GET /api/pool": pools}, "workflow", "submit", "-", stdin=FILE)
+    assert (done.code, done.err) == (2, f"Error: {says}\n")
+
+
+def test_a_refusal_says_the_rule_and_its_numbers():
+    answers = {SUBMIT: (400, refused("train-1/main-group asks 9 GPUs; pool p has quota 8", "RESOURCE", law="P3"))}
+    with serving(answers) as server:
+        text = at(server, "workflow", "submit", "-", "-p", "p", stdin=FILE)
+        json = at(server, "workflow", "submit", "-", "-p", "p", "-t", "json", stdin=FILE)
+    assert (text.code, text.err) == (1, "Error: train-1/main-group asks 9 GPUs; pool p has quota 8\n")
+    assert json.json == {
+        "message": "train-1/main-group asks 9 GPUs; pool p has quota 8",
+        "code": "RESOURCE",
+        "details": {"law": "P3"},
+    }
+
+
+def test_a_file_that_cannot_be_read_is_wrong_usage(tmp_path: Path):
+    def said(name: str) -> str:
+        done = runrig("workflow", "submit", name, "--pool", "p")
+        assert (done.code, done.out) == (2, "")
+        return done.err
+
+    (tmp_path / "binary").write_bytes(b"workflow: \xff")
+    (tmp_path / "huge").write_bytes(b"#" * (2 * 1024 * 1024 + 1))
+    assert said("missing.yaml") == "Error: missing.yaml: no such file\n"
+    assert said(str(tmp_path)) == f"Error: {tmp_path} is a folder: name a file in it\n"
+    assert said(f"{tmp_path}/binary") == f"Error: {tmp_path}/binary is not text in UTF-8: byte 11 is 0xff\n"
+    assert said(f"{tmp_path}/huge") == f"Error: {tmp_path}/huge is larger than 2 MiB: is it the right file?\n"
+    assert said("/dev/zero") == "Error: /dev/zero is larger than 2 MiB: is it the right file?\n"
+    assert said("nul\0") == "Error: nul\0 cannot be read: embedded null byte\n".replace("\0", "")
+
+
+@pytest.mark.parametrize("option", ["--set", "--set-string", "--set-env"])
+def test_a_setting_without_a_name_is_wrong_usage(option: str):
+    for value in ("novalue", "=x", " =x"):
+        done = runrig("workflow", "submit", "-", option, value, stdin=FILE)
+        assert done.code == 2
+        assert f"{value!r} is not KEY=VALUE" in done.err
+
+
+def test_validate_without_a_pool_needs_no_server(tmp_path: Path):
+    good, bad = written(tmp_path, FILE), written(tmp_path, FILE.replace("image:", "imge:"), "bad.yaml")
+    nowhere = ["--server", "http://127.0.0.1:1", "workflow", "validate"]
+    assert (runrig(*nowhere, good).code, runrig(*nowhere, good).out) == (0, f"{good} is valid\n")
+    done = runrig(*nowhere, bad)
+    assert done.code == 2
+    assert re.search(re.escape(bad) + r":3:24: .*'imge'", done.err)
+
+
+def test_validate_with_a_pool_asks_the_server():
+    with serving({SUBMIT: SUBMITTED}) as server:
+        done = at(server, "workflow", "validate", "-", "--pool", "p", stdin=FILE)
+    assert (done.code, done.out) == (0, "<stdin> is valid in pool p\n")
+    assert server.asked[0][1] == [("validation_only", "True"), ("dry_run", "False")]
+
+
+CLUSTER = """
+backend: {type: simulated}
+nodes: [{name: n0, resources: {gpu: 8}}]
+pools: [{name: a, quota: 2}, {name: b, quota: {gpu: {nominal: 2, borrowing_limit: 1}}}]
+"""
+
+
+def gpus(count: int, *, name: str = "main") -> str:
+    task = f"{{name: {name}, image: any, command: [ls], resource: big}}"
+    return f"workflow: {{name: train, tasks: [{task}], resources: {{big: {{gpu: {count}}}}}}}\n"
+
+
+def validated(folder: Path, text: str, *args: str, cluster: str = CLUSTER) -> Done:
+    """What `validate` says without a server."""
+    declared = written(folder, cluster, "cluster.yaml")
+    nowhere = ["--server", "http://127.0.0.1:1", "workflow", "validate"]
+    return runrig(*nowhere, written(folder, text), "--cluster", declared, *args)
+
+
+def test_validate_with_a_cluster_file_needs_no_server(tmp_path: Path):
+    file = f"{tmp_path}/wf.yaml"
+    done = validated(tmp_path, gpus(2), "--pool", "a")
+    assert (done.code, done.out, done.err) == (0, f"{file} is valid in pool a\n", "")
+    refused_here = validated(tmp_path, gpus(3), "--pool", "a")
+    assert (refused_here.code, refused_here.err) == (
+        1,
+        "Error: train/main-group asks 3 of default/gpu in one gang; pool a has 2 as its quota: "
+        "ask for less, or submit with priority LOW\n",
+    )
+    assert validated(tmp_path, gpus(8), "-p", "a", "--priority", "low").code == 0
+    assert validated(tmp_path, gpus(3), "-p", "b", "--priority", "LOW").code == 0
+    assert validated(tmp_path, gpus(4), "-p", "b", "--priority", "LOW").code == 1
+    assert validated(tmp_path, gpus(9), "-p", "a", "--priority", "LOW", "-t", "json").json["details"]["limit"] == 8
+
+
+def test_validate_with_a_cluster_file_answers_as_a_server_does(tmp_path: Path):
+    text = gpus(2, name="{{ who }}")
+    settings = ["--set", "who=lead", "--set-string", "x=1", "--set-env", "K=V"]
+    assert validated(tmp_path, text, "-p", "a", *settings, "-t", "json").json == SUBMITTED | {
+        "overview": None,
+        "logs": "train-1 would be accepted",
+    }
+    assert validated(tmp_path, text, "-p", "a", "--set-env", "1=V").code == 2
+    assert validated(tmp_path, gpus(2), "-p", "c").err == "Error: no pool 'c': there are a, b\n"
+
+
+def test_validate_takes_files_of_this_machine_in(tmp_path: Path):
+    text = gpus(1).replace("resource: big", "resource: big, files: [{path: /x, localpath: x.sh}]")
+    assert validated(tmp_path, text, "-p", "a").code == 2
+    written(tmp_path, "echo {{ no template }}", "x.sh")
+    assert validated(tmp_path, text, "-p", "a").code == 0
+
+
+def test_validate_tells_which_file_is_wrong(tmp_path: Path):
+    bad = validated(tmp_path, gpus(0), "-p", "a")
+    assert (bad.code, bad.err.startswith(f"{tmp_path}/wf.yaml:1:")) == (2, True)
+    broken = validated(tmp_path, gpus(1), "-p", "a", cluster="pools: 5\n")
+    assert (broken.code, broken.err.startswith(f"{tmp_path}/cluster.yaml:1:8: ")) == (2, True)
+    for cluster, says in (
+        (CLUSTER, "there are 2 pools: choose one of a, b with --pool"),
+        ("pools: []\n", f"{tmp_path}/cluster.yaml has no pools: write pools: [{{name: NAME, quota: GPUS}}]"),
+    ):
+        several = validated(tmp_path, gpus(1), cluster=cluster)
+        assert (several.code, several.err) == (2, f"Error: {says}\n")
+    one = validated(tmp_path, gpus(1), cluster=CLUSTER.replace(", {name: b", "]\n#"))
+    assert one.out.endswith("is valid in pool a\n")
+
+
+def test_nodes_are_checked_only_where_the_cluster_file_lists_them(tmp_path: Path):
+    large = "pools: [{name: a, quota: 16}]\n"
+    small = "nodes: [{name: 'n{0..1}', resources: {gpu: 8}}]\n"
+    assert (
+        "the nodes of flavor default, even empty, cannot hold them"
+        in validated(tmp_path, gpus(9), cluster=small + large).err
+    )
+    unknown = validated(tmp_path, gpus(9), cluster="backend: {type: local}\n" + large)
+    warnings = (
+        "the local backend runs commands on this machine: images are recorded and not used",
+        "the cluster file lists no nodes: quotas were checked, room on nodes was not",
+    )
+    assert (unknown.code, unknown.err) == (0, "".join(f"Warning: {each}\n" for each in warnings))
+    assert validated(tmp_path, gpus(17), cluster=large).code == 1
+    assert validated(tmp_path, gpus(1000), "--priority", "LOW", cluster=large).code == 0
+
+
+def test_validate_asks_the_server_with_the_same_settings():
+    with serving({SUBMIT: SUBMITTED}) as server:
+        options = ["--priority", "low", "--set", "a=1", "--set-env", "K=V"]
+        assert at(server, "workflow", "validate", "-", "-p", "p", *options, stdin=FILE).code == 0
+    assert server.asked == [
+        (
+            SUBMIT,
+            [("priority", "LOW"), ("env_vars", "K=V"), ("validation_only", "True"), ("dry_run", "False")],
+            {"file": FILE, "set_variables": ["a=1"], "set_string_variables": []},
+        )
+    ]
+
+
+def test_restart_takes_the_pool_of_the_workflow():
+    route = "POST /api/pool/vision/workflow/train-1/restart"
+    with serving({"GET /api/workflow/train-1": workflow("FAILED"), route: SUBMITTED | {"name": "train-2"}}) as server:
+        done = at(server, "workflow", "restart", "train-1")
+    assert done.out.startswith("Workflow ID       train-2\n")
+    assert server.asked[-1][0] == route
+
+
+def test_cancel_reports_each_and_fails_if_one_failed():
+    answers = {
+        "POST /api/workflow/a-1/cancel": {"name": "a-1"},
+        "POST /api/workflow/b-1/cancel": (409, refused("b-1 is COMPLETED", "CONFLICT")),
+        "POST /api/workflow/c-1/cancel": {"name": "c-1"},
+    }
+    with serving(answers) as server:
+        text = at(server, "workflow", "cancel", "a-1", "b-1", "c-1", "-m", "no", "--force")
+        json = at(server, "workflow", "cancel", "a-1", "b-1", "-t", "json")
+        alone = at(server, "workflow", "cancel", "d-1")
+    assert (text.code, text.out, text.err) == (
+        1,
+        "a-1 is cancelled\nc-1 is cancelled\n",
+        "b-1 is not: b-1 is COMPLETED\n",
+    )
+    failed = {"name": "b-1", "message": "b-1 is COMPLETED", "code": "CONFLICT"}
+    assert (json.code, json.json) == (1, {"cancelled": ["a-1"], "failed": [failed]})
+    assert alone.code == 2
+    assert server.asked[0][1] == [("force", "True"), ("message", "no")]
+
+
+# ---------------------------------------------------------------- questions
+
+
+def test_workflow_list_is_a_table():
+    entries = [entry("train-2", status="PENDING", priority="LOW"), entry("train-1", user="bob", pool=None, gpus=None)]
+    done = answered({"GET /api/workflow": {"workflows": entries, "more_entries": True}}, "workflow", "list", "-c", "2")
+    assert lines(done.out) == [
+        "User   Workflow ID  Submit Time          Status   Priority  Pool    GPUs",
+        "-----  -----------  -------------------  -------  --------  ------  ----",
+        "alice  train-2      2026-01-31 12:00:00  PENDING  LOW       vision  4",
+        "bob    train-1      2026-01-31 12:00:00  RUNNING  NORMAL    -       -",
+        "there are more: --count 4 or --offset 2 shows them",
+    ]
+
+
+def test_workflow_list_asks_page_after_page():
+    pages = [
+        (200, {"workflows": [entry(f"w-{at}") for at in range(1000)], "more_entries": True}),
+        (200, {"workflows": [entry("w-1000")], "more_entries": False}),
+    ]
+    with serving({"GET /api/workflow": pages}) as server:
+        done = at(server, "workflow", "list", "-c", "1500", "-t", "json")
+    assert (len(done.json["workflows"]), done.json["more_entries"]) == (1001, False)
+    asked = [dict(query) for _, query, _ in server.asked]
+    assert [(query["limit"], query["offset"]) for query in asked] == [("1000", "0"), ("500", "1000")]
+
+
+def test_workflow_list_sends_its_filters():
+    args = ["--status", "running", "-s", "FAILED", "--user", "bob", "-p", "a", "-n", "tr"]
+    args += ["--submitted-after", "2026-01-31T13:00:00+01:00"]
+    with serving({"GET /api/workflow": {"workflows": [], "more_entries": False}}) as server:
+        assert at(server, "workflow", "list", *args, "--all").out == "no workflows\n"
+    assert server.asked[0][1] == [
+        ("users", "bob"),
+        ("all_users", "True"),
+        ("statuses", "RUNNING"),
+        ("statuses", "FAILED"),
+        ("name", "tr"),
+        ("pools", "a"),
+        ("submitted_after", "2026-01-31T12:00:00"),
+        ("order", "DESC"),
+        ("limit", "20"),
+        ("offset", "0"),
+    ]
+
+
+def test_a_time_that_is_none_is_wrong_usage():
+    done = runrig("workflow", "list", "--submitted-after", "yesterday")
+    assert done.code == 2
+    assert "'yesterday' is not a time: write 2026-01-31 or 2026-01-31T13:00" in done.err
+
+
+def test_query_shows_every_attempt():
+    ended = {"end_time": "2026-01-31T12:01:05.310000"}
+    tasks = (
+        task(status="RESCHEDULED", exit_code=3006, failure_message="preempted by x-1", **ended),
+        task(retry_id=1, status="SCHEDULING", node_name=None, gpus=[], start_time=None),
+    )
+    done = answered({"GET /api/workflow/train-1": workflow("RUNNING", *tasks)}, "workflow", "query", "train-1")
+    assert lines(done.out) == [
+        "Workflow ID  train-1",
+        "Status       RUNNING",
+        "Pool         vision",
+        "Priority     NORMAL",
+        "User         alice",
+        "Submitted    2026-01-31 12:00:00",
+        "Started      2026-01-31 12:00:00",
+        "Ended        -",
+        "Queued       0.1s",
+        "Duration     12s",
+        "Overview     http://127.0.0.1:8700/api/workflow/train-1",
+        "",
+        "Task  Retry  Status       Exit Code  Node  GPUs  Start                Duration  Message",
+        "----  -----  -----------  ---------  ----  ----  -------------------  --------  ----------------",
+        "main  0      RESCHEDULED  3006       n00   0     2026-01-31 12:00:00  1m05s     preempted by x-1",
+        "main  1      SCHEDULING   -          -     -     -                    -",
+    ]
+
+
+def test_events_are_told_in_the_time_of_the_reader():
+    event = wire.EventAnswer.example()
+    with serving({"GET /api/workflow/w/events": [(200, [event])]}) as server:
+        assert at(server, "workflow", "events", "w", "-t", "json").json == [event]
+        assert at(server, "workflow", "events", "w").out == f"2026-01-31 12:00:00  {event['text']}\n"
+    assert [query for _, query, _ in server.asked] == [[("format", "json")]] * 2
+
+
+def test_the_file_of_a_workflow_is_text_or_json():
+    with serving({"GET /api/workflow/w/spec": FILE}) as server:
+        assert at(server, "workflow", "spec", "w", "--template").out == FILE
+        assert at(server, "workflow", "spec", "w", "-t", "json").json == {"workflow": "w", "spec": FILE}
+    assert server.asked[0][1] == [("use_template", "True")]
+
+
+def test_why_tells_the_sentence_then_the_laws_then_the_past():
+    done = answered({"GET /api/workflow/train-3/why": wire.WhyAnswer.example()}, "workflow", "why", "train-3")
+    assert lines(done.out) == [
+        "train-3  PENDING",
+        wire.WhyAnswer.example()["sentence"],
+        "",
+        "main-group  SCHEDULING  number 2 in the queue of its pool, 4 ahead of it in all pools",
+        "  law P2  QuotaFull: pool vision has 2 of its quota of default/gpu left, and it asks for 4; "
+        "held by train-1/main-group",
+        "          at vision  default/gpu  have 2  need 4",
+        "  2026-01-31 12:00:00  RECLAIM  was preempted by train-1/main-group, which took back what was borrowed (law R2)",
+    ]
+
+
+# ---------------------------------------------------------------- logs, wait, watch
+
+
+def test_logs_are_shown_as_they_were_written_but_for_what_a_terminal_obeys():
+    text = "\x1b[32mepoch 1\x1b[0m\t0.5\n 10%\r 20%\nno end"
+    with serving({"GET /api/workflow/w/logs": text, "GET /api/workflow/w/error_logs": "oops\n"}) as server:
+        assert at(server, "workflow", "logs", "w").out == "epoch 1\t0.5\n 10%\n 20%\nno end\n"
+        assert at(server, "workflow", "logs", "w", "-t", "json").json == {"workflow": "w", "lines": text.split("\n")}
+        assert (
+            at(server, "workflow", "logs", "w", "--error", "--task", "a", "--retry", "0", "-n", "5", "-f").out
+            == "oops\n"
+        )
+    query = [("task_name", "a"), ("retry_id", "0"), ("last_n_lines", "5"), ("follow", "True")]
+    assert [asked for _, asked, _ in server.asked] == [[], [], query]
+
+
+def test_retry_without_a_task_is_wrong_usage():
+    assert "--retry needs --task" in runrig("workflow", "logs", "w", "--retry", "1").err
+
+
+WAIT = [
+    ("COMPLETED", [], 0, "train-1 is COMPLETED\n", ""),
+    ("FAILED", [], 1, "", "train-1 is FAILED: main exited with 1\n"),
+    ("FAILED_CANCELED", ["--for", "FAILED"], 0, "train-1 is FAILED_CANCELED: main exited with 1\n", ""),
+    ("RUNNING", ["--for", "running"], 0, "train-1 is RUNNING\n", ""),
+    ("COMPLETED", ["--for", "RUNNING"], 0, "train-1 is COMPLETED\n", ""),
+    ("RUNNING", ["--timeout", "0"], 75, "", "Error: train-1 is RUNNING after 0 s: 'runrig workflow why train-1' says why\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "args", "code", "out", "err"), WAIT)
+def test_wait_ends_with_the_exit_code_of_what_came(status: str, args: list[str], code: int, out: str, err: str):
+    answer = workflow(status, failure_message="main exited with 1" if status.startswith("FAILED") else None)
+    done = answered({"GET /api/workflow/train-1/wait": answer}, "workflow", "wait", "train-1", *args)
+    assert (done.code, done.out, done.err) == (code, out, err)
+
+
+def test_wait_asks_again_until_the_status_has_come():
+    answers = {"GET /api/workflow/train-1/wait": [(200, workflow("PENDING")), (200, workflow("COMPLETED"))]}
+    with serving(answers) as server:
+        done = at(server, "workflow", "wait", "train-1", "-t", "json")
+    assert (done.code, done.json["status"]) == (0, "COMPLETED")
+    assert server.asked[0][1] == [("for", "COMPLETED"), ("timeout", "20.000")]
+
+
+def test_a_time_to_wait_that_is_no_number_is_wrong_usage():
+    assert [runrig("workflow", "wait", "w", "--timeout", each).code for each in ("nan", "-1", "soon")] == [2, 2, 2]
+
+
+def test_watch_tells_each_change_once_when_piped():
+    waiting = workflow("PENDING", task(status="SCHEDULING", node_name=None, gpus=[]), group="SCHEDULING")
+    ended = workflow("FAILED", task(status="FAILED", exit_code=7), group="FAILED", failure_message="main exited with 7")
+    answers = {
+        "GET /api/workflow/train-1": [(200, waiting), (200, waiting), (200, ended)],
+        "GET /api/workflow/train-1/why": wire.WhyAnswer.example(),
+    }
+    with no_pause():
+        done = answered(answers, "workflow", "watch", "train-1")
+    assert done.code == 1
+    assert [line[10:] for line in lines(done.out)] == [
+        wire.WhyAnswer.example()["sentence"],
+        "  main SCHEDULING",
+        "train-1 is PENDING",
+        "  main FAILED on n00 with exit code 7",
+        "train-1 is FAILED: main exited with 7",
+    ]
+
+
+@contextmanager
+def no_pause() -> Iterator[None]:
+    """Polls follow each other at once: the clock is not what these tests are about."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "sleep", lambda seconds: None)
+        yield
+
+
+def test_watch_in_json_is_the_end_as_one_document():
+    with no_pause():
+        answers: dict[str, Any] = {
+            "GET /api/workflow/train-1": [(200, workflow("RUNNING")), (200, workflow("COMPLETED"))]
+        }
+        done = answered(answers, "workflow", "watch", "train-1", "--format-type", "json")
+    assert (done.code, done.json["status"]) == (0, "COMPLETED")

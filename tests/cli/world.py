@@ -1,0 +1,169 @@
+"""A server that answers what it was told, in the shapes of runrig.wire, and the command line run against it."""
+
+import io
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+from urllib.parse import parse_qsl, urlsplit
+
+from runrig import wire
+from runrig.cli.main import run
+
+SUBMITTED: dict[str, Any] = wire.SubmitAnswer.example()
+
+Said = tuple[int, Any]
+"""Status and body: text goes as text/plain, everything else as JSON.  A list of them is answered one after the other."""
+
+
+@dataclass
+class Server:
+    answers: dict[str, Said | list[Said]]
+    url: str = ""
+    asked: list[tuple[str, list[tuple[str, str]], Any]] = field(default_factory=list)
+    """``METHOD path``, query, body."""
+    tokens: list[str | None] = field(default_factory=list)
+
+
+@contextmanager
+def serving(answers: Mapping[str, Any]) -> Iterator[Server]:
+    """A real HTTP server on a free port.  *answers*: ``METHOD path`` → body of a 200, or (status, body), or a list of them."""
+    world = Server({route: _said(answer) for route, answer in answers.items()})
+
+    class Handler(BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            parts = urlsplit(self.path)
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length)) if length else None
+            route = f"{self.command} {parts.path}"
+            world.asked.append((route, parse_qsl(parts.query), body))
+            world.tokens.append(self.headers.get("Authorization"))
+            status, answer = _next(world.answers, route)
+            raw = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815
+
+        def log_message(self, *args: object) -> None:
+            """Silent."""
+
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    httpd.daemon_threads = True
+    world.url = f"http://127.0.0.1:{httpd.server_address[1]}"
+    thread = threading.Thread(target=lambda: httpd.serve_forever(poll_interval=0.01))
+    thread.start()
+    try:
+        yield world
+    finally:
+        httpd.shutdown()
+        httpd.server_close()
+        thread.join()
+
+
+def _said(answer: Any) -> Said | list[Said]:
+    if isinstance(answer, list) and answer and all(isinstance(each, tuple) for each in answer):
+        return answer
+    return answer if isinstance(answer, tuple) else (200, answer)
+
+
+def _next(answers: Mapping[str, Said | list[Said]], route: str) -> Said:
+    said = answers.get(route, (404, {"message": f"no route {route}", "error_code": "NOTFOUND"}))
+    if not isinstance(said, list):
+        return said
+    return said.pop(0) if len(said) > 1 else said[0]
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def runrig(*args: str, env: Mapping[str, str] | None = None, stdin: str = "") -> Done:
+    """One command line in this process, with no server, token or zone but those of *env*."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("RUNRIG_")}
+    clean |= {"RUNRIG_DATA": "/nonexistent", **(env or {})}
+    out, err = io.StringIO(), io.StringIO()
+    text_in = io.TextIOWrapper(io.BytesIO(stdin.encode()))
+    with (
+        patch.dict(os.environ, clean, clear=True),
+        patch("sys.stdin", text_in),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        code = run(args)
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def process(*args: str) -> list[str]:
+    """The command of the same, as a process of its own."""
+    return [sys.executable, "-c", "from runrig.cli.main import main; main()", *args]
+
+
+def at(server: Server, *args: str, stdin: str = "") -> Done:
+    return runrig("--server", server.url, *args, stdin=stdin)
+
+
+def answered(answers: Mapping[str, Any], *args: str, stdin: str = "") -> Done:
+    with serving(answers) as server:
+        return at(server, *args, stdin=stdin)
+
+
+def refused(message: str, code: str, **details: Any) -> dict[str, Any]:
+    return {"message": message, "error_code": code, "details": details}
+
+
+def pool(name: str, **numbers: Any) -> dict[str, Any]:
+    """A pool of 8 GPUs with nothing in it, but for *numbers*."""
+    idle = {"quota": 8, "unallocated": 8, "used": 0, "subtree_used": 0, "total": 0, "available": 8, "lent": 0}
+    return _full(wire.PoolAnswer, {"name": name, **idle, **numbers})
+
+
+def pool_quota(*pools: dict[str, Any], total_free: int = 16) -> dict[str, Any]:
+    sums = wire.ResourceUsageAnswer.example() | {"total_free": str(total_free)}
+    return {"node_sets": [{"pools": list(pools)}], "resource_sum": sums}
+
+
+def task(name: str = "main", **fields: Any) -> dict[str, Any]:
+    return _full(wire.TaskAnswer, {"name": name, **fields})
+
+
+def workflow(status: str, *tasks: dict[str, Any], group: str = "RUNNING", **fields: Any) -> dict[str, Any]:
+    """train-1 with one group."""
+    groups = [_full(wire.GroupAnswer, {"status": group, "tasks": list(tasks) or [task()]})]
+    return _full(wire.WorkflowAnswer, {"status": status, "groups": groups, **fields})
+
+
+def entry(name: str, **fields: Any) -> dict[str, Any]:
+    return _full(wire.ListEntry, {"name": name, **fields})
+
+
+def _full(model: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The example of *model* with *fields*, and everything that a server sends besides."""
+    answer: dict[str, Any] = model.model_validate(model.example() | fields).model_dump(mode="json")
+    return answer
+
+
+def written(folder: Path, text: str, name: str = "wf.yaml") -> str:
+    file = folder / name
+    file.write_text(text, encoding="utf-8")
+    return str(file)
+
+
+def lines(text: str) -> Sequence[str]:
+    return text.strip("\n").split("\n")
