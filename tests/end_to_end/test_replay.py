@@ -1,0 +1,41 @@
+"""The event log is the truth: applied again from nothing, it gives the state that the tables hold."""
+
+from pathlib import Path
+
+from runrig.domain.gangs import Priority
+from runrig.domain.plan import Submit
+from runrig.engine.state import State
+from runrig.store import SqlStore
+from tests.end_to_end.houses import house
+
+TWO_POOLS = "pools: [{name: pool1, quota: 2}, {name: pool2, quota: 2, subpools: [{name: a, quota: 1}]}]"
+
+
+def replayed(store: SqlStore) -> State:
+    """The whole log, from the first entry on, applied to an empty state."""
+    state = State.empty()
+    for event in store.events():
+        if isinstance(event.action, Submit):
+            wanted = event.action.workflow.spec_hash
+            state.specs[wanted] = store.spec(wanted).spec
+        state.apply(event.action, event.time)
+        state.revision = event.revision
+    state.take_changes()  # what has finished leaves the memory with the commit
+    return state
+
+
+def test_the_log_gives_the_current_state_at_every_stage(tmp_path: Path):
+    with house(tmp_path / "data", "simulated", gpus=4, cluster=TWO_POOLS) as here:
+        low = [here.submit(f"low{number}", "pool1", Priority.LOW) for number in range(4)]
+        for workflow in low:
+            here.wait_for(workflow, "RUNNING")
+        assert replayed(here.store).rows() == here.store.load()
+        firm = here.submit("firm", "pool2--a", Priority.HIGH)
+        here.service.settle()
+        assert replayed(here.store).rows() == here.store.load()  # one is nominated, one is stopping
+        here.wait_for(firm, "RUNNING")
+        here.service.submissions.cancel(low[0], user="tester")
+        here.finish(firm)
+        here.service.settle()
+        assert replayed(here.store).rows() == here.store.load()
+        assert here.status(low[0]) == "FAILED_CANCELED"
