@@ -1,0 +1,67 @@
+"""The scenarios that have a reference figure.  Each checks what was decided, so that a wrong answer cannot be a fast one."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+
+from bench.world import gang, queue, thousand_pools, timed_cycle
+from runrig.domain.gangs import Priority
+from runrig.domain.plan import Admit, Nominate, Preempt
+from runrig.engine.ledger import Decision
+
+
+def admit_10k() -> float:
+    """Ten cycles, one head per pool: 10,000 gangs of one GPU that all fit.  8 per pool on the first flavor, 2 on the second."""
+    ledger, pools = thousand_pools()
+    queue(ledger, (gang(f"w{each:05}", pools[each % 1000], Priority.NORMAL, each) for each in range(10_000)))
+    total, flavors = 0.0, Counter[str]()
+    for at in range(10):
+        seconds, made = timed_cycle(ledger, at, heads_per_pool=1)
+        total += seconds
+        flavors.update(_flavors(made))
+    assert flavors == {"a100": 8000, "h100": 2000}, flavors
+    return total
+
+
+def nofit() -> float:
+    """One cycle over 1000 heads that neither fit nor may preempt anybody: every pool is full of its own NORMAL gangs."""
+    ledger, pools = thousand_pools()
+    queue(ledger, (gang(f"w{each:05}", pools[each % 1000], Priority.NORMAL, each) for each in range(16_000)))
+    _, full = timed_cycle(ledger, 0)
+    assert Counter(_flavors(full)) == {"a100": 8000, "h100": 8000}
+    queue(ledger, (gang(f"x{each:05}", pools[each], Priority.NORMAL, each) for each in range(1000)))
+    seconds, made = timed_cycle(ledger, 1, heads_per_pool=1)
+    assert (made, sum(len(bucket.waiting) for bucket in ledger.pending.values())) == ([], 1000)
+    return seconds
+
+
+def reclaim(heads: int) -> float:
+    """One cycle with *heads* gangs of 8 GPUs whose pools lent everything: each takes back eight LOW gangs.
+
+    Even pools hold 32 LOW gangs of one GPU, twice what they were promised; odd pools hold nothing and want theirs.
+    """
+    ledger, pools = thousand_pools()
+    queue(ledger, (gang(f"w{each:05}", pools[2 * (each % 500)], Priority.LOW, each) for each in range(16_000)))
+    _, lent = timed_cycle(ledger, 0)
+    assert Counter(_flavors(lent)) == {"a100": 8000, "h100": 8000}
+    preemptors = [pools[1 + 2 * (each * (500 // heads))] for each in range(heads)]
+    queue(ledger, (gang(f"x{at:05}", pool, Priority.NORMAL, at, 8) for at, pool in enumerate(preemptors)))
+    seconds, made = timed_cycle(ledger, 1, heads_per_pool=1)
+    assert Counter(type(each) for each in made) == {Nominate: heads, Preempt: 8 * heads}, len(made)
+    targets = [each.gang for each in made if isinstance(each, Preempt)]
+    assert len(set(targets)) == 8 * heads, "nobody is preempted twice"
+    return seconds
+
+
+def _flavors(made: Iterable[Decision]) -> list[str]:
+    return [each.placement[0].flavor for each in made if isinstance(each, Admit)]
+
+
+SCENARIOS: Mapping[str, Callable[[], float]] = {
+    "Q1_admit10k": admit_10k,
+    "Q2_nofit": nofit,
+    "Q3_reclaim_1": partial(reclaim, 1),
+    "Q3_reclaim_10": partial(reclaim, 10),
+    "Q3_reclaim_100": partial(reclaim, 100),
+}
+"""Name, as in `reference` → seconds of one run."""

@@ -1,0 +1,139 @@
+"""What is run under which name, and the tables that come of it."""
+
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bench import calibration, decisions, growth, latency, reference, split
+from bench.timing import timed
+
+Cell = str | float | int
+Rows = list[dict[str, Cell]]
+
+
+@dataclass
+class Section:
+    """A table: *table* has one dict per row, with the same keys in all of them."""
+
+    name: str
+    about: str
+    table: Rows = field(default_factory=list)
+
+    def rows(self) -> Rows:
+        return self.table
+
+    def text(self) -> str:
+        """For a terminal or a log: plain, columns aligned, numbers to the right."""
+        lines = ["", f"{self.name}: {self.about}"]
+        if self.table:
+            heads = list(self.table[0])
+            cells = [heads, *([_shown(row[head]) for head in heads] for row in self.table)]
+            widths = [max(len(line[at]) for line in cells) for at in range(len(heads))]
+            left = [isinstance(self.table[0][head], str) for head in heads]
+            cells.insert(1, ["-" * width for width in widths])
+            lines += [
+                "  ".join(_aligned(*each) for each in zip(line, widths, left, strict=True)).rstrip() for line in cells
+            ]
+        return "\n".join(lines)
+
+
+def _shown(cell: Cell) -> str:
+    if isinstance(cell, float):
+        return f"{cell:,.0f}" if cell >= 1000 else f"{cell:.3g}"
+    return f"{cell:,}" if isinstance(cell, int) else cell
+
+
+def _aligned(cell: str, width: int, left: bool) -> str:
+    return cell.ljust(width) if left else cell.rjust(width)
+
+
+def run(names: Sequence[str], runs: int) -> Iterator[Section]:
+    """The sections of *names* in the order of the report, the calibration first."""
+    times = timed(calibration.once, max(runs, 10))
+    best, middle = calibration.DECISIONS / times.least, calibration.DECISIONS / times.median
+    yield Section(
+        "calibration",
+        f"a bare loop over such a tree, on Python {platform.python_version()}; 'normalised' is the median on a machine with "
+        f"{calibration.DECISIONS / calibration.NOMINAL_S:,.0f} decisions a second, by the loop beside each run",
+        [{"decisions a second, best": best, "median": middle}],
+    )
+    scenarios = [name for name in names if name in decisions.SCENARIOS]
+    if scenarios:
+        yield _compared(scenarios, runs)
+    for name in names:
+        if name in SECTIONS:
+            yield SECTIONS[name](runs)
+
+
+def _compared(names: Sequence[str], runs: int) -> Section:
+    section = Section("decisions", f"against {reference.NAME}, all in ms; target: at most 1/{reference.TARGET} of it")
+    for name in names:
+        times, theirs = timed(decisions.SCENARIOS[name], runs), reference.MILLISECONDS[name]
+        best = _ms(times.least)
+        section.table.append(
+            {
+                "scenario": name,
+                "reference": theirs,
+                "min": best,
+                "median": _ms(times.median),
+                "times faster": theirs / best,
+                "target": "met" if best * reference.TARGET <= theirs else "MISSED",
+                "aim 1/10": "met" if best * reference.AIM <= theirs else "not yet",
+                "normalised": _ms(times.normalised),
+            }
+        )
+    return section
+
+
+def _split(runs: int) -> Section:
+    section = Section("split", "where the time of Q1_admit10k goes, each part run alone; µs per gang")
+    whole = timed(decisions.SCENARIOS["Q1_admit10k"], runs)
+    parts = [(part.name, part.times.least) for part in split.parts(runs)]
+    parts.append(("the rest: loops, calls, the gang's record", whole.least - sum(seconds for _, seconds in parts)))
+    for name, seconds in [*parts, ("whole", whole.least)]:
+        section.table.append(
+            {"part": name, "µs per gang": seconds * 1e6 / split.GANGS, "percent": 100 * seconds / whole.least}
+        )
+    bare = min(whole.bare) * 1e6 / calibration.DECISIONS
+    section.table.append(
+        {"part": "(the bare loop)", "µs per gang": bare, "percent": bare * split.GANGS / whole.least / 1e4}
+    )
+    return section
+
+
+def _growth(name: str, about: str, points: Callable[[int], Iterator[growth.Point]]) -> Callable[[int], Section]:
+    def section(runs: int) -> Section:
+        made = Section(name, about)
+        for point in points(runs):
+            best = point.times.least * 1e6 / point.each
+            normal = point.times.normalised * 1e6 / point.each
+            made.table.append(
+                {"series": point.series, "at": point.at, "min µs": best, "per": point.unit, "normalised µs": normal}
+            )
+        return made
+
+    return section
+
+
+def _latency(runs: int) -> Section:
+    section = Section("latency", "what a person waits for, ms; a server of its own with four stand-in GPUs")
+    for wait in latency.waits(max(30, runs)):
+        row: dict[str, Cell] = {"wait": wait.name, "median": _ms(wait.times.median), "min": _ms(wait.times.least)}
+        row |= {"normalised": _ms(wait.times.normalised)}
+        row |= {"runs": len(wait.times.seconds), "target": wait.target_ms}
+        section.table.append(row | {"met": "yes" if _ms(wait.times.median) <= wait.target_ms else "NO"})
+    return section
+
+
+def _ms(seconds: float) -> float:
+    return seconds * 1000
+
+
+SECTIONS: Mapping[str, Callable[[int], Section]] = {
+    "split": _split,
+    "pools": _growth("pools", "admitting four gangs per pool", growth.pools),
+    "depth": _growth("depth", "admitting 4,000 gangs in 1,000 pools below chains of cohorts", growth.depths),
+    "queue": _growth("queue", "one cycle over 1,000 full pools with so many gangs waiting", growth.queues),
+    "latency": _latency,
+}
+NAMES = (*decisions.SCENARIOS, *SECTIONS)

@@ -1,0 +1,42 @@
+"""Runs of one measurement, and what is said about them."""
+
+import gc
+from collections.abc import Callable
+from statistics import median
+from typing import NamedTuple
+
+from bench import calibration
+
+
+class Times(NamedTuple):
+    """Seconds of each run, in order.  *bare*: of the calibration loop beside each run, empty where it says nothing."""
+
+    seconds: tuple[float, ...]
+    bare: tuple[float, ...] = ()
+
+    @property
+    def least(self) -> float:
+        return min(self.seconds)
+
+    @property
+    def median(self) -> float:
+        return median(self.seconds)
+
+    @property
+    def normalised(self) -> float:
+        """The median in seconds of a machine of nominal speed, whatever else ran on this one meanwhile."""
+        return calibration.NOMINAL_S * median(each / bare for each, bare in zip(self.seconds, self.bare, strict=True))
+
+
+def timed(measure: Callable[[], float], runs: int) -> Times:
+    """*measure* builds its own world and answers the seconds of the part that counts.
+
+    What an earlier run left is collected before; the collector stays on while time is taken.
+    """
+    seconds, bare = [], []
+    for _ in range(runs):
+        gc.collect()
+        before = calibration.once()
+        seconds.append(measure())
+        bare.append((before + calibration.once()) / 2)
+    return Times(tuple(seconds), tuple(bare))
