@@ -248,7 +248,8 @@ def _announce(service: Service, backend: str, folder: Path, port: int) -> None:
     partial.replace(folder / "server.json")
     gpus = sum(view.node.resources.get(GPU, 0) for view in service.queries.nodes())
     _log.info("event=up url=%s backend=%s gpus=%s", url, backend, gpus)
-    print(f"runrig {__version__} is up at {url} (backend {backend}, {gpus} GPUs, data {folder})", flush=True)  # noqa: T201
+    amount = f"{gpus} GPU{'' if gpus == 1 else 's'}"
+    print(f"runrig {__version__} is up at {url} (backend {backend}, {amount}, data {folder})", flush=True)  # noqa: T201
 
 
 class _Server(uvicorn.Server):

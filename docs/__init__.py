@@ -1,0 +1,1 @@
+"""The documentation, and the program that keeps its reference parts in step with the code (`generate`)."""

@@ -1,0 +1,206 @@
+"""Writes what the docs take from the code, and checks their links.
+
+    python -m docs.generate            rewrite the generated sections
+    python -m docs.generate --check    say what is stale or broken, change nothing; exit code 1 if anything is
+
+A generated section stands between two comments, which name it and end it; everything outside is written by hand.
+"""
+
+import argparse
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runrig.api.app import create_app
+from runrig.api.failures import STATUSES
+from runrig.cli.main import cli
+from runrig.domain import errors
+from runrig.domain.reasons import Code, Reason
+
+ROOT = Path(__file__).parent.parent
+SHARED_OPTIONS = ("help", "format_type", "server", "data")
+COMMON_ERRORS = ("401", "403", "422", "500", "503")
+
+_SECTION = re.compile(r"<!-- generated: (?P<name>[a-z-]+) -->\n.*?<!-- end -->", re.DOTALL)
+_FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+_HEADING = re.compile(r"^#{1,6} (?P<text>.+)$", re.MULTILINE)
+
+
+# ---------------------------------------------------------------- the command line
+
+
+def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
+    """(name as typed, command, its context) of every command that is no group, in the order of the help."""
+    yield from _below(cli, click.Context(cli, info_name="runrig"))
+
+
+def _below(group: click.Group, context: click.Context) -> Iterator[tuple[str, click.Command, click.Context]]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None, f"{name} is listed and not there"
+        inner = click.Context(command, info_name=name, parent=context)
+        if isinstance(command, click.Group):
+            yield from _below(command, inner)
+        else:
+            yield inner.command_path, command, inner
+
+
+def command_reference() -> Iterator[str]:
+    for name, command, context in commands():
+        yield f"### {name}"
+        yield f"```text\n{context.command_path} {' '.join(command.collect_usage_pieces(context))}\n```"
+        yield inspect.cleandoc(command.help or "")
+        options = list(_options(command, context))
+        if options:
+            yield "\n".join(["| option | |", "|---|---|", *options])
+        shown = [line.strip() for line in (command.epilog or "").splitlines() if line.startswith("  ")]
+        if shown:
+            yield "```sh\n" + "\n".join(shown) + "\n```"
+
+
+def _options(command: click.Command, context: click.Context) -> Iterator[str]:
+    """A row per option that is not one of all commands."""
+    shared = SHARED_OPTIONS if any(each.name == "format_type" for each in command.params) else ("help",)
+    for param in command.params:
+        record = param.get_help_record(context)
+        if isinstance(param, click.Option) and param.name not in shared and record is not None:
+            yield f"| `{_cell(record[0])}` | {_cell(record[1])} |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+# ---------------------------------------------------------------- HTTP
+
+
+def routes() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(method, path, operation) of every route, in the order of the document."""
+    no_service: Any = None  # the document does not depend on it
+    document = create_app(no_service, token="", port=0, user="").openapi()
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+def route_list() -> Iterator[str]:
+    tables: dict[str, list[str]] = {}
+    for method, path, operation in routes():
+        own = [code for code in sorted(operation["responses"]) if code != "200" and code not in COMMON_ERRORS]
+        query = [f"`{each['name']}`" for each in operation.get("parameters", ()) if each["in"] == "query"]
+        row = f"| `{method} {path}` | {_cell(operation['summary'])} | {', '.join(query)} | {', '.join(own)} |"
+        tables.setdefault(operation["tags"][0], []).append(row)
+    for tag, rows in tables.items():
+        yield f"### {tag}"
+        yield "\n".join(["| route | | query | errors |", "|---|---|---|---|", *rows])
+
+
+# ---------------------------------------------------------------- errors and reasons
+
+
+def error_classes() -> Iterator[type[errors.RunrigError]]:
+    for kind in errors.RunrigError.__subclasses__():
+        if kind.__module__ == errors.__name__:
+            yield kind
+
+
+def error_list() -> Iterator[str]:
+    tree = inspect.getdoc(errors) or ""
+    rows = ["| `error_code` | HTTP | exit code | |", "|---|---|---|---|"]
+    for kind in error_classes():
+        said = re.search(rf"─ {kind.__name__}\s+(.+?)\s+exit", tree)
+        assert said is not None, f"{kind.__name__} is not in the tree of domain/errors.py"
+        rows.append(f"| `{kind.code}` | {STATUSES[kind]} | {kind.exit_code} | {said[1]} |")
+    yield "\n".join(rows)
+
+
+def reason_list() -> Iterator[str]:
+    rows = ["| code | reads, for example |", "|---|---|"]
+    for code in Code:
+        reason = Reason(code, "", "vision", "default/gpu", have=1, need=2, holders=("train-1/main",))
+        rows.append(f"| `{code.value}` | {reason} |")
+    yield "\n".join(rows)
+
+
+SECTIONS: dict[str, Callable[[], Iterable[str]]] = {
+    "commands": command_reference,
+    "routes": route_list,
+    "errors": error_list,
+    "reasons": reason_list,
+}
+
+
+# ---------------------------------------------------------------- pages
+
+
+def pages() -> list[Path]:
+    """Every page of ours, those at the top of the repository first."""
+    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def with_sections(text: str) -> str:
+    """*text* with what is generated in it as the code says now."""
+    return _SECTION.sub(lambda match: section(match["name"]), text)
+
+
+def section(name: str) -> str:
+    body = "\n\n".join(SECTIONS[name]())
+    return f"<!-- generated: {name} -->\n\n{body}\n\n<!-- end -->"
+
+
+def broken_links() -> Iterator[str]:
+    """A sentence per link between our pages, or to a file of ours, that leads nowhere."""
+    for page in pages():
+        for match in _LINK.finditer(_FENCE.sub("", page.read_text(encoding="utf-8"))):
+            target, _, anchor = match["target"].partition("#")
+            if "://" in target or target.startswith("mailto:"):
+                continue
+            there = (page.parent / target).resolve() if target else page
+            if not there.exists():
+                yield f"{page.relative_to(ROOT)}: there is no {target}"
+            elif anchor and there.suffix == ".md" and anchor not in _anchors(there):
+                yield f"{page.relative_to(ROOT)}: {there.name} has no heading {anchor!r}"
+
+
+def _anchors(page: Path) -> set[str]:
+    """Headings of *page* as links name them."""
+    text = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    return {
+        re.sub(r"[^\w\- ]", "", match["text"].lower()).strip().replace(" ", "-") for match in _HEADING.finditer(text)
+    }
+
+
+def stale() -> list[Path]:
+    """Pages whose generated sections differ from the code."""
+    return [page for page in pages() if (text := page.read_text(encoding="utf-8")) != with_sections(text)]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m docs.generate", description="Keeps the docs in step with the code."
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; exit code 1 if anything is stale or broken"
+    )
+    check = parser.parse_args().check
+    problems = list(broken_links())
+    for page in stale():
+        name = page.relative_to(ROOT)
+        if check:
+            problems.append(f"{name} is stale: `make docs` writes it anew")
+        else:
+            page.write_text(with_sections(page.read_text(encoding="utf-8")), encoding="utf-8")
+            print(f"written: {name}")
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,158 @@
+"""The docs say what is: links lead somewhere, files that they show can be read, and nothing of the code is missing."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docs import generate
+from runrig.domain.reasons import Code
+from runrig.spec.cluster import read_cluster
+from runrig.spec.template import render
+from runrig.spec.workflow import read_workflow
+from tests.engine.builders import LOW, NORMAL, World
+
+ROOT = generate.ROOT
+PAGES = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in generate.pages()}
+CODE = sorted((ROOT / "src").rglob("*.py"))
+
+AVOIDED = ("victim", "preemptee", "reclaimee", "opportunistic", "over-quota", "overquota", "tenant", "decommission")
+"""Words that the glossary has another one for, and that mean nothing else in our code."""
+
+
+def blocks(kind: str) -> list:
+    """The text of every fenced block that is marked as *kind*, with where it stands as its id."""
+    found = []
+    for name, text in PAGES.items():
+        for match in re.finditer(rf"^```yaml {kind}\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+            line = text[: match.start()].count("\n") + 2
+            found.append(pytest.param(match[1], id=f"{name}:{line}"))
+    return found
+
+
+# ---------------------------------------------------------------- the pages among themselves
+
+
+def test_every_link_leads_somewhere():
+    assert list(generate.broken_links()) == []
+
+
+def test_generated_sections_are_those_of_the_code():
+    """`make docs` brings them up to date."""
+    assert generate.stale() == []
+
+
+def test_every_page_is_reached_from_the_readme():
+    reached, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in reached and page.suffix == ".md":
+            reached.add(page)
+            links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8"))
+            waiting += [(page.parent / link).resolve() for link in links if "://" not in link]
+    assert {str(page.relative_to(ROOT)) for page in reached} == set(PAGES)
+
+
+def test_every_law_that_the_code_names_is_in_the_laws():
+    numbers = set(re.findall(r"^\| \*\*([A-Z][0-9])\*\*", PAGES["docs/laws.md"], re.MULTILINE))
+    cited = {
+        law
+        for file in CODE
+        for words in re.findall(r"\blaws? ([A-Z][0-9](?:(?:, | and |-)[A-Z][0-9])*)", file.read_text(encoding="utf-8"))
+        for law in re.findall(r"[A-Z][0-9]", words)
+    }
+    assert cited - numbers == set()
+
+
+# ---------------------------------------------------------------- the pages and the code
+
+
+@pytest.mark.parametrize("text", blocks("workflow"))
+def test_a_workflow_file_that_is_shown_can_be_read(text: str):
+    assert read_workflow(render(text)).groups
+
+
+@pytest.mark.parametrize("text", blocks("cluster"))
+def test_a_cluster_file_that_is_shown_can_be_read(text: str):
+    assert read_cluster(text).pools
+
+
+def test_every_target_of_make_that_is_named_is_there():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    marked = " ".join(re.findall(r"`[^`\n]+`|^make .*$", "\n".join(PAGES.values()), re.MULTILINE))
+    named = {
+        word for words in re.findall(r"\bmake ((?:[a-z]+(?: \| | )?)+)", marked) for word in re.findall("[a-z]+", words)
+    }
+    assert named - targets == set()
+    assert {"demo", "test"} <= named
+
+
+def test_every_command_that_is_typed_is_there():
+    """In what the pages show as typed; the reference itself is generated."""
+    there = {name for name, _, _ in generate.commands()}
+    groups = {name.rsplit(" ", 1)[0] for name in there}
+    typed = {
+        words.strip()
+        for name, text in PAGES.items()
+        for words in re.findall(r"`(?:\$ )?runrig((?: [a-z]+)+)|^\$ \S*runrig((?: [a-z]+)+)", text, re.MULTILINE)
+        for words in words
+        if words
+    }
+    unknown = {
+        words for words in typed if not any(f"runrig {words} ".startswith(f"{name} ") for name in there | groups)
+    }
+    assert unknown == set()
+
+
+def test_every_command_error_and_reason_is_in_the_reference():
+    names = [name for name, _, _ in generate.commands()]
+    assert [name for name in names if f"### {name}\n" not in PAGES["docs/cli.md"]] == []
+    codes = [kind.code for kind in generate.error_classes()] + [code.value for code in Code]
+    assert [code for code in codes if f"| `{code}` |" not in PAGES["docs/http.md"]] == []
+
+
+def test_every_test_that_is_named_is_there():
+    named = set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", PAGES["docs/properties.md"]))
+    missing = {
+        f"{file}::{test}"
+        for file, test in named
+        if not (ROOT / file).exists() or (test and f"def {test}(" not in (ROOT / file).read_text(encoding="utf-8"))
+    }
+    assert missing == set()
+
+
+def test_every_path_of_the_code_that_is_named_is_there():
+    laws = re.findall(r"`((?:domain|engine|spec|service|store|backends)/[\w/]*(?:\.py)?)`", PAGES["docs/laws.md"])
+    others = re.findall(r"`(src/runrig/[\w/]+(?:\.py)?|tests/[\w/]+(?:\.py)?)`", "\n".join(PAGES.values()))
+    paths = {Path("src/runrig") / path for path in laws} | {Path(path) for path in others}
+    assert {str(path) for path in paths if not (ROOT / path).exists()} == set()
+
+
+@pytest.mark.parametrize("word", AVOIDED)
+def test_the_code_uses_the_words_of_the_glossary(word: str):
+    pattern = re.compile(rf"\b{word}s?\b", re.IGNORECASE)
+    using = [str(file.relative_to(ROOT)) for file in CODE if pattern.search(file.read_text(encoding="utf-8"))]
+    assert using == []
+
+
+def test_the_example_of_preemption_is_what_the_engine_does():
+    """docs/preemption.md, an example in numbers; laws R1, R2, R3."""
+    world = World({"blue": 2, "green": 4, "red": 4}, {"n0": 10})
+    for name, pool, priority, gpus in (
+        ("r1", "red", NORMAL, 2),
+        ("r2", "red", LOW, 1),
+        ("g1", "green", NORMAL, 2),
+        ("b1", "blue", LOW, 2),
+        ("b2", "blue", LOW, 2),
+        ("b3", "blue", LOW, 1),
+    ):
+        world.submit(name, pool, priority, gpus)
+        assert world.cycle() == [f"admit {name}"]
+    world.submit("g2", "green", NORMAL, 2)
+    assert world.cycle() == ["nominate g2", "preempt b2 for g2 (RECLAIM)"]
+    assert world.cycle() == ["admit g2"]
+    world.submit("g3", "green", NORMAL, 1)
+    assert world.cycle() == []
+    world.submit("r3", "red", NORMAL, 2)
+    assert world.cycle() == ["nominate r3", "preempt b3 for r3 (RECLAIM)", "preempt r2 for r3 (PRIORITY)"]
+    assert world.cycle() == ["admit r3"]
