@@ -1,7 +1,7 @@
 """Who stops so that another may start, and who never does (laws R1-R6)."""
 
 from runrig.domain.gangs import GangState, Law, Priority
-from runrig.domain.nodes import Node
+from runrig.domain.nodes import Flavor, Node
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import DropNode, Nominate, Preempt, PutNode, PutPool, Withdraw
 from runrig.domain.pools import Cohort, Pool, Quota
@@ -455,3 +455,15 @@ def test_a_preemption_names_the_cheaper_candidate_that_was_safe_by_then():
         Preempt("b2-1/t-group", "in-1/t-group", Law.RECLAIM),
         Preempt("wide-1/t-group", "in-1/t-group", Law.RECLAIM, (("b1-1/t-group", "R2"),)),
     ]
+
+
+def test_low_on_a_node_that_has_changed_its_flavor_makes_way_for_its_own_pool():
+    """R1 (found by the long state machine): LOW was admitted as flavor b; its node is of flavor a now, and a firm gang needs it."""
+    flavors = (Flavor("a", {"kind": "a"}), Flavor("b", {"kind": "b"}, position=1))
+    pool = Pool("p", {FlavorResource("a", GPU): Quota(2)})
+    world = World({"p": pool}, {"n0": Node("n0", {GPU: 1}, flavor="b", labels={"kind": "b"})}, flavors=flavors)
+    world.submit("low", "p", LOW, 1)
+    assert world.cycle() == ["admit low"]
+    world.do(PutNode(Node("n0", {GPU: 2}, flavor="a", labels={"kind": "a"})))
+    world.submit("in", "p", NORMAL, 2)
+    assert world.cycle() == ["nominate in", "preempt low for in (PRIORITY)"]

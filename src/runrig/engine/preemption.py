@@ -185,9 +185,14 @@ class _Trial:
         return any(index in self._contested for index, _ in candidate.request) or self._in_the_way(candidate)
 
     def _in_the_way(self, candidate: Entry) -> bool:
-        """It holds room on nodes of what the preemptor asks, be it something that no quota counts (law R1)."""
+        """It holds room on nodes of what the preemptor asks, be it something that no quota counts (law R1).
+
+        The node's flavor of today counts: it may have changed since the candidate was admitted.
+        """
+        nodes = self._ledger.room.nodes
         return any(
-            each.flavor in self._flavors and any(resource in self._resources for resource, _ in pod_set.requests)
+            any(resource in self._resources for resource, _ in pod_set.requests)
+            and any(share.node in nodes and nodes[share.node].node.flavor in self._flavors for share in each.shares)
             for each, pod_set in zip(candidate.placement, candidate.gang.pod_sets, strict=True)
         )
 
