@@ -14,11 +14,12 @@ from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import Action, Admit, Nominate, Plan, Preempt, Withdraw
 from runrig.domain.pools import Queueing
-from runrig.domain.quantities import GPU
+from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Loaded
 from runrig.domain.workflows import TaskKey
 from runrig.engine import cycle, gate
 from runrig.engine.flavors import choices
+from runrig.engine.ledger import Entry
 from runrig.engine.partial import least_counts
 from runrig.engine.state import State
 from tests.engine.ledgers import portrait
@@ -284,6 +285,17 @@ def check_nomination(state: State, gang_id: str, placement: Placement, targets: 
         )
 
 
+def _held_on_nodes(state: State, entry: Entry) -> set[FlavorResource]:
+    """What it holds by the flavors that its nodes have today, which may not be those that it was admitted with."""
+    return {
+        FlavorResource(state.nodes[share.node].flavor, resource)
+        for pod_set, each in zip(entry.gang.pod_sets, entry.placement, strict=True)
+        for share in each.shares
+        if share.node in state.nodes
+        for resource, _ in pod_set.requests
+    }
+
+
 def _check_protection(state: State, gang: Gang, placement: Placement, targets: list[str]) -> None:
     """Law R2: while each is taken, the outermost pool above it holds more than its nominal of something that is asked."""
     for at, name in enumerate(targets):
@@ -293,9 +305,8 @@ def _check_protection(state: State, gang: Gang, placement: Placement, targets: l
         oracle = Oracle.decided(state, without=targets[:at])
         outermost = oracle.outermost(entry.gang.pool, gang.pool)
         keys = oracle.quota_part(gang, placement)
-        assert set(asked(entry.gang, entry.placement)) & set(asked(gang, placement)), (
-            f"{name} holds nothing that {gang.id} asks"
-        )
+        held = set(asked(entry.gang, entry.placement)) | _held_on_nodes(state, entry)
+        assert held & set(asked(gang, placement)), f"{name} holds nothing that {gang.id} asks"
         if entry.gang.pool != gang.pool and outermost is not None:
             assert oracle.over_nominal(outermost, keys), f"{name} is safe: {outermost} is within its nominal"
 
