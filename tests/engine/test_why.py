@@ -34,7 +34,7 @@ def test_a_full_quota_is_named_with_what_is_left_and_who_holds_it():
     holders = ("big-1/t-group", "small-1/t-group")
     assert reasons(world, "w") == (Reason(Code.QUOTA_FULL, "P2", "a", "default/gpu", 1, 2, holders),)
     assert said(world, "w") == [
-        "pool a has 1 of its quota of default/gpu left, and it asks for 2; held by big-1/t-group, small-1/t-group"
+        "a has 1 of its quota of default/gpu left, and it asks for 2; held by big-1/t-group, small-1/t-group"
     ]
 
 
@@ -126,7 +126,7 @@ def test_behind_the_head_of_a_strict_pool_the_head_is_named():
     world.submit("w", "a", NORMAL, 1)
     world.cycle()
     assert [each.code for each in reasons(world, "head")] == [Code.QUOTA_FULL]
-    assert said(world, "w") == ["the pool is STRICT_FIFO and head-1/t-group is before it"]
+    assert said(world, "w") == ["head-1/t-group is before it, and nothing passes the head of a STRICT_FIFO queue"]
 
 
 def test_behind_a_head_that_has_its_place_already_the_head_is_named_too():
@@ -137,7 +137,7 @@ def test_behind_a_head_that_has_its_place_already_the_head_is_named_too():
     world.submit("head", "a", NORMAL, 2)
     world.submit("w", "a", NORMAL, 1)
     assert world.cycle() == ["nominate head", "preempt low for head (RECLAIM)"]
-    assert said(world, "w") == ["the pool is STRICT_FIFO and head-1/t-group is before it"]
+    assert said(world, "w") == ["head-1/t-group is before it, and nothing passes the head of a STRICT_FIFO queue"]
 
 
 def test_a_nominated_workflow_names_its_targets():
@@ -181,7 +181,7 @@ def test_before_its_first_cycle_a_workflow_is_only_queued():
     """P5."""
     world = World({"a": 4}, {"n0": 4})
     world.submit("w", "a", NORMAL)
-    assert said(world, "w") == ["is queued; the next cycle looks at it"]
+    assert said(world, "w") == ["is queued, and has not been looked at yet"]
     world.cycle()
     assert why(world.state, "w-1").groups == (GroupWhy("t-group", Status.INITIALIZING),)
 

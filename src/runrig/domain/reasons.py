@@ -3,6 +3,8 @@
 import enum
 from dataclasses import dataclass
 
+from runrig.domain.quantities import format_quantity
+
 
 class Code(enum.Enum):
     """Low in number, so that they can be counted; each belongs to a law."""
@@ -12,9 +14,13 @@ class Code(enum.Enum):
     BORROWING_LIMIT = "BorrowingLimit"
     NO_IDLE_TO_BORROW = "NoIdleToBorrow"
     COHORT_CYCLE = "CohortCycle"
+    EXCEEDS_POTENTIAL = "ExceedsPotential"
+    NO_MATCHING_FLAVOR = "NoMatchingFlavor"
+    MISCONFIGURED = "Misconfigured"
     NO_ROOM_ON_NODES = "NoRoomOnNodes"
     PLACEMENT_NOT_PROVEN = "PlacementNotProven"
     BEHIND_HEAD = "BehindHeadOfQueue"
+    STOPPED = "Stopped"
     WAITS_FOR_TARGETS = "WaitsForTargets"
     NOT_CONSIDERED = "NotConsideredYet"
 
@@ -38,21 +44,29 @@ class Reason:
         return sentence.format(
             where=self.where,
             resource=self.resource,
-            have=self.have,
-            need=self.need,
+            have=self._shown(self.have),
+            need=self._shown(self.need),
             holders=", ".join(self.holders) or "nobody",
         )
+
+    def _shown(self, amount: int) -> str:
+        """*amount* for people, in the unit of the resource."""
+        return format_quantity(self.resource.partition("/")[2], amount)
 
 
 _SENTENCES = {
     Code.UPSTREAM: "waits for {holders} to complete",
-    Code.QUOTA_FULL: "pool {where} has {have} of its quota of {resource} left, and it asks for {need}",
+    Code.QUOTA_FULL: "{where} has {have} of its quota of {resource} left, and it asks for {need}",
     Code.BORROWING_LIMIT: "{where} may use {have} more of {resource} before its borrowing limit, and it asks for {need}",
     Code.NO_IDLE_TO_BORROW: "{where} has {have} of {resource} idle, and it asks for {need}",
     Code.COHORT_CYCLE: "the parents of {where} run in a circle: nothing new starts in that tree until one of them is changed",
+    Code.EXCEEDS_POTENTIAL: "{where} can never have more than {have} of {resource}, and it asks for {need}",
+    Code.NO_MATCHING_FLAVOR: "its pods cannot take {resource} in {where}",
+    Code.MISCONFIGURED: "{where} does not take it as it is: see the warnings, and the namespaces that the queue selects",
     Code.NO_ROOM_ON_NODES: "the quota allows it, but no nodes have room for all pods at once: {have} of {need} pods would fit",
     Code.PLACEMENT_NOT_PROVEN: "no place was found for all {need} pods within the search budget",
-    Code.BEHIND_HEAD: "the pool is STRICT_FIFO and {holders} is before it",
+    Code.BEHIND_HEAD: "{holders} is before it, and nothing passes the head of a STRICT_FIFO queue",
+    Code.STOPPED: "{where} is stopped, or the workload itself: nothing starts until it is resumed",
     Code.WAITS_FOR_TARGETS: "has a place, and waits for {holders} to stop",
-    Code.NOT_CONSIDERED: "is queued; the next cycle looks at it",
+    Code.NOT_CONSIDERED: "is queued, and has not been looked at yet",
 }

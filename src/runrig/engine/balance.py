@@ -32,6 +32,7 @@ class Kind(enum.Enum):
     OWN = "own"
     FIRM = "firm"
     LOW = "low"
+    QUEUE = "queue"
 
 
 class TreeNode:
@@ -52,6 +53,8 @@ class TreeNode:
         "capping",
         "children",
         "counted",
+        "declared",
+        "height",
         "holding",
         "keeps",
         "kind",
@@ -83,6 +86,8 @@ class TreeNode:
         self.capping: tuple[TreeNode, ...] = ()
         self.outer = self
         self.over = [0] * width
+        self.height = 0
+        self.declared = frozenset(quotas)
         listed = [quotas.get(index, NO_QUOTA) for index in range(width)]
         self.nominal = [quota.nominal for quota in listed]
         self.borrowing = [quota.borrowing_limit for quota in listed]
@@ -135,6 +140,20 @@ def fits(leaf: TreeNode, request: Request, layer: int = CHARGED) -> bool:
 
 def add(leaf: TreeNode, request: Request, layer: int) -> None:
     """*leaf* holds *request* more."""
+    add_on_trial(leaf, request, layer)
+    if layer == CHARGED:
+        _note_over(leaf.outer, request)
+
+
+def take(leaf: TreeNode, request: Request, layer: int) -> None:
+    """*leaf* holds *request* less: the inverse of `add`."""
+    take_on_trial(leaf, request, layer)
+    if layer == CHARGED:
+        _note_over(leaf.outer, request)
+
+
+def add_on_trial(leaf: TreeNode, request: Request, layer: int) -> None:
+    """As `add`, for who undoes it at once: `over` stays as it was."""
     if leaf.capping:
         _count_used(leaf, request, layer, 1)
     if leaf.keeps:
@@ -144,12 +163,10 @@ def add(leaf: TreeNode, request: Request, layer: int) -> None:
         for index, amount in request:
             for usage in holding:
                 usage[index] += amount
-    if layer == CHARGED:
-        _note_over(leaf.outer, request)
 
 
-def take(leaf: TreeNode, request: Request, layer: int) -> None:
-    """*leaf* holds *request* less: the inverse of `add`."""
+def take_on_trial(leaf: TreeNode, request: Request, layer: int) -> None:
+    """The inverse of `add_on_trial`."""
     if leaf.capping:
         _count_used(leaf, request, layer, -1)
     if leaf.keeps:
@@ -159,8 +176,6 @@ def take(leaf: TreeNode, request: Request, layer: int) -> None:
         for index, amount in request:
             for usage in holding:
                 usage[index] -= amount
-    if layer == CHARGED:
-        _note_over(leaf.outer, request)
 
 
 def _count_used(leaf: TreeNode, request: Request, layer: int, sign: int) -> None:

@@ -1,0 +1,81 @@
+"""Candidates for preemption: who may be taken, and in which order they are tried.
+
+First those already told to stop; then by lower priority, later start, uid, name.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from runrig.domain.kueue import Policy
+from runrig.engine.kueue.book import Book, Entry
+from runrig.engine.kueue.line import Line
+from runrig.engine.kueue.work import Item
+
+
+def allows(policy: Policy, preemptor: Item, candidate: Item) -> bool:
+    """Whether *policy* lets *preemptor* take *candidate*."""
+    mine, its = preemptor.workload.priority, candidate.workload.priority
+    match policy:
+        case Policy.NEVER:
+            return False
+        case Policy.ANY:
+            return True
+        case Policy.LOWER:
+            return its < mine
+        case Policy.LOWER_OR_NEWER:
+            return its < mine or (its == mine and candidate.workload.queued_at > preemptor.workload.queued_at)
+
+
+def nobody(line: Line, preemptor: Item, contested: frozenset[int]) -> bool:
+    """There is certainly no candidate: cheap to see in most cases."""
+    policies = line.queue.policies
+    if policies.reclaim is not Policy.NEVER:
+        over = line.leaf.path[-1].over
+        for index in contested:
+            if over[index]:
+                return False
+    if policies.within_queue is Policy.NEVER:
+        return True
+    mine = preemptor.workload.priority
+    for holding in (line.running, line.leaving):
+        if holding:
+            lowest = holding[0][0][0]
+            if lowest < mine or (lowest == mine and policies.within_queue is not Policy.LOWER):
+                return False
+    return True
+
+
+class Search:
+    """What one preemptor may take.  *safe*: those that evicted it, at any remove (law R5)."""
+
+    def __init__(self, book: Book, item: Item, contested: frozenset[int]) -> None:
+        self.book = book
+        self.item = item
+        self.line = book.lines[item.queue]
+        self.contested = contested
+        self.safe = book.evicted_by.safe_from(item.workload.name)
+
+    def allowed(self, entries: Iterable[Entry], policy: Policy) -> Iterator[Item]:
+        """Those of *entries* that the policy lets go, that hold of what is contested, and that law R5 does not protect."""
+        safe, contested = self.safe, self.contested
+        highest = self.item.workload.priority
+        for (priority, _, _, name), candidate in entries:
+            if priority > highest and policy is not Policy.ANY:
+                return
+            if (
+                not contested.isdisjoint(candidate.indices)
+                and name not in safe
+                and allows(policy, self.item, candidate)
+            ):
+                yield candidate
+
+    @property
+    def rounds(self) -> tuple[bool, ...]:
+        """Those told to stop are tried before the others, where there are any."""
+        return (True, False) if self.book.stopping else (False,)
+
+    def own(self, *, leaving: bool) -> Iterator[Item]:
+        """Of the preemptor's own queue."""
+        line, policy = self.line, self.line.queue.policies.within_queue
+        if policy is Policy.NEVER:
+            return iter(())
+        return self.allowed(line.leaving if leaving else line.running, policy)

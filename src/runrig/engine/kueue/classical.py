@@ -1,0 +1,163 @@
+"""Classical preemption: who stops so that a workload may start, by right of quota and priority (law R2, R3).
+
+Others are taken where a subtree above the preemptor has room for its request in its own quota (it takes back what is its own),
+else by priority, with or without borrowing.  Taken one by one until it fits; then each is put back if it fits all the same.
+Pure: edits the trees on trial and always restores them.
+"""
+
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from typing import NamedTuple
+
+from runrig.domain.kueue import Policy, Taken
+from runrig.engine.balance import CHARGED, Request, TreeNode, add_on_trial, fits, take_on_trial
+from runrig.engine.kueue.book import Book, Source, over_nominal, put_back_on_trial
+from runrig.engine.kueue.candidates import Search, nobody
+from runrig.engine.kueue.work import Item, Target
+
+
+def find_classical(book: Book, item: Item, request: Request, contested: frozenset[int]) -> Sequence[Target]:
+    """The workloads that have to stop so that *item* gets *request*; empty if no legal set does.
+
+    O(candidates x depth x resources); twice that for putting back.
+    """
+    if nobody(book.lines[item.queue], item, contested):
+        return ()
+    search = _Classical(book, item, request, contested)
+    for borrow in search.attempts():
+        found = search.attempt(borrow=borrow)
+        if found:
+            return found
+    return ()
+
+
+class _Level(NamedTuple):
+    """Who may be taken from the subtrees that meet the preemptor's path at one cohort: for each of the `rounds`.
+
+    *entitled*: some node below the cohort has room for the request in its own quota.
+    """
+
+    entitled: bool
+    sources: dict[bool, Source]
+
+
+class _Classical(Search):
+    def __init__(self, book: Book, item: Item, request: Request, contested: frozenset[int]) -> None:
+        super().__init__(book, item, contested)
+        self._leaf = item.leaf
+        self._request = request
+        self._reclaim = self.line.queue.policies.reclaim
+        self._levels = list(self._reached()) if self._reclaim is not Policy.NEVER else []
+        self._between: dict[str, tuple[TreeNode, ...]] = {}
+
+    def _reached(self) -> Iterator[_Level]:
+        """Cohort by cohort up to the root, where somebody above nominal is to be found."""
+        entitled = False
+        left = dict(self._request)
+        below = self._leaf
+        for node in self._leaf.path[1:]:
+            usage, subtree, local = below.usage[CHARGED], below.subtree, below.local
+            entitled = entitled or all(usage[index] + amount <= subtree[index] for index, amount in left.items())
+            if not entitled and any(local):
+                left = {index: max(0, amount - max(0, local[index] - usage[index])) for index, amount in left.items()}
+            for index in self.contested:
+                if node.over[index] > below.over[index]:
+                    sources = {
+                        leaving: self.book.reach(node, below, self.contested, leaving=leaving)
+                        for leaving in self.rounds
+                    }
+                    yield _Level(entitled, sources)
+                    break
+            below = node
+
+    def attempts(self) -> Sequence[bool]:
+        """Whether the preemptor may borrow: in the order in which it is tried."""
+        forbidden = self.line.queue.policies.borrow is Policy.NEVER
+        entitled = next(self._others(entitled=True), None)
+        if entitled is None and next(self._others(entitled=False), None) is None:
+            return (True,)
+        if forbidden:
+            usage, nominal = self._leaf.usage[CHARGED], self._leaf.nominal
+            if not all(usage[index] < nominal[index] for index in self.contested):
+                return (True,)
+            if entitled is None:
+                return (False, True)
+        return (True, False)
+
+    def _others(self, *, entitled: bool) -> Iterator[Item]:
+        for leaving in self.rounds:
+            yield from self._from_levels(entitled=entitled, leaving=leaving)
+
+    def _from_levels(self, *, entitled: bool, leaving: bool) -> Iterator[Item]:
+        """Of other queues, over all cohorts where the preemptor is *entitled*, or is not."""
+        sources = [each.sources[leaving] for each in self._levels if each.entitled is entitled]
+        if not sources:
+            return
+        for candidate in self.allowed(sources[0] if len(sources) == 1 else merge(*sources), self._reclaim):
+            if self._over(candidate):
+                yield candidate
+
+    def _over(self, candidate: Item) -> bool:
+        """As things stand on trial, its queue and every cohort below the common one are over nominal."""
+        between = self._between.get(candidate.queue)
+        if between is None:
+            path = candidate.leaf.path
+            common = next(at for at, node in enumerate(path) if node in self._leaf.path)
+            between = self._between[candidate.queue] = path[:common]
+        contested = self.contested
+        for node in between:  # noqa: SIM110  (a loop: this is asked for every candidate)
+            if not over_nominal(node, contested):
+                return False
+        return True
+
+    def attempt(self, *, borrow: bool) -> list[Target]:
+        """The targets of one attempt; empty if it fails."""
+        taken: list[Target] = []
+        for target in self._sequence(borrow=borrow):
+            candidate = target.item
+            take_on_trial(candidate.leaf, candidate.request, CHARGED)
+            taken.append(target)
+            if self._fits(borrow=borrow):
+                return self._needed(taken, borrow=borrow)
+        put_back_on_trial(each.item for each in taken)
+        return []
+
+    def _sequence(self, *, borrow: bool) -> Iterator[Target]:
+        for leaving in self.rounds:
+            for candidate in self._from_levels(entitled=True, leaving=leaving):
+                yield Target(candidate, Taken.RECLAIM)
+            for candidate in self._from_levels(entitled=False, leaving=leaving):
+                while_borrowing = self._below_threshold(candidate)
+                if while_borrowing or not borrow:
+                    yield Target(candidate, Taken.RECLAIM_WHILE_BORROWING if while_borrowing else Taken.RECLAIM)
+            for candidate in self.own(leaving=leaving):
+                yield Target(candidate, Taken.IN_QUEUE)
+
+    def _below_threshold(self, candidate: Item) -> bool:
+        """It may be taken although the preemptor ends up borrowing."""
+        policies, priority = self.line.queue.policies, candidate.workload.priority
+        return (
+            policies.borrow is not Policy.NEVER
+            and priority < self.item.workload.priority
+            and (policies.borrow_max_priority is None or priority <= policies.borrow_max_priority)
+        )
+
+    def _fits(self, *, borrow: bool) -> bool:
+        leaf = self._leaf
+        if not borrow:
+            usage = leaf.usage[CHARGED]
+            if any(usage[index] + amount > leaf.nominal[index] for index, amount in self._request):
+                return False
+        return fits(leaf, self._request)
+
+    def _needed(self, taken: list[Target], *, borrow: bool) -> list[Target]:
+        """Those of *taken* that cannot be put back; restores the trees.  The last one taken is always needed."""
+        kept = taken[-1:]
+        for target in reversed(taken[:-1]):
+            candidate = target.item
+            add_on_trial(candidate.leaf, candidate.request, CHARGED)
+            if not self._fits(borrow=borrow):
+                take_on_trial(candidate.leaf, candidate.request, CHARGED)
+                kept.append(target)
+        put_back_on_trial(each.item for each in kept)
+        return kept[::-1]

@@ -1,0 +1,83 @@
+"""Why an imported workload waits: per flavor that it could take, the node of the tree that refuses, with its numbers (law Q3)."""
+
+from collections.abc import Iterator
+
+from runrig.domain.kueue import StopPolicy, Word, Workload
+from runrig.domain.reasons import Code, Reason
+from runrig.engine.balance import REAL, TreeNode, binding, left_at, potential
+from runrig.engine.kueue.book import Book
+from runrig.engine.kueue.matching import selects
+from runrig.engine.kueue.work import Item, Need, Option
+
+
+def reasons(book: Book, item: Item) -> tuple[Reason, ...]:
+    """As things stand now.  O(flavors x resources x depth): on demand, never kept."""
+    line = book.lines[item.queue]
+    if not line.open:
+        return (Reason(Code.STOPPED, "P4", where=item.queue),)
+    if not item.leaf.active:
+        return (Reason(Code.COHORT_CYCLE, "Q5", where=item.queue),)
+    if item.workload.problem or not selects(line.queue.namespaces, book.namespaces.get(item.workload.namespace, {})):
+        return (Reason(Code.MISCONFIGURED, "P3", where=item.queue),)
+    if item.word is Word.WAITING_FOR_TARGETS:
+        return (Reason(Code.WAITS_FOR_TARGETS, "R4", where=item.queue, holders=item.waits_for),)
+    head = line.head() if line.strict else None
+    if head is not None and head is not item:
+        return (Reason(Code.BEHIND_HEAD, "P4", where=item.queue, holders=(head.workload.name,)),)
+    found: list[Reason] = []
+    used: dict[int, int] = {}
+    for need in item.shape.needs:
+        amounts = need.amounts(item.shape.counts)
+        short = [list(_short(book, item, need, option, amounts, used)) for option in need.options]
+        if all(short):
+            found += [reason for each in short for reason in each]
+        else:
+            chosen = need.options[next(at for at, each in enumerate(short) if not each)]
+            for index, amount in zip(chosen.indices, amounts, strict=True):
+                used[index] = used.get(index, 0) + amount
+    found += [Reason(Code.NO_MATCHING_FLAVOR, "Q2", where=item.queue, resource=each) for each in item.shape.uncovered]
+    return tuple(dict.fromkeys(found)) or (Reason(Code.NOT_CONSIDERED, "P4", where=item.queue),)
+
+
+def why_aside(workload: Workload) -> Reason:
+    """Why *workload* does not even stand in line: no queue takes it, or its local queue or its owner holds it back."""
+    if workload.stop is StopPolicy.NONE and workload.active:
+        return Reason(Code.MISCONFIGURED, "P3", where=workload.queue or workload.name)
+    return Reason(Code.STOPPED, "P4", where=workload.queue)
+
+
+def _short(
+    book: Book, item: Item, need: Need, option: Option, amounts: list[int], used: dict[int, int]
+) -> Iterator[Reason]:
+    if option.misfit is not None:
+        yield Reason(Code.NO_MATCHING_FLAVOR, "Q2", where=item.queue, resource=option.flavor)
+        return
+    for resource, index, amount in zip(need.resources, option.indices, amounts, strict=True):
+        if not amount:
+            continue
+        name = f"{option.flavor}/{resource}"
+        if index < 0:
+            yield Reason(Code.EXCEEDS_POTENTIAL, "Q4", item.queue, name, 0, amount)
+            continue
+        amount += used.get(index, 0)
+        most = potential(item.leaf, index)
+        if amount > most:
+            yield Reason(Code.EXCEEDS_POTENTIAL, "Q4", item.queue, name, most, amount)
+            continue
+        node = binding(item.leaf, index, amount, REAL)
+        if node is not None:
+            yield Reason(
+                _code(item.leaf, node),
+                "Q3",
+                book.forest.label(node),
+                name,
+                left_at(item.leaf, node, index, REAL),
+                amount,
+            )
+
+
+def _code(leaf: TreeNode, node: TreeNode) -> Code:
+    """A root has nothing idle; below it a borrowing limit refuses, or, where nothing may be borrowed, the quota itself."""
+    if node.parent is None:
+        return Code.QUOTA_FULL if node is leaf else Code.NO_IDLE_TO_BORROW
+    return Code.BORROWING_LIMIT

@@ -1,0 +1,271 @@
+"""Fair preemption: whoever stands furthest above its own gives back first, by share (weights: law Q2).
+
+From the root down, the child with the highest share is next; its first candidate goes if the preemptor's share with its request
+stays below (a strategy says: below what is left to the target, or below what it has now).  Shares are compared just below the
+common cohort.  Afterwards each is put back if the request fits all the same.
+Pure: edits the trees on trial and always restores them.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import chain
+
+from runrig.domain.kueue import Policy, Strategy, Taken
+from runrig.engine.balance import CHARGED, Kind, Request, TreeNode, add_on_trial, fits, take_on_trial
+from runrig.engine.kueue.book import Book, over_nominal, put_back_on_trial
+from runrig.engine.kueue.candidates import Search, nobody
+from runrig.engine.kueue.line import Line
+from runrig.engine.kueue.shares import Amount
+from runrig.engine.kueue.work import Item, Target, TargetKey
+
+
+def find_fair(book: Book, item: Item, request: Request, contested: frozenset[int]) -> Sequence[Target]:
+    """The workloads that have to stop so that *item* gets *request*; empty if no legal set does."""
+    if nobody(book.lines[item.queue], item, contested):
+        return ()
+    return _Fair(book, item, request, contested).run()
+
+
+class _Fair(Search):
+    def __init__(self, book: Book, item: Item, request: Request, contested: frozenset[int]) -> None:
+        super().__init__(book, item, contested)
+        self._leaf = item.leaf
+        self._request = request
+        self._taken: list[Target] = []
+        self._failed: list[Item] = []
+        self._reclaim = self.line.queue.policies.reclaim
+        self._touched: dict[TreeNode, Amount | None] = {}
+
+    def run(self) -> list[Target]:
+        """Both passes; restores the trees."""
+        assert self.book.strategies
+        add_on_trial(self._leaf, self._request, CHARGED)
+        self._touch(self._leaf)
+        fitted = self._first_pass(self.book.strategies[0])
+        if not fitted and len(self.book.strategies) > 1:
+            fitted = self._second_pass()
+        take_on_trial(self._leaf, self._request, CHARGED)
+        if not fitted:
+            put_back_on_trial(each.item for each in self._taken)
+            return []
+        return self._needed()
+
+    def _first_pass(self, strategy: Strategy) -> bool:
+        order = _Order(self, _Lazily(self.candidates_of))
+        while (line := order.next_line()) is not None:
+            if line is self.line:
+                fitted = self._take(order.pop(line), Taken.IN_QUEUE)
+            elif self._within_nominal():
+                fitted = self._take(order.pop(line), Taken.RECLAIM)
+            else:
+                fitted = self._take_by_share(order, line, strategy)
+            if fitted:
+                return True
+            order.refresh(line.leaf)
+        return False
+
+    def _take_by_share(self, order: "_Order", line: Line, strategy: Strategy) -> bool:
+        """Takes the first candidate of *line* that the strategy lets go; True if the request fits then."""
+        mine, its = _below_common(self._leaf, line.leaf)
+        preemptor, before = self.share(mine), self.share(its)
+        while order.has(line):
+            candidate = order.pop(line)
+            if self._lets_go(strategy, preemptor, before, its, candidate):
+                return self._take(candidate, Taken.FAIR_SHARING)
+            self._failed.append(candidate)
+        return False
+
+    def _lets_go(self, strategy: Strategy, preemptor: Amount, before: Amount, its: TreeNode, candidate: Item) -> bool:
+        if strategy is Strategy.INITIAL_SHARE:
+            return preemptor < before
+        take_on_trial(candidate.leaf, candidate.request, CHARGED)
+        after = self.book.shares.of(its)
+        add_on_trial(candidate.leaf, candidate.request, CHARGED)
+        return preemptor <= after
+
+    def _second_pass(self) -> bool:
+        """One candidate of each queue that failed before, where the preemptor's share is below what the queue has now."""
+        failed: dict[str, list[Item]] = {}
+        for item in self._failed:
+            failed.setdefault(item.queue, []).append(item)
+        order = _Order(self, _Lazily(lambda queue: iter(failed.get(queue, ()))))
+        while (line := order.next_line()) is not None:
+            mine, its = _below_common(self._leaf, line.leaf)
+            candidate = order.pop(line)
+            order.drop(line)
+            if self.share(mine) < self.share(its) and self._take(candidate, Taken.FAIR_SHARING):
+                return True
+            order.refresh(line.leaf)
+        return False
+
+    def _take(self, candidate: Item, reason: Taken) -> bool:
+        """*candidate* is gone; True if the request fits now."""
+        take_on_trial(candidate.leaf, candidate.request, CHARGED)
+        self._touch(candidate.leaf)
+        self._taken.append(Target(candidate, reason))
+        take_on_trial(self._leaf, self._request, CHARGED)
+        fitted = fits(self._leaf, self._request)
+        add_on_trial(self._leaf, self._request, CHARGED)
+        return fitted
+
+    def _needed(self) -> list[Target]:
+        """Those taken that cannot be put back; restores the trees."""
+        kept = self._taken[-1:]
+        for target in reversed(self._taken[:-1]):
+            candidate = target.item
+            add_on_trial(candidate.leaf, candidate.request, CHARGED)
+            if not fits(self._leaf, self._request):
+                take_on_trial(candidate.leaf, candidate.request, CHARGED)
+                kept.append(target)
+        put_back_on_trial(each.item for each in kept)
+        return kept[::-1]
+
+    def _within_nominal(self) -> bool:
+        """The preemptor's queue, its request included, holds no more than its nominal of what is contested."""
+        usage, nominal = self._leaf.usage[CHARGED], self._leaf.nominal
+        return self.book.gates["FairSharingPreemptWithinNominal"] and all(
+            usage[index] <= nominal[index] for index in self.contested
+        )
+
+    def _touch(self, leaf: TreeNode) -> None:
+        self._touched.update((node, None) for node in leaf.path)
+
+    def share(self, node: TreeNode) -> Amount:
+        """The share of *node* as things stand on trial; kept until something below it changes."""
+        if node not in self._touched:
+            return self.book.share(node)
+        known = self._touched[node]
+        if known is None:
+            known = self._touched[node] = self.book.shares.of(node)
+        return known
+
+    def candidates_of(self, queue: str) -> Iterator[Item]:
+        """Those of one queue, in order; of another queue only if it is over nominal in something contested.
+
+        Asked of a queue before anything of it is taken.
+        """
+        line = self.book.lines[queue]
+        if line is self.line:
+            return chain(self.own(leaving=True), self.own(leaving=False))
+        if self._reclaim is Policy.NEVER or not over_nominal(line.leaf, self.contested):
+            return iter(())
+        return chain(*(self.allowed(holding, self._reclaim) for holding in (line.leaving, line.running)))
+
+
+class _Lazily:
+    """Candidates by queue, each list read only as far as it is asked for."""
+
+    def __init__(self, candidates_of: Callable[[str], Iterator[Item]]) -> None:
+        self._of = candidates_of
+        self._rest: dict[str, Iterator[Item]] = {}
+        self._first: dict[str, Item | None] = {}
+
+    def first(self, queue: str) -> Item | None:
+        """The next candidate of *queue*, None if there is none (left)."""
+        if queue not in self._first:
+            self._rest[queue] = self._of(queue)
+            self._first[queue] = next(self._rest[queue], None)
+        return self._first[queue]
+
+    def pop(self, queue: str) -> Item:
+        item = self.first(queue)
+        assert item is not None
+        self._first[queue] = next(self._rest[queue], None)
+        return item
+
+
+QueueKey = tuple[Amount, bool, bool, TargetKey]
+"""Among queues: the highest share (negated), then by the first candidates: told to stop, not the own queue, their order."""
+
+CohortKey = tuple[Amount, int]
+"""Among cohorts: the highest share (negated), then the last of them (negated)."""
+
+
+class _Order:
+    """Which queue gives next.  Left out for good: queues and cohorts that have nothing left, or do not borrow (any more).
+
+    Each cohort keeps its children in two heaps; `refresh` says whose share or candidates have changed.
+    """
+
+    def __init__(self, search: _Fair, candidates: _Lazily) -> None:
+        self._search = search
+        self._candidates = candidates
+        self._mine = set(search.item.leaf.path)
+        self._top = search.item.leaf.path[-1]
+        self._out: set[TreeNode] = set()
+        self._stamps: dict[TreeNode, int] = {}
+        self._queues: dict[TreeNode, list[tuple[QueueKey, int, Line]]] = {}
+        self._cohorts: dict[TreeNode, list[tuple[CohortKey, int, TreeNode]]] = {}
+
+    def next_line(self) -> Line | None:
+        """The line of the queue that gives next; None if nobody has anything left."""
+        if self._top.kind is Kind.QUEUE:
+            return self._search.line if self.has(self._search.line) else None
+        while self._top not in self._out:
+            found = self._next_under(self._top)
+            if found is not None:
+                return found
+        return None
+
+    def has(self, line: Line) -> bool:
+        return self._candidates.first(line.queue.name) is not None
+
+    def pop(self, line: Line) -> Item:
+        return self._candidates.pop(line.queue.name)
+
+    def drop(self, line: Line) -> None:
+        self._out.add(line.leaf)
+
+    def refresh(self, leaf: TreeNode) -> None:
+        """Something was popped or taken of the queue at *leaf*."""
+        for node in leaf.path:
+            if node.parent in self._queues:
+                self._enter(node)
+
+    def _next_under(self, cohort: TreeNode) -> Line | None:
+        if cohort not in self._queues:
+            self._queues[cohort], self._cohorts[cohort] = [], []
+            for node in cohort.children:
+                self._enter(node)
+        queues, inner = self._queues[cohort], self._cohorts[cohort]
+        while queues and self._stamps[queues[0][2].leaf] != queues[0][1]:
+            heappop(queues)
+        while inner and self._stamps[inner[0][2]] != inner[0][1]:
+            heappop(inner)
+        if inner and (not queues or inner[0][0][0] <= queues[0][0][0]):
+            return self._next_under(inner[0][2])
+        if queues:
+            return queues[0][2]
+        self._out.add(cohort)
+        if cohort.parent is not None:
+            self._enter(cohort)
+        return None
+
+    def _enter(self, node: TreeNode) -> None:
+        """Puts *node* in its place among its siblings; what was known of it before no longer holds."""
+        assert node.parent is not None
+        stamp = self._stamps[node] = self._stamps.get(node, 0) + 1
+        if node in self._out or (node not in self._mine and not _borrows(node)):
+            return
+        infinite, amount = self._search.share(node)
+        if node.kind is Kind.COHORT:
+            position = node.parent.children.index(node)
+            heappush(self._cohorts[node.parent], (((-infinite, -amount), -position), stamp, node))
+            return
+        line = self._search.book.lines[node.name]
+        first = self._candidates.first(node.name)
+        if first is not None:
+            key = ((-infinite, -amount), not first.evicted, line is self._search.line, first.target_key)
+            heappush(self._queues[node.parent], (key, stamp, line))
+
+
+def _borrows(node: TreeNode) -> bool:
+    usage, subtree = node.usage[CHARGED], node.subtree
+    return any(used > brought for used, brought in zip(usage, subtree, strict=True))
+
+
+def _below_common(mine: TreeNode, its: TreeNode) -> tuple[TreeNode, TreeNode]:
+    """The nodes just below the lowest common cohort of two queues, on each side."""
+    above = list(mine.path)
+    at = next(position for position, node in enumerate(its.path) if node in above)
+    return above[above.index(its.path[at]) - 1], its.path[at - 1]

@@ -1,0 +1,209 @@
+"""Flavors of a workload: for each need the best of its options, in the order of the queue's resource groups.
+
+An option is as good as its worst resource: fits, takes back, preempts, finds nobody to preempt, can never fit.  What earlier
+pod sets of the same workload take counts.  How the queue weighs borrowing against preemption, and when it looks further
+although something was found, is its fungibility.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from runrig.domain.kueue import Fungibility, Policy, Preference, Word
+from runrig.engine.balance import CHARGED, Request, fits, take_on_trial
+from runrig.engine.kueue.book import Book, level_of, put_back_on_trial
+from runrig.engine.kueue.line import Line
+from runrig.engine.kueue.work import (
+    FIT,
+    NO_CANDIDATES,
+    NOFIT,
+    PREEMPT,
+    RECLAIM,
+    Assigned,
+    Item,
+    Option,
+    Target,
+)
+
+WORDS = (None, Word.WAITING_FOR_QUOTA, Word.EXCEEDS_MAX_QUOTA, Word.NO_MATCHING_FLAVOR)
+"""What stands in the way, the least severe first; numbers from here on, as they are compared for every option."""
+
+NOTHING, WAITING, EXCEEDS, MISMATCH = range(4)
+
+FindTargets = Callable[[Book, Item, Request, frozenset[int]], Sequence[Target]]
+"""Who would have to stop so that the workload's request fits; empty if nobody would do."""
+
+
+class _Verdict(NamedTuple):
+    """Of one option.  *mode*, *level*: of its worst resource, as its queue weighs them against each other.
+
+    *lowest*: the worst mode of any resource, *highest*: the highest level of any.  *contested*: indices that need preemption.
+    """
+
+    mode: int
+    level: int
+    lowest: int
+    highest: int
+    contested: tuple[int, ...]
+    severity: int
+
+
+MISFIT = _Verdict(NOFIT, 0, NOFIT, 0, (), MISMATCH)
+NEVER = _Verdict(NOFIT, 0, NOFIT, 0, (), EXCEEDS)
+GOOD = _Verdict(FIT, 0, FIT, 0, (), NOTHING)
+
+_Resource = tuple[int, int]
+"""Of one resource in one flavor: mode, borrowing level."""
+
+_FITS: _Resource = (FIT, 0)
+
+
+def assign(
+    book: Book,
+    find: FindTargets,
+    item: Item,
+    counts: tuple[int, ...],
+    *,
+    after: Sequence[int] = (),
+    only: Sequence[Option | None] | None = None,
+) -> Assigned:
+    """The best flavors for *counts* pods per pod set, as things stand in CHARGED.
+
+    *after*: per need, the option to go on after.  *only*: per need, the one option that may be taken.
+    """
+    scan = _Scan(book, find, item, counts)
+    shape = item.shape
+    whole = counts is shape.counts
+    for at, need in enumerate(shape.needs):
+        options = need.options if only is None else tuple(each for each in need.options if each is only[at])
+        amounts = shape.whole[at] if whole else need.amounts(counts)
+        scan.choose(options, amounts, start=after[at] + 1 if after and only is None else 0)
+    scan.result.word = WORDS[scan.severity]
+    return scan.result
+
+
+class _Scan:
+    def __init__(self, book: Book, find: FindTargets, item: Item, counts: tuple[int, ...]) -> None:
+        self._book = book
+        self._find = find
+        self._item = item
+        self._line: Line = book.lines[item.queue]
+        self._used: dict[int, int] = {}
+        self.result = Assigned(counts)
+        self.severity = NOTHING
+        if item.shape.uncovered:
+            self.result.mode, self.severity = NOFIT, MISMATCH
+
+    def choose(self, options: Sequence[Option], amounts: Sequence[int], start: int) -> None:
+        """Adds the best of *options* to the result."""
+        rules = self._line.queue.fungibility
+        best, chosen, at = MISFIT, None, start - 1
+        severity = MISMATCH
+        for at in range(start, len(options)):
+            option = options[at]
+            verdict = MISFIT if option.misfit is not None else self._judge(option, amounts)
+            if chosen is None or _rank(verdict, rules) > _rank(best, rules):
+                best, chosen = verdict, option
+            severity = min(severity, verdict.severity)
+            if verdict is GOOD or _stops(verdict, rules):
+                break
+        self._record(best, chosen if best.mode > NOFIT else None, amounts)
+        result = self.result
+        result.tried += (-1 if at >= len(options) - 1 else at,)
+        if best.mode < FIT:
+            self.severity = max(self.severity, severity)
+
+    def _record(self, best: _Verdict, chosen: Option | None, amounts: Sequence[int]) -> None:
+        result = self.result
+        result.chosen.append(chosen)
+        if best is not GOOD:
+            result.mode = min(result.mode, best.lowest)
+            result.level = max(result.level, best.highest)
+            result.contested = result.contested.union(best.contested)
+        if chosen is None:
+            return
+        used = self._used
+        for index, amount in zip(chosen.indices, amounts, strict=True):
+            if amount:
+                used[index] = used.get(index, 0) + amount
+        result.request = tuple(sorted(used.items()))
+
+    def _judge(self, option: Option, amounts: Sequence[int]) -> _Verdict:
+        """How well *option* does: as its worst resource."""
+        used, potential = self._used, self._line.potential
+        for index, amount in zip(option.indices, amounts, strict=True):
+            if amount and (index < 0 or amount + used.get(index, 0) > potential[index]):
+                return NEVER
+        rules = self._line.queue.fungibility
+        worst, lowest, highest = GOOD, FIT, 0
+        contested: tuple[int, ...] = ()
+        for index, amount in zip(option.indices, amounts, strict=True):
+            found = self._resource(index, amount)
+            if found is _FITS:
+                continue
+            mode, level = found
+            verdict = _Verdict(mode, level, mode, level, (), WAITING if mode < FIT else NOTHING)
+            if mode == NOFIT:
+                return verdict
+            lowest, highest = min(lowest, mode), max(highest, level)
+            if mode < FIT:
+                contested += (index,)
+            if worst is GOOD or _rank(verdict, rules) < _rank(worst, rules):
+                worst = verdict
+        if worst is GOOD:
+            return GOOD
+        return _Verdict(worst.mode, worst.level, lowest, highest, contested, worst.severity)
+
+    def _resource(self, index: int, amount: int) -> _Resource:
+        """How well one resource does in one flavor, with what earlier pod sets take of it."""
+        if index < 0:
+            return _FITS
+        if self._used:
+            amount += self._used.get(index, 0)
+        leaf = self._item.leaf
+        nominal = leaf.nominal[index]
+        within = leaf.usage[CHARGED][index] + amount <= nominal
+        fitting = not amount or fits(leaf, ((index, amount),))
+        if within and fitting:
+            return _FITS
+        level, may_reclaim = level_of(leaf, index, amount)
+        if fitting:
+            return FIT, level
+        if nominal >= amount or may_reclaim or self._preempts_while_borrowing():
+            return self._by_preemption(index, amount, level)
+        return NOFIT, level
+
+    def _preempts_while_borrowing(self) -> bool:
+        policies = self._line.queue.policies
+        policy = policies.borrow if self._book.strategies is None else policies.reclaim
+        return policy is not Policy.NEVER
+
+    def _by_preemption(self, index: int, amount: int, level: int) -> _Resource:
+        request = ((index, amount),)
+        targets = self._find(self._book, self._item, request, frozenset((index,)))
+        self.result.searched += ((request, targets),)
+        if not targets:
+            return NO_CANDIDATES, level
+        gone = [each.item for each in targets]
+        for each in gone:
+            take_on_trial(each.leaf, each.request, CHARGED)
+        level, _ = level_of(self._item.leaf, index, amount)
+        put_back_on_trial(gone)
+        outside = all(each.queue != self._item.queue for each in gone)
+        return RECLAIM if outside else PREEMPT, level
+
+
+def _rank(verdict: _Verdict, rules: Fungibility) -> tuple[int, int, int]:
+    """Higher is better.  What finds no candidates, or no fit, comes last whatever the preference."""
+    mode, level = verdict.mode, verdict.level
+    if rules.preference is Preference.PREEMPTION_OVER_BORROWING and mode >= PREEMPT:
+        return (PREEMPT, -level, mode)
+    return (mode, -level, 0)
+
+
+def _stops(verdict: _Verdict, rules: Fungibility) -> bool:
+    """Whether no further option is looked at."""
+    if verdict.mode <= NO_CANDIDATES:
+        return False
+    if verdict.mode < FIT and rules.next_if_preempts:
+        return False
+    return not (verdict.level and rules.next_if_borrows)

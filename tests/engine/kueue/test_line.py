@@ -1,0 +1,67 @@
+"""The line in front of a cluster queue: nobody is lost and nobody is taken twice, however lots park, wake and merge."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runrig.domain.kueue import ClusterQueue, Workload, WorkloadPodSet
+from runrig.engine.kueue.forest import Forest
+from runrig.engine.kueue.line import Line
+from runrig.engine.kueue.work import Item, Shape
+
+SHAPES = tuple(Shape((WorkloadPodSet(count=count),), (), ()) for count in (1, 2))
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("arrive"), st.integers(0, 1), st.integers(0, 3)),
+        st.sampled_from([("pop",), ("again",), ("park",), ("park alone",), ("wake",), ("first",), ("nobody first",)]),
+    ),
+    max_size=60,
+)
+
+
+def line() -> Line:
+    queue = ClusterQueue("q")
+    return Line(queue, Forest((), (queue,), ()).queues["q"])
+
+
+@given(STEPS)
+def test_everybody_waits_exactly_once_or_is_out(steps: list[tuple[object, ...]]) -> None:
+    tested = line()
+    waiting: set[Item] = set()
+    out: list[Item] = []
+    arrived = 0
+    for step, *details in steps:
+        if step == "arrive":
+            shape, priority = details
+            workload = Workload(f"w{arrived}", "q", (), int(str(priority)), 0.0, float(arrived % 3))
+            item = Item(workload, "q", tested.leaf, SHAPES[int(str(shape))])
+            tested.arrive(item)
+            waiting.add(item)
+            arrived += 1
+        elif step == "pop":
+            popped = tested.pop()
+            if popped is not None:
+                assert popped in waiting
+                waiting.remove(popped)
+                out.append(popped)
+        elif step == "wake":
+            tested.wake()
+        elif step == "nobody first":
+            tested.let_first(None)
+        elif out:
+            item = out.pop()
+            waiting.add(item)
+            if step == "first":
+                tested.let_first(item)
+            if step.startswith("park"):
+                tested.park(item, alike_too=step == "park")
+            else:
+                tested.add(item)
+        assert sorted(each.workload.name for each, _ in tested.waiting()) == sorted(w.workload.name for w in waiting)
+    tested.let_first(None)
+    tested.wake()
+    drained = []
+    while (popped := tested.pop()) is not None:
+        drained.append(popped)
+    assert sorted(each.workload.name for each in drained) == sorted(each.workload.name for each in waiting)
+    assert [each.key for each in drained] == sorted(each.key for each in drained)
