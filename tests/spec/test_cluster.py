@@ -6,7 +6,7 @@ from runrig.domain.cluster import ClusterSpec, RoleGrant
 from runrig.domain.nodes import Flavor, Node, Taint
 from runrig.domain.pools import Cohort, Pool, Queueing, Quota, TopologyKey
 from runrig.domain.quantities import FlavorResource
-from runrig.spec.cluster import parse_quota_option, quota_from_json, read_cluster
+from runrig.spec.cluster import amounts_from_text, parse_quota_option, quota_from_json, read_cluster
 from tests.spec.builders import problems
 
 TI = 2**40
@@ -137,7 +137,7 @@ def test_a_key_that_is_a_flavor_and_a_resource_is_the_flavor():
 def test_with_several_flavors_each_is_named():
     assert parse_quota_option("h100=8, b200=4", ("h100", "b200")) == {H100: 8, B200: 4}
     assert quota_from_json("h100=8", ("h100", "b200")) == {H100: Quota(8)}
-    form = "quota: there are 2 flavors, h100, b200: say it for each: {h100: {gpu: 8}, b200: {gpu: 8}}"
+    form = "quota: there are 2 flavors, h100, b200: say it for each: h100=8,b200=8, or in full {h100: {gpu: 8}, b200: {gpu: 8}}"
     for value in (64, "64"):
         assert problems(lambda text: quota_from_json(value, ("h100", "b200")), "") == [(None, None, form)]  # noqa: B023
     assert parse_quota_option("64", ("h100",)) == {H100: 64}
@@ -162,3 +162,36 @@ def test_with_several_flavors_each_is_named():
 )
 def test_a_wrong_quota_is_refused_with_what_to_write(value, message):
     assert (None, None, message) in problems(lambda text: quota_from_json(value, ("h100",)), "")
+
+
+def test_amounts_as_text_name_flavors_and_resources_and_may_say_none():
+    flavors = ("h100", "b200")
+    cpu = FlavorResource("b200", "cpu")
+    assert amounts_from_text("h100=8, b200/cpu=500m,b200=none", flavors) == {H100: 8, cpu: 500, B200: None}
+    assert amounts_from_text("cpu=2,64", ("b200",)) == {cpu: 2000, B200: 64}
+    assert amounts_from_text("fpga=2", ("b200",), ["fpga"]) == {FlavorResource("b200", "fpga"): 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("xpu=8", "there is no flavor 'xpu': there is h100, b200"),
+        ("h100/disk=8", "'disk' is neither a resource nor a flavor: there is gpu, cpu, memory, storage, h100, b200"),
+        ("h100=8,h100/gpu=4", "'h100=8,h100/gpu=4' names h100/gpu twice"),
+        ("cpu=8", "there are 2 flavors, h100, b200: say it for each: h100=8,b200=8, or in full {h100: {gpu: 8}, b200: {gpu: 8}}"),
+        ("h100/cpu=-1", "'-1' is negative: amounts of cpu start at 0"),
+        ("h100=1.5", "'h100=1.5' is not a number of GPUs: write such as 64, or h100=8,b200=4"),
+        ("h100/memory=1e400", "'1e400' is more than 64 bits can hold"),
+    ],
+)  # fmt: skip
+def test_a_wrong_amount_is_refused_with_its_place(text, message):
+    limit = problems(lambda _: amounts_from_text(text, ("h100", "b200"), path="lending_limit"), "")
+    assert limit == [(None, None, f"lending_limit: {message}")]
+
+
+def test_a_file_without_flavors_is_about_those_that_there_are():
+    there = (Flavor("h100", {"gpu": "h100"}), Flavor("b200", {"gpu": "b200"}))
+    text = "nodes: [{name: n, resources: {gpu: 8}, labels: {gpu: b200}}]\npools: [{name: a, quota: {b200: 4}}]"
+    spec = read_cluster(text, there=there)
+    assert (spec.flavors, spec.nodes[0].flavor, dict(spec.pools[0].quotas)) == (there, "b200", {B200: Quota(4)})
+    assert read_cluster("flavors: [{name: x}]", there=there).flavors == (Flavor("x"),)

@@ -44,7 +44,7 @@ CASES = [
     ("pools: [{name: a--b}]", (1, 16, "name: pool name 'a--b' contains '--', which separates a pool from its subpool: use a single '-'")),
     ("pools: [{name: a}, {name: a}]", (1, 27, "name: pool 'a' is here twice: it first stands in line 1")),
     ("pools: [{name: a, quota: -1}]", (1, 26, "quota: -1 is negative: at least 0")),
-    ("pools: [{name: a, quota: 1}]" + FLAVORS, (1, 26, "quota: there are 2 flavors, h100, all: say it for each: {h100: {gpu: 8}, all: {gpu: 8}}")),
+    ("pools: [{name: a, quota: 1}]" + FLAVORS, (1, 26, "quota: there are 2 flavors, h100, all: say it for each: h100=8,all=8, or in full {h100: {gpu: 8}, all: {gpu: 8}}")),
     ("pools: [{name: a, flavors: [h100], quota: {all: 1}}]" + FLAVORS, (1, 49, "all: flavor 'all' is not one of its flavors, h100: add it there")),
     ("pools: [{name: a, flavors: [h10]}]" + FLAVORS, (1, 29, "flavors[0]: there is no flavor 'h10': did you mean 'h100'?")),
     ("pools: [{name: a, quota: {h10: {gpu: 1}}}]" + FLAVORS, (1, 32, "h10: there is no flavor 'h10': did you mean 'h100'?")),

@@ -5,8 +5,8 @@ unfolds without end is refused while it is read.  Scalars follow YAML 1.2: `on`,
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import yaml
@@ -58,16 +58,47 @@ def read_yaml(text: str, what: str = "file") -> Document:
     """The only document of *text*.  Raises InvalidInput where the text cannot be read as one; *what* names it there."""
     checked = checked_text(text, what)
     reader = _Reader(what)
-    try:
-        for event in yaml.parse(checked, Loader=yaml.CSafeLoader):
-            reader.take(event)
-    except yaml.MarkedYAMLError as error:
-        raise _unreadable(error, checked) from None
-    except yaml.YAMLError as error:
-        raise InvalidInput.one(f"not valid YAML: {error}") from None
+    for event in _events(checked):
+        reader.take(event)
     if reader.document is None:
         raise InvalidInput.one(f"the {what} is empty")
     return Document(reader.document, tuple(reader.problems))
+
+
+def read_documents(text: str, what: str, largest: int) -> tuple[Document, ...]:
+    """All documents of *text*, empty ones too, which hold None.  Raises InvalidInput that names the document, from 1.
+
+    *largest*: bytes that are read.  Aliases may unfold to about as many values as the text has characters.
+    """
+    checked = checked_text(text, what, largest)
+    left = MOST_NODES + len(checked)
+    documents: list[Document] = []
+    reader = _Reader(what, left)
+    try:
+        for event in _events(checked):
+            if not isinstance(event, yaml.DocumentEndEvent):
+                reader.take(event)
+                continue
+            assert reader.document is not None, "an empty document has an empty scalar"
+            documents.append(Document(reader.document, tuple(reader.problems)))
+            left -= reader.nodes
+            reader = _Reader(what, left)
+    except InvalidInput as error:
+        number = len(documents) + 1
+        raise InvalidInput(
+            tuple(replace(problem, message=f"document {number}: {problem.message}") for problem in error.problems)
+        ) from None
+    return tuple(documents)
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    """What the parser sees.  Raises InvalidInput where it cannot go on."""
+    try:
+        yield from yaml.parse(text, Loader=yaml.CSafeLoader)
+    except yaml.MarkedYAMLError as error:
+        raise _unreadable(error, text) from None
+    except yaml.YAMLError as error:
+        raise InvalidInput.one(f"not valid YAML: {error}") from None
 
 
 def node_of(value: object) -> Node:
@@ -105,11 +136,11 @@ def decoded(data: bytes, what: str = "file") -> str:
 _FORBIDDEN = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def checked_text(text: str, what: str) -> str:
+def checked_text(text: str, what: str, largest: int = LARGEST_TEXT) -> str:
     """*text* without a byte order mark; raises InvalidInput if it is too long or has characters that no YAML may have."""
     size = len(text.encode("utf-8", "surrogatepass"))
-    if size > LARGEST_TEXT:
-        raise InvalidInput.one(f"the {what} has {size:,} bytes: at most {LARGEST_TEXT:,} are read")
+    if size > largest:
+        raise InvalidInput.one(f"the {what} has {size:,} bytes: at most {largest:,} are read")
     text = text.removeprefix("\ufeff")
     if found := _FORBIDDEN.search(text):
         start = found.start()
@@ -138,13 +169,14 @@ class _Open:
 
 
 class _Reader:
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, most: int = MOST_NODES) -> None:
         self.document: Node | None = None
         self.problems: list[Problem] = []
+        self.nodes = 0
         self._what = what
+        self._most = most
         self._open: list[_Open] = []
         self._anchors: dict[str, tuple[Node, int]] = {}
-        self._nodes = 0
 
     def take(self, event: yaml.Event) -> None:
         if isinstance(event, yaml.ScalarEvent):
@@ -187,9 +219,9 @@ class _Reader:
 
     def _add(self, node: Node, size: int, anchor: str | None, counted: bool = False) -> None:
         """Puts *node* where the text stands.  *counted*: its parts were counted one by one, when they were added."""
-        self._nodes += 1 if counted else size
-        if self._nodes > MOST_NODES:
-            message = f"the {self._what} unfolds to more than {MOST_NODES:,} values: is an alias repeated too often?"
+        self.nodes += 1 if counted else size
+        if self.nodes > self._most:
+            message = f"the {self._what} unfolds to more than {self._most:,} values: is an alias repeated too often?"
             raise InvalidInput((Problem(message, "", *(node.place or (None, None))),))
         if anchor is not None:
             self._anchors[anchor] = (node, size)

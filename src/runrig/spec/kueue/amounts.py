@@ -1,0 +1,75 @@
+"""Quantities, weights and times as Kubernetes writes them → exact numbers; ValueError with a sentence where that fails."""
+
+import re
+from datetime import datetime
+from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
+
+from runrig.domain.quantities import CPU, LARGEST
+
+LONGEST = 100
+"""Characters of a number that are read."""
+
+_NUMBER = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,9})|([numkMGTPE]|[KMGTPE]i))?")
+_POWERS = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {unit: 1024**power for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), start=1)}
+_FINEST = Decimal("1e-9")
+_SMALLEST_WEIGHT = Fraction(1, 10**9)
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
+
+
+def parse_amount(resource: str, text: str) -> int:
+    """*text* in the unit of *resource*, rounded up: cpu in milli-cores, everything else whole."""
+    number = _quantity(text)
+    scaled = number * 1000 if resource == CPU else number
+    if scaled > LARGEST:
+        raise ValueError(f"{text!r} is more than 64 bits can hold")
+    return int(scaled.to_integral_value(ROUND_CEILING))
+
+
+def parse_weight(text: str) -> Fraction:
+    return Fraction(_quantity(text))
+
+
+def weight_problem(weight: Fraction) -> str | None:
+    if 0 < weight <= _SMALLEST_WEIGHT:
+        return "a weight is 0 or more than 1e-9"
+    return None
+
+
+def parse_time(text: str) -> float:
+    """Seconds since 1970."""
+    if not _TIME.fullmatch(text):
+        raise ValueError(f"{text!r} is not a time: write such as 2026-01-31T12:00:00Z")
+    fraction = text.find(".")
+    trimmed = re.sub(r"\.(\d{1,6})\d*", r".\1", text) if fraction >= 0 else text
+    try:
+        return datetime.fromisoformat(trimmed.upper()).timestamp()
+    except (ValueError, OverflowError):
+        raise ValueError(f"{text!r} is not a time: there is no such day or hour") from None
+
+
+def _quantity(text: str) -> Decimal:
+    """The number, at most a little above what 64 bits hold; never finer than a billionth."""
+    match = _NUMBER.fullmatch(text) if len(text) <= LONGEST else None
+    if match is None:
+        raise ValueError(f"{shortened(text)} is not a finite quantity: write a number such as 4, 500m or 64Gi")
+    sign, digits, exponent, suffix = match.groups()
+    number = Decimal(digits)
+    if not number:
+        return number
+    if sign == "-":
+        raise ValueError(f"{text!r} is negative: amounts start at 0")
+    power = int(exponent) if exponent else _POWERS.get(suffix or "", 0)
+    if number.adjusted() + power > 20:
+        raise ValueError(f"{text!r} is more than 64 bits can hold")
+    if number.adjusted() + power < -9:
+        return _FINEST
+    number = number.scaleb(power) * Decimal(_BINARY.get(suffix or "", 1))
+    if number > LARGEST:
+        raise ValueError(f"{text!r} is more than 64 bits can hold")
+    return number
+
+
+def shortened(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")

@@ -1,0 +1,165 @@
+"""batch/v1 Job and kubeflow.org/v2beta1 MPIJob with the queue-name label → the workload that they stand for."""
+
+from dataclasses import dataclass, replace
+
+from runrig.domain.kueue import WorkloadPodSet
+from runrig.spec.kueue import marks
+from runrig.spec.kueue.drafts import POD_CLASS, WORKLOAD_CLASS, ClassRef, Draft
+from runrig.spec.kueue.jobs import LAUNCHER, MAIN, WORKER, AnyJob, Job, MpiJob, problem
+from runrig.spec.kueue.names import Manifest
+from runrig.spec.kueue.pods import Pod, check_total, read_template
+from runrig.spec.kueue.tree import Object, Value
+
+_NO_LABEL = f"not read: it has no label {marks.QUEUE}"
+_JOB = (
+    "parallelism", "completions", "completionMode", "suspend", "template", "activeDeadlineSeconds", "backoffLimit",
+    "backoffLimitPerIndex", "managedBy", "manualSelector", "maxFailedIndexes", "podFailurePolicy", "podReplacementPolicy",
+    "selector", "successPolicy", "ttlSecondsAfterFinished",
+)  # fmt: skip
+_MPI = (
+    "mpiReplicaSpecs", "runPolicy", "slotsPerWorker", "runLauncherAsWorker", "sshAuthMountPath", "launcherCreationPolicy",
+    "mpiImplementation",
+)  # fmt: skip
+_REPLICAS = {"Launcher": LAUNCHER, "Worker": WORKER}
+_REPLICA = ("replicas", "template", "restartPolicy")
+_RUN = (
+    "suspend", "schedulingPolicy", "cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit",
+    "managedBy",
+)  # fmt: skip
+_GANG = ("minAvailable", "priorityClass", "queue", "minResources", "scheduleTimeoutSeconds")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadJob:
+    job: AnyJob
+    draft: Draft
+
+    @property
+    def kind(self) -> str:
+        return "Job" if isinstance(self.job, Job) else "MPIJob"
+
+    def of(self, workload: str) -> AnyJob:
+        """The job as what the Workload of that name stands for."""
+        return replace(self.job, workload=workload)
+
+
+def read_job(manifest: Manifest) -> ReadJob | None:
+    """None: it has ended, or has no label (a warning)."""
+    queue = _queue(manifest)
+    spec = manifest.spec
+    if queue is None or manifest.says("Complete") or manifest.says("Failed"):
+        return None
+    spec.only(_JOB)
+    marks.warn_of_marks(manifest)
+    job = _job(manifest, spec)
+    pod = read_template(spec.object("template"))
+    refused = problem(job)
+    if refused:
+        name = marks.MIN_PARALLELISM if problem(replace(job, sync=None)) else marks.SYNC_COMPLETIONS
+        (_annotation(manifest, name) or queue).warn(f"{refused}: such a job is refused")
+    pods = _pod_set(MAIN, job.pods, job.least, pod, spec.at)
+    draft = _draft(manifest, queue, (pods,), _classes(manifest, [_template_class(spec, pod)]), refused or pod.problem)
+    return ReadJob(job, draft)
+
+
+def read_mpi_job(manifest: Manifest) -> ReadJob | None:
+    """None: it has ended, or has no label (a warning).  Its least number of workers is minAvailable."""
+    queue = _queue(manifest)
+    if queue is None or manifest.says("Succeeded") or manifest.says("Failed"):
+        return None
+    spec = manifest.spec
+    spec.only(_MPI)
+    marks.warn_of_marks(manifest)
+    replicas = spec.object("mpiReplicaSpecs")
+    replicas.only(_REPLICAS)
+    counts = {name: replicas.object(name).whole("replicas", int(name == "Launcher")) for name in _REPLICAS}
+    run = spec.object("runPolicy")
+    run.only(_RUN)
+    gang = run.object("schedulingPolicy")
+    gang.only(_GANG)
+    least = _least(gang.get("minAvailable"), counts["Worker"])
+    pod_sets, classes, problems = [], [gang.get("priorityClass")], []
+    for name, pod_set in _REPLICAS.items():
+        if replicas.has(name):
+            fields = replicas.object(name)
+            fields.only(_REPLICA)
+            pod = read_template(fields.object("template"))
+            pod_sets.append(_pod_set(pod_set, counts[name], least if name == "Worker" else None, pod, fields.at))
+            classes.append(_template_class(fields, pod))
+            problems.append(pod.problem)
+    if not pod_sets:
+        spec.at.warn("mpiReplicaSpecs is missing: this job asks for nothing")
+    draft = _draft(manifest, queue, tuple(pod_sets), _classes(manifest, classes), next(filter(None, problems), ""))
+    return ReadJob(MpiJob(manifest.key, counts["Worker"], least, run.flag("suspend", False)), draft)
+
+
+def _queue(manifest: Manifest) -> Value | None:
+    """Where the job says its queue."""
+    found = manifest.meta.object("labels").get(marks.QUEUE)
+    if found is None:
+        manifest.body.at.warn(_NO_LABEL)
+    return found
+
+
+def _job(manifest: Manifest, spec: Object) -> Job:
+    completions, mode = spec.get("completions"), spec.get("completionMode")
+    modes = {"NonIndexed": False, "Indexed": True}
+    least, sync = _annotation(manifest, marks.MIN_PARALLELISM), _annotation(manifest, marks.SYNC_COMPLETIONS)
+    return Job(
+        workload=manifest.key,
+        parallelism=spec.whole("parallelism", 1),
+        completions=completions.whole() if completions else None,
+        indexed=mode.choice(modes, False, otherwise="treated as NonIndexed") if mode else False,
+        min_parallelism=least.text() if least else None,
+        sync=sync.text() if sync else None,
+        suspend=spec.flag("suspend", False),
+    )
+
+
+def _annotation(manifest: Manifest, name: str) -> Value | None:
+    return manifest.meta.object("annotations").get(name)
+
+
+def _least(at: Value | None, workers: int) -> int | None:
+    """The fewest workers.  All of them, or all and the launcher, is what a whole gang says: no fewer will do."""
+    if at is None:
+        return None
+    least = at.whole()
+    if not 1 <= least <= workers + 1:
+        at.warn(f"{least} is not from 1 to {workers}, the number of workers: treated as all of them")
+    return least if 1 <= least < workers else None
+
+
+def _pod_set(name: str, count: int, least: int | None, pod: Pod, at: Value) -> WorkloadPodSet:
+    check_total(pod, count, at)
+    return WorkloadPodSet(name, count, least, tuple(sorted(pod.requests.items())), pod.nodes, pod.group)
+
+
+def _template_class(fields: Object, pod: Pod) -> Value | None:
+    """Where the template names a priority class."""
+    return fields.object("template").object("spec").get("priorityClassName") if pod.priority_class else None
+
+
+def _classes(manifest: Manifest, others: list[Value | None]) -> tuple[ClassRef, ...]:
+    """The classes that may give the priority, the first one counts."""
+    label = manifest.meta.object("labels").get(marks.CLASS)
+    refs = [(WORKLOAD_CLASS, label), *((POD_CLASS, at) for at in others)]
+    return tuple(ClassRef(kind, at.text(), at) for kind, at in refs if at is not None)
+
+
+def _draft(
+    manifest: Manifest, queue: Value, pod_sets: tuple[WorkloadPodSet, ...], classes: tuple[ClassRef, ...], refused: str
+) -> Draft:
+    return Draft(
+        name=manifest.key,
+        namespace=manifest.namespace,
+        at=queue,
+        local_queue=queue.text(),
+        pod_sets=pod_sets,
+        classes=classes,
+        defaulted=not any(ref.kind == WORKLOAD_CLASS for ref in classes),
+        boost=marks.boost_of(manifest),
+        created_at=manifest.created,
+        uid=manifest.meta.text("uid"),
+        problem=refused,
+    )

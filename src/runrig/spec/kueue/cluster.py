@@ -1,0 +1,75 @@
+"""Nodes, and the pods of others on them, which take room."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from runrig.domain.kueue import PODS
+from runrig.domain.nodes import Node
+from runrig.spec.kueue import marks
+from runrig.spec.kueue.names import Manifest
+from runrig.spec.kueue.pods import Amounts, pod_requests
+from runrig.spec.kueue.selectors import read_taints
+from runrig.spec.kueue.tree import Value
+
+_NODE = ("taints", "unschedulable", "podCIDR", "podCIDRs", "providerID", "configSource", "externalID")
+_ENDED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPod:
+    """A pod on *node* that is no part of a gang.  *requests*: with itself, as one of ``pods``."""
+
+    node: str
+    requests: Amounts
+    at: Value
+
+
+def read_node(manifest: Manifest) -> Node:
+    spec, status = manifest.spec, manifest.status
+    spec.only(_NODE)
+    amounts = status.object("allocatable" if status.has("allocatable") else "capacity")
+    if not amounts.entries:
+        manifest.body.at.warn("status.allocatable is missing: it has room for nothing")
+    ready = manifest.condition("Ready")
+    return Node(
+        manifest.name,
+        {resource: at.amount(resource) for resource, at in amounts.pairs()},
+        labels=manifest.labels,
+        taints=read_taints(spec.items("taints")),
+        ready=not spec.flag("unschedulable", False) and (ready is None or ready.status),
+    )
+
+
+def read_bound_pod(manifest: Manifest, jobs: Collection[str]) -> BoundPod | None:
+    """None: it takes no room of its own, as it has ended, is on no node, or is of a gang.  *jobs*: namespace/name of those read."""
+    at = manifest.spec.get("nodeName")
+    if manifest.status.text("phase") in _ENDED or _is_of_gang(manifest, jobs):
+        return None
+    if marks.QUEUE in manifest.labels:
+        manifest.body.at.warn("pods with a queue of their own are not supported: not read")
+        return None
+    if at is None:
+        manifest.body.at.warn("not read: it is on no node, and takes no room")
+        return None
+    requests, _ = pod_requests(manifest.spec)
+    return BoundPod(at.text(), {**requests, PODS: 1}, at)
+
+
+def _is_of_gang(manifest: Manifest, jobs: Collection[str]) -> bool:
+    """Whether its workload counts for it already."""
+    named = marks.POD_SET in manifest.labels or marks.WORKLOAD in manifest.annotations
+    return named or any(f"{manifest.namespace}/{name}" in jobs for _, name in manifest.owners())
+
+
+def with_room_taken(nodes: Iterable[Node], pods: Iterable[BoundPod]) -> tuple[Node, ...]:
+    """*nodes* with what is left beside *pods*, at least 0 of each."""
+    left = {node.name: dict(node.resources) for node in nodes}
+    for pod in pods:
+        room = left.get(pod.node)
+        if room is None:
+            pod.at.warn(f"there is no node {pod.node!r} in this file: this pod takes no room")
+            continue
+        for resource, amount in pod.requests.items():
+            if resource in room:
+                room[resource] = max(0, room[resource] - amount)
+    return tuple(replace(node, resources=left[node.name]) for node in nodes)

@@ -1,0 +1,207 @@
+"""ClusterQueue, Cohort and LocalQueue → values."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from runrig.domain.kueue import (
+    ClusterQueue,
+    Fungibility,
+    LabelSelector,
+    Policies,
+    Policy,
+    Preference,
+    QueueCohort,
+    StopPolicy,
+)
+from runrig.domain.pools import Queueing
+from runrig.spec.kueue.amounts import weight_problem
+from runrig.spec.kueue.names import Manifest, check_name
+from runrig.spec.kueue.quota import Groups, read_groups
+from runrig.spec.kueue.selectors import read_selector
+from runrig.spec.kueue.tree import INT32, Object, Value
+
+V1BETA1 = "v1beta1"
+
+_QUEUE = (
+    "resourceGroups", "cohort", "cohortName", "queueingStrategy", "namespaceSelector", "flavorFungibility", "preemption",
+    "admissionChecks", "admissionChecksStrategy", "stopPolicy", "fairSharing", "admissionScope", "concurrentAdmissionPolicy",
+)  # fmt: skip
+_COHORT = ("parent", "parentName", "resourceGroups", "fairSharing")
+_LOCAL = ("clusterQueue", "stopPolicy", "fairSharing")
+_PREEMPTION = ("withinClusterQueue", "reclaimWithinCohort", "borrowWithinCohort")
+_BORROW = ("policy", "maxPriorityThreshold")
+_FUNGIBILITY = ("whenCanBorrow", "whenCanPreempt", "preference")
+
+_QUEUEINGS = {"BestEffortFIFO": Queueing.BEST_EFFORT_FIFO, "StrictFIFO": Queueing.STRICT_FIFO}
+_STOPS = {policy.value: policy for policy in StopPolicy}
+_WITHIN = {policy.value: policy for policy in (Policy.NEVER, Policy.LOWER, Policy.LOWER_OR_NEWER)}
+_RECLAIM = {policy.value: policy for policy in (Policy.NEVER, Policy.LOWER, Policy.ANY)}
+_BORROWING = {policy.value: policy for policy in (Policy.NEVER, Policy.LOWER)}
+_PREFERENCES = {preference.value: preference for preference in Preference}
+_NEXT = {"MayStopSearch": False, "TryNextFlavor": True}
+_CHECKS = "admission checks are not supported: treated as ready"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadQueue:
+    queue: ClusterQueue
+    at: Value
+    groups: Groups
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCohort:
+    cohort: QueueCohort
+    at: Value
+    groups: Groups
+
+
+@dataclass(frozen=True, slots=True)
+class LocalQueue:
+    """*name* is namespace/name."""
+
+    name: str
+    cluster_queue: str
+    stop: StopPolicy
+    at: Value
+
+
+def read_cluster_queue(manifest: Manifest) -> ReadQueue:
+    spec = manifest.spec
+    spec.only(_QUEUE)
+    cohort = _reference(spec, *_renamed(manifest, "cohortName", "cohort"))
+    groups = read_groups(spec, "ClusterQueue", root=cohort is None)
+    _warn_of_unsupported(manifest, spec)
+    queueing = spec.get("queueingStrategy")
+    queue = ClusterQueue(
+        name=manifest.name,
+        groups=tuple(groups.groups),
+        quotas=groups.quotas,
+        cohort=cohort,
+        queueing=queueing.choice(_QUEUEINGS, Queueing.BEST_EFFORT_FIFO, otherwise="treated as BestEffortFIFO")
+        if queueing
+        else Queueing.BEST_EFFORT_FIFO,
+        policies=_policies(spec.object("preemption")),
+        fungibility=_fungibility(spec.object("flavorFungibility")),
+        weight=_weight(spec),
+        stop=_stop(spec),
+        namespaces=_namespaces(manifest, spec),
+    )
+    return ReadQueue(queue, manifest.body.at, groups)
+
+
+def read_cohort(manifest: Manifest) -> ReadCohort:
+    spec = manifest.spec
+    spec.only(_COHORT)
+    old = manifest.version == "v1alpha1"
+    names = ("parent", "parentName") if old else ("parentName", "parent")
+    parent = _reference(spec, *names)
+    groups = read_groups(spec, "Cohort", root=parent is None)
+    return ReadCohort(
+        QueueCohort(manifest.name, parent, groups.quotas, _weight(spec)),
+        (spec.get(names[0]) or spec.get(names[1]) or manifest.body.at),
+        groups,
+    )
+
+
+def read_local_queue(manifest: Manifest) -> LocalQueue:
+    spec = manifest.spec
+    spec.only(_LOCAL)
+    spec.unsupported({"fairSharing": "fair sharing between local queues is not supported: not read"})
+    target = spec.get("clusterQueue")
+    if target is None:
+        spec.at.warn("clusterQueue is missing: this queue leads nowhere")
+    at = target or manifest.body.at
+    return LocalQueue(manifest.key, target.text() if target else "", _stop(spec), at)
+
+
+def _renamed(manifest: Manifest, now: str, before: str) -> tuple[str, str]:
+    """(the name of the field in this version, its other name)."""
+    return (before, now) if manifest.version == V1BETA1 else (now, before)
+
+
+def _reference(spec: Object, name: str, other: str) -> str | None:
+    found = spec.either(name, other)
+    text = found.text() if found else ""
+    if found is not None and text:
+        check_name(found, text)
+    return text or None
+
+
+def _policies(preemption: Object) -> Policies:
+    preemption.only(_PREEMPTION)
+    borrow = preemption.object("borrowWithinCohort")
+    borrow.only(_BORROW)
+    threshold = borrow.get("maxPriorityThreshold")
+    policies = Policies(
+        _policy(preemption.get("withinClusterQueue"), _WITHIN),
+        _policy(preemption.get("reclaimWithinCohort"), _RECLAIM),
+        _policy(borrow.get("policy"), _BORROWING),
+        threshold.whole(-INT32 - 1) if threshold else None,
+    )
+    if policies.reclaim is Policy.NEVER and policies.borrow is not Policy.NEVER:
+        borrow.at.warn("without reclaimWithinCohort this is refused there")
+    return policies
+
+
+def _policy(at: Value | None, options: dict[str, Policy]) -> Policy:
+    return at.choice(options, Policy.NEVER, otherwise="treated as Never") if at else Policy.NEVER
+
+
+def _fungibility(fields: Object) -> Fungibility:
+    fields.only(_FUNGIBILITY)
+    borrow, preempt, preference = (fields.get(name) for name in _FUNGIBILITY)
+    first = {**_NEXT, "Borrow": False}
+    second = {**_NEXT, "Preempt": False}
+    found = Fungibility(
+        borrow.choice(first, False, otherwise="treated as MayStopSearch") if borrow else False,
+        preempt.choice(second, True, otherwise="treated as TryNextFlavor") if preempt else True,
+        preference.choice(_PREFERENCES, Preference.BORROWING_OVER_PREEMPTION, otherwise="not read")
+        if preference
+        else Preference.BORROWING_OVER_PREEMPTION,
+    )
+    if preference is not None and not (found.next_if_borrows and found.next_if_preempts):
+        preference.warn("a preference is refused there unless whenCanBorrow and whenCanPreempt are TryNextFlavor")
+    return found
+
+
+def _weight(spec: Object) -> Fraction:
+    fair = spec.object("fairSharing")
+    fair.only(("weight",))
+    found = fair.get("weight")
+    weight = found.weight() if found else Fraction(1)
+    problem = weight_problem(weight)
+    if found is not None and problem:
+        found.warn(problem)
+    return weight
+
+
+def _stop(spec: Object) -> StopPolicy:
+    found = spec.get("stopPolicy")
+    return found.choice(_STOPS, StopPolicy.NONE, otherwise="treated as None") if found else StopPolicy.NONE
+
+
+def _namespaces(manifest: Manifest, spec: Object) -> LabelSelector | None:
+    found = spec.get("namespaceSelector")
+    if found is None:
+        manifest.body.at.warn(
+            "namespaceSelector is missing, which selects no namespace: this queue takes no work; {} selects all"
+        )
+        return None
+    return read_selector(found.object())
+
+
+def _warn_of_unsupported(manifest: Manifest, spec: Object) -> None:
+    spec.unsupported(
+        {
+            "admissionChecks": _CHECKS,
+            "admissionChecksStrategy": _CHECKS,
+            "concurrentAdmissionPolicy": "concurrent admission is not supported: not read",
+        }
+    )
+    scope = spec.object("admissionScope")
+    mode = scope.get("admissionMode")
+    if mode is not None and mode.text() != "NoAdmissionFairSharing":
+        mode.warn("fair sharing by usage between local queues is not supported: not read")
+    if manifest.meta.has("deletionTimestamp"):
+        manifest.meta.at.warn("it is being deleted: treated as if it stayed")

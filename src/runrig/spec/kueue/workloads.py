@@ -1,0 +1,221 @@
+"""Workload → a draft: its pod sets, its priority, and what its status says it holds."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from runrig.domain.kueue import PODS, Granted, WorkloadPodSet
+from runrig.domain.quantities import LARGEST
+from runrig.spec.kueue.drafts import POD_CLASS, WORKLOAD_CLASS, ClassRef, Draft, Reservation
+from runrig.spec.kueue.marks import boost_of, warn_of_marks
+from runrig.spec.kueue.names import Manifest
+from runrig.spec.kueue.pods import NO_TOPOLOGY, check_total, read_template
+from runrig.spec.kueue.tree import INT32, Object, Value
+
+MOST_POD_SETS = 18
+
+_SPEC = (
+    "podSets", "queueName", "priority", "priorityClassRef", "priorityClassName", "priorityClassSource", "active",
+    "maximumExecutionTimeSeconds", "preemptionGates",
+)  # fmt: skip
+_UNSUPPORTED = {
+    "maximumExecutionTimeSeconds": "a limit of time has no effect here: no time passes while it runs",
+    "preemptionGates": "preemption gates are not supported: treated as open",
+}
+_POD_SET = ("name", "count", "minCount", "template", "topologyRequest")
+_ASSIGNMENT = ("name", "flavors", "resourceUsage", "count", "topologyAssignment", "delayedTopologyRequest")
+_TOPOLOGY = (
+    "required", "preferred", "unconstrained", "podSetSliceRequiredTopology", "podSetSliceSize",
+    "podsetSliceRequiredTopologyConstraints",
+)  # fmt: skip
+_NO_BEARING_TOPOLOGY = ("podSetGroupName", "podIndexLabel", "subGroupIndexLabel", "subGroupCount")
+_LATER = ("PodsReadyTimeout", "AdmissionCheck")
+"""Evicted for one of these, it queues from the time of its eviction; for anything else, from its creation."""
+
+
+def read_workload(manifest: Manifest) -> Draft | None:
+    """None: it has finished, and is no part of the system."""
+    spec, status = manifest.spec, manifest.status
+    if manifest.says("Finished"):
+        return None
+    spec.only(_SPEC)
+    spec.unsupported(_UNSUPPORTED)
+    warn_of_marks(manifest)
+    pod_sets, problem = _pod_sets(spec, _reclaimable(status))
+    priority = spec.get("priority")
+    evicted = manifest.condition("Evicted")
+    admission = status.get("admission")
+    late = evicted is not None and evicted.status and admission is None and evicted.reason in _LATER
+    queue = spec.get("queueName")
+    if admission is None:
+        status.object("requeueState").unsupported({"requeueAt": "a time before which it may not queue is not honoured"})
+    return Draft(
+        name=manifest.key,
+        namespace=manifest.namespace,
+        at=queue or spec.at,
+        local_queue=queue.text() if queue else "",
+        pod_sets=pod_sets,
+        priority=priority.whole(-INT32 - 1) if priority else None,
+        classes=_classes(spec),
+        boost=boost_of(manifest),
+        created_at=manifest.created,
+        queued_at=evicted.at if late and evicted else None,
+        uid=manifest.meta.text("uid"),
+        reservation=_reservation(manifest, admission, pod_sets) if admission else None,
+        checks_open=_checks_open(status),
+        active=spec.flag("active", True),
+        problem=problem,
+        owners=manifest.owners(),
+    )
+
+
+def _pod_sets(spec: Object, reclaimable: dict[str, Value]) -> tuple[tuple[WorkloadPodSet, ...], str]:
+    """(the pod sets, why the workload is never looked at)."""
+    found: list[WorkloadPodSet] = []
+    problems: list[str] = []
+    for item in spec.objects("podSets"):
+        pod_set = _pod_set(item, problems)
+        if any(pod_set.name == other.name for other in found):
+            item.at.warn(f"the pod set {pod_set.name!r} is here twice: names of pod sets are unique")
+        found.append(_reclaimed(pod_set, reclaimable.get(pod_set.name)))
+    at = spec.get("podSets") or spec.at
+    for name in sorted(set(reclaimable) - {pod_set.name for pod_set in found}):
+        reclaimable[name].warn(f"there is no pod set {name!r}: not read")
+    if not found:
+        at.warn("a workload has at least one pod set: this one asks for nothing")
+    if len(found) > MOST_POD_SETS:
+        at.warn(f"{len(found)} pod sets: at most {MOST_POD_SETS} are accepted there")
+    if sum(pod_set.min_count is not None for pod_set in found) > 1:
+        at.warn("several pod sets have minCount: one is accepted there, here all of them shrink in proportion")
+    return tuple(found), next(iter(problems), "")
+
+
+def _pod_set(fields: Object, problems: list[str]) -> WorkloadPodSet:
+    fields.only(_POD_SET)
+    topology = fields.object("topologyRequest")
+    topology.only((*_TOPOLOGY, *_NO_BEARING_TOPOLOGY))
+    if any(topology.has(name) for name in _TOPOLOGY):
+        topology.at.warn(NO_TOPOLOGY)
+    pod = read_template(fields.object("template"))
+    problems.extend([pod.problem] if pod.problem else [])
+    count = fields.whole("count", 1)
+    check_total(pod, count, fields.at)
+    return WorkloadPodSet(
+        name=fields.text("name") or "main",
+        count=count,
+        min_count=_min_count(fields.get("minCount"), count, problems),
+        requests=tuple(sorted(pod.requests.items())),
+        nodes=pod.nodes,
+        group=topology.text("podSetGroupName") or pod.group,
+    )
+
+
+def _min_count(at: Value | None, count: int, problems: list[str]) -> int | None:
+    if at is None:
+        return None
+    least = at.whole()
+    if not 1 <= least <= count:
+        problem = f"minCount {least} must be from 1 to count, which is {count}"
+        at.warn(f"{problem}: such a workload is never looked at")
+        problems.append(problem)
+        return None
+    return least
+
+
+def _reclaimable(status: Object) -> dict[str, Value]:
+    """Where each pod set's number of pods that need no quota any more stands."""
+    found = {}
+    for item in status.objects("reclaimablePods"):
+        count = item.get("count")
+        if count is not None:
+            found[item.text("name") or "main"] = count
+    return found
+
+
+def _reclaimed(pod_set: WorkloadPodSet, at: Value | None) -> WorkloadPodSet:
+    if at is None:
+        return pod_set
+    count = at.whole()
+    if count > pod_set.count:
+        at.warn(f"the pod set has {pod_set.count} pods: treated as all of them")
+    return replace(pod_set, reclaimable=min(count, pod_set.count))
+
+
+def _classes(spec: Object) -> tuple[ClassRef, ...]:
+    ref, name = spec.get("priorityClassRef"), spec.get("priorityClassName")
+    if ref is not None:
+        fields = ref.object()
+        fields.only(("group", "kind", "name"))
+        kinds = {kind: kind for kind in (WORKLOAD_CLASS, POD_CLASS)}
+        at = fields.get("kind")
+        kind = at.choice(kinds, WORKLOAD_CLASS, otherwise=f"treated as {WORKLOAD_CLASS}") if at else WORKLOAD_CLASS
+        return (ClassRef(kind, fields.need("name"), ref),)
+    if name is None or not name.text():
+        return ()
+    source = spec.text("priorityClassSource")
+    return (ClassRef(POD_CLASS if source.startswith("scheduling.k8s.io") else WORKLOAD_CLASS, name.text(), name),)
+
+
+def _checks_open(status: Object) -> bool:
+    states = [check.text("state") for check in status.objects("admissionChecks")]
+    return any(state != "Ready" for state in states)
+
+
+# ---------------------------------------------------------------- what it holds
+
+
+def _reservation(manifest: Manifest, at: Value, pod_sets: Sequence[WorkloadPodSet]) -> Reservation:
+    fields = at.object()
+    fields.only(("clusterQueue", "podSetAssignments"))
+    reserved, admitted = manifest.condition("QuotaReserved"), manifest.condition("Admitted")
+    named = {pod_set.name: pod_set for pod_set in pod_sets}
+    granted = tuple(_granted(item, named) for item in fields.objects("podSetAssignments"))
+    missing = sorted(set(named) - {item.pod_set for item in granted})
+    if missing:
+        at.warn(f"no assignment for the pod set {missing[0]!r}: it holds nothing")
+    return Reservation(
+        queue=fields.need("clusterQueue"),
+        granted=granted,
+        reserved_at=reserved.at if reserved and reserved.status else None,
+        # Without either condition it was written by hand, to say that it runs.
+        admitted=admitted.status if admitted else reserved is None,
+        evicted=manifest.says("Evicted"),
+        at=at,
+    )
+
+
+def _granted(fields: Object, named: dict[str, WorkloadPodSet]) -> Granted:
+    fields.only(_ASSIGNMENT)
+    if fields.has("topologyAssignment") or fields.has("delayedTopologyRequest"):
+        fields.at.warn(NO_TOPOLOGY)
+    name = fields.text("name") or "main"
+    pod_set = named.get(name)
+    if pod_set is None:
+        fields.at.warn(f"there is no pod set {name!r} in this workload: what it holds still counts")
+    count = fields.whole("count", pod_set.count if pod_set else 1)
+    flavors = fields.strings("flavors")
+    usage = fields.get("resourceUsage")
+    amounts = _usage(usage, flavors, count) if usage else _derived(fields, pod_set, flavors, count)
+    return Granted(name, count, tuple(sorted(flavors.items())), tuple(sorted(amounts.items())))
+
+
+def _usage(at: Value, flavors: dict[str, str], count: int) -> dict[str, int]:
+    found = {}
+    for resource, value in at.object().pairs():
+        amount = value.amount(resource)
+        if resource not in flavors:
+            value.warn(f"no flavor is assigned for {resource}: not read")
+            continue
+        if count and amount % count:
+            value.warn(f"{amount} is not a multiple of the {count} pods")
+        found[resource] = amount
+    return found
+
+
+def _derived(fields: Object, pod_set: WorkloadPodSet | None, flavors: dict[str, str], count: int) -> dict[str, int]:
+    """What *count* pods ask of the resources that have a flavor."""
+    requests = {**dict(pod_set.requests if pod_set else ()), PODS: 1}
+    found = {resource: requests.get(resource, 0) * count for resource in flavors}
+    for resource, amount in found.items():
+        if amount > LARGEST:
+            fields.at.error(f"{count} × {requests[resource]} {resource} is more than 64 bits can hold")
+    return found

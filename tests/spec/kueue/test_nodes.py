@@ -1,0 +1,56 @@
+"""Nodes have what the pods of others leave of them."""
+
+from runrig.domain.nodes import Node, Taint
+from tests.spec.kueue.builders import home, job, manifest, pod, read, system, warnings
+
+AMOUNTS = {"cpu": "8", "memory": "1Ki", "pods": 110, "nvidia.com/gpu": "4"}
+LEFT = {"cpu": 8000, "memory": 1024, "pods": 110, "nvidia.com/gpu": 4}
+
+
+def node(name: str = "n", conditions: object = (), **spec: object) -> dict[str, object]:
+    status = {"allocatable": AMOUNTS, "capacity": {"cpu": 99}, "conditions": list(conditions)}
+    return manifest("Node", name, spec, "v1", meta={"labels": {"rack": "r"}}, status=status)
+
+
+def bound(name: str, to: str | None = "n", phase: str = "Running", **meta: object) -> dict[str, object]:
+    spec = {**pod({"cpu": 2, "other.com/x": 1})["spec"], **({"nodeName": to} if to else {})}
+    return manifest("Pod", name, spec, "v1", meta=meta, status={"phase": phase})
+
+
+def test_a_node_has_what_is_allocatable():
+    found = system(node(taints=[{"key": "k", "effect": "NoSchedule"}]))
+    assert found.nodes == (Node("n", LEFT, labels={"rack": "r"}, taints=(Taint("k", "", "NoSchedule"),)),)
+
+
+def test_a_cordoned_node_and_one_that_is_not_ready_take_no_pods():
+    down = node("down", [{"type": "Ready", "status": "Unknown"}])
+    up = node("up", [{"type": "Ready", "status": "True"}])
+    assert [item.ready for item in system(node("n", unschedulable=True), down, up).nodes] == [False, False, True]
+
+
+def test_pods_of_others_take_room():
+    found = system(node(), node("m"), bound("a"), bound("b"), bound("c", phase="Succeeded"), bound("d", phase="Failed"))
+    assert [dict(item.resources) for item in found.nodes] == [{**LEFT, "cpu": 4000, "pods": 108}, LEFT]
+
+
+def test_room_does_not_fall_below_nothing():
+    found = system(node(), *(bound(f"p{i}") for i in range(6)))
+    assert found.nodes[0].resources == {**LEFT, "cpu": 0, "pods": 104}
+
+
+def test_pods_of_gangs_are_counted_by_their_workload():
+    marked = bound("a", labels={"kueue.x-k8s.io/podset": "main"})
+    named = bound("b", annotations={"kueue.x-k8s.io/workload": "w"})
+    owned = bound("c", ownerReferences=[{"kind": "Job", "name": "j"}])
+    found = system(*home(), job("j", {}), node(), marked, named, owned)
+    assert found.nodes[0].resources == LEFT
+
+
+def test_pods_that_are_not_read_are_warned_of():
+    queued = bound("q", labels={"kueue.x-k8s.io/queue-name": "lq"})
+    assert warnings(node(), bound("a", None), queued, bound("b", "elsewhere")) == [
+        (2, "", "not read: it is on no node, and takes no room"),
+        (3, "", "pods with a queue of their own are not supported: not read"),
+        (4, "spec.nodeName", "there is no node 'elsewhere' in this file: this pod takes no room"),
+    ]
+    assert read(node(), bound("b", "elsewhere")).system.nodes[0].resources == LEFT
