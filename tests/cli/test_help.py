@@ -29,7 +29,7 @@ RELEASE = """
     up | version | apply | completion | pool list | pool show | pool create | pool update | pool delete | cohort list | cohort show
     | cohort create | cohort update | cohort delete | resource list | resource info | workflow submit | workflow validate
     | workflow list | workflow query | workflow logs | workflow events | workflow spec | workflow cancel | workflow restart
-    | workflow wait | workflow watch | workflow why"""
+    | workflow wait | workflow watch | workflow why | simulate"""
 
 
 def test_the_commands_are_those_of_the_release():

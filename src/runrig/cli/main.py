@@ -42,6 +42,7 @@ class _Root(LazyGroup):
         "apply": ("runrig.cli.apply:apply", "Declare cohorts and pools from a cluster file."),
         "resource": ("runrig.cli.resource:resource", "Nodes: what they have and who holds it."),
         "workflow": ("runrig.cli.workflow:workflow", "Submit workflows, follow them, ask why they wait."),
+        "simulate": ("runrig.cli.simulate:simulate", "What would be admitted, of Kueue manifests or a cluster file."),
         "completion": ("runrig.cli.completion:completion", "Completion of commands for your shell."),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

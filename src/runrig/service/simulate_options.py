@@ -1,0 +1,84 @@
+"""What is said of a simulation beside its file: how many cycles, and what are settings of the whole manager in Kueue."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from runrig.domain.errors import InvalidInput
+from runrig.domain.kueue import FAIR, Settings, Strategy
+from runrig.spec.fields import closest
+
+GATES = (
+    "AdmissionFairSharing",
+    "ConcurrentAdmission",
+    "ElasticJobsViaWorkloadSlices",
+    "FairSharingPreemptWithinNominal",
+    "FairSharingPrioritizeNonBorrowing",
+    "FlavorFungibility",
+    "FlavorFungibilityPreserveScanProgress",
+    "MultiKueueOrchestratedPreemption",
+    "PartialAdmission",
+    "PriorityBoost",
+    "PrioritizePreemptorWorkloads",
+    "PrioritySortingWithinCohort",
+    "QuotaCheckStrategy",
+    "ReclaimablePods",
+    "RecomputeAssignmentUponPreemptionTargetsOverlap",
+    "SchedulingEquivalenceHashing",
+    "TASBalancedPlacement",
+    "TASFailedNodeReplacement",
+    "TASHandleOverlappingFlavors",
+    "TASMultiLayerTopology",
+    "TASProfileLeastFreeCapacity",
+    "TASProfileMixed",
+    "TASRecomputeAssignmentWithinSchedulingCycle",
+    "TopologyAwareScheduling",
+    "UnadmittedWorkloadsObservability",
+    "VisibilityOnDemand",
+    "WorkloadPriorityClassDefaulting",
+)
+"""Kueue's switches that bear on what is admitted."""
+
+_STRATEGIES = {strategy.value: strategy for strategy in Strategy}
+_FLAGS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """*cycles* 0: until one changes nothing.  *settings* are of the Kueue dialect; the other one has none."""
+
+    cycles: int = 1
+    settings: Settings = field(default_factory=Settings)
+
+
+def parse_strategies(text: str) -> tuple[Strategy, ...]:
+    """Of ``NAME`` or ``NAME,NAME``; "" is both.  Raises InvalidInput with the names that there are."""
+    names = [name.strip() for name in text.split(",")] if text.strip() else []
+    found = []
+    for name in names:
+        if name not in _STRATEGIES:
+            raise InvalidInput.one(
+                f"--fair-sharing: there is no strategy {name!r}: choose from {', '.join(_STRATEGIES)}", "fair-sharing"
+            )
+        found.append(_STRATEGIES[name])
+    if len(found) > 1 and tuple(found) != FAIR:
+        both = ",".join(strategy.value for strategy in FAIR)
+        raise InvalidInput.one(f"--fair-sharing: name one strategy, or both as {both}", "fair-sharing")
+    return tuple(found) or FAIR
+
+
+def parse_gates(text: str) -> Mapping[str, bool]:
+    """Of ``NAME=true,NAME=false``, sorted.  Raises InvalidInput with the names that there are."""
+    gates: dict[str, bool] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, _, value = (part.strip() for part in item.partition("="))
+        if name not in GATES:
+            hint = closest(name, GATES) if name else "write NAME=true"
+            raise InvalidInput.one(f"--feature-gates: there is no gate {name!r}: {hint}", "feature-gates")
+        if value.lower() not in _FLAGS:
+            raise InvalidInput.one(
+                f"--feature-gates: {item!r} is neither {name}=true nor {name}=false", "feature-gates"
+            )
+        if name in gates:
+            raise InvalidInput.one(f"--feature-gates: {name} is there twice", "feature-gates")
+        gates[name] = _FLAGS[value.lower()]
+    return dict(sorted(gates.items()))

@@ -1,0 +1,229 @@
+"""What `runrig simulate` answers: one outcome per scenario, and its line of JSON.
+
+Both dialects give the same shape.  Values that only people see (the tree, how many pods were asked for, the nodes) are here
+too; `as_line` leaves them out.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from runrig.domain.kueue import Balance, Inactive, Share, Warned
+from runrig.domain.quantities import FlavorResource
+from runrig.domain.reasons import Reason
+
+Json = dict[str, object]
+COHORT = "Cohort"
+
+
+@dataclass(frozen=True, slots=True)
+class TreeNode:
+    """*key*: how quotas and shares name it; *kind*: Cohort, ClusterQueue or Pool; *parent*: a key, None at the top."""
+
+    key: str
+    name: str
+    kind: str
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """*used*: what work that may not borrow holds; None where there is no such work."""
+
+    balance: Balance
+    used: int | None = None
+
+
+Quotas = Mapping[str, Mapping[FlavorResource, Numbers]]
+"""By node, then by what the quota is of; both sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodSetStarted:
+    """*count* of *asked* pods.  *flavors*: (resource, flavor); *nodes*: (node, pods)."""
+
+    name: str
+    count: int
+    asked: int
+    flavors: tuple[tuple[str, str], ...] = ()
+    nodes: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """*reserved_only*: it has quota and waits for checks.  *job*: what is written into the Job behind it, None if none is."""
+
+    workload: str
+    queue: str
+    pod_sets: tuple[PodSetStarted, ...]
+    reserved_only: bool = False
+    job: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Preempted:
+    workload: str
+    queue: str
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """*considered*: the cycle looked at it.  *parked*: it waits until something changes.  *reason* None: there is no word for it.
+
+    *note*: why no cycle will look at it, for people.
+    """
+
+    workload: str
+    queue: str
+    considered: bool
+    parked: bool
+    reason: str | None
+    reasons: tuple[Reason, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """*at*: seconds since the start, None in the dialect whose cycles have no time.  *skipped*: preemptions not made, per queue."""
+
+    admitted: tuple[Admitted, ...] = ()
+    preempted: tuple[Preempted, ...] = ()
+    pending: tuple[Pending, ...] = ()
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The quota tree before the first cycle, or after the last."""
+
+    quotas: Quotas
+    shares: Mapping[str, Share]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of one scenario.  *tree*: parents before their children."""
+
+    scenario: str
+    tree: tuple[TreeNode, ...]
+    before: Moment
+    after: Moment
+    cycles: tuple[Cycle, ...]
+    inactive: tuple[Inactive, ...] = ()
+    warnings: tuple[Warned, ...] = ()
+
+
+# ---------------------------------------------------------------- as JSON
+
+
+def as_line(outcome: Outcome) -> str:
+    """One line of JSON, the same for the same outcome."""
+    known = frozenset(each.key for each in outcome.tree)
+    return _line(
+        {
+            "scenario": outcome.scenario,
+            "quota": {"before": _quotas(outcome.before.quotas), "after": _quotas(outcome.after.quotas)},
+            "inactive": [{"node": each.name, "kind": each.kind, "reason": each.reason} for each in outcome.inactive],
+            "cycles": [_cycle(each, known) for each in outcome.cycles],
+            "shares": {"before": _shares(outcome.before.shares), "after": _shares(outcome.after.shares)},
+            "warnings": [
+                {"document": each.document, "path": each.path, "message": each.message} for each in outcome.warnings
+            ],
+        }
+    )
+
+
+def error_line(scenario: str, error: str) -> str:
+    """The line of a file that is no scenario."""
+    return _line({"scenario": scenario, "error": error})
+
+
+def _line(document: Json) -> str:
+    return json.dumps(document).replace("\x7f", "\\u007f")
+
+
+def _quotas(quotas: Quotas) -> Json:
+    return {
+        node: {str(key): _numbers(amounts[key]) for key in sorted(amounts)} for node, amounts in sorted(quotas.items())
+    }
+
+
+def _numbers(numbers: Numbers) -> Json:
+    balance = numbers.balance
+    answer: Json = {
+        "nominal": balance.nominal,
+        "subtree": balance.subtree,
+        "local": balance.local,
+        "usage": balance.usage,
+        "balance": balance.balance,
+        "available": balance.available,
+        "potential": balance.potential,
+    }
+    return answer if numbers.used is None else answer | {"used": numbers.used}
+
+
+def _shares(shares: Mapping[str, Share]) -> Json:
+    return {
+        node: {"value": share.value, "resource": share.resource, "borrowing": share.borrowing}
+        for node, share in sorted(shares.items())
+    }
+
+
+def _cycle(cycle: Cycle, known: frozenset[str]) -> Json:
+    at: Json = {} if cycle.at is None else {"at": int(cycle.at) if cycle.at.is_integer() else cycle.at}
+    return at | {
+        "admitted": [_admitted(each) for each in cycle.admitted],
+        "preempted": [
+            {"workload": each.workload, "queue": each.queue, "by": each.by, "reason": each.reason}
+            for each in cycle.preempted
+        ],
+        "pending": [_pending(each, known) for each in cycle.pending],
+        "skipped_preemptions": dict(sorted(cycle.skipped.items())),
+    }
+
+
+def _admitted(admitted: Admitted) -> Json:
+    answer: Json = {
+        "workload": admitted.workload,
+        "queue": admitted.queue,
+        "pod_sets": [
+            {"name": each.name, "count": each.count, "flavors": dict(each.flavors)} for each in admitted.pod_sets
+        ],
+    }
+    if admitted.reserved_only:
+        answer["reserved_only"] = True
+    if admitted.job is not None:
+        answer["job"] = dict(admitted.job)
+    return answer
+
+
+def _pending(pending: Pending, known: frozenset[str]) -> Json:
+    return {
+        "workload": pending.workload,
+        "queue": pending.queue,
+        "considered": pending.considered,
+        "parked": pending.parked,
+        "reason": pending.reason,
+        "reasons": [
+            {
+                "code": each.code.value,
+                "node": _node(each.where, known),
+                "resource": each.resource,
+                "have": each.have,
+                "need": each.need,
+                "law": each.law,
+            }
+            for each in pending.reasons
+        ],
+    }
+
+
+def _node(where: str, known: frozenset[str]) -> str:
+    """What quotas call the node that a reason calls *where*, such as "cohort lab"; else *where* itself."""
+    kind, _, name = where.partition(" ")
+    if kind == "cohort" and f"cohort/{name}" in known:
+        return f"cohort/{name}"
+    return name if kind in ("cohort", "pool") and name in known else where

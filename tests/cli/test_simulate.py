@@ -1,0 +1,341 @@
+"""`runrig simulate` as it is typed: what comes out for people and for scripts, and with which exit code it ends."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+from contextlib import redirect_stderr
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from runrig.cli import simulate
+from tests.cli.world import lines, process, runrig, written
+from tests.service.simulations import FLAVOR, LATEST, kueue, manifests, one_task, queue, workload
+
+CLUSTER = """
+nodes: [{name: "n{0..1}", resources: {gpu: 4}}]
+cohorts: [{name: lab}]
+pools:
+- {name: vision, cohort: lab, quota: 4}
+- {name: batch, cohort: lab, quota: 4}
+workflows:
+- {file: low.yaml, pool: batch, priority: LOW}
+- {file: low.yaml, pool: batch, priority: LOW, at: 5s}
+- {file: high.yaml, pool: vision, priority: HIGH, at: 10s}
+- {file: wide.yaml, pool: vision, at: 12s}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    written(tmp_path, CLUSTER, "cluster.yaml")
+    written(tmp_path, one_task("low", gpus=2, count=2, duration="100s"), "low.yaml")
+    written(tmp_path, one_task("high", gpus=4, duration="30s"), "high.yaml")
+    written(tmp_path, one_task("wide", count=6, least=2, duration="50s"), "wide.yaml")
+    return tmp_path
+
+
+# ---------------------------------------------------------------- for people
+
+
+def test_people_get_the_tree_then_each_cycle(folder: Path):
+    done = runrig("simulate", "--cycles", "4", str(folder / "cluster.yaml"))
+    assert (done.code, done.err) == (0, "")
+    assert (
+        done.out
+        == """\
+cluster.yaml
+
+Name       Kind    Resource     Nominal  Used   Available  Borrowed
+---------  ------  -----------  -------  -----  ---------  --------
+lab        Cohort  default/gpu  0        0 → 8  8 → 0      0
+├─ batch   Pool    default/gpu  4        0 → 4  8 → 0      0
+└─ vision  Pool    default/gpu  4        0 → 4  8 → 0      0
+
+Cycle 1, at 0 s: 1 admitted
+
+Admitted          Queue  Pods         Flavors
+----------------  -----  -----------  -------
+low-1/main-group  batch  2 on n0 (2)  default
+
+Cycle 2, at 5 s: 1 admitted
+
+Admitted          Queue  Pods         Flavors
+----------------  -----  -----------  -------
+low-2/main-group  batch  2 on n1 (2)  default
+
+Cycle 3, at 10 s: 1 preempted, 1 pending
+
+Preempted         Queue  By                 Reason
+----------------  -----  -----------------  -------------------------------------------------------
+low-2/main-group  batch  high-1/main-group  RECLAIM: its pool takes back what was borrowed (law R2)
+
+Pending            Queue   State       Reason
+-----------------  ------  ----------  --------------------------------------------------------------------
+high-1/main-group  vision  considered  WaitsForTargets: has a place, and waits for low-2/main-group to stop
+
+Cycle 4, at 11 s: 1 admitted, 1 pending
+
+Admitted           Queue   Pods     Flavors
+-----------------  ------  -------  -------
+high-1/main-group  vision  1 on n1  default
+
+Pending           Queue  State   Reason
+----------------  -----  ------  ------------------------------------------------------------------------
+low-2/main-group  batch  parked  NoIdleToBorrow: the cluster has 0 of default/gpu idle, and it asks for 4
+"""
+    )
+
+
+def test_to_the_end_what_is_as_before_is_not_told_again(folder: Path):
+    done = runrig("simulate", "--cycles", "0", str(folder / "cluster.yaml"))
+    assert [each for each in lines(done.out) if each.startswith("Cycle")] == [
+        "Cycle 1, at 0 s: 1 admitted",
+        "Cycle 2, at 5 s: 1 admitted",
+        "Cycle 3, at 10 s: 1 preempted, 1 pending",
+        "Cycle 4, at 11 s: 1 admitted, 1 pending",
+        "Cycle 5, at 12 s: 2 pending",
+        "Cycle 6, at 41 s: 1 admitted, 1 pending",
+        "Cycle 7, at 91 s: 1 admitted",
+        "Cycles 8 to 9: nothing new",
+    ]
+    assert "wide-1/main-group  vision  4 of 6 pods on n1 (4)  default" in done.out
+
+
+def test_a_queue_with_the_name_of_its_cohort_stands_below_it(folder: Path):
+    done = runrig("simulate", written(folder, manifests(FLAVOR, *queue("team", 4, "team")), "team.yaml"))
+    assert [line.split()[:2] for line in lines(done.out)[4:6]] == [["team", "Cohort"], ["└─", "team"]]
+
+
+def test_several_files_stand_one_after_the_other(folder: Path):
+    other = written(folder, "pools: [{name: p, quota: 2}]", "other.yaml")
+    done = runrig("simulate", other, other)
+    once = """\
+other.yaml
+
+Name  Kind  Resource     Nominal  Used  Available  Borrowed
+----  ----  -----------  -------  ----  ---------  --------
+p     Pool  default/gpu  2        0     2          0
+
+Warnings
+  document 1: nodes: the file lists no nodes: quotas alone decide, room on nodes is not looked at
+"""
+    assert done.out == f"{once}\n{once}"
+
+
+def test_no_control_character_reaches_a_terminal(folder: Path):
+    evil = folder / "\x1b]0;title\x07\x1b[31mred.yaml"
+    evil.write_text('pools: [{name: p, quota: 2, description: "\\e[31m"}]\nworkflows: [{file: "\\e[2Jx.yaml"}]')
+    done = runrig("simulate", str(evil))
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("red.yaml:2:13: ")
+    assert "\x1b" not in done.err
+
+
+MANIFESTS = manifests(
+    FLAVOR,
+    kueue("Cohort", "x", {"parentName": "x"}),
+    *queue("cq-a", 4, "team", preemption={"withinClusterQueue": "LowerPriority"}),
+    *queue("cq-b", 4, "team"),
+    *queue("cq-c", 1, "x"),
+    workload("old", "cq-a", 4, running=True),
+    workload("few", "cq-b", 1, 9, at=2, minCount=2),
+    workload("new", "cq-a", 4, at=LATEST, priority=5),
+    workload("lost", "nowhere", 1),
+)
+
+
+def test_people_get_manifests_in_the_same_shape(folder: Path):
+    file = written(folder, MANIFESTS, "kueue.yaml")
+    done = runrig("simulate", file, "--cycles", "2")
+    assert (done.code, done.err) == (0, "")
+    assert (
+        done.out
+        == """\
+kueue.yaml
+
+Name     Kind          Resource     Nominal  Used   Available  Borrowed
+-------  ------------  -----------  -------  -----  ---------  --------
+team     Cohort        default/cpu  0        4 → 8  4 → 0      0
+├─ cq-a  ClusterQueue  default/cpu  4        4      4 → 0      0
+└─ cq-b  ClusterQueue  default/cpu  4        0 → 4  4 → 0      0
+x        Cohort        -            -        -      -          -
+cq-c     ClusterQueue  -            -        -      -          -
+
+ClusterQueue cq-c is inactive (CohortCycle): nothing new starts there
+Cohort x is inactive (CohortCycle): nothing new starts there
+
+Cycle 1: 1 admitted, 2 pending
+
+Admitted     Queue  Pods         Flavors
+-----------  -----  -----------  -------
+default/few  cq-b   4 of 9 pods  default
+
+Pending       Queue  State       Reason
+------------  -----  ----------  ------------------------------------------------------------------
+default/new   cq-a   considered  WaitingForQuota: team has 0 of default/cpu idle, and it asks for 4
+default/lost  -      held back   there is no LocalQueue default/nowhere
+
+Cycle 2: 1 preempted, 2 pending
+
+Preempted    Queue  By           Reason
+-----------  -----  -----------  ---------------------------------------------------
+default/old  cq-a   default/new  InClusterQueue: it goes before it in the same queue
+
+Pending      Queue  State       Reason
+-----------  -----  ----------  ----------------------------------------------------------------------------
+default/new  cq-a   considered  WaitingForPreemptedWorkloads: has a place, and waits for default/old to stop
+
+Warnings
+  document 2: spec.parentName: the parents of cohorts run in a circle, x → x: nothing new starts in this tree
+  document 12: spec.queueName: there is no LocalQueue default/nowhere in this file: it is never looked at
+"""
+    )
+
+
+# ---------------------------------------------------------------- for scripts
+
+
+def test_scripts_get_one_line_per_file(folder: Path):
+    file = str(folder / "cluster.yaml")
+    done = runrig("simulate", file, file, "-t", "json")
+    first, second = lines(done.out)
+    assert (done.code, done.err, first) == (0, "", second)
+    told = json.loads(first)
+    assert list(told) == ["scenario", "quota", "inactive", "cycles", "shares", "warnings"]
+    assert told["scenario"] == "cluster.yaml"
+    assert list(told["cycles"][0]) == ["at", "admitted", "preempted", "pending", "skipped_preemptions"]
+
+
+def test_a_broken_file_does_not_keep_the_others(folder: Path):
+    good = str(folder / "cluster.yaml")
+    bad = written(folder, "pools: [{name: A}]\nnodes: 7\n", "bad.yaml")
+    binary = folder / "binary.yaml"
+    binary.write_bytes(b"a: \xff\xfe")
+    files = [bad, good, str(folder / "gone.yaml"), str(folder), str(binary)]
+    done = runrig("simulate", *files, "-t", "json")
+    assert (done.code, done.err) == (2, "")
+    answers = [json.loads(line) for line in lines(done.out)]
+    assert [answer["scenario"] for answer in answers] == [
+        "bad.yaml",
+        "cluster.yaml",
+        "gone.yaml",
+        folder.name,
+        "binary.yaml",
+    ]
+    assert [answer.get("error") for answer in answers] == [
+        "bad.yaml:1:16: name: pool name 'A' must be lower-case letters, digits and '-', start with a letter and not end with '-'; "
+        "bad.yaml:2:8: nodes: expected a list, each item behind '- ', got 7",
+        None,
+        "gone.yaml: no such file",
+        f"{folder.name}: this is a folder: name a file in it",
+        "binary.yaml:1: the scenario is not text: byte 0xff is not UTF-8",
+    ]
+
+
+def test_people_read_errors_on_stderr_a_line_for_each_problem(folder: Path):
+    bad = written(folder, "pools: [{name: A}]\nnodes: 7\n", "bad.yaml")
+    done = runrig("simulate", bad, str(folder / "cluster.yaml"))
+    assert done.code == 2
+    assert [line.partition(": ")[0] for line in lines(done.err)] == ["bad.yaml:1:16", "bad.yaml:2:8"]
+    assert "cluster.yaml\n\nName " in done.out
+
+
+def test_a_file_that_is_far_too_large_is_refused_quickly(folder: Path):
+    huge = folder / "huge.yaml"
+    with huge.open("wb") as file:
+        file.truncate(50 * 1024 * 1024)
+    done = runrig("simulate", str(huge))
+    assert (done.code, done.err) == (2, "huge.yaml: larger than 20 MiB: is it the right file?\n")
+
+
+def test_stdin_is_a_scenario_too(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(folder)
+    done = runrig("simulate", "-", "-t", "json", stdin=CLUSTER)
+    told = json.loads(done.out)
+    assert (told["scenario"], told["cycles"][0]["admitted"][0]["workload"]) == ("<stdin>", "low-1/main-group")
+
+
+def test_two_runs_are_the_same_to_the_byte(folder: Path):
+    kueue_file = written(folder, MANIFESTS, "kueue.yaml")
+    outs = set()
+    for seed in ("1", "2"):
+        command = process("simulate", "--cycles", "0", str(folder / "cluster.yaml"), kueue_file, "-t", "json")
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        outs.add(subprocess.run(command, env=env, capture_output=True, check=True).stdout)
+    assert len(outs) == 1
+
+
+# ---------------------------------------------------------------- how it is called
+
+
+def test_fair_sharing_takes_its_strategies_behind_the_sign_only(folder: Path):
+    file = str(folder / "cluster.yaml")
+    for option in ("--fair-sharing", "--fair-sharing=LessThanInitialShare"):
+        done = runrig("simulate", option, file)
+        assert (done.code, done.out[:12]) == (0, "cluster.yaml")
+
+
+def test_the_strategies_and_gates_reach_the_engine(folder: Path):
+    few = workload("few", "cq-b", 1, 9, minCount=2, at=LATEST)
+    file = written(folder, manifests(FLAVOR, *queue("cq-b", 4), few), "few.yaml")
+    assert "default/few  cq-b   4 of 9 pods  default" in runrig("simulate", file, "--fair-sharing").out
+    off = runrig("simulate", file, "--feature-gates", "PartialAdmission=false,FlavorFungibility=true")
+    assert (off.code, "Admitted" in off.out) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--fair-sharing=Most"], "there is no strategy 'Most': choose from LessThanOrEqualToFinalShare, LessThan"),
+        (["--feature-gates", "Nope=true"], "there is no gate 'Nope'"),
+        (
+            ["--feature-gates", "PartialAdmission=true", "--feature-gates", "PartialAdmission=1"],
+            "'PartialAdmission=1' is",
+        ),
+        (["--cycles", "-1"], "-1 is not in the range x>=0"),
+        ([], "Missing argument 'FILE...'"),
+    ],
+)
+def test_wrong_usage(folder: Path, args: list[str], says: str):
+    files = [str(folder / "cluster.yaml")] if args else []
+    done = runrig("simulate", *args, *files)
+    assert (done.code, done.out) == (2, "")
+    assert says in done.err
+    in_json = runrig("simulate", *args, *files, "-t", "json")
+    assert in_json.code == 2
+    assert says in in_json.json["message"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_who_waits_long_at_a_terminal_sees_how_far_it_is():
+    with redirect_stderr(Terminal()) as seen, patch.multiple(simulate, _SILENT_S=-1.0, _BETWEEN_S=-1.0):
+        with simulate._progress("a.yaml") as tell:
+            tell(1200)
+        with simulate._progress("b.yaml"):
+            pass
+    at_once = patch.multiple(simulate, _SILENT_S=-1.0, _BETWEEN_S=-1.0)
+    with redirect_stderr(io.StringIO()) as piped, at_once, simulate._progress("a.yaml") as tell:
+        tell(1200)
+    assert (seen.getvalue(), piped.getvalue()) == ("\r\x1b[Ka.yaml: 1,200 cycles\r\x1b[K", "")
+
+
+def test_ctrl_c_ends_it(tmp_path: Path):
+    """The pipe makes sure that it is at work when the signal comes: opening it for writing waits for the reader."""
+    pipe = tmp_path / "pipe.yaml"
+    os.mkfifo(pipe)
+    with (
+        subprocess.Popen(process("simulate", str(pipe)), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child,
+        pipe.open("wb"),
+    ):
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=30)
+    assert (child.returncode, out) == (3, b"")
+    assert b"interrupted" in err

@@ -1,0 +1,120 @@
+"""Scenarios run in memory: the text of the file, the workflow files that it names, and the one line of JSON that comes out."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from runrig.domain.errors import InvalidInput
+from runrig.service.simulate import Options, outcome
+from runrig.wire.simulate import as_line
+
+
+def one_task(name: str, *, gpus: int = 1, count: int | None = None, least: int | None = None, **task: Any) -> str:
+    fields = {"name": "main", "image": "any", "command": ["x"], "resource": "one", **task}
+    fields |= {} if count is None else {"count": count}
+    fields |= {} if least is None else {"minCount": least}
+    return json.dumps({"workflow": {"name": name, "tasks": [fields], "resources": {"one": {"gpu": gpus}}}})
+
+
+def folder(**files: str) -> Callable[[str], str]:
+    """*files* by name without ``.yaml``."""
+
+    def read(name: str) -> str:
+        if name.removesuffix(".yaml") not in files:
+            raise InvalidInput.one(f"{name}: no such file")
+        return files[name.removesuffix(".yaml")]
+
+    return read
+
+
+def line(text: str, options: Options | None = None, **files: str) -> Any:
+    return json.loads(as_line(outcome(text, "test.yaml", options, folder(**files))))
+
+
+def cell(nominal: int, usage: int, available: int, potential: int, **more: int) -> dict[str, int]:
+    """A node that keeps nothing for itself and brings *nominal*, unless *more* says otherwise."""
+    numbers = {"nominal": nominal, "subtree": nominal, "local": 0, "usage": usage} | more
+    used = {"used": numbers.pop("used")} if "used" in numbers else {}
+    balance = numbers["subtree"] - usage
+    return numbers | {"balance": balance, "available": available, "potential": potential} | used
+
+
+def share(value: int = 0, resource: str = "") -> dict[str, Any]:
+    return {"value": value, "resource": resource, "borrowing": bool(resource)}
+
+
+# ---------------------------------------------------------------- Kueue manifests
+
+LATEST = 10
+"""Second of the day at which the newest object of every scenario was created."""
+
+
+def manifests(*documents: dict[str, Any]) -> str:
+    return "\n---\n".join(json.dumps(document) for document in documents)
+
+
+def kueue(
+    kind: str, name: str, spec: dict[str, Any] | None = None, version: str = "v1beta2", **more: Any
+) -> dict[str, Any]:
+    return {
+        "apiVersion": f"kueue.x-k8s.io/{version}",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": spec or {},
+        **more,
+    }
+
+
+def queue(
+    name: str, cpu: int, cohort: str | None = None, *, borrow: int | None = None, lend: int | None = None, **spec: Any
+):
+    """A cluster queue, with a local queue of the same name in the namespace `default`."""
+    limits = {"borrowingLimit": borrow, "lendingLimit": lend}
+    quota = {"name": "cpu", "nominalQuota": cpu} | {key: limit for key, limit in limits.items() if limit is not None}
+    groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "default", "resources": [quota]}]}]
+    fields = {"namespaceSelector": {}, "resourceGroups": groups, **spec} | ({"cohortName": cohort} if cohort else {})
+    local = kueue("LocalQueue", name, {"clusterQueue": name})
+    local["metadata"]["namespace"] = "default"
+    return kueue("ClusterQueue", name, fields), local
+
+
+def pods(cpu: int, count: int = 1, **fields: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": "any", "resources": {"requests": {"cpu": str(cpu)}}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    return {"name": "main", "count": count, "template": template, **fields}
+
+
+def stamp(second: int) -> str:
+    return f"2027-01-15T08:00:{second:02}Z"
+
+
+def workload(
+    name: str,
+    to: str,
+    cpu: int,
+    count: int = 1,
+    *,
+    at: int = 1,
+    priority: int = 0,
+    running: bool = False,
+    **pod_set: Any,
+):
+    made = kueue("Workload", name, {"queueName": to, "priority": priority, "podSets": [pods(cpu, count, **pod_set)]})
+    made["metadata"] |= {"namespace": "default", "creationTimestamp": stamp(at), "uid": name}
+    if running:
+        granted = {
+            "name": "main",
+            "count": count,
+            "flavors": {"cpu": "default"},
+            "resourceUsage": {"cpu": str(cpu * count)},
+        }
+        conditions = [
+            {"type": kind, "status": "True", "reason": kind, "message": "", "lastTransitionTime": stamp(at)}
+            for kind in ("QuotaReserved", "Admitted")
+        ]
+        made["status"] = {"admission": {"clusterQueue": to, "podSetAssignments": [granted]}, "conditions": conditions}
+    return made
+
+
+FLAVOR = kueue("ResourceFlavor", "default")
+TEMPLATE = {"template": pods(1)["template"]}

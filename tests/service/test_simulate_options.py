@@ -1,0 +1,101 @@
+"""What is said beside the file, and which of the two dialects a file is of."""
+
+import pytest
+
+from runrig.domain.errors import InvalidInput
+from runrig.domain.kueue import Strategy
+from runrig.service.simulate import GATES, is_kubernetes, parse_gates, parse_strategies
+
+BOTH = (Strategy.FINAL_SHARE, Strategy.INITIAL_SHARE)
+
+
+@pytest.mark.parametrize(
+    ("text", "strategies"),
+    [
+        ("", BOTH),
+        ("LessThanOrEqualToFinalShare,LessThanInitialShare", BOTH),
+        ("LessThanOrEqualToFinalShare", (Strategy.FINAL_SHARE,)),
+        (" LessThanInitialShare ", (Strategy.INITIAL_SHARE,)),
+    ],
+)
+def test_strategies_are_kueues_lists(text: str, strategies: tuple[Strategy, ...]):
+    assert parse_strategies(text) == strategies
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "Fairest",
+            "--fair-sharing: there is no strategy 'Fairest': choose from LessThanOrEqualToFinalShare, LessThanInitialShare",
+        ),
+        (
+            "LessThanInitialShare,LessThanOrEqualToFinalShare",
+            "--fair-sharing: name one strategy, or both as LessThanOrEqualToFinalShare,LessThanInitialShare",
+        ),
+        (
+            "LessThanInitialShare,LessThanInitialShare",
+            "--fair-sharing: name one strategy, or both as LessThanOrEqualToFinalShare,LessThanInitialShare",
+        ),
+    ],
+)
+def test_a_strategy_that_is_none_is_wrong_usage(text: str, message: str):
+    with pytest.raises(InvalidInput) as caught:
+        parse_strategies(text)
+    assert caught.value.message == message
+
+
+def test_gates_are_sorted_and_may_be_left_out():
+    assert parse_gates("") == {}
+    assert list(parse_gates("PartialAdmission=false, FlavorFungibility=True").items()) == [
+        ("FlavorFungibility", True),
+        ("PartialAdmission", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "PartialAdmision=true",
+            "--feature-gates: there is no gate 'PartialAdmision': did you mean 'PartialAdmission'?",
+        ),
+        ("PartialAdmission", "--feature-gates: 'PartialAdmission' is neither PartialAdmission=true nor"),
+        ("PartialAdmission=yes", "--feature-gates: 'PartialAdmission=yes' is neither"),
+        ("PartialAdmission=true,PartialAdmission=false", "--feature-gates: PartialAdmission is there twice"),
+    ],
+)
+def test_a_gate_that_is_none_is_wrong_usage(text: str, message: str):
+    with pytest.raises(InvalidInput) as caught:
+        parse_gates(text)
+    assert caught.value.message.startswith(message)
+
+
+def test_the_message_about_a_gate_names_some_that_there_are():
+    with pytest.raises(InvalidInput) as caught:
+        parse_gates("X=true")
+    assert ", ".join(GATES[:20]) in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "kubernetes"),
+    [
+        ("apiVersion: v1\nkind: Node\n", True),
+        ("pools: []\n---\nkind: Node\napiVersion: v1\n", True),
+        ('{"kind": "List", "apiVersion": "v1", "items": []}', True),
+        ('{\n  "items": [],\n  "apiVersion": "v1"\n}', True),
+        ('kind: Node\r\n"apiVersion" : v1\r\n', True),
+        ("", True),
+        ("# nothing\n---\n\n---\n...\n", True),
+        ("pools: [{name: p, quota: 2}]\n", False),
+        ("pools: []\nlabels:\n  apiVersion: v1\n", False),
+        ("description: 'say apiVersion: v1'\n", False),
+        ("text: |\n  apiVersion: v1\n", False),
+        ("- apiVersion: v1\n", False),
+        ("{a: [apiVersion: b], c: apiVersion}", False),
+        ("- {", False),
+    ],
+)
+def test_a_file_with_an_api_version_holds_manifests(text: str, kubernetes: bool):
+    assert is_kubernetes(text) is kubernetes
+    assert is_kubernetes(b"\xef\xbb\xbf" + text.encode()) is kubernetes
