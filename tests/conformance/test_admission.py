@@ -1,0 +1,12 @@
+"""Who is admitted, with how many pods of which flavors, who is preempted, and why the others wait."""
+
+import pytest
+
+from tests.conformance.cases import Case, parameters
+from tests.conformance.outcomes import expected, seen
+from tests.conformance.run import answer
+
+
+@pytest.mark.parametrize("case", parameters("admission", "partial"))
+def test_the_cycle_has_the_listed_outcome(case: Case) -> None:
+    assert seen(answer(case)) == expected(case)

@@ -1,0 +1,52 @@
+"""Who is preempted for one incoming workload, and by which right: through `simulate`, and by the search alone."""
+
+import pytest
+
+from runrig.domain.quantities import FlavorResource
+from runrig.engine.balance import CHARGED, REAL
+from runrig.engine.kueue.nominate import finder
+from runrig.engine.kueue.world import World
+from tests.conformance.cases import Case, parameters
+from tests.conformance.manifests import full
+from tests.conformance.outcomes import preempted
+from tests.conformance.run import answer
+from tests.conformance.systems import settings, system
+from tests.conformance.variants import declares, with_incoming
+
+Outcome = dict[str, str]
+
+
+@pytest.mark.parametrize("case", parameters("preemption", only=declares))
+def test_the_listed_work_is_preempted(case: Case) -> None:
+    made = answer(with_incoming(case))
+    assert preempted(made) == _expected(case)
+    started = made["cycles"][0]["admitted"]
+    assert bool(started) is case["incoming"].get("fits", False)
+    if not started:
+        assert made["quota"]["after"] == made["quota"]["before"]
+
+
+@pytest.mark.parametrize("case", parameters("preemption"))
+def test_the_search_finds_the_listed_work_and_changes_nothing(case: Case) -> None:
+    world = World(system(with_incoming(case)), settings(case))
+    book, index_of = world._book, world._forest.index_of
+    incoming = world._items[full(case["incoming"]["name"])]
+    request = tuple(sorted((index_of[_key(key)], amount) for key, amount in case["incoming"]["requests"].items()))
+    contested = frozenset(index_of[_key(key)] for key in case["incoming"]["contested"])
+    before = _usage(world)
+    targets = finder(book)(book, incoming, request, contested)
+    assert {each.item.workload.name: each.reason.value for each in targets} == _expected(case)
+    assert _usage(world) == before
+
+
+def _expected(case: Case) -> Outcome:
+    return {full(name): reason for name, reason in case["expect"].items()}
+
+
+def _key(text: str) -> FlavorResource:
+    return FlavorResource(*text.split("/", 1))
+
+
+def _usage(world: World) -> dict[str, tuple[list[int], list[int]]]:
+    nodes = world._forest.nodes()
+    return {world._forest.label(node): (list(node.usage[CHARGED]), list(node.usage[REAL])) for node in nodes}
