@@ -34,7 +34,7 @@ format: .venv/.synced  ## let ruff rewrite what it can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: .venv/.synced  ## decisions, growth and latency, beside reference figures and a calibration loop
+bench: .venv/.synced  ## decisions, imported queues, replays, growth and latency, beside reference figures and a calibration loop
 	$(BIN)/python -m bench
 
 soak: .venv/.synced  ## the long tests

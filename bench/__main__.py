@@ -1,4 +1,4 @@
-"""``python -m bench [NAME ...] [--runs N] [--json]``; without names everything."""
+"""``python -m bench [NAME ...] [--runs N] [--json]``; without names everything but what takes minutes."""
 
 import argparse
 import json
@@ -11,7 +11,10 @@ from bench import report
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description="How fast runrig decides, and how that grows.")
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"what to run: {', '.join(report.NAMES)} (default: all)"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"what to run: {', '.join(report.NAMES)} (default: all{' but ' + ', '.join(report.LONG) if report.LONG else ''})",
     )
     parser.add_argument("--runs", type=int, default=5, metavar="N", help="runs of each measurement (default: 5)")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
@@ -21,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(
             f"no scenario {unknown[0]!r}: there are {', '.join(report.NAMES)}" if unknown else "--runs starts at 1"
         )
-    sections = report.run(chosen.names or report.NAMES, chosen.runs)
+    sections = report.run(chosen.names or report.DEFAULT, chosen.runs)
     if chosen.json:
         json.dump({section.name: section.rows() for section in sections}, sys.stdout, indent=1)
         print()

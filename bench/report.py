@@ -4,8 +4,9 @@ import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bench import calibration, decisions, growth, latency, reference, split
-from bench.timing import timed
+from bench import calibration, decisions, growth, kueue, latency, reference, split
+from bench.replay import REPLAYS, Outcome
+from bench.timing import Times, timed
 
 Cell = str | float | int
 Rows = list[dict[str, Cell]]
@@ -60,6 +61,12 @@ def run(names: Sequence[str], runs: int) -> Iterator[Section]:
     scenarios = [name for name in names if name in decisions.SCENARIOS]
     if scenarios:
         yield _compared(scenarios, runs)
+    imported = [name for name in names if name in kueue.SCENARIOS]
+    if imported:
+        yield _imported(imported, runs)
+    replays = [name for name in names if name in REPLAYS]
+    if replays:
+        yield from _replayed(replays)
     for name in names:
         if name in SECTIONS:
             yield SECTIONS[name](runs)
@@ -83,6 +90,98 @@ def _compared(names: Sequence[str], runs: int) -> Section:
             }
         )
     return section
+
+
+def _imported(names: Sequence[str], runs: int) -> Section:
+    section = Section(
+        "imported",
+        f"queues as Kueue declares them, against {reference.NAME}, all in ms; "
+        f"target: at most 1/{reference.TARGET} of it, fair sharing 1/{reference.TARGET_FAIR}",
+    )
+    for name in names:
+        times, theirs = timed(kueue.SCENARIOS[name], runs), reference.IMPORTED[name]
+        best = _ms(times.least)
+        part = reference.TARGET_FAIR if name.endswith("_fair") else reference.TARGET
+        section.table.append(
+            {
+                "scenario": name,
+                "reference": theirs,
+                "min": best,
+                "median": _ms(times.median),
+                "times faster": theirs / best,
+                "target": f"1/{part}",
+                "is": _verdict(best * part <= theirs),
+                "normalised": _ms(times.normalised),
+            }
+        )
+    return section
+
+
+def _replayed(names: Sequence[str]) -> Iterator[Section]:
+    """Each is run once: its time is a sum over many cycles."""
+    times = Section(
+        "replays",
+        f"in virtual time, against {reference.NAME}; seconds of deciding, target: at most 1/{reference.TARGET}; "
+        "around: taking in, ending and putting back",
+    )
+    outcomes = Section(
+        "replay outcomes", "how long work waits, in virtual ms; no more than the reference where that is a target"
+    )
+    for name in names:
+        (run, outcome), theirs = _replay(name), reference.REPLAYS[name]
+        times.table.append(
+            {
+                "replay": name,
+                "reference s": theirs.seconds,
+                "s": run.least,
+                "times faster": theirs.seconds / run.least,
+                "is": _verdict(run.least * reference.TARGET <= theirs.seconds),
+                "normalised s": run.normalised,
+                "slowest cycle ms": _ms(outcome.slowest),
+                "around s": outcome.around,
+            }
+        )
+        outcomes.table += _outcome(name, outcome, theirs)
+    yield times
+    yield outcomes
+
+
+def _replay(name: str) -> tuple[Times, Outcome]:
+    made: list[Outcome] = []
+
+    def measure() -> float:
+        made.append(REPLAYS[name]())
+        return made[0].seconds
+
+    return timed(measure, 1), made[0]
+
+
+def _outcome(name: str, here: Outcome, theirs: reference.Replayed) -> Rows:
+    waits = [
+        (f"mean wait to {which} admission, {kind}", int(mine[kind]), its.get(kind))
+        for which, mine, its in (("first", here.waits_first, theirs.first), ("last", here.waits_last, theirs.last))
+        for kind in sorted(mine)
+    ]
+    counts = [
+        ("cycles", here.cycles, theirs.cycles),
+        ("cycles that changed nothing", here.idle, theirs.idle),
+        ("admissions", here.admissions, theirs.admissions),
+        ("evictions", here.evictions, theirs.evictions),
+    ]
+    makespan = ("makespan", here.makespan_ms, theirs.makespan_ms)
+    targets = [
+        _figure(name, what, mine, its, "" if its is None else _verdict(mine <= its))
+        for what, mine, its in [makespan, *waits]
+    ]
+    return targets + [_figure(name, what, mine, its, "") for what, mine, its in counts]
+
+
+def _figure(name: str, what: str, mine: int, its: int | None, verdict: str) -> dict[str, Cell]:
+    return {"replay": name, "figure": what, "reference": "-" if its is None else its, "here": mine, "is": verdict}
+
+
+def _verdict(met: bool) -> str:
+    return "met" if met else "MISSED"
 
 
 def _split(runs: int) -> Section:
@@ -136,4 +235,7 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
     "queue": _growth("queue", "one cycle over 1,000 full pools with so many gangs waiting", growth.queues),
     "latency": _latency,
 }
-NAMES = (*decisions.SCENARIOS, *SECTIONS)
+NAMES = (*decisions.SCENARIOS, *kueue.SCENARIOS, *REPLAYS, *SECTIONS)
+LONG: tuple[str, ...] = ()
+"""Only run by name."""
+DEFAULT = tuple(name for name in NAMES if name not in LONG)
