@@ -135,7 +135,7 @@ def test_what_is_not_there_is_said_in_the_same_shape(tmp_path: Path) -> None:
 
 def test_a_bug_is_answered_without_its_insides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with api(tmp_path) as it:
-        monkeypatch.setattr(it.desk.service.queries, "cohorts", lambda: 1 // 0)
+        monkeypatch.setattr(it.desk.service.queries, "quota_tree", lambda: 1 // 0)
         assert it.error("GET", "/api/cohort") == (
             500,
             {

@@ -73,7 +73,11 @@ def test_a_pool_is_shown_whole(tmp_path: Path) -> None:
             "lent": 0,
             "held": 0,
             "capacity": 4,
-            "balances": {"default/gpu": QUOTA | {"subtree": 2, "usage": 3, "balance": -1, "headroom": 1}},
+            "balances": {
+                "default/gpu": QUOTA
+                | {"subtree": 2, "local": 0, "usage": 3, "balance": -1, "headroom": 1, "potential": 4}
+                | {"used": 1, "total": 3, "borrowed": 1, "lent": 0, "over": 0}
+            },
         }
 
 
@@ -193,7 +197,8 @@ def test_cohorts_form_a_tree_with_pools_as_leaves(tmp_path: Path) -> None:
             "quotas": {"default": {"gpu": QUOTA | {"nominal": 1, "lending_limit": 0}}},
             "balances": {
                 "default/gpu": QUOTA
-                | {"nominal": 1, "lending_limit": 0, "subtree": 1, "usage": 0, "balance": 1, "headroom": 5}
+                | {"nominal": 1, "lending_limit": 0, "subtree": 1, "local": 1, "usage": 0, "balance": 1, "headroom": 5}
+                | {"potential": 5, "used": 0, "total": 0, "borrowed": 0, "lent": 0, "over": 0}
             },
         }
         it.call("PATCH", "/api/configs/pool/pool1", {"cohort": "lab"})
@@ -208,6 +213,75 @@ def test_cohorts_form_a_tree_with_pools_as_leaves(tmp_path: Path) -> None:
         assert it.error("DELETE", "/api/cohort/lab")[0] == 409
         it.call("PATCH", "/api/configs/pool/pool1", {"cohort": None})
         assert it.call("DELETE", "/api/cohort/lab") == {"name": "lab"}
+
+
+def test_the_root_has_what_nobody_was_promised_and_promises_beyond_the_nodes_are_said(tmp_path: Path) -> None:
+    """Q8."""
+    with api(tmp_path) as it:
+        it.call("PATCH", "/api/configs/pool/pool1", {"quota": 1})
+        answer = it.get("/api/cohort")
+        assert answer["root"] == {
+            "name": "",
+            "kind": "root",
+            "parent": None,
+            "parent_kind": None,
+            "children": ["pool1", "pool2"],
+            "declared": True,
+            "active": True,
+            "weight": 1,
+            "quotas": {},
+            "balances": {
+                "default/gpu": QUOTA
+                | {"nominal": 1, "subtree": 4, "local": 0, "usage": 0, "balance": 4, "headroom": 4, "potential": 4}
+                | {"used": 0, "total": 0, "borrowed": 0, "lent": 0, "over": 0}
+            },
+        }
+        assert answer["overpromised"] == {}
+        it.call("POST", "/api/cohort", {"name": "lab", "quota": 3})
+        assert it.get("/api/cohort")["overpromised"] == {"default/gpu": 2}
+
+
+def test_a_quota_below_what_is_held_is_over_and_nothing_stops(tmp_path: Path) -> None:
+    """Q4, R7."""
+    with api(tmp_path) as it:
+        id = it.submit(one_task("a", gpus=2))["name"]
+        it.desk.later(0)
+        shown = it.call("PATCH", "/api/configs/pool/pool1", {"quota": 1, "borrowing_limit": 0})
+        balance = shown["balances"]["default/gpu"]
+        assert [balance[key] for key in ("nominal", "used", "borrowed", "headroom", "over")] == [1, 2, 1, -1, 1]
+        assert it.desk.status(id) == "RUNNING"
+
+
+def test_limits_are_set_per_flavor_and_resource_and_taken_away(tmp_path: Path) -> None:
+    """Q2."""
+    with api(tmp_path) as it:
+        body = {"name": "lab", "quota": "default=1,cpu=4", "borrowing_limit": "cpu=500m", "lending_limit": 0}
+        gpu, cpu = (
+            QUOTA | {"nominal": 1, "lending_limit": 0},
+            {"nominal": 4000, "borrowing_limit": 500, "lending_limit": None},
+        )
+        assert it.call("POST", "/api/cohort", body)["quotas"] == {"default": {"cpu": cpu, "gpu": gpu}}
+        changed = it.call("PUT", "/api/cohort/lab", {"borrowing_limit": "cpu=none", "lending_limit": None})
+        assert changed["quotas"] == {
+            "default": {"cpu": cpu | {"borrowing_limit": None}, "gpu": gpu | {"lending_limit": None}}
+        }
+        gone = it.call("PATCH", "/api/cohort/lab", {"quota": "default/cpu=none"})
+        assert gone["quotas"] == {"default": {"gpu": QUOTA | {"nominal": 1}}}
+
+
+def test_a_cohort_with_children_goes_only_if_they_are_left_under_its_name(tmp_path: Path) -> None:
+    """Q6."""
+    with api(tmp_path) as it:
+        it.call("POST", "/api/cohort", {"name": "lab", "quota": 1})
+        it.call("PATCH", "/api/configs/pool/pool1", {"cohort": "lab"})
+        status, answer = it.error("DELETE", "/api/cohort/lab")
+        assert (status, answer["error_code"]) == (409, "CONFLICT")
+        assert answer["message"].startswith(
+            "cohort lab still has pool1 under it: move or delete them first, or leave them"
+        )
+        assert it.call("DELETE", "/api/cohort/lab", leave_children=True) == {"name": "lab"}
+        left = it.get("/api/cohort/lab")
+        assert [left[key] for key in ("declared", "quotas", "children")] == [False, {}, ["pool1"]]
 
 
 def test_apply_shows_before_and_after(tmp_path: Path) -> None:

@@ -374,7 +374,7 @@ def test_why_tells_the_sentence_then_the_laws_then_the_past():
         wire.WhyAnswer.example()["sentence"],
         "",
         "main-group  SCHEDULING  number 2 in the queue of its pool, 4 ahead of it in all pools",
-        "  law P2  QuotaFull: pool vision has 2 of its quota of default/gpu left, and it asks for 4; "
+        "  law P2  QuotaFull: vision has 2 of its quota of default/gpu left, and it asks for 4; "
         "held by train-1/main-group",
         "          at vision  default/gpu  have 2  need 4",
         "  2026-01-31 12:00:00  RECLAIM  was preempted by train-1/main-group, which took back what was borrowed (law R2)",

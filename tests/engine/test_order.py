@@ -1,7 +1,7 @@
 """The order in which waiting gangs are served (laws P4, P5)."""
 
 from runrig.domain.plan import PutPool
-from runrig.domain.pools import Pool, Quota
+from runrig.domain.pools import Pool, Queueing, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.order import waiting_in_order
 from tests.engine.builders import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
@@ -92,6 +92,42 @@ def test_a_preempted_gang_keeps_its_submit_time():
     assert served(world, ("in", "a", NORMAL, 1)) == ["nominate in", "preempt early for in (RECLAIM)"]
     assert world.cycle() == ["admit in"]
     assert [entry.gang.id for entry in waiting_in_order(world.state.ledger)] == ["early-1/t-group", "late-1/t-group"]
+
+
+def test_who_was_preempted_is_the_head_of_its_strict_pool_again():
+    """P4: what came later may not pass it, however small; BEST_EFFORT_FIFO lets it."""
+    for queueing, started in ((STRICT, []), (Queueing.BEST_EFFORT_FIFO, ["admit late"])):
+        world = World({"a": 3, "b": Pool("b", gpu_quota(0), queueing=queueing)}, {"n0": 3})
+        assert served(world, ("early", "b", LOW, 2)) == ["admit early"]
+        assert served(world, ("in", "a", NORMAL, 2)) == ["nominate in", "preempt early for in (RECLAIM)"]
+        world.submit("late", "b", LOW, 1)
+        assert world.cycle() == ["admit in", *started]
+        world.finish("in-1")
+        assert world.cycle() == (["admit early", "admit late"] if queueing is STRICT else ["admit early"])
+
+
+def test_low_that_borrows_does_not_close_a_strict_pool_to_low_that_does_not():
+    """P4: LOW that stays within the nominal is before it in the one order, so it is not behind it."""
+    world = World({"a": Pool("a", gpu_quota(1), queueing=STRICT), "b": 3}, {"n0": 4})
+    work = (("firm", "b", NORMAL, 3), ("wide", "a", LOW, 2), ("small", "a", LOW, 1))
+    assert served(world, *work) == ["admit firm", "admit small"]
+
+
+def test_people_are_shown_the_order_in_which_the_next_cycle_looks():
+    """P4: HIGH, NORMAL, LOW within the nominal of its pool, LOW that borrows; each by submit time."""
+    world = World({"a": 1, "b": 4, "full": 4}, {"n0": 1, "n1": 4})
+    assert served(world, ("rest", "full", NORMAL, 4), ("one", "b", NORMAL, 1)) == ["admit rest", "admit one"]
+    work = (
+        ("borrows", "a", LOW, 2),
+        ("within", "b", LOW, 3),
+        ("alike", "a", LOW, 2),
+        ("normal", "b", NORMAL, 3),
+        ("high", "b", HIGH, 3),
+    )
+    assert served(world, *work) == []
+    assert [entry.gang.workflow.removesuffix("-1") for entry in waiting_in_order(world.state.ledger)] == [
+        "high", "normal", "within", "borrows", "alike"
+    ]  # fmt: skip
 
 
 def test_what_was_passed_over_is_looked_at_again_when_room_may_have_grown():

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from runrig.domain.errors import Conflict, InvalidInput, NotFound
+from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused
+from runrig.domain.gangs import Priority
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import FlavorResource
 from runrig.service.declarations import CohortEdit, PoolEdit
@@ -132,3 +133,130 @@ def test_pools_without_common_nodes_are_sets_of_their_own(tmp_path: Path) -> Non
             (["x"], 4),
             (["y"], 0),
         ]
+
+
+# ---------------------------------------------------------------- cohorts
+
+
+def _tree(it: Desk) -> dict[str, tuple[str | None, bool, bool, int, int]]:
+    """Name → (parent, declared, active, total, over), of the GPUs."""
+    views = it.service.queries.quota_tree().nodes
+    return {
+        view.row.name: (
+            view.row.parent or None,
+            view.row.declared,
+            view.row.active,
+            view.row.balances[GPU].total,
+            view.row.balances[GPU].over,
+        )
+        for view in views
+    }
+
+
+def test_a_pool_and_a_cohort_are_moved_with_their_running_work(tmp_path: Path) -> None:
+    """R7, Q4: what is beyond a limit afterwards is shown, goes on, and lets nobody in until it has ended."""
+    with desk(tmp_path) as it:
+        declarations = it.service.declarations
+        low = it.submit("low", "pool2", Priority.LOW, gpus=4, duration=50)
+        it.later(1)
+        declarations.create_cohort("lab", CohortEdit(borrowing_limit=0), user="ann")
+        declarations.update_pool("pool2", PoolEdit(cohort="lab"), user="ann")
+        assert _tree(it) == {
+            "lab": (None, True, True, 4, 2),
+            "pool1": (None, True, True, 0, 0),
+            "pool2": ("lab", True, True, 4, 0),
+        }
+        late = it.submit("late", "pool2", Priority.LOW)
+        declarations.update_cohort("lab", CohortEdit(parent="org"), user="ann")
+        declarations.create_cohort("org", CohortEdit(quota=1), user="bob")
+        it.later(1)
+        assert (it.status(low), it.status(late)) == ("RUNNING", "PENDING")
+        declarations.update_cohort("lab", CohortEdit(borrowing_limit=None, lending_limit=1), user="ann")
+        assert _tree(it)["lab"] == ("org", True, True, 4, 0)
+        it.later(60)
+        assert (it.status(low), it.status(late)) == ("COMPLETED", "RUNNING")
+
+
+def test_an_edit_that_would_close_a_circle_is_refused_and_stores_nothing(tmp_path: Path) -> None:
+    """Q5, Q7."""
+    with desk(tmp_path) as it:
+        declarations = it.service.declarations
+        declarations.create_cohort("a", CohortEdit(parent="b"), user="ann")
+        declarations.create_cohort("b", CohortEdit(parent="c"), user="ann")
+        before = it.revision
+        with pytest.raises(Refused, match="the parents of cohort c would run in a circle: c -> a -> b -> c"):
+            declarations.create_cohort("c", CohortEdit(parent="a"), user="ann")
+        with pytest.raises(InvalidInput, match="run in a circle: c → a → b → c"):
+            _told(it, "cohorts: [{name: c, parent: a}, {name: a, parent: b}, {name: b, parent: c}]")
+        with pytest.raises(Refused, match="would run in a circle"):
+            _told(it, "cohorts: [{name: c, parent: a}]")
+        assert it.revision == before
+
+
+def test_quota_and_limits_are_set_and_taken_away_per_flavor_and_resource(tmp_path: Path) -> None:
+    """Q2."""
+    with desk(tmp_path, cluster=KINDS) as it:
+        declarations = it.service.declarations
+        h100, b200, cpu = (FlavorResource(*key.split("/")) for key in ("h100/gpu", "b200/gpu", "b200/cpu"))
+
+        def edited(**settings: str) -> dict[FlavorResource, Quota]:
+            declarations.update_cohort("lab", CohortEdit(**settings), user="ann")
+            found = it.service.queries.cohort("lab").cohort
+            assert found is not None
+            return dict(found.quotas)
+
+        first = CohortEdit(quota="h100=2,b200/cpu=4", borrowing_limit="h100=1,b200=3", lending_limit="b200/cpu=500m")
+        declarations.create_cohort("lab", first, user="ann")
+        assert edited(quota="b200=1") == {h100: Quota(2, 1), b200: Quota(1, 3), cpu: Quota(4000, None, 500)}
+        assert edited(borrowing_limit="h100=none,b200=2", lending_limit="b200/cpu=none") == {
+            h100: Quota(2), b200: Quota(1, 2), cpu: Quota(4000)
+        }  # fmt: skip
+        assert edited(quota="b200/cpu=none,h100=0") == {h100: Quota(0), b200: Quota(1, 2)}
+        with pytest.raises(InvalidInput, match="there is no flavor 'a100'"):
+            edited(lending_limit="a100=2")
+        with pytest.raises(InvalidInput, match="'disk' is neither a resource nor a flavor"):
+            edited(quota="h100/disk=2")
+        with pytest.raises(InvalidInput, match="'-1' is negative: amounts of cpu start at 0"):
+            edited(quota="b200/cpu=-1")
+
+
+def test_a_cohort_that_is_deleted_leaves_its_children_under_its_name_if_that_is_said(tmp_path: Path) -> None:
+    """Q6."""
+    with desk(tmp_path) as it:
+        declarations = it.service.declarations
+        declarations.create_cohort("lab", CohortEdit(parent="org", quota=1), user="ann")
+        declarations.update_pool("pool1", PoolEdit(cohort="lab"), user="ann")
+        with pytest.raises(Conflict, match="cohort lab still has pool1 under it"):
+            declarations.delete_cohort("lab", user="ann")
+        declarations.delete_cohort("lab", user="ann", leave_children=True)
+        assert _tree(it)["lab"] == (None, False, True, 0, 0)
+        with pytest.raises(NotFound, match="no cohort 'lab' to delete: it is only named by others"):
+            declarations.delete_cohort("lab", user="ann")
+        declarations.update_pool("pool1", PoolEdit(cohort=None), user="ann")
+        assert sorted(_tree(it)) == ["pool1", "pool2"]
+
+
+def test_prune_keeps_a_cohort_with_a_pool_that_was_made_by_hand_and_says_so(tmp_path: Path) -> None:
+    """Q6."""
+    with desk(tmp_path) as it:
+        pools = "pools: [{name: pool1, quota: 2}, {name: pool2, quota: 2}]"
+        _told(it, "cohorts: [{name: org}, {name: lab, parent: org}]\n" + pools)
+        it.service.declarations.create_pool("byhand", PoolEdit(quota=0, cohort="lab"), user="ann")
+        kept = [("keep", "cohort", "lab"), ("keep", "cohort", "org")]
+        same = [("unchanged", "pool", "pool1"), ("unchanged", "pool", "pool2")]
+        assert _told(it, pools, prune=True, dry_run=True) == kept + same
+        assert _told(it, pools, prune=True) == kept + same
+        it.service.declarations.update_pool("byhand", PoolEdit(cohort=None), user="ann")
+        gone = [("delete", "cohort", "lab"), ("delete", "cohort", "org")]
+        assert _told(it, pools, prune=True) == gone + same
+
+
+def test_a_file_without_flavors_is_about_those_that_there_are(tmp_path: Path) -> None:
+    with desk(tmp_path, cluster=KINDS) as it:
+        assert _told(it, "pools: [{name: more, quota: {h100: 1}, flavors: [h100]}]") == [("create", "pool", "more")]
+        assert _pool(it, "more").quotas == {FlavorResource("h100", "gpu"): Quota(1)}
+        assert [each.name for each in it.service.queries.pool("mixed").flavors] == ["h100", "b200"]
+        with pytest.raises(InvalidInput, match="there are 2 flavors, h100, b200: say it for each"):
+            _told(it, "pools: [{name: plain, quota: 1}]")
+        with pytest.raises(InvalidInput, match="there is no flavor 'default'"):
+            _told(it, "pools: [{name: plain, quota: {default: {gpu: 1}}}]")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from runrig.domain.gangs import Priority
 from runrig.domain.workflows import FileSpec, TaskKey
 from runrig.ports import Desired, Launch
 from runrig.service.desired import task_uuid
@@ -77,6 +78,40 @@ def test_a_launch_has_inputs_hosts_counts_and_gpus(tmp_path: Path) -> None:
             for index in (0, 1)
         }
         assert it.backend.desired == Desired(run={head.key: head, **workers})
+
+
+def test_tasks_are_told_the_count_of_each_attempt(tmp_path: Path) -> None:
+    """A3: 4 of 4, 2 of 4 after it was preempted, 4 again."""
+    file = """
+workflow:
+  name: wide
+  tasks:
+  - {name: t, image: any, command: [run], count: 4, minCount: 2, resource: one, duration: 1000}
+  resources: {one: {gpu: 1}}
+"""
+    with desk(tmp_path, cluster="pools: [{name: firm, quota: 4}, {name: low, quota: 0}]") as it:
+        id = it.submit("wide", "low", Priority.LOW, text=file)
+
+        def told() -> set[tuple[str, int, int, int, tuple[str, ...]]]:
+            run = [launch for key, launch in it.backend.desired.run.items() if key.workflow == id]
+            return {(each.key.task, each.index, each.count, each.max_count, tuple(each.hosts)) for each in run}
+
+        four = {(f"t-{at}", at, 4, 4, ("t-0", "t-1", "t-2", "t-3")) for at in range(4)}
+        it.later(1)
+        assert told() == four
+        firm = [it.submit("one", "firm", gpus=2, duration=1000)]
+        it.later(1)
+        it.later(60)
+        assert told() == {(f"t-{at}", at, 2, 4, ("t-0", "t-1")) for at in range(2)}
+        firm.append(it.submit("two", "firm", gpus=2, duration=1000))
+        it.later(1)
+        it.later(60)
+        assert told() == set()
+        for each in firm:
+            it.service.submissions.cancel(each, user="bob", message="")
+        it.later(1)
+        it.later(60)
+        assert told() == four
 
 
 def test_a_cancelled_workflow_is_to_stop_and_then_forgotten(tmp_path: Path) -> None:

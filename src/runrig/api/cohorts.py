@@ -1,6 +1,8 @@
 """Routes of cohorts."""
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 
 from runrig import wire
 from runrig.api.answers import pools as as_answers
@@ -12,7 +14,7 @@ router = APIRouter(tags=["cohorts"])
 
 @router.get("/api/cohort", summary="The quota tree", responses=answers(wire.CohortsAnswer))
 def list_cohorts(service: Serving) -> wire.CohortsAnswer:
-    return wire.CohortsAnswer(cohorts=[as_answers.cohort(view) for view in service.queries.cohorts()])
+    return as_answers.quota_tree(service.queries.quota_tree())
 
 
 @router.get("/api/cohort/{name}", summary="One cohort with its balances", responses=answers(wire.CohortAnswer, 404))
@@ -41,11 +43,18 @@ def put_cohort(service: Serving, user: User, name: str, body: wire.CohortEditReq
 
 @router.delete(
     "/api/cohort/{name}",
-    summary="Delete a cohort that nothing hangs under",
+    summary="Delete a cohort",
     responses=answers(wire.DeletedAnswer, 404, 409),
 )
-def delete_cohort(service: Serving, user: User, name: str) -> wire.DeletedAnswer:
-    service.declarations.delete_cohort(name, user=user)
+def delete_cohort(
+    service: Serving,
+    user: User,
+    name: str,
+    leave_children: Annotated[
+        bool, Query(description="Also with children: they stay under a cohort that is only named (law Q6)")
+    ] = False,
+) -> wire.DeletedAnswer:
+    service.declarations.delete_cohort(name, user=user, leave_children=leave_children)
     return wire.DeletedAnswer(name=name)
 
 

@@ -12,6 +12,7 @@ from runrig.cli.lazy import examples
 from runrig.cli.session import Session, say, with_session
 
 _SIGNS = {"create": "+", "update": "~", "delete": "-"}
+_KEPT = "! {kind} {name} is kept: something hangs under it that is not in the file"
 
 
 @click.command(
@@ -30,9 +31,12 @@ def apply(session: Session, file: str, prune: bool, dry_run: bool) -> None:
         answer = session.client.call("POST", path("apply"), body=body)
     if session.show(answer):
         return
-    changed = [change for change in answer["changes"] if change["action"] != "unchanged"]
+    changed = [change for change in answer["changes"] if change["action"] in _SIGNS]
     for change in changed:
         say("\n".join(_lines(change)))
+    for change in answer["changes"]:
+        if change["action"] == "keep":
+            say(_KEPT.format(**change))
     unchanged = len(answer["changes"]) - len(changed)
     done = "changed" if answer["applied"] else "would change"
     say(f"{len(changed)} {done}, {unchanged} unchanged")

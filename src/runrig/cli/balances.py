@@ -5,17 +5,48 @@ from typing import Any
 
 from runrig.domain.quantities import format_quantity
 
-COLUMNS = ("Resource", "Nominal", "Used", "Balance", "Headroom", "Borrowing Limit", "Lending Limit")
+Balances = Mapping[str, Mapping[str, Any]]
+
+_SHORT = {
+    "Nominal": "nominal",
+    "Subtree": "subtree",
+    "Used": "used",
+    "Total": "total",
+    "Borrowed": "borrowed",
+    "Lent": "lent",
+    "Headroom": "headroom",
+}
+_FULL = {"Local": "local", "Balance": "balance", "Potential": "potential"}
+
+COLUMNS = ("Resource", *_SHORT, "Limits")
+ALL_COLUMNS = ("Resource", *_SHORT, *_FULL, "Limits")
 
 
-def rows(balances: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    """One per ``flavor/resource``, sorted; limits of None are ``none``."""
-    return [(key, *_cells(key.rpartition("/")[2], balances[key])) for key in sorted(balances)]
+def rows(balances: Balances, *, full: bool = False) -> list[tuple[str, ...]]:
+    """One per ``flavor/resource``, sorted, for COLUMNS; *full*: for ALL_COLUMNS."""
+    fields = (*_SHORT.values(), *(_FULL.values() if full else ()))
+    return [
+        (key, *(_amount(key, balances[key][field]) for field in fields), _limits(key, balances[key]))
+        for key in sorted(balances)
+    ]
 
 
-def _cells(resource: str, balance: Mapping[str, Any]) -> tuple[str, ...]:
-    def cell(name: str) -> str:
-        amount = balance[name]
-        return "none" if amount is None else format_quantity(resource, amount)
+def over(balances: Balances) -> str:
+    """What of it is beyond its limits: ``2 of default/gpu, 1Ti of default/memory``; "" if nothing is."""
+    beyond = ((key, balances[key]["over"]) for key in sorted(balances))
+    return ", ".join(shown(key, amount) for key, amount in beyond if amount)
 
-    return tuple(cell(name) for name in ("nominal", "usage", "balance", "headroom", "borrowing_limit", "lending_limit"))
+
+def shown(key: str, amount: int) -> str:
+    """``1Ti of default/memory``."""
+    return f"{_amount(key, amount)} of {key}"
+
+
+def _amount(key: str, amount: int) -> str:
+    return format_quantity(key.rpartition("/")[2], amount)
+
+
+def _limits(key: str, balance: Mapping[str, Any]) -> str:
+    """``borrows 8, lends 0``; ``none`` without any."""
+    limits = (("borrows", balance["borrowing_limit"]), ("lends", balance["lending_limit"]))
+    return ", ".join(f"{verb} {_amount(key, limit)}" for verb, limit in limits if limit is not None) or "none"

@@ -1,17 +1,17 @@
 """`runrig cohort`: list, show, create, update, delete."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import click
 
-from runrig.cli import balances
+from runrig.cli import clean, cohort_tree, pool_changes
 from runrig.cli.client import path
 from runrig.cli.lazy import examples
 from runrig.cli.pool import confirmed
 from runrig.cli.quota_options import quota_options, request, something
 from runrig.cli.session import Session, say, with_session
-from runrig.cli.tables import Table, facts, show
 
 Node = Mapping[str, Any]
 
@@ -24,43 +24,14 @@ def cohort() -> None:
 @cohort.command("list", epilog=examples("runrig cohort list", "runrig cohort list -t json"))
 @with_session
 def list_cohorts(session: Session) -> None:
-    """The quota tree, with pools as its leaves and the balance of every node."""
+    """The quota tree, pools as its leaves, with what each node has, holds, borrows and lends.
+
+    Used is held by HIGH and NORMAL, Total by all; Headroom is what a node may still use, limits at all levels applied.
+    """
     answer = session.client.get(path("cohort"))
     if session.show(answer):
         return
-    rows: list[tuple[str, ...]] = []
-    for name, node in _tree(answer["cohorts"]):
-        lines = balances.rows(node["balances"]) or [("-",) * len(balances.COLUMNS)]
-        rows += [((name, _kind(node)) if at == 0 else ("", "")) + line for at, line in enumerate(lines)]
-    if rows:
-        show(Table(("Name", "Kind", *balances.COLUMNS), rows))
-    else:
-        say("no cohorts: 'runrig cohort create NAME' makes one")
-
-
-def _kind(node: Node) -> str:
-    return str(node["kind"]) if node["declared"] else f"{node['kind']} (only named)"
-
-
-def _tree(nodes: Sequence[Node]) -> Iterator[tuple[str, Node]]:
-    """Every node with its name drawn as in a tree.  A circle of parents (law Q5) has no top: its nodes come last, undrawn."""
-    children: dict[tuple[str, str] | None, list[Node]] = {}
-    known = {(node["kind"], node["name"]) for node in nodes}
-    for node in nodes:
-        parent = (node["parent_kind"] or "cohort", node["parent"])
-        children.setdefault(parent if parent in known else None, []).append(node)
-    drawn: set[tuple[str, str]] = set()
-
-    def below(parent: tuple[str, str] | None, indent: str) -> Iterator[tuple[str, Node]]:
-        siblings = children.get(parent, [])
-        for node in siblings:
-            last, key = node is siblings[-1], (node["kind"], node["name"])
-            drawn.add(key)
-            yield ("" if parent is None else indent + ("└─ " if last else "├─ ")) + node["name"], node
-            yield from below(key, "" if parent is None else indent + ("   " if last else "│  "))
-
-    yield from below(None, "")
-    yield from ((node["name"], node) for node in nodes if (node["kind"], node["name"]) not in drawn)
+    cohort_tree.show_tree(answer)
 
 
 @cohort.command("show", epilog=examples("runrig cohort show research"))
@@ -76,6 +47,7 @@ def show_cohort(session: Session, name: str) -> None:
     epilog=examples(
         "runrig cohort create research --quota 16",
         "runrig cohort create vision-lab --parent research --lending-limit 4",
+        "runrig cohort create mixed --quota h100=8,b200=4,b200/cpu=96 --borrowing-limit h100=8",
     ),
 )
 @click.argument("name")
@@ -84,10 +56,18 @@ def show_cohort(session: Session, name: str) -> None:
 @with_session
 def create(session: Session, name: str, **settings: Any) -> None:
     """Create the cohort NAME."""
-    _print(session, session.client.call("POST", path("cohort"), body={"name": name} | request(**settings)))
+    answer = session.client.call("POST", path("cohort"), body={"name": name} | request(**settings))
+    _print(session, answer, pool_changes.created)
 
 
-@cohort.command("update", epilog=examples("runrig cohort update research --quota 24 --borrowing-limit 8"))
+@cohort.command(
+    "update",
+    epilog=examples(
+        "runrig cohort update research --quota 24 --borrowing-limit 8",
+        "runrig cohort update research --borrowing-limit none",
+        "runrig cohort update research --parent org",
+    ),
+)
 @click.argument("name")
 @quota_options
 @click.option("--parent", metavar="NAME", help="The cohort that shall be above it.")
@@ -95,33 +75,38 @@ def create(session: Session, name: str, **settings: Any) -> None:
 @with_session
 def update(session: Session, name: str, no_parent: bool, **settings: Any) -> None:
     """Change the cohort NAME.  What is not said stays; work that runs is never stopped."""
-    body = request(**settings) | ({"parent": None} if no_parent else {})
-    _print(session, session.client.call("PATCH", path("cohort", name), body=something(body, "cohort")))
+    if no_parent and settings["parent"] is not None:
+        raise click.UsageError("--parent and --no-parent say opposite things: give one of them")
+    body = something(request(**settings) | ({"parent": None} if no_parent else {}), "cohort")
+    client, route = session.client, path("cohort", name)
+    before = {} if session.as_json else client.get(route)
+    _print(session, client.call("PATCH", route, body=body), partial(pool_changes.updated, before))
 
 
-@cohort.command("delete", short_help="Delete the cohort NAME.", epilog=examples("runrig cohort delete research --yes"))
+@cohort.command(
+    "delete",
+    short_help="Delete the cohort NAME.",
+    epilog=examples("runrig cohort delete research --yes", "runrig cohort delete research --leave-children"),
+)
 @click.argument("name")
+@click.option(
+    "--leave-children", is_flag=True, help="Also with children: they stay under the name, at the top of the tree."
+)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @with_session
-def delete(session: Session, name: str, yes: bool) -> None:
-    """Delete the cohort NAME with its quota."""
-    confirmed(f"Delete cohort {name}?", yes=yes)
-    answer = session.client.call("DELETE", path("cohort", name))
+def delete(session: Session, name: str, leave_children: bool, yes: bool) -> None:
+    """Delete the cohort NAME with its quota.  Work that runs is never stopped."""
+    client, route = session.client, path("cohort", name)
+    confirmed(lambda: cohort_tree.question(client.get(route), leave_children=leave_children), yes=yes)
+    answer = client.call("DELETE", route, query={"leave_children": leave_children or None})
     if not session.show(answer):
         say(f"cohort {name} is deleted")
 
 
-def _print(session: Session, answer: Node) -> None:
+def _print(session: Session, answer: Node, headline: Callable[[Node], str] | None = None) -> None:
+    """*headline*: the line before the cohort, about what was done to it."""
     if session.show(answer):
         return
-    facts(
-        (
-            ("Cohort", answer["name"]),
-            ("Parent", answer["parent"]),
-            ("Children", ", ".join(answer["children"]) or None),
-            ("Weight", answer["weight"]),
-        )
-    )
-    if answer["balances"]:
-        say("")
-        show(Table(balances.COLUMNS, balances.rows(answer["balances"])))
+    if headline is not None:
+        say(clean.line(headline(answer)) + "\n")
+    cohort_tree.show_node(answer)

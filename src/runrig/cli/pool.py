@@ -22,10 +22,10 @@ def pool() -> None:
     """Pools: named shares of GPUs that people submit to."""
 
 
-def confirmed(question: str, *, yes: bool) -> None:
-    """Asks a person; scripts, and people who said --yes, are not asked."""
+def confirmed(question: str | Callable[[], str], *, yes: bool) -> None:
+    """Asks a person; scripts, and people who said --yes, are not asked.  A *question* that costs something is only then made."""
     if not yes and sys.stdin.isatty() and sys.stdout.isatty():
-        click.confirm(question, abort=True)
+        click.confirm(question if isinstance(question, str) else question(), abort=True)
 
 
 def _settings(command: F) -> F:

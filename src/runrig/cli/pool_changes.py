@@ -1,13 +1,13 @@
-"""What a command changed of a pool, in one line: ``pool vision: quota 1 → 2, cohort none → research``."""
+"""What a command changed of a pool or cohort, in one line: ``pool vision: quota 1 → 2, cohort none → research``."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runrig.domain.quantities import GPU, format_quantity
 
-Pool = Mapping[str, Any]
+Node = Mapping[str, Any]
 _NONE = "none"
-_NEW: Pool = {
+_NEW_POOL: Node = {
     "quotas": {},
     "cohort": None,
     "queueing": "BEST_EFFORT_FIFO",
@@ -16,24 +16,33 @@ _NEW: Pool = {
     "topology_keys": [],
     "description": "",
 }
-"""A pool of which nothing was said."""
+_NEW_COHORT: Node = {"quotas": {}, "parent": None, "weight": 1}
+"""A pool and a cohort of which nothing was said."""
 
 
-def created(pool: Pool) -> str:
-    """What a new pool has beyond the ordinary."""
-    said = [f"{name} {after}" for name, _, after in _differences(_NEW, pool)]
-    return f"pool {pool['name']}: created" + (f" with {', '.join(said)}" if said else "")
+def created(node: Node) -> str:
+    """What a new pool or cohort has beyond the ordinary."""
+    said = [f"{name} {after}" for name, _, after in _differences(_new(node), node)]
+    return f"{_kind(node)} {node['name']}: created" + (f" with {', '.join(said)}" if said else "")
 
 
-def updated(before: Pool, after: Pool) -> str:
+def updated(before: Node, after: Node) -> str:
     changes = [f"{name} {old} → {new}" for name, old, new in _differences(before, after)]
-    return f"pool {after['name']}: {', '.join(changes) or 'nothing changed'}"
+    return f"{_kind(after)} {after['name']}: {', '.join(changes) or 'nothing changed'}"
 
 
-def _differences(before: Pool, after: Pool) -> Iterator[tuple[str, str, str]]:
+def _kind(node: Node) -> str:
+    return str(node.get("kind", "pool"))
+
+
+def _new(node: Node) -> Node:
+    return _NEW_COHORT if _kind(node) == "cohort" else _NEW_POOL
+
+
+def _differences(before: Node, after: Node) -> Iterator[tuple[str, str, str]]:
     """(setting, before, after), quotas first."""
     yield from _of_quotas(before["quotas"], after["quotas"])
-    for name in _NEW:
+    for name in _new(after):
         if name != "quotas" and before[name] != after[name]:
             yield name.replace("_", " "), _shown(before[name]), _shown(after[name])
 

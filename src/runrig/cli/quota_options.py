@@ -10,20 +10,22 @@ NO_LIMIT = "none"
 
 
 class Limit(click.ParamType[int | str]):
-    """A number of GPUs, or ``none`` for no limit."""
+    """A number of GPUs, or ``none`` for no limit; ``h100=8,b200=none`` goes to the server as it is."""
 
     name = "N|none"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        if isinstance(value, int) or value == NO_LIMIT:
+        if isinstance(value, int) or value == NO_LIMIT or "=" in value:
             return value  # type: ignore[no-any-return]
         if not str(value).isdecimal():
-            self.fail(f"{value!r} is not a limit: write a number of GPUs from 0 on, or none", param, ctx)
+            self.fail(
+                f"{value!r} is not a limit: write a number of GPUs from 0 on, or none; or FLAVOR=N,...", param, ctx
+            )
         return int(value)
 
 
 class Quota(click.ParamType[int | str]):
-    """GPUs; ``h100=8,b200=4`` with several flavors goes to the server as it is."""
+    """GPUs; ``h100=8,b200=4`` with several flavors, or ``h100/cpu=96``, goes to the server as it is."""
 
     name = "GPUS"
 
@@ -54,9 +56,21 @@ def quota_options(command: F) -> F:
     """--quota, --borrowing-limit, --lending-limit and --weight."""
     for option in (
         click.option("--weight", type=click.IntRange(min=1), help="Kept for fair sharing, which no release uses yet."),
-        click.option("--lending-limit", type=Limit(), help="GPUs that others may take while idle; none: all."),
-        click.option("--borrowing-limit", type=Limit(), help="GPUs above the quota that it may use; none: no limit."),
-        click.option("--quota", type=Quota(), help="Whole GPUs, or FLAVOR=GPUS,... with several flavors."),
+        click.option(
+            "--lending-limit",
+            type=Limit(),
+            help="GPUs that others may take while idle; none: all. FLAVOR=N,... as for --quota.",
+        ),
+        click.option(
+            "--borrowing-limit",
+            type=Limit(),
+            help="GPUs above the quota that it may use; none: no limit. FLAVOR=N,... as for --quota.",
+        ),
+        click.option(
+            "--quota",
+            type=Quota(),
+            help="Whole GPUs; FLAVOR=GPUS,... with several flavors; FLAVOR/RESOURCE=AMOUNT for others, none: no quota.",
+        ),
     ):
         command = option(command)
     return command

@@ -13,11 +13,9 @@ from collections.abc import Iterator
 from runrig.domain.gangs import Gang, Placement
 from runrig.domain.plan import Admit, Nominate, Preempt, Withdraw
 from runrig.domain.pools import Queueing
-from runrig.engine.balance import CHARGED
 from runrig.engine.fit import find_place, starts_now
-from runrig.engine.flavors import options
 from runrig.engine.ledger import Bucket, Decision, Entry, Ledger
-from runrig.engine.order import Heads
+from runrig.engine.order import Heads, would_borrow
 from runrig.engine.partial import largest
 from runrig.engine.preemption import Targets, find_targets
 
@@ -123,7 +121,7 @@ def _start_or_preempt(ledger: Ledger, entry: Entry) -> Start | None:
 def _low(ledger: Ledger, heads: Heads, looked: _Looked, borrowing: list[Bucket] | None) -> Iterator[Decision]:
     """*borrowing*: where to put buckets that would borrow, to be looked at afterwards; None: they may."""
     for entry in heads:
-        if borrowing is not None and _would_borrow(ledger, entry):
+        if borrowing is not None and would_borrow(ledger, entry):
             borrowing.append(entry.bucket)
             continue
         if looked.skips(entry):
@@ -147,14 +145,6 @@ def _start(ledger: Ledger, entry: Entry) -> Placement | None:
     if found is None:
         found = largest(entry.gang.pod_sets, attempt)
     return found
-
-
-def _would_borrow(ledger: Ledger, entry: Entry) -> bool:
-    """The full gang would take its pool above nominal, in the first flavor that the pool has for it (law P4)."""
-    pool = ledger.tree.pools[entry.gang.pool]
-    _, request = next(iter(options(ledger, entry, entry.bucket.counts)), ((), ()))
-    usage = pool.usage[CHARGED]
-    return any(usage[index] + amount > pool.subtree[index] for index, amount in request)
 
 
 def _admit(ledger: Ledger, gang: Gang, placement: Placement) -> Admit:

@@ -6,7 +6,9 @@ One order over all pools: priority, then LOW within its pool's nominal before LO
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
 
-from runrig.engine.ledger import Bucket, Entry, Ledger
+from runrig.engine.balance import CHARGED
+from runrig.engine.flavors import options
+from runrig.engine.ledger import Bucket, Entry, Ledger, Order
 
 
 class Heads:
@@ -30,6 +32,23 @@ class Heads:
             heappush(self._heap, bucket.waiting[0])
 
 
+def would_borrow(ledger: Ledger, entry: Entry) -> bool:
+    """The full gang would take its pool above nominal, in the first flavor that the pool has for it."""
+    pool = ledger.tree.pools[entry.gang.pool]
+    _, request = next(iter(options(ledger, entry, entry.bucket.counts)), ((), ()))
+    usage = pool.usage[CHARGED]
+    return any(usage[index] + amount > pool.subtree[index] for index, amount in request)
+
+
 def waiting_in_order(ledger: Ledger) -> list[Entry]:
-    """Everything that is pending, in the order in which the next cycle looks at it.  O(n log n); for people, not for cycles."""
-    return [entry for _, entry in sorted(item for bucket in ledger.pending.values() for item in bucket.waiting)]
+    """Everything that is pending, in the order in which the next cycle looks at it.
+
+    Who borrows is asked as things stand: what starts in that cycle may still make a borrower of those behind it.
+    O(n log n); for people, not for cycles.
+    """
+    found: list[tuple[int, bool, Order, Entry]] = []
+    for bucket in ledger.pending.values():
+        # All of a bucket ask for the same.
+        last = not bucket.firm and would_borrow(ledger, bucket.waiting[0][1])
+        found += [(-bucket.rank, last, order, entry) for order, entry in bucket.waiting]
+    return [entry for *_, entry in sorted(found, key=lambda each: each[:3])]

@@ -107,18 +107,35 @@ def put_cohort(state: State, cohort: Cohort, *, create: bool) -> Plan:
     return Plan((PutCohort(cohort, before),))
 
 
-def delete_cohort(state: State, name: str) -> Plan:
-    """Raises NotFound, and Conflict while something hangs under it."""
+def delete_cohort(state: State, name: str, *, leave_children: bool = False) -> Plan:
+    """*leave_children*: what hangs under it goes on under a cohort that is only named (law Q6).
+
+    Raises NotFound, and Conflict while something hangs under it that shall not be left so.
+    """
     cohort = state.cohorts.get(name)
     if cohort is None:
-        raise NotFound(f"no cohort {name!r}: `runrig cohort list` shows those there are")
-    below = sorted(
-        [each.name for each in state.cohorts.values() if each.parent == name]
-        + [each.name for each in state.pools.values() if each.cohort == name and each.state is not PoolState.ARCHIVED]
-    )
-    if below:
-        raise Conflict(f"cohort {name} still has {', '.join(below)} under it: move or delete them first")
+        named = any(node.name == name for node in state.ledger.tree.cohorts.values())
+        why = "it is only named by others, and goes with the last of them" if named else "there is none of that name"
+        raise NotFound(f"no cohort {name!r} to delete: {why}; `runrig cohort list` shows those there are")
+    below = _children(name, state.cohorts.values(), state.pools.values())
+    if below and not leave_children:
+        raise Conflict(
+            f"cohort {name} still has {', '.join(below)} under it: move or delete them first, or leave them there "
+            f"(--leave-children): {name} is then only a name at the top of the tree, without its quota, limits and parent"
+        )
     return Plan((DropCohort(cohort),))
+
+
+def _children(name: str, cohorts: Iterable[Cohort], pools: Iterable[Pool]) -> list[str]:
+    """Names of what hangs right under the cohort *name*, sorted."""
+    return sorted(
+        [each.name for each in cohorts if each.parent == name]
+        + [each.name for each in pools if each.cohort == name and _is_top(each)]
+    )
+
+
+def _is_top(pool: Pool) -> bool:
+    return pool.parent is None and pool.state is not PoolState.ARCHIVED
 
 
 def _check_circle(cohorts: Mapping[str, Cohort], name: str) -> None:
@@ -226,7 +243,9 @@ def declare(state: State, cluster: ClusterSpec, *, prune: Collection[str] = ()) 
     after = dict(state.pools)
     actions += _prune_pools(state, unwanted, after)
     actions += _declare_pools(state, cluster.pools, flavors, after)
-    actions += _prune_cohorts(state, unwanted)
+    in_file = {pool.name for pool in cluster.pools}
+    others = [pool for pool in after.values() if pool.name not in in_file]
+    actions += _prune_cohorts(cohorts, {cohort.name for cohort in cluster.cohorts}, others, unwanted)
     return Plan(tuple(actions))
 
 
@@ -286,9 +305,18 @@ def _prune_pools(state: State, names: Iterable[str], after: dict[str, Pool]) -> 
             yield from actions
 
 
-def _prune_cohorts(state: State, names: Iterable[str]) -> Iterator[Action]:
-    """What still hangs under one of them goes on without its quota (law Q6); what is gone already is passed over."""
-    for name in names:
-        kind, _, short = name.partition("/")
-        if kind == "cohort" and short in state.cohorts:
-            yield DropCohort(state.cohorts[short])
+def _prune_cohorts(
+    cohorts: Mapping[str, Cohort], in_file: Collection[str], pools: Collection[Pool], names: Iterable[str]
+) -> Iterator[Action]:
+    """A cohort stays while something hangs under it that is not in the file: of that nobody said that it shall lose its place.
+
+    *cohorts*: as they will be; *pools*: those that are not in the file.  What the file itself hangs under a name that it does
+    not declare is under a cohort that is only named (law Q6).
+    """
+    left = {name: cohort for name, cohort in cohorts.items() if name not in in_file}
+    going = [left[name.partition("/")[2]] for name in names if name.startswith("cohort/") and name[7:] in left]
+    while free := [each for each in going if not _children(each.name, left.values(), pools)]:
+        for each in free:
+            going.remove(each)
+            del left[each.name]
+            yield DropCohort(each)

@@ -42,17 +42,20 @@ class Targets:
 def find_targets(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Targets | None:
     """The gangs whose stop lets *entry* start with *counts* pods; None if no legal set does.
 
-    Flavors in the order of the pool; within one, O(candidates x (depth + nodes)).
+    Flavors in the order of the pool, but first one in which only those have to be waited for that stop already.  Within one,
+    O(candidates x (depth + nodes)).
     """
     leaf = ledger.leaf(entry)
     if not entry.bucket.firm or not leaf.active:
         return None
+    first: Targets | None = None
     for choice, request in options(ledger, entry, counts):
         if _guaranteed(leaf, request):
             found = _Trial(ledger, entry, choice, request).run()
-            if found is not None:
-                return found
-    return None
+            if found is not None and (not found.told or not ledger.unclaimed):
+                return first or found if found.told else found
+            first = first or found
+    return first
 
 
 def _guaranteed(leaf: TreeNode, request: Request) -> bool:

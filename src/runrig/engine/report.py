@@ -1,15 +1,16 @@
-"""Numbers for people: what a pool has, holds, borrows and lends; what is free on a node; the quota tree as rows.
+"""Numbers for people: what a pool has, holds, borrows and lends; what is free on a node.
 
 `used` counts HIGH and NORMAL, `total` counts all; both count what is held now, gangs that are stopping included.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from runrig.domain.gangs import GangState
 from runrig.domain.pools import Pool, PoolState
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.engine.balance import REAL, Kind, TreeNode, headroom
+from runrig.engine.balance import REAL, Kind, TreeNode
+from runrig.engine.outline import lent
 from runrig.engine.state import State
 
 
@@ -60,7 +61,7 @@ def pool_balance(state: State, name: str, resource: str = GPU) -> PoolBalance:
         total=sum(node.usage[REAL][index] for index in indices),
         available=unallocated - used,
         borrowed=sum(max(0, amount) for amount in over),
-        lent=sum(_lent(node, index) for index in indices),
+        lent=sum(lent(node, index) for index in indices),
         held=promised if deleting else 0,
         capacity=capacity,
     )
@@ -74,51 +75,6 @@ def _firm_below(node: TreeNode, index: int) -> int:
     if node.kind is Kind.FIRM:
         return node.usage[REAL][index]
     return sum(_firm_below(child, index) for child in node.children)
-
-
-def _lent(node: TreeNode, index: int) -> int:
-    """Of the idle promise of a top-level pool, what others hold.
-
-    Nobody records who borrows from whom, only the sums are certain: what is borrowed beyond the quota that belongs to no pool
-    is laid on the idle pools in the order of their names, on each at most what it may lend.
-    """
-    lenders, borrowed = [], 0
-    for each in _top_pools(node.path[-1]):
-        over = each.usage[REAL][index] - each.nominal[index]
-        if over > 0:
-            borrowed += over
-        elif each.lending[index] != 0:
-            limit = each.lending[index]
-            lenders.append((each, -over if limit is None else min(-over, limit)))
-    spare = max(0, sum(top.nominal[index] for top in _bank(node.path[-1])))
-    borrowed = max(0, borrowed - spare)
-    for each, idle in lenders:
-        part = min(idle, borrowed)
-        if each is node:
-            return part
-        borrowed -= part
-    return 0
-
-
-def _bank(root: TreeNode) -> Iterator[TreeNode]:
-    """Quota that belongs to no pool: the root's and the cohorts' own."""
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        if node.kind in (Kind.ROOT, Kind.COHORT):
-            yield node
-            stack.extend(node.children)
-
-
-def _top_pools(root: TreeNode) -> list[TreeNode]:
-    found, stack = [], [root]
-    while stack:
-        node = stack.pop()
-        if node.kind is Kind.POOL:
-            found.append(node)
-        else:
-            stack.extend(node.children)
-    return sorted(found, key=lambda each: each.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,61 +141,3 @@ def gpu_holders(state: State, name: str) -> tuple[tuple[str, str] | None, ...]:
             for index in task.gpus:
                 holders[index] = (task.workflow, task.name)
     return tuple(holders)
-
-
-# ---------------------------------------------------------------- the tree
-
-
-@dataclass(frozen=True, slots=True)
-class NodeBalance:
-    """Of one (flavor, resource) at one node of the tree.  *balance* is T of law Q3; *headroom* that of law Q4."""
-
-    nominal: int
-    borrowing_limit: int | None
-    lending_limit: int | None
-    subtree: int
-    usage: int
-    balance: int
-    headroom: int
-
-
-@dataclass(frozen=True, slots=True)
-class TreeRow:
-    """*kind*: "root", "cohort" or "pool"; *parent* "" for what hangs under the root; *active* False: law Q5."""
-
-    name: str
-    kind: str
-    parent: str
-    active: bool
-    declared: bool
-    balances: Mapping[FlavorResource, NodeBalance]
-
-
-def tree_rows(state: State) -> tuple[TreeRow, ...]:
-    """The root, the cohorts and the pools (what is inside a pool left out), by kind and name."""
-    tree = state.ledger.tree
-    nodes = [
-        tree.root,
-        *(node for _, node in sorted(tree.cohorts.items())),
-        *(node for _, node in sorted(tree.pools.items())),
-    ]
-    return tuple(_row(state, node) for node in nodes)
-
-
-def _row(state: State, node: TreeNode) -> TreeRow:
-    keys = state.ledger.tree.keys
-    balances = {
-        key: NodeBalance(
-            nominal=node.nominal[index],
-            borrowing_limit=node.borrowing[index],
-            lending_limit=node.lending[index],
-            subtree=node.subtree[index],
-            usage=node.usage[REAL][index],
-            balance=node.balance(index),
-            headroom=headroom(node, index, REAL),
-        )
-        for index, key in enumerate(keys)
-    }
-    parent = node.parent.name if node.parent is not None else ""
-    declared = node.kind is not Kind.COHORT or node.name in state.cohorts
-    return TreeRow(node.name, node.kind.value, parent, node.active, declared, balances)

@@ -112,13 +112,16 @@ class QuotaTree:
 
     def _sum_up(self, capacity: Mapping[FlavorResource, int]) -> None:
         for index, key in enumerate(self.keys):
-            promised = sum(child.nominal[index] for child in self._promising())
-            self.root.nominal[index] = max(0, capacity.get(key, 0) - promised)  # law Q8
+            self.root.nominal[index] = max(0, capacity.get(key, 0) - self.promised(index))  # law Q8
         for top in [self.root, *(node for node in self.cohorts.values() if not node.active)]:
             for node in _bottom_up(top):
                 self._sum_node(node)
         for leaf in (*self.firm.values(), *self.low.values()):
             self._prepare(leaf)
+
+    def promised(self, index: int) -> int:
+        """What cohorts and top-level pools have as nominal, together."""
+        return sum(node.nominal[index] for node in self._promising())
 
     def _promising(self) -> Iterator[TreeNode]:
         yield from self.cohorts.values()

@@ -4,7 +4,7 @@ Who made what is in the event log: the actor of what an apply made begins with `
 """
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -35,17 +35,18 @@ class Keep(enum.Enum):
 KEEP = Keep.KEEP
 
 QuotaText = int | str | Mapping[str, object]
-"""GPUs; ``h100=8,b200=4``; or per flavor and resource, as in a cluster file."""
+"""GPUs; ``h100=8,b200/cpu=96``, ``none`` for no quota; or per flavor and resource, as in a cluster file."""
+
+LimitText = int | str
+"""GPUs of the only flavor, or ``h100=8,b200/cpu=none``."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoolEdit:
-    """The limits are those of GPUs."""
-
     quota: QuotaText | Keep = KEEP
     cohort: str | Keep | None = KEEP
-    borrowing_limit: int | Keep | None = KEEP
-    lending_limit: int | Keep | None = KEEP
+    borrowing_limit: LimitText | Keep | None = KEEP
+    lending_limit: LimitText | Keep | None = KEEP
     topology_keys: tuple[TopologyKey, ...] | Keep = KEEP
     flavors: tuple[str, ...] | Keep = KEEP
     queueing: Queueing | Keep = KEEP
@@ -57,14 +58,18 @@ class PoolEdit:
 class CohortEdit:
     quota: QuotaText | Keep = KEEP
     parent: str | Keep | None = KEEP
-    borrowing_limit: int | Keep | None = KEEP
-    lending_limit: int | Keep | None = KEEP
+    borrowing_limit: LimitText | Keep | None = KEEP
+    lending_limit: LimitText | Keep | None = KEEP
     weight: int | Keep = KEEP
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One line of what an apply does.  *action*: create, update, delete, unchanged; *kind*: pool, cohort, flavor."""
+    """One line of what an apply does.  *kind*: pool, cohort, flavor.
+
+    *action*: create, update, delete, unchanged; keep: a cohort that was to be pruned, and something hangs under it that is not
+    in the file.
+    """
 
     action: str
     kind: str
@@ -85,13 +90,13 @@ class Declarations:
     def create_pool(self, name: str, edit: PoolEdit, *, user: str) -> None:
         """Raises Conflict if it exists; InvalidInput, NotFound, Refused as the rules say."""
         with self._editing(user) as writing:
-            pool = _edited_pool(Pool(name), edit, tuple(writing.state.flavors))
+            pool = _edited_pool(Pool(name), edit, writing.state)
             writing.commit(pools.put_pool(writing.state, pool, create=True))
 
     def update_pool(self, name: str, edit: PoolEdit, *, user: str) -> None:
         with self._editing(user) as writing:
             before = live_pool(writing.state, name)
-            pool = _edited_pool(before, edit, tuple(writing.state.flavors))
+            pool = _edited_pool(before, edit, writing.state)
             writing.commit(pools.put_pool(writing.state, pool, create=False))
 
     def delete_pool(self, name: str, *, user: str) -> None:
@@ -100,7 +105,7 @@ class Declarations:
 
     def create_cohort(self, name: str, edit: CohortEdit, *, user: str) -> None:
         with self._editing(user) as writing:
-            cohort = _edited_cohort(Cohort(name), edit, tuple(writing.state.flavors))
+            cohort = _edited_cohort(Cohort(name), edit, writing.state)
             writing.commit(pools.put_cohort(writing.state, cohort, create=True))
 
     def update_cohort(self, name: str, edit: CohortEdit, *, user: str) -> None:
@@ -108,22 +113,23 @@ class Declarations:
             before = writing.state.cohorts.get(name)
             if before is None:
                 raise NotFound(f"there is no cohort {name!r}: `runrig cohort list` shows those that there are")
-            cohort = _edited_cohort(before, edit, tuple(writing.state.flavors))
+            cohort = _edited_cohort(before, edit, writing.state)
             writing.commit(pools.put_cohort(writing.state, cohort, create=False))
 
-    def delete_cohort(self, name: str, *, user: str) -> None:
+    def delete_cohort(self, name: str, *, user: str, leave_children: bool = False) -> None:
         with self._editing(user) as writing:
-            writing.commit(pools.delete_cohort(writing.state, name))
+            writing.commit(pools.delete_cohort(writing.state, name, leave_children=leave_children))
 
     # ------------------------------------------------------------ whole files
 
     def apply(self, text: str, *, user: str, prune: bool = False, dry_run: bool = False) -> tuple[Difference, ...]:
         """What *text*, a cluster file, changes; done unless *dry_run*, as a whole or not at all (law Q7).
 
-        *prune*: what an earlier apply made and *text* does not name is deleted.  Raises InvalidInput with all problems.
+        *prune*: what an earlier apply made and *text* does not name is deleted.  A *text* without flavors is about those that
+        there are.  Raises InvalidInput with all problems.
         """
-        spec = cluster.read_cluster(text)
         with self._door.reading() as state:
+            spec = cluster.read_cluster(text, there=tuple(state.flavors.values()))
             self._check_fixed(state, spec)
         return self.declare(spec, actor=APPLY + user, prune=prune, dry_run=dry_run)
 
@@ -134,7 +140,7 @@ class Declarations:
         with self._editing(actor) as writing:
             names = self._prunable(writing.state, spec) if prune else ()
             plan = pools.declare(writing.state, spec, prune=names)
-            differences = tuple(_differences(writing.state, spec, plan))
+            differences = tuple(_differences(writing.state, spec, plan, names))
             if not dry_run:
                 writing.commit(plan)
         return differences
@@ -200,7 +206,7 @@ def live_pool(state: State, name: str) -> Pool:
     return pool
 
 
-def _edited_pool(pool: Pool, edit: PoolEdit, flavors: tuple[str, ...]) -> Pool:
+def _edited_pool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
     changed = replace(
         pool,
         cohort=pool.cohort if isinstance(edit.cohort, Keep) else edit.cohort,
@@ -210,48 +216,60 @@ def _edited_pool(pool: Pool, edit: PoolEdit, flavors: tuple[str, ...]) -> Pool:
         weight=pool.weight if isinstance(edit.weight, Keep) else edit.weight,
         description=pool.description if isinstance(edit.description, Keep) else edit.description,
     )
-    return replace(changed, quotas=_edited_quotas(pool.quotas, edit, changed.flavors or flavors))
+    return replace(changed, quotas=_edited_quotas(pool.quotas, edit, changed.flavors or tuple(state.flavors), state))
 
 
-def _edited_cohort(cohort: Cohort, edit: CohortEdit, flavors: tuple[str, ...]) -> Cohort:
+def _edited_cohort(cohort: Cohort, edit: CohortEdit, state: State) -> Cohort:
     return replace(
         cohort,
         parent=cohort.parent if isinstance(edit.parent, Keep) else edit.parent,
         weight=cohort.weight if isinstance(edit.weight, Keep) else edit.weight,
-        quotas=_edited_quotas(cohort.quotas, edit, flavors),
+        quotas=_edited_quotas(cohort.quotas, edit, tuple(state.flavors), state),
     )
 
 
-def _edited_quotas(before: Quotas, edit: PoolEdit | CohortEdit, flavors: tuple[str, ...]) -> Quotas:
+def _edited_quotas(before: Quotas, edit: PoolEdit | CohortEdit, flavors: tuple[str, ...], state: State) -> Quotas:
     """A short form of a quota changes the nominals and keeps the limits; the full form replaces everything that it names."""
     quotas = dict(before)
-    if not isinstance(edit.quota, Keep):
-        asked = cluster.quota_from_json(edit.quota, flavors)
-        short = not isinstance(edit.quota, Mapping)
-        for key, quota in asked.items():
-            old = before.get(key, Quota())
-            quotas[key] = replace(old, nominal=quota.nominal) if short else quota
-    if isinstance(edit.borrowing_limit, Keep) and isinstance(edit.lending_limit, Keep):
-        return quotas
-    key = _gpu_key(quotas, flavors)
-    quota = quotas.get(key, Quota())
-    borrowing = quota.borrowing_limit if isinstance(edit.borrowing_limit, Keep) else edit.borrowing_limit
-    lending = quota.lending_limit if isinstance(edit.lending_limit, Keep) else edit.lending_limit
-    for name, limit in (("borrowing_limit", borrowing), ("lending_limit", lending)):
-        if limit is not None and limit < 0:
-            raise InvalidInput.one(f"{name} {limit} is negative: limits start at 0", name)
-    quotas[key] = replace(quota, borrowing_limit=borrowing, lending_limit=lending)
+    resources = sorted({resource for node in state.nodes.values() for resource in node.resources})
+    if isinstance(edit.quota, Mapping):
+        quotas.update(cluster.quota_from_json(edit.quota, flavors, resources))
+    elif isinstance(edit.quota, str):
+        for key, amount in cluster.amounts_from_text(edit.quota, flavors, resources).items():
+            if amount is None:
+                quotas.pop(key, None)
+            else:
+                quotas[key] = replace(quotas.get(key, Quota()), nominal=amount)
+    elif not isinstance(edit.quota, Keep):
+        for key, quota in cluster.quota_from_json(edit.quota, flavors).items():
+            quotas[key] = replace(quotas.get(key, Quota()), nominal=quota.nominal)
+    for key, limit in _limits(edit.borrowing_limit, "borrowing_limit", quotas, flavors, resources):
+        quotas[key] = replace(quotas.get(key, Quota()), borrowing_limit=limit)
+    for key, limit in _limits(edit.lending_limit, "lending_limit", quotas, flavors, resources):
+        quotas[key] = replace(quotas.get(key, Quota()), lending_limit=limit)
     return quotas
 
 
-def _gpu_key(quotas: Quotas, flavors: tuple[str, ...]) -> FlavorResource:
+def _limits(
+    limit: LimitText | Keep | None, name: str, quotas: Quotas, flavors: tuple[str, ...], resources: Sequence[str]
+) -> Iterator[tuple[FlavorResource, int | None]]:
+    """(key, limit) of all that is said."""
+    if isinstance(limit, str):
+        yield from cluster.amounts_from_text(limit, flavors, resources, path=name).items()
+    elif not isinstance(limit, Keep):
+        if limit is not None and limit < 0:
+            raise InvalidInput.one(f"{name} {limit} is negative: limits start at 0", name)
+        yield _gpu_key(quotas, flavors, name), limit
+
+
+def _gpu_key(quotas: Quotas, flavors: tuple[str, ...], name: str) -> FlavorResource:
     """The one GPU quota that a plain limit speaks of."""
     keys = sorted(key for key in quotas if key.resource == GPU) or [FlavorResource(name, GPU) for name in flavors]
     if len(keys) != 1:
         raise InvalidInput.one(
             f"there are {len(keys)} kinds of GPUs ({', '.join(key.flavor for key in keys)}), so a plain limit is not clear: "
-            "give the quota in full, such as {h100: {gpu: {nominal: 8, borrowing_limit: 8}}}",
-            "borrowing_limit",
+            f"say it for each, such as {','.join(f'{key.flavor}=8' for key in keys)}",
+            name,
         )
     return keys[0]
 
@@ -259,13 +277,15 @@ def _gpu_key(quotas: Quotas, flavors: tuple[str, ...]) -> FlavorResource:
 # ---------------------------------------------------------------- differences
 
 
-def _differences(state: State, spec: ClusterSpec, plan: Plan) -> Iterator[Difference]:
-    """In the order of the plan; then what the file has and the cluster has alike."""
+def _differences(state: State, spec: ClusterSpec, plan: Plan, prune: Sequence[str]) -> Iterator[Difference]:
+    """In the order of the plan; then what was to be pruned and is kept; then what the file has and the cluster has alike."""
     touched: set[tuple[str, str]] = set()
     for action in plan.actions:
         for difference in _of_action(state, action):
             touched.add((difference.kind, difference.name))
             yield difference
+    for name in sorted(name for name in state.cohorts if f"cohort/{name}" in prune and ("cohort", name) not in touched):
+        yield Difference("keep", "cohort", name, state.cohorts[name], state.cohorts[name])
     for kind, declared in (("cohort", spec.cohorts), ("pool", spec.pools)):
         for each in declared:
             if (kind, each.name) not in touched:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from runrig.domain.errors import NotFound
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Cohort, Pool, PoolState
-from runrig.domain.quantities import GPU
+from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine import report
-from runrig.engine.report import NodeBalance as NodeBalance
-from runrig.engine.report import PoolBalance, TreeRow
+from runrig.engine.outline import NodeBalance as NodeBalance
+from runrig.engine.outline import TreeRow, overpromised, tree_rows
+from runrig.engine.report import PoolBalance
 from runrig.engine.state import State
 from runrig.service.declarations import live_pool
 from runrig.service.door import Door
@@ -51,13 +52,22 @@ class NodeSet:
 
 @dataclass(frozen=True, slots=True)
 class CohortView:
-    """A row of the quota tree.  *cohort* None: a pool, or a cohort that is only named by others (law Q6)."""
+    """A row of the quota tree.  *cohort* None: a pool, the root, or a cohort that is only named by others (law Q6)."""
 
     row: TreeRow
     cohort: Cohort | None
     pool: Pool | None
     parent_kind: str | None
     children: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeView:
+    """*nodes*: cohorts, then live pools, each by name; *overpromised*: by how much the promises exceed the nodes (law Q8)."""
+
+    root: CohortView
+    nodes: tuple[CohortView, ...]
+    overpromised: Mapping[FlavorResource, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +109,13 @@ class Queries:
 
     # ------------------------------------------------------------ cohorts
 
+    def quota_tree(self) -> TreeView:
+        with self._door.reading() as state:
+            return _tree_view(state)
+
     def cohorts(self) -> tuple[CohortView, ...]:
         """Cohorts, then live pools, each by name."""
-        with self._door.reading() as state:
-            rows = [row for row in report.tree_rows(state) if row.kind != "root"]
-            return tuple(_cohort_view(state, row, rows) for row in rows)
+        return self.quota_tree().nodes
 
     def cohort(self, name: str) -> CohortView:
         """Raises NotFound."""
@@ -159,7 +171,7 @@ def _flavors_of(state: State, pool: Pool) -> tuple[str, ...]:
 def _node_sets(state: State, pools: list[Pool]) -> Iterator[NodeSet]:
     """Connected components: pools are joined by every flavor that has nodes."""
     gpus_by_flavor = _gpus_by_flavor(state)
-    rows = {row.name: row for row in report.tree_rows(state) if row.kind == "pool"}
+    rows = {row.name: row for row in tree_rows(state) if row.kind == "pool"}
     for members in _components(state, pools, set(gpus_by_flavor)):
         flavors = sorted({name for pool in members for name in _flavors_of(state, pool)} & set(gpus_by_flavor))
         totals = GpuTotals(
@@ -210,11 +222,20 @@ def _pool_view(state: State, pool: Pool, row: TreeRow | None, totals: GpuTotals)
 # ---------------------------------------------------------------- cohorts and nodes
 
 
-def _cohort_view(state: State, row: TreeRow, rows: Iterable[TreeRow]) -> CohortView:
+def _tree_view(state: State) -> TreeView:
+    rows = tree_rows(state)
+    children: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for row in rows:
+        if row.kind != "root":
+            children[_parent_kind(state, row) or "root", row.parent].append(row.name)
+    root, *nodes = (_cohort_view(state, row, sorted(children[row.kind, row.name])) for row in rows)
+    return TreeView(root, tuple(nodes), overpromised(state))
+
+
+def _cohort_view(state: State, row: TreeRow, children: Iterable[str]) -> CohortView:
     pool = state.pools.get(row.name) if row.kind == "pool" else None
     cohort = state.cohorts.get(row.name) if row.kind == "cohort" else None
-    children = [each.name for each in rows if each.parent == row.name and _parent_kind(state, each) == row.kind]
-    return CohortView(row, cohort, pool, _parent_kind(state, row), tuple(sorted(children)))
+    return CohortView(row, cohort, pool, _parent_kind(state, row), tuple(children))
 
 
 def _parent_kind(state: State, row: TreeRow) -> str | None:

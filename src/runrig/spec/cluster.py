@@ -4,17 +4,17 @@ import re
 from collections.abc import Sequence
 
 from runrig.domain.cluster import ClusterSpec, RoleGrant
-from runrig.domain.nodes import Node
+from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Pool
 from runrig.spec.fields import Field, Fields, closest, root
 from runrig.spec.nodes import read_flavors, read_nodes
 from runrig.spec.pools import read_cohorts, read_pools
-from runrig.spec.quota import RESOURCES, Kinds, parse_quota_option, quota_from_json
+from runrig.spec.quota import RESOURCES, Kinds, amounts_from_text, parse_quota_option, quota_from_json
 from runrig.spec.yamltree import read_yaml
 
-__all__ = ["parse_quota_option", "quota_from_json", "read_cluster"]
+__all__ = ["FIELDS", "amounts_from_text", "cluster_of", "parse_quota_option", "quota_from_json", "read_cluster"]
 
-_FILE = ("backend", "nodes", "cohorts", "pools", "flavors", "resource_names", "roles")
+FIELDS = ("backend", "nodes", "cohorts", "pools", "flavors", "resource_names", "roles")
 _BACKEND = ("name", "type", "speed")
 _SIMULATED, _LOCAL, _KUBERNETES = "simulated", "local", "kubernetes"
 _TYPES = {name: name for name in (_SIMULATED, _LOCAL, _KUBERNETES)}
@@ -26,21 +26,25 @@ _KUBERNETES_RESOURCE = re.compile(
 )
 
 
-def read_cluster(text: str) -> ClusterSpec:
-    """The cluster that *text* declares.  Raises InvalidInput with all problems."""
+def read_cluster(text: str, *, there: tuple[Flavor, ...] = ()) -> ClusterSpec:
+    """The cluster that *text* declares.  *there*: the flavors that a text without any is about; none: one that all nodes match.
+
+    Raises InvalidInput with all problems.
+    """
     top = root(read_yaml(text, "cluster file"))
     fields = top.fields(
-        "a cluster file", _FILE, {"workflow": "this is a workflow file: `runrig workflow submit` takes it"}
+        "a cluster file", FIELDS, {"workflow": "this is a workflow file: `runrig workflow submit` takes it"}
     )
-    spec = _cluster(fields) if fields else None
+    spec = cluster_of(fields, there) if fields else None
     top.problems.raise_if_any()
     assert spec is not None, "a file without a problem declares a cluster"
     return spec
 
 
-def _cluster(fields: Fields) -> ClusterSpec:
+def cluster_of(fields: Fields, there: tuple[Flavor, ...] = ()) -> ClusterSpec:
+    """The cluster that *fields* declare; for readers of files that hold a cluster and more.  Problems are noted in *fields*."""
     name, kind, speed = _backend(fields)
-    flavors = read_flavors(fields)
+    flavors = read_flavors(fields) if fields.get("flavors") or not there else there
     nodes = read_nodes(fields, flavors)
     resource_names = _resource_names(fields)
     declared = tuple(flavor.name for flavor in flavors)

@@ -16,6 +16,7 @@ from runrig.spec.yamltree import node_of
 
 RESOURCES = (GPU, CPU, MEMORY, STORAGE)
 _QUOTA = ("nominal", "borrowing_limit", "lending_limit")
+_NONE = "none"
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%")
 
 
@@ -30,7 +31,9 @@ class Kinds:
     @property
     def full_form(self) -> str:
         """How to write a quota where a plain number says too little."""
-        return "{" + ", ".join(f"{flavor}: {{gpu: 8}}" for flavor in self.flavors[:3]) + "}"
+        shown = self.flavors[:3]
+        short = ",".join(f"{flavor}=8" for flavor in shown)
+        return f"{short}, or in full {{{', '.join(f'{flavor}: {{gpu: 8}}' for flavor in shown)}}}"
 
 
 def parse_quota_option(text: str, flavors: tuple[str, ...]) -> dict[FlavorResource, int]:
@@ -52,6 +55,20 @@ def quota_from_json(value: object, flavors: tuple[str, ...], resources: Collecti
     quotas = read_quota(field, Kinds(flavors, flavors, tuple(dict.fromkeys((*RESOURCES, *resources)))))
     problems.raise_if_any()
     return quotas
+
+
+def amounts_from_text(
+    text: str, flavors: tuple[str, ...], resources: Collection[str] = (), path: str = "quota"
+) -> dict[FlavorResource, int | None]:
+    """The amounts of ``h100=8,b200/cpu=96,memory=none``, None where it says none; ``64`` is GPUs of the only flavor.
+
+    *flavors*: those that may be named; *resources*: known ones besides the usual.  Raises InvalidInput with all problems.
+    """
+    problems = Problems()
+    kinds = Kinds(flavors, flavors, tuple(dict.fromkeys((*RESOURCES, *resources))))
+    amounts = _parts(Field(node_of(text), path, problems), text, kinds)
+    problems.raise_if_any()
+    return amounts
 
 
 def read_quota(field: Field, kinds: Kinds) -> dict[FlavorResource, Quota]:
@@ -119,19 +136,61 @@ def _only_flavor(field: Field, kinds: Kinds) -> str | None:
 
 
 def _option(field: Field, text: str, kinds: Kinds) -> dict[FlavorResource, int]:
-    gpus: dict[FlavorResource, int] = {}
+    """Amounts of ``64`` or ``h100=8,b200=4``, all of which must be there."""
+    amounts = _parts(field, text, kinds)
+    for key in [key for key, amount in amounts.items() if amount is None]:
+        field.wrong(f"none is no amount of {key}: leave it out")
+        del amounts[key]
+    return {key: amount for key, amount in amounts.items() if amount is not None}
+
+
+def _parts(field: Field, text: str, kinds: Kinds) -> dict[FlavorResource, int | None]:
+    """What could be read; the rest is reported."""
+    amounts: dict[FlavorResource, int | None] = {}
     for part in text.split(","):
-        name, equals, number = part.strip().rpartition("=")
-        flavor = name.strip() if equals else _only_flavor(field, kinds)
-        if not number.strip().isascii() or not number.strip().isdigit() or len(number) > 18:
-            field.wrong(f"{text!r} is not a number of GPUs: write such as 64, or h100=8,b200=4")
-        elif flavor is not None and flavor not in kinds.flavors:
-            field.wrong(f"there is no flavor {flavor!r}: {closest(flavor, kinds.flavors)}")
-        elif flavor is not None and FlavorResource(flavor, GPU) in gpus:
-            field.wrong(f"{text!r} names {flavor} twice")
-        elif flavor is not None:
-            gpus[FlavorResource(flavor, GPU)] = int(number)
-    return gpus
+        name, equals, number = (each.strip() for each in part.rpartition("="))
+        key = _key(field, name, kinds) if equals else _gpus_of_only(field, kinds)
+        if key is None:
+            continue
+        if key in amounts:
+            field.wrong(f"{text!r} names {name or key} twice")
+        elif equals and number == _NONE:
+            amounts[key] = None
+        elif (amount := _number(field, text, key.resource, number)) is not None:
+            amounts[key] = amount
+    return amounts
+
+
+def _key(field: Field, name: str, kinds: Kinds) -> FlavorResource | None:
+    """Of ``h100`` its GPUs; of ``cpu`` that of the only flavor; or ``h100/cpu``."""
+    flavor, slash, resource = name.partition("/")
+    if not slash and name not in kinds.flavors and name in kinds.resources:
+        only = _only_flavor(field, kinds)
+        return None if only is None else FlavorResource(only, name)
+    if flavor not in kinds.flavors:
+        field.wrong(f"there is no flavor {flavor!r}: {closest(flavor, kinds.flavors)}")
+        return None
+    if slash and not _is_resource(resource, field, kinds):
+        return None
+    return FlavorResource(flavor, resource if slash else GPU)
+
+
+def _gpus_of_only(field: Field, kinds: Kinds) -> FlavorResource | None:
+    flavor = _only_flavor(field, kinds)
+    return None if flavor is None else FlavorResource(flavor, GPU)
+
+
+def _number(field: Field, text: str, resource: str, number: str) -> int | None:
+    if resource == GPU:
+        if number.isascii() and number.isdigit() and len(number) <= 18:
+            return int(number)
+        field.wrong(f"{text!r} is not a number of GPUs: write such as 64, or h100=8,b200=4")
+        return None
+    try:
+        return parse_quantity(resource, number)
+    except ValueError as error:
+        field.wrong(str(error))
+        return None
 
 
 # ---------------------------------------------------------------- subpools

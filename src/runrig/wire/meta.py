@@ -59,7 +59,10 @@ class ApplyRequest(Request):
 
 
 class ChangeAnswer(Answer):
-    """*before* and *after* are null where there is none; else the declared settings."""
+    """*before* and *after* are null where there is none; else the declared settings.
+
+    *action* keep: a cohort that --prune would remove, but for what hangs under it and is not in the file.
+    """
 
     model_config = example(
         {
@@ -71,7 +74,7 @@ class ChangeAnswer(Answer):
         }
     )
 
-    action: Literal["create", "update", "delete", "unchanged"]
+    action: Literal["create", "update", "delete", "keep", "unchanged"]
     kind: Literal["pool", "cohort", "flavor"]
     name: str
     before: dict[str, Any] | None = None

@@ -15,9 +15,16 @@ _BALANCE = {
     "borrowing_limit": None,
     "lending_limit": None,
     "subtree": 8,
+    "local": 0,
     "usage": 6,
     "balance": 2,
     "headroom": 10,
+    "potential": 16,
+    "used": 4,
+    "total": 6,
+    "borrowed": 0,
+    "lent": 2,
+    "over": 0,
 }
 
 
@@ -30,7 +37,14 @@ class QuotaAnswer(Answer):
 
 
 class BalanceAnswer(Answer):
-    """A node of the quota tree for one flavor and resource.  *balance* below zero: it borrows.  *headroom* below zero: over-committed."""
+    """A node of the quota tree for one flavor and resource.
+
+    *subtree*: its nominal and what its children lend it; *local*: the part of that which its lending limit keeps inside.
+    *used*: held by HIGH and NORMAL below it, *total*: by all; *usage*: the part of that which goes beyond what the children keep.
+    *balance*: subtree - usage, below zero while it borrows; *headroom*: what it may still use, limits at all levels applied,
+    below zero where the tree is over-committed; *potential*: the headroom of an empty tree.  *over*: how far it is beyond its own
+    limits, because a quota was cut or something was moved: what runs goes on, and nothing new starts until that has ended.
+    """
 
     model_config = example(_BALANCE)
 
@@ -38,9 +52,16 @@ class BalanceAnswer(Answer):
     borrowing_limit: int | None
     lending_limit: int | None
     subtree: int
+    local: int
     usage: int
     balance: int
     headroom: int
+    potential: int
+    used: int
+    total: int
+    borrowed: int
+    lent: int
+    over: int
 
 
 class TopologyKeyModel(Answer):
@@ -230,7 +251,13 @@ class PoolQuotaAnswer(Answer):
 
 
 QuotaRequest = int | str | dict[str, Any]
-"""GPUs; ``h100=8,b200=4``; or the full form of a cluster file: ``{h100: {gpu: {nominal: 8, borrowing_limit: 8}}}``."""
+"""GPUs; ``h100=8,b200=4``; or the full form of a cluster file: ``{h100: {gpu: {nominal: 8, borrowing_limit: 8}}}``.
+
+A part of the text form is FLAVOR=GPUS, RESOURCE=AMOUNT or FLAVOR/RESOURCE=AMOUNT; ``none`` as amount: no quota of it any more.
+"""
+
+LimitRequest = int | str
+"""GPUs of the only flavor; or ``h100=8,b200/cpu=none`` as of a quota, ``none`` being no limit."""
 
 
 class PoolEditRequest(Request):
@@ -240,8 +267,8 @@ class PoolEditRequest(Request):
 
     quota: QuotaRequest | None = None
     cohort: str | None = None
-    borrowing_limit: int | None = None
-    lending_limit: int | None = None
+    borrowing_limit: LimitRequest | None = None
+    lending_limit: LimitRequest | None = None
     topology_keys: list[TopologyKeyModel] | None = None
     flavors: list[str] | None = None
     queueing: str | None = None
@@ -262,8 +289,8 @@ class CohortEditRequest(Request):
 
     parent: str | None = None
     quota: QuotaRequest | None = None
-    borrowing_limit: int | None = None
-    lending_limit: int | None = None
+    borrowing_limit: LimitRequest | None = None
+    lending_limit: LimitRequest | None = None
     weight: int | None = None
 
 
@@ -274,7 +301,7 @@ class CohortCreateRequest(CohortEditRequest):
 
 
 class CohortAnswer(Answer):
-    """A node of the tree.  *kind*: cohort or pool.  *declared* false: it is only named by others (law Q6).  *active* false: its
+    """A node of the tree.  *kind*: cohort, pool or root.  *declared* false: it is only named by others (law Q6).  *active* false: its
     parents run in a circle (law Q5).
 
     *parent* null: under the implicit root.  *parent_kind* tells a pool from a cohort of the same name.
@@ -308,11 +335,23 @@ class CohortAnswer(Answer):
 
 
 class CohortsAnswer(Answer):
-    """The quota tree: cohorts, then pools, each by name."""
+    """The quota tree: cohorts, then pools, each by name.  *root*: above all of them, with what nobody was promised.
 
-    model_config = example({"cohorts": [CohortAnswer.example()]})
+    *overpromised*: ``flavor/resource`` → how much more was promised than the nodes have (law Q8).
+    """
+
+    model_config = example(
+        {
+            "cohorts": [CohortAnswer.example()],
+            "root": CohortAnswer.example()
+            | {"name": "", "kind": "root", "parent": None, "parent_kind": None, "children": ["research"], "quotas": {}},
+            "overpromised": {},
+        }
+    )
 
     cohorts: list[CohortAnswer]
+    root: CohortAnswer
+    overpromised: dict[str, int]
 
 
 class DeletedAnswer(Answer):

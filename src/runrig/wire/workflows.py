@@ -311,7 +311,7 @@ class ReasonAnswer(Answer):
             "have": 2,
             "need": 4,
             "holders": ["train-1/main-group"],
-            "sentence": "pool vision has 2 of its quota of default/gpu left, and it asks for 4; held by train-1/main-group",
+            "sentence": "vision has 2 of its quota of default/gpu left, and it asks for 4; held by train-1/main-group",
         }
     )
 
@@ -374,7 +374,7 @@ class WhyAnswer(Answer):
             "workflow": "train-3",
             "status": "PENDING",
             "groups": [GroupWhyAnswer.example()],
-            "sentence": "train-3 waits: pool vision has 2 of its quota of default/gpu left, and it asks for 4; "
+            "sentence": "train-3 waits: vision has 2 of its quota of default/gpu left, and it asks for 4; "
             "held by train-1/main-group (main-group is number 2 in the queue)",
         }
     )

@@ -8,7 +8,7 @@ from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Cohort, Pool, PoolState, Quota, Quotas
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.service.declarations import Difference
-from runrig.service.queries import CohortView, GpuTotals, NodeBalance, NodeSet, PoolView
+from runrig.service.queries import CohortView, GpuTotals, NodeBalance, NodeSet, PoolView, TreeView
 
 NO_LIMIT = -1
 """In the reference's fields only."""
@@ -138,15 +138,30 @@ def balances(values: Mapping[FlavorResource, NodeBalance]) -> dict[str, wire.Bal
             borrowing_limit=each.borrowing_limit,
             lending_limit=each.lending_limit,
             subtree=each.subtree,
+            local=each.local,
             usage=each.usage,
             balance=each.balance,
             headroom=each.headroom,
+            potential=each.potential,
+            used=each.used,
+            total=each.total,
+            borrowed=each.borrowed,
+            lent=each.lent,
+            over=each.over,
         )
         for key, each in sorted(values.items())
     }
 
 
 # ---------------------------------------------------------------- cohorts and differences
+
+
+def quota_tree(view: TreeView) -> wire.CohortsAnswer:
+    return wire.CohortsAnswer(
+        cohorts=[cohort(each) for each in view.nodes],
+        root=cohort(view.root),
+        overpromised={str(key): amount for key, amount in sorted(view.overpromised.items())},
+    )
 
 
 def cohort(view: CohortView) -> wire.CohortAnswer:

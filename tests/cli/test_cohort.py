@@ -1,0 +1,143 @@
+"""`runrig cohort`: the tree, the page of one cohort, and what is asked of the server."""
+
+from typing import Any
+
+import pytest
+
+from runrig import wire
+from runrig.cli.cohort_tree import question
+from tests.cli.world import answered, at, lines, runrig, serving
+
+
+def balance(**numbers: int | None) -> dict[str, Any]:
+    return wire.BalanceAnswer.example() | numbers
+
+
+def node(name: str, parent: str | None = None, *, kind: str = "cohort", **fields: Any) -> dict[str, Any]:
+    place = {"name": name, "kind": kind, "parent": parent, "parent_kind": "cohort" if parent else None}
+    return wire.CohortAnswer.example() | place | fields
+
+
+def tree(*nodes: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return wire.CohortsAnswer.example() | {"cohorts": list(nodes)} | fields
+
+
+def listed(answer: dict[str, Any]) -> list[str]:
+    done = answered({"GET /api/cohort": answer}, "cohort", "list")
+    assert (done.code, done.err) == (0, "")
+    return list(lines(done.out))
+
+
+def test_cohort_list_draws_the_tree_with_pools_as_leaves():
+    limited = {"default/gpu": balance(nominal=0, lending_limit=2, borrowing_limit=0)}
+    memory = {"default/memory": balance(nominal=2**40, subtree=2**40, used=0, total=0, lent=0, headroom=2**39)}
+    answer = tree(
+        node("org", children=["research"], declared=False, balances={}),
+        node("research", "org", balances=limited | memory),
+        node("vision", "research", kind="pool"),
+        node("alone", kind="pool"),
+        root=node("", kind="root", balances={"default/gpu": balance(nominal=4)}),
+    )
+    assert listed(answer) == [
+        "Name             Kind                 Resource        Nominal  Subtree  Used  Total  Borrowed  Lent  Headroom  Limits",
+        "---------------  -------------------  --------------  -------  -------  ----  -----  --------  ----  --------  ------------------",
+        "(cluster)        root                 default/gpu     4        8        4     6      0         2     10        none",
+        "├─ org           cohort (only named)  -               -        -        -     -      -         -     -         -",
+        "│  └─ research   cohort               default/gpu     0        8        4     6      0         2     10        borrows 0, lends 2",
+        "                                      default/memory  1Ti      1Ti      0     0      0         0     512Gi     none",
+        "│     └─ vision  pool                 default/gpu     8        8        4     6      0         2     10        none",
+        "└─ alone         pool                 default/gpu     8        8        4     6      0         2     10        none",
+    ]  # fmt: skip
+
+
+def test_what_is_beyond_its_limits_or_its_nodes_is_said_below_the_tree():
+    answer = tree(
+        node("lab", balances={"default/gpu": balance(over=2, headroom=-2), "default/memory": balance(over=2**30)}),
+        overpromised={"default/gpu": 3},
+    )
+    shown = listed(answer)
+    assert shown[3].split(maxsplit=4)[1:4] == ["lab", "cohort", "(over-committed)"]
+    assert shown[-3:] == [
+        "",
+        "cohort lab is over-committed by 2 of default/gpu, 1Gi of default/memory: what runs goes on, and new work of it waits "
+        "until that has ended (law Q4)",
+        "promised beyond the nodes that there are: 3 of default/gpu",
+    ]
+
+
+def test_a_circle_of_cohorts_is_listed_and_said():
+    """Q5."""
+    shown = listed(tree(*(node(*pair, active=False) for pair in (("a", "b"), ("b", "a"), ("c", "c")))))
+    assert [line.split()[:4] for line in shown[3:6]] == [[name, "cohort", "(in", "a"] for name in "abc"]
+    assert shown[-1] == (
+        "the parents of cohort c run in a circle: nothing new starts in that tree until one of them is changed (law Q5)"
+    )
+
+
+def test_the_json_is_the_answer_as_it_came():
+    assert answered({"GET /api/cohort": tree(node("a"))}, "cohort", "list", "-t", "json").json == tree(node("a"))
+
+
+def test_a_cohort_is_shown_with_all_its_numbers():
+    done = answered({"GET /api/cohort/lab": node("lab", "org", declared=False)}, "cohort", "show", "lab")
+    assert lines(done.out) == [
+        "Cohort    lab",
+        "Declared  no: it is only named by others (law Q6)",
+        "Parent    org",
+        "Children  batch, vision",
+        "Weight    1",
+        "",
+        "Resource     Nominal  Subtree  Used  Total  Borrowed  Lent  Headroom  Local  Balance  Potential  Limits",
+        "-----------  -------  -------  ----  -----  --------  ----  --------  -----  -------  ---------  ------",
+        "default/gpu  8        8        4     6      0         2     10        0      2        16         none",
+    ]
+
+
+def test_cohort_commands_send_what_was_said():
+    answer = wire.CohortAnswer.example()
+    routes = ("POST /api/cohort", "PATCH /api/cohort/c", "DELETE /api/cohort/c", "GET /api/cohort/c")
+    with serving(dict.fromkeys(routes, answer)) as server:
+        assert at(server, "cohort", "create", "c", "--parent", "org", "--quota", "h100=8,cpu=none").code == 0
+        assert at(server, "cohort", "update", "c", "--no-parent", "--borrowing-limit", "none", "-t", "json").code == 0
+        assert at(server, "cohort", "show", "c").out.startswith("Cohort    research\nParent    org\n")
+        assert at(server, "cohort", "delete", "c").out == "cohort c is deleted\n"
+        assert at(server, "cohort", "delete", "c", "--leave-children").code == 0
+    assert server.asked == [
+        ("POST /api/cohort", [], {"name": "c", "parent": "org", "quota": "h100=8,cpu=none"}),
+        ("PATCH /api/cohort/c", [], {"parent": None, "borrowing_limit": None}),
+        ("GET /api/cohort/c", [], None),
+        ("DELETE /api/cohort/c", [], None),
+        ("DELETE /api/cohort/c", [("leave_children", "True")], None),
+    ]
+
+
+def test_cohort_create_and_update_say_what_was_done():
+    before = node("lab", "org")
+    after = node("lab", quotas={"default": {"gpu": {"nominal": 4, "borrowing_limit": 2, "lending_limit": None}}})
+    answers = {"POST /api/cohort": after, "GET /api/cohort/lab": before, "PATCH /api/cohort/lab": after}
+    made = answered(answers, "cohort", "create", "lab", "--quota", "4")
+    assert lines(made.out)[0] == "cohort lab: created with quota 4, borrowing limit 2"
+    changed = answered(answers, "cohort", "update", "lab", "--quota", "4")
+    assert lines(changed.out)[0] == "cohort lab: quota 8 → 4, borrowing limit none → 2, parent org → none"
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["update", "c"], "say what to change of the cohort, such as --quota 8"),
+        (["update", "c", "--parent", "p", "--no-parent"], "--parent and --no-parent say opposite things"),
+        (["create", "c", "--lending-limit", "few"], "'few' is not a limit"),
+    ],
+)
+def test_a_wrong_option_is_told_before_the_server_is_asked(args: list[str], says: str):
+    done = runrig("--server", "http://127.0.0.1:1", "cohort", *args)
+    assert done.code == 2
+    assert says in done.err
+
+
+def test_a_person_is_told_what_a_delete_takes_away():
+    assert question(node("lab", children=[], quotas={}), leave_children=False) == "Delete cohort lab?"
+    assert question(node("lab"), leave_children=True) == (
+        "Delete cohort lab? Its quota goes: 8 of default/gpu. "
+        "batch, vision stay under a cohort that is only named, at the top of the tree, without quota and limits."
+    )

@@ -1,0 +1,317 @@
+"""A second opinion on the quota tree, straight from T(x, r) of hierarchical-cohorts.md (laws Q3, Q4).
+
+`Model` knows what was declared and what the leaves hold; no line of it uses what the tree has summed up.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runrig.domain.pools import Cohort, Pool, Quota
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.engine.balance import CHARGED, REAL, Kind, TreeNode, add, fits, headroom, potential, take
+from runrig.engine.outline import _Sums, lent
+from runrig.engine.tree import QuotaTree
+
+KEYS = (FlavorResource("a", "fpga"), FlavorResource("a", GPU))
+MOST_DEPTH = 5
+BEYOND = 60
+"""More than any tree here has."""
+
+Place = tuple[str, str]
+Request = tuple[tuple[int, int], ...]
+Load = list[tuple[int, Request]]
+
+
+# ---------------------------------------------------------------- the model
+
+
+@dataclass
+class Model:
+    """Places are (kind, name); quotas are per index of KEYS."""
+
+    cohorts: list[Cohort]
+    pools: list[Pool]
+    capacity: Mapping[FlavorResource, int]
+    held: dict[tuple[Place, int], int] = field(default_factory=dict)
+    _brings: dict[tuple[Place, int], int] = field(default_factory=dict)
+
+    def quota(self, place: Place, index: int) -> Quota:
+        """Nominal and limits of the node itself."""
+        kind, name = place
+        key = KEYS[index]
+        if kind == "root":
+            top = [each.quotas for each in self.pools if each.parent is None]
+            promised = sum(quotas[key].nominal for quotas in (*(each.quotas for each in self.cohorts), *top))
+            return Quota(max(0, self.capacity[key] - promised), 0)
+        if kind == "firm":
+            own, *slices = (
+                each.quotas[key].nominal
+                for each in sorted(self.pools, key=_parents_first)
+                if name in (each.name, each.parent)
+            )
+            return Quota(own - sum(slices), 0)
+        if kind == "low":
+            return Quota()
+        declared = next(each for each in (self.cohorts if kind == "cohort" else self.pools) if each.name == name)
+        quota = declared.quotas[key]
+        return quota if kind == "cohort" else Quota(0, quota.borrowing_limit, quota.lending_limit)
+
+    @cached_property
+    def children(self) -> Mapping[Place, list[Place]]:
+        found: dict[Place, list[Place]] = {}
+        for cohort in self.cohorts:
+            above = ("cohort", cohort.parent) if cohort.parent else ("root", "")
+            found.setdefault(above, []).append(("cohort", cohort.name))
+        for pool in self.pools:
+            above = ("pool", pool.parent) if pool.parent else ("cohort", pool.cohort) if pool.cohort else ("root", "")
+            found.setdefault(above, []).append(("pool", pool.name))
+            found[("pool", pool.name)] = [*found.get(("pool", pool.name), []), ("firm", pool.name), ("low", pool.name)]
+        return found
+
+    def places(self) -> Iterator[Place]:
+        yield ("root", "")
+        for below in self.children.values():
+            yield from below
+
+    def balance(self, place: Place, index: int) -> int:
+        """T(x, r)."""
+        total = self.quota(place, index).nominal - self.held.get((place, index), 0)
+        for child in self.children.get(place, []):
+            limit, below = self.quota(child, index).lending_limit, self.balance(child, index)
+            total += below if limit is None else min(limit, below)
+        return total
+
+    def valid(self, index: int) -> bool:
+        """No node owes more than it may."""
+        return all(
+            limit is None or self.balance(place, index) >= -limit
+            for place in self.places()
+            for limit in (self.quota(place, index).borrowing_limit,)
+        )
+
+    def firm_within(self, place: Place, index: int) -> bool:
+        """Law P2: firm work within every pool above it that has subpools."""
+        pools = {each.name: each for each in self.pools}
+        above = [name for name in (place[1], pools[place[1]].parent) if name]
+        return place[0] != "firm" or all(
+            self._firm_of(name, index) <= pools[name].quotas[KEYS[index]].nominal for name in above
+        )
+
+    def _firm_of(self, name: str, index: int) -> int:
+        family = [each.name for each in self.pools if name in (each.name, each.parent)]
+        return sum(self.held.get((("firm", each), index), 0) for each in family)
+
+    def allows(self, place: Place, request: Request) -> bool:
+        """Whether every balance is in order once the leaf *place* holds *request* too."""
+        for index, amount in request:
+            self.held[place, index] = self.held.get((place, index), 0) + amount
+        fine = all(self.valid(index) and self.firm_within(place, index) for index, _ in request)
+        for index, amount in request:
+            self.held[place, index] -= amount
+        return fine
+
+    # ------------------------------------------------------------ Q4, from scratch
+
+    def brings(self, place: Place, index: int) -> int:
+        known = self._brings.get((place, index))
+        if known is None:
+            below = [(child, self.brings(child, index)) for child in self.children.get(place, [])]
+            known = self.quota(place, index).nominal + sum(brings - self.keeps(child, index) for child, brings in below)
+            self._brings[place, index] = known
+        return known
+
+    def keeps(self, place: Place, index: int) -> int:
+        limit = self.quota(place, index).lending_limit
+        return 0 if limit is None else max(0, self.brings(place, index) - limit)
+
+    def usage(self, place: Place, index: int) -> int:
+        """What a leaf holds; of an inner node what its children hold beyond what they keep."""
+        total = self.held.get((place, index), 0)
+        for child in self.children.get(place, []):
+            total += max(0, self.usage(child, index) - self.keeps(child, index))
+        return total
+
+    def available(
+        self, place: Place, index: int, above: Callable[[Place], Place | None], *, empty: bool = False
+    ) -> int:
+        """What may still be used there; *empty*: if nobody held anything."""
+        usage = 0 if empty else self.usage(place, index)
+        brings, keeps = self.brings(place, index), self.keeps(place, index)
+        parent = above(place)
+        if parent is None:
+            return brings - usage
+        left = self.available(parent, index, above, empty=empty)
+        limit = self.quota(place, index).borrowing_limit
+        if limit is not None:
+            left = min(left, (brings - keeps) + limit - max(0, usage - keeps))
+        return max(0, keeps - usage) + left
+
+
+def _parents_first(pool: Pool) -> tuple[bool, str]:
+    return (pool.parent is not None, pool.name)
+
+
+# ---------------------------------------------------------------- random trees
+
+limits = st.none() | st.none() | st.integers(0, 6)
+quota_maps = st.fixed_dictionaries({key: st.builds(Quota, st.integers(0, 6), limits, limits) for key in KEYS})
+requests = st.lists(
+    st.tuples(st.sampled_from((0, 1)), st.integers(1, 8)), min_size=1, max_size=2, unique_by=lambda each: each[0]
+).map(lambda found: tuple(sorted(found)))
+loads = st.lists(st.tuples(st.integers(0, 60), requests), max_size=10)
+
+
+@st.composite
+def models(draw: st.DrawFn) -> Model:
+    """A chain of cohorts of depth 1 to 5 (a pool counts), others beside it; a pool at its end, more anywhere, some with subpools."""
+    depth = draw(st.integers(1, MOST_DEPTH))
+    chain = [Cohort(f"c{at}", f"c{at - 1}" if at else None, draw(quota_maps)) for at in range(depth - 1)]
+    names = [each.name for each in chain]
+    beside = [
+        Cohort(f"d{at}", draw(st.sampled_from([None, *names])), draw(quota_maps))
+        for at in range(draw(st.integers(0, 3)))
+    ]
+    anywhere = st.sampled_from([None, *names, *(each.name for each in beside)])
+    pools = [Pool("p0", draw(quota_maps), names[-1] if names else None)]
+    pools += [Pool(f"p{at}", draw(quota_maps), draw(anywhere)) for at in range(1, draw(st.integers(1, 4)))]
+    if draw(st.booleans()):
+        parent = pools[draw(st.integers(0, len(pools) - 1))]
+        part = {key: Quota(draw(st.integers(0, parent.quotas[key].nominal))) for key in KEYS}
+        pools.append(Pool(f"{parent.name}--s", part, parent=parent.name, subpool_name="s"))
+    return Model([*chain, *beside], pools, {key: draw(st.integers(0, 30)) for key in KEYS})
+
+
+@dataclass
+class Grown:
+    """A model and the engine's tree of the same, with the leaves of both in one order."""
+
+    model: Model
+
+    def __post_init__(self) -> None:
+        self.tree = fresh(self.model)
+        nodes: dict[Place, TreeNode] = {("root", ""): self.tree.root}
+        for kind, found in (
+            ("cohort", self.tree.cohorts),
+            ("pool", self.tree.pools),
+            ("firm", self.tree.firm),
+            ("low", self.tree.low),
+        ):
+            nodes |= {(kind, name): node for name, node in found.items()}
+        self.nodes = nodes
+        self.leaves = [place for place in sorted(nodes) if place[0] in ("firm", "low")]
+
+    def hold(self, at: int, request: Request) -> None:
+        place = self.leaves[at % len(self.leaves)]
+        for layer in (CHARGED, REAL):
+            add(self.nodes[place], request, layer)
+        for index, amount in request:
+            self.model.held[place, index] = self.model.held.get((place, index), 0) + amount
+
+    def above(self, place: Place) -> Place | None:
+        return next((parent for parent, below in self.model.children.items() if place in below), None)
+
+
+def fresh(model: Model) -> QuotaTree:
+    tree = QuotaTree(model.cohorts, model.pools, model.capacity)
+    assert tree.keys == KEYS
+    return tree
+
+
+many = settings(max_examples=200, deadline=None, derandomize=True, database=None)
+
+
+# ---------------------------------------------------------------- what must hold
+
+
+@many
+@given(models(), loads, st.integers(0, 60), requests)
+def test_from_a_valid_start_an_admission_is_right_iff_no_node_owes_more_than_it_may_afterwards(model, load, at, asked):
+    """Q3, P2: all nodes of the tree are looked at, not only the path."""
+    both = Grown(model)
+    for where, request in load:
+        if model.allows(both.leaves[where % len(both.leaves)], request):
+            both.hold(where, request)
+    place = both.leaves[at % len(both.leaves)]
+    assert all(model.valid(index) for index in (0, 1))
+    assert fits(both.nodes[place], asked) == model.allows(place, asked)
+
+
+@many
+@given(models(), loads, st.integers(0, 60), st.sampled_from((0, 1)))
+def test_from_a_valid_start_the_headroom_of_a_leaf_is_the_most_that_may_be_admitted(model, load, at, index):
+    """Q4."""
+    both = Grown(model)
+    for where, request in load:
+        if model.allows(both.leaves[where % len(both.leaves)], request):
+            both.hold(where, request)
+    place = ("low", both.leaves[at % len(both.leaves)][1])
+    most = max(amount for amount in range(BEYOND + 1) if model.allows(place, ((index, amount),)))
+    assert headroom(both.nodes[place], index) == most
+
+
+@many
+@given(models(), loads)
+def test_of_any_tree_balance_headroom_and_potential_are_those_worked_out_from_scratch(model, load):
+    """Q3, Q4; most of these trees are over-committed: nobody asks before a leaf holds more."""
+    both = Grown(model)
+    for where, request in load:
+        both.hold(where, request)
+    for place, node in both.nodes.items():
+        for index in (0, 1):
+            found = (node.balance(index), headroom(node, index), potential(node, index))
+            known = (
+                model.balance(place, index),
+                model.available(place, index, both.above),
+                model.available(place, index, both.above, empty=True),
+            )
+            if node.kind is not Kind.OWN:
+                assert found == known, (place, index)
+
+
+@many
+@given(models(), loads, st.randoms(use_true_random=False), st.integers(0, 10))
+def test_the_order_in_which_work_comes_and_goes_leaves_no_trace(model, load, mix, kept):
+    """Whatever comes and goes between, the tree is the one in which only what is left ever came."""
+    both = Grown(model)
+    staying, leaving = load[:kept], load[kept:]
+    events = [(add, each) for each in load]
+    mix.shuffle(events)
+    for each in leaving:  # each leaves some time after it came
+        came = next(at for at, event in enumerate(events) if event == (add, each))
+        events.insert(mix.randint(came + 1, len(events)), (take, each))
+    for change, (at, request) in events:
+        for layer in (CHARGED, REAL):
+            change(both.nodes[both.leaves[at % len(both.leaves)]], request, layer)
+    only = Grown(model)
+    for at, request in staying:
+        only.hold(at, request)
+    portraits = [
+        {repr(node): (node.usage, node.used, node.over) for node in each.tree.nodes()} for each in (both, only)
+    ]
+    assert portraits[0] == portraits[1]
+
+
+@many
+@given(models(), loads)
+def test_what_is_lent_covers_what_is_borrowed_at_every_node(model, load):
+    """Of any tree: a node lends no more than it has idle and may lend, and between siblings nothing appears or is lost."""
+    both = Grown(model)
+    for where, request in load:
+        both.hold(where, request)
+    sums = _Sums(both.tree)
+    for node in both.tree.nodes():
+        for index in (0, 1):
+            given_away = sums.lent[id(node)][index]
+            assert lent(node, index) == given_away
+            limit = node.lending[index]
+            idle = max(0, node.balance(index))
+            assert 0 <= given_away <= (idle if limit is None else min(idle, limit))
+            if node.children:
+                owes = given_away + sum(max(0, -child.balance(index)) for child in node.children)
+                gets = sum(sums.lent[id(child)][index] for child in node.children) + max(0, -node.balance(index))
+                own = 0 if node.kind is Kind.POOL else node.nominal[index]
+                assert 0 <= owes - gets <= own
