@@ -106,6 +106,7 @@ class Cycle:
                 self._pass_over(entry)
                 return
             entry = nominate_again(self._book, entry)
+            entry.item.tried = entry.assigned.tried  # in these flavors there is nothing left to try
             if entry.assigned.mode == NOFIT:
                 self._found_nothing(entry)
                 return
