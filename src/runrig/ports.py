@@ -112,6 +112,22 @@ class WorkflowQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangesQuery:
+    """A page of the changes of a pool and its subpools, newest first.  Empty tuples and None do not filter.
+
+    *alone*: without the subpools.  *before*: only what is older than the event with this (revision, seq).
+    """
+
+    pool: str
+    alone: bool = False
+    actors: tuple[str, ...] = ()
+    since: float | None = None
+    until: float | None = None
+    before: tuple[int, int] | None = None
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
 class StoredWorkflow:
     workflow: Workflow
     groups: tuple[Group, ...]
@@ -141,5 +157,11 @@ class Store(Protocol):
         self, *, workflow: str | None = None, pool: str | None = None, after: int = 0, limit: int | None = None
     ) -> tuple[Event, ...]:
         """The log from the revision behind *after* on, of one workflow or one pool if asked."""
+
+    def pool_changes(self, query: ChangesQuery) -> tuple[tuple[Event, ...], bool]:
+        """The page, and whether there is more."""
+
+    def pools_at(self, pool: str, at: float) -> tuple[Event, ...]:
+        """Of *pool* and of each of its subpools the last change at or before *at*; none of one that was not there yet."""
 
     def close(self) -> None: ...

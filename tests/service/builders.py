@@ -92,12 +92,17 @@ workflow:
 
 
 @contextmanager
-def desk(folder: Path, *, gpus: int = 4, cluster: str | None = TWO_POOLS, time: float = T0) -> Iterator[Desk]:
-    """A server in *folder* with one node of *gpus* GPUs; a second one there goes on where the first one stopped."""
+def desk(
+    folder: Path, *, gpus: int = 4, cluster: str | None = TWO_POOLS, time: float = T0, database: str | None = None
+) -> Iterator[Desk]:
+    """A server in *folder* with one node of *gpus* GPUs; a second one there goes on where the first one stopped.
+
+    *database*: its URL, if it is not SQLite in that folder.
+    """
     moments = [time]
     clock = SimulatedClock(1.0, folder, real_time=lambda: moments[0])
     backend = Backend((Node("n0", {"gpu": gpus}),), clock, folder)
-    store = SqlStore.open(folder / "runrig.db")
+    store = SqlStore.open(database or folder / "runrig.db", exclusive=database is not None)
     service = Service(store, backend, clock)
     try:
         service.prepare(None if cluster is None else read_cluster(cluster), user="ann")

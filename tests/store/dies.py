@@ -1,13 +1,14 @@
-"""A server that is killed while it writes: ``dies.py DATABASE WHEN STEP`` kills itself, as the kernel would, at a statement.
+"""A server that is killed while it writes: ``dies.py URL WHEN STATEMENT`` kills itself, as the kernel would, behind a statement.
 
-WHEN ``opening``: at the statement number STEP of making the database.  WHEN ``writing``: at that of the history's third commit.
-WHEN ``written``: after that commit.
+WHEN ``opening``: while the tables are made.  WHEN ``writing``: in the history's third commit.  WHEN ``written``: after it.
+STATEMENT: how it begins.  WHEN ``parent``: at once, with two children that live on; their process ids are printed.
 """
 
 import os
 import signal
+import subprocess
 import sys
-from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Engine, event
 
@@ -16,27 +17,45 @@ from runrig.store import SqlStore
 from .values import HISTORY
 
 
-def main(path: Path, when: str, step: int) -> None:
+def main(url: str, when: str, statement: str) -> None:
     if when == "opening":
-        die_at(step)
-    store = SqlStore.open(path, exclusive=True)
+        die_behind(statement)
+    store = SqlStore.open(url, exclusive=True)
+    if when == "parent":
+        die_before_the_children()
     HISTORY[0].to(store)
     HISTORY[1].to(store)
     if when == "writing":
-        die_at(step)
+        die_behind(statement)
     HISTORY[2].to(store)
+    if when == "written":
+        die()
+
+
+def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def die_at(step: int) -> None:
-    statements = iter(range(1, step + 1))
-
-    def executed(*_: object) -> None:
-        if next(statements) == step:
-            os.kill(os.getpid(), signal.SIGKILL)
+def die_behind(beginning: str) -> None:
+    def executed(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if statement.strip().startswith(beginning):
+            die()
 
     event.listen(Engine, "after_cursor_execute", executed)
 
 
+def die_before_the_children() -> None:
+    started = subprocess.Popen(["sleep", "60"], close_fds=False, stdout=subprocess.DEVNULL).pid
+    ready, say = os.pipe()
+    forked = os.fork()
+    if forked == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # who reads our output shall not wait for the child's
+        os.write(say, b".")
+        signal.pause()
+    os.read(ready, 1)
+    print(started, forked, flush=True)
+    die()
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    main(*sys.argv[1:])

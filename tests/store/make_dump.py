@@ -3,11 +3,18 @@
 Run once per release, from the repository's root; the same code gives the same bytes.
 """
 
+import json
 import sqlite3
 import sys
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import JSON, Boolean, DateTime, MetaData, create_engine
+from sqlalchemy.types import TypeEngine
 
 from runrig.store import SqlStore
 
@@ -29,6 +36,39 @@ def restore(text: str, path: Path) -> None:
     """The database that *text* is the dump of, as a new file."""
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(text)
+
+
+def restore_in_postgresql(text: str, url: str, scratch: Path) -> None:
+    """The same in the empty database of *url*: tables of that release, made by its migration, and the rows of *text* in them."""
+    restore(text, scratch)
+    engine = create_engine(url)
+    with closing(sqlite3.connect(scratch)) as source, engine.begin() as target:
+        source.row_factory = sqlite3.Row
+        (release,) = source.execute("SELECT version_num FROM alembic_version").fetchone()
+        config = Config()
+        config.set_main_option("script_location", "runrig.store:migrations")
+        config.attributes["connection"] = target
+        command.upgrade(config, release)
+        tables = MetaData()
+        tables.reflect(target)
+        for table in tables.sorted_tables:
+            if table.name == "alembic_version":
+                continue
+            target.execute(table.delete())
+            for row in source.execute(f'SELECT * FROM "{table.name}" ORDER BY rowid'):
+                target.execute(table.insert(), {each.name: read(each.type, row[each.name]) for each in table.columns})
+    engine.dispose()
+
+
+def read(kind: TypeEngine, stored: object) -> object:
+    """What SQLite keeps as text or as a number, as what it is."""
+    if stored is None:
+        return None
+    if isinstance(kind, DateTime):
+        return datetime.fromisoformat(stored).replace(tzinfo=UTC)
+    if isinstance(kind, JSON):
+        return json.loads(stored)
+    return bool(stored) if isinstance(kind, Boolean) else stored
 
 
 if __name__ == "__main__":

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from runrig.domain.quantities import FlavorResource
 
-TEXTS = st.text(max_size=6)
+# All that a store keeps: valid Unicode without NUL (tests/store/contract/test_text.py).
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
 WHOLE = st.integers(-(2**63), 2**63 - 1)
 # Whole microseconds until the year 2106.
 TIMES = st.integers(0, 2**32 * 1_000_000).map(lambda microseconds: microseconds / 1_000_000)
-FLAVOR_NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/"), max_size=6)
+FLAVOR_NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), max_size=6)
 
 
 def values_of(declared: Any) -> st.SearchStrategy[Any]:

@@ -2,11 +2,8 @@
 
 import json
 import os
-import signal
 import socket
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -16,16 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runrig.domain.errors import InvalidInput, RunrigError, ServerFault, Unavailable
+from runrig.domain.errors import RunrigError, ServerFault, Unavailable
 from runrig.store import SqlStore
 from runrig.store.columns import UtcDateTime
 from runrig.store.faults import fault
 
 from .strategies import TIMES
-from .values import DONE, HISTORY, fill, put
+from .values import DONE, fill, put
 from .values import commit as make_commit
 
-ROOT = Path(__file__).parents[len((__package__ or "").split("."))]
 NOBODY = 65534
 
 
@@ -64,13 +60,6 @@ def test_a_path_and_its_url_are_the_same_database(tmp_path: Path) -> None:
         store = SqlStore.open(name)
         assert store.load().revision == 5
         store.close()
-
-
-@pytest.mark.parametrize("url", ["postgresql://me:secret@db/runrig", "sqlite://", "sqlite:///:memory:", "no way://"])
-def test_a_url_of_another_database_is_refused_without_its_password(url: str) -> None:
-    with pytest.raises(InvalidInput, match="write sqlite:///PATH, or the path alone") as refused:
-        SqlStore.open(url)
-    assert "secret" not in str(refused.value)
 
 
 def test_what_is_made_only_its_owner_can_read(tmp_path: Path) -> None:
@@ -210,77 +199,6 @@ def test_a_server_that_could_not_open_holds_no_lock(tmp_path: Path) -> None:
     refusal(path, exclusive=True)
     path.unlink()
     SqlStore.open(path, exclusive=True).close()
-
-
-DIES_WITH_CHILDREN = """
-import os, signal, subprocess, sys, time
-from runrig.store import SqlStore
-store = SqlStore.open(sys.argv[1], exclusive=True)
-started = subprocess.Popen(["sleep", "60"], close_fds=False).pid
-ready, say = os.pipe()
-forked = os.fork()
-if forked == 0:
-    os.write(say, b".")
-    time.sleep(60)
-os.read(ready, 1)
-print(started, forked, flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_the_lock_is_free_when_its_server_was_killed_though_its_children_live(tmp_path: Path) -> None:
-    path = tmp_path / "runrig.db"
-    server = subprocess.Popen([sys.executable, "-c", DIES_WITH_CHILDREN, str(path)], stdout=subprocess.PIPE, text=True)
-    with server, server.stdout:
-        children = [int(pid) for pid in server.stdout.readline().split()]
-        assert server.wait() == -signal.SIGKILL
-        try:
-            assert len(children) == 2
-            SqlStore.open(path, exclusive=True).close()
-        finally:
-            for child in children:
-                os.kill(child, signal.SIGKILL)
-
-
-# ---------------------------------------------------------------- kill -9 (law W2)
-
-
-def dies(path: Path, when: str, step: int) -> None:
-    killed = subprocess.run(
-        [sys.executable, "-m", f"{__package__}.dies", str(path), when, str(step)], cwd=ROOT, check=False
-    )
-    assert killed.returncode == -signal.SIGKILL
-
-
-@pytest.mark.parametrize("step", [2, 5, 8])
-def test_a_server_killed_while_it_writes_leaves_the_former_state(tmp_path: Path, step: int) -> None:
-    """Law W2.  The steps: the revision has moved on; some rows are there; all is there but the end of the transaction."""
-    path = tmp_path / "runrig.db"
-    dies(path, "writing", step)
-    store = SqlStore.open(path, exclusive=True)
-    loaded = store.load()
-    assert (loaded.revision, loaded.workflows, store.events(after=2)) == (2, (), ())
-    HISTORY[2].to(store)
-    assert store.workflow("train-1").workflow == DONE
-    store.close()
-
-
-def test_what_was_committed_is_there_after_the_server_was_killed(tmp_path: Path) -> None:
-    """Law W2."""
-    path = tmp_path / "runrig.db"
-    dies(path, "written", 0)
-    store = SqlStore.open(path, exclusive=True)
-    assert (store.load().revision, store.events(after=2)) == (3, HISTORY[2].events)
-    store.close()
-
-
-@pytest.mark.parametrize("step", [4, 12])
-def test_a_server_killed_while_it_makes_the_tables_can_start_again(tmp_path: Path, step: int) -> None:
-    path = tmp_path / "runrig.db"
-    dies(path, "opening", step)
-    store = SqlStore.open(path, exclusive=True)
-    assert store.load().revision == 0
-    store.close()
 
 
 # ---------------------------------------------------------------- details

@@ -1,4 +1,4 @@
-"""Where the state and its log are kept: SQLAlchemy Core on SQLite, with migrations."""
+"""Where the state and its log are kept: SQLAlchemy Core on SQLite or PostgreSQL, with migrations."""
 
 from runrig.store.sql import SqlStore
 

@@ -19,6 +19,8 @@ from runrig.domain.quantities import FlavorResource
 
 Coder = Callable[[Any], Any]
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
 
 class Undecodable(ValueError):
     """The data does not have the form of the type; the message says where."""
@@ -26,7 +28,7 @@ class Undecodable(ValueError):
 
 def dumps(plain: object) -> str:
     """The one text of *plain*: sorted keys, no spaces, ASCII."""
-    return json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(plain)
 
 
 def loads(text: str | bytes) -> Any:
@@ -93,7 +95,12 @@ def _scalar(declared: Callable[[Any], Any]) -> tuple[Coder, Coder]:
             raise TypeError(f"{plain!r} is not of type {_name(declared)}")
         return declared(plain)
 
-    return declared, check
+    return (float if declared is float else _same), check
+
+
+def _same(value: Any) -> Any:
+    """JSON has it too.  Known by identity, so that it need not be called."""
+    return value
 
 
 def _optional(args: tuple[Any, ...]) -> tuple[Coder, Coder]:
@@ -101,14 +108,17 @@ def _optional(args: tuple[Any, ...]) -> tuple[Coder, Coder]:
     assert len(some) == 1, f"only `X | None` can be stored, not {args!r}"
     to, of = coder(some[0])
     return (
-        lambda value: None if value is None else to(value),
+        _same if to is _same else lambda value: None if value is None else to(value),
         lambda plain: None if plain is None else of(plain),
     )
 
 
 def _sequence(item: Any) -> tuple[Coder, Coder]:
     to, of = coder(item)
-    return (lambda values: [to(value) for value in values]), (lambda plain: tuple(of(value) for value in _list(plain)))
+    return (
+        list if to is _same else lambda values: [to(value) for value in values],
+        lambda plain: tuple(of(value) for value in _list(plain)),
+    )
 
 
 def _fixed(make: Callable[[list[Any]], Any], items: tuple[Any, ...]) -> tuple[Coder, Coder]:
@@ -146,9 +156,13 @@ def _flavor_resource(text: str) -> FlavorResource:
 def _dataclass(declared: type) -> tuple[Coder, Coder]:
     hints = get_type_hints(declared)
     coders = {field.name: coder(hints[field.name]) for field in dataclasses.fields(declared)}
+    changed = [(name, encoder) for name, (encoder, _) in coders.items() if encoder is not _same]
 
     def to(value: Any) -> dict[str, Any]:
-        return {name: encoder(getattr(value, name)) for name, (encoder, _) in coders.items()}
+        plain = {name: getattr(value, name) for name in coders}
+        for name, encoder in changed:
+            plain[name] = encoder(plain[name])
+        return plain
 
     def of(plain: Any) -> Any:
         return declared(**{name: coders[name][1](value) for name, value in plain.items()})

@@ -1,83 +1,148 @@
-"""What differs between databases: how to connect, how a writer begins, how to insert or update.  Everything else is portable SQL.
+"""The statements that each database has in a language of its own: insert or update, many rows at once, one migration at a time.
 
-SQLite: one writer at a time, who says so at its first statement (BEGIN IMMEDIATE), so that it never fails in the middle because
-another wrote since it read; readers see the state as of their first statement, and never wait (WAL).
+Everything else is portable SQL.  A cycle writes ten thousands of rows in one transaction, so they go past SQLAlchemy's way of
+binding values one by one: SQLite gets tuples, and PostgreSQL, to which each statement has a long way, all rows of a table in
+one, as JSON that it takes apart itself.
 """
 
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, make_url
-from sqlalchemy.dialects import sqlite
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy import Connection, Insert, Table, Text, bindparam, cast, column, func, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.types import JSON, TypeEngine
 
-from runrig.domain.errors import InvalidInput
-from runrig.store.codec import dumps, loads
+from runrig.domain.errors import ServerFault
+from runrig.store.columns import Encoded, OneOf, UtcDateTime, Words
+from runrig.store.postgresql import MIGRATION_KEY
+from runrig.store.rows import Row
+from runrig.store.text import checked, checked_dumps
 
-BUSY_TIMEOUT_S = 30
-_PRAGMAS = (
-    "PRAGMA journal_mode = WAL",
-    # An accepted submission survives a power cut (law W2).  One row and its event: 1.3 ms, with NORMAL 1.0 ms.
-    "PRAGMA synchronous = FULL",
-    "PRAGMA foreign_keys = ON",
-)
+ROWS_AT_ONCE = 5_000
+"""So that no parameter grows beyond a few megabytes."""
 
-
-def sqlite_path(url_or_path: str | Path) -> Path:
-    """The file that ``sqlite:///PATH`` or a plain path means.  Raises InvalidInput for any other database."""
-    if isinstance(url_or_path, Path) or "://" not in url_or_path:
-        return Path(url_or_path)
-    try:
-        url = make_url(url_or_path)
-    except ArgumentError:
-        raise InvalidInput.one(
-            f"{url_or_path!r} is not a database URL: write sqlite:///PATH, or the path alone"
-        ) from None
-    if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
-        raise InvalidInput.one(f"{url.render_as_string()} cannot be used: write sqlite:///PATH, or the path alone")
-    return Path(url.database)
+Encoder = Callable[[Any], Any]
 
 
-def sqlite_engine(path: Path) -> Engine:
-    engine = create_engine(
-        URL.create("sqlite", database=str(path)),
-        json_serializer=dumps,
-        json_deserializer=loads,
-        connect_args={"timeout": BUSY_TIMEOUT_S},
-    )
-    event.listen(engine, "connect", _prepare)
-    event.listen(engine, "begin", _begin)
-    return engine
+def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """None of them is there yet."""
+    _execute(connection, table, rows, None)
 
 
-def writer(engine: Engine) -> Engine:
-    """*engine*, whose transactions take the write lock when they begin."""
-    return engine.execution_options(writer=True)
+def put_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """Inserts them; of those whose key is there it writes all columns."""
+    _execute(connection, table, rows, "update")
 
 
-def _prepare(dbapi: Any, _record: object) -> None:
-    # The driver's own transactions begin late and leave DDL out.
-    dbapi.isolation_level = None
-    try:
-        for pragma in _PRAGMAS:
-            dbapi.execute(pragma)
-    except Exception:
-        dbapi.close()
-        raise
+def insert_new(connection: Connection, table: Table, row: Row) -> None:
+    """Inserts it, or leaves the one alone that has its key."""
+    _execute(connection, table, [row], "nothing")
 
 
-def _begin(connection: Connection) -> None:
-    writes = connection.get_execution_options().get("writer", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN DEFERRED")
+def before_migration(connection: Connection, place: str) -> None:
+    """Nobody else migrates this database until the transaction ends.  Raises ServerFault if it cannot keep all text."""
+    if connection.dialect.name == "postgresql":  # on SQLite a writer is alone already
+        connection.execute(select(func.pg_advisory_xact_lock(MIGRATION_KEY)))
+        encoding = connection.execute(select(func.current_setting("server_encoding"))).scalar_one()
+        if encoding != "UTF8":
+            raise ServerFault(
+                f"{place} keeps its text as {encoding}: make one with `createdb --encoding UTF8 --template template0`, "
+                "and name that in the URL"
+            )
 
 
-def insert_new(table: Table) -> sqlite.Insert:
-    """Inserts rows, and leaves those alone whose key is there."""
-    return sqlite.insert(table).on_conflict_do_nothing(index_elements=list(table.primary_key))
+# ---------------------------------------------------------------- statements
 
 
-def insert_or_update(table: Table) -> sqlite.Insert:
-    """Inserts rows; of those whose key is there it writes all columns."""
-    statement = sqlite.insert(table)
-    fresh = {column.name: statement.excluded[column.name] for column in table.columns if not column.primary_key}
-    return statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=fresh)
+def _execute(connection: Connection, table: Table, rows: Sequence[Row], conflict: str | None) -> None:
+    if not rows:
+        return
+    if connection.dialect.name == "sqlite":
+        encoders = _for_sqlite(table)
+        connection.exec_driver_sql(_sqlite(table, conflict), [tuple(_encoded(row, encoders)) for row in rows])
+        return
+    names, json_encoders = table.columns.keys(), _for_json(table)
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        plain = [
+            dict(zip(names, _encoded(row, json_encoders), strict=True)) for row in rows[start : start + ROWS_AT_ONCE]
+        ]
+        connection.execute(_postgresql(table, conflict), {"rows": checked_dumps(plain)})
+
+
+@cache
+def _sqlite(table: Table, conflict: str | None) -> str:
+    """With a place for each column."""
+    return str(_resolved(sqlite.insert(table), table, conflict).compile(dialect=sqlite.dialect()))
+
+
+@cache
+def _postgresql(table: Table, conflict: str | None) -> Insert:
+    """Of the parameter *rows*, a JSON list of objects by column."""
+    names = table.columns.keys()
+    rows = func.json_to_recordset(cast(bindparam("rows", type_=Text), postgresql.JSON))
+    sent = rows.table_valued(*(column(each.name, each.type) for each in table.columns)).render_derived(with_types=True)
+    statement = postgresql.insert(table).from_select(names, select(*(sent.c[name] for name in names)))
+    resolved: Insert = _resolved(statement, table, conflict)
+    return resolved
+
+
+def _resolved(statement: Any, table: Table, conflict: str | None) -> Any:
+    """*statement*, which says what shall be done about a row that is there."""
+    key = list(table.primary_key)
+    if conflict == "nothing":
+        return statement.on_conflict_do_nothing(index_elements=key)
+    if conflict == "update":
+        fresh = {each.name: statement.excluded[each.name] for each in table.columns if not each.primary_key}
+        return statement.on_conflict_do_update(index_elements=key, set_=fresh)
+    return statement
+
+
+# ---------------------------------------------------------------- values
+
+
+def _encoded(row: Row, encoders: Sequence[tuple[int, Encoder]]) -> list[Any]:
+    values = list(row)
+    for index, encoder in encoders:
+        if values[index] is not None:
+            values[index] = encoder(values[index])
+    return values
+
+
+@cache
+def _for_sqlite(table: Table) -> tuple[tuple[int, Encoder], ...]:
+    """What the columns do to a value, by their positions; a column that takes it as it is has none."""
+    return _encoders(table, _sqlite_encoder)
+
+
+@cache
+def _for_json(table: Table) -> tuple[tuple[int, Encoder], ...]:
+    return _encoders(table, _json_encoder)
+
+
+def _encoders(table: Table, encoder: Callable[[TypeEngine[Any]], Encoder | None]) -> tuple[tuple[int, Encoder], ...]:
+    found = ((index, encoder(each.type)) for index, each in enumerate(table.columns))
+    return tuple((index, each) for index, each in found if each is not None)
+
+
+def _sqlite_encoder(type_: TypeEngine[Any]) -> Encoder | None:
+    match type_:
+        case Words():
+            return checked
+        case Encoded():
+            return lambda value: checked_dumps(type_.plain(value))
+        case OneOf() | UtcDateTime():
+            return type_.text
+        case JSON():
+            return checked_dumps
+    return None
+
+
+def _json_encoder(type_: TypeEngine[Any]) -> Encoder | None:
+    """Text is checked when the whole is written."""
+    match type_:
+        case Encoded():
+            return type_.plain
+        case OneOf() | UtcDateTime():
+            return type_.text
+    return None

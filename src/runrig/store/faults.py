@@ -1,10 +1,15 @@
-"""What a database says when the machine under us fails, as an error that names the file and the way out."""
+"""What a database says when the machine under us fails, as an error that names the database and the way out.
 
+SQLite says it by its own codes, PostgreSQL by SQLSTATE, and a connection that PostgreSQL refuses only by a sentence.
+"""
+
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, StatementError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from runrig.domain.errors import InvalidInput, RunrigError, ServerFault, Unavailable
 from runrig.store.codec import Undecodable
@@ -13,23 +18,68 @@ _UNWRITABLE = (
     "{place} cannot be opened for writing ({cause}): give the server's user write permission on the file and on its folder, "
     "or choose another folder with --data"
 )
-_BY_CODE = (
-    ("SQLITE_CANTOPEN", _UNWRITABLE),
-    ("SQLITE_READONLY", _UNWRITABLE),
-    ("SQLITE_PERM", _UNWRITABLE),
-    ("SQLITE_NOTADB", "{place} is not a database: move it away to start afresh, or choose another folder with --data"),
+_FULL = "the disk of {place} is full: free some room and try again; nothing of this was stored"
+_FAILING_DISK = "the disk of {place} fails ({cause}): look at the system's log; nothing of this was stored"
+_CONSTRAINT = "{place} refused what was to be written ({cause}), so nothing of it was stored: please report this"
+_LOCKED = "another process keeps {place} locked: end it, or try again later"
+_LOST = "the connection to {place} was lost ({cause}): look whether the last change is there, and try again"
+_UNREACHABLE = (
+    "{place} cannot be reached ({cause}): see that PostgreSQL runs there and takes connections, or correct the URL"
+)
+_NO_LOGIN = "{place} does not let us in ({cause}): correct user and password in the URL, or the server's pg_hba.conf"
+_NO_DATABASE = "{place} does not exist ({cause}): make it with `createdb`, or correct the URL"
+_NO_RIGHT = (
+    "{place} does not allow it ({cause}): make the user of the URL the owner of the database "
+    "(ALTER DATABASE … OWNER TO …), or correct the URL"
+)
+_READ_ONLY = "{place} is read-only ({cause}): it may be a standby; name the primary in the URL"
+_OTHERWISE = "{place} failed ({cause}); nothing of this was stored"
+
+_BY_CODE: tuple[tuple[str, type[RunrigError], str], ...] = (
+    ("SQLITE_BUSY", Unavailable, _LOCKED),
+    ("SQLITE_LOCKED", Unavailable, _LOCKED),
+    ("SQLITE_CANTOPEN", ServerFault, _UNWRITABLE),
+    ("SQLITE_READONLY", ServerFault, _UNWRITABLE),
+    ("SQLITE_PERM", ServerFault, _UNWRITABLE),
+    (
+        "SQLITE_NOTADB",
+        ServerFault,
+        "{place} is not a database: move it away to start afresh, or choose another folder with --data",
+    ),
     (
         "SQLITE_CORRUPT",
+        ServerFault,
         "{place} is damaged ({cause}): restore a backup of it, or start afresh in another folder with --data",
     ),
-    ("SQLITE_FULL", "the disk of {place} is full: free some room and try again; nothing of this was stored"),
-    ("SQLITE_IOERR", "the disk of {place} fails ({cause}): look at the system's log; nothing of this was stored"),
+    ("SQLITE_FULL", ServerFault, _FULL),
+    ("SQLITE_IOERR", ServerFault, _FAILING_DISK),
+    ("SQLITE_CONSTRAINT", ServerFault, _CONSTRAINT),
+    ("08", Unavailable, _LOST),
+    ("57P", Unavailable, _LOST),
+    ("25P03", Unavailable, _LOST),  # it was idle within a transaction for too long: this process was stopped meanwhile
+    ("23", ServerFault, _CONSTRAINT),
+    ("25006", ServerFault, _READ_ONLY),
+    ("28", ServerFault, _NO_LOGIN),
+    ("3D", ServerFault, _NO_DATABASE),
+    ("40", Unavailable, _LOCKED),
+    ("42501", ServerFault, _NO_RIGHT),
+    ("53100", ServerFault, _FULL),
+    ("53", Unavailable, "{place} has no room for this now ({cause}); nothing of it was stored, try again"),
+    ("55P03", Unavailable, _LOCKED),
+    ("57014", Unavailable, "{place} took too long ({cause}); nothing of this was stored, try again"),
+    ("58", ServerFault, _FAILING_DISK),
+    ("XX", ServerFault, "{place} may be damaged ({cause}): look at PostgreSQL's log; nothing of this was stored"),
+)
+_BY_SENTENCE = (
+    (re.compile(r"password|authentication|role .* (does not exist|not permitted)|pg_hba"), ServerFault, _NO_LOGIN),
+    (re.compile(r"database .* does not exist"), ServerFault, _NO_DATABASE),
+    (re.compile(r"permission denied for database|not currently accepting"), ServerFault, _NO_RIGHT),
     (
-        "SQLITE_CONSTRAINT",
-        "{place} refused what was to be written ({cause}), so nothing of it was stored: please report this",
+        re.compile(r"invalid .* value|invalid connection option"),
+        ServerFault,
+        "{place} cannot be opened: {cause} in its URL",
     ),
 )
-_OTHERWISE = "{place} failed ({cause}); nothing of this was stored"
 
 
 @contextmanager
@@ -39,10 +89,18 @@ def translated(place: str) -> Iterator[None]:
         yield
     except (DBAPIError, sqlite3.Error) as error:
         raise fault(error, place) from error
+    except StatementError as error:  # a value was refused before the database saw it
+        if isinstance(error.orig, RunrigError):
+            raise error.orig from None
+        if isinstance(error.orig, UnicodeEncodeError):
+            raise _not_unicode(error.orig) from error
+        raise
     except UnicodeEncodeError as error:
-        raise InvalidInput.one(
-            f"{error.object!r:.200} cannot be stored: it is not valid Unicode; write it again"
-        ) from error
+        raise _not_unicode(error) from error
+    except OverflowError as error:
+        raise InvalidInput.one("a number beyond 64 bits cannot be stored: write a smaller one") from error
+    except PoolTimeout as error:
+        raise Unavailable(f"too many requests wait for {place}: try again later") from error
     except Undecodable as error:
         raise ServerFault(
             f"{place} holds what this version cannot read: {error}: restore a backup, or use the version that wrote it"
@@ -50,9 +108,34 @@ def translated(place: str) -> Iterator[None]:
 
 
 def fault(error: Exception, place: str) -> RunrigError:
-    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-    code = str(getattr(cause, "sqlite_errorname", ""))
-    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return Unavailable(f"another process keeps {place} locked: end it, or try again later")
-    sentence = next((sentence for prefix, sentence in _BY_CODE if code.startswith(prefix)), _OTHERWISE)
-    return ServerFault(sentence.format(place=place, cause=cause))
+    raised = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    code = str(getattr(raised, "sqlite_errorname", None) or getattr(raised, "sqlstate", None) or "")
+    cause = _cause(raised)
+    if code == "22003":
+        return InvalidInput.one("a number beyond 64 bits cannot be stored: write a smaller one")
+    for prefix, kind, sentence in _BY_CODE:
+        if code.startswith(prefix):
+            return kind(sentence.format(place=place, cause=cause))
+    if not code and type(raised).__module__.startswith("psycopg"):
+        return _of_connection(error, cause, place)
+    return ServerFault(_OTHERWISE.format(place=place, cause=cause))
+
+
+def _of_connection(error: Exception, cause: str, place: str) -> RunrigError:
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        return Unavailable(_LOST.format(place=place, cause=cause))
+    for pattern, kind, sentence in _BY_SENTENCE:
+        if pattern.search(cause):
+            return kind(sentence.format(place=place, cause=cause))
+    return Unavailable(_UNREACHABLE.format(place=place, cause=cause))
+
+
+def _cause(raised: BaseException) -> str:
+    """What the database said, in one line, without what it says of the place."""
+    diagnosis = getattr(getattr(raised, "diag", None), "message_primary", None)
+    line = str(diagnosis or raised).partition("\n")[0]
+    return re.sub(r"^connection .* failed: |^connection is bad: ", "", line).removeprefix("FATAL:").strip()
+
+
+def _not_unicode(error: UnicodeEncodeError) -> InvalidInput:
+    return InvalidInput.one(f"{error.object!r:.200} cannot be stored: it is not valid Unicode; write it again")

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, assert_never
 
 from sqlalchemy import RowMapping, Table
@@ -37,7 +38,8 @@ from runrig.domain.workflows import Group, Task, Workflow
 from runrig.store import schema
 from runrig.store.codec import decode_action, encode_action
 
-Row = dict[str, Any]
+Row = tuple[Any, ...]
+"""In the order of the columns of its table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Kind:
     to_row: Callable[[Any], Row]
     of_row: Callable[[RowMapping], Any]
 
-    def key_row(self, key: tuple[str | int, ...]) -> Row:
+    def key_row(self, key: tuple[str | int, ...]) -> dict[str, str | int]:
         """*key* by the names that a delete statement binds: a column may not be called as its own parameter there."""
         return dict(zip(self.key_names, key, strict=True))
 
@@ -59,20 +61,12 @@ class Kind:
 
 def _same_fields(record: type, table: Table) -> Kind:
     names = tuple(field.name for field in dataclasses.fields(record))
-    return Kind(
-        table,
-        lambda value: {name: getattr(value, name) for name in names},
-        lambda row: record(**{name: row[name] for name in names}),
-    )
+    return Kind(table, attrgetter(*table.columns.keys()), lambda row: record(**{name: row[name] for name in names}))
 
 
 _GANG = tuple(field.name for field in dataclasses.fields(Gang))
 _GANG_ROW = tuple(field.name for field in dataclasses.fields(GangRow) if field.name != "gang")
-
-
-def _of_gang(record: GangRow) -> Row:
-    row = {name: getattr(record, name) for name in _GANG_ROW}
-    return row | {name: getattr(record.gang, name) for name in _GANG} | {"workflow": record.gang.workflow}
+_of_gang = attrgetter(*(name if name in _GANG_ROW else f"gang.{name}" for name in schema.gangs.columns.keys()))  # noqa: SIM118
 
 
 def _to_gang(row: RowMapping) -> GangRow:
@@ -93,18 +87,10 @@ KINDS: Mapping[str, Kind] = {
 
 
 def event_row(event: Event) -> Row:
-    kind, action = encode_action(event.action)
-    return {
-        "revision": event.revision,
-        "seq": event.seq,
-        "time": event.time,
-        "actor": event.actor,
-        "kind": kind,
-        "action": action,
-        "law": event.law,
-        "workflow": workflow_of(event.action),
-        "pool": event.action.pool.name if isinstance(event.action, PutPool) else None,
-    }
+    action = event.action
+    kind, plain = encode_action(action)
+    pool = action.pool.name if isinstance(action, PutPool) else None
+    return event.revision, event.seq, event.time, event.actor, kind, plain, event.law, workflow_of(action), pool
 
 
 def event_of(row: RowMapping) -> Event:

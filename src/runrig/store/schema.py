@@ -15,11 +15,8 @@ from sqlalchemy import (
     ForeignKey,
     ForeignKeyConstraint,
     Index,
-    Integer,
     MetaData,
-    String,
     Table,
-    Text,
     UniqueConstraint,
 )
 
@@ -27,7 +24,7 @@ from runrig.domain.gangs import GangState, Law, Placement, PodSet, Priority
 from runrig.domain.nodes import Taint
 from runrig.domain.pools import PoolState, Queueing, Quotas, TopologyKey
 from runrig.domain.workflows import Status, WorkflowSpec, WorkflowStatus
-from runrig.store.columns import Encoded, OneOf, UtcDateTime, plain_json
+from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words, plain_json
 
 HEAD = "0001"
 """The newest migration, which makes these tables."""
@@ -42,6 +39,9 @@ metadata = MetaData(
     }
 )
 
+# Rows that change often find room for their next version on the same page: PostgreSQL then writes no index.
+ROOM = {"fillfactor": 50}
+
 Texts = tuple[str, ...]
 Labels = Mapping[str, str]
 
@@ -50,8 +50,8 @@ Labels = Mapping[str, str]
 flavors = Table(
     "flavors",
     metadata,
-    Column("name", String, primary_key=True),
-    Column("position", Integer, nullable=False),
+    Column("name", Words, primary_key=True),
+    Column("position", WHOLE, nullable=False),
     Column("node_labels", Encoded(Labels), nullable=False),
     Column("taints", Encoded(tuple[Taint, ...]), nullable=False),
     Column("allow", Encoded(Texts), nullable=False),
@@ -60,9 +60,9 @@ flavors = Table(
 nodes = Table(
     "nodes",
     metadata,
-    Column("name", String, primary_key=True),
+    Column("name", Words, primary_key=True),
     Column("resources", Encoded(Mapping[str, int]), nullable=False),
-    Column("flavor", String, nullable=False),
+    Column("flavor", Words, nullable=False),
     Column("labels", Encoded(Labels), nullable=False),
     Column("taints", Encoded(tuple[Taint, ...]), nullable=False),
     Column("ready", Boolean, nullable=False),
@@ -71,30 +71,30 @@ nodes = Table(
 cohorts = Table(
     "cohorts",
     metadata,
-    Column("name", String, primary_key=True),
-    Column("parent", String),
+    Column("name", Words, primary_key=True),
+    Column("parent", Words),
     Column("quotas", Encoded(Quotas), nullable=False),
-    Column("weight", Integer, nullable=False),
+    Column("weight", WHOLE, nullable=False),
 )
 
 # subpools.md: a subpool is a pool with a parent; rows are never deleted (laws S4, S6).
 pools = Table(
     "pools",
     metadata,
-    Column("name", String, primary_key=True),
+    Column("name", Words, primary_key=True),
     Column("quotas", Encoded(Quotas), nullable=False),
-    Column("cohort", String),
+    Column("cohort", Words),
     Column("state", OneOf(PoolState), nullable=False),
-    Column("parent", String, ForeignKey("pools.name")),
-    Column("subpool_name", String),
-    Column("weight", Integer, nullable=False),
+    Column("parent", Words, ForeignKey("pools.name")),
+    Column("subpool_name", Words),
+    Column("weight", WHOLE, nullable=False),
     Column("queueing", OneOf(Queueing), nullable=False),
     Column("grace_s", Double, nullable=False),
     Column("flavors", Encoded(Texts), nullable=False),
     Column("topology_keys", Encoded(tuple[TopologyKey, ...]), nullable=False),
-    Column("default_platform", String),
+    Column("default_platform", Words),
     Column("default_exit_actions", Encoded(tuple[tuple[str, int, int], ...]), nullable=False),
-    Column("description", Text, nullable=False),
+    Column("description", Prose, nullable=False),
     UniqueConstraint("parent", "subpool_name"),
     CheckConstraint("(parent IS NULL) = (subpool_name IS NULL)", name="both"),
     CheckConstraint("subpool_name NOT LIKE '%--%'", name="delimiter"),
@@ -107,29 +107,29 @@ pools = Table(
 specifications = Table(
     "specifications",
     metadata,
-    Column("hash", String, primary_key=True),
-    Column("text", Text, nullable=False),
-    Column("template", Text, nullable=False),
+    Column("hash", Words, primary_key=True),
+    Column("text", Prose, nullable=False),
+    Column("template", Prose, nullable=False),
     Column("spec", Encoded(WorkflowSpec), nullable=False),
 )
 
 workflows = Table(
     "workflows",
     metadata,
-    Column("id", String, primary_key=True),
-    Column("uuid", String, nullable=False, unique=True),
-    Column("name", String, nullable=False),
-    Column("number", Integer, nullable=False),
-    Column("pool", String, ForeignKey("pools.name"), nullable=False),
+    Column("id", Words, primary_key=True),
+    Column("uuid", Words, nullable=False, unique=True),
+    Column("name", Words, nullable=False),
+    Column("number", WHOLE, nullable=False),
+    Column("pool", Words, ForeignKey("pools.name"), nullable=False),
     Column("priority", OneOf(Priority), nullable=False),
-    Column("submitted_by", String, nullable=False),
+    Column("submitted_by", Words, nullable=False),
     Column("submit_time", UtcDateTime, nullable=False),
-    Column("spec_hash", String, ForeignKey("specifications.hash"), nullable=False),
+    Column("spec_hash", Words, ForeignKey("specifications.hash"), nullable=False),
     Column("status", OneOf(WorkflowStatus), nullable=False),
     Column("labels", Encoded(Labels), nullable=False),
-    Column("parent", String),
-    Column("cancelled_by", String),
-    Column("failure_message", Text, nullable=False),
+    Column("parent", Words),
+    Column("cancelled_by", Words),
+    Column("failure_message", Prose, nullable=False),
     Column("start_time", UtcDateTime),
     Column("end_time", UtcDateTime),
     UniqueConstraint("name", "number"),
@@ -143,55 +143,58 @@ workflows = Table(
 groups = Table(
     "groups",
     metadata,
-    Column("workflow", String, ForeignKey("workflows.id"), primary_key=True),
-    Column("name", String, primary_key=True),
+    Column("workflow", Words, ForeignKey("workflows.id"), primary_key=True),
+    Column("name", Words, primary_key=True),
     Column("status", OneOf(Status), nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("preemptions", Integer, nullable=False),
+    Column("attempt", WHOLE, nullable=False),
+    Column("preemptions", WHOLE, nullable=False),
     Column("stopping", OneOf(Status)),
-    Column("failure_message", Text, nullable=False),
+    Column("failure_message", Prose, nullable=False),
     Column("queued_time", UtcDateTime),
     Column("start_time", UtcDateTime),
     Column("end_time", UtcDateTime),
+    postgresql_with=ROOM,
 )
 
 tasks = Table(
     "tasks",
     metadata,
-    Column("workflow", String, primary_key=True),
-    Column("name", String, primary_key=True),
-    Column("retry_id", Integer, primary_key=True),
-    Column("group", String, nullable=False),
-    Column("spec", String, nullable=False),
-    Column("index", Integer, nullable=False),
+    Column("workflow", Words, primary_key=True),
+    Column("name", Words, primary_key=True),
+    Column("retry_id", WHOLE, primary_key=True),
+    Column("group", Words, nullable=False),
+    Column("spec", Words, nullable=False),
+    Column("index", WHOLE, nullable=False),
     Column("lead", Boolean, nullable=False),
     Column("status", OneOf(Status), nullable=False),
-    Column("node", String),
+    Column("node", Words),
     Column("gpus", Encoded(tuple[int, ...]), nullable=False),
-    Column("exit_code", Integer),
-    Column("failure_message", Text, nullable=False),
+    Column("exit_code", WHOLE),
+    Column("failure_message", Prose, nullable=False),
     Column("start_time", UtcDateTime),
     Column("end_time", UtcDateTime),
     Column("restarting", Boolean, nullable=False),
     ForeignKeyConstraint(["workflow", "group"], ["groups.workflow", "groups.name"]),
+    postgresql_with=ROOM,
 )
 
 gangs = Table(
     "gangs",
     metadata,
-    Column("id", String, primary_key=True),
-    Column("workflow", String, ForeignKey("workflows.id"), nullable=False, index=True),
-    Column("pool", String, nullable=False),
+    Column("id", Words, primary_key=True),
+    Column("workflow", Words, ForeignKey("workflows.id"), nullable=False, index=True),
+    Column("pool", Words, nullable=False),
     Column("priority", OneOf(Priority), nullable=False),
     Column("submitted_at", UtcDateTime, nullable=False),
     Column("pod_sets", Encoded(tuple[PodSet, ...]), nullable=False),
-    Column("attempt", Integer, nullable=False),
+    Column("attempt", WHOLE, nullable=False),
     Column("state", OneOf(GangState), nullable=False),
     Column("placement", Encoded(Placement), nullable=False),
     Column("waits_for", Encoded(Texts), nullable=False),
     Column("admitted_at", UtcDateTime),
-    Column("preempted_by", String),
+    Column("preempted_by", Words),
     Column("law", OneOf(Law)),
+    postgresql_with=ROOM,
 )
 
 # ---------------------------------------------------------------- what happened
@@ -201,14 +204,14 @@ events = Table(
     "events",
     metadata,
     Column("revision", BigInteger, primary_key=True, autoincrement=False),
-    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("seq", WHOLE, primary_key=True, autoincrement=False),
     Column("time", UtcDateTime, nullable=False),
-    Column("actor", String, nullable=False),
-    Column("kind", String, nullable=False),
+    Column("actor", Words, nullable=False),
+    Column("kind", Words, nullable=False),
     Column("action", plain_json(), nullable=False),
-    Column("law", String, nullable=False),
-    Column("workflow", String),
-    Column("pool", String),
+    Column("law", Words, nullable=False),
+    Column("workflow", Words),
+    Column("pool", Words),
     Index(None, "workflow", "revision", "seq"),
     Index(None, "pool", "revision", "seq"),
 )
@@ -217,7 +220,7 @@ events = Table(
 meta = Table(
     "meta",
     metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("id", WHOLE, primary_key=True, autoincrement=False),
     Column("revision", BigInteger, nullable=False),
     CheckConstraint("id = 1", name="one_row"),
 )

@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select, bindparam, delete, func, insert, inspect, or_, select, update
+from sqlalchemy import Connection, Select, bindparam, delete, func, inspect, or_, select, update
 
 from runrig.domain.errors import NotFound, ServerFault, Unavailable
 from runrig.domain.records import Change, Event, Loaded
 from runrig.domain.workflows import Workflow, WorkflowSpec, WorkflowStatus
-from runrig.ports import SpecText, StoredWorkflow, WorkflowQuery
-from runrig.store import schema
-from runrig.store.dialect import insert_new, insert_or_update, sqlite_engine, sqlite_path, writer
+from runrig.ports import ChangesQuery, SpecText, StoredWorkflow, WorkflowQuery
+from runrig.store import history, schema
+from runrig.store.database import Database, open_database
+from runrig.store.dialect import before_migration, insert_new, insert_rows, put_rows
 from runrig.store.faults import translated
-from runrig.store.lock import DataLock
 from runrig.store.rows import KINDS, event_of, event_row
 
 _LIVE = tuple(status for status in WorkflowStatus if not status.finished)
@@ -29,27 +29,22 @@ _SPEC = schema.specifications.c
 
 
 class SqlStore:
-    """`ports.Store` on SQLite."""
+    """`ports.Store` on SQLite and on PostgreSQL."""
 
-    def __init__(self, engine: Engine, place: str, lock: DataLock | None = None) -> None:
-        """*engine* leads to a database with the tables of this version; *place* names it to people."""
-        self._engine = engine
-        self._writer = writer(engine)
-        self._place = place
-        self._lock = lock
+    def __init__(self, database: Database) -> None:
+        """*database* has the tables of this version, or gets them by `open`."""
+        self._database = database
+        self._place = database.place
 
     @classmethod
     def open(cls, url_or_path: str | Path, *, exclusive: bool = False) -> "SqlStore":
-        """The store in that file; made if there is none, brought to the tables of this version if it is older.
+        """The store in that database, brought to the tables of this version if it is empty or older; a file is made if there is none.
 
-        *exclusive*: as the server that owns it, until `close` or death.  Raises ServerFault, with the way out: another
-        server holds it, it cannot be written, it is no database or not one of ours, or a newer version wrote it.
+        *exclusive*: as the server that owns it, until `close` or death.  Raises InvalidInput for a URL that means no database, and
+        ServerFault or Unavailable, with the way out: another server owns it, it cannot be reached or written, it is none of
+        ours, or a newer version wrote it.
         """
-        path = sqlite_path(url_or_path)
-        place = f"the database {path}"
-        _make_file(path, place)
-        lock = DataLock(path.with_name(f"{path.name}.lock"), place) if exclusive else None
-        store = cls(sqlite_engine(path), place, lock)
+        store = cls(open_database(url_or_path, exclusive=exclusive))
         try:
             store._prepare()
         except BaseException:
@@ -58,9 +53,7 @@ class SqlStore:
         return store
 
     def close(self) -> None:
-        self._engine.dispose()
-        if self._lock is not None:
-            self._lock.release()
+        self._database.close()
 
     # ------------------------------------------------------------ writing
 
@@ -78,8 +71,7 @@ class SqlStore:
                 _delete(connection, kind, [c.key for c in last.values() if c.kind == kind and c.record is None])
             for kind in KINDS:
                 _write(connection, kind, [c.record for c in last.values() if c.kind == kind and c.record is not None])
-            if events:
-                connection.execute(insert(schema.events), [event_row(event) for event in events])
+            insert_rows(connection, schema.events, [event_row(event) for event in events])
 
     def _advance(self, connection: Connection, revision: int) -> None:
         """Moves the revision on to *revision*, or raises Unavailable if it is not the next one."""
@@ -177,6 +169,14 @@ class SqlStore:
                 rows = [*rows, *connection.execute(rest).mappings()]
             return tuple(event_of(row) for row in rows)
 
+    def pool_changes(self, query: ChangesQuery) -> tuple[tuple[Event, ...], bool]:
+        with self._reading() as connection:
+            return history.pool_changes(connection, query)
+
+    def pools_at(self, pool: str, at: float) -> tuple[Event, ...]:
+        with self._reading() as connection:
+            return history.pools_at(connection, pool, at)
+
     def all_events(self, *, after: int = 0, batch: int = 10_000) -> Iterator[Event]:
         """The whole log behind *after*, in order, about *batch* of it in memory at a time."""
         while page := self.events(after=after, limit=batch):
@@ -188,16 +188,17 @@ class SqlStore:
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         """A transaction that sees one state throughout."""
-        with translated(self._place), self._engine.begin() as connection:
+        with translated(self._place), self._database.reader.begin() as connection:
             yield connection
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        with translated(self._place), self._writer.begin() as connection:
+        with translated(self._place), self._database.writer.begin() as connection:
             yield connection
 
     def _prepare(self) -> None:
         with self._writing() as connection:
+            before_migration(connection, self._place)
             tables = inspect(connection).get_table_names()
             found = None
             if "alembic_version" in tables:
@@ -205,27 +206,13 @@ class SqlStore:
             if found is None and tables:
                 raise ServerFault(
                     f"{self._place} belongs to another program (it has the table {min(tables)!r}): "
-                    "move it away to start afresh, or choose another folder with --data"
+                    f"move it away to start afresh, or {self._database.elsewhere}"
                 )
             if found != schema.HEAD:
                 # Alembic takes 0.4 s to import, which a start without a migration shall not pay.
                 from runrig.store.migrate import upgrade
 
                 upgrade(connection, found, self._place)
-
-
-def _make_file(path: Path, place: str) -> None:
-    """An empty file that only its owner can read, because specifications hold environments; SQLite gives its others the same mode."""
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-    except OSError as error:
-        blocked = isinstance(error, (FileExistsError, NotADirectoryError))
-        cause = f"{path.parent} is not a folder" if blocked else error.strerror
-        raise ServerFault(
-            f"{place} cannot be made ({cause}): give the server's user write permission on its folder, "
-            "or choose another folder with --data"
-        ) from error
 
 
 # ---------------------------------------------------------------- rows
@@ -261,15 +248,13 @@ def _write(connection: Connection, kind: str, records: Sequence[Any]) -> None:
     if not records:
         return
     entry = KINDS[kind]
-    rows = [entry.to_row(record) for record in records]
     if kind == "Pool":
-        rows.sort(key=lambda row: row["parent"] is not None)
-    connection.execute(insert_or_update(entry.table), rows)
+        records = sorted(records, key=lambda pool: pool.parent is not None)
+    put_rows(connection, entry.table, [entry.to_row(record) for record in records])
 
 
 def _write_spec(connection: Connection, spec: SpecText) -> None:
-    row = {"hash": spec.hash, "text": spec.text, "template": spec.template, "spec": spec.spec}
-    connection.execute(insert_new(schema.specifications), row)
+    insert_new(connection, schema.specifications, (spec.hash, spec.text, spec.template, spec.spec))
 
 
 def _filters(query: WorkflowQuery) -> list[Any]:

@@ -1,7 +1,6 @@
 """The stores that have to keep the contract: each test here runs on each of them."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -11,16 +10,16 @@ from runrig.store import SqlStore
 Open = Callable[[], Store]
 
 
-@pytest.fixture(params=["sqlite"])
-def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
+@pytest.fixture
+def open_store(any_store: str) -> Iterator[Open]:
     """Opens one and the same database, as often as wanted, for as long as the test goes."""
     opened: list[Store] = []
 
-    def sqlite() -> Store:
-        opened.append(SqlStore.open(tmp_path / "data" / "runrig.db"))
+    def another() -> Store:
+        opened.append(SqlStore.open(any_store))
         return opened[-1]
 
-    yield {"sqlite": sqlite}[request.param]
+    yield another
     for store in opened:
         store.close()
 

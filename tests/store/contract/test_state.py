@@ -117,7 +117,7 @@ def test_of_two_servers_on_one_database_the_overtaken_one_writes_nothing(open_st
 def test_a_commit_that_the_database_refuses_leaves_the_former_state(store: Store) -> None:
     fill(store)
     twin = dataclasses.replace(QUEUED, id="other-1", name="other")
-    with pytest.raises(ServerFault, match=r"UNIQUE constraint failed: workflows\.uuid"):
+    with pytest.raises(ServerFault, match=r"(?i)refused what was to be written \(.*unique constraint.*workflows.uuid"):
         commit(6, (), put(Cohort("never")), put(twin)).to(store)
     assert store.load() == LOADED
 
@@ -132,7 +132,7 @@ def test_a_commit_that_the_database_refuses_leaves_the_former_state(store: Store
 )
 def test_a_subpool_whose_names_do_not_agree_cannot_be_stored(store: Store, pool: Pool) -> None:
     fill(store)
-    with pytest.raises(ServerFault, match="CHECK constraint failed: ck_pools_"):
+    with pytest.raises(ServerFault, match=r"(?i)refused what was to be written \(.*check constraint.*ck_pools_"):
         commit(6, (), put(pool)).to(store)
     assert store.load() == LOADED
 
@@ -191,8 +191,9 @@ def test_any_workflow_reads_back_equal(store: Store, data: st.DataObject) -> Non
         Commit(revision, (), (put(TEAM), put(known)), spec).to(store)
         revision += 1
     old = store.workflow("w-1")
-    gone = [drop(row) for row in (*old.tasks, *old.groups)]
-    Commit(revision, (), (*gone, *(put(row) for row in (gang, task, group, known)))).to(store)
+    # First: a task never moves to another group, and the database holds on to that.
+    Commit(revision, (), tuple(drop(row) for row in (*old.tasks, *old.groups))).to(store)
+    Commit(revision + 1, (), tuple(put(row) for row in (gang, task, group, known))).to(store)
     assert store.workflow("u") == StoredWorkflow(known, (group,), (task,))
     loaded = store.load()
     live = ((), (), ()) if known.status.finished else ((known,), (group,), (task,))

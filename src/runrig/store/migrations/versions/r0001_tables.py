@@ -2,16 +2,21 @@
 
 import sqlalchemy as sa
 from alembic import op
-from sqlalchemy.dialects import postgresql
 
 revision = "0001"
 down_revision = None
 branch_labels = None
 depends_on = None
 
-JSON = sa.JSON(none_as_null=True).with_variant(postgresql.JSONB(none_as_null=True), "postgresql")
+JSON = sa.JSON(none_as_null=True)
 TIME = sa.DateTime(timezone=True)
-WORD = sa.String(32)
+# Text sorts by its characters' numbers, whatever the locale of the database is; whole numbers have 64 bits.
+TEXT = sa.String().with_variant(sa.String(collation="C"), "postgresql")
+PROSE = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+WORD = sa.String(32).with_variant(sa.String(32, collation="C"), "postgresql")
+# Rows that change often find room for their next version on the same page: such a change writes no index.
+ROOM = {"fillfactor": 50}
+WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
 
 
 def upgrade() -> None:
@@ -31,8 +36,8 @@ def upgrade() -> None:
 def _flavors() -> None:
     op.create_table(
         "flavors",
-        sa.Column("name", sa.String(), nullable=False),
-        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("name", TEXT, nullable=False),
+        sa.Column("position", WHOLE, nullable=False),
         sa.Column("node_labels", JSON, nullable=False),
         sa.Column("taints", JSON, nullable=False),
         sa.Column("allow", JSON, nullable=False),
@@ -43,9 +48,9 @@ def _flavors() -> None:
 def _nodes() -> None:
     op.create_table(
         "nodes",
-        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("name", TEXT, nullable=False),
         sa.Column("resources", JSON, nullable=False),
-        sa.Column("flavor", sa.String(), nullable=False),
+        sa.Column("flavor", TEXT, nullable=False),
         sa.Column("labels", JSON, nullable=False),
         sa.Column("taints", JSON, nullable=False),
         sa.Column("ready", sa.Boolean(), nullable=False),
@@ -56,10 +61,10 @@ def _nodes() -> None:
 def _cohorts() -> None:
     op.create_table(
         "cohorts",
-        sa.Column("name", sa.String(), nullable=False),
-        sa.Column("parent", sa.String(), nullable=True),
+        sa.Column("name", TEXT, nullable=False),
+        sa.Column("parent", TEXT, nullable=True),
         sa.Column("quotas", JSON, nullable=False),
-        sa.Column("weight", sa.Integer(), nullable=False),
+        sa.Column("weight", WHOLE, nullable=False),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_cohorts")),
     )
 
@@ -67,20 +72,20 @@ def _cohorts() -> None:
 def _pools() -> None:
     op.create_table(
         "pools",
-        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("name", TEXT, nullable=False),
         sa.Column("quotas", JSON, nullable=False),
-        sa.Column("cohort", sa.String(), nullable=True),
+        sa.Column("cohort", TEXT, nullable=True),
         sa.Column("state", WORD, nullable=False),
-        sa.Column("parent", sa.String(), nullable=True),
-        sa.Column("subpool_name", sa.String(), nullable=True),
-        sa.Column("weight", sa.Integer(), nullable=False),
+        sa.Column("parent", TEXT, nullable=True),
+        sa.Column("subpool_name", TEXT, nullable=True),
+        sa.Column("weight", WHOLE, nullable=False),
         sa.Column("queueing", WORD, nullable=False),
         sa.Column("grace_s", sa.Double(), nullable=False),
         sa.Column("flavors", JSON, nullable=False),
         sa.Column("topology_keys", JSON, nullable=False),
-        sa.Column("default_platform", sa.String(), nullable=True),
+        sa.Column("default_platform", TEXT, nullable=True),
         sa.Column("default_exit_actions", JSON, nullable=False),
-        sa.Column("description", sa.Text(), nullable=False),
+        sa.Column("description", PROSE, nullable=False),
         sa.CheckConstraint("parent IS NULL OR name = parent || '--' || subpool_name", name=op.f("ck_pools_canonical")),
         sa.CheckConstraint("state IN ('ACTIVE', 'DELETING', 'ARCHIVED')", name=op.f("ck_pools_state")),
         sa.CheckConstraint("subpool_name NOT LIKE '%--%'", name=op.f("ck_pools_delimiter")),
@@ -94,9 +99,9 @@ def _pools() -> None:
 def _specifications() -> None:
     op.create_table(
         "specifications",
-        sa.Column("hash", sa.String(), nullable=False),
-        sa.Column("text", sa.Text(), nullable=False),
-        sa.Column("template", sa.Text(), nullable=False),
+        sa.Column("hash", TEXT, nullable=False),
+        sa.Column("text", PROSE, nullable=False),
+        sa.Column("template", PROSE, nullable=False),
         sa.Column("spec", JSON, nullable=False),
         sa.PrimaryKeyConstraint("hash", name=op.f("pk_specifications")),
     )
@@ -105,20 +110,20 @@ def _specifications() -> None:
 def _workflows() -> None:
     op.create_table(
         "workflows",
-        sa.Column("id", sa.String(), nullable=False),
-        sa.Column("uuid", sa.String(), nullable=False),
-        sa.Column("name", sa.String(), nullable=False),
-        sa.Column("number", sa.Integer(), nullable=False),
-        sa.Column("pool", sa.String(), nullable=False),
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("uuid", TEXT, nullable=False),
+        sa.Column("name", TEXT, nullable=False),
+        sa.Column("number", WHOLE, nullable=False),
+        sa.Column("pool", TEXT, nullable=False),
         sa.Column("priority", WORD, nullable=False),
-        sa.Column("submitted_by", sa.String(), nullable=False),
+        sa.Column("submitted_by", TEXT, nullable=False),
         sa.Column("submit_time", TIME, nullable=False),
-        sa.Column("spec_hash", sa.String(), nullable=False),
+        sa.Column("spec_hash", TEXT, nullable=False),
         sa.Column("status", WORD, nullable=False),
         sa.Column("labels", JSON, nullable=False),
-        sa.Column("parent", sa.String(), nullable=True),
-        sa.Column("cancelled_by", sa.String(), nullable=True),
-        sa.Column("failure_message", sa.Text(), nullable=False),
+        sa.Column("parent", TEXT, nullable=True),
+        sa.Column("cancelled_by", TEXT, nullable=True),
+        sa.Column("failure_message", PROSE, nullable=False),
         sa.Column("start_time", TIME, nullable=True),
         sa.Column("end_time", TIME, nullable=True),
         sa.ForeignKeyConstraint(["pool"], ["pools.name"], name=op.f("fk_workflows_pool")),
@@ -141,36 +146,37 @@ def _workflows() -> None:
 def _groups() -> None:
     op.create_table(
         "groups",
-        sa.Column("workflow", sa.String(), nullable=False),
-        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("workflow", TEXT, nullable=False),
+        sa.Column("name", TEXT, nullable=False),
         sa.Column("status", WORD, nullable=False),
-        sa.Column("attempt", sa.Integer(), nullable=False),
-        sa.Column("preemptions", sa.Integer(), nullable=False),
+        sa.Column("attempt", WHOLE, nullable=False),
+        sa.Column("preemptions", WHOLE, nullable=False),
         sa.Column("stopping", WORD, nullable=True),
-        sa.Column("failure_message", sa.Text(), nullable=False),
+        sa.Column("failure_message", PROSE, nullable=False),
         sa.Column("queued_time", TIME, nullable=True),
         sa.Column("start_time", TIME, nullable=True),
         sa.Column("end_time", TIME, nullable=True),
         sa.ForeignKeyConstraint(["workflow"], ["workflows.id"], name=op.f("fk_groups_workflow")),
         sa.PrimaryKeyConstraint("workflow", "name", name=op.f("pk_groups")),
+        postgresql_with=ROOM,
     )
 
 
 def _tasks() -> None:
     op.create_table(
         "tasks",
-        sa.Column("workflow", sa.String(), nullable=False),
-        sa.Column("name", sa.String(), nullable=False),
-        sa.Column("retry_id", sa.Integer(), nullable=False),
-        sa.Column("group", sa.String(), nullable=False),
-        sa.Column("spec", sa.String(), nullable=False),
-        sa.Column("index", sa.Integer(), nullable=False),
+        sa.Column("workflow", TEXT, nullable=False),
+        sa.Column("name", TEXT, nullable=False),
+        sa.Column("retry_id", WHOLE, nullable=False),
+        sa.Column("group", TEXT, nullable=False),
+        sa.Column("spec", TEXT, nullable=False),
+        sa.Column("index", WHOLE, nullable=False),
         sa.Column("lead", sa.Boolean(), nullable=False),
         sa.Column("status", WORD, nullable=False),
-        sa.Column("node", sa.String(), nullable=True),
+        sa.Column("node", TEXT, nullable=True),
         sa.Column("gpus", JSON, nullable=False),
-        sa.Column("exit_code", sa.Integer(), nullable=True),
-        sa.Column("failure_message", sa.Text(), nullable=False),
+        sa.Column("exit_code", WHOLE, nullable=True),
+        sa.Column("failure_message", PROSE, nullable=False),
         sa.Column("start_time", TIME, nullable=True),
         sa.Column("end_time", TIME, nullable=True),
         sa.Column("restarting", sa.Boolean(), nullable=False),
@@ -178,27 +184,29 @@ def _tasks() -> None:
             ["workflow", "group"], ["groups.workflow", "groups.name"], name=op.f("fk_tasks_workflow_group")
         ),
         sa.PrimaryKeyConstraint("workflow", "name", "retry_id", name=op.f("pk_tasks")),
+        postgresql_with=ROOM,
     )
 
 
 def _gangs() -> None:
     op.create_table(
         "gangs",
-        sa.Column("id", sa.String(), nullable=False),
-        sa.Column("workflow", sa.String(), nullable=False),
-        sa.Column("pool", sa.String(), nullable=False),
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("workflow", TEXT, nullable=False),
+        sa.Column("pool", TEXT, nullable=False),
         sa.Column("priority", WORD, nullable=False),
         sa.Column("submitted_at", TIME, nullable=False),
         sa.Column("pod_sets", JSON, nullable=False),
-        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("attempt", WHOLE, nullable=False),
         sa.Column("state", WORD, nullable=False),
         sa.Column("placement", JSON, nullable=False),
         sa.Column("waits_for", JSON, nullable=False),
         sa.Column("admitted_at", TIME, nullable=True),
-        sa.Column("preempted_by", sa.String(), nullable=True),
+        sa.Column("preempted_by", TEXT, nullable=True),
         sa.Column("law", WORD, nullable=True),
         sa.ForeignKeyConstraint(["workflow"], ["workflows.id"], name=op.f("fk_gangs_workflow")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_gangs")),
+        postgresql_with=ROOM,
     )
     op.create_index(op.f("ix_gangs_workflow"), "gangs", ["workflow"], unique=False)
 
@@ -207,14 +215,14 @@ def _events() -> None:
     op.create_table(
         "events",
         sa.Column("revision", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("seq", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("seq", WHOLE, autoincrement=False, nullable=False),
         sa.Column("time", TIME, nullable=False),
-        sa.Column("actor", sa.String(), nullable=False),
-        sa.Column("kind", sa.String(), nullable=False),
+        sa.Column("actor", TEXT, nullable=False),
+        sa.Column("kind", TEXT, nullable=False),
         sa.Column("action", JSON, nullable=False),
-        sa.Column("law", sa.String(), nullable=False),
-        sa.Column("workflow", sa.String(), nullable=True),
-        sa.Column("pool", sa.String(), nullable=True),
+        sa.Column("law", TEXT, nullable=False),
+        sa.Column("workflow", TEXT, nullable=True),
+        sa.Column("pool", TEXT, nullable=True),
         sa.PrimaryKeyConstraint("revision", "seq", name=op.f("pk_events")),
     )
     op.create_index(op.f("ix_events_pool_revision_seq"), "events", ["pool", "revision", "seq"], unique=False)
@@ -224,7 +232,7 @@ def _events() -> None:
 def _meta() -> None:
     meta = op.create_table(
         "meta",
-        sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("id", WHOLE, autoincrement=False, nullable=False),
         sa.Column("revision", sa.BigInteger(), nullable=False),
         sa.CheckConstraint("id = 1", name=op.f("ck_meta_one_row")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_meta")),

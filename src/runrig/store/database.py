@@ -1,0 +1,65 @@
+"""Which database a URL or a path means."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import URL, Engine, make_url
+from sqlalchemy.exc import ArgumentError
+
+from runrig.domain.errors import InvalidInput
+
+_WAYS = "write sqlite:///PATH, or the path alone, or postgresql://USER:PASSWORD@HOST/DATABASE"
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """*reader*: its transactions see one state throughout.  *writer*: one at a time writes.
+
+    *place* names it to people, *elsewhere* tells them how to take another.
+    """
+
+    place: str
+    elsewhere: str
+    reader: Engine
+    writer: Engine
+    release: Callable[[], None]
+
+    def close(self) -> None:
+        """Gives up its connections, and then the ownership."""
+        self.reader.dispose()
+        self.writer.dispose()
+        self.release()
+
+
+def open_database(url_or_path: str | Path, *, exclusive: bool) -> Database:
+    """Not yet looked into.  *exclusive*: nobody else owns it until it is closed or this process ends.
+
+    Raises InvalidInput for a URL of no database that we know, ServerFault if it is owned or cannot be made.
+    """
+    url = None if isinstance(url_or_path, Path) or "://" not in url_or_path else _parsed(url_or_path)
+    if url is not None and url.get_backend_name() == "postgresql":
+        from runrig.store.postgresql import open_postgresql
+
+        return open_postgresql(url, exclusive=exclusive)
+    from runrig.store.sqlite import open_sqlite
+
+    return open_sqlite(Path(str(url_or_path) if url is None else str(url.database)), exclusive=exclusive)
+
+
+def _parsed(text: str) -> URL:
+    """Never shows more of *text* than its beginning: the rest may hold a password."""
+    scheme, _, rest = text.partition("://")
+    try:
+        url = make_url(f"postgresql://{rest}" if scheme == "postgres" else text)
+    except (ArgumentError, ValueError):
+        raise InvalidInput.one(f"{scheme}://… is not a database URL: {_WAYS}") from None
+    if url.drivername in ("sqlite", "sqlite+pysqlite") and url.database and url.database != ":memory:":
+        return url
+    if url.drivername not in ("postgresql", "postgresql+psycopg"):
+        raise InvalidInput.one(f"{scheme}://… cannot be used: {_WAYS}")
+    if url.host and "@" in url.host:
+        raise InvalidInput.one(f"{scheme}://… has two @: write those of the user and the password as %40")
+    if not url.database:
+        raise InvalidInput.one(f"{scheme}://… names no database: write postgresql://USER:PASSWORD@HOST/DATABASE")
+    return url

@@ -1,0 +1,168 @@
+"""PostgreSQL: a server of its own, for many users and several servers of ours.
+
+A commit begins by moving the revision on, and that row is the lock in front of all writers: they come one after the other, and
+who comes late finds another revision.  Readers see the state as of their first statement (REPEATABLE READ), and never wait.
+
+Who owns the database holds an advisory lock on **the one connection that it writes through**.  So ownership cannot be lost
+unnoticed: PostgreSQL frees the lock when the connection ends, and with the connection ends what was being written.  The next
+write takes the lock again, or says who has it now.
+"""
+
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakSet
+
+from sqlalchemy import URL, Engine, create_engine, event
+from sqlalchemy.exc import NoSuchModuleError
+
+from runrig.domain.errors import ServerFault, Unavailable
+from runrig.store.codec import loads
+from runrig.store.database import Database
+from runrig.store.text import checked_dumps
+
+OWNER_KEY = int.from_bytes(b"runrig")
+"""Of the advisory lock; such keys are one database's own."""
+MIGRATION_KEY = OWNER_KEY + 1
+OWNER_WAIT_S = 1
+"""A server that was killed holds its lock until PostgreSQL has seen it."""
+LOCK_TIMEOUT_S = 30
+_CONNECT = {
+    "connect_timeout": "10",
+    "client_encoding": "utf8",
+    # A server that is gone without a word is noticed within half a minute.
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "25000",
+}
+_SESSION = f"""
+SET timezone = 'UTC';
+SET lock_timeout = '{LOCK_TIMEOUT_S}s';
+-- An accepted submission survives a power cut (law W2), whatever the server's default is.
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+"""
+# PostgreSQL, too, shall see soon that we are gone, or stopped in the middle of a transaction.
+_OWNER_SESSION = """
+SET idle_in_transaction_session_timeout = '30s';
+SET tcp_keepalives_idle = 5;
+SET tcp_keepalives_interval = 2;
+SET tcp_keepalives_count = 3
+"""
+_HOLDER = """
+SELECT application_name, to_char(backend_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"+00:00"')
+FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE locktype = 'advisory' AND granted AND objsubid = 1
+AND classid = %s AND objid = %s
+AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+_owning: WeakSet[Any] = WeakSet()
+
+
+def _forget() -> None:
+    """A fork shares its parent's connection, and would keep its lock when the parent is dead."""
+    for connection in _owning:
+        if not connection.closed:
+            os.close(connection.fileno())
+    _owning.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def open_postgresql(url: URL, *, exclusive: bool) -> Database:
+    """*url* names a database.  Its owner is asked for at the first write."""
+    place = f"the database {url.database} on {_host(url)}"
+    shared = _engine(url, "READ COMMITTED")
+    writer = shared
+    if exclusive:
+        writer = _engine(url, "READ COMMITTED", pool_size=1, max_overflow=0)
+        event.listen(writer, "connect", _taking(place))
+    return Database(
+        place,
+        elsewhere="name another database in the URL",
+        reader=shared.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True),
+        writer=writer,
+        release=lambda: None,  # with the connection
+    )
+
+
+def _host(url: URL) -> str:
+    hosts = url.query.get("host") or url.host or os.environ.get("PGHOST") or "this machine"
+    named = ",".join((hosts,) if isinstance(hosts, str) else hosts)
+    return f"{named}:{url.port}" if url.port else named
+
+
+def _engine(url: URL, isolation: str, **pool: int) -> Engine:
+    try:
+        engine = create_engine(
+            url.set(drivername="postgresql+psycopg"),
+            json_serializer=checked_dumps,
+            json_deserializer=loads,
+            isolation_level=isolation,
+            connect_args={
+                "application_name": f"runrig: process id {os.getpid()} on {socket.gethostname()}"[:63],
+                **{name: value for name, value in _CONNECT.items() if name not in url.query},
+            },
+            hide_parameters=True,
+            pool_pre_ping=True,
+            use_native_hstore=False,
+            **pool,
+        )
+    except (ModuleNotFoundError, NoSuchModuleError) as error:
+        raise ServerFault(
+            "PostgreSQL needs a driver that is not installed: `pip install 'runrig[postgresql]'` brings it"
+        ) from error
+    event.listen(engine, "connect", _prepare)
+    return engine
+
+
+def _prepare(dbapi: Any, _record: object) -> None:
+    _in_session(dbapi, lambda: dbapi.execute(_SESSION))
+
+
+def _taking(place: str) -> Callable[[Any, object], None]:
+    """What makes a new connection the owner's."""
+
+    def take(dbapi: Any, _record: object) -> None:
+        _in_session(dbapi, lambda: _take(dbapi, place))
+        _owning.add(dbapi)
+
+    return take
+
+
+def _take(dbapi: Any, place: str) -> None:
+    """Raises Unavailable that says who has it."""
+    dbapi.execute(_OWNER_SESSION)
+    dbapi.execute(f"SET lock_timeout = '{OWNER_WAIT_S}s'")
+    try:
+        dbapi.execute("SELECT pg_advisory_lock(%s)", (OWNER_KEY,))
+    except Exception as error:
+        if getattr(error, "sqlstate", None) != "55P03":
+            raise
+        raise Unavailable(
+            f"{place} is in use by {_holder(dbapi)}: stop that server, or name another database in the URL"
+        ) from error
+    dbapi.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'")
+
+
+def _holder(dbapi: Any) -> str:
+    """In words.  PostgreSQL shows the sessions of other users without their names."""
+    row = dbapi.execute(_HOLDER, (OWNER_KEY >> 32, OWNER_KEY & 0xFFFFFFFF)).fetchone()
+    name, since = row or ("", "")
+    if not name or not name.startswith("runrig: "):
+        return "another server"
+    return f"the server with {name.removeprefix('runrig: ')} since {since}"
+
+
+def _in_session(dbapi: Any, work: Callable[[], object]) -> None:
+    """Does *work* outside any transaction; a connection for which it fails is closed."""
+    try:
+        dbapi.autocommit = True
+        work()
+        dbapi.autocommit = False
+    except BaseException:
+        dbapi.close()
+        raise

@@ -1,0 +1,37 @@
+"""What text both databases can keep: valid Unicode without NUL, which PostgreSQL has no way to write.
+
+SQLite would take more.  Then what was written on the one could not be moved to the other, so both refuse it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from runrig.domain.errors import InvalidInput
+from runrig.store.codec import dumps
+
+
+def checked(text: str) -> str:
+    """*text* itself.  Raises InvalidInput if it has a NUL; what is not Unicode the drivers refuse."""
+    if "\0" in text:
+        raise InvalidInput.one(f"{text!r:.200} cannot be stored: it has a NUL character; write it again without")
+    return text
+
+
+def checked_dumps(plain: object) -> str:
+    """As `codec.dumps`.  Raises InvalidInput for a NUL, UnicodeEncodeError for half of a surrogate pair."""
+    text = dumps(plain)
+    if "\\u0000" in text or "\\ud" in text:  # or a backslash was written before such letters
+        _walk(plain)
+    return text
+
+
+def _walk(plain: Any) -> None:
+    if isinstance(plain, str):
+        checked(plain).encode()
+    elif isinstance(plain, Mapping):
+        for key, value in plain.items():
+            _walk(key)
+            _walk(value)
+    elif isinstance(plain, (list, tuple)):
+        for value in plain:
+            _walk(value)

@@ -1,0 +1,256 @@
+"""What can happen to a server of PostgreSQL: it is away, refuses us, is not ours, forgets us, or has another owner meanwhile."""
+
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+
+from runrig.domain.errors import InvalidInput, RunrigError, ServerFault, Unavailable
+from runrig.domain.pools import Cohort
+from runrig.store import SqlStore
+from runrig.store.faults import fault
+from runrig.store.schema import HEAD
+from tests import postgres
+from tests.stores import store_url
+
+from .values import HISTORY, LOADED, commit, fill, put
+
+SECRET = "se%25cret"
+
+
+@pytest.fixture
+def url(tmp_path) -> Iterator[str]:
+    with store_url("postgresql", tmp_path) as url:
+        yield url
+
+
+def name_of(url: str) -> str:
+    return url.partition("@/")[2].partition("?")[0]
+
+
+def refusal(url: str, kind: type[RunrigError], *, exclusive: bool = False) -> str:
+    with pytest.raises(kind) as refused:
+        SqlStore.open(url, exclusive=exclusive)
+    assert "cret" not in refused.value.message
+    return refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("mysql://me:secret@db/runrig", "mysql://… cannot be used: write sqlite:///PATH"),
+        ("postgresql+asyncpg://me:secret@db/runrig", "postgresql+asyncpg://… cannot be used"),
+        ("sqlite://", "sqlite://… cannot be used"),
+        ("sqlite:///:memory:", "sqlite://… cannot be used"),
+        ("no way://secret", "no way://… is not a database URL"),
+        ("postgresql://me:secret@db:port/runrig", "postgresql://… is not a database URL"),
+        (
+            "postgresql://me:se@cret@db/runrig",
+            "postgresql://… has two @: write those of the user and the password as %40",
+        ),
+        ("postgresql://me:secret@db", "postgresql://… names no database"),
+    ],
+)
+def test_a_url_that_means_no_database_is_refused_without_its_password(url: str, words: str) -> None:
+    assert refusal(url, InvalidInput).startswith(words)
+
+
+def test_all_names_of_the_driver_mean_the_same(url: str) -> None:
+    for scheme in ("postgres://", "postgresql://", "postgresql+psycopg://"):
+        SqlStore.open(url.replace("postgresql://", scheme)).close()
+
+
+# ---------------------------------------------------------------- servers that cannot be used
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "words"),
+    [
+        (
+            lambda url: url.replace("?host=", "?host=/nowhere"),
+            Unavailable,
+            "cannot be reached (No such file or directory): see",
+        ),
+        (
+            lambda url: f"postgresql://me:{SECRET}@127.0.0.1:1/x",
+            Unavailable,
+            "cannot be reached (Connection refused): see",
+        ),
+        (
+            lambda url: url.replace("postgres@", "nobody-knows@"),
+            ServerFault,
+            'does not let us in (role "nobody-knows" does not',
+        ),
+        (lambda url: url.replace("/test", "/nope"), ServerFault, "make it with `createdb`, or correct the URL"),
+        (
+            lambda url: f"{url}&sslmode=wrong",
+            ServerFault,
+            'cannot be opened: invalid sslmode value: "wrong" in its URL',
+        ),
+        (
+            lambda url: f"{url}&colour=red",
+            ServerFault,
+            'cannot be opened: invalid connection option "colour" in its URL',
+        ),
+    ],
+)
+def test_a_server_that_cannot_be_used_is_named_with_the_way_out(
+    url: str, change: Callable[[str], str], kind: type[RunrigError], words: str
+) -> None:
+    message = refusal(change(url), kind, exclusive=True)
+    assert message.startswith("the database ")
+    assert words in message
+
+
+def test_a_wrong_password_is_refused_and_not_shown(url: str) -> None:
+    server = postgres.server()
+    server.sql(f"DROP ROLE IF EXISTS {postgres.ASKED}")
+    server.sql(f"CREATE ROLE {postgres.ASKED} LOGIN PASSWORD 'right'")
+    for password in ("", SECRET):
+        wrong = server.url(name_of(url), user=postgres.ASKED, password=password)
+        assert "does not let us in" in refusal(wrong, ServerFault)
+    right = server.url(name_of(url), user=postgres.ASKED, password="right")
+    assert "does not allow it (permission denied" in refusal(right, ServerFault)  # the tables are another's
+
+
+def test_a_role_that_may_make_no_tables_is_told_so(tmp_path) -> None:
+    server = postgres.server()
+    server.sql("DROP ROLE IF EXISTS guest")
+    server.sql("CREATE ROLE guest LOGIN")
+    with store_url("postgresql", tmp_path, tables=False) as url:
+        message = refusal(server.url(name_of(url), user="guest"), ServerFault)
+    assert "does not allow it (permission denied for schema public): make the user of the URL the owner" in message
+
+
+def test_a_read_only_server_is_refused_by_the_first_write(url: str) -> None:
+    postgres.server().sql(f"ALTER DATABASE {name_of(url)} SET default_transaction_read_only = on")
+    store = SqlStore.open(url)
+    with pytest.raises(ServerFault, match=r"is read-only \(.*\): it may be a standby; name the primary in the URL"):
+        HISTORY[0].to(store)
+    assert store.load().revision == 0
+    store.close()
+
+
+def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path) -> None:
+    with store_url("postgresql", tmp_path, tables=False) as url:
+        postgres.server().sql("CREATE TABLE songs (title TEXT)", name_of(url))
+        message = refusal(url, ServerFault)
+        assert "belongs to another program (it has the table 'songs'): move it away" in message
+        assert message.endswith("or name another database in the URL")
+        postgres.server().sql("SELECT title FROM songs", name_of(url))
+
+
+def test_a_database_of_a_newer_version_is_refused(url: str) -> None:
+    postgres.server().sql("UPDATE alembic_version SET version_num = '9999'", name_of(url))
+    assert f"was written by a newer runrig (its tables are at 9999, this version knows up to {HEAD})" in refusal(
+        url, ServerFault
+    )
+
+
+def test_a_database_that_cannot_keep_all_text_is_refused() -> None:
+    server = postgres.server()
+    server.sql("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    try:
+        assert "keeps its text as LATIN1: make one with `createdb --encoding UTF8" in refusal(
+            server.url("latin"), ServerFault
+        )
+    finally:
+        server.sql("DROP DATABASE latin WITH (FORCE)")
+
+
+def test_what_an_administrator_broke_by_hand_is_no_stack_trace(url: str) -> None:
+    store = SqlStore.open(url)
+    fill(store)
+    postgres.server().sql("UPDATE pools SET queueing = 'GREAT'", name_of(url))
+    with pytest.raises(ServerFault, match=r"holds what this version cannot read: .*: restore a backup"):
+        store.load()
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("state", "kind", "words"),
+    [
+        ("53100", ServerFault, "the disk of X is full: free some room"),
+        ("53300", Unavailable, "X has no room for this now (oh)"),
+        ("55P03", Unavailable, "another process keeps X locked"),
+        ("40P01", Unavailable, "another process keeps X locked"),
+        ("57014", Unavailable, "X took too long (oh)"),
+        ("XX001", ServerFault, "X may be damaged (oh)"),
+        ("42P01", ServerFault, "X failed (oh); nothing of this was stored"),
+    ],
+)
+def test_what_the_server_says_becomes_a_sentence(state: str, kind: type[RunrigError], words: str) -> None:
+    found = fault(psycopg.errors.lookup(state)("oh"), "X")
+    assert (type(found), found.message[: len(words)]) == (kind, words)
+
+
+# ---------------------------------------------------------------- durability and ownership
+
+
+def test_a_commit_is_on_disk_even_if_the_servers_default_says_otherwise(url: str) -> None:
+    """Law W2."""
+    postgres.server().sql(f"ALTER DATABASE {name_of(url)} SET synchronous_commit = off")
+    store = SqlStore.open(url, exclusive=True)
+    with store._writing() as connection:
+        assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
+    store.close()
+
+
+def cut_all(url: str) -> None:
+    """Every connection to that database ends, as if the server had been started again."""
+    postgres.server().sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name_of(url)}'")
+
+
+def test_a_server_whose_connections_were_cut_goes_on_as_owner(url: str) -> None:
+    store = SqlStore.open(url, exclusive=True)
+    fill(store)
+    cut_all(url)
+    assert store.load() == LOADED
+    commit(6, (), put(Cohort("after"))).to(store)
+    assert "is in use by the server with process id" in refusal(url, Unavailable, exclusive=True)
+    store.close()
+
+
+def test_a_server_that_lost_its_connection_to_another_owner_stores_nothing(url: str) -> None:
+    first = SqlStore.open(url, exclusive=True)
+    fill(first)
+    cut_all(url)
+    second = SqlStore.open(url, exclusive=True)
+    with pytest.raises(Unavailable, match="is in use by the server with process id"):
+        commit(6, (), put(Cohort("never"))).to(first)
+    commit(6, (), put(Cohort("ours"))).to(second)
+    second.close()
+    with pytest.raises(Unavailable, match="is at 6: another server wrote to it"):
+        commit(6, (), put(Cohort("never"))).to(first)
+    assert [cohort.name for cohort in first.load().cohorts] == ["org", "ours", "research"]
+    first.close()
+
+
+def cut_within_a_commit(store: SqlStore, url: str) -> None:
+    with store._writing() as connection:
+        store._advance(connection, 6)
+        cut_all(url)
+        store._advance(connection, 7)
+
+
+def test_a_connection_that_is_cut_in_the_middle_of_a_commit_stores_nothing(url: str) -> None:
+    store = SqlStore.open(url, exclusive=True)
+    fill(store)
+    with pytest.raises(Unavailable, match=r"the connection to the database .* was lost"):
+        cut_within_a_commit(store, url)
+    assert store.load() == LOADED
+    commit(6, (), put(Cohort("after"))).to(store)
+    store.close()
+
+
+def test_an_owner_whose_name_we_may_not_see_is_another_server(url: str) -> None:
+    server = postgres.server()
+    store = SqlStore.open(url, exclusive=True)
+    with store._writing() as connection:
+        connection.exec_driver_sql("SET application_name = ''")
+    message = refusal(url, Unavailable, exclusive=True)
+    assert message == (
+        f"the database {name_of(url)} on {server.folder} is in use by another server: "
+        "stop that server, or name another database in the URL"
+    )
+    store.close()
