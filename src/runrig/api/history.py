@@ -1,0 +1,71 @@
+"""Routes of the audit trail of pools."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from runrig import wire
+from runrig.api.answers import history as as_answers
+from runrig.api.shape import LONGEST_USER_NAME, Serving, answers
+from runrig.domain.errors import InvalidInput
+from runrig.service.history import HistoryQuery
+
+router = APIRouter(tags=["pools"])
+
+LONGEST_PAGE = 1000
+
+
+@router.get(
+    "/api/configs/pool/{name}/history",
+    summary="Who changed a pool and its subpools, newest first",
+    responses=answers(wire.PoolHistoryAnswer, 404),
+)
+def history(
+    service: Serving,
+    name: str,
+    since: Annotated[datetime | None, Query(description="This time is still in it; UTC unless it has a zone")] = None,
+    until: Annotated[datetime | None, Query(description="This time is still in it")] = None,
+    by: Annotated[
+        str | None,
+        Query(description="What this person did, by command or cluster file; runrig: what it did by itself"),
+    ] = None,
+    pool: Annotated[
+        str | None,
+        Query(description="Only this subpool, by its short or whole name; the pool's own name: without them"),
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 50,
+    after: Annotated[
+        str | None, Query(pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="`next` of the page before")
+    ] = None,
+) -> wire.PoolHistoryAnswer:
+    query = HistoryQuery(
+        subpool=pool,
+        by=_person(by),
+        since=None if since is None else _seconds(since),
+        until=None if until is None else _seconds(until),
+        after=None if after is None else _place(after),
+        limit=limit,
+    )
+    return as_answers.page(name, service.history.changes(name, query))
+
+
+def pool_at(service: Serving, name: str, at: datetime) -> wire.PoolAtAnswer:
+    """The answer of `GET /api/configs/pool/{name}?at=`."""
+    return as_answers.pool_at(service.history.pool_at(name, _seconds(at)))
+
+
+def _seconds(at: datetime) -> float:
+    """Since the epoch; a time without a zone is UTC."""
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def _place(cursor: str) -> tuple[int, int]:
+    revision, _, seq = cursor.partition(".")
+    return int(revision), int(seq)
+
+
+def _person(name: str | None) -> str | None:
+    if name is not None and not (name.isprintable() and 0 < len(name) <= LONGEST_USER_NAME):
+        raise InvalidInput.one(f"by {name!r:.80} is no user name: 1 to {LONGEST_USER_NAME} printable characters", "by")
+    return name

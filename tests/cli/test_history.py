@@ -1,0 +1,201 @@
+"""`runrig pool history` and `runrig pool show --at`: the tables, what is asked, and both against a server as a process."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runrig import wire
+from tests.cli.test_end_to_end import file as workflow_file
+from tests.cli.test_end_to_end import submitted, up
+from tests.cli.world import answered, at, lines, refused, serving
+
+ROUTE = "GET /api/configs/pool/team/history"
+
+
+@pytest.fixture(autouse=True)
+def greenwich(monkeypatch: pytest.MonkeyPatch) -> None:
+    """People read local times: here they live in Greenwich, in winter."""
+    monkeypatch.setenv("TZ", "UTC")
+
+
+def change(field: str, before: Any, after: Any, resource: str | None = None) -> dict[str, Any]:
+    return {"field": field, "resource": resource, "before": before, "after": after}
+
+
+def entry(what: list[str], *changes: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return wire.PoolChangeAnswer.example() | {"what": what, "changes": list(changes)} | fields
+
+
+def page(*entries: dict[str, Any], following: str | None = None) -> dict[str, Any]:
+    return {"pool": "team", "entries": list(entries), "next": following}
+
+
+def test_the_table_says_who_when_and_what_before_and_after() -> None:
+    key = {"key": "rack", "label": "r"}
+    answer = page(
+        entry(["archived"], change("state", "DELETING", "ARCHIVED"), by="runrig", via="engine"),
+        entry(["moved", "changed"], change("cohort", None, "org"), change("borrowing_limit", None, 0, "h100/gpu")),
+        entry(["resized"], change("nominal", 30, 40, "default/gpu"), change("nominal", None, 2500, "default/cpu")),
+        entry(["changed"], change("topology_keys", [], [key]), change("default_exit_actions", {"FAIL": "1"}, {})),
+        entry(["unchanged"]),
+        entry(
+            ["created"],
+            change("nominal", None, 30, "default/gpu"),
+            change("lending_limit", None, 1 << 30, "default/memory"),
+            by="bob",
+            via="apply",
+        ),
+    )
+    done = answered({ROUTE: answer}, "pool", "history", "team")
+    assert (done.code, done.err) == (0, "")
+    assert lines(done.out) == [
+        "Time                 By           Pool     What            Changes",
+        "-------------------  -----------  -------  --------------  ---------------------------------------------------------------",
+        "2026-01-31 12:00:00  runrig       team--a  archived        state DELETING → ARCHIVED",
+        "2026-01-31 12:00:00  ann          team--a  moved, changed  cohort none → org, borrowing limit h100/gpu none → 0",
+        "2026-01-31 12:00:00  ann          team--a  resized         quota gpu 30 → 40, quota cpu none → 2.5",
+        "2026-01-31 12:00:00  ann          team--a  changed         topology keys none → rack=r, default exit actions FAIL=1 → none",
+        "2026-01-31 12:00:00  ann          team--a  unchanged       -",
+        "2026-01-31 12:00:00  bob (apply)  team--a  created         quota gpu 30, lending limit memory 1Gi",
+    ]
+
+
+def test_filters_are_asked_of_the_server_and_a_printed_time_includes_its_second() -> None:
+    with serving({ROUTE: page(entry(["resized"]))}) as server:
+        args = ("--since", "2026-01-31 13:00:00", "--until", "2026-01-31 14:00:00", "--by", "ann", "--pool", "a")
+        assert at(server, "pool", "history", "team", *args, "-n", "7").code == 0
+        assert server.asked == [
+            (
+                ROUTE,
+                [
+                    ("since", "2026-01-31T13:00:00"),
+                    ("until", "2026-01-31T14:00:00.999999"),
+                    ("by", "ann"),
+                    ("pool", "a"),
+                    ("limit", "7"),
+                ],
+                None,
+            )
+        ]
+
+
+def test_more_than_one_page_is_fetched_and_the_rest_is_told() -> None:
+    pages = [(200, page(entry(["resized"]), following="9.1")), (200, page(entry(["moved"]), following="5.0"))]
+    with serving({ROUTE: pages}) as server:
+        done = at(server, "pool", "history", "team", "--limit", "2")
+        assert [dict(query) for _, query, _ in server.asked] == [{"limit": "2"}, {"limit": "1", "after": "9.1"}]
+    assert [line.split()[4] for line in lines(done.out)[2:4]] == ["resized", "moved"]
+    assert lines(done.out)[4] == (
+        "there are older ones: --limit 4 shows more of them, --until the time of the last line the rest"
+    )
+    as_json = answered(
+        {ROUTE: page(entry(["moved"]), following="5.0")}, "pool", "history", "team", "--limit", "1", "-t", "json"
+    )
+    assert as_json.json == page(entry(["moved"]), following="5.0")
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("--by", "eve"), "nothing was changed in pool team by 'eve'\n"),
+        (("--by", "\x1b[31meve"), "nothing was changed in pool team by '\\x1b[31meve'\n"),
+        (("--pool", "a"), "nothing was changed in a of pool team\n"),
+        (("--by", "eve", "--since", "2026-01-01"), "nothing was changed in pool team by 'eve' in that time\n"),
+    ],
+)
+def test_where_nothing_was_done_it_is_said(args: tuple[str, ...], says: str) -> None:
+    done = answered({ROUTE: page()}, "pool", "history", "team", *args)
+    assert (done.code, done.out, done.err) == (0, says, "")
+
+
+def test_the_pool_as_it_stood_with_its_subpools() -> None:
+    def then(name: str, quota: int, unallocated: int, **fields: Any) -> dict[str, Any]:
+        quotas = {"default": {"gpu": {"nominal": quota, "borrowing_limit": None, "lending_limit": 2}}}
+        numbers = {"name": name, "quota": quota, "unallocated": unallocated, "quotas": quotas}
+        return wire.PoolThenAnswer.example() | numbers | fields
+
+    answer = wire.PoolAtAnswer.example() | {
+        "pool": then("team", 100, 70),
+        "subpools": [then("team--a", 30, 30), then("team--b", 0, 0, state="DELETING", quotas={})],
+    }
+    with serving({"GET /api/configs/pool/team": answer}) as server:
+        done = at(server, "pool", "show", "team", "--at", "2026-01-31 12:00:00")
+        assert [query for _, query, _ in server.asked] == [[("at", "2026-01-31T12:00:00.999999")]]
+    assert (done.code, done.err) == (0, "")
+    assert lines(done.out) == [
+        "As of          2026-01-31 12:00:00",
+        "Pool           team",
+        "State          ACTIVE",
+        "Cohort         research",
+        "Flavors        all",
+        "Topology keys  rack=topology.kubernetes.io/rack",
+        "Queueing       BEST_EFFORT_FIFO",
+        "Weight         1",
+        "Last change    2026-01-31 12:00:00 by ann",
+        "",
+        "Pool     State     GPU Quota        Flavor/Resource  Quota  Borrowing Limit  Lending Limit",
+        "-------  --------  ---------------  ---------------  -----  ---------------  -------------",
+        "team     ACTIVE    70 (Total: 100)  default/gpu      100    none             2",
+        "team--a  ACTIVE    30               default/gpu      30     none             2",
+        "team--b  DELETING  0                -                none   none             none",
+        "",
+        "This is what was declared; what ran and waited there then, and so used, total and available, is not part of it.",
+    ]
+    as_json = answered(
+        {"GET /api/configs/pool/team": answer}, "pool", "show", "team", "--at", "2026-01-31", "-t", "json"
+    )
+    assert as_json.json == answer
+
+
+def test_what_the_server_refuses_and_what_is_no_time_are_told() -> None:
+    gone = refused("there was no pool 'team' at 2026-01-01 00:00:00 UTC", "NOTFOUND")
+    done = answered({"GET /api/configs/pool/team": (404, gone)}, "pool", "show", "team", "--at", "2026-01-01")
+    assert (done.code, done.out) == (2, "")
+    assert "there was no pool 'team'" in done.err
+    for command in (("show", "team", "--at"), ("history", "team", "--since"), ("history", "team", "--until")):
+        wrong = answered({}, "pool", *command, "yesterday")
+        assert wrong.code == 2
+        assert "'yesterday' is not a time: write 2026-01-31 or 2026-01-31T13:00" in wrong.err
+
+
+def test_the_trail_of_a_real_server(tmp_path: Path) -> None:
+    """Made, sliced by a cluster file, resized, drained, archived: as people do it, and as they read it afterwards.  Laws S3, S6."""
+    me = os.environ.get("LOGNAME") or os.environ.get("USER") or ""
+    sliced = tmp_path / "cluster.yaml"
+    sliced.write_text("pools: [{name: team, quota: 2, subpools: [{name: a, quota: 1}]}]")
+    with up(tmp_path / "data", "--gpus", "2") as server:
+        for args in (("create", "team", "--quota", "1"), ("update", "team", "--quota", "2", "--cohort", "org")):
+            assert server.runrig("pool", *args).code == 0
+        then = server.json("pool", "history", "team")["entries"][0]["time"]
+        assert server.runrig("apply", "-f", str(sliced)).code == 0
+        running = submitted(server, workflow_file("exec sleep 1000"), "--pool", "team--a")
+        assert server.runrig("workflow", "wait", running, "--for", "RUNNING").code == 0
+        assert server.runrig("pool", "delete", "team--a", "--yes").code == 0
+        assert server.runrig("workflow", "cancel", running).code == 0
+        server.runrig("workflow", "wait", running)
+
+        trail = server.json("pool", "history", "team")["entries"]
+        by = {each["by"] for each in trail if each["via"] != "engine"}
+        assert len(by) == 1
+        assert not me or by == {me}
+        assert [(each["pool"], each["via"], each["what"]) for each in trail if each["what"] != ["unchanged"]] == [
+            ("team--a", "engine", ["archived"]),
+            ("team--a", "command", ["deleted", "draining"]),
+            ("team--a", "apply", ["created"]),
+            ("team", "apply", ["moved"]),
+            ("team", "command", ["resized", "moved"]),
+            ("team", "command", ["created"]),
+        ]
+        assert "quota gpu 1 → 2, cohort none → org" in server.runrig("pool", "history", "team").out
+        assert (
+            server.runrig("pool", "history", "team", "--by", "eve").out == "nothing was changed in pool team by 'eve'\n"
+        )
+        before = server.json("pool", "show", "team", "--at", f"{then}+00:00")
+        assert (before["pool"]["quota"], before["pool"]["cohort"], before["subpools"]) == (2, "org", [])
+        printed = lines(server.runrig("pool", "history", "team").out)[2][:19]
+        assert "State        ARCHIVED" in server.runrig("pool", "show", "team--a", "--at", printed).out
+        early = server.runrig("pool", "show", "team", "--at", "2020-01-01")
+        assert (early.code, early.out) == (2, "")
+        assert "there was no pool 'team' at 2020-01-01 00:00:00.999999 UTC" in early.err
