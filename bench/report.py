@@ -3,8 +3,9 @@
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
-from bench import calibration, decisions, growth, kueue, latency, reference, split
+from bench import calibration, decisions, growth, kueue, latency, reference, split, store
 from bench.replay import REPLAYS, Outcome
 from bench.timing import Times, timed
 
@@ -224,6 +225,48 @@ def _latency(runs: int) -> Section:
     return section
 
 
+def _store_submit(runs: int) -> Section:
+    section = Section("store_submit", "submissions a second over HTTP, each stored before it is answered")
+    for rate in store.submissions(min(runs, 3)):
+        row: dict[str, Cell] = {
+            "store": rate.store,
+            "clients": rate.clients,
+            "a second, best": rate.each / rate.times.least,
+        }
+        row |= {"median": rate.each / rate.times.median, "normalised": rate.each / rate.times.normalised}
+        section.table.append(row | {"ms each": _ms(rate.times.median) * rate.clients / rate.each})
+    return section
+
+
+def _store_commit(runs: int) -> Section:
+    about = "one cycle admits as many, and its plan is one commit; storing: that commit alone"
+    section = Section("store_commit", about)
+    for cycle in store.commits(min(runs, 3)):
+        whole, storing = cycle.whole.median, median(cycle.storing)
+        row: dict[str, Cell] = {"store": cycle.store, "admissions": cycle.admissions, "ms": _ms(whole)}
+        row |= {"storing": _ms(storing), "decisions a second, stored": cycle.admissions / storing}
+        row |= {"best": cycle.admissions / min(cycle.storing), "decided and stored": cycle.admissions / whole}
+        section.table.append(row | {"normalised": cycle.admissions / cycle.whole.normalised})
+    return section
+
+
+def _store_pool_list(runs: int) -> Section:
+    about = f"over HTTP, ms; {store.PARENTS * store.SUBPOOLS_EACH:,} subpools, {store.FINISHED:,} finished workflows"
+    section = Section("store_pool_list", about)
+    for listed in store.pool_lists(max(20, runs)):
+        middle = _ms(listed.times.median)
+        row: dict[str, Cell] = {
+            "store": listed.store,
+            "list": listed.what,
+            "kB": listed.answer // 1000,
+            "median": middle,
+        }
+        row |= {"min": _ms(listed.times.least), "normalised": _ms(listed.times.normalised)}
+        row |= {"target": store.POOL_LIST_TARGET_MS}
+        section.table.append(row | {"is": _verdict(middle <= store.POOL_LIST_TARGET_MS)})
+    return section
+
+
 def _ms(seconds: float) -> float:
     return seconds * 1000
 
@@ -234,8 +277,11 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
     "depth": _growth("depth", "admitting 4,000 gangs in 1,000 pools below chains of cohorts", growth.depths),
     "queue": _growth("queue", "one cycle over 1,000 full pools with so many gangs waiting", growth.queues),
     "latency": _latency,
+    "store_submit": _store_submit,
+    "store_commit": _store_commit,
+    "store_pool_list": _store_pool_list,
 }
 NAMES = (*decisions.SCENARIOS, *kueue.SCENARIOS, *REPLAYS, *SECTIONS)
-LONG: tuple[str, ...] = ()
+LONG: tuple[str, ...] = ("store_submit", "store_commit", "store_pool_list")
 """Only run by name."""
 DEFAULT = tuple(name for name in NAMES if name not in LONG)

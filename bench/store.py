@@ -1,0 +1,330 @@
+"""The server on its stores: submissions over HTTP, decisions made durable in one commit, and `pool list` when there is much.
+
+Each store as it is meant to run: SQLite in a file of its own, PostgreSQL (that of the tests' package) with fsync.  The server is a
+process of its own, `python -m bench.store URL CLUSTER`, with the application, the loop and a simulated cluster of 1,000 GPUs.
+"""
+
+import gc
+import http.client
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import cache, partial
+from time import perf_counter
+from typing import NamedTuple
+
+import uvicorn
+from tests import postgres
+
+from bench.timing import Times, timed
+from runrig.api.app import create_app
+from runrig.backends.simulated import SimulatedBackend, SimulatedClock
+from runrig.domain.gangs import Priority
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.observed import Observation
+from runrig.domain.plan import Action, Admit, Plan, PutNode, PutPool, SetFlavors
+from runrig.domain.pools import Pool, Quota
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.records import Change, Event
+from runrig.domain.workflows import Group, Status, Task, Workflow, WorkflowStatus
+from runrig.engine.state import State
+from runrig.ports import SpecText
+from runrig.service.door import Door
+from runrig.service.service import Service
+from runrig.service.submissions import Submission, read
+from runrig.spec.cluster import read_cluster
+from runrig.store import SqlStore
+from runrig.store.database import open_database
+
+KINDS = ("sqlite", "postgresql")
+TOKEN = "bench"
+CLIENTS = {1: 200, 16: 800}
+"""Clients -> submissions of them all in one run."""
+GANGS = 5000
+PARENTS, SUBPOOLS_EACH, FINISHED = 10, 100, 100_000
+POOL_LIST_TARGET_MS = 100
+STARTS_WITHIN_S = 60
+POSTGRESQL = {"listen_addresses": "", "max_connections": "50", "shared_buffers": "128MB", "max_wal_size": "1GB"}
+FILE = """\
+workflow:
+  name: sleeper
+  tasks:
+  - {name: main, image: bench, command: [sleep, "60"], resource: one}
+  resources:
+    one: {gpu: 1}
+"""
+THOUSAND_GPUS = """\
+nodes:
+- {name: "n{000..124}", resources: {gpu: 8, cpu: 96, memory: 1Ti}}
+pools:
+- {name: team, quota: 1000}
+"""
+
+# ---------------------------------------------------------------- databases and servers
+
+
+@contextmanager
+def fresh(kind: str) -> Iterator[str]:
+    """The URL of an empty database."""
+    with tempfile.TemporaryDirectory(prefix="runrig-bench-") as folder:
+        if kind == "sqlite":
+            yield f"sqlite:///{folder}/runrig.db"
+            return
+        with _postgresql().database() as name:
+            yield _postgresql().url(name)
+
+
+@cache
+def _postgresql() -> postgres.Server:
+    """One for all runs; it ends with this process."""
+    return postgres.start(POSTGRESQL)
+
+
+def serve(url: str, cluster: str) -> None:
+    """Until it is killed; prints its port when it is up."""
+
+    declared, clock = read_cluster(cluster), SimulatedClock()
+    service = Service(SqlStore.open(url, exclusive=True), SimulatedBackend(declared.nodes, clock), clock)
+    service.prepare(declared, user="bench")
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(256)
+        port = listener.getsockname()[1]
+        gc.collect()
+        gc.freeze()  # as `up` does
+        service.start()
+        print(port, flush=True)
+        app = create_app(service, token=TOKEN, port=port, user="bench")
+        uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False)).run(sockets=[listener])
+
+
+@contextmanager
+def server(url: str, cluster: str) -> Iterator[int]:
+    """Its port."""
+    process = subprocess.Popen([sys.executable, "-m", "bench.store", url, cluster], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"no server came up on {url}")
+        yield int(line)
+    finally:
+        process.terminate()
+        process.wait(STARTS_WITHIN_S)
+        process.stdout.close()
+
+
+class Client:
+    """One kept connection."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=STARTS_WITHIN_S)
+        self._headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+
+    def call(self, method: str, path: str, body: str | None = None) -> bytes:
+        """Raises RuntimeError unless the answer is a success."""
+        self._connection.request(method, path, body, self._headers)
+        response = self._connection.getresponse()
+        answer = response.read()
+        if response.status != 200:
+            raise RuntimeError(f"{method} {path}: {response.status} {answer[:500]!r}")
+        return answer
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+# ---------------------------------------------------------------- submissions
+
+
+class Rate(NamedTuple):
+    """*each* things in every run."""
+
+    store: str
+    clients: int
+    each: int
+    times: Times
+
+
+def submissions(runs: int, clients: dict[int, int] | None = None) -> Iterator[Rate]:
+    """The first thousand start, the others wait, as on a cluster that is in use."""
+    for kind in KINDS:
+        with fresh(kind) as url, server(url, THOUSAND_GPUS) as port:
+            for many, each in (CLIENTS if clients is None else clients).items():
+                yield Rate(kind, many, each, timed(partial(_submit, port, many, each), runs))
+
+
+def _submit(port: int, many: int, each: int) -> float:
+    """Seconds until the last of *many* clients has the last of its answers."""
+    body = json.dumps({"file": FILE})
+
+    def submit(_: int) -> None:
+        with closing(Client(port)) as client:
+            for _ in range(each // many):
+                client.call("POST", "/api/pool/team/workflow", body)
+
+    with ThreadPoolExecutor(many) as pool:
+        start = perf_counter()
+        tuple(pool.map(submit, range(many)))
+        return perf_counter() - start
+
+
+# ---------------------------------------------------------------- one commit
+
+
+class Cycle(NamedTuple):
+    """*entries*: of the log, in one commit.  *whole*: deciding and storing; *storing*: that part of it."""
+
+    store: str
+    admissions: int
+    entries: int
+    whole: Times
+    storing: tuple[float, ...]
+
+
+def commits(runs: int, gangs: int = GANGS) -> Iterator[Cycle]:
+    """One cycle admits *gangs* that wait, and its plan is one commit."""
+    for kind in KINDS:
+        storing: list[float] = []
+        entries: list[int] = []
+
+        def measure(kind: str = kind, storing: list[float] = storing, entries: list[int] = entries) -> float:
+            with fresh(kind) as url:
+                whole, part, many = _cycle(url, gangs)
+            storing.append(part)
+            entries.append(many)
+            return whole
+
+        whole = timed(measure, runs)
+        yield Cycle(kind, gangs, entries[0], whole, tuple(storing))
+
+
+class TimedStore(SqlStore):
+    """*seconds*: of the last commit."""
+
+    seconds = 0.0
+
+    def commit(
+        self, revision: int, events: Sequence[Event], changes: Sequence[Change], spec: SpecText | None = None
+    ) -> None:
+        start = perf_counter()
+        super().commit(revision, events, changes, spec)
+        self.seconds = perf_counter() - start
+
+
+def _cycle(url: str, gangs: int) -> tuple[float, float, int]:
+    """(seconds of the cycle, of its commit alone, entries of the log)."""
+    spec, actions = _waiting(gangs)
+    with closing(TimedStore(open_database(url, exclusive=True))) as store:
+        store._prepare()
+        door = Door(store, SimulatedClock(), fixed_nodes=True, topology=True)
+        with door.writing("bench") as writing:
+            writing.commit(Plan(actions), spec)
+        start = perf_counter()
+        made = door.cycle(Observation())
+        whole = perf_counter() - start
+        admitted = sum(isinstance(action, Admit) for action in made.actions)
+        if admitted != gangs:
+            raise RuntimeError(f"{admitted} of {gangs} were admitted")
+        return whole, store.seconds, len(made.actions)
+
+
+def _waiting(gangs: int) -> tuple[SpecText, tuple[Action, ...]]:
+    """The file that all are of, and the actions that put up a cluster with as many GPUs and queue them."""
+
+    quota = {FlavorResource("default", GPU): Quota(gangs)}
+    nodes = [PutNode(Node(f"n{at:05}", {GPU: 8}, flavor="default")) for at in range((gangs + 7) // 8)]
+    actions: list[Action] = [SetFlavors((Flavor("default"),)), *nodes, PutPool(Pool("team", quota))]
+    state = State.empty()
+    state.apply_all(actions, 0.0)
+    order = read(Submission(FILE, "team", "bench", priority=Priority.NORMAL))
+    state.specs[order.spec.hash] = order.spec.spec
+    for at in range(gangs):
+        plan = order.plan(state, float(at)).actions
+        state.apply_all(plan, float(at))
+        actions += plan
+    return order.spec, tuple(actions)
+
+
+# ---------------------------------------------------------------- pool list
+
+
+class Listed(NamedTuple):
+    """*answer*: bytes of one answer."""
+
+    store: str
+    what: str
+    answer: int
+    times: Times
+
+
+def pool_lists(runs: int, finished: int = FINISHED, each: int = SUBPOOLS_EACH) -> Iterator[Listed]:
+    """Of PARENTS pools with *each* subpools, beside *finished* workflows that have ended."""
+    cluster = _parents(each)
+    for kind in KINDS:
+        with fresh(kind) as url:
+            with server(url, cluster):
+                """The pools are there from now on."""
+            _fill(url, finished, each)
+            with server(url, cluster) as port, closing(Client(port)) as client:
+                for what, path, pools in (
+                    ("all pools", "/api/pool_quota", PARENTS * (1 + each)),
+                    ("one parent", "/api/pool_quota?pools=p00", 1 + each),
+                ):
+                    answer = client.call("GET", path)
+                    listed = sum(len(sets["pools"]) for sets in json.loads(answer)["node_sets"])
+                    if listed != pools:
+                        raise RuntimeError(f"{listed} of {pools} pools were listed")
+                    yield Listed(kind, what, len(answer), timed(partial(_ask, client, path), runs))
+
+
+def _ask(client: Client, path: str) -> float:
+    start = perf_counter()
+    client.call("GET", path)
+    return perf_counter() - start
+
+
+def _parents(each: int) -> str:
+    """Half of every parent is given away, in shares of five; there are as many GPUs as are promised."""
+    subpools = [{"name": f"s{short:03}", "quota": 5} for short in range(each)]
+    pools = [{"name": f"p{at:02}", "quota": 10 * each, "subpools": subpools} for at in range(PARENTS)]
+    nodes = [{"name": f"n{at:04}", "resources": {"gpu": 8}} for at in range((10 * each * PARENTS + 7) // 8)]
+    return json.dumps({"nodes": nodes, "pools": pools})
+
+
+def _fill(url: str, finished: int, each: int) -> None:
+    """Workflows that have run and ended, with their groups and tasks; 10,000 in a commit."""
+    spec = read(Submission(FILE, "p00", "bench", priority=Priority.NORMAL)).spec
+    store = SqlStore.open(url)
+    revision = store.load().revision
+    for first in range(0, finished, 10_000):
+        changes: list[Change] = []
+        for at in range(first, min(first + 10_000, finished)):
+            changes += _ended(at, f"p{at % PARENTS:02}--s{at % each:03}", spec.hash)
+        revision += 1
+        store.commit(revision, (), changes, spec)
+    store.close()
+
+
+def _ended(at: int, pool: str, spec: str) -> Iterator[Change]:
+    """The rows of the workflow number *at*."""
+    submitted = 1.7e9 + at
+    workflow = Workflow(
+        f"sleeper-{at + 1}", f"{at:032x}", "sleeper", at + 1, pool, Priority.NORMAL, "bench", submitted, spec
+    )
+    workflow = replace(workflow, status=WorkflowStatus.COMPLETED, start_time=submitted + 1, end_time=submitted + 61)
+    group = Group(workflow.id, "main-group", Status.COMPLETED, start_time=submitted + 1, end_time=submitted + 61)
+    task = Task(workflow.id, "main", 0, group.name, "main", 0, lead=True, status=Status.COMPLETED, exit_code=0)
+    yield Change("Workflow", (workflow.id,), workflow)
+    yield Change("Group", (workflow.id, group.name), group)
+    yield Change("Task", task.key, task)
+
+
+if __name__ == "__main__":
+    serve(*sys.argv[1:3])

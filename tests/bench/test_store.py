@@ -1,0 +1,33 @@
+"""What the benchmarks of stores measure is what they say: everything is admitted, listed and stored, on both."""
+
+from bench import report, store
+
+
+def test_a_cycle_is_one_commit_of_all_its_admissions() -> None:
+    found = list(store.commits(1, gangs=20))
+    assert [(each.store, each.admissions, each.entries) for each in found] == [
+        ("sqlite", 20, 20),
+        ("postgresql", 20, 20),
+    ]
+    assert all(0 < each.storing[0] < each.whole.least for each in found)
+
+
+def test_every_submission_of_every_client_is_answered() -> None:
+    found = list(store.submissions(1, {1: 2, 4: 8}))
+    assert [(each.store, each.clients, each.each) for each in found] == [
+        (kind, clients, each) for kind in ("sqlite", "postgresql") for clients, each in ((1, 2), (4, 8))
+    ]
+
+
+def test_a_list_has_all_pools_beside_what_has_finished() -> None:
+    found = list(store.pool_lists(1, finished=30, each=3))
+    assert [(each.store, each.what) for each in found] == [
+        (kind, what) for kind in ("sqlite", "postgresql") for what in ("all pools", "one parent")
+    ]
+    assert all(each.answer > 1000 for each in found)
+
+
+def test_they_are_run_by_name_only() -> None:
+    names = {"store_submit", "store_commit", "store_pool_list"}
+    assert names <= set(report.NAMES)
+    assert not names & set(report.DEFAULT)

@@ -1,0 +1,229 @@
+"""A server whose cluster and clock are in the test's hand, on a real store that it can lose and find again.
+
+with store_url("postgresql", folder) as url, House(url) as house:
+    house.pool("team", 100)
+    house.service.subpools.create("team", "a", 30, user="ann")
+    old = house.submit("team", Priority.HIGH, gpus=50)
+    house.settle()
+    house.restart()                  # as after `kill -9`: nobody said goodbye
+"""
+
+import itertools
+import json
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from runrig.domain.gangs import Priority
+from runrig.domain.nodes import Node
+from runrig.domain.observed import Observation, Phase, TaskFact
+from runrig.domain.quantities import GPU
+from runrig.domain.records import Loaded
+from runrig.domain.workflows import TaskKey
+from runrig.ports import Clock, Desired, Launch, LogFile
+from runrig.service.declarations import PoolEdit
+from runrig.service.queries import PoolView
+from runrig.service.service import Service
+from runrig.service.submissions import Submission
+from runrig.spec.cluster import read_cluster
+from runrig.store import SqlStore
+from runrig.store.schema import metadata
+
+T0 = 1_800_000_000.0
+STOPPED = 143
+
+
+class HandClock:
+    def __init__(self) -> None:
+        self.time = T0
+
+    def now(self) -> float:
+        return self.time
+
+
+class PowerCut(BaseException):
+    """The server is dead at this very point: nothing of it may catch this."""
+
+
+class Cluster:
+    """Tasks run until `end`, or until they are told to stop; they outlive every server.
+
+    No attempt starts twice, and no GPU has two tasks: it says so at once.  *cuts*: raised by `sync` before it heeds anything,
+    or when it has heeded half (``"before"``, ``"half"``).
+    """
+
+    name = "simulated"
+    fixed_nodes = True
+    topology = True
+
+    def __init__(self, nodes: Mapping[str, int]) -> None:
+        self.nodes = tuple(Node(name, {GPU: gpus}) for name, gpus in nodes.items())
+        self.running: dict[TaskKey, Launch] = {}
+        self.ended: dict[TaskKey, int] = {}
+        self.cuts: str | None = None
+        self._ever: set[TaskKey] = set()
+        self._lock = threading.Lock()
+        self._woken = threading.Event()
+
+    def observe(self) -> Observation:
+        with self._lock:
+            facts = {key: TaskFact(Phase.RUNNING) for key in self.running}
+            facts |= {key: TaskFact(Phase.ENDED, code) for key, code in self.ended.items()}
+        return Observation(facts, self.nodes)
+
+    def sync(self, desired: Desired) -> None:
+        with self._lock:
+            if self.cuts == "before":
+                raise PowerCut
+            self._stop(desired)
+            if self.cuts == "half":
+                raise PowerCut
+            for key, launch in desired.run.items():
+                if key not in self.running and key not in self.ended:
+                    self._start(key, launch)
+
+    def _stop(self, desired: Desired) -> None:
+        wanted = {*desired.run, *desired.stop}
+        for key in desired.stop:
+            if key not in self.ended:
+                self.running.pop(key, None)
+                self.ended[key] = STOPPED
+        self.running = {key: launch for key, launch in self.running.items() if key in wanted}
+        self.ended = {key: code for key, code in self.ended.items() if key in wanted}
+
+    def _start(self, key: TaskKey, launch: Launch) -> None:
+        assert key not in self._ever, f"{key} runs a second time"
+        taken = {(each.node, index): other for other, each in self.running.items() for index in each.gpus}
+        for index in launch.gpus:
+            assert (launch.node, index) not in taken, f"{key} and {taken[launch.node, index]} have one GPU"
+        self._ever.add(key)
+        self.running[key] = launch
+
+    def end(self, key: TaskKey, code: int = 0) -> None:
+        """By itself, if it still runs."""
+        with self._lock:
+            if self.running.pop(key, None) is not None:
+                self.ended[key] = code
+        self._woken.set()
+
+    def end_one(self, at: int) -> None:
+        """The how many-th of those that run, around; nothing if none does."""
+        with self._lock:
+            there = sorted(self.running)
+        if there:
+            self.end(there[at % len(there)])
+
+    def wait(self, timeout_s: float) -> None:
+        self._woken.wait(timeout_s)
+        self._woken.clear()
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    def log(self, key: TaskKey, *, error: bool = False) -> LogFile | None:
+        return None
+
+    def close(self) -> None:
+        """The tasks go on."""
+
+
+class House:
+    """*nodes*: name -> GPUs.  Whoever does something in it is ann, unless said otherwise."""
+
+    def __init__(self, url: str, nodes: Mapping[str, int] | None = None, clock: Clock | None = None) -> None:
+        self.url = url
+        self.cluster = Cluster(nodes or {"n0": 100})
+        self.clock = clock or HandClock()
+        self._numbers = itertools.count(1)
+        self._open()
+        self.service.prepare(read_cluster("{}"), user="ann")
+        self.settle()
+
+    def _open(self) -> None:
+        self.store = SqlStore.open(self.url, exclusive=True)
+        self.service = Service(self.store, self.cluster, self.clock)
+
+    def __enter__(self) -> "House":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.service.close()
+
+    def restart(self) -> None:
+        """The server is gone without a word, with what it had in memory; another one takes over."""
+        self.cluster.cuts = None
+        self.store.close()
+        self._open()
+        self.service.prepare(None, user="ann")
+
+    # ------------------------------------------------------------ doing
+
+    def pool(self, name: str, gpus: int, **subpools: int) -> None:
+        self.service.declarations.create_pool(name, PoolEdit(quota=gpus), user="ann")
+        for short, share in subpools.items():
+            self.service.subpools.create(name, short, share, user="ann")
+
+    def resize(self, pool: str, gpus: int, user: str = "ann") -> None:
+        self.service.declarations.update_pool(pool, PoolEdit(quota=gpus), user=user)
+
+    def submit(self, pool: str, priority: Priority = Priority.NORMAL, gpus: int = 1, **more: Any) -> str:
+        """Of one task, or of *count* pods with *gpus* each.  Answers the id."""
+        if isinstance(self.clock, HandClock):
+            self.clock.time += 1
+        text = file(f"w{next(self._numbers)}", gpus, **more)
+        return self.service.submissions.submit(Submission(text, pool, "ann", priority=priority)).id
+
+    def settle(self) -> None:
+        self.service.settle()
+
+    def finish(self, *ids: str, code: int = 0) -> None:
+        """What of them runs ends now, and the next rounds see it."""
+        for key in sorted(self.cluster.running):
+            if key.workflow in ids:
+                self.cluster.end(key, code)
+        self.settle()
+
+    # ------------------------------------------------------------ looking
+
+    def view(self, name: str) -> PoolView:
+        return self.service.queries.pool(name)
+
+    def numbers(self, name: str) -> tuple[int, int, int, int]:
+        """(quota, unallocated, used, available), as `pool list` shows them."""
+        balance = self.view(name).balance
+        return balance.quota, balance.unallocated, balance.used, balance.available
+
+    def state_of(self, name: str) -> str:
+        return self.view(name).pool.state.value
+
+    def status(self, id: str) -> str:
+        return self.service.stories.status(id).value
+
+    def rows(self) -> Loaded:
+        """What the server has in memory."""
+        with self.service._door.reading() as state:
+            return state.rows()
+
+    def contents(self) -> dict[str, list[str]]:
+        """Every row of every table, in an order of its own."""
+        with self.store._database.reader.begin() as connection:
+            return {
+                name: sorted(map(repr, connection.exec_driver_sql(f"SELECT * FROM {name}")))
+                for name in sorted(metadata.tables)
+            }
+
+
+def file(name: str, gpus: int, *, count: int | None = None, minimum: int | None = None, then: int | None = None) -> str:
+    """*minimum*: of *count*, with which it starts too.  *then*: the GPUs of a second group, which waits for the first."""
+    first = {**_task("first", "some"), **({} if count is None else {"count": count})}
+    if minimum is not None:
+        first["minCount"] = minimum
+    tasks, resources = [first], {"some": {"gpu": gpus}}
+    if then is not None:
+        tasks.append({**_task("second", "then"), "inputs": [{"task": "first"}]})
+        resources["then"] = {"gpu": then}
+    return json.dumps({"workflow": {"name": name, "tasks": tasks, "resources": resources}})
+
+
+def _task(name: str, resource: str) -> dict[str, Any]:
+    return {"name": name, "image": "any", "command": ["true"], "resource": resource}
