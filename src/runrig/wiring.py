@@ -1,5 +1,6 @@
 """From settings to a running server: the only module that knows every concrete part."""
 
+import gc
 import getpass
 import json
 import logging
@@ -28,7 +29,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
 from runrig.domain.quantities import GPU
 from runrig.ports import Backend, Clock
-from runrig.service import offline
+from runrig.service import drains, offline
 from runrig.service.service import Service
 from runrig.service.submissions import Submission
 from runrig.spec.cluster import read_cluster
@@ -43,10 +44,19 @@ SHUTDOWN_S = 2
 _log = logging.getLogger("runrig")
 
 
-def up(*, backend: str | None, cluster: str | None, data: Path, port: int, gpus: int | None) -> None:
+def up(
+    *,
+    backend: str | None,
+    cluster: str | None,
+    data: Path,
+    port: int,
+    gpus: int | None,
+    drain_sweep_s: float = drains.EVERY_S,
+) -> None:
     """Runs a server until SIGTERM (returns) or SIGINT (raises KeyboardInterrupt); the tasks go on.
 
     *cluster*: the text of a cluster file.  *port* 0: any free one.  *gpus* None: those of this machine or of the file.
+    *drain_sweep_s*: how often pools that are DELETING are looked at besides (law S3).
     Raises InvalidInput, with nothing made, for a file that is wrong; ServerFault if the machine does not let us.
     """
     settings = _settings(backend, cluster, gpus)
@@ -60,9 +70,12 @@ def up(*, backend: str | None, cluster: str | None, data: Path, port: int, gpus:
         _keep_backend(folder, settings.backend)
         parts = _parts(settings, folder)
         user = _user()
-        service = Service(store, parts.backend, parts.clock, node_labels=parts.node_labels)
+        service = Service(store, parts.backend, parts.clock, node_labels=parts.node_labels, drain_sweep_s=drain_sweep_s)
         stack.callback(service.close)
         service.prepare(settings.cluster, user=user)
+        # What is here now stays: the collector need not walk through it in the middle of every other answer.
+        gc.collect()
+        gc.freeze()
         app = create_app(service, token=_token(folder), port=port, user=user)
         server = _Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=SHUTDOWN_S))
         server.when_ready = lambda: _announce(service, settings.backend, folder, port)

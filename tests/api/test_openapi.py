@@ -48,10 +48,14 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
     assert sorted(f"{method.upper()} {path}" for path, method, _ in operations) == [
         "DELETE /api/cohort/{name}",
         "DELETE /api/configs/pool/{name}",
+        "DELETE /api/configs/pool/{parent}/subpool/{subpool}",
         "GET /api/cohort",
         "GET /api/cohort/{name}",
         "GET /api/configs/pool",
         "GET /api/configs/pool/{name}",
+        "GET /api/configs/pool/{name}/history",
+        "GET /api/configs/pool/{parent}/subpool",
+        "GET /api/configs/pool/{parent}/subpool/{subpool}",
         "GET /api/pool",
         "GET /api/pool_quota",
         "GET /api/resources",
@@ -69,14 +73,17 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
         "GET /readyz",
         "PATCH /api/cohort/{name}",
         "PATCH /api/configs/pool/{name}",
+        "PATCH /api/configs/pool/{parent}/subpool/{subpool}",
         "POST /api/apply",
         "POST /api/cohort",
         "POST /api/configs/pool",
+        "POST /api/configs/pool/{parent}/subpool",
         "POST /api/pool/{pool}/workflow",
         "POST /api/pool/{pool}/workflow/{id}/restart",
         "POST /api/workflow/{id}/cancel",
         "PUT /api/cohort/{name}",
         "PUT /api/configs/pool/{name}",
+        "PUT /api/configs/pool/{parent}/subpool/{subpool}",
     ]
 
 

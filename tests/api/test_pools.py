@@ -73,6 +73,7 @@ def test_a_pool_is_shown_whole(tmp_path: Path) -> None:
             "lent": 0,
             "held": 0,
             "capacity": 4,
+            "workflows": 2,
             "balances": {
                 "default/gpu": QUOTA
                 | {"subtree": 2, "local": 0, "usage": 3, "balance": -1, "headroom": 1, "potential": 4}
@@ -132,9 +133,16 @@ def test_a_busy_pool_drains(tmp_path: Path) -> None:
         assert it.error("POST", "/api/pool/pool1/workflow", {"file": one_task("b")}) == (
             400,
             {
-                "message": "pool pool1 is DELETING and takes no submissions: choose another pool",
+                "message": "pool pool1 is DELETING and takes no submissions: choose another pool; "
+                "it was deleted by ann at 2027-01-15 08:00:00 UTC",
                 "error_code": "RESOURCE",
-                "details": {"law": "P3"},
+                "details": {
+                    "law": "P3",
+                    "pool": "pool1",
+                    "state": "DELETING",
+                    "deleted_by": "ann",
+                    "deleted_at": "2027-01-15 08:00:00 UTC",
+                },
             },
         )
         it.desk.later(200)

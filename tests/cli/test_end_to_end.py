@@ -136,7 +136,7 @@ def test_pools_and_cohorts_are_made_changed_and_deleted(server: Up):
     assert settings["quotas"]["default"]["gpu"] == {"nominal": 0, "borrowing_limit": None, "lending_limit": None}
     assert "└─ spare" in server.runrig("cohort", "list").out
     assert lines_with("Sum", server.runrig("pool", "list").out)
-    assert server.runrig("pool", "delete", "spare").out == "pool spare is ARCHIVED\n"
+    assert server.runrig("pool", "delete", "spare").out == "pool spare is ARCHIVED: nothing runs there\n"
     assert server.runrig("cohort", "delete", "lab").code == 0
 
 

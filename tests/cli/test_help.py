@@ -26,14 +26,15 @@ def commands(command: click.Command, *names: str) -> Iterator[tuple[str, ...]]:
 
 EVERY = [" ".join(names) for names in commands(cli)]
 RELEASE = """
-    up | version | apply | completion | pool list | pool show | pool create | pool update | pool delete | cohort list | cohort show
+    up | version | apply | completion | pool list | pool show | pool create | pool update | pool delete | pool history
+    | pool subpool list | pool subpool create | pool subpool update | pool subpool delete | cohort list | cohort show
     | cohort create | cohort update | cohort delete | resource list | resource info | workflow submit | workflow validate
     | workflow list | workflow query | workflow logs | workflow events | workflow spec | workflow cancel | workflow restart
     | workflow wait | workflow watch | workflow why | simulate"""
 
 
 def test_the_commands_are_those_of_the_release():
-    groups = ["", "pool", "cohort", "resource", "workflow"]
+    groups = ["", "pool", "pool subpool", "cohort", "resource", "workflow"]
     assert sorted(EVERY) == sorted(groups + [name.strip() for name in RELEASE.split("|")])
 
 

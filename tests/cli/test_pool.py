@@ -73,12 +73,18 @@ def test_a_top_level_pool_that_ends_shows_its_state_as_its_status():
         pool("c", status="OFFLINE"),
         pool("c--d", state="DELETING", status="OFFLINE", parent="c", subpool_name="d", subpool_state="DELETING"),
     ]
-    assert [line.split()[-5:-3] for line in listed(pool_quota(*pools), "--all")[2:6]] == [
+    assert [line.replace("└─ ", "").split()[1:3] for line in listed(pool_quota(*pools), "--all")[2:6]] == [
         ["DELETING", "-"],
         ["ARCHIVED", "-"],
         ["OFFLINE", "-"],
         ["OFFLINE", "DELETING"],
     ]
+
+
+def test_a_pool_that_drains_shows_what_it_still_holds_of_its_quota():
+    drains = {"state": "DELETING", "status": "OFFLINE", "subpool_state": "DELETING", "parent": "team"}
+    rows = listed(pool_quota(pool("team--a", quota=0, held=30, used=5, available=-5, **drains)))
+    assert rows[2] == "team--a         OFFLINE        DELETING       0 (Held: 30)  5     -5"
 
 
 def test_no_pools_says_how_to_make_one():
@@ -212,9 +218,15 @@ def test_a_name_cannot_leave_its_place_in_the_address():
 
 
 def test_pool_delete_says_the_state_and_asks_nobody_in_a_script():
-    answer = wire.PoolAnswer.example() | {"state": "DELETING"}
-    done = answered({"DELETE /api/configs/pool/p": answer}, "pool", "delete", "p")
-    assert (done.code, done.out) == (0, "pool p is DELETING\n")
+    answer = wire.PoolAnswer.example() | {"state": "DELETING", "held": 8}
+    done = answered({"DELETE /api/configs/pool/vision": answer}, "pool", "delete", "vision")
+    assert (done.code, done.out) == (
+        0,
+        "pool vision is DELETING: 1 workflow with 6 GPUs still run there, and it keeps 8 GPUs until they have ended\n",
+    )
+    answer = wire.PoolAnswer.example() | {"state": "ARCHIVED"}
+    done = answered({"DELETE /api/configs/pool/vision": answer}, "pool", "delete", "vision")
+    assert (done.code, done.out) == (0, "pool vision is ARCHIVED: nothing runs there\n")
 
 
 def test_resource_list_has_a_row_per_node():

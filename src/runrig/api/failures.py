@@ -122,7 +122,7 @@ _EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {
     404: ("Not there", "there is no pool 'vison': there are batch, vision", NotFound.code, {}),
     409: (
         "The name or the state forbids it",
-        "pool vision is ACTIVE: create is not possible in that state",
+        "pool vision is ACTIVE: the name is taken; `runrig pool update vision` changes it",
         Conflict.code,
         {},
     ),
@@ -157,19 +157,24 @@ _EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {
 }
 
 
-def example(status: int) -> dict[str, object]:
+Said = tuple[str, Mapping[str, object]]
+"""Message and details of an error."""
+
+
+def example(status: int, said: Said | None = None) -> dict[str, object]:
     """The body of an error with *status*."""
     _, message, code, details = _EXAMPLES[status]
+    message, details = said or (message, details)
     return {"message": message, "error_code": code, "details": dict(details)}
 
 
-def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """How the errors with *statuses* look, for ``responses=`` of a route."""
+def documented(*statuses: int, said: Mapping[int, Said] | None = None) -> dict[int | str, dict[str, Any]]:
+    """How the errors with *statuses* look, for ``responses=`` of a route.  *said*: examples of its own, by status."""
     return {
         status: {
             "model": ErrorAnswer,
             "description": _EXAMPLES[status][0],
-            "content": {"application/json": {"example": example(status)}},
+            "content": {"application/json": {"example": example(status, (said or {}).get(status))}},
         }
         for status in sorted(statuses)
     }

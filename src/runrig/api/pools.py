@@ -1,11 +1,13 @@
 """Routes of pools."""
 
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
 from runrig import wire
 from runrig.api.answers import pools as as_answers
+from runrig.api.history import pool_at
 from runrig.api.shape import Serving, User, answers
 from runrig.domain.errors import InvalidInput
 from runrig.domain.pools import Queueing, TopologyKey
@@ -48,20 +50,28 @@ def pool_quota(
 
 
 @router.get("/api/configs/pool/{name}", summary="One pool with its balances", responses=answers(wire.PoolAnswer, 404))
+def show_pool_now_or_then(
+    service: Serving,
+    name: str,
+    at: Annotated[
+        datetime | None, Query(description="As it stood at that time: PoolAtAnswer, without balances")
+    ] = None,
+) -> wire.PoolAnswer | wire.PoolAtAnswer:
+    return show_pool(service, name) if at is None else pool_at(service, name, at)
+
+
 def show_pool(service: Serving, name: str) -> wire.PoolAnswer:
     return as_answers.pool(service.queries.pool(name), service.backend_name)
 
 
 @router.post("/api/configs/pool", summary="Create a pool", responses=answers(wire.PoolAnswer, 400, 404, 409))
 def create_pool(service: Serving, user: User, body: wire.PoolCreateRequest) -> wire.PoolAnswer:
-    service.declarations.create_pool(body.name, _edit(body), user=user)
-    return show_pool(service, body.name)
+    return as_answers.pool(service.declarations.create_pool(body.name, _edit(body), user=user), service.backend_name)
 
 
 @router.patch("/api/configs/pool/{name}", summary="Change a pool", responses=answers(wire.PoolAnswer, 400, 404, 409))
 def update_pool(service: Serving, user: User, name: str, body: wire.PoolEditRequest) -> wire.PoolAnswer:
-    service.declarations.update_pool(name, _edit(body), user=user)
-    return show_pool(service, name)
+    return as_answers.pool(service.declarations.update_pool(name, _edit(body), user=user), service.backend_name)
 
 
 @router.put(
@@ -77,8 +87,7 @@ def put_pool(service: Serving, user: User, name: str, body: wire.PoolEditRequest
     responses=answers(wire.PoolAnswer, 404, 409),
 )
 def delete_pool(service: Serving, user: User, name: str) -> wire.PoolAnswer:
-    service.declarations.delete_pool(name, user=user)
-    return show_pool(service, name)
+    return as_answers.pool(service.declarations.delete_pool(name, user=user), service.backend_name)
 
 
 def _edit(body: wire.PoolEditRequest) -> PoolEdit:

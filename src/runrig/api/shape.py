@@ -1,11 +1,13 @@
 """What all routes have in common: how they are documented, and who asks."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Request
 
-from runrig.api.failures import documented
+from runrig.api.failures import Said, documented
 from runrig.domain.errors import InvalidInput
+from runrig.service import history
 from runrig.service.service import Service
 from runrig.wire.base import Answer
 
@@ -17,10 +19,13 @@ LONGEST_USER_NAME = 128
 Responses = dict[int | str, dict[str, Any]]
 
 
-def answers(model: type[Answer], *errors: int) -> Responses:
-    """``responses=`` of a route that answers *model*: its example, and one of each error."""
+def answers(model: type[Answer], *errors: int, said: Mapping[int, Said] | None = None) -> Responses:
+    """``responses=`` of a route that answers *model*: its example, and one of each error.
+
+    *said*: status → message and details that this route would answer, where the usual example says too little.
+    """
     content = {"application/json": {"example": model.example()}}
-    return {200: {"description": "Done", "content": content}, **documented(*ALWAYS, *errors)}
+    return {200: {"description": "Done", "content": content}, **documented(*ALWAYS, *errors, said=said)}
 
 
 def text_answers(example: str, *errors: int) -> Responses:
@@ -47,6 +52,10 @@ def _user(
     if len(named) > LONGEST_USER_NAME or not named.isprintable():
         raise InvalidInput.one(
             f"x-osmo-user {named!r:.80} is no user name: at most {LONGEST_USER_NAME} printable characters"
+        )
+    if history.is_reserved(named):
+        raise InvalidInput.one(
+            f"x-osmo-user {named!r} is how the log names what no person did, or a cluster file did: send another name"
         )
     return named
 

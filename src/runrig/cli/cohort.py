@@ -8,8 +8,8 @@ import click
 
 from runrig.cli import clean, cohort_tree, pool_changes
 from runrig.cli.client import path
+from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
-from runrig.cli.pool import confirmed
 from runrig.cli.quota_options import quota_options, request, something
 from runrig.cli.session import Session, say, with_session
 

@@ -1,17 +1,18 @@
-"""`runrig pool`: list, show, create, update, delete."""
+"""`runrig pool`: list, show, history, create, update, delete; `runrig pool subpool` is in subpool."""
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
 import click
 
-from runrig.cli import balances, clean, pool_changes, pool_table
+from runrig.cli import balances, clean, history, pool_changes, pool_table
 from runrig.cli.client import Value, path
+from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.quota_options import TopologyKey, quota_options, request, something
 from runrig.cli.session import Session, say, with_session
+from runrig.cli.subpool import subpool
 from runrig.cli.tables import Table, facts, show
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -22,10 +23,7 @@ def pool() -> None:
     """Pools: named shares of GPUs that people submit to."""
 
 
-def confirmed(question: str | Callable[[], str], *, yes: bool) -> None:
-    """Asks a person; scripts, and people who said --yes, are not asked.  A *question* that costs something is only then made."""
-    if not yes and sys.stdin.isatty() and sys.stdout.isatty():
-        click.confirm(question if isinstance(question, str) else question(), abort=True)
+pool.add_command(subpool)
 
 
 def _settings(command: F) -> F:
@@ -67,12 +65,19 @@ def list_pools(session: Session, pools: tuple[str, ...], mode: str, wide: bool, 
         say("no pools: 'runrig pool create NAME --quota GPUS' makes one")
 
 
-@pool.command("show", epilog=examples("runrig pool show vision"))
+@pool.command("show", epilog=examples("runrig pool show vision", "runrig pool show vision --at '2026-01-31 13:00:00'"))
 @click.argument("name")
+@history.at_option
 @with_session
-def show_pool(session: Session, name: str) -> None:
-    """Settings and balances of the pool NAME."""
-    _print(session, session.client.get(path("configs", "pool", name)))
+def show_pool(session: Session, name: str, at: str | None) -> None:
+    """Settings and balances of the pool NAME; with --at only what was declared then."""
+    if at is not None:
+        history.show_at(session, name, at)
+    else:
+        _print(session, session.client.get(path("configs", "pool", name)))
+
+
+pool.add_command(history.history)
 
 
 @pool.command(
@@ -123,7 +128,7 @@ def delete(session: Session, name: str, yes: bool) -> None:
     confirmed(f"Delete pool {name}? What waits there is cancelled, what runs goes on to its end.", yes=yes)
     answer = session.client.call("DELETE", path("configs", "pool", name))
     if not session.show(answer):
-        say(f"pool {name} is {answer['state']}")
+        say(pool_changes.deleted(answer))
 
 
 def _print(session: Session, answer: dict[str, Any], headline: Callable[[dict[str, Any]], str] | None = None) -> None:

@@ -31,6 +31,33 @@ def updated(before: Node, after: Node) -> str:
     return f"{_kind(after)} {after['name']}: {', '.join(changes) or 'nothing changed'}"
 
 
+def given(quotas: Mapping[str, Any]) -> str:
+    """``quota 8``, or ``quota of h100/gpu 8, quota of b200/gpu 4``."""
+    return ", ".join(f"{name} {after}" for name, _, after in _of_quotas({}, quotas)) or "no quota"
+
+
+def resized(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {old} → {new}" for name, old, new in _of_quotas(before, after)) or "nothing changed"
+
+
+def deleted(answer: Node, *, dry_run: bool = False) -> str:
+    """What became of a pool that was deleted, or would, and of its work."""
+    is_, parent = "would be" if dry_run else "is", answer["parent"]
+    if answer["state"] == "DELETING":
+        count, gpus = answer["workflows"], answer["total"]
+        work = f"{count} {'workflow' if count == 1 else 'workflows'} with {gpus} {'GPU' if gpus == 1 else 'GPUs'}"
+        keeps = f"it keeps {answer['held']} GPUs" + (f" of {parent}" if parent else "")
+        lines = [f"pool {answer['name']} {is_} DELETING: {work} still run there, and {keeps} until they have ended"]
+    else:
+        freed = f", and its quota {'would be' if dry_run else 'is'} unallocated in {parent} again" if parent else ""
+        lines = [f"pool {answer['name']} {is_} {answer['state']}: nothing runs there{freed}"]
+    cancelled = answer.get("cancelled", [])
+    if cancelled:
+        verb = "would be cancelled, as they" if dry_run else "cancelled, as they"
+        lines.append(f"{verb} had not started: {', '.join(cancelled)}")
+    return "\n".join(lines)
+
+
 def _kind(node: Node) -> str:
     return str(node.get("kind", "pool"))
 

@@ -1,12 +1,12 @@
 """The table of `pool list`: subpools below their pool, numbers in GPUs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from runrig.cli.tables import Table
 
 Pool = Mapping[str, Any]
-ACTIVE, ARCHIVED = "ACTIVE", "ARCHIVED"
+ACTIVE, DELETING, ARCHIVED = "ACTIVE", "DELETING", "ARCHIVED"
 _NAMES = ("Pool", "Status", "Subpool State")
 _WIDE = ("Total", "Borrowed", "Lent", "Capacity")
 _WIDTHS = {"Pool": 14, "Status": 13}
@@ -31,6 +31,12 @@ def table(answer: Mapping[str, Any], *, free: bool, wide: bool, archived: bool) 
         _sums(answer["resource_sum"], pools, tops, free=free, wide=wide) if len(tops) > 1 else None,
         _WIDTHS,
     )
+
+
+def of_subpools(pools: Sequence[Pool]) -> Table:
+    """A row per subpool, as `pool list` shows it."""
+    rows = [_row("", pool, free=False, wide=False) for pool in pools]
+    return Table((*_NAMES, "GPU Quota", "Used", "Available"), rows, None, _WIDTHS)
 
 
 def _tree(pools: Mapping[str, Pool]) -> Iterator[tuple[str, Pool]]:
@@ -67,6 +73,9 @@ def _status(pool: Pool) -> str:
 
 
 def _quota(pool: Pool) -> str:
+    """What is unallocated and all that it has; of a pool that is DELETING what it still holds of that."""
+    if pool["state"] == DELETING:
+        return f"0 (Held: {pool['held']})"
     return f"{pool['unallocated']} (Total: {pool['quota']})" if pool["subpools"] else str(pool["quota"])
 
 

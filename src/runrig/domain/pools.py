@@ -3,9 +3,9 @@
 import enum
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from runrig.domain.quantities import FlavorResource
+from runrig.domain.quantities import GPU, FlavorResource
 
 SUBPOOL_DELIMITER = "--"
 LONGEST_NAME = 63
@@ -98,6 +98,47 @@ class Pool:
     description: str = ""
 
 
+# ---------------------------------------------------------------- subpools
+
+
+def gpus_of(quotas: Quotas) -> dict[str, int]:
+    """Flavor → GPUs that are promised of it."""
+    return {key.flavor: quota.nominal for key, quota in quotas.items() if key.resource == GPU}
+
+
+def share_of(parent: Quotas, gpus: Mapping[str, int]) -> Quotas:
+    """The quota of a subpool with *gpus* by flavor: of other resources ⌊parent's × its GPUs / parent's GPUs⌋ (law S5).
+
+    A flavor of which the parent has no GPUs is shared as all GPUs together are.
+    """
+    whole = gpus_of(parent)
+    shares = {FlavorResource(flavor, GPU): Quota(amount) for flavor, amount in gpus.items() if amount}
+    for key, quota in parent.items():
+        own, of = gpus.get(key.flavor, 0), whole.get(key.flavor, 0)
+        if key.resource == GPU:
+            shares[key] = Quota(own)
+        elif of:
+            shares[key] = Quota(quota.nominal * own // of)
+        else:
+            shares[key] = Quota(quota.nominal * sum(gpus.values()) // (sum(whole.values()) or 1))
+    return shares
+
+
+def subpool_of(parent: Pool, short: str, gpus: Mapping[str, int], state: PoolState = PoolState.ACTIVE) -> Pool:
+    """The subpool *short* with *gpus* by flavor: everything else is its parent's (law S5)."""
+    return replace(
+        parent,
+        name=f"{parent.name}{SUBPOOL_DELIMITER}{short}",
+        parent=parent.name,
+        subpool_name=short,
+        state=state,
+        quotas=share_of(parent.quotas, gpus),
+    )
+
+
+# ---------------------------------------------------------------- names
+
+
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 
 
@@ -114,3 +155,15 @@ def name_problem(kind: str, name: str) -> str | None:
             f"{kind} name {name!r} must be lower-case letters, digits and '-', start with a letter and not end with '-'"
         )
     return None
+
+
+def subpool_name_problem(parent: str, short: str) -> str | None:
+    """Why *short* cannot name a subpool of *parent*, or None if it can (law S4)."""
+    problem = name_problem("subpool", short)
+    most = LONGEST_NAME - len(parent) - len(SUBPOOL_DELIMITER)
+    if problem is None and len(short) > most:
+        return (
+            f"subpool name {short!r} is too long: a pool's whole name, {parent}--NAME, becomes a name and a label of "
+            f"Kubernetes, at most {LONGEST_NAME} characters, so NAME may have {max(0, most)}"
+        )
+    return problem

@@ -4,19 +4,22 @@ Everything else is accepted and may wait.  The check is against the pool's promi
 is in use now.
 """
 
+from collections.abc import Sequence
+
 from runrig.domain.errors import NotFound, Refused
 from runrig.domain.gangs import Gang, Placement, Priority
 from runrig.domain.plan import Action, Plan, Queue, Submit
-from runrig.domain.pools import Pool, PoolState
+from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState
 from runrig.domain.quantities import format_quantity
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
-from runrig.engine.balance import potential
+from runrig.engine.balance import Kind, TreeNode, potential
 from runrig.engine.flavors import choices, wanted
 from runrig.engine.ledger import Entry
 from runrig.engine.partial import least_counts
 from runrig.engine.placement import most_pods, place
 from runrig.engine.room import EMPTY
 from runrig.engine.state import State, gang_of
+from runrig.engine.subpools import MOST_NAMED
 
 
 def submit(
@@ -64,14 +67,36 @@ def open_pool(state: State, name: str) -> Pool:
     """The pool, if it takes submissions.  Raises NotFound, and Refused while it is DELETING or ARCHIVED."""
     pool = state.pools.get(name)
     if pool is None:
-        known = (
-            ", ".join(sorted(each.name for each in state.pools.values() if each.state is PoolState.ACTIVE))
-            or "none yet"
-        )
-        raise NotFound(f"no pool {name!r}: there are {known}")
+        raise NotFound(_unknown(state, name))
     if pool.state is not PoolState.ACTIVE:
-        raise Refused(f"pool {name} is {pool.state.value} and takes no submissions: choose another pool", law="P3")
+        siblings = [each for each in _active(state) if each.parent == pool.parent and each.parent is not None]
+        others = f"one of {_named_pools(siblings)}" if siblings else "another pool"
+        raise Refused(
+            f"pool {name} is {pool.state.value} and takes no submissions: choose {others}",
+            law="P3",
+            details={"pool": name, "state": pool.state.value},
+        )
     return pool
+
+
+def _unknown(state: State, name: str) -> str:
+    """With the names that there are; of a subpool those beside it."""
+    parent, delimiter, short = name.partition(SUBPOOL_DELIMITER)
+    if delimiter and (above := state.pools.get(parent)) is not None and above.state is PoolState.ACTIVE:
+        siblings = [each for each in _active(state) if each.parent == parent]
+        there = f"it has {_named_pools(siblings)}" if siblings else "it has none"
+        return f"no pool {name!r}: {parent} has no subpool {short!r}, {there}"
+    return f"no pool {name!r}: there are {_named_pools(_active(state)) or 'none yet'}"
+
+
+def _active(state: State) -> list[Pool]:
+    pools = [each for each in state.pools.values() if each.state is PoolState.ACTIVE]
+    return sorted(pools, key=lambda each: each.name)
+
+
+def _named_pools(pools: Sequence[Pool]) -> str:
+    rest = len(pools) - MOST_NAMED
+    return ", ".join(each.name for each in pools[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _check(state: State, pool: Pool, group: GroupSpec, gang: Gang) -> None:
@@ -133,9 +158,33 @@ def _over_promise(state: State, entry: Entry, choice: Placement) -> Refused:
             "P3",
             details,
         )
-    kind = "unallocated" if leaf.capping else "as its quota"
-    way_out = "ask for less, or submit with priority LOW"
-    return Refused(f"{start}; pool {leaf.name} has {limit} {kind}: {way_out}", "P3", details)
+    node = state.ledger.tree.pools[leaf.name]
+    subpools = {each.name: each.nominal[index] for each in node.children if each.kind is Kind.POOL}
+    if not subpools:
+        way_out = "ask for less, or submit with priority LOW"
+        return Refused(f"{start}; pool {leaf.name} has {limit} as its quota: {way_out}", "P3", details)
+    quota, given = (format_quantity(key.resource, each) for each in (node.nominal[index], sum(subpools.values())))
+    held = f"{len(subpools)} {'subpool holds' if len(subpools) == 1 else 'subpools hold'} {given} of its {quota}"
+    return Refused(
+        f"{start}; pool {leaf.name} has {limit} unallocated ({held}): ask for less, {_way_out(state, node, index, amount)}",
+        "P3",
+        details | {"quota": node.nominal[index], "unallocated": most, "subpools": subpools},
+    )
+
+
+def _way_out(state: State, parent: TreeNode, index: int, amount: int) -> str:
+    """LOW, or the subpool with the most of its quota left that may take as much."""
+    firm = [
+        state.ledger.tree.firm[each.name]
+        for each in parent.children
+        if each.kind is Kind.POOL and state.pools[each.name].state is PoolState.ACTIVE
+    ]
+    enough = [each for each in firm if each.nominal[index] >= amount]
+    if not enough:
+        return "or submit with priority LOW"
+    best = min(enough, key=lambda each: (-each.balance(index), each.name))
+    left = format_quantity(state.ledger.tree.keys[index].resource, max(0, best.balance(index)))
+    return f"submit with priority LOW, or submit to {best.name}, which has {left} of its quota left"
 
 
 def _may_hold(state: State, entry: Entry, choice: Placement) -> bool:

@@ -99,8 +99,11 @@ class _Sums:
         while stack:
             node = stack.pop()
             for index in range(width):
-                for child, part in _shares_of_debt(node, index, self.lent[id(node)][index]):
-                    self.lent[id(child)][index] = part
+                owed = self.lent[id(node)][index]
+                # Most of a tree owes nothing: there nobody lends.
+                if owed or any(child.usage[REAL][index] > child.subtree[index] for child in node.children):
+                    for child, part in _shares_of_debt(node, index, owed):
+                        self.lent[id(child)][index] = part
             stack.extend(node.children)
 
 

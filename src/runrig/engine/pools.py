@@ -10,17 +10,24 @@ from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Problem, Refused
 from runrig.domain.nodes import Flavor
 from runrig.domain.plan import Action, DropCohort, Plan, PutCohort, PutNode, PutPool, SetFlavors
-from runrig.domain.pools import SUBPOOL_DELIMITER, TRANSITIONS, Cohort, Pool, PoolEvent, PoolState, Quotas, name_problem
-from runrig.domain.quantities import LARGEST, FlavorResource
+from runrig.domain.pools import TRANSITIONS, Cohort, Pool, PoolEvent, PoolState, Quotas, gpus_of, name_problem
+from runrig.domain.quantities import LARGEST
 from runrig.domain.workflows import Status
+from runrig.engine import report, subpools
 from runrig.engine.state import State
+from runrig.engine.subpools import MOST_NAMED
 from runrig.engine.workflows import cancel
+
+RUNRIG = "runrig"
+"""Who acts where nobody is named."""
+
+LONGEST_DESCRIPTION = 1000
 
 # ---------------------------------------------------------------- pools
 
 
 def put_pool(state: State, pool: Pool, *, create: bool) -> Plan:
-    """Creates *pool*, or gives it new settings.
+    """Creates *pool*, or gives it new settings; its subpools follow.  Of a subpool only name and GPUs are looked at (law S5).
 
     Raises InvalidInput for what cannot be, Conflict for a name that is taken or a state that forbids it (an ARCHIVED name may
     be created again), NotFound for an update of nothing, Refused where a promise would break (law S1).
@@ -28,45 +35,82 @@ def put_pool(state: State, pool: Pool, *, create: bool) -> Plan:
     before = state.pools.get(pool.name)
     if before is None and not create:
         raise NotFound(f"no pool {pool.name!r}: `runrig pool list` shows those there are")
+    if pool.parent is not None:
+        parent = subpools.parent_of(state.pools, pool)
+        _check_quotas(state.flavors, pool.quotas)
+        pool = subpools.inherited(parent, pool)
     _check_settings(state.flavors, pool, topology=state.topology)
     event = PoolEvent.CREATE if create else PoolEvent.RESIZE
-    after = PoolState.ACTIVE if before is None else _next_state(before, event)
-    _check_slices({**state.pools, pool.name: replace(pool, state=after)}, pool)
-    return Plan((PutPool(replace(pool, state=after), before),))
+    pool = replace(pool, state=PoolState.ACTIVE if before is None else _next_state(state, before, event))
+    if pool.parent is not None:
+        subpools.check_has_gpus(pool)
+    following = [PutPool(after, child) for child, after in subpools.followers(state.pools, pool)]
+    if pool == before and not following:
+        return Plan()
+    changed = {pool.name: pool, **{each.pool.name: each.pool for each in following}}
+    subpools.check_slices({**state.pools, **changed}, pool)
+    return Plan((PutPool(pool, before), *following))
 
 
-def _next_state(pool: Pool, event: PoolEvent) -> PoolState:
+def follow_parents(state: State) -> Plan:
+    """What subpools of an older release, which did not follow their parents' changes, have from them now (law S5)."""
+    parents = sorted({each.parent for each in state.pools.values() if each.parent is not None})
+    return Plan(
+        tuple(
+            PutPool(after, child)
+            for parent in parents
+            for child, after in subpools.followers(state.pools, state.pools[parent])
+        )
+    )
+
+
+def _next_state(state: State, pool: Pool, event: PoolEvent) -> PoolState:
+    """Raises Conflict, with what still runs in a DELETING pool."""
     after = TRANSITIONS.get((pool.state, event))
-    if after is None:
-        raise Conflict(f"pool {pool.name} is {pool.state.value}: {event.value} is not possible in that state")
-    return after
+    if after is not None:
+        return after
+    details: dict[str, object] = {"pool": pool.name, "state": pool.state.value}
+    start = f"pool {pool.name} is {pool.state.value}"
+    if pool.state is PoolState.ACTIVE:
+        command = (
+            f"pool subpool update {pool.parent} {pool.subpool_name}" if pool.parent else f"pool update {pool.name}"
+        )
+        raise Conflict(f"{start}: the name is taken; `runrig {command}` changes it", details)
+    if pool.state is PoolState.ARCHIVED:
+        again = "create it again to use it" if event is PoolEvent.RESIZE else "it was deleted already"
+        raise Conflict(f"{start}: {again}", details)
+    left = report.remaining(state, pool.name)
+    raise Conflict(
+        f"{start}, and {left} still run there: until they have ended it cannot be changed, deleted or created again",
+        details | {"gpus": left.gpus, "workflows": left.workflows},
+    )
 
 
-def delete_pool(state: State, name: str) -> Plan:
+def delete_pool(state: State, name: str, *, user: str = RUNRIG) -> Plan:
     """ARCHIVED at once if nothing of it is alive, else DELETING; its work that never started is cancelled (law S3).
 
-    Raises NotFound, and Conflict while it has subpools or is DELETING already.
+    *user*: who deletes it.  Raises NotFound, and Conflict while it has subpools or is deleted already.
     """
-    return _delete(state, name, state.pools)
+    return _delete(state, name, state.pools, user)
 
 
-def _delete(state: State, name: str, pools: Mapping[str, Pool]) -> Plan:
+def _delete(state: State, name: str, pools: Mapping[str, Pool], user: str) -> Plan:
     """*pools*: as they will be by then; what is to be archived before it is no subpool any more."""
     pool = pools.get(name)
-    if pool is None or pool.state is PoolState.ARCHIVED:
+    if pool is None:
         raise NotFound(f"no pool {name!r}: `runrig pool list` shows those there are")
-    children = sorted(
-        each.name for each in pools.values() if each.parent == name and each.state is not PoolState.ARCHIVED
-    )
+    children = [each.name for each in subpools.children_of(pools, name)]
     if children:
-        raise Conflict(f"pool {name} has subpools ({', '.join(children)}): delete them first")
+        rest = f" and {len(children) - MOST_NAMED} more" if len(children) > MOST_NAMED else ""
+        names = ", ".join(children[:MOST_NAMED]) + rest
+        raise Conflict(f"pool {name} has subpools ({names}): delete them first", {"pool": name, "subpools": children})
     live = sorted(each.id for each in state.workflows.values() if each.pool == name and not each.status.finished)
     never_started = [workflow for workflow in live if not _has_started(state, workflow)]
     busy = len(never_started) < len(live)
-    after = _next_state(pool, PoolEvent.DELETE_BUSY if busy else PoolEvent.DELETE_IDLE)
+    after = _next_state(state, pool, PoolEvent.DELETE_BUSY if busy else PoolEvent.DELETE_IDLE)
     actions: list[Action] = []
     for workflow in never_started:
-        actions += cancel(state, workflow, user="runrig", message=f"pool {name} was deleted before it started").actions
+        actions += cancel(state, workflow, user=user, message=f"pool {name} was deleted before it started").actions
     return Plan((*actions, PutPool(replace(pool, state=after), pool)))
 
 
@@ -78,12 +122,13 @@ def _has_started(state: State, workflow: str) -> bool:
 
 def archive_drained(state: State) -> Iterator[Action]:
     """DELETING pools in which nothing is alive any more, in the very cycle in which the last workflow ended (law S3)."""
-    draining = sorted(
-        (pool for pool in state.pools.values() if pool.state is PoolState.DELETING), key=lambda pool: pool.name
-    )
-    for pool in draining:
-        if not any(each.pool == pool.name and not each.status.finished for each in state.workflows.values()):
-            yield PutPool(replace(pool, state=_next_state(pool, PoolEvent.DRAINED)), pool)
+    draining = [pool for pool in state.pools.values() if pool.state is PoolState.DELETING]
+    if not draining:
+        return
+    alive = {each.pool for each in state.workflows.values() if not each.status.finished}
+    for pool in sorted(draining, key=lambda pool: pool.name):
+        if pool.name not in alive:
+            yield PutPool(replace(pool, state=_next_state(state, pool, PoolEvent.DRAINED)), pool)
 
 
 # ---------------------------------------------------------------- cohorts
@@ -170,12 +215,13 @@ def _check_settings(flavors: Mapping[str, Flavor], pool: Pool, *, topology: bool
 
 
 def _name_problems(pool: Pool) -> Iterator[str]:
-    parts = (pool.name,) if pool.parent is None else (pool.parent, pool.subpool_name or "")
+    """Of a subpool its parent's name is known to be right, and its own was looked at with it."""
+    if pool.parent is None:
+        yield from filter(None, (name_problem("pool", pool.name),))
     if pool.cohort is not None:
-        parts = (*parts, pool.cohort)
-    yield from filter(None, (name_problem("pool" if part != pool.cohort else "cohort", part) for part in parts))
-    if pool.parent is not None and pool.name != f"{pool.parent}{SUBPOOL_DELIMITER}{pool.subpool_name}":
-        yield f"subpool {pool.subpool_name!r} of {pool.parent!r} must be called {pool.parent}--{pool.subpool_name}"
+        yield from filter(None, (name_problem("cohort", pool.cohort),))
+    if len(pool.description) > LONGEST_DESCRIPTION or not pool.description.isprintable():
+        yield f"a description is one line of at most {LONGEST_DESCRIPTION} printable characters"
 
 
 def _check_quotas(flavors: Mapping[str, Flavor], quotas: Quotas) -> None:
@@ -194,40 +240,13 @@ def _check_quotas(flavors: Mapping[str, Flavor], quotas: Quotas) -> None:
         raise InvalidInput(tuple(problems))
 
 
-def _check_slices(pools: Mapping[str, Pool], changed: Pool) -> None:
-    """Law S1: the subpools of one parent together have no more than the parent."""
-    parent = pools.get(changed.parent or changed.name)
-    if parent is None:
-        raise NotFound(f"no pool {changed.parent!r} to be the parent of {changed.name}")
-    if parent.state is not PoolState.ACTIVE:
-        raise Conflict(f"pool {parent.name} is {parent.state.value}: it takes no subpools")
-    children = [each for each in pools.values() if each.parent == parent.name and each.state is not PoolState.ARCHIVED]
-    for key in sorted({key for each in children for key in each.quotas}):
-        total, most = sum(_nominal(each, key) for each in children), _nominal(parent, key)
-        if total > most:
-            names = ", ".join(
-                f"{each.subpool_name} {_nominal(each, key)}" for each in sorted(children, key=lambda each: each.name)
-            )
-            raise Refused(
-                f"subpools of {parent.name} would have {total} of {key} ({names}), and {parent.name} has {most}: "
-                "give them less, or the parent more",
-                law="S1",
-                details={"pool": parent.name, "resource": str(key), "asked": total, "limit": most},
-            )
-
-
-def _nominal(pool: Pool, key: FlavorResource) -> int:
-    quota = pool.quotas.get(key)
-    return 0 if quota is None else quota.nominal
-
-
 # ---------------------------------------------------------------- a whole file
 
 
-def declare(state: State, cluster: ClusterSpec, *, prune: Collection[str] = ()) -> Plan:
+def declare(state: State, cluster: ClusterSpec, *, prune: Collection[str] = (), user: str = RUNRIG) -> Plan:
     """What makes the state as *cluster* declares it; nothing else is touched, but for *prune* ("pool/NAME", "cohort/NAME").
 
-    Raises what the single edits raise, before anything is changed.
+    *user*: who does it.  Raises what the single edits raise, before anything is changed.
     """
     actions: list[Action] = [*_declare_flavors(state, cluster.flavors)]
     flavors = {flavor.name: flavor for flavor in cluster.flavors}
@@ -241,7 +260,7 @@ def declare(state: State, cluster: ClusterSpec, *, prune: Collection[str] = ()) 
     declared = {f"pool/{pool.name}" for pool in cluster.pools} | {f"cohort/{cohort.name}" for cohort in cluster.cohorts}
     unwanted = sorted(set(prune) - declared, reverse=True)
     after = dict(state.pools)
-    actions += _prune_pools(state, unwanted, after)
+    actions += _prune_pools(state, unwanted, after, user)
     actions += _declare_pools(state, cluster.pools, flavors, after)
     in_file = {pool.name for pool in cluster.pools}
     others = [pool for pool in after.values() if pool.name not in in_file]
@@ -278,29 +297,48 @@ def _flavors_named(state: State) -> dict[str, set[str]]:
 def _declare_pools(
     state: State, pools: Iterable[Pool], flavors: Mapping[str, Flavor], after: dict[str, Pool]
 ) -> Iterator[Action]:
-    """*after*: the pools as they will be; changed with each that is declared."""
-    changed = []
+    """*after*: the pools as they will be; changed with each that is declared.  Parents come before their subpools."""
+    changed: dict[str, None] = {}
     for pool in pools:
         before = state.pools.get(pool.name)
+        if pool.parent is not None:
+            parent = subpools.parent_of(after, pool)
+            _check_quotas(flavors, pool.quotas)
+            pool = subpools.inherited(parent, pool)
         _check_settings(flavors, pool, topology=state.topology)
-        same = before is not None and replace(pool, state=before.state) == before
-        if before is None or before.state is PoolState.ARCHIVED or not same:
-            archived = before is not None and before.state is PoolState.ARCHIVED
-            event = PoolEvent.CREATE if archived else PoolEvent.RESIZE
-            pool = replace(pool, state=PoolState.ACTIVE if before is None else _next_state(before, event))
-            changed.append(PutPool(pool, before))
-            after[pool.name] = pool
-    for action in changed:
-        _check_slices(after, action.pool)
-    yield from changed
+        pool = replace(pool, state=_declared_state(state, before, pool))
+        if pool.parent is not None and pool.state is PoolState.ACTIVE:
+            subpools.check_has_gpus(pool)
+        after[pool.name] = pool
+        changed[pool.name] = None
+    for parent in [after[name] for name in dict.fromkeys(after[name].parent or name for name in changed)]:
+        for child, follower in subpools.followers(after, parent):
+            after[child.name] = follower
+            changed[child.name] = None
+        subpools.check_slices(after, parent)
+    for name in changed:
+        if after[name] != state.pools.get(name):
+            yield PutPool(after[name], state.pools.get(name))
 
 
-def _prune_pools(state: State, names: Iterable[str], after: dict[str, Pool]) -> Iterator[Action]:
+def _declared_state(state: State, before: Pool | None, pool: Pool) -> PoolState:
+    """What *pool* is once it is declared.  What only follows from its parent's change is none of its own (law S5)."""
+    if before is None:
+        return PoolState.ACTIVE
+    if before.state is PoolState.ARCHIVED:
+        return _next_state(state, before, PoolEvent.CREATE)
+    same = (
+        gpus_of(pool.quotas) == gpus_of(before.quotas) if pool.parent else replace(pool, state=before.state) == before
+    )
+    return before.state if same else _next_state(state, before, PoolEvent.RESIZE)
+
+
+def _prune_pools(state: State, names: Iterable[str], after: dict[str, Pool], user: str) -> Iterator[Action]:
     """Subpools before their parents, and before anything is declared: an idle one makes room for another (law S1)."""
     for name in names:
         kind, _, short = name.partition("/")
         if kind == "pool" and short in after and after[short].state is PoolState.ACTIVE:
-            actions = _delete(state, short, after).actions
+            actions = _delete(state, short, after, user).actions
             after.update({action.pool.name: action.pool for action in actions if isinstance(action, PutPool)})
             yield from actions
 

@@ -3,11 +3,12 @@
 `used` counts HIGH and NORMAL, `total` counts all; both count what is held now, gangs that are stopping included.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from runrig.domain.gangs import GangState
-from runrig.domain.pools import Pool, PoolState
+from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.balance import REAL, Kind, TreeNode
 from runrig.engine.outline import lent
@@ -36,12 +37,21 @@ class PoolBalance:
     capacity: int
 
 
-def pool_balance(state: State, name: str, resource: str = GPU) -> PoolBalance:
-    """Raises KeyError for a pool that does not exist."""
+def pool_balance(
+    state: State,
+    name: str,
+    resource: str = GPU,
+    *,
+    capacities: Mapping[str, int] | None = None,
+    lends: int | None = None,
+) -> PoolBalance:
+    """Raises KeyError for a pool that does not exist.
+
+    *capacities*: as `capacity_by_flavor` says; *lends*: what it lends, as `tree_rows` says; for those who ask of many pools.
+    """
     pool = state.pools[name]
-    capacity = sum(
-        node.resources.get(resource, 0) for node in state.nodes.values() if node.ready and _may_use(pool, node.flavor)
-    )
+    known = capacity_by_flavor(state, resource) if capacities is None else capacities
+    capacity = sum(amount for flavor, amount in known.items() if not pool.flavors or flavor in pool.flavors)
     if pool.state is PoolState.ARCHIVED:
         return PoolBalance(0, 0, 0, 0, 0, 0, 0, 0, 0, capacity)
     tree = state.ledger.tree
@@ -49,32 +59,64 @@ def pool_balance(state: State, name: str, resource: str = GPU) -> PoolBalance:
     node, firm = tree.pools[name], tree.firm[name]
     promised = sum(node.nominal[index] for index in indices)
     deleting = pool.state is PoolState.DELETING
-    quota = 0 if deleting else promised
     unallocated = 0 if deleting else sum(firm.nominal[index] for index in indices)
     used = sum(firm.usage[REAL][index] for index in indices)
-    over = [node.usage[REAL][index] - node.nominal[index] for index in indices]
     return PoolBalance(
-        quota=quota,
+        quota=0 if deleting else promised,
         unallocated=unallocated,
         used=used,
         subtree_used=sum(_firm_below(node, index) for index in indices),
         total=sum(node.usage[REAL][index] for index in indices),
         available=unallocated - used,
-        borrowed=sum(max(0, amount) for amount in over),
-        lent=sum(lent(node, index) for index in indices),
+        borrowed=sum(max(0, node.usage[REAL][index] - node.nominal[index]) for index in indices),
+        lent=sum(lent(node, index) for index in indices) if lends is None else lends,
         held=promised if deleting else 0,
         capacity=capacity,
     )
 
 
-def _may_use(pool: Pool, flavor: str) -> bool:
-    return not pool.flavors or flavor in pool.flavors
+def capacity_by_flavor(state: State, resource: str = GPU) -> Mapping[str, int]:
+    """Flavor → what its ready nodes have.  O(nodes)."""
+    found: Counter[str] = Counter()
+    for node in state.nodes.values():
+        if node.ready:
+            found[node.flavor] += node.resources.get(resource, 0)
+    return found
 
 
 def _firm_below(node: TreeNode, index: int) -> int:
     if node.kind is Kind.FIRM:
         return node.usage[REAL][index]
     return sum(_firm_below(child, index) for child in node.children)
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """What is still alive in a pool, its subpools not counted: workflows, and the GPUs that they hold."""
+
+    gpus: int
+    workflows: int
+
+    def __str__(self) -> str:
+        gpus, workflows = "GPU" if self.gpus == 1 else "GPUs", "workflow" if self.workflows == 1 else "workflows"
+        return f"{self.workflows} {workflows} with {self.gpus} {gpus}"
+
+
+def remaining(state: State, name: str) -> Remaining:
+    """Of a pool that is not ARCHIVED.  O(live workflows)."""
+    tree = state.ledger.tree
+    gpus = sum(
+        leaf.usage[REAL][index]
+        for index, key in enumerate(tree.keys)
+        if key.resource == GPU
+        for leaf in (tree.firm[name], tree.low[name])
+    )
+    return Remaining(gpus, live_workflows(state)[name])
+
+
+def live_workflows(state: State) -> Counter[str]:
+    """Pool → how many of its workflows have not ended."""
+    return Counter(each.pool for each in state.workflows.values() if not each.status.finished)
 
 
 @dataclass(frozen=True, slots=True)

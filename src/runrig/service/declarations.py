@@ -6,10 +6,10 @@ Who made what is in the event log: the actor of what an apply made begins with `
 import enum
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from runrig.domain.cluster import ClusterSpec
-from runrig.domain.errors import Conflict, InvalidInput, NotFound
+from runrig.domain.errors import Conflict, InvalidInput, NotFound, Problem
 from runrig.domain.nodes import Flavor
 from runrig.domain.plan import DropCohort, Plan, PutCohort, PutPool, SetFlavors
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota, Quotas, TopologyKey
@@ -19,6 +19,8 @@ from runrig.engine import pools
 from runrig.engine.state import State
 from runrig.ports import Backend, Store
 from runrig.service.door import Door, Writing
+from runrig.service.lookup import live_pool
+from runrig.service.queries import PoolView, pool_view
 from runrig.service.reconciler import Reconciler
 from runrig.spec import cluster
 
@@ -87,29 +89,32 @@ class Declarations:
 
     # ------------------------------------------------------------ one by one
 
-    def create_pool(self, name: str, edit: PoolEdit, *, user: str) -> None:
-        """Raises Conflict if it exists; InvalidInput, NotFound, Refused as the rules say."""
-        with self._editing(user) as writing:
+    def create_pool(self, name: str, edit: PoolEdit, *, user: str) -> PoolView:
+        """The pool as this command left it.  Raises Conflict if it exists; InvalidInput, NotFound, Refused as the rules say."""
+        with self.editing(user) as writing:
             pool = _edited_pool(Pool(name), edit, writing.state)
             writing.commit(pools.put_pool(writing.state, pool, create=True))
+            return pool_view(writing.state, name)
 
-    def update_pool(self, name: str, edit: PoolEdit, *, user: str) -> None:
-        with self._editing(user) as writing:
+    def update_pool(self, name: str, edit: PoolEdit, *, user: str) -> PoolView:
+        with self.editing(user) as writing:
             before = live_pool(writing.state, name)
             pool = _edited_pool(before, edit, writing.state)
             writing.commit(pools.put_pool(writing.state, pool, create=False))
+            return pool_view(writing.state, name)
 
-    def delete_pool(self, name: str, *, user: str) -> None:
-        with self._editing(user) as writing:
-            writing.commit(pools.delete_pool(writing.state, name))
+    def delete_pool(self, name: str, *, user: str) -> PoolView:
+        with self.editing(user) as writing:
+            writing.commit(pools.delete_pool(writing.state, name, user=user))
+            return pool_view(writing.state, name)
 
     def create_cohort(self, name: str, edit: CohortEdit, *, user: str) -> None:
-        with self._editing(user) as writing:
+        with self.editing(user) as writing:
             cohort = _edited_cohort(Cohort(name), edit, writing.state)
             writing.commit(pools.put_cohort(writing.state, cohort, create=True))
 
     def update_cohort(self, name: str, edit: CohortEdit, *, user: str) -> None:
-        with self._editing(user) as writing:
+        with self.editing(user) as writing:
             before = writing.state.cohorts.get(name)
             if before is None:
                 raise NotFound(f"there is no cohort {name!r}: `runrig cohort list` shows those that there are")
@@ -117,7 +122,7 @@ class Declarations:
             writing.commit(pools.put_cohort(writing.state, cohort, create=False))
 
     def delete_cohort(self, name: str, *, user: str, leave_children: bool = False) -> None:
-        with self._editing(user) as writing:
+        with self.editing(user) as writing:
             writing.commit(pools.delete_cohort(writing.state, name, leave_children=leave_children))
 
     # ------------------------------------------------------------ whole files
@@ -137,9 +142,9 @@ class Declarations:
         self, spec: ClusterSpec, *, actor: str, prune: bool = False, dry_run: bool = False
     ) -> tuple[Difference, ...]:
         """`apply` of a file that has been read, in the name of *actor*; at a start, when nothing is fixed yet."""
-        with self._editing(actor) as writing:
+        with self.editing(actor) as writing:
             names = self._prunable(writing.state, spec) if prune else ()
-            plan = pools.declare(writing.state, spec, prune=names)
+            plan = pools.declare(writing.state, spec, prune=names, user=actor.removeprefix(APPLY))
             differences = tuple(_differences(writing.state, spec, plan, names))
             if not dry_run:
                 writing.commit(plan)
@@ -186,8 +191,8 @@ class Declarations:
         return {name for name, actor in makers.items() if actor.startswith(APPLY)}
 
     @contextmanager
-    def _editing(self, actor: str) -> Iterator[Writing]:
-        """Whatever changes in the cluster may let somebody start."""
+    def editing(self, actor: str) -> Iterator[Writing]:
+        """The door, for a command of *actor*.  Whatever changes in the cluster may let somebody start."""
         with self._door.writing(actor) as writing:
             yield writing
         if writing.committed:
@@ -197,16 +202,9 @@ class Declarations:
 # ---------------------------------------------------------------- edits
 
 
-def live_pool(state: State, name: str) -> Pool:
-    """Raises NotFound, with the names that there are."""
-    pool = state.pools.get(name)
-    if pool is None or pool.state is PoolState.ARCHIVED:
-        there = sorted(each.name for each in state.pools.values() if each.state is not PoolState.ARCHIVED)
-        raise NotFound(f"there is no pool {name!r}: there are {', '.join(there) or 'none yet'}")
-    return pool
-
-
 def _edited_pool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
+    if pool.parent is not None:
+        return _edited_subpool(pool, edit, state)
     changed = replace(
         pool,
         cohort=pool.cohort if isinstance(edit.cohort, Keep) else edit.cohort,
@@ -217,6 +215,28 @@ def _edited_pool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
         description=pool.description if isinstance(edit.description, Keep) else edit.description,
     )
     return replace(changed, quotas=_edited_quotas(pool.quotas, edit, changed.flavors or tuple(state.flavors), state))
+
+
+def _edited_subpool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
+    """Of a subpool only the quota is its own (law S5)."""
+    others = [
+        each.name for each in fields(edit) if each.name != "quota" and not isinstance(getattr(edit, each.name), Keep)
+    ]
+    if others:
+        raise InvalidInput(
+            tuple(
+                Problem(
+                    f"subpool {pool.name} has no {name} of its own: it is that of {pool.parent}, change it there", name
+                )
+                for name in others
+            )
+        )
+    if isinstance(edit.quota, Keep):
+        return pool
+    parent = state.pools[pool.parent or ""]
+    return replace(
+        pool, quotas=cluster.share_from_json(edit.quota, parent.quotas, parent.flavors or tuple(state.flavors))
+    )
 
 
 def _edited_cohort(cohort: Cohort, edit: CohortEdit, state: State) -> Cohort:
@@ -295,8 +315,8 @@ def _differences(state: State, spec: ClusterSpec, plan: Plan, prune: Sequence[st
 def _of_action(state: State, action: object) -> Iterator[Difference]:
     match action:
         case PutPool(pool, before):
-            verb = "create" if _is_creation(action) else "update"
-            verb = verb if pool.state is PoolState.ACTIVE else "delete"
+            deleted = before is not None and before.state is PoolState.ACTIVE and pool.state is not PoolState.ACTIVE
+            verb = "create" if _is_creation(action) else "delete" if deleted else "update"
             yield Difference(verb, "pool", pool.name, before, pool)
         case PutCohort(cohort, before):
             yield Difference("create" if before is None else "update", "cohort", cohort.name, before, cohort)

@@ -67,6 +67,11 @@ class Door:
             self._state = State.load(loaded, fixed_nodes=self._fixed_nodes, topology=self._topology)
         return self._state
 
+    def reload(self) -> None:
+        """Forgets the memory: whoever reads next gets what is stored."""
+        with self._lock:
+            self._state = None
+
     @contextmanager
     def listening(self, listener: Callable[[], None]) -> Iterator[None]:
         """*listener* is called after each commit, in the thread that made it: it must return at once and never raise."""

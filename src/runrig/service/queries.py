@@ -13,8 +13,8 @@ from runrig.engine.outline import NodeBalance as NodeBalance
 from runrig.engine.outline import TreeRow, overpromised, tree_rows
 from runrig.engine.report import PoolBalance
 from runrig.engine.state import State
-from runrig.service.declarations import live_pool
 from runrig.service.door import Door
+from runrig.service.lookup import any_subpool, live_pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,10 @@ class GpuTotals:
 
 @dataclass(frozen=True, slots=True)
 class PoolView:
-    """*pool* as it is kept, *settings* with what a subpool has from its parent (law S5); *flavors*: those that it may use."""
+    """*pool* as it is kept, *settings* with what a subpool has from its parent (law S5); *flavors*: those that it may use.
+
+    *subpools*: those that are not ARCHIVED; *workflows*: how many of its own have not ended.
+    """
 
     pool: Pool
     settings: Pool
@@ -40,6 +43,7 @@ class PoolView:
     subpools: tuple[str, ...]
     flavors: tuple[Flavor, ...]
     totals: GpuTotals
+    workflows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +96,40 @@ class Queries:
         return tuple(view for each in self.node_sets(names=names, archived=archived) for view in each.pools)
 
     def pool(self, name: str) -> PoolView:
-        return self.pools(names=(name,), archived=True)[0]
+        """ARCHIVED ones too.  Raises NotFound."""
+        with self._door.reading() as state:
+            return pool_view(state, name)
+
+    def subpools(self, parent: str, *, archived: bool = False) -> tuple[PoolView, ...]:
+        """Of a pool that is not ARCHIVED unless *archived*; by name.  Raises NotFound."""
+        with self._door.reading() as state:
+            if not (archived and parent in state.pools):
+                live_pool(state, parent)
+            shown = [
+                each
+                for each in state.pools.values()
+                if each.parent == parent and (archived or each.state is not PoolState.ARCHIVED)
+            ]
+            views = _node_sets(state, sorted(shown, key=_tree_order))
+            return tuple(sorted((view for each in views for view in each.pools), key=lambda view: view.pool.name))
+
+    def subpool(self, parent: str, short: str) -> PoolView:
+        """In any state.  Raises NotFound."""
+        with self._door.reading() as state:
+            return pool_view(state, any_subpool(state, parent, short).name)
 
     def node_sets(self, *, names: Iterable[str] = (), archived: bool = False) -> tuple[NodeSet, ...]:
+        """Of a pool in *names* its subpools too."""
         with self._door.reading() as state:
-            wanted = sorted(set(names))
-            for name in wanted:
+            wanted = set(names)
+            for name in sorted(wanted):
                 if not (archived and name in state.pools):
                     live_pool(state, name)
             shown = [
                 pool
                 for pool in state.pools.values()
-                if (pool.name in wanted if wanted else archived or pool.state is not PoolState.ARCHIVED)
+                if (not wanted or pool.name in wanted or pool.parent in wanted)
+                and (archived or pool.state is not PoolState.ARCHIVED)
             ]
             return tuple(_node_sets(state, sorted(shown, key=_tree_order)))
 
@@ -168,27 +194,64 @@ def _flavors_of(state: State, pool: Pool) -> tuple[str, ...]:
     return _settings(state, pool).flavors or tuple(state.flavors)
 
 
+def pool_view(state: State, name: str) -> PoolView:
+    """Raises NotFound.  O(pools): where it lends to and borrows from is worked out over the whole tree."""
+    pool = state.pools.get(name) or live_pool(state, name)
+    (found,) = _node_sets(state, [pool])
+    return found.pools[0]
+
+
+class _Known:
+    """What many views share, worked out once."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.rows = {row.name: row for row in tree_rows(state) if row.kind == "pool"}
+        self.capacities = report.capacity_by_flavor(state)
+        self.workflows = report.live_workflows(state)
+        self.subpools: dict[str, list[str]] = defaultdict(list)
+        for pool in state.pools.values():
+            if pool.parent is not None and pool.state is not PoolState.ARCHIVED:
+                self.subpools[pool.parent].append(pool.name)
+
+    def view(self, pool: Pool, totals: GpuTotals) -> PoolView:
+        state, row = self.state, self.rows.get(pool.name)
+        lends = 0 if row is None else sum(each.lent for key, each in row.balances.items() if key.resource == GPU)
+        return PoolView(
+            pool=pool,
+            settings=_settings(state, pool),
+            balance=report.pool_balance(state, pool.name, capacities=self.capacities, lends=lends),
+            row=row,
+            subpools=tuple(sorted(self.subpools[pool.name])),
+            flavors=tuple(state.flavors[name] for name in _flavors_of(state, pool) if name in state.flavors),
+            totals=totals,
+            workflows=self.workflows[pool.name],
+        )
+
+
 def _node_sets(state: State, pools: list[Pool]) -> Iterator[NodeSet]:
     """Connected components: pools are joined by every flavor that has nodes."""
-    gpus_by_flavor = _gpus_by_flavor(state)
-    rows = {row.name: row for row in tree_rows(state) if row.kind == "pool"}
+    gpus_by_flavor, known = _gpus_by_flavor(state), _Known(state)
     for members in _components(state, pools, set(gpus_by_flavor)):
         flavors = sorted({name for pool in members for name in _flavors_of(state, pool)} & set(gpus_by_flavor))
         totals = GpuTotals(
             sum(gpus_by_flavor[name].capacity for name in flavors), sum(gpus_by_flavor[name].usage for name in flavors)
         )
-        yield NodeSet(tuple(_pool_view(state, pool, rows.get(pool.name), totals) for pool in members), totals)
+        yield NodeSet(tuple(known.view(pool, totals) for pool in members), totals)
 
 
 def _components(state: State, pools: list[Pool], with_nodes: set[str]) -> list[list[Pool]]:
     """Groups of *pools*, each in their order, ordered by their first pool."""
-    found: list[tuple[set[str], list[Pool]]] = []
+    alike: dict[tuple[frozenset[str], str], list[Pool]] = defaultdict(list)
     for pool in pools:
-        flavors = set(_flavors_of(state, pool)) & with_nodes
-        joined = [each for each in found if each[0] & flavors]
+        flavors = frozenset(_flavors_of(state, pool)) & with_nodes
+        alike[flavors, "" if flavors else pool.name].append(pool)
+    found: list[tuple[set[str], list[Pool]]] = []
+    for (flavors, _), own in alike.items():
+        joined = [each for each in found if each[0] & flavors] if flavors else []
         found = [each for each in found if not each[0] & flavors]
         members = [member for each in joined for member in each[1]]
-        found.append((flavors.union(*(each[0] for each in joined)), [*members, pool]))
+        found.append((set(flavors).union(*(each[0] for each in joined)), [*members, *own]))
     ordered = [sorted(members, key=_tree_order) for _, members in found]
     return sorted(ordered, key=lambda members: _tree_order(members[0]))
 
@@ -202,21 +265,6 @@ def _gpus_by_flavor(state: State) -> Mapping[str, GpuTotals]:
             has = node.resources.get(GPU, 0)
             totals[node.flavor] = (capacity + has, usage + has - report.node_free(state, node.name).get(GPU, 0))
     return {name: GpuTotals(*pair) for name, pair in totals.items()}
-
-
-def _pool_view(state: State, pool: Pool, row: TreeRow | None, totals: GpuTotals) -> PoolView:
-    subpools = sorted(
-        each.name for each in state.pools.values() if each.parent == pool.name and each.state is not PoolState.ARCHIVED
-    )
-    return PoolView(
-        pool=pool,
-        settings=_settings(state, pool),
-        balance=report.pool_balance(state, pool.name),
-        row=row,
-        subpools=tuple(subpools),
-        flavors=tuple(state.flavors[name] for name in _flavors_of(state, pool) if name in state.flavors),
-        totals=totals,
-    )
 
 
 # ---------------------------------------------------------------- cohorts and nodes

@@ -14,6 +14,7 @@ from runrig.engine import workflows
 from runrig.ports import Backend, Clock
 from runrig.service.desired import Launches
 from runrig.service.door import Door
+from runrig.service.drains import Drains
 
 LONGEST_SLEEP_S = 3600.0
 FIRST_BACK_OFF_S = 0.1
@@ -25,10 +26,13 @@ _log = logging.getLogger(__name__)
 class Reconciler:
     """*node_labels*: given to every node that is seen, over its own."""
 
-    def __init__(self, door: Door, backend: Backend, clock: Clock, node_labels: Mapping[str, str]) -> None:
+    def __init__(
+        self, door: Door, backend: Backend, clock: Clock, drains: Drains, node_labels: Mapping[str, str]
+    ) -> None:
         self._door = door
         self._backend = backend
         self._clock = clock
+        self._drains = drains
         self._node_labels = node_labels
         self._launches = Launches()
         self._synced: int | None = None
@@ -45,6 +49,7 @@ class Reconciler:
         """One turn of the loop; whether it changed anything.  Raises whatever goes wrong."""
         if self._synced is None:
             self._sync()  # after a restart the backend must know what to look for before it says what it sees
+        self._drains.sweep()
         plan = self._door.cycle(self._observe())
         self._repeat_nodes = False
         with self._door.reading() as state:
@@ -71,12 +76,13 @@ class Reconciler:
         return replace(observed, nodes=self._nodes)
 
     def sleep_s(self) -> float:
-        """Seconds of the clock until the next deadline."""
+        """Seconds of the clock until the next deadline, or the next sweep."""
         with self._door.reading() as state:
             deadline = workflows.next_deadline(state)
-        if deadline is None:
-            return LONGEST_SLEEP_S
-        return min(LONGEST_SLEEP_S, max(0.0, (deadline - self._clock.now())))
+        left = (
+            self._drains.due_in_s() if deadline is None else min(deadline - self._clock.now(), self._drains.due_in_s())
+        )
+        return min(LONGEST_SLEEP_S, max(0.0, left))
 
     # ------------------------------------------------------------ the thread
 

@@ -8,38 +8,54 @@ from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.ports import Backend, Clock, Store
+from runrig.service import drains
 from runrig.service.declarations import APPLY, Declarations
 from runrig.service.door import Door
+from runrig.service.history import History
 from runrig.service.queries import Queries
 from runrig.service.reconciler import Reconciler
 from runrig.service.stories import Stories
 from runrig.service.submissions import Submissions
+from runrig.service.subpools import Subpools
 
 DEFAULT_POOL = "default"
 
 
 class Service:
-    """*submissions*, *declarations*: commands.  *queries*, *stories*: questions.  `start` begins to reconcile."""
+    """*submissions*, *declarations*, *subpools*: commands.  *queries*, *stories*, *history*: questions.  `start` begins to reconcile."""
 
     def __init__(
-        self, store: Store, backend: Backend, clock: Clock, *, node_labels: Mapping[str, str] | None = None
+        self,
+        store: Store,
+        backend: Backend,
+        clock: Clock,
+        *,
+        node_labels: Mapping[str, str] | None = None,
+        drain_sweep_s: float = drains.EVERY_S,
     ) -> None:
-        """*node_labels*: what a cluster file says of this machine, which the backend cannot know."""
+        """*node_labels*: what a cluster file says of this machine, which the backend cannot know.
+
+        *drain_sweep_s*: how often pools that are DELETING are looked at besides (law S3).
+        """
         self.backend_name = backend.name
         self._door = Door(store, clock, fixed_nodes=backend.fixed_nodes, topology=backend.topology)
-        self._reconciler = Reconciler(self._door, backend, clock, node_labels or {})
+        sweeps = drains.Drains(self._door, store, clock, drain_sweep_s)
+        self._reconciler = Reconciler(self._door, backend, clock, sweeps, node_labels or {})
         self._backend = backend
         self._store = store
         self.submissions = Submissions(self._door, store, backend, self._reconciler)
         self.declarations = Declarations(self._door, store, backend, self._reconciler)
+        self.subpools = Subpools(self.declarations.editing)
         self.queries = Queries(self._door)
         self.stories = Stories(self._door, store, backend, clock)
+        self.history = History(self._door, store, clock)
 
     def prepare(self, cluster: ClusterSpec | None, *, user: str) -> None:
         """The cluster as declared, its nodes as seen; before anybody submits.  Raises what is wrong with the declaration.
 
         Without *cluster* a new server has one pool, `default`, with all GPUs.
         """
+        self.subpools.follow_parents()
         if cluster is not None:
             self.declarations.declare(cluster, actor=APPLY + user)
         elif not self.queries.flavors():

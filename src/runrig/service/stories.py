@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from runrig.domain.errors import NotFound
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import MoveTask, Preempt, RestartTask, RetryTask
+from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU, format_quantity
 from runrig.domain.reasons import Code
 from runrig.domain.records import Event
@@ -15,6 +16,7 @@ from runrig.engine.report import Hold
 from runrig.engine.why import GroupWhy as GroupWhy
 from runrig.ports import Backend, Clock, LogFile, SpecText, Store, StoredWorkflow, WorkflowQuery
 from runrig.service.door import Door
+from runrig.service.endings import Ending, ending_of
 from runrig.service.events import preempted_in_words
 
 MOST_NODES = 4
@@ -53,12 +55,13 @@ class Preempted:
 
 @dataclass(frozen=True, slots=True)
 class WhyView:
-    """*groups* is empty for a workflow that has ended."""
+    """*groups* is empty for a workflow that has ended.  *ending*: the deletion of its pool that concerns it."""
 
     workflow: Workflow
     groups: tuple[GroupWhy, ...]
     preempted: tuple[Preempted, ...]
     sentence: str
+    ending: Ending | None = None
 
 
 class Stories:
@@ -120,13 +123,19 @@ class Stories:
         workflow = self._store.workflow(id).workflow
         groups: tuple[GroupWhy, ...] = ()
         hold: Hold | None = None
+        draining = False
         with self._door.reading() as state:
             if workflow.id in state.workflows:
                 workflow = state.workflows[workflow.id]
                 groups = why.why(state, workflow.id).groups
                 hold = report.hold(state, workflow.id)
+                draining = state.pools[workflow.pool].state is PoolState.DELETING
         preempted = tuple(_preemptions(self._store.events(workflow=workflow.id)))
-        return WhyView(workflow, groups, preempted, _sentence(workflow, groups, hold))
+        ending = ending_of(self._store, workflow, draining=draining)
+        sentence = _sentence(workflow, groups, hold)
+        if ending is not None:
+            sentence += _of_ending(workflow, ending)
+        return WhyView(workflow, groups, preempted, sentence, ending)
 
     # ------------------------------------------------------------ logs
 
@@ -178,6 +187,14 @@ def _sentence(workflow: Workflow, groups: tuple[GroupWhy, ...], hold: Hold | Non
         return f"{workflow.id} is {status} with {_held(hold)}; {_safety(hold, workflow.priority)}"
     reason = f": {workflow.failure_message}" if workflow.failure_message else ""
     return f"{workflow.id} is {workflow.status.value}{reason}"
+
+
+def _of_ending(workflow: Workflow, ending: Ending) -> str:
+    """Law S3: who deleted its pool, and what that means for the workflow."""
+    if not workflow.status.finished:
+        return f"; pool {ending.pool} is DELETING ({ending}), and what has started there goes on to its end"
+    later = "" if ending.state is ending.then else f", and {ending.state.value} later"
+    return f"; pool {ending.pool} became {ending.then.value} with that{later}: {ending}"
 
 
 def _waits_for_upstream(group: GroupWhy) -> bool:

@@ -3,14 +3,15 @@
 import uuid
 from dataclasses import dataclass
 
-from runrig.domain.errors import Conflict
+from runrig.domain.errors import Conflict, Refused
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Plan, Submit
 from runrig.domain.workflows import WorkflowSpec, WorkflowStatus
 from runrig.engine import gate, workflows
 from runrig.engine.state import State
 from runrig.ports import Backend, SpecText, Store
-from runrig.service.door import Door
+from runrig.service.door import Door, Writing
+from runrig.service.endings import endings, utc
 from runrig.service.reconciler import Reconciler
 from runrig.spec import template, workflow
 
@@ -100,7 +101,7 @@ class Submissions:
         """What `submit` would say, and nothing is stored."""
         order = read(submission)
         with self._door.writing(order.user) as writing:
-            return order.accepted(order.plan(writing.state, writing.now), self._backend.name)
+            return order.accepted(self._plan(order, writing), self._backend.name)
 
     def rendered(self, submission: Submission) -> Accepted:
         """The text after templating.  Checked as a whole too, unless files are still to be put into it by the client."""
@@ -138,10 +139,23 @@ class Submissions:
 
     def _enter(self, order: Order) -> Accepted:
         with self._door.writing(order.user) as writing:
-            plan = order.plan(writing.state, writing.now)
+            plan = self._plan(order, writing)
             writing.commit(plan, order.spec)
         self._reconciler.wake()
         return order.accepted(plan, self._backend.name)
+
+    def _plan(self, order: Order, writing: Writing) -> Plan:
+        """What the gate says; of a pool that takes no submissions any more, also who made it so, and when."""
+        try:
+            return order.plan(writing.state, writing.now)
+        except Refused as error:
+            found = endings(self._store, order.pool) if "state" in error.details else ()
+            if not found:
+                raise
+            last = found[-1]
+            details = {name: value for name, value in error.details.items() if name != "law"}
+            told = {"deleted_by": last.by, "deleted_at": utc(last.at)}
+            raise Refused(f"{error.message}; {last}", error.law, details | told) from None
 
 
 def _rendered(submission: Submission) -> str:

@@ -6,13 +6,22 @@ from collections.abc import Sequence
 from runrig.domain.cluster import ClusterSpec, RoleGrant
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Pool
-from runrig.spec.fields import Field, Fields, closest, root
+from runrig.spec.fields import Field, Fields, closest, listed, root
 from runrig.spec.nodes import read_flavors, read_nodes
 from runrig.spec.pools import read_cohorts, read_pools
-from runrig.spec.quota import RESOURCES, Kinds, amounts_from_text, parse_quota_option, quota_from_json
+from runrig.spec.quota import RESOURCES, Kinds, amounts_from_text, parse_quota_option, quota_from_json, share_from_json
 from runrig.spec.yamltree import read_yaml
 
-__all__ = ["FIELDS", "amounts_from_text", "cluster_of", "parse_quota_option", "quota_from_json", "read_cluster"]
+__all__ = [
+    "FIELDS",
+    "amounts_from_text",
+    "cluster_of",
+    "listed",
+    "parse_quota_option",
+    "quota_from_json",
+    "read_cluster",
+    "share_from_json",
+]
 
 FIELDS = ("backend", "nodes", "cohorts", "pools", "flavors", "resource_names", "roles")
 _BACKEND = ("name", "type", "speed")

@@ -6,14 +6,15 @@ from dataclasses import replace
 
 from runrig.domain.pools import (
     DEFAULT_GRACE_S,
-    LONGEST_NAME,
-    SUBPOOL_DELIMITER,
     Cohort,
     Pool,
     Queueing,
     Quotas,
     TopologyKey,
+    gpus_of,
     name_problem,
+    subpool_name_problem,
+    subpool_of,
 )
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.spec.fields import Field, Fields, closest, repeated
@@ -175,13 +176,12 @@ def _subpools(fields: Fields, parent: Pool, kinds: Kinds) -> list[Pool]:
         quota = inner.need("quota", 'quota: 8, or "25%"') if inner else None
         if name is None:
             continue
-        short = read_name(name, "subpool")
-        full = f"{parent.name}{SUBPOOL_DELIMITER}{short}"
-        if short and len(full) > LONGEST_NAME:
-            name.wrong(f"{full!r} has {len(full)} characters: at most {LONGEST_NAME}")
+        short = name.text() or ""
+        if short and (problem := subpool_name_problem(parent.name, short)):
+            name.wrong(problem)
         quotas = read_share(quota, parent.quotas, kinds) if quota else {}
         names.append((short, name))
-        subpools.append(replace(parent, name=full, parent=parent.name, subpool_name=short, quotas=quotas))
+        subpools.append(subpool_of(parent, short, gpus_of(quotas)))
     repeated(names, "subpool")
     _check_sum(fields, parent, [pool.quotas for pool in subpools])
     return subpools

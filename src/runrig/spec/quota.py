@@ -5,11 +5,11 @@ A key that is both a flavor and a resource is the flavor.
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Decimal
 from functools import partial
 
-from runrig.domain.pools import Quota, Quotas
+from runrig.domain.pools import Quota, Quotas, gpus_of, share_of
 from runrig.domain.quantities import CPU, GPU, MEMORY, STORAGE, FlavorResource, parse_quantity
 from runrig.spec.fields import Field, Problems, closest, listed
 from runrig.spec.yamltree import node_of
@@ -17,6 +17,8 @@ from runrig.spec.yamltree import node_of
 RESOURCES = (GPU, CPU, MEMORY, STORAGE)
 _QUOTA = ("nominal", "borrowing_limit", "lending_limit")
 _NONE = "none"
+LONGEST_TEXT = 10_000
+"""Of a quota that is written as text."""
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%")
 
 
@@ -199,19 +201,45 @@ def _number(field: Field, text: str, resource: str, number: str) -> int | None:
 def read_share(field: Field, parent: Quotas, kinds: Kinds) -> Quotas:
     """The quota of a subpool: GPUs, or a percentage of its parent's, rounded down; other resources follow (laws S1, S5)."""
     value = field.node.value
-    percent = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
-    if percent is not None:
-        share = Decimal(percent[1])
-        if share > 100:
-            field.wrong(f"{value} is more than all of the parent's quota: at most 100%")
-            return {}
-        gpus = {
-            key.flavor: int((quota.nominal * share / 100).to_integral_value(ROUND_FLOOR))
-            for key, quota in parent.items()
-            if key.resource == GPU
-        }
-        return share_of(parent, gpus)
-    quotas = read_quota(field, kinds)
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        field.wrong(f"a quota of {len(value)} characters is too long: at most {LONGEST_TEXT}")
+        return {}
+    percent = isinstance(value, str) and "%" in value
+    gpus = _percentage(field, str(value).strip(), parent) if percent else _share_in_gpus(field, parent, kinds)
+    if gpus and not any(gpus.values()):
+        why = f"{value} of {sum(gpus_of(parent).values())} GPUs, rounded down, is" if percent else "it has"
+        field.wrong(f"{why} 0 GPUs, and a subpool without GPUs guarantees nothing: give it at least 1")
+    return share_of(parent, gpus)
+
+
+def share_from_json(value: object, parent: Quotas, flavors: tuple[str, ...]) -> Quotas:
+    """`read_share` of a value that came over HTTP.  *flavors*: those that the parent may use.  Raises InvalidInput."""
+    problems = Problems()
+    quotas = read_share(Field(node_of(value), "quota", problems), parent, Kinds(flavors, flavors))
+    problems.raise_if_any()
+    return quotas
+
+
+def _percentage(field: Field, text: str, parent: Quotas) -> dict[str, int]:
+    """GPUs by flavor; nothing, and a problem noted, if it is none from 0 to 100."""
+    match, whole = _PERCENT.fullmatch(text), gpus_of(parent)
+    if match is None:
+        field.wrong(f"{text!r} is no percentage: write one above 0% and up to 100%, such as 25% or 33.3%")
+        return {}
+    share = Decimal(match[1])
+    if share > 100:
+        field.wrong(f"{text} is more than all of the parent's quota: at most 100%")
+        return {}
+    if not whole:
+        field.wrong(f"its parent has no quota of GPUs, so there is nothing to take {text} of")
+    return {flavor: int((gpus * share / 100).to_integral_value(ROUND_FLOOR)) for flavor, gpus in whole.items()}
+
+
+def _share_in_gpus(field: Field, parent: Quotas, kinds: Kinds) -> dict[str, int]:
+    """GPUs by flavor; a plain number is of the only flavor of which the parent has any."""
+    value, there = field.node.value, tuple(gpus_of(parent))
+    plain = isinstance(value, int) or (isinstance(value, str) and value.strip().isdigit())
+    quotas = read_quota(field, replace(kinds, flavors=there) if plain and there else kinds)
     for key, quota in quotas.items():
         if key.resource != GPU or quota != Quota(quota.nominal):
             field.wrong(
@@ -221,17 +249,4 @@ def read_share(field: Field, parent: Quotas, kinds: Kinds) -> Quotas:
     for key in quotas:
         if key not in parent:
             field.wrong(f"its parent has no quota of {key}, so there is nothing to share")
-    return share_of(parent, {key.flavor: quota.nominal for key, quota in quotas.items()})
-
-
-def share_of(parent: Quotas, gpus: Mapping[str, int]) -> Quotas:
-    """The quota of a subpool with *gpus* (by flavor): of other resources ⌊parent × its GPUs / parent's GPUs⌋ (law S5)."""
-    shares: dict[FlavorResource, Quota] = {}
-    for key, quota in parent.items():
-        own = gpus.get(key.flavor, 0)
-        whole = parent.get(FlavorResource(key.flavor, GPU), Quota()).nominal
-        if key.resource == GPU:
-            shares[key] = Quota(own)
-        else:
-            shares[key] = Quota(quota.nominal * own // whole if whole else 0)
-    return shares
+    return {key.flavor: quota.nominal for key, quota in quotas.items() if key in parent}

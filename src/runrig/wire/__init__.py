@@ -1,6 +1,13 @@
 """What goes over HTTP: requests and answers, each with an example that the OpenAPI document shows."""
 
 from runrig.wire.base import utc
+from runrig.wire.history import (
+    PoolAtAnswer,
+    PoolChangeAnswer,
+    PoolEditAnswer,
+    PoolHistoryAnswer,
+    PoolThenAnswer,
+)
 from runrig.wire.meta import (
     ApplyAnswer,
     ApplyRequest,
@@ -32,6 +39,13 @@ from runrig.wire.pools import (
     TopologyKeyModel,
 )
 from runrig.wire.resources import GpuAnswer, ResourceAnswer, ResourcesAnswer
+from runrig.wire.subpools import (
+    SubpoolAnswer,
+    SubpoolCreateRequest,
+    SubpoolDeletedAnswer,
+    SubpoolEditRequest,
+    SubpoolsAnswer,
+)
 from runrig.wire.workflows import (
     CancelAnswer,
     EventAnswer,
@@ -40,6 +54,7 @@ from runrig.wire.workflows import (
     ListAnswer,
     ListEntry,
     PluginsAnswer,
+    PoolEndingAnswer,
     PreemptionAnswer,
     ReasonAnswer,
     SubmitAnswer,
@@ -73,11 +88,17 @@ __all__ = [
     "PlatformAnswer",
     "PluginsAnswer",
     "PoolAnswer",
+    "PoolAtAnswer",
+    "PoolChangeAnswer",
     "PoolCreateRequest",
+    "PoolEditAnswer",
     "PoolEditRequest",
+    "PoolEndingAnswer",
+    "PoolHistoryAnswer",
     "PoolQuotaAnswer",
     "PoolResourcesAnswer",
     "PoolSettingsAnswer",
+    "PoolThenAnswer",
     "PoolsAnswer",
     "PreemptionAnswer",
     "ProblemAnswer",
@@ -88,6 +109,11 @@ __all__ = [
     "ResourcesAnswer",
     "SubmitAnswer",
     "SubmitRequest",
+    "SubpoolAnswer",
+    "SubpoolCreateRequest",
+    "SubpoolDeletedAnswer",
+    "SubpoolEditRequest",
+    "SubpoolsAnswer",
     "TaskAnswer",
     "TopologyKeyModel",
     "VersionAnswer",

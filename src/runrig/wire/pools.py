@@ -206,6 +206,7 @@ _POOL: dict[str, Any] = {
     "lent": 2,
     "held": 0,
     "capacity": 16,
+    "workflows": 1,
     "balances": {"default/gpu": _BALANCE},
 }
 
@@ -215,6 +216,7 @@ class PoolAnswer(PoolSettingsAnswer):
 
     *used* is the pool's own firm work, *subtree_used* with that of its subpools, *total* everything that is held, *available* is
     unallocated - used and below zero while the pool drains.  *held*: what a DELETING subpool still holds of its quota, which shows as 0.
+    *workflows*: those of the pool itself that have not ended.
     *balances*: ``flavor/resource`` → the pool's node of the quota tree.
     """
 
@@ -232,6 +234,7 @@ class PoolAnswer(PoolSettingsAnswer):
     lent: int
     held: int
     capacity: int
+    workflows: int
     balances: dict[str, BalanceAnswer]
 
 

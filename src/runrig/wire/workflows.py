@@ -368,7 +368,23 @@ class GroupWhyAnswer(Answer):
     preempted: list[PreemptionAnswer]
 
 
+class PoolEndingAnswer(Answer):
+    """That the pool was deleted: by whom and when, *then* the state that it took with it, *state* how far it has come since."""
+
+    model_config = example(
+        {"pool": "vision", "by": "ann", "at": "2026-01-31T12:00:00", "then": "DELETING", "state": "ARCHIVED"}
+    )
+
+    pool: str
+    by: str
+    at: datetime
+    then: str
+    state: str
+
+
 class WhyAnswer(Answer):
+    """*ending*: the deletion of its pool, if that cancelled the workflow or is going on while it runs; else null."""
+
     model_config = example(
         {
             "workflow": "train-3",
@@ -376,6 +392,7 @@ class WhyAnswer(Answer):
             "groups": [GroupWhyAnswer.example()],
             "sentence": "train-3 waits: vision has 2 of its quota of default/gpu left, and it asks for 4; "
             "held by train-1/main-group (main-group is number 2 in the queue)",
+            "ending": None,
         }
     )
 
@@ -383,3 +400,4 @@ class WhyAnswer(Answer):
     status: str
     groups: list[GroupWhyAnswer]
     sentence: str
+    ending: PoolEndingAnswer | None = None

@@ -18,10 +18,14 @@ def settings(view: PoolView, backend: str) -> wire.PoolSettingsAnswer:
     return wire.PoolSettingsAnswer(**_settings(view, backend))
 
 
-def pool(view: PoolView, backend: str) -> wire.PoolAnswer:
+Platforms = dict[str, wire.PlatformAnswer]
+"""By name of the flavor; for those who answer many pools, which name the same ones again and again."""
+
+
+def pool(view: PoolView, backend: str, platforms: Platforms | None = None) -> wire.PoolAnswer:
     balance = view.balance
     return wire.PoolAnswer(
-        **_settings(view, backend),
+        **_settings(view, backend, platforms),
         resource_usage=_usage(balance.used, balance.available, balance.unallocated, view.balance.total, view.totals),
         subpools=list(view.subpools),
         quota=balance.quota,
@@ -34,6 +38,7 @@ def pool(view: PoolView, backend: str) -> wire.PoolAnswer:
         lent=balance.lent,
         held=balance.held,
         capacity=balance.capacity,
+        workflows=view.workflows,
         balances={} if view.row is None else balances(view.row.balances),
     )
 
@@ -41,9 +46,12 @@ def pool(view: PoolView, backend: str) -> wire.PoolAnswer:
 def pool_quota(node_sets: Iterable[NodeSet], backend: str) -> wire.PoolQuotaAnswer:
     """The sums count each node set once, and every pool (a subpool's share is not in its parent's unallocated)."""
     node_sets = tuple(node_sets)
+    platforms: Platforms = {}
     views = [view for each in node_sets for view in each.pools]
     return wire.PoolQuotaAnswer(
-        node_sets=[wire.NodeSetAnswer(pools=[pool(view, backend) for view in each.pools]) for each in node_sets],
+        node_sets=[
+            wire.NodeSetAnswer(pools=[pool(view, backend, platforms) for view in each.pools]) for each in node_sets
+        ],
         resource_sum=_usage(
             sum(view.balance.used for view in views),
             sum(view.balance.available for view in views),
@@ -66,18 +74,22 @@ def _usage(used: int, free: int, limit: int, total: int, nodes: GpuTotals) -> wi
     )
 
 
-def _settings(view: PoolView, backend: str) -> dict[str, Any]:
+def _settings(view: PoolView, backend: str, platforms: Platforms | None = None) -> dict[str, Any]:
     own, inherited = view.pool, view.settings
+    known = {} if platforms is None else platforms
+    for flavor in view.flavors:
+        if flavor.name not in known:
+            known[flavor.name] = _platform(flavor)
     return {
         "name": own.name,
         "description": own.description,
         "status": "ONLINE" if own.state is PoolState.ACTIVE else "OFFLINE",
         "backend": backend,
         "default_platform": inherited.default_platform,
-        "default_exit_actions": _exit_actions(inherited.default_exit_actions),
+        "default_exit_actions": exit_actions(inherited.default_exit_actions),
         "resources": wire.PoolResourcesAnswer(gpu=_countable(own)),
         "topology_keys": [wire.TopologyKeyModel(key=each.key, label=each.label) for each in inherited.topology_keys],
-        "platforms": {flavor.name: _platform(flavor) for flavor in view.flavors},
+        "platforms": {flavor.name: known[flavor.name] for flavor in view.flavors},
         "cohort": own.cohort,
         "quotas": quotas(own.quotas),
         "queueing": inherited.queueing.value,
@@ -91,7 +103,7 @@ def _settings(view: PoolView, backend: str) -> dict[str, Any]:
     }
 
 
-def _exit_actions(rules: Iterable[tuple[str, int, int]]) -> dict[str, str]:
+def exit_actions(rules: Iterable[tuple[str, int, int]]) -> dict[str, str]:
     """Action → codes, in the reference's form: ``{"RESCHEDULE": "3006,100-110"}``."""
     found: dict[str, list[str]] = {}
     for action, first, last in rules:
@@ -212,7 +224,7 @@ def _declared(record: Pool | Cohort | Flavor | None) -> dict[str, Any] | None:
         "flavors": list(record.flavors),
         "topology_keys": [{"key": each.key, "label": each.label} for each in record.topology_keys],
         "default_platform": record.default_platform,
-        "default_exit_actions": _exit_actions(record.default_exit_actions),
+        "default_exit_actions": exit_actions(record.default_exit_actions),
         "description": record.description,
         "quotas": _plain(record.quotas),
     }

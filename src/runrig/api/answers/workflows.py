@@ -9,6 +9,7 @@ from runrig.domain.reasons import Reason
 from runrig.domain.records import Event
 from runrig.domain.workflows import Group, Status, Task, Workflow
 from runrig.service.desired import task_uuid
+from runrig.service.endings import Ending
 from runrig.service.events import in_words
 from runrig.service.stories import GroupWhy, Listed, Preempted, WhyView, WorkflowView
 from runrig.service.submissions import Accepted
@@ -183,6 +184,13 @@ def why(view: WhyView) -> wire.WhyAnswer:
         status=view.workflow.status.value,
         groups=[_group_why(each, view) for each in view.groups] or _former(view),
         sentence=view.sentence,
+        ending=None if view.ending is None else _ending(view.ending),
+    )
+
+
+def _ending(value: Ending) -> wire.PoolEndingAnswer:
+    return wire.PoolEndingAnswer(
+        pool=value.pool, by=value.by, at=_at(value.at), then=value.then.value, state=value.state.value
     )
 
 

@@ -1,0 +1,124 @@
+"""Routes of subpools (subpools.md)."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from runrig import wire
+from runrig.api.answers import pools as as_answers
+from runrig.api.failures import Said
+from runrig.api.shape import Serving, User, answers
+from runrig.service.queries import PoolView
+from runrig.service.service import Service
+
+router = APIRouter(tags=["subpools"])
+
+DryRun = Annotated[bool, Query(description="Only say what would be, or what is wrong")]
+
+_OVER: Said = (
+    "subpools of team would have 101 of default/gpu (b 40, a 31, d 30), and team has 100: d can have 29, unless you give the "
+    "others less, or the parent more",
+    {
+        "law": "S1",
+        "pool": "team",
+        "resource": "default/gpu",
+        "asked": 101,
+        "limit": 100,
+        "subpools": {"team--b": 40, "team--a": 31, "team--d": 30},
+        "unallocated": 29,
+    },
+)
+_TAKEN: Said = (
+    "pool team--a is ACTIVE: the name is taken; `runrig pool subpool update team a` changes it",
+    {"pool": "team--a", "state": "ACTIVE"},
+)
+_DRAINING: Said = (
+    "pool team--a is DELETING, and 2 workflows with 5 GPUs still run there: until they have ended it cannot be changed, deleted "
+    "or created again",
+    {"pool": "team--a", "state": "DELETING", "gpus": 5, "workflows": 2},
+)
+_UNKNOWN: Said = ("pool team has no subpool 'x': it has a, b, c", {})
+_NO_PARENT: Said = ("there is no pool 'teem': there are sim, team", {})
+_NO_SHARE: Said = (
+    "quota: 101% is more than all of the parent's quota: at most 100%",
+    {"problems": [{"message": "quota: 101% is more than all of the parent's quota: at most 100%", "path": "quota"}]},
+)
+
+
+@router.get(
+    "/api/configs/pool/{parent}/subpool",
+    summary="Subpools of a pool, by name",
+    responses=answers(wire.SubpoolsAnswer, 404, said={404: _NO_PARENT}),
+)
+def list_subpools(
+    service: Serving,
+    parent: str,
+    archived: Annotated[bool, Query(description="ARCHIVED ones too")] = False,
+) -> wire.SubpoolsAnswer:
+    views = service.queries.subpools(parent, archived=archived)
+    return wire.SubpoolsAnswer(subpools=[_answer(service, view) for view in views])
+
+
+@router.get(
+    "/api/configs/pool/{parent}/subpool/{subpool}",
+    summary="One subpool with its balances, in any state",
+    responses=answers(wire.SubpoolAnswer, 404, said={404: _UNKNOWN}),
+)
+def show_subpool(service: Serving, parent: str, subpool: str) -> wire.PoolAnswer:
+    return _answer(service, service.queries.subpool(parent, subpool))
+
+
+@router.post(
+    "/api/configs/pool/{parent}/subpool",
+    summary="Create a subpool, or bring back one that is ARCHIVED",
+    responses=answers(
+        wire.SubpoolAnswer, 400, 404, 409, said={400: _OVER, 404: _NO_PARENT, 409: _TAKEN, 422: _NO_SHARE}
+    ),
+)
+def create_subpool(
+    service: Serving, user: User, parent: str, body: wire.SubpoolCreateRequest, dry_run: DryRun = False
+) -> wire.PoolAnswer:
+    return _answer(service, service.subpools.create(parent, body.name, body.quota, user=user, dry_run=dry_run))
+
+
+@router.patch(
+    "/api/configs/pool/{parent}/subpool/{subpool}",
+    summary="Give a subpool another quota; what runs there goes on",
+    responses=answers(
+        wire.SubpoolAnswer, 400, 404, 409, said={400: _OVER, 404: _UNKNOWN, 409: _DRAINING, 422: _NO_SHARE}
+    ),
+)
+def update_subpool(
+    service: Serving, user: User, parent: str, subpool: str, body: wire.SubpoolEditRequest, dry_run: DryRun = False
+) -> wire.PoolAnswer:
+    return _answer(service, service.subpools.resize(parent, subpool, body.quota, user=user, dry_run=dry_run))
+
+
+@router.put(
+    "/api/configs/pool/{parent}/subpool/{subpool}",
+    summary="Give a subpool another quota, like PATCH",
+    responses=answers(
+        wire.SubpoolAnswer, 400, 404, 409, said={400: _OVER, 404: _UNKNOWN, 409: _DRAINING, 422: _NO_SHARE}
+    ),
+)
+def put_subpool(
+    service: Serving, user: User, parent: str, subpool: str, body: wire.SubpoolEditRequest, dry_run: DryRun = False
+) -> wire.PoolAnswer:
+    return update_subpool(service, user, parent, subpool, body, dry_run)
+
+
+@router.delete(
+    "/api/configs/pool/{parent}/subpool/{subpool}",
+    summary="Delete a subpool: ARCHIVED at once, or DELETING until what runs there has ended",
+    responses=answers(wire.SubpoolDeletedAnswer, 404, 409, said={404: _UNKNOWN, 409: _DRAINING}),
+)
+def delete_subpool(
+    service: Serving, user: User, parent: str, subpool: str, dry_run: DryRun = False
+) -> wire.SubpoolDeletedAnswer:
+    done = service.subpools.delete(parent, subpool, user=user, dry_run=dry_run)
+    numbers = _answer(service, done.view).model_dump()
+    return wire.SubpoolDeletedAnswer(**numbers, cancelled=list(done.cancelled))
+
+
+def _answer(service: Service, view: PoolView) -> wire.PoolAnswer:
+    return as_answers.pool(view, service.backend_name)

@@ -1,0 +1,59 @@
+"""Who deleted a pool, when, and what came of it; read from the event log (laws S3, S6)."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from runrig.domain.plan import MoveWorkflow, PutPool
+from runrig.domain.pools import PoolState
+from runrig.domain.workflows import Workflow, WorkflowStatus
+from runrig.ports import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """*by*: who deleted the pool, at *at*; *then*: the state that it took with it, *state*: how far it has come since."""
+
+    pool: str
+    by: str
+    at: float
+    revision: int
+    then: PoolState
+    state: PoolState
+
+    def __str__(self) -> str:
+        return f"it was deleted by {self.by} at {utc(self.at)}"
+
+
+def utc(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat(' ', 'seconds')} UTC"
+
+
+def endings(store: Store, pool: str) -> tuple[Ending, ...]:
+    """Every time that *pool* was deleted, first to last.  O(changes of the pool)."""
+    found: list[Ending] = []
+    for event in store.events(pool=pool):
+        action = event.action
+        if not isinstance(action, PutPool) or action.before is None or action.before.state is action.pool.state:
+            continue
+        if action.before.state is PoolState.ACTIVE:
+            state = action.pool.state
+            found.append(Ending(pool, event.actor, event.time, event.revision, state, state))
+        elif found and action.before.state is PoolState.DELETING:
+            found[-1] = replace(found[-1], state=action.pool.state)
+    return tuple(found)
+
+
+def ending_of(store: Store, workflow: Workflow, *, draining: bool) -> Ending | None:
+    """The deletion of its pool that cancelled *workflow*, or during which it goes on.  *draining*: its pool is DELETING."""
+    if not workflow.status.finished:
+        found = endings(store, workflow.pool) if draining else ()
+        return found[-1] if found else None
+    if workflow.status is not WorkflowStatus.FAILED_CANCELED:
+        return None
+    found = endings(store, workflow.pool)
+    cancelled = {
+        event.revision
+        for event in store.events(workflow=workflow.id)
+        if found and isinstance(event.action, MoveWorkflow) and event.action.status is WorkflowStatus.FAILED_CANCELED
+    }
+    return next((each for each in found if each.revision in cancelled), None)

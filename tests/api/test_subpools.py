@@ -1,0 +1,352 @@
+"""Routes of subpools, and every way to ask for one that cannot be (subpools.md; laws P3, R7, S1-S6)."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.api.client import Api, api
+from tests.service.builders import one_task
+
+TEAM = "pools: [{name: team, quota: 10}, {name: sim, quota: 2}]"
+ROUTE = "/api/configs/pool/team/subpool"
+NUMBERS = ("quota", "unallocated", "used", "subtree_used", "total", "available", "held", "workflows")
+KINDS = """
+flavors: [{name: h100, node_labels: {gpu: h100}}, {name: b200, node_labels: {gpu: b200}}]
+pools:
+- name: mixed
+  quota: {h100: {gpu: 9, cpu: 90}, b200: {gpu: 5}}
+"""
+
+
+def numbers(answer: Any) -> list[int]:
+    return [answer[name] for name in NUMBERS]
+
+
+def state_of(it: Api) -> Any:
+    """All that is stored, times of the log included."""
+    return dataclasses.asdict(it.desk.store.load()), len(it.desk.store.events())
+
+
+def test_a_subpool_is_the_pool_quota_object_with_its_place(tmp_path: Path) -> None:
+    with api(tmp_path, cluster=TEAM, gpus=12) as it:
+        made = it.call("POST", ROUTE, {"name": "a", "quota": 4})
+        place = ("name", "parent", "subpool_name", "subpool_state", "state", "status")
+        assert [made[key] for key in place] == ["team--a", "team", "a", "ACTIVE", "ACTIVE", "ONLINE"]
+        assert numbers(made) == [4, 4, 0, 0, 0, 4, 0, 0]
+        assert it.get(f"{ROUTE}/a") == made
+        assert it.get(ROUTE) == {"subpools": [made]}
+        sets = it.get("/api/pool_quota")["node_sets"]
+        assert [pool for each in sets for pool in each["pools"] if pool["name"] == "team--a"] == [made]
+        assert it.get("/api/configs/pool/team--a") == made
+        parent = it.get("/api/configs/pool/team")
+        assert (parent["subpools"], numbers(parent)) == (["team--a"], [10, 6, 0, 0, 0, 6, 0, 0])
+        assert numbers(it.call("PUT", f"{ROUTE}/a", {"quota": 6})) == [6, 6, 0, 0, 0, 6, 0, 0]
+        assert numbers(it.call("PATCH", f"{ROUTE}/a", {"quota": "35%"}))[0] == 3
+
+
+def test_a_share_in_percent_is_that_of_the_moment_in_which_it_was_asked_for(tmp_path: Path) -> None:
+    """S1, S5."""
+    with api(tmp_path, cluster=TEAM, gpus=20) as it:
+        assert it.call("POST", ROUTE, {"name": "a", "quota": "33.3%"})["quota"] == 3
+        it.call("PATCH", "/api/configs/pool/team", {"quota": 20})
+        assert it.get(f"{ROUTE}/a")["quota"] == 3
+        assert it.call("PATCH", f"{ROUTE}/a", {"quota": "33.3%"})["quota"] == 6
+        assert it.call("PATCH", f"{ROUTE}/a", {"quota": "100%"})["quota"] == 20
+
+
+def test_with_several_flavors_a_share_is_said_of_each_and_a_percentage_is_of_each(tmp_path: Path) -> None:
+    """S1, S5."""
+    route = "/api/configs/pool/mixed/subpool"
+    with api(tmp_path, cluster=KINDS) as it:
+        status, answer = it.error("POST", route, {"name": "a", "quota": 3})
+        assert (status, answer["message"]) == (
+            422,
+            "quota: there are 2 flavors, h100, b200: say it for each: h100=8,b200=8, or in full {h100: {gpu: 8}, b200: {gpu: 8}}",
+        )
+        made = it.call("POST", route, {"name": "a", "quota": "h100=3,b200=2"})
+        assert made["quota"] == 5
+        assert made["quotas"]["h100"]["cpu"]["nominal"] == 30_000
+        half = it.call("PATCH", f"{route}/a", {"quota": "50%"})["quotas"]
+        assert [half[flavor]["gpu"]["nominal"] for flavor in ("h100", "b200")] == [4, 2]
+        assert it.call("PATCH", f"{route}/a", {"quota": "b200=1"})["quota"] == 1
+
+
+def test_delete_drains_with_its_numbers_and_the_name_can_come_back(tmp_path: Path) -> None:
+    """R7, S3."""
+    with api(tmp_path, cluster=TEAM, gpus=12) as it:
+        it.call("POST", ROUTE, {"name": "a", "quota": 4})
+        it.submit(one_task("runs", gpus=3), "team--a")
+        it.desk.later(0)
+        it.submit(one_task("waits", gpus=2), "team--a")
+        before = state_of(it)
+        would = it.call("DELETE", f"{ROUTE}/a", dry_run=True)
+        assert state_of(it) == before
+        gone = it.call("DELETE", f"{ROUTE}/a")
+        assert gone == would
+        assert (gone["state"], numbers(gone), gone["cancelled"]) == ("DELETING", [0, 0, 3, 3, 3, -3, 4, 1], ["waits-1"])
+        assert it.get("/api/configs/pool/team")["unallocated"] == 6
+        it.desk.later(200)
+        assert it.get(ROUTE) == {"subpools": []}
+        (kept,) = it.get(ROUTE, archived=True)["subpools"]
+        assert (kept["state"], kept["quota"], kept["held"]) == ("ARCHIVED", 0, 0)
+        assert it.get("/api/configs/pool/team")["unallocated"] == 10
+        assert numbers(it.call("POST", ROUTE, {"name": "a", "quota": 5}))[0] == 5
+        idle = it.call("DELETE", f"{ROUTE}/a")
+        assert (idle["state"], idle["cancelled"]) == ("ARCHIVED", [])
+
+
+def test_a_smaller_share_is_soft(tmp_path: Path) -> None:
+    """R7."""
+    with api(tmp_path, cluster=TEAM, gpus=12) as it:
+        it.call("POST", ROUTE, {"name": "a", "quota": 4})
+        id = it.submit(one_task("runs", gpus=4), "team--a")["name"]
+        it.desk.later(0)
+        assert numbers(it.call("PATCH", f"{ROUTE}/a", {"quota": 1})) == [1, 1, 4, 4, 4, -3, 0, 1]
+        assert it.desk.status(id) == "RUNNING"
+
+
+def test_a_dry_run_says_what_would_be_and_changes_nothing(tmp_path: Path) -> None:
+    with api(tmp_path, cluster=TEAM, gpus=12) as it:
+        it.call("POST", ROUTE, {"name": "a", "quota": 4})
+        before = state_of(it)
+        assert it.call("POST", ROUTE, {"name": "b", "quota": "50%"}, dry_run=True)["quota"] == 5
+        assert it.call("PUT", f"{ROUTE}/a", {"quota": 9}, dry_run=True)["quota"] == 9
+        assert it.error("POST", ROUTE, {"name": "b", "quota": 7}, dry_run=True)[0] == 400
+        assert state_of(it) == before
+
+
+def test_pools_by_name_bring_their_subpools_along(tmp_path: Path) -> None:
+    with api(tmp_path, cluster=TEAM, gpus=12) as it:
+        for short in "ba":
+            it.call("POST", ROUTE, {"name": short, "quota": 1})
+        found = it.get("/api/pool_quota", pools=["team"], all_pools=False)["node_sets"]
+        assert [pool["name"] for each in found for pool in each["pools"]] == ["team", "team--a", "team--b"]
+
+
+# ---------------------------------------------------------------- what cannot be
+
+QUOTAS: list[tuple[Any, int, str]] = [
+    (0, 422, "it has 0 GPUs, and a subpool without GPUs guarantees nothing: give it at least 1"),
+    (-1, 422, "-1 is negative"),
+    ("-1", 422, "'-1' is not a number of GPUs"),
+    (1.5, 422, "expected a whole number, got 1.5"),
+    (2.0, 422, "expected a whole number, got 2.0"),
+    (1e300, 422, "expected a whole number"),
+    (True, 422, "expected a whole number, got true"),
+    (None, 422, "expected a whole number, got nothing"),
+    ([1], 422, "expected a whole number, got a list"),
+    ({"gpu": {"nominal": 1, "borrowing_limit": 1}}, 422, "a subpool has GPUs alone, without limits"),
+    ({"cpu": 4}, 422, "a subpool has GPUs alone, without limits"),
+    (7, 400, "subpools of team would have 11 of default/gpu (x 7, a 4), and team has 10: x can have 6"),
+    (2**63 - 1, 400, "and team has 10: x can have 6"),
+    (2**63, 422, "9223372036854775808 is too large: at most 9223372036854775807"),
+    ("9" * 40, 422, "is too large"),
+    ("101%", 422, "101% is more than all of the parent's quota: at most 100%"),
+    ("-1%", 422, "'-1%' is no percentage: write one above 0% and up to 100%"),
+    ("%", 422, "'%' is no percentage"),
+    ("33.3.3%", 422, "'33.3.3%' is no percentage"),
+    ("1e1%", 422, "'1e1%' is no percentage"),
+    ("nan%", 422, "'nan%' is no percentage"),
+    ("٥%", 422, "'٥%' is no percentage"),
+    ("9%", 422, "9% of 10 GPUs, rounded down, is 0 GPUs"),
+    ("h100=1", 422, "there is no flavor 'h100': there is default"),
+    ("default=1,default=2", 422, "names default twice"),
+    ("٣", 422, "expected a whole number, got text '٣'"),
+    ("", 422, "'' is not a number of GPUs"),
+    ("1'; DROP TABLE pools; --", 422, "is not a number of GPUs"),
+    ("<script>alert(1)</script>", 422, "is not a number of GPUs"),
+    ("9" * 20_000, 422, "a quota of 20000 characters is too long"),
+]
+
+
+@pytest.mark.parametrize(("quota", "status", "says"), QUOTAS, ids=[str(quota)[:30] for quota, _, _ in QUOTAS])
+def test_a_share_that_cannot_be_is_refused_and_nothing_changes(
+    tmp_path: Path, quota: Any, status: int, says: str
+) -> None:
+    with api(tmp_path, cluster=TEAM, gpus=12) as it:
+        it.call("POST", ROUTE, {"name": "a", "quota": 4})
+        it.call("POST", ROUTE, {"name": "x", "quota": 1})
+        before = state_of(it)
+        for method, path, body in (
+            ("PUT", f"{ROUTE}/x", {"quota": quota}),
+            ("PATCH", f"{ROUTE}/x", {"quota": quota}),
+            ("POST", ROUTE, {"name": "y", "quota": quota}),
+        ):
+            found, answer = it.error(method, path, body)
+            assert (found, set(answer)) == (status, {"message", "error_code", "details"}), answer
+            if method != "POST" or status == 422:
+                assert says in answer["message"]
+        assert state_of(it) == before
+
+
+NAMES: list[tuple[Any, str]] = [
+    ("a--b", "subpool name 'a--b' contains '--', which separates a pool from its subpool: use a single '-'"),
+    ("--", "contains '--'"),
+    ("_shared", "subpool name '_shared' starts with '_', which is reserved"),
+    ("A", "must be lower-case letters"),
+    ("а", "must be lower-case letters"),  # Cyrillic
+    ("ａ", "must be lower-case letters"),  # full width
+    ("a\u200b", "must be lower-case letters"),
+    ("x" * 300, "subpool name of 300 characters is too long: at most 63"),
+    ("x" * 58, "so NAME may have 57"),
+    ("", "must be lower-case letters"),
+    ("-a", "must be lower-case letters"),
+    ("a-", "must be lower-case letters"),
+    ("a\n", "must be lower-case letters"),
+    ("a\0", "must be lower-case letters"),
+    ("a'; DROP TABLE pools", "must be lower-case letters"),
+    ("<img src=x onerror=alert(1)>", "must be lower-case letters"),
+    ("../../etc", "must be lower-case letters"),
+    (1, "name: 1 is not right"),
+    (None, "name: None is not right"),
+    (["a"], "name: ['a'] is not right"),
+]
+
+
+def test_a_name_that_cannot_be_is_refused_and_nothing_changes(tmp_path: Path) -> None:
+    """S4."""
+    with api(tmp_path, cluster=TEAM, gpus=12) as it:
+        before = state_of(it)
+        for name, says in NAMES:
+            status, answer = it.error("POST", ROUTE, {"name": name, "quota": 1})
+            assert (status, says in answer["message"]) == (422, True), (name, answer)
+        assert state_of(it) == before
+
+
+@pytest.mark.parametrize("name", ["a--b", "_a", "A", "а", "x" * 300, "a'; DROP TABLE pools", "<b>"])
+def test_strange_names_in_the_address_are_not_there(tmp_path: Path, name: str) -> None:
+    with api(tmp_path, cluster=TEAM, gpus=12) as it:
+        before = state_of(it)
+        for method, body in (("GET", None), ("PUT", {"quota": 1}), ("PATCH", {"quota": 1}), ("DELETE", None)):
+            assert it.error(method, f"{ROUTE}/{name}", body)[0] == 404
+            assert it.error(method, f"/api/configs/pool/{name}/subpool/x", body)[0] == 404
+        assert it.error("POST", f"/api/configs/pool/{name}/subpool", {"name": "x", "quota": 1})[0] == 404
+        assert state_of(it) == before
+
+
+def test_bodies_that_are_not_right_are_told_field_by_field(tmp_path: Path) -> None:
+    with api(tmp_path, cluster=TEAM, gpus=12) as it:
+        before = state_of(it)
+        for body, says in (
+            ({}, "name is missing; quota is missing"),
+            ({"name": "a"}, "quota is missing"),
+            ({"name": "a", "quota": 1, "weight": 2}, "unknown field 'weight': leave it out"),
+            ([], "is not right"),
+        ):
+            status, answer = it.error("POST", ROUTE, body)
+            assert (status, says in answer["message"]) == (422, True), answer
+        assert state_of(it) == before
+
+
+def test_states_and_places_that_forbid_it_are_told_and_nothing_changes(tmp_path: Path) -> None:
+    """S3, S4."""
+    with api(tmp_path, cluster=TEAM, gpus=12) as it:
+        for short in ("a", "gone", "busy"):
+            it.call("POST", ROUTE, {"name": short, "quota": 2})
+        it.call("DELETE", f"{ROUTE}/gone")
+        it.submit(one_task("w"), "team--busy")
+        it.desk.later(0)
+        it.call("DELETE", f"{ROUTE}/busy")
+        before = state_of(it)
+        still = "pool team--busy is DELETING, and 1 workflow with 1 GPU still run there"
+        nested = "team--a is a subpool, and a subpool has no subpools: make 'x' one of team"
+        cases: list[tuple[str, str, Any, int, str]] = [
+            ("POST", ROUTE, {"name": "a", "quota": 1}, 409, "pool team--a is ACTIVE: the name is taken"),
+            ("POST", ROUTE, {"name": "busy", "quota": 1}, 409, still),
+            ("PATCH", f"{ROUTE}/busy", {"quota": 1}, 409, still),
+            ("PUT", f"{ROUTE}/busy", {"quota": 99}, 409, still),
+            ("DELETE", f"{ROUTE}/busy", None, 409, still),
+            ("DELETE", "/api/configs/pool/team--busy", None, 409, still),
+            ("PATCH", f"{ROUTE}/gone", {"quota": 1}, 409, "pool team--gone is ARCHIVED: create it again to use it"),
+            ("DELETE", f"{ROUTE}/gone", None, 409, "pool team--gone is ARCHIVED: it was deleted already"),
+            ("DELETE", f"{ROUTE}/x", None, 404, "pool team has no subpool 'x': it has a, busy"),
+            ("PATCH", f"{ROUTE}/x", {"quota": 1}, 404, "pool team has no subpool 'x'"),
+            ("POST", "/api/configs/pool/team--a/subpool", {"name": "x", "quota": 1}, 400, nested),
+            ("POST", "/api/configs/pool/nope/subpool", {"name": "x", "quota": 1}, 404, "there is no pool 'nope'"),
+            ("GET", "/api/configs/pool/nope/subpool", None, 404, "there is no pool 'nope'"),
+            ("GET", f"{ROUTE}/x", None, 404, "pool team has no subpool 'x'"),
+            ("DELETE", "/api/configs/pool/team", None, 409, "pool team has subpools (team--a, team--busy)"),
+            ("PATCH", "/api/configs/pool/team", {"quota": 3}, 400, "its subpools hold 4 (a 2, busy 2 DELETING)"),
+            ("PATCH", "/api/configs/pool/team--a", {"cohort": "x"}, 422, "subpool team--a has no cohort of its own"),
+            ("PATCH", "/api/configs/pool/team--a", {"borrowing_limit": 1}, 422, "no borrowing_limit of its own"),
+            ("POST", "/api/configs/pool", {"name": "team--new", "quota": 1}, 422, "contains '--'"),
+            ("POST", "/api/pool/team--gone/workflow", {"file": one_task("v")}, 400, "pool team--gone is ARCHIVED and"),
+            ("POST", "/api/pool/team--busy/workflow", {"file": one_task("v")}, 400, "choose one of team--a; it was deleted"),
+            ("POST", "/api/pool/team--x/workflow", {"file": one_task("v")}, 404, "it has team--a"),
+        ]  # fmt: skip
+        for method, path, body, status, says in cases:
+            found, answer = it.error(method, path, body)
+            assert (found, says in answer["message"]) == (status, True), (method, path, answer)
+        assert state_of(it) == before
+
+
+def test_who_deleted_the_pool_of_a_cancelled_workflow_is_told(tmp_path: Path) -> None:
+    """S3, S6."""
+    with api(tmp_path, cluster=TEAM, gpus=12) as it:
+        it.call("POST", ROUTE, {"name": "a", "quota": 2})
+        for name in ("runs", "waits"):
+            it.submit(one_task(name, gpus=2), "team--a")
+            it.desk.later(0)
+        it.http.delete(f"{ROUTE}/a", headers={"x-osmo-user": "eve"})
+        deleted = {"pool": "team--a", "by": "eve", "at": "2027-01-15T08:00:00", "then": "DELETING"}
+        why = it.get("/api/workflow/waits-1/why")
+        assert (why["ending"], why["sentence"]) == (
+            deleted | {"state": "DELETING"},
+            "waits-1 is FAILED_CANCELED: cancelled by eve: pool team--a was deleted before it started; "
+            "pool team--a became DELETING with that: it was deleted by eve at 2027-01-15 08:00:00 UTC",
+        )
+        why = it.get("/api/workflow/runs-1/why")
+        assert why["ending"] == deleted | {"state": "DELETING"}
+        assert why["sentence"].endswith("and what has started there goes on to its end")
+        it.desk.later(200)
+        assert it.get("/api/workflow/runs-1/why")["ending"] is None
+        assert it.get("/api/workflow/waits-1/why")["ending"] == deleted | {"state": "ARCHIVED"}
+        it.call("POST", ROUTE, {"name": "a", "quota": 2})
+        it.call("DELETE", f"{ROUTE}/a")
+        assert it.get("/api/workflow/waits-1/why")["ending"] == deleted | {"state": "ARCHIVED"}
+        events = it.get("/api/workflow/waits-1/events")
+        assert "cancelled by eve: pool team--a was deleted before it started" in str(events)
+
+
+def test_apply_makes_changes_and_prunes_subpools(tmp_path: Path) -> None:
+    """S1, S5."""
+
+    def changes(text: str, **options: Any) -> list[tuple[str, str]]:
+        answer = it.call("POST", "/api/apply", {"file": text, **options})
+        return [(change["action"], change["name"]) for change in answer["changes"]]
+
+    def cut(team: int, **shares: Any) -> str:
+        parts = ", ".join(f"{{name: {short}, quota: {share!r}}}" for short, share in shares.items())
+        return f"pools: [{{name: sim, quota: 2}}, {{name: team, quota: {team}, subpools: [{parts}]}}]"
+
+    with api(tmp_path, cluster=TEAM, gpus=12) as it:
+        assert changes(cut(10, a="50%", b=2), dry_run=True) == changes(cut(10, a="50%", b=2))
+        assert [pool["quota"] for pool in it.get(ROUTE)["subpools"]] == [5, 2]
+        smaller = cut(9, a="50%", b=2)
+        assert changes(smaller)[:2] == [("update", "team"), ("update", "team--a")]
+        assert {action for action, _ in changes(smaller)} == {"unchanged"}
+        assert it.get(f"{ROUTE}/a")["quota"] == 4
+        assert ("delete", "team--b") in changes(cut(9, a=4), prune=True)
+        assert ("create", "team--b") in changes(cut(9, a=4, b=1))
+        before = state_of(it)
+        for shares, says in (
+            ({"a": 0}, "guarantees nothing"),
+            ({"a": 10}, "together they have 10 GPUs (default), and pool team has 9"),
+            ({"a": "101%"}, "at most 100%"),
+            ({"a": "-1%"}, "is no percentage"),
+            ({"a": "%"}, "is no percentage"),
+            ({"a": -1}, "negative"),
+            ({"a": 1.5}, "expected a whole number"),
+            ({"a": 2**63}, "too large"),
+            ({"a--b": 1}, "contains '--'"),
+            ({"_a": 1}, "starts with '_'"),
+            ({"x" * 300: 1}, "too long"),
+            ({"а": 1}, "must be lower-case letters"),
+        ):
+            status, answer = it.error("POST", "/api/apply", {"file": cut(9, **shares)})
+            assert (status, says in answer["message"]) == (422, True), answer
+        status, answer = it.error("POST", "/api/apply", {"file": cut(3, b=1)})
+        assert (status, "team would have 3 of default/gpu, and its subpools hold 5" in answer["message"]) == (400, True)
+        assert state_of(it) == before
