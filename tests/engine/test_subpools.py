@@ -236,10 +236,12 @@ def test_what_a_deleting_pool_refuses_it_refuses_with_what_still_runs():
         pools.delete_pool(world.state, "team--a")
 
 
-def test_descriptions_are_one_printable_line():
+def test_descriptions_are_one_printable_line_of_plain_text():
     for text in ("x" * 1001, "a\nb", "a\0b", "\x1b[31m"):
         assert "a description is one line" in str(refusal(team(), Pool("p", description=text)))
-    make(team(), Pool("p", description="<b>it's ours; DROP TABLE pools</b>"))
+    for text in ("<b>ours</b>", "<script>alert(1)</script>", "a > b"):
+        assert "a description is plain text" in str(refusal(team(), Pool("p", description=text)))
+    make(team(), Pool("p", description="it's ours; DROP TABLE pools"))  # no harm in words: values never become SQL
 
 
 # ---------------------------------------------------------------- admission

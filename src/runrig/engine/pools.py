@@ -222,6 +222,8 @@ def _name_problems(pool: Pool) -> Iterator[str]:
         yield from filter(None, (name_problem("cohort", pool.cohort),))
     if len(pool.description) > LONGEST_DESCRIPTION or not pool.description.isprintable():
         yield f"a description is one line of at most {LONGEST_DESCRIPTION} printable characters"
+    if "<" in pool.description or ">" in pool.description:
+        yield "a description is plain text: write it without < and >"
 
 
 def _check_quotas(flavors: Mapping[str, Flavor], quotas: Quotas) -> None:
