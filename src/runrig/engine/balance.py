@@ -12,9 +12,10 @@ Adding and taking away are exact inverses and cost O(depth) per resource.
 """
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from runrig.domain.pools import Pool, Quota
+from runrig.domain.quantities import LARGEST
 
 CHARGED = 0
 REAL = 1
@@ -112,6 +113,41 @@ class TreeNode:
     def balance(self, index: int, layer: int = REAL) -> int:
         """T of law Q3: negative means that the subtree borrows."""
         return self.subtree[index] - self.usage[layer][index]
+
+
+def upwards(node: TreeNode) -> Iterator[TreeNode]:
+    """From *node* to its root; stops before it would meet a node twice (law Q5)."""
+    seen: set[int] = set()
+    each: TreeNode | None = node
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        yield each
+        each = each.parent
+
+
+def sum_up(node: TreeNode, index: int, own: int, *, limited: bool = True) -> None:
+    """What *node* brings, with *own* beside what its children lend it, which are summed up already.
+
+    *limited* False: its limits mean nothing.  Sums stay within 64 bits.
+    """
+    total = own
+    for child in node.children:
+        total += child.subtree[index] - child.local[index]
+    total = min(total, LARGEST)
+    lends, borrows = (node.lending[index], node.borrowing[index]) if limited else (None, None)
+    node.subtree[index] = total
+    node.local[index] = 0 if lends is None else max(0, total - lends)
+    node.room[index] = None if borrows is None else total - node.local[index] + borrows
+
+
+def prepare(leaf: TreeNode) -> None:
+    """What `fits`, `add` and `take` would otherwise look up again and again."""
+    leaf.limits = tuple(
+        tuple(node for node in leaf.path if node.room[index] is not None or node.local[index])
+        for index in range(len(leaf.nominal))
+    )
+    leaf.keeps = any(any(node.local) for node in leaf.path)
+    leaf.holding = tuple(tuple(node.usage[layer] for node in leaf.path) for layer in (CHARGED, REAL))
 
 
 def fits(leaf: TreeNode, request: Request, layer: int = CHARGED) -> bool:

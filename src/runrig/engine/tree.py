@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from runrig.domain.pools import Cohort, Pool, Quota, Quotas
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.engine.balance import CHARGED, NO_QUOTA, REAL, Kind, TreeNode
+from runrig.engine.balance import NO_QUOTA, Kind, TreeNode, prepare, sum_up, upwards
 
 
 class QuotaTree:
@@ -88,7 +88,7 @@ class QuotaTree:
 
     def _link(self) -> None:
         for node in self.nodes():
-            node.path = tuple(_upwards(node))
+            node.path = tuple(upwards(node))
             node.active = node.path[-1] is self.root
         for name in self.pools:
             firm, low = self.firm[name], self.low[name]
@@ -117,7 +117,7 @@ class QuotaTree:
             for node in _bottom_up(top):
                 self._sum_node(node)
         for leaf in (*self.firm.values(), *self.low.values()):
-            self._prepare(leaf)
+            prepare(leaf)
 
     def promised(self, index: int) -> int:
         """What cohorts and top-level pools have as nominal, together."""
@@ -130,21 +130,7 @@ class QuotaTree:
     def _sum_node(self, node: TreeNode) -> None:
         for index in range(len(self.keys)):
             # A pool's promise is its leaves' (law Q1).
-            total = 0 if node.kind is Kind.POOL else node.nominal[index]
-            total += sum(child.subtree[index] - child.local[index] for child in node.children)
-            node.subtree[index] = total
-            lends, borrows = node.lending[index], node.borrowing[index]
-            node.local[index] = 0 if lends is None else max(0, total - lends)
-            node.room[index] = None if borrows is None else total - node.local[index] + borrows
-
-    def _prepare(self, leaf: TreeNode) -> None:
-        """What `fits`, `add` and `take` would otherwise look up again and again."""
-        leaf.limits = tuple(
-            tuple(node for node in leaf.path if node.room[index] is not None or node.local[index])
-            for index in range(len(self.keys))
-        )
-        leaf.keeps = any(any(node.local) for node in leaf.path)
-        leaf.holding = tuple(tuple(node.usage[layer] for node in leaf.path) for layer in (CHARGED, REAL))
+            sum_up(node, index, 0 if node.kind is Kind.POOL else node.nominal[index])
 
     def nodes(self) -> Iterator[TreeNode]:
         """All of them, parents' kinds first: root, cohorts, pools, then what is inside pools."""
@@ -156,16 +142,6 @@ class QuotaTree:
             yield firm.parent
             yield firm
             yield self.low[name]
-
-
-def _upwards(node: TreeNode) -> Iterator[TreeNode]:
-    """From *node* to its root; stops before it would meet a node twice (law Q5)."""
-    seen: set[int] = set()
-    each: TreeNode | None = node
-    while each is not None and id(each) not in seen:
-        seen.add(id(each))
-        yield each
-        each = each.parent
 
 
 def _bottom_up(top: TreeNode) -> Iterator[TreeNode]:

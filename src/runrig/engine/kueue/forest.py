@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from runrig.domain.kueue import Balance, ClusterQueue, Inactive, QueueCohort, Workload
 from runrig.domain.pools import Quotas
-from runrig.domain.quantities import LARGEST, FlavorResource
-from runrig.engine.balance import CHARGED, REAL, Kind, TreeNode, headroom, potential
+from runrig.domain.quantities import FlavorResource
+from runrig.engine.balance import REAL, Kind, TreeNode, headroom, potential, prepare, sum_up, upwards
 
 CYCLE = "CohortCycle"
 
@@ -49,32 +49,20 @@ class Forest:
 
     def _link(self) -> None:
         for node in self.nodes():
-            node.path = tuple(_upwards(node))
+            node.path = tuple(upwards(node))
             node.active = node.path[-1].parent is None
         for node in sorted(self.nodes(), key=lambda node: -len(node.path)):
             if node.active:
                 self._sum_up(node)
         for leaf in self.queues.values():
-            width = range(len(self.keys))
-            leaf.limits = tuple(
-                tuple(node for node in leaf.path if node.room[index] is not None or node.local[index])
-                for index in width
-            )
-            leaf.keeps = any(any(node.local) for node in leaf.path)
-            leaf.holding = tuple(tuple(node.usage[layer] for node in leaf.path) for layer in (CHARGED, REAL))
+            prepare(leaf)
 
     @staticmethod
     def _sum_up(node: TreeNode) -> None:
         """The node's subtree quota, of children that are summed up already.  A root's limits mean nothing."""
         node.height = 1 + max((child.height for child in node.children), default=-1)
         for index, nominal in enumerate(node.nominal):
-            total = nominal + sum(child.subtree[index] - child.local[index] for child in node.children)
-            total = min(total, LARGEST)
-            node.subtree[index] = total
-            top = node.parent is None
-            lends, borrows = (None, None) if top else (node.lending[index], node.borrowing[index])
-            node.local[index] = 0 if lends is None else max(0, total - lends)
-            node.room[index] = None if borrows is None else total - node.local[index] + borrows
+            sum_up(node, index, nominal, limited=node.parent is not None)
 
     def nodes(self) -> Iterator[TreeNode]:
         """Cohorts, then queues, each sorted by name."""
@@ -125,13 +113,3 @@ def _held(workload: Workload) -> Iterator[tuple[str, str]]:
     for granted in workload.granted or ():
         flavors = dict(granted.flavors)
         yield from ((flavors[resource], resource) for resource, _ in granted.usage if resource in flavors)
-
-
-def _upwards(node: TreeNode) -> Iterator[TreeNode]:
-    """From *node* to its root; stops before it would meet a node twice (law Q5)."""
-    seen: set[int] = set()
-    each: TreeNode | None = node
-    while each is not None and id(each) not in seen:
-        seen.add(id(each))
-        yield each
-        each = each.parent
