@@ -4,7 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from runrig.domain.gangs import Priority
+from runrig.domain.nodes import Flavor
 from runrig.domain.observed import Observation
+from runrig.domain.pools import Pool
 from runrig.domain.records import Change, Event, Loaded
 from runrig.domain.workflows import FileSpec, Group, Task, TaskKey, Workflow, WorkflowSpec
 
@@ -49,6 +52,34 @@ class Desired:
 
     run: Mapping[TaskKey, Launch] = field(default_factory=dict)
     stop: Mapping[TaskKey, Launch] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A pool's place in a scheduler's tree of queues, in GPUs.  *limit* None: no limit of its own."""
+
+    pool: str
+    quota: int
+    limit: int | None
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Blueprint:
+    """A workflow as it would be handed to a Kubernetes cluster, before anything is placed.
+
+    *top*: the top-level pool as a whole; *leaf*: what is submitted to *pool* itself, which is *top*'s or a subpool.
+    *flavors*: those of the cluster; *resource_names*: our name of a resource → its name there, where it is not the usual one.
+    """
+
+    spec: WorkflowSpec
+    pool: Pool
+    priority: Priority
+    namespace: str
+    top: Share
+    leaf: Share
+    flavors: Mapping[str, Flavor]
+    resource_names: Mapping[str, str] = field(default_factory=dict)
 
 
 class Backend(Protocol):

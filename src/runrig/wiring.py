@@ -20,6 +20,7 @@ import uvicorn
 from runrig import __version__, wire
 from runrig.api.answers import workflows as as_answers
 from runrig.api.app import create_app
+from runrig.backends import kai
 from runrig.backends.clock import SystemClock
 from runrig.backends.local import LocalBackend
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
@@ -98,11 +99,38 @@ def check(
     environment: tuple[str, ...] = (),
 ) -> wire.SubmitAnswer:
     """What a server of *cluster* would answer to a validation of *text*, a workflow file; raises what `offline.check` raises."""
+    submission = _submission(text, pool, priority, variables, strings, environment)
+    return as_answers.checked(offline.check(submission, cluster))
+
+
+def render(
+    text: str,
+    cluster: ClusterSpec,
+    *,
+    pool: str,
+    namespace: str,
+    priority: str | None = None,
+    variables: tuple[str, ...] = (),
+    strings: tuple[str, ...] = (),
+    environment: tuple[str, ...] = (),
+) -> wire.RenderAnswer:
+    """The Kubernetes objects that *text* becomes in *pool* of *cluster*; raises what `offline.blueprint` raises."""
+    submission = _submission(text, pool, priority, variables, strings, environment)
+    return wire.RenderAnswer(objects=list(kai.render(offline.blueprint(submission, cluster, namespace))))
+
+
+def _submission(
+    text: str,
+    pool: str,
+    priority: str | None,
+    variables: tuple[str, ...],
+    strings: tuple[str, ...],
+    environment: tuple[str, ...],
+) -> Submission:
     chosen = None if priority is None else Priority(priority)
-    submission = Submission(
+    return Submission(
         text, pool, _user(), variables=variables, string_variables=strings, environment=environment, priority=chosen
     )
-    return as_answers.checked(offline.check(submission, cluster))
 
 
 # ---------------------------------------------------------------- settings

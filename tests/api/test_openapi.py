@@ -78,6 +78,7 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
         "POST /api/cohort",
         "POST /api/configs/pool",
         "POST /api/configs/pool/{parent}/subpool",
+        "POST /api/pool/{pool}/render",
         "POST /api/pool/{pool}/workflow",
         "POST /api/pool/{pool}/workflow/{id}/restart",
         "POST /api/workflow/{id}/cancel",

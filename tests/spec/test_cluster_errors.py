@@ -56,6 +56,8 @@ CASES = [
     ("pools: [{name: a, queueing: FIFO}]", (1, 29, "queueing: expected one of BEST_EFFORT_FIFO, STRICT_FIFO, got text 'FIFO'")),
     ("pools: [{name: a, default_platform: h100}]", (1, 37, "default_platform: 'h100' is not one of the pool's flavors: there is default")),
     ("pools: [{name: a, topology_keys: [{key: r, label: x}, {key: r, label: y}]}]", (1, 61, "key: the key 'r' is here twice: it first stands in line 1")),
+    ("pools: [{name: a, topology_keys: [{key: n, label: kubernetes.io/hostname}, {key: r, label: x}]}]", (1, 34, "topology_keys: the label kubernetes.io/hostname is the finest there is: its topology key stands last")),
+    ("pools: [{name: a, topology_keys: [{key: r, label: a b}]}]", (1, 34, "topology_keys: 'a b' is no label of a node: write such as topology.kubernetes.io/rack")),
     ("pools: [{name: a, namespaces: [A]}]", (1, 32, "namespaces[0]: 'A' is no namespace: lower-case letters, digits and '-', at most 63")),
     ("pools: [{name: a, quota: 10, subpools: [{name: x, quota: 6}, {name: y, quota: '50%'}]}]", (1, 40, "subpools: together they have 11 GPUs (default), and pool a has 10: give them less")),
     ("pools: [{name: a, quota: 10, subpools: [{name: x, quota: '101%'}]}]", (1, 58, "quota: 101% is more than all of the parent's quota: at most 100%")),

@@ -4,7 +4,7 @@ import pytest
 
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
-from runrig.domain.workflows import ExitAction, ExitRule, FileSpec, GroupSpec, TaskSpec, WorkflowSpec
+from runrig.domain.workflows import ExitAction, ExitRule, FileSpec, GroupSpec, Requirement, TaskSpec, WorkflowSpec
 from runrig.spec.workflow import parse_environment, read_workflow, spec_hash, with_environment
 from tests.spec.builders import groups, task
 
@@ -144,3 +144,25 @@ def test_equal_specifications_have_equal_hashes():
     spec = read_workflow(task())
     assert spec_hash("a", spec) == spec_hash("a", read_workflow(task()))
     assert spec_hash("a", spec) != spec_hash("a", with_environment(spec, {"A": "1"}))
+
+
+def test_topology_requirements_are_read_in_the_order_of_the_file_with_their_defaults():
+    text = """
+workflow:
+  name: w
+  resources:
+    default:
+      topology: [{key: rack, requirementType: PREFERRED, group: Model_1}, {key: zone}]
+    plain: {topology: []}
+  groups:
+  - name: g
+    tasks:
+    - {name: a, image: i, command: [run], lead: true}
+    - {name: b, image: i, command: [run], resource: plain}
+"""
+    near, plain = read_workflow(text).groups[0].tasks
+    assert near.topology == (
+        Requirement("rack", "Model_1", required=False),
+        Requirement("zone", "default", required=True),
+    )
+    assert plain.topology == ()

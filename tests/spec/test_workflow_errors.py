@@ -58,7 +58,12 @@ OF_RESOURCES = [
     ("gpus: 1", (4, 15, "a resource has no field 'gpus': did you mean 'gpu'?")),
     ("xyz: 1", (4, 15, "a resource has no field 'xyz': there is cpu, gpu, memory, storage, platform, nodesExcluded, topology")),
     ("nodesExcluded: [n1]", (4, 15, "nodesExcluded: leaving out nodes is not supported yet: choose a platform instead")),
-    ("topology: [{key: rack}]", (4, 15, "topology: topology requirements are not supported on this backend yet: leave them out")),
+    ("topology: [{group: g}]", (4, 26, "a topology requirement needs key: write key: rack")),
+    ("topology: [{key: rack, kind: hard}]", (4, 38, "a topology requirement has no field 'kind': there is key, group, requirementType")),
+    ("topology: [{key: rack, requirementType: hard}]", (4, 55, "requirementType: expected one of required, preferred, got text 'hard'")),
+    ("topology: [{key: rack, group: a b}]", (4, 45, "group: 'a b' must be letters, digits, '-' and '_', and start and end with a letter or digit")),
+    ("topology: [{key: rack, group: x}, {key: rack, group: y}]", (4, 55, "key: the topology key 'rack' is here twice: it first stands in line 4")),
+    ("topology: rack", (4, 25, "topology: expected a list, each item behind '- ', got text 'rack'")),
 ]  # fmt: skip
 
 OF_A_TASK = [

@@ -9,7 +9,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.plan import Admit, MoveTask, PutNode, PutPool
 from runrig.domain.pools import Pool, Quota, Quotas
 from runrig.domain.quantities import FlavorResource
-from runrig.domain.workflows import Status, TaskKey
+from runrig.domain.workflows import Requirement, Status, TaskKey, TaskSpec
 from runrig.store.codec import Undecodable, decode, decode_action, dumps, encode, encode_action
 
 
@@ -36,6 +36,18 @@ def test_equal_actions_have_the_same_text_whatever_their_order_and_number_types(
     )
     assert one == other
     assert dumps(encode_action(one)) == dumps(encode_action(other))
+
+
+def test_topology_requirements_are_kept_and_a_task_of_an_older_release_has_none() -> None:
+    task = TaskSpec("t", "i", ("run",), topology=(Requirement("rack"), Requirement("zone", "all", required=False)))
+    plain = encode(TaskSpec, task)
+    assert plain["topology"] == [
+        {"key": "rack", "group": "default", "required": True},
+        {"key": "zone", "group": "all", "required": False},
+    ]
+    assert decode(TaskSpec, plain) == task
+    del plain["topology"]
+    assert decode(TaskSpec, plain) == TaskSpec("t", "i", ("run",))
 
 
 def test_a_resource_may_have_a_slash_of_its_own() -> None:

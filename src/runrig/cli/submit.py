@@ -15,6 +15,7 @@ from runrig.cli.lazy import examples
 from runrig.cli.localpath import KEY, inlined
 from runrig.cli.session import Session, say, warn, with_session
 from runrig.cli.tables import facts
+from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import InvalidInput, RunrigError, ServerFault
 from runrig.domain.tokens import TOKEN
 
@@ -48,11 +49,20 @@ class Settings:
     def query(self) -> dict[str, Value]:
         return {"priority": self.priority, "env_vars": self.env_vars}
 
+    def said(self) -> dict[str, Any]:
+        """As `wiring` takes it."""
+        return {
+            "priority": self.priority,
+            "variables": self.variables,
+            "strings": self.strings,
+            "environment": self.env_vars,
+        }
+
     def body(self, text: str) -> dict[str, Any]:
         return {"file": text, "set_variables": list(self.variables), "set_string_variables": list(self.strings)}
 
 
-def _submit_options(command: F) -> F:
+def submit_options(command: F) -> F:
     """The options of `Settings`."""
     for option in (
         click.option("--set-env", "env_vars", type=Pair(), multiple=True, help="Environment of every task; repeat it."),
@@ -95,7 +105,7 @@ def only_pool(names: Iterable[str], none: str) -> str:
 )
 @click.argument("file")
 @click.option("--pool", "-p", metavar="NAME", help="The pool to submit to; the only one if not said.")
-@_submit_options
+@submit_options
 @click.option("--dry-run", is_flag=True, help="Print the rendered file, and submit nothing.")
 @with_session
 def submit(session: Session, file: str, pool: str | None, dry_run: bool, **said: Any) -> None:
@@ -106,7 +116,7 @@ def submit(session: Session, file: str, pool: str | None, dry_run: bool, **said:
     route = path("pool", pool or default_pool(client), "workflow")
     body = settings.body(text)
     with located(shown(file)):
-        body |= _with_local_files(client, route, body, file)
+        body |= with_local_files(client, route, body, file)
         answer = client.call("POST", route, body=body, query=settings.query() | {"dry_run": dry_run})
     if session.show(answer):
         return
@@ -117,7 +127,7 @@ def submit(session: Session, file: str, pool: str | None, dry_run: bool, **said:
         _submitted(answer)
 
 
-def _with_local_files(client: Client, route: str, body: dict[str, Any], file: str) -> dict[str, Any]:
+def with_local_files(client: Client, route: str, body: dict[str, Any], file: str) -> dict[str, Any]:
     """What the ``localpath`` of files changes in *body*.  A template is rendered by the server first: only then are they known."""
     text = body["file"]
     if KEY not in text:
@@ -159,7 +169,7 @@ def _warn(answer: dict[str, Any]) -> None:
 @click.option(
     "--cluster", metavar="CLUSTER", help="Check it against a pool of this cluster file instead: no server is needed."
 )
-@_submit_options
+@submit_options
 @with_session
 def validate(session: Session, file: str, pool: str | None, cluster: str | None, **said: Any) -> None:
     """Check the workflow FILE, or stdin for -: every error as FILE:LINE:COLUMN.  Without --pool no server is needed."""
@@ -173,7 +183,7 @@ def validate(session: Session, file: str, pool: str | None, cluster: str | None,
             route = path("pool", pool, "workflow")
             query = settings.query() | {"validation_only": True, "dry_run": False}
             body = settings.body(text)
-            body |= _with_local_files(client, route, body, file)
+            body |= with_local_files(client, route, body, file)
             answer = client.call("POST", route, body=body, query=query)
     else:
         with located(shown(file)):
@@ -203,28 +213,32 @@ def _checked_offline(
     text: str, file: str, pool: str | None, cluster_file: str, settings: Settings
 ) -> tuple[str, dict[str, Any]]:
     """(the pool, what a server of the cluster in *cluster_file* would answer)."""
-    from runrig.spec.cluster import read_cluster
-    from runrig.spec.template import render
     from runrig.wiring import check
 
-    declared = read_text(cluster_file)
-    with located(shown(cluster_file)):
-        cluster = read_cluster(declared)
-    none = f"{shown(cluster_file)} has no pools: write pools: [{{name: NAME, quota: GPUS}}]"
-    into = pool or only_pool((each.name for each in cluster.pools), none)
+    cluster, into = declared(cluster_file, pool)
     with located(shown(file)):
-        if KEY in text:
-            text = inlined(render(text, settings.variables, settings.strings), _folder(file))
-        answer = check(
-            text,
-            cluster,
-            pool=into,
-            priority=settings.priority,
-            variables=settings.variables,
-            strings=settings.strings,
-            environment=settings.env_vars,
-        )
+        answer = check(with_files_here(text, file, settings), cluster, pool=into, **settings.said())
     return into, answer.model_dump(mode="json")
+
+
+def declared(cluster_file: str, pool: str | None) -> tuple[ClusterSpec, str]:
+    """The cluster of the file, and *pool* or its only one."""
+    from runrig.spec.cluster import read_cluster
+
+    text = read_text(cluster_file)
+    with located(shown(cluster_file)):
+        cluster = read_cluster(text)
+    none = f"{shown(cluster_file)} has no pools: write pools: [{{name: NAME, quota: GPUS}}]"
+    return cluster, pool or only_pool((each.name for each in cluster.pools), none)
+
+
+def with_files_here(text: str, file: str, settings: Settings) -> str:
+    """*text*, rendered if that is needed to put the files in that it names by ``localpath``."""
+    from runrig.spec.template import render
+
+    if KEY not in text:
+        return text
+    return inlined(render(text, settings.variables, settings.strings), _folder(file))
 
 
 @click.command(epilog=examples("runrig workflow restart train-1", "runrig workflow restart train-1 --pool batch"))

@@ -10,6 +10,7 @@ from runrig.cli.lazy import LazyGroup, examples
     lazy={
         "submit": ("runrig.cli.submit:submit", "Submit a workflow file."),
         "validate": ("runrig.cli.submit:validate", "Check a workflow file; every error with its line."),
+        "render": ("runrig.cli.render:render", "The Kubernetes objects that a workflow file becomes."),
         "list": ("runrig.cli.queries:list_workflows", "Workflows, newest first."),
         "query": ("runrig.cli.queries:query", "A workflow and its tasks."),
         "logs": ("runrig.cli.follow:logs", "What the tasks wrote."),

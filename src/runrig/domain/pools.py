@@ -2,7 +2,7 @@
 
 import enum
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from runrig.domain.quantities import GPU, FlavorResource
@@ -134,6 +134,33 @@ def subpool_of(parent: Pool, short: str, gpus: Mapping[str, int], state: PoolSta
         state=state,
         quotas=share_of(parent.quotas, gpus),
     )
+
+
+# ---------------------------------------------------------------- topology keys
+
+
+MOST_LEVELS = 16
+HOSTNAME = "kubernetes.io/hostname"
+_LABEL = re.compile(
+    r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
+)
+
+
+def topology_problem(keys: Sequence[TopologyKey]) -> str | None:
+    """Why *keys*, coarse to fine, cannot be the levels of a pool, or None if they can: also what Kubernetes would refuse later."""
+    names, labels = [each.key for each in keys], [each.label for each in keys]
+    if len(set(names)) < len(keys) or len(set(labels)) < len(keys):
+        return "topology keys and their labels must be unique"
+    if len(keys) > MOST_LEVELS:
+        return f"{len(keys)} topology keys are too many: at most {MOST_LEVELS}"
+    for each in keys:
+        if not each.key or not each.key.isprintable() or each.key != "".join(each.key.split()):
+            return f"topology key {each.key!r} must be one word, such as rack"
+        if not _LABEL.fullmatch(each.label):
+            return f"{each.label!r} is no label of a node: write such as topology.kubernetes.io/rack"
+    if HOSTNAME in labels[:-1]:
+        return f"the label {HOSTNAME} is the finest there is: its topology key stands last"
+    return None
 
 
 # ---------------------------------------------------------------- names

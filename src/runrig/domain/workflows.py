@@ -99,6 +99,18 @@ class FileSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Requirement:
+    """The pods of all tasks of a task group that name the same *group* of *key* shall lie in one domain of that level.
+
+    *key*: a topology key of the pool.  *required*: they start so or not at all; else it is a preference.
+    """
+
+    key: str
+    group: str = "default"
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class TaskSpec:
     """One task as written.  *count* None is one pod called *name*; otherwise pods *name*-0 … *name*-(count-1).
 
@@ -121,6 +133,7 @@ class TaskSpec:
     duration_s: float | None = None
     allow: tuple[str, ...] = ()
     """What it asks beyond the ordinary: ``privileged``, ``hostNetwork``, ``volumeMounts``."""
+    topology: tuple[Requirement, ...] = ()
 
     @property
     def pods(self) -> int:

@@ -6,6 +6,7 @@ is in use now.
 
 from collections.abc import Sequence
 
+from runrig.domain import constraints
 from runrig.domain.errors import NotFound, Refused
 from runrig.domain.gangs import Gang, Placement, Priority
 from runrig.domain.plan import Action, Plan, Queue, Submit
@@ -21,6 +22,11 @@ from runrig.engine.room import EMPTY
 from runrig.engine.state import State, gang_of
 from runrig.engine.subpools import MOST_NAMED
 
+NOT_PLACED = (
+    "topology requirements are checked and rendered, not yet placed, and are not ignored either: "
+    "`runrig workflow submit` takes the file without them"
+)
+
 
 def submit(
     state: State,
@@ -33,13 +39,18 @@ def submit(
     uuid: str,
     now: float,
     parent: str | None = None,
+    only_check: bool = False,
 ) -> Plan:
     """The workflow enters *pool*; its groups without anything before them are queued.
 
     The state must hold *spec* under *spec_hash* when the plan is applied.  *parent*: the workflow that this one restarts.
+    *only_check*: the plan will not be applied, so that requirements which cannot be placed yet are no ground to refuse.
     Raises NotFound and Refused; nothing is changed then.
     """
     target = open_pool(state, pool)
+    constraints.check(target, spec)
+    if constraints.has_requirements(spec) and not only_check:
+        raise Refused(f"{spec.name}: {NOT_PLACED}, or check it with `runrig workflow validate`", law="T1")
     number = state.numbers.get(spec.name, 0) + 1
     workflow = Workflow(
         id=f"{spec.name}-{number}",
@@ -101,7 +112,7 @@ def _named_pools(pools: Sequence[Pool]) -> str:
 
 def _check(state: State, pool: Pool, group: GroupSpec, gang: Gang) -> None:
     for task in group.tasks:
-        _check_flavors(state, pool, task)
+        check_flavors(state, pool, task)
     entry = Entry(gang)
     within = [
         choice
@@ -115,7 +126,8 @@ def _check(state: State, pool: Pool, group: GroupSpec, gang: Gang) -> None:
         raise _over_nodes(state, entry, within[0])
 
 
-def _check_flavors(state: State, pool: Pool, task: TaskSpec) -> None:
+def check_flavors(state: State, pool: Pool, task: TaskSpec) -> None:
+    """Raises Refused for a platform that *pool* does not have, or that does not allow what *task* asks beyond the ordinary."""
     allowed = pool.flavors or tuple(state.flavors)
     if task.platform is not None and task.platform not in allowed:
         raise Refused(

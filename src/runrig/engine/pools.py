@@ -10,7 +10,17 @@ from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Problem, Refused
 from runrig.domain.nodes import Flavor
 from runrig.domain.plan import Action, DropCohort, Plan, PutCohort, PutNode, PutPool, SetFlavors
-from runrig.domain.pools import TRANSITIONS, Cohort, Pool, PoolEvent, PoolState, Quotas, gpus_of, name_problem
+from runrig.domain.pools import (
+    TRANSITIONS,
+    Cohort,
+    Pool,
+    PoolEvent,
+    PoolState,
+    Quotas,
+    gpus_of,
+    name_problem,
+    topology_problem,
+)
 from runrig.domain.quantities import LARGEST
 from runrig.domain.workflows import Status
 from runrig.engine import report, subpools
@@ -204,10 +214,9 @@ def _check_settings(flavors: Mapping[str, Flavor], pool: Pool, *, topology: bool
         problems.append(
             Problem(f"default_platform {pool.default_platform!r} is no flavor of the pool", "default_platform")
         )
-    keys = [each.key for each in pool.topology_keys]
-    if len(set(keys)) < len(keys) or len({each.label for each in pool.topology_keys}) < len(keys):
-        problems.append(Problem("topology keys and their labels must be unique", "topology_keys"))
-    if keys and not topology:
+    if wrong := topology_problem(pool.topology_keys):
+        problems.append(Problem(wrong, "topology_keys"))
+    if pool.topology_keys and not topology:
         problems.append(Problem("this backend has no topology: leave the topology keys out", "topology_keys"))
     if problems:
         raise InvalidInput(tuple(problems))

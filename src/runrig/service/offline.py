@@ -11,6 +11,8 @@ from runrig.domain.pools import Cohort, Quota
 from runrig.domain.quantities import GPU, LARGEST, FlavorResource
 from runrig.engine import pools
 from runrig.engine.state import State
+from runrig.ports import Blueprint
+from runrig.service import rendering
 from runrig.service.submissions import Accepted, Submission, read
 
 NOT_SAID = "local"
@@ -27,11 +29,20 @@ def check(submission: Submission, cluster: ClusterSpec) -> Accepted:
     """
     order = read(submission)
     state = _declared(cluster)
-    accepted = order.accepted(order.plan(state, now=0.0), cluster.backend_type or NOT_SAID)
+    accepted = order.accepted(order.plan(state, now=0.0, only_check=True), cluster.backend_type or NOT_SAID)
     if cluster.nodes:
         return accepted
     unknown = "the cluster file lists no nodes: quotas were checked, room on nodes was not"
     return replace(accepted, warnings=(*accepted.warnings, unknown))
+
+
+def blueprint(submission: Submission, cluster: ClusterSpec, namespace: str) -> Blueprint:
+    """As `Submissions.blueprint` on such a server, with the names of resources that the file has."""
+    order = read(submission)
+    found = rendering.blueprint(
+        _declared(cluster), order.spec.spec, pool=order.pool, priority=order.priority, namespace=namespace
+    )
+    return replace(found, resource_names=cluster.resource_names)
 
 
 def _declared(cluster: ClusterSpec) -> State:

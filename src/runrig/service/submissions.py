@@ -3,13 +3,15 @@
 import uuid
 from dataclasses import dataclass
 
+from runrig.domain.constraints import has_requirements
 from runrig.domain.errors import Conflict, Refused
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Plan, Submit
 from runrig.domain.workflows import WorkflowSpec, WorkflowStatus
 from runrig.engine import gate, workflows
 from runrig.engine.state import State
-from runrig.ports import Backend, SpecText, Store
+from runrig.ports import Backend, Blueprint, SpecText, Store
+from runrig.service import rendering
 from runrig.service.door import Door, Writing
 from runrig.service.endings import endings, utc
 from runrig.service.reconciler import Reconciler
@@ -53,8 +55,8 @@ class Order:
     priority: Priority
     parent: str | None = None
 
-    def plan(self, state: State, now: float) -> Plan:
-        """What it does to *state*.  Raises NotFound (pool) and Refused (law P3)."""
+    def plan(self, state: State, now: float, *, only_check: bool = False) -> Plan:
+        """What it does to *state*; *only_check*: would do.  Raises NotFound (pool) and Refused (law P3)."""
         return gate.submit(
             state,
             self.spec.spec,
@@ -65,6 +67,7 @@ class Order:
             uuid=str(uuid.uuid4()),
             now=now,
             parent=self.parent,
+            only_check=only_check,
         )
 
     def accepted(self, plan: Plan, backend: str) -> Accepted:
@@ -101,7 +104,15 @@ class Submissions:
         """What `submit` would say, and nothing is stored."""
         order = read(submission)
         with self._door.writing(order.user) as writing:
-            return order.accepted(self._plan(order, writing), self._backend.name)
+            return order.accepted(self._plan(order, writing, only_check=True), self._backend.name)
+
+    def blueprint(self, submission: Submission, namespace: str) -> Blueprint:
+        """What its Kubernetes objects are made of.  Raises what `rendering.blueprint` raises, and InvalidInput for the file."""
+        order = read(submission)
+        with self._door.reading() as state:
+            return rendering.blueprint(
+                state, order.spec.spec, pool=order.pool, priority=order.priority, namespace=namespace
+            )
 
     def rendered(self, submission: Submission) -> Accepted:
         """The text after templating.  Checked as a whole too, unless files are still to be put into it by the client."""
@@ -144,10 +155,10 @@ class Submissions:
         self._reconciler.wake()
         return order.accepted(plan, self._backend.name)
 
-    def _plan(self, order: Order, writing: Writing) -> Plan:
+    def _plan(self, order: Order, writing: Writing, *, only_check: bool = False) -> Plan:
         """What the gate says; of a pool that takes no submissions any more, also who made it so, and when."""
         try:
-            return order.plan(writing.state, writing.now)
+            return order.plan(writing.state, writing.now, only_check=only_check)
         except Refused as error:
             found = endings(self._store, order.pool) if "state" in error.details else ()
             if not found:
@@ -163,11 +174,11 @@ def _rendered(submission: Submission) -> str:
 
 
 def _warnings(backend: str, spec: WorkflowSpec) -> list[str]:
-    """What the backend will not do, though the file says it."""
+    """What will not be done, though the file says it."""
     tasks = [task for group in spec.groups for task in group.tasks]
+    found = [gate.NOT_PLACED] if has_requirements(spec) else []
     if backend != "local":
-        return []
-    found = []
+        return found
     if any(task.image for task in tasks):
         found.append("the local backend runs commands on this machine: images are recorded and not used")
     if any(task.duration_s is not None for task in tasks):

@@ -15,6 +15,7 @@ from runrig.domain.pools import (
     name_problem,
     subpool_name_problem,
     subpool_of,
+    topology_problem,
 )
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.spec.fields import Field, Fields, closest, repeated
@@ -154,6 +155,9 @@ def _topology_keys(fields: Fields) -> tuple[TopologyKey, ...]:
         labels.append((found[-1].label, label))
     repeated(keys, "the key")
     repeated(labels, "the label")
+    unlike = len(dict(keys)) == len(dict(labels)) == len(found)
+    if unlike and (whole := fields.get("topology_keys")) and (problem := topology_problem(found)):
+        whole.wrong(problem)
     return tuple(found)
 
 

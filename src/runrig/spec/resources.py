@@ -1,15 +1,20 @@
-"""The `resources` of a workflow file: named amounts that a pod asks for."""
+"""The `resources` of a workflow file: named amounts that a pod asks for, and what it shall lie near to."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from runrig.domain.quantities import CPU, GPU, MEMORY, STORAGE, Requests, requests_of
-from runrig.spec.fields import Field, Fields
+from runrig.domain.workflows import Requirement
+from runrig.spec.fields import Field, Fields, repeated
 from runrig.spec.values import parse_size
 
 _KNOWN = (CPU, GPU, MEMORY, STORAGE, "platform", "nodesExcluded", "topology")
 _TOPOLOGY = ("key", "group", "requirementType")
 _REQUIREMENTS = {"required": True, "preferred": False}
+DEFAULT_TOPOLOGY_GROUP = "default"
+LONGEST_GROUP = 128
+_GROUP = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?")
 _MOST_CPUS = 1_000_000
 _MOST_GPUS = 1_000_000
 
@@ -18,6 +23,7 @@ _MOST_GPUS = 1_000_000
 class Resource:
     requests: Requests = ()
     platform: str | None = None
+    topology: tuple[Requirement, ...] = ()
 
 
 def read_resources(field: Field) -> Mapping[str, Resource]:
@@ -32,7 +38,6 @@ def _resource(field: Field) -> Resource:
     if fields is None:
         return Resource()
     fields.refuse({"nodesExcluded": "leaving out nodes is not supported yet: choose a platform instead"})
-    _refuse_topology(fields)
     cpus = fields.whole(CPU, most=_MOST_CPUS)
     amounts = {
         CPU: (cpus or 0) * 1000,
@@ -40,7 +45,7 @@ def _resource(field: Field) -> Resource:
         MEMORY: _size(fields, MEMORY),
         STORAGE: _size(fields, STORAGE),
     }
-    return Resource(requests_of(amounts), fields.text("platform"))
+    return Resource(requests_of(amounts), fields.text("platform"), _topology(fields))
 
 
 def _gpus(fields: Fields) -> int:
@@ -57,16 +62,29 @@ def _size(fields: Fields, name: str) -> int:
     return (found.parsed(parse_size) if found else None) or 0
 
 
-def _refuse_topology(fields: Fields) -> None:
-    """Law T6: there is no backend with topology, so a well-formed requirement is refused as well as a wrong one."""
+def _topology(fields: Fields) -> tuple[Requirement, ...]:
+    """In the order of the file, which means nothing.  Whether the pool has the keys is asked at the gate (law T6)."""
+    found, keys = [], []
     for item in fields.items("topology"):
         inner = item.fields("a topology requirement", _TOPOLOGY)
-        if inner is None:
+        key = inner.need("key", "key: rack") if inner else None
+        if inner is None or key is None:
             continue
-        inner.need("key", "key: rack")
-        inner.text("key")
-        inner.text("group")
         kind = inner.get("requirementType")
-        if kind is not None:
-            kind.choice(_REQUIREMENTS)
-    fields.refuse({"topology": "topology requirements are not supported on this backend yet: leave them out"})
+        required = kind.choice(_REQUIREMENTS) if kind else True
+        found.append(Requirement(key.text() or "", _group(inner), required is not False))
+        keys.append((found[-1].key, key))
+    repeated(keys, "the topology key")
+    return tuple(found)
+
+
+def _group(fields: Fields) -> str:
+    field = fields.get("group")
+    name = field.text() if field else None
+    if field is None or name is None:
+        return DEFAULT_TOPOLOGY_GROUP
+    if len(name) > LONGEST_GROUP:
+        field.wrong(f"{name[:20]!r}... has {len(name)} characters: at most {LONGEST_GROUP}")
+    elif not _GROUP.fullmatch(name):
+        field.wrong(f"{name!r} must be letters, digits, '-' and '_', and start and end with a letter or digit")
+    return name

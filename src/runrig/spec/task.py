@@ -97,6 +97,7 @@ def read_task(field: Field, resources: Mapping[str, Resource]) -> DraftTask | No
         min_count=min_count,
         duration_s=duration.parsed(parse_duration) if duration else None,
         allow=_allow(fields),
+        topology=resource.topology,
     )
     return DraftTask(spec, field, inputs)
 

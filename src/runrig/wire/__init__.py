@@ -38,6 +38,7 @@ from runrig.wire.pools import (
     ResourceUsageAnswer,
     TopologyKeyModel,
 )
+from runrig.wire.render import RenderAnswer
 from runrig.wire.resources import GpuAnswer, ResourceAnswer, ResourcesAnswer
 from runrig.wire.subpools import (
     SubpoolAnswer,
@@ -104,6 +105,7 @@ __all__ = [
     "ProblemAnswer",
     "QuotaAnswer",
     "ReasonAnswer",
+    "RenderAnswer",
     "ResourceAnswer",
     "ResourceUsageAnswer",
     "ResourcesAnswer",

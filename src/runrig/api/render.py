@@ -1,0 +1,43 @@
+"""The route that shows a workflow as objects of Kubernetes."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+
+from runrig import wire
+from runrig.api.shape import Serving, User, answers
+from runrig.backends import kai
+from runrig.domain.gangs import Priority
+from runrig.service.rendering import DEFAULT_NAMESPACE
+from runrig.service.submissions import Submission
+
+router = APIRouter(tags=["workflows"])
+
+
+@router.post(
+    "/api/pool/{pool}/render",
+    summary="The Kubernetes objects that a workflow becomes; nothing is stored",
+    responses=answers(wire.RenderAnswer, 400, 404, 413),
+)
+def render(
+    service: Serving,
+    user: User,
+    pool: str,
+    body: wire.SubmitRequest,
+    priority: Annotated[
+        Literal["HIGH", "NORMAL", "LOW"] | None, Query(description="Wins over the file's; else NORMAL")
+    ] = None,
+    env_vars: Annotated[list[str], Query(description="NAME=VALUE for every task")] = [],  # noqa: B006
+    namespace: Annotated[str, Query(description="That the gangs live in")] = DEFAULT_NAMESPACE,
+) -> wire.RenderAnswer:
+    submission = Submission(
+        text=body.file,
+        pool=pool,
+        user=user,
+        variables=tuple(body.set_variables),
+        string_variables=tuple(body.set_string_variables),
+        template=body.uploaded_templated_spec,
+        environment=tuple(env_vars),
+        priority=None if priority is None else Priority(priority),
+    )
+    return wire.RenderAnswer(objects=list(kai.render(service.submissions.blueprint(submission, namespace))))
