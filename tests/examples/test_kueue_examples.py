@@ -277,6 +277,22 @@ OUTCOMES = {
         ("s-waits parked: team default/cpu has 0, needs 3000",),
         held="org default/cpu 9000, spare default/cpu 2000, team default/cpu 9000, urgent default/cpu 7000",
     ),
+    "23-topology": Told(
+        (
+            ("older stops for urgent, InClusterQueue", "urgent stays, WaitingForPreemptedWorkloads"),
+            ("urgent: 2 h100 on n3, n4",),
+            ("small: 1 h100 on n1",),
+            ("pair parked, TopologyPlacementFailed",),
+            ("loose: 2 h100 on n2",),
+            ("older parked, TopologyPlacementFailed",),
+            QUIET,
+        ),
+        (
+            "pair parked: training h100 has 1, needs 2",
+            "older parked: training h100 has 0, needs 1",
+        ),
+        held="training h100/nvidia.com/gpu 28",
+    ),
     "01-borrow-and-reclaim": Told(
         (
             (
@@ -362,6 +378,7 @@ def _of_cycle(cycle: dict[str, Any]) -> list[str]:
 def _starts(admitted: dict[str, Any]) -> str:
     pod_sets = [
         f"{'' if each['name'] == 'main' else each['name'] + ' '}{each['count']} {_flavors(each['flavors'])}"
+        + (f" on {', '.join(placed['domain'][-1] for placed in each['placement'])}" if "placement" in each else "")
         for each in admitted["pod_sets"]
     ]
     job = {key: value for key, value in admitted.get("job", {}).items() if admitted["job"].keys() != {"suspend"}}

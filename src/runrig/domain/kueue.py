@@ -132,11 +132,52 @@ class ResourceFlavor:
 
 @dataclass(frozen=True, slots=True)
 class NodeChoice:
-    """Which nodes a pod accepts.  *terms*: required node affinity, one of them must hold whole; empty: no affinity."""
+    """Which nodes a pod accepts.  *terms*: required node affinity, one of them must hold whole; empty: no affinity.
+
+    *preferred*: (weight, term): counts only among nodes of a topology, where the gate for it is on.
+    """
 
     selector: tuple[tuple[str, str], ...] = ()
     terms: tuple[tuple[MatchExpression, ...], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
+    preferred: tuple[tuple[int, tuple[MatchExpression, ...]], ...] = ()
+
+
+class Near(enum.Enum):
+    """How close the pods of a pod set must be.  SLICES: only the pods of each slice; UNCONSTRAINED: anywhere."""
+
+    REQUIRED = "required"
+    PREFERRED = "preferred"
+    UNCONSTRAINED = "unconstrained"
+    SLICES = "slices"
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """Every *size* pods of a pod set, one after the other, stand in one domain of *level*, a node label."""
+
+    level: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyRequest:
+    """*level*: a node label, empty where *near* needs none.  *slices*: from the outermost layer in."""
+
+    near: Near = Near.UNCONSTRAINED
+    level: str = ""
+    slices: tuple[Slices, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """*count* pods in one domain of the lowest level, by its values from the topmost level down.
+
+    Read from a file, it may have the values of the lowest levels only.
+    """
+
+    domain: tuple[str, ...]
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +186,7 @@ class WorkloadPodSet:
 
     *min_count* None: no fewer will do.
     *group*: pod sets of one group take the same flavors.  *reclaimable*: pods that need no quota any more.
+    *topology* None: it does not ask where its pods stand.
     """
 
     name: str = "main"
@@ -154,16 +196,21 @@ class WorkloadPodSet:
     nodes: NodeChoice = NodeChoice()
     group: str | None = None
     reclaimable: int = 0
+    topology: TopologyRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """What a pod set holds: *flavors* by resource, *usage* by resource in total, both sorted by resource."""
+    """What a pod set holds: *flavors* by resource, *usage* by resource in total, both sorted by resource.
+
+    *placement*: where its pods stand, sorted; empty where no topology is asked for.
+    """
 
     pod_set: str
     count: int
     flavors: tuple[tuple[str, str], ...] = ()
     usage: tuple[tuple[str, int], ...] = ()
+    placement: tuple[Placed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,14 @@ def _rests(report: CycleReport) -> bool:
 
 def _started(workload: Workload, granted: Granted) -> PodSetStarted:
     asked = next(each.count for each in workload.pod_sets if each.name == granted.pod_set)
-    return PodSetStarted(granted.pod_set, granted.count, asked, granted.flavors)
+    return PodSetStarted(
+        granted.pod_set,
+        granted.count,
+        asked,
+        granted.flavors,
+        nodes=tuple((each.domain[-1], each.count) for each in granted.placement),
+        placement=tuple((each.domain, each.count) for each in granted.placement),
+    )
 
 
 def _pending(waiting: kueue.Waiting, workload: Workload) -> Pending:

@@ -31,6 +31,7 @@ GATES = (
     "TASProfileLeastFreeCapacity",
     "TASProfileMixed",
     "TASRecomputeAssignmentWithinSchedulingCycle",
+    "TASRespectNodeAffinityPreferred",
     "TopologyAwareScheduling",
     "UnadmittedWorkloadsObservability",
     "VisibilityOnDemand",

@@ -40,13 +40,17 @@ Quotas = Mapping[str, Mapping[FlavorResource, Numbers]]
 
 @dataclass(frozen=True, slots=True)
 class PodSetStarted:
-    """*count* of *asked* pods.  *flavors*: (resource, flavor); *nodes*: (node, pods)."""
+    """*count* of *asked* pods.  *flavors*: (resource, flavor); *nodes*: (node, pods).
+
+    *placement*: (domain, pods), where a topology is asked for; a domain by its values, coarse to fine.
+    """
 
     name: str
     count: int
     asked: int
     flavors: tuple[tuple[str, str], ...] = ()
     nodes: tuple[tuple[str, int], ...] = ()
+    placement: tuple[tuple[tuple[str, ...], int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +193,19 @@ def _admitted(admitted: Admitted) -> Json:
     answer: Json = {
         "workload": admitted.workload,
         "queue": admitted.queue,
-        "pod_sets": [
-            {"name": each.name, "count": each.count, "flavors": dict(each.flavors)} for each in admitted.pod_sets
-        ],
+        "pod_sets": [_pod_set(each) for each in admitted.pod_sets],
     }
     if admitted.reserved_only:
         answer["reserved_only"] = True
     if admitted.job is not None:
         answer["job"] = dict(admitted.job)
+    return answer
+
+
+def _pod_set(started: PodSetStarted) -> Json:
+    answer: Json = {"name": started.name, "count": started.count, "flavors": dict(started.flavors)}
+    if started.placement:
+        answer["placement"] = [{"domain": list(domain), "count": count} for domain, count in started.placement]
     return answer
 
 

@@ -178,7 +178,9 @@ def test_a_flavor_with_everything():
         ),
     )
     assert found.system.topologies == (Topology("t", ("rack",)),)
-    assert [w.message for w in found.warnings] == ["topology is not honoured yet in this dialect: quota alone decides"]
+    assert [w.message for w in found.warnings] == [
+        "no node in this file has its labels and all levels of its topology: nothing can be placed there"
+    ]
 
 
 def test_order_in_the_file_is_kept():

@@ -9,7 +9,7 @@ from tests.spec.kueue.builders import group, home, job, manifest, pod, read, war
 
 FLAVORS = (manifest("ResourceFlavor", "f"), manifest("ResourceFlavor", "g"))
 ONE = (WorkloadPodSet(requests=(("cpu", 1000),)),)
-NO_TOPOLOGY = "topology is not honoured yet in this dialect: quota alone decides"
+NO_TOPOLOGY = "there is no Topology in this file: quota alone decides"
 
 
 def of_queue(spec: dict[str, object]) -> list[tuple[str, str]]:
@@ -115,7 +115,7 @@ TEMPLATES = [
     ({"schedulingGates": [{"name": "x"}]}, [("schedulingGates", "scheduling gates are not honoured")]),
     ({"nodeSelecter": {"a": "b"}}, [("nodeSelecter", "not a field that is known here, and not read: did you mean 'nodeSelector'?")]),
     ({"affinity": {"podAffinity": {"x": 1}}}, [("affinity.podAffinity", "affinity to other pods is not honoured")]),
-    ({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}}, [("affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", "preferred node affinity is not honoured")]),
+    ({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}}, [("affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", "preferred node affinity counts only among nodes of a topology, with the gate TASRespectNodeAffinityPreferred")]),
     ({"tolerations": [{"key": "a", "operator": "Gt"}]}, [("tolerations[0].operator", "'Gt' is not one of Equal, Exists: this toleration is not read")]),
     ({"tolerations": [{"value": "a"}]}, [("tolerations[0]", "a toleration without a key needs operator Exists: this one is not read")]),
     ({"containers": [{"resources": {"requests": {"pods": 1}}}]}, [("containers[0].resources.requests.pods", "pods cannot be requested: each pod counts as one, and this is not read")]),
@@ -178,7 +178,7 @@ WORKLOADS = [
     ({}, {"admission": {"clusterQueue": "cq"}}, [("status.admission", "no assignment for the pod set 'main': it holds nothing")]),
     ({}, {"admission": {"clusterQueue": "cq", "podSetAssignments": [{}, {"name": "x"}]}}, [("status.admission.podSetAssignments[1]", "there is no pod set 'x' in this workload: what it holds still counts")]),
     ({}, {"admission": {"clusterQueue": "cq", "podSetAssignments": [{"count": 2, "flavors": {"cpu": "f"}, "resourceUsage": {"cpu": "3m", "memory": 2}}]}}, [("status.admission.podSetAssignments[0].resourceUsage.cpu", "3 is not a multiple of the 2 pods"), ("status.admission.podSetAssignments[0].resourceUsage.memory", "no flavor is assigned for memory: not read")]),
-    ({}, {"admission": {"clusterQueue": "cq", "podSetAssignments": [{"topologyAssignment": {"levels": ["rack"]}}]}}, [("status.admission.podSetAssignments[0]", NO_TOPOLOGY)]),
+    ({}, {"admission": {"clusterQueue": "cq", "podSetAssignments": [{"topologyAssignment": {"levels": ["rack"]}}]}}, []),
     ({}, {"resourceRequests": [{"name": "main"}], "schedulingStats": {}}, []),
 ]  # fmt: skip
 
@@ -203,7 +203,7 @@ def test_of_labels_and_annotations_of_the_queue_system():
 
 def test_topology_annotations_of_a_template():
     template = {"metadata": {"annotations": {"kueue.x-k8s.io/podset-required-topology": "rack"}}, **pod()}
-    path = "spec.template.metadata.annotations.kueue.x-k8s.io/podset-required-topology"
+    path = "spec.template.metadata.annotations"
     assert warnings(*home(), job("j", {"template": template})) == [(4, path, NO_TOPOLOGY)]
 
 

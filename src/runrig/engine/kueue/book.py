@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 
-from runrig.domain.kueue import Settings, Strategy
+from runrig.domain.kueue import Settings, Strategy, System
 from runrig.engine.balance import CHARGED, Kind, TreeNode, add, add_on_trial, take
 from runrig.engine.kueue.forest import Forest
 from runrig.engine.kueue.line import Line
+from runrig.engine.kueue.places import Nodes
+from runrig.engine.kueue.rooms import occupy, vacate
 from runrig.engine.kueue.shares import Amount, Shares
 from runrig.engine.kueue.work import Item, TargetKey
 
@@ -20,6 +22,14 @@ GATES: Mapping[str, bool] = {
     "RecomputeAssignmentUponPreemptionTargetsOverlap": True,
     "ReclaimablePods": True,
     "SchedulingEquivalenceHashing": True,
+    "TASBalancedPlacement": False,
+    "TASHandleOverlappingFlavors": True,
+    "TASMultiLayerTopology": True,
+    "TASProfileLeastFreeCapacity": False,
+    "TASProfileMixed": True,
+    "TASRecomputeAssignmentWithinSchedulingCycle": True,
+    "TASRespectNodeAffinityPreferred": False,
+    "TopologyAwareScheduling": True,
 }
 """The settings that change decisions here, and how they stand by default."""
 
@@ -128,14 +138,15 @@ class Book:
         forest: Forest,
         lines: Mapping[str, Line],
         settings: Settings,
-        namespaces: Mapping[str, Mapping[str, str]],
+        system: System,
     ) -> None:
         self.forest = forest
         self.lines = lines
-        self.namespaces = namespaces
+        self.namespaces = system.namespaces
         self.shares = Shares(forest)
         self.strategies: tuple[Strategy, ...] | None = settings.strategies
         self.gates = {**GATES, **settings.gates}
+        self.nodes = Nodes(system, self.gates)
         self.evicted_by = EvictedBy()
         self.gone: dict[str, Item] = {}
         self.stopping = 0
@@ -208,10 +219,12 @@ def put_back(items: Iterable[Item]) -> None:
     """*items* count again in decisions."""
     for item in items:
         add(item.leaf, item.request, CHARGED)
+        if item.spots:
+            occupy(item.spots)
 
 
 def put_back_on_trial(items: Iterable[Item]) -> None:
-    """The same, of those taken on trial."""
+    """The same, of those whose quota was taken on trial."""
     for item in items:
         add_on_trial(item.leaf, item.request, CHARGED)
 
@@ -219,6 +232,8 @@ def put_back_on_trial(items: Iterable[Item]) -> None:
 def take_away(item: Item) -> None:
     """*item* is taken as gone in decisions."""
     take(item.leaf, item.request, CHARGED)
+    if item.spots:
+        vacate(item.spots)
 
 
 def over_nominal(node: TreeNode, contested: Iterable[int]) -> bool:

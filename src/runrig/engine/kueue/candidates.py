@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from runrig.domain.kueue import Policy
 from runrig.engine.kueue.book import Book, Entry
 from runrig.engine.kueue.line import Line
+from runrig.engine.kueue.places import FindsPlace
 from runrig.engine.kueue.work import Item
 
 
@@ -45,13 +46,19 @@ def nobody(line: Line, preemptor: Item, contested: frozenset[int]) -> bool:
 
 
 class Search:
-    """What one preemptor may take.  *safe*: those that evicted it, at any remove (law R5)."""
+    """What one preemptor may take.  *safe*: those that evicted it, at any remove (law R5).
 
-    def __init__(self, book: Book, item: Item, contested: frozenset[int]) -> None:
+    *finds_place* None: quota alone decides; else its pods also need nodes, and whoever goes leaves his.
+    """
+
+    def __init__(
+        self, book: Book, item: Item, contested: frozenset[int], finds_place: FindsPlace | None = None
+    ) -> None:
         self.book = book
         self.item = item
         self.line = book.lines[item.queue]
         self.contested = contested
+        self.finds_place = finds_place
         self.safe = book.evicted_by.safe_from(item.workload.name)
 
     def allowed(self, entries: Iterable[Entry], policy: Policy) -> Iterator[Item]:

@@ -13,17 +13,21 @@ from runrig.domain.kueue import Policy, Taken
 from runrig.engine.balance import CHARGED, Request, TreeNode, add_on_trial, fits, take_on_trial
 from runrig.engine.kueue.book import Book, Source, over_nominal, put_back_on_trial
 from runrig.engine.kueue.candidates import Search, nobody
+from runrig.engine.kueue.places import FindsPlace
+from runrig.engine.kueue.rooms import occupy, vacate
 from runrig.engine.kueue.work import Item, Target
 
 
-def find_classical(book: Book, item: Item, request: Request, contested: frozenset[int]) -> Sequence[Target]:
-    """The workloads that have to stop so that *item* gets *request*; empty if no legal set does.
+def find_classical(
+    book: Book, item: Item, request: Request, contested: frozenset[int], finds_place: FindsPlace | None = None, /
+) -> Sequence[Target]:
+    """The workloads that have to stop so that *item* gets *request*, and a place; empty if no legal set does.
 
     O(candidates x depth x resources); twice that for putting back.
     """
     if nobody(book.lines[item.queue], item, contested):
         return ()
-    search = _Classical(book, item, request, contested)
+    search = _Classical(book, item, request, contested, finds_place)
     for borrow in search.attempts():
         found = search.attempt(borrow=borrow)
         if found:
@@ -42,8 +46,10 @@ class _Level(NamedTuple):
 
 
 class _Classical(Search):
-    def __init__(self, book: Book, item: Item, request: Request, contested: frozenset[int]) -> None:
-        super().__init__(book, item, contested)
+    def __init__(
+        self, book: Book, item: Item, request: Request, contested: frozenset[int], finds_place: FindsPlace | None
+    ) -> None:
+        super().__init__(book, item, contested, finds_place)
         self._leaf = item.leaf
         self._request = request
         self._reclaim = self.line.queue.policies.reclaim
@@ -116,11 +122,19 @@ class _Classical(Search):
         for target in self._sequence(borrow=borrow):
             candidate = target.item
             take_on_trial(candidate.leaf, candidate.request, CHARGED)
+            if self.finds_place is not None:
+                vacate(candidate.spots)
             taken.append(target)
             if self._fits(borrow=borrow):
                 return self._needed(taken, borrow=borrow)
-        put_back_on_trial(each.item for each in taken)
+        self._restore(taken)
         return []
+
+    def _restore(self, taken: Sequence[Target]) -> None:
+        put_back_on_trial(each.item for each in taken)
+        if self.finds_place is not None:
+            for each in taken:
+                occupy(each.item.spots)
 
     def _sequence(self, *, borrow: bool) -> Iterator[Target]:
         for leaving in self.rounds:
@@ -148,7 +162,7 @@ class _Classical(Search):
             usage = leaf.usage[CHARGED]
             if any(usage[index] + amount > leaf.nominal[index] for index, amount in self._request):
                 return False
-        return fits(leaf, self._request)
+        return fits(leaf, self._request) and (self.finds_place is None or self.finds_place())
 
     def _needed(self, taken: list[Target], *, borrow: bool) -> list[Target]:
         """Those of *taken* that cannot be put back; restores the trees.  The last one taken is always needed."""
@@ -156,8 +170,12 @@ class _Classical(Search):
         for target in reversed(taken[:-1]):
             candidate = target.item
             add_on_trial(candidate.leaf, candidate.request, CHARGED)
+            if self.finds_place is not None:
+                occupy(candidate.spots)
             if not self._fits(borrow=borrow):
                 take_on_trial(candidate.leaf, candidate.request, CHARGED)
+                if self.finds_place is not None:
+                    vacate(candidate.spots)
                 kept.append(target)
-        put_back_on_trial(each.item for each in kept)
+        self._restore(kept)
         return kept[::-1]

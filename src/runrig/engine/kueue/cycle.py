@@ -13,8 +13,10 @@ from runrig.domain.kueue import Admission, Policy, Preemption, Word
 from runrig.engine.balance import CHARGED, REAL, Request, add, fits, take
 from runrig.engine.kueue.book import Book, put_back, take_away
 from runrig.engine.kueue.matching import selects
-from runrig.engine.kueue.nominate import nominate, nominate_again, nominate_promised
+from runrig.engine.kueue.nominate import nominate, nominate_again, nominate_promised, places_now
 from runrig.engine.kueue.order import Entry, in_classical_order, in_fair_order
+from runrig.engine.kueue.placing import Misfit
+from runrig.engine.kueue.rooms import Spot, have_room, occupy, vacate
 from runrig.engine.kueue.work import FIT, NOFIT, Item
 
 LAYERS = (CHARGED, REAL)
@@ -27,7 +29,7 @@ class Cycle:
         self._book = book
         self._number = number
         self._now = now
-        self._held: list[tuple[Item, Request]] = []
+        self._held: list[tuple[Item, Request, tuple[Spot, ...]]] = []
         self._starting: list[Item] = []
         self.admitted: list[Admission] = []
         self.preempted: list[Preemption] = []
@@ -116,7 +118,7 @@ class Cycle:
             if entry.assigned.mode == FIT:
                 # Targets of others free what it needs: it waits for them too.
                 entry.item.waits_for = tuple(sorted(self._book.gone))
-                self._hold(entry.item, entry.assigned.request)
+                self._hold(entry.item, entry.assigned.request, entry.assigned.places.spots)
                 self._back(entry.item, Word.WAITING_FOR_TARGETS)
                 return
         self._grant(entry)
@@ -130,7 +132,7 @@ class Cycle:
             return
         for target in entry.targets:
             take_away(target.item)
-        if not fits(item.leaf, entry.assigned.request):
+        if not fits(item.leaf, entry.assigned.request) or (item.shape.placed and not self._has_place(entry)):
             put_back(target.item for target in entry.targets)
             self._pass_over(entry)
             return
@@ -139,10 +141,25 @@ class Cycle:
         else:
             self._admit(entry)
 
+    def _has_place(self, entry: Entry) -> bool:
+        """Its place is still there; else it gets another in the same flavors, if there is one."""
+        if have_room(entry.assigned.places.spots):
+            return True
+        if not self._book.gates["TASRecomputeAssignmentWithinSchedulingCycle"]:
+            return False
+        places = places_now(self._book, entry.item, entry.assigned)
+        if isinstance(places, Misfit):
+            return False
+        entry.assigned.places = places
+        return True
+
     def _admit(self, entry: Entry) -> None:
         item, assigned = entry.item, entry.assigned
         line = self._book.lines[item.queue]
-        item.holds(assigned.request, assigned.granted(item.shape))
+        item.holds(assigned.request, assigned.granted(item.shape), assigned.places.spots)
+        if item.spots:
+            item.shape.short = ()
+            occupy(item.spots)
         item.reserved_at, item.held, item.word, item.tried = self._now, None, None, ()
         for layer in LAYERS:
             add(item.leaf, item.request, layer)
@@ -161,17 +178,18 @@ class Cycle:
             book.changed(target.item.leaf)
             book.evicted_by.note(name, item.workload.name)
             self.preempted.append(Preemption(name, target.item.queue, item.workload.name, target.reason))
-        self._hold(item, entry.assigned.request)
+        self._hold(item, entry.assigned.request, entry.assigned.places.spots)
         item.held, item.tried = entry.assigned, ()
         item.waits_for = tuple(sorted(target.item.workload.name for target in entry.targets))
         book.lines[item.queue].let_first(item)
         self._back(item, Word.WAITING_FOR_TARGETS)
 
-    def _hold(self, item: Item, request: Request) -> None:
-        """*request* is spoken for until the end of the cycle."""
+    def _hold(self, item: Item, request: Request, spots: tuple[Spot, ...]) -> None:
+        """*request* and *spots* are spoken for until the end of the cycle."""
         for layer in LAYERS:
             add(item.leaf, request, layer)
-        self._held.append((item, request))
+        occupy(spots)
+        self._held.append((item, request, spots))
         self._book.changed(item.leaf)
 
     def _reserve(self, entry: Entry) -> None:
@@ -189,7 +207,7 @@ class Cycle:
                 amount = min(amount, most - leaf.usage[REAL][index])
             if amount > 0:
                 held.append((index, amount))
-        self._hold(entry.item, tuple(held))
+        self._hold(entry.item, tuple(held), entry.assigned.places.spots)
 
     # ------------------------------------------------------------ 5. back into the line
 
@@ -198,6 +216,7 @@ class Cycle:
         item = entry.item
         line = self._book.lines[item.queue]
         left_to_try = any(at >= 0 for at in item.tried)
+        item.shape.short = entry.assigned.short
         self._back(
             item, entry.assigned.word or Word.WAITING_FOR_QUOTA, parked=not (line.strict or left_to_try), alike_too=True
         )
@@ -225,9 +244,10 @@ class Cycle:
     def _close(self) -> None:
         """Undoes what counted in this cycle only, and takes note of who holds and who has to stop from now on."""
         book = self._book
-        for item, request in self._held:
+        for item, request, spots in self._held:
             for layer in LAYERS:
                 take(item.leaf, request, layer)
+            vacate(spots)
             book.changed(item.leaf)
         put_back(book.gone.values())
         for item in book.gone.values():

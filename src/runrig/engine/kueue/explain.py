@@ -36,6 +36,7 @@ def reasons(book: Book, item: Item) -> tuple[Reason, ...]:
             for index, amount in zip(chosen.indices, amounts, strict=True):
                 used[index] = used.get(index, 0) + amount
     found += [Reason(Code.NO_MATCHING_FLAVOR, "Q2", where=item.queue, resource=each) for each in item.shape.uncovered]
+    found = found or list(item.shape.short)
     return tuple(dict.fromkeys(found)) or (Reason(Code.NOT_CONSIDERED, "P4", where=item.queue),)
 
 

@@ -15,20 +15,26 @@ from runrig.engine.balance import CHARGED, Kind, Request, TreeNode, add_on_trial
 from runrig.engine.kueue.book import Book, over_nominal, put_back_on_trial
 from runrig.engine.kueue.candidates import Search, nobody
 from runrig.engine.kueue.line import Line
+from runrig.engine.kueue.places import FindsPlace
+from runrig.engine.kueue.rooms import occupy, vacate
 from runrig.engine.kueue.shares import Amount
 from runrig.engine.kueue.work import Item, Target, TargetKey
 
 
-def find_fair(book: Book, item: Item, request: Request, contested: frozenset[int]) -> Sequence[Target]:
-    """The workloads that have to stop so that *item* gets *request*; empty if no legal set does."""
+def find_fair(
+    book: Book, item: Item, request: Request, contested: frozenset[int], finds_place: FindsPlace | None = None, /
+) -> Sequence[Target]:
+    """The workloads that have to stop so that *item* gets *request*, and a place; empty if no legal set does."""
     if nobody(book.lines[item.queue], item, contested):
         return ()
-    return _Fair(book, item, request, contested).run()
+    return _Fair(book, item, request, contested, finds_place).run()
 
 
 class _Fair(Search):
-    def __init__(self, book: Book, item: Item, request: Request, contested: frozenset[int]) -> None:
-        super().__init__(book, item, contested)
+    def __init__(
+        self, book: Book, item: Item, request: Request, contested: frozenset[int], finds_place: FindsPlace | None
+    ) -> None:
+        super().__init__(book, item, contested, finds_place)
         self._leaf = item.leaf
         self._request = request
         self._taken: list[Target] = []
@@ -46,7 +52,7 @@ class _Fair(Search):
             fitted = self._second_pass()
         take_on_trial(self._leaf, self._request, CHARGED)
         if not fitted:
-            put_back_on_trial(each.item for each in self._taken)
+            self._restore(self._taken)
             return []
         return self._needed()
 
@@ -101,12 +107,23 @@ class _Fair(Search):
     def _take(self, candidate: Item, reason: Taken) -> bool:
         """*candidate* is gone; True if the request fits now."""
         take_on_trial(candidate.leaf, candidate.request, CHARGED)
+        if self.finds_place is not None:
+            vacate(candidate.spots)
         self._touch(candidate.leaf)
         self._taken.append(Target(candidate, reason))
         take_on_trial(self._leaf, self._request, CHARGED)
-        fitted = fits(self._leaf, self._request)
+        fitted = self._fits()
         add_on_trial(self._leaf, self._request, CHARGED)
         return fitted
+
+    def _fits(self) -> bool:
+        return fits(self._leaf, self._request) and (self.finds_place is None or self.finds_place())
+
+    def _restore(self, taken: Sequence[Target]) -> None:
+        put_back_on_trial(each.item for each in taken)
+        if self.finds_place is not None:
+            for each in taken:
+                occupy(each.item.spots)
 
     def _needed(self) -> list[Target]:
         """Those taken that cannot be put back; restores the trees."""
@@ -114,10 +131,14 @@ class _Fair(Search):
         for target in reversed(self._taken[:-1]):
             candidate = target.item
             add_on_trial(candidate.leaf, candidate.request, CHARGED)
-            if not fits(self._leaf, self._request):
+            if self.finds_place is not None:
+                occupy(candidate.spots)
+            if not self._fits():
                 take_on_trial(candidate.leaf, candidate.request, CHARGED)
+                if self.finds_place is not None:
+                    vacate(candidate.spots)
                 kept.append(target)
-        put_back_on_trial(each.item for each in kept)
+        self._restore(kept)
         return kept[::-1]
 
     def _within_nominal(self) -> bool:

@@ -5,13 +5,16 @@ pod sets of the same workload take counts.  How the queue weighs borrowing again
 although something was found, is its fungibility.
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 from runrig.domain.kueue import Fungibility, Policy, Preference, Word
+from runrig.domain.reasons import Code, Reason
 from runrig.engine.balance import CHARGED, Request, fits, take_on_trial
 from runrig.engine.kueue.book import Book, level_of, put_back_on_trial
 from runrig.engine.kueue.line import Line
+from runrig.engine.kueue.places import FindsPlace, Places
+from runrig.engine.kueue.placing import Misfit
 from runrig.engine.kueue.work import (
     FIT,
     NO_CANDIDATES,
@@ -20,17 +23,29 @@ from runrig.engine.kueue.work import (
     RECLAIM,
     Assigned,
     Item,
+    Need,
     Option,
     Target,
 )
 
-WORDS = (None, Word.WAITING_FOR_QUOTA, Word.EXCEEDS_MAX_QUOTA, Word.NO_MATCHING_FLAVOR)
+WORDS = (None, Word.TOPOLOGY, Word.WAITING_FOR_QUOTA, Word.EXCEEDS_MAX_QUOTA, Word.NO_MATCHING_FLAVOR)
 """What stands in the way, the least severe first; numbers from here on, as they are compared for every option."""
 
-NOTHING, WAITING, EXCEEDS, MISMATCH = range(4)
+NOTHING, NO_PLACE, WAITING, EXCEEDS, MISMATCH = range(5)
 
-FindTargets = Callable[[Book, Item, Request, frozenset[int]], Sequence[Target]]
-"""Who would have to stop so that the workload's request fits; empty if nobody would do."""
+
+class FindTargets(Protocol):
+    def __call__(
+        self,
+        book: Book,
+        item: Item,
+        request: Request,
+        contested: frozenset[int],
+        finds_place: FindsPlace | None = None,
+        /,
+    ) -> Sequence[Target]:
+        """Who would have to stop so that the workload's request fits, and finds a place; empty if nobody would do."""
+        ...
 
 
 class _Verdict(NamedTuple):
@@ -49,7 +64,11 @@ class _Verdict(NamedTuple):
 
 MISFIT = _Verdict(NOFIT, 0, NOFIT, 0, (), MISMATCH)
 NEVER = _Verdict(NOFIT, 0, NOFIT, 0, (), EXCEEDS)
+CROWDED = _Verdict(NOFIT, 0, NOFIT, 0, (), NO_PLACE)
 GOOD = _Verdict(FIT, 0, FIT, 0, (), NOTHING)
+
+NONE_FOUND: dict[str, Places] = {}
+"""Of work that needs no place; never filled."""
 
 _Resource = tuple[int, int]
 """Of one resource in one flavor: mode, borrowing level."""
@@ -76,7 +95,7 @@ def assign(
     for at, need in enumerate(shape.needs):
         options = need.options if only is None else tuple(each for each in need.options if each is only[at])
         amounts = shape.whole[at] if whole else need.amounts(counts)
-        scan.choose(options, amounts, start=after[at] + 1 if after and only is None else 0)
+        scan.choose(need, options, amounts, start=after[at] + 1 if after and only is None else 0)
     scan.result.word = WORDS[scan.severity]
     return scan.result
 
@@ -88,19 +107,24 @@ class _Scan:
         self._item = item
         self._line: Line = book.lines[item.queue]
         self._used: dict[int, int] = {}
+        self._placed = item.shape.placed
+        self._found: dict[str, Places] = {} if self._placed else NONE_FOUND
         self.result = Assigned(counts)
         self.severity = NOTHING
         if item.shape.uncovered:
             self.result.mode, self.severity = NOFIT, MISMATCH
 
-    def choose(self, options: Sequence[Option], amounts: Sequence[int], start: int) -> None:
+    def choose(self, need: Need, options: Sequence[Option], amounts: Sequence[int], start: int) -> None:
         """Adds the best of *options* to the result."""
         rules = self._line.queue.fungibility
+        placed = self._placed
         best, chosen, at = MISFIT, None, start - 1
         severity = MISMATCH
         for at in range(start, len(options)):
             option = options[at]
             verdict = MISFIT if option.misfit is not None else self._judge(option, amounts)
+            if placed and verdict.mode > NOFIT:
+                verdict = self._with_place(need, option, amounts, verdict)
             if chosen is None or _rank(verdict, rules) > _rank(best, rules):
                 best, chosen = verdict, option
             severity = min(severity, verdict.severity)
@@ -121,6 +145,8 @@ class _Scan:
             result.contested = result.contested.union(best.contested)
         if chosen is None:
             return
+        if self._placed and chosen.flavor in self._found:
+            result.places = result.places.and_also(self._found.pop(chosen.flavor))
         used = self._used
         for index, amount in zip(chosen.indices, amounts, strict=True):
             if amount:
@@ -181,6 +207,10 @@ class _Scan:
         request = ((index, amount),)
         targets = self._find(self._book, self._item, request, frozenset((index,)))
         self.result.searched += ((request, targets),)
+        return self._freed(targets, index, amount, level)
+
+    def _freed(self, targets: Sequence[Target], index: int, amount: int, level: int) -> _Resource:
+        """How well one resource does once *targets* are gone."""
         if not targets:
             return NO_CANDIDATES, level
         gone = [each.item for each in targets]
@@ -190,6 +220,47 @@ class _Scan:
         put_back_on_trial(gone)
         outside = all(each.queue != self._item.queue for each in gone)
         return RECLAIM if outside else PREEMPT, level
+
+    # ------------------------------------------------------------ nodes
+
+    def _with_place(self, need: Need, option: Option, amounts: Sequence[int], verdict: _Verdict) -> _Verdict:
+        """*verdict* on quota, once nodes are asked too: without a place others have to go, or it does not fit at all."""
+        nodes, result = self._book.nodes, self.result
+        members = self._item.shape.members(need, result.counts)
+
+        def found(*, empty: bool) -> Places | Misfit:
+            return nodes.place(option.flavor, members, result.places, empty=empty)
+
+        places = found(empty=False) if verdict.lowest == FIT else None
+        if isinstance(places, Places):
+            self._found[option.flavor] = places
+            return verdict
+        if places is not None:
+            result.short += (self._short(option, places),)
+        ever = found(empty=True)
+        if isinstance(ever, Misfit):
+            result.short += (self._short(option, ever),) if places is None else ()
+            return CROWDED
+        self._found[option.flavor] = ever
+        if places is None:
+            return verdict
+        return self._by_making_room(option, amounts, lambda: isinstance(found(empty=False), Places))
+
+    def _short(self, option: Option, misfit: Misfit) -> Reason:
+        return Reason(Code.NO_ROOM_ON_NODES, "T1", self._item.queue, option.flavor, misfit.have, misfit.need)
+
+    def _by_making_room(self, option: Option, amounts: Sequence[int], finds_place: FindsPlace) -> _Verdict:
+        """Quota fits and nodes do not: whether somebody can be preempted for them.  Every resource asked is contested."""
+        wanted = dict(self._used)
+        for index, amount in zip(option.indices, amounts, strict=True):
+            if amount and index >= 0:
+                wanted[index] = wanted.get(index, 0) + amount
+        contested = tuple(index for index in option.indices if index >= 0)
+        request = tuple(sorted(wanted.items()))
+        targets = self._find(self._book, self._item, request, frozenset(contested), finds_place)
+        levels = [self._freed(targets, index, wanted.get(index, 0), 0) for index in contested]
+        mode, level = min((mode for mode, _ in levels), default=NO_CANDIDATES), max((at for _, at in levels), default=0)
+        return _Verdict(mode, level, mode, level, contested, NO_PLACE)
 
 
 def _rank(verdict: _Verdict, rules: Fungibility) -> tuple[int, int, int]:

@@ -35,6 +35,16 @@ def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
     )
 
 
+def tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
+    """Whether *taint* keeps no pod with these *tolerations* away."""
+    return taint.effect not in REFUSING or _tolerated(taint, tolerations)
+
+
+def holds_on_node(expression: MatchExpression, labels: Mapping[str, str]) -> bool:
+    """Whether *expression* holds for a node, whose labels are all known."""
+    return _holds(expression, labels)
+
+
 def _tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
     return any(
         each.effect in ("", taint.effect)

@@ -11,6 +11,9 @@ from runrig.engine.kueue.classical import find_classical
 from runrig.engine.kueue.fair import find_fair
 from runrig.engine.kueue.flavors import FindTargets, assign
 from runrig.engine.kueue.order import Entry
+from runrig.engine.kueue.places import NOWHERE, Places
+from runrig.engine.kueue.placing import Misfit
+from runrig.engine.kueue.rooms import Spot, have_room, occupy, vacate
 from runrig.engine.kueue.work import FIT, NOFIT, Assigned, Item, Target
 from runrig.engine.partial import bisected
 
@@ -44,8 +47,41 @@ def _attempt(book: Book, find: FindTargets, item: Item, counts: tuple[int, ...],
 def _targets(book: Book, find: FindTargets, item: Item, assigned: Assigned) -> tuple[Target, ...]:
     if not NOFIT < assigned.mode < FIT:
         return ()
+    if item.shape.placed:
+        return _targets_with_places(book, find, item, assigned)
     found = _searched(book, item, assigned)
     return tuple(find(book, item, assigned.request, assigned.contested) if found is None else found)
+
+
+def _targets_with_places(book: Book, find: FindTargets, item: Item, assigned: Assigned) -> tuple[Target, ...]:
+    """The same, where pods also need nodes; *assigned* then says where they go once the targets are gone."""
+
+    def found() -> Places | Misfit:
+        return places_now(book, item, assigned)
+
+    targets = tuple(find(book, item, assigned.request, assigned.contested, lambda: isinstance(found(), Places)))
+    if targets:
+        for each in targets:
+            vacate(each.item.spots)
+        places = found()
+        for each in targets:
+            occupy(each.item.spots)
+        assert isinstance(places, Places), "the search has seen that it has a place without its targets"
+        assigned.places = places
+    return targets
+
+
+def places_now(book: Book, item: Item, assigned: Assigned) -> Places | Misfit:
+    """Where the pods of *item* go as rooms stand now, in the flavors and counts of *assigned*."""
+    places = NOWHERE
+    for need, option in zip(item.shape.needs, assigned.chosen, strict=True):
+        if option is not None:
+            members = item.shape.members(need, assigned.counts)
+            found = book.nodes.place(option.flavor, members, places)
+            if isinstance(found, Misfit):
+                return found
+            places = places.and_also(found)
+    return places
 
 
 def _searched(book: Book, item: Item, assigned: Assigned) -> Sequence[Target] | None:
@@ -79,36 +115,43 @@ def nominate_promised(book: Book, items: list[Item]) -> list[Entry]:
 
     What the others were promised, or now take instead, counts.
     """
-    spoken_for: dict[str, Request] = {}
+    spoken_for: SpokenFor = {}
     for item in items:
         assert item.held is not None
-        _charge(book, item, item.held.request, spoken_for)
+        _charge(book, item, item.held, spoken_for)
     entries = []
     for item in items:
         assert item.held is not None
         _uncharge(book, item, spoken_for)
         entry = nominate(book, item)
-        if entry.assigned.mode != FIT and fits(item.leaf, item.held.request):
+        if entry.assigned.mode != FIT and fits(item.leaf, item.held.request) and have_room(item.held.places.spots):
             entry = Entry(item, _as_fit(item, item.held))
         entry.promised = True
         entries.append(entry)
-        _charge(book, item, entry.assigned.request if entry.assigned.mode == FIT else item.held.request, spoken_for)
+        _charge(book, item, entry.assigned if entry.assigned.mode == FIT else item.held, spoken_for)
     for item in items:
         _uncharge(book, item, spoken_for)
     return entries
 
 
-def _charge(book: Book, item: Item, request: Request, spoken_for: dict[str, Request]) -> None:
-    spoken_for[item.workload.name] = request
-    add(item.leaf, request, CHARGED)
+SpokenFor = dict[str, tuple[Request, tuple[Spot, ...]]]
+"""What counts for a workload while others are nominated: quota and nodes, by its name."""
+
+
+def _charge(book: Book, item: Item, assigned: Assigned, spoken_for: SpokenFor) -> None:
+    spoken_for[item.workload.name] = assigned.request, assigned.places.spots
+    add(item.leaf, assigned.request, CHARGED)
+    occupy(assigned.places.spots)
     book.changed(item.leaf)
 
 
-def _uncharge(book: Book, item: Item, spoken_for: dict[str, Request]) -> None:
-    take(item.leaf, spoken_for.pop(item.workload.name), CHARGED)
+def _uncharge(book: Book, item: Item, spoken_for: SpokenFor) -> None:
+    request, spots = spoken_for.pop(item.workload.name)
+    take(item.leaf, request, CHARGED)
+    vacate(spots)
     book.changed(item.leaf)
 
 
 def _as_fit(item: Item, held: Assigned) -> Assigned:
     level = max((level_of(item.leaf, index, amount)[0] for index, amount in held.request), default=0)
-    return Assigned(held.counts, FIT, level, held.chosen, held.request)
+    return Assigned(held.counts, FIT, level, held.chosen, held.request, places=held.places)

@@ -1,7 +1,7 @@
 """Workloads as the cycle sees them: what a shape asks of which flavors, and what one workload holds and waits for."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from runrig.domain.kueue import (
@@ -12,13 +12,17 @@ from runrig.domain.kueue import (
     ResourceFlavor,
     ResourceGroup,
     Taken,
+    TopologyRequest,
     Word,
     Workload,
     WorkloadPodSet,
 )
 from runrig.domain.quantities import FlavorResource
+from runrig.domain.reasons import Reason
 from runrig.engine.balance import Request, TreeNode
 from runrig.engine.kueue.matching import mismatch
+from runrig.engine.kueue.places import NOWHERE, Nodes, Places
+from runrig.engine.kueue.rooms import Spot
 
 
 class Option(NamedTuple):
@@ -64,12 +68,29 @@ class Shape:
 
     *uncovered*: asked, and in no group.  *counts*: pods that need quota; *whole*: what these ask, by need and resource.
     *grants*: what was granted to one of it so far, by counts and flavors.
+    *topology*: per pod set, how it has to be placed; *placed*: at least one has.  *short*: what nodes lacked at the last look.
     """
 
-    __slots__ = ("counts", "grants", "needs", "pod_sets", "ranges", "uncovered", "variable", "whole")
+    __slots__ = (
+        "counts",
+        "grants",
+        "needs",
+        "placed",
+        "pod_sets",
+        "ranges",
+        "short",
+        "topology",
+        "uncovered",
+        "variable",
+        "whole",
+    )
 
     def __init__(
-        self, pod_sets: tuple[WorkloadPodSet, ...], needs: tuple[Need, ...], uncovered: tuple[str, ...]
+        self,
+        pod_sets: tuple[WorkloadPodSet, ...],
+        needs: tuple[Need, ...],
+        uncovered: tuple[str, ...],
+        topology: tuple[TopologyRequest | None, ...] = (),
     ) -> None:
         self.pod_sets = pod_sets
         self.needs = needs
@@ -82,6 +103,15 @@ class Shape:
         self.grants: dict[tuple[tuple[int, ...], tuple[str | None, ...]], tuple[Granted, ...]] = {}
         self.whole = tuple(need.amounts(self.counts) for need in needs)
         self.variable = any(each.min_count not in (None, each.count) for each in self.ranges)
+        self.topology = topology
+        self.placed = any(each is not None for each in topology)
+        self.short: tuple[Reason, ...] = ()
+
+    def members(
+        self, need: Need, counts: Sequence[int]
+    ) -> list[tuple[int, WorkloadPodSet, TopologyRequest | None, int]]:
+        """The pod sets of *need* as `Nodes.place` takes them."""
+        return [(at, self.pod_sets[at], self.topology[at], counts[at]) for at in need.members]
 
 
 def shape_of(
@@ -89,8 +119,10 @@ def shape_of(
     pod_sets: tuple[WorkloadPodSet, ...],
     flavors: Mapping[str, ResourceFlavor],
     index_of: Mapping[FlavorResource, int],
+    nodes: Nodes,
 ) -> Shape:
     """What *pod_sets* need of the groups of *queue*, flavor by flavor.  O(pod sets x groups x flavors)."""
+    topology = nodes.requests(queue, pod_sets)
     covered = {resource: group for group in queue.groups for resource in group.resources}
     needs: list[Need] = []
     uncovered: set[str] = set()
@@ -99,13 +131,24 @@ def shape_of(
         uncovered |= {resource for resource, amount in asked.items() if amount and resource not in covered}
         if PODS in covered:
             asked[PODS] = 1
-        for group in queue.groups:
-            resources = tuple(each for each in sorted(group.resources) if each in asked)
-            if resources:
-                needs.append(
-                    _need(group, members, resources, [pod_sets[member] for member in members], flavors, index_of)
-                )
-    return Shape(pod_sets, tuple(needs), tuple(sorted(uncovered)))
+        wanted = [
+            (group, resources)
+            for group in queue.groups
+            if (resources := tuple(each for each in sorted(group.resources) if each in asked))
+        ]
+        for group, resources in wanted:
+            need = _need(group, members, resources, [pod_sets[member] for member in members], flavors, index_of)
+            needs.append(_on_nodes(need, nodes, [topology[member] for member in members], alone=len(wanted) == 1))
+    return Shape(pod_sets, tuple(needs), tuple(sorted(uncovered)), topology)
+
+
+def _on_nodes(need: Need, nodes: Nodes, requests: Sequence[TopologyRequest | None], *, alone: bool) -> Need:
+    """*need* without the options that its topology rules out."""
+    options = tuple(
+        option._replace(misfit=option.misfit or nodes.misfit(option.flavor, requests, alone=alone))
+        for option in need.options
+    )
+    return need._replace(options=options)
 
 
 def _together(pod_sets: Sequence[WorkloadPodSet]) -> Iterator[tuple[int, ...]]:
@@ -171,6 +214,8 @@ class Assigned:
     where nothing was found.  *contested*: indices that need preemption.  *tried*: per need, the option to go on after; -1: from
     the first.  *word*: why it is not FIT.
     *searched*: the searches for targets on the way, each for one resource in one flavor: what for, and whom it found.
+    *places*: where its pods go; if it is not FIT and has no targets: where they would, if no work held any node.
+    *short*: what nodes lack.
     """
 
     counts: tuple[int, ...]
@@ -182,6 +227,8 @@ class Assigned:
     tried: tuple[int, ...] = ()
     word: Word | None = None
     searched: tuple[tuple[Request, Sequence["Target"]], ...] = ()
+    places: Places = NOWHERE
+    short: tuple[Reason, ...] = ()
 
     def granted(self, shape: Shape) -> tuple[Granted, ...]:
         """What each pod set gets, as it is recorded."""
@@ -189,6 +236,9 @@ class Assigned:
         known = shape.grants.get(key)
         if known is None:
             known = shape.grants[key] = self._granted(shape)
+        if self.places.of:
+            of = self.places.of
+            return tuple(replace(each, placement=of.get(at, ())) for at, each in enumerate(known))
         return known
 
     def _granted(self, shape: Shape) -> tuple[Granted, ...]:
@@ -220,6 +270,7 @@ class Item:
     """A workload in the engine.
 
     *request*: what it holds of the tree, empty while it waits; *indices*: of which.  *granted*: the same, as recorded.
+    *spots*: what it holds of nodes.
     *tried*, *tried_in*: the options that the last look got to, and the state of its queue then.
     *held*: it is a preemptor whose targets stop, and this is kept for it (law R5).  *waits_for*: names of those that it waits for.
     """
@@ -235,6 +286,7 @@ class Item:
         "request",
         "reserved_at",
         "shape",
+        "spots",
         "tried",
         "tried_in",
         "waits_for",
@@ -251,6 +303,7 @@ class Item:
         self.request: Request = ()
         self.indices: frozenset[int] = frozenset()
         self.granted: tuple[Granted, ...] = ()
+        self.spots: tuple[Spot, ...] = ()
         self.reserved_at = 0.0
         self.evicted = False
         self.tried: tuple[int, ...] = ()
@@ -259,9 +312,9 @@ class Item:
         self.waits_for: tuple[str, ...] = ()
         self.word: Word | None = None
 
-    def holds(self, request: Request, granted: tuple[Granted, ...]) -> None:
+    def holds(self, request: Request, granted: tuple[Granted, ...], spots: tuple[Spot, ...] = ()) -> None:
         """Takes note of what it holds from now on; nothing: two empty tuples."""
-        self.request, self.granted = request, granted
+        self.request, self.granted, self.spots = request, granted, spots
         self.indices = frozenset(index for index, _ in request)
 
     @property

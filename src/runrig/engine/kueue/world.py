@@ -11,6 +11,7 @@ from runrig.domain.kueue import (
     CycleReport,
     Granted,
     Inactive,
+    Placed,
     Settings,
     Share,
     StopPolicy,
@@ -20,12 +21,13 @@ from runrig.domain.kueue import (
     WorkloadPodSet,
 )
 from runrig.domain.quantities import FlavorResource
-from runrig.engine.balance import CHARGED, REAL, Request, TreeNode, add, take
+from runrig.engine.balance import CHARGED, REAL, Request, add, take
 from runrig.engine.kueue.book import Book
 from runrig.engine.kueue.cycle import Cycle
 from runrig.engine.kueue.explain import reasons, why_aside
 from runrig.engine.kueue.forest import Forest
 from runrig.engine.kueue.line import Line
+from runrig.engine.kueue.rooms import held_by, occupy, vacate
 from runrig.engine.kueue.work import Item, Shape, shape_of
 
 LAYERS = (CHARGED, REAL)
@@ -39,7 +41,7 @@ class World:
         queues = sorted(system.queues, key=lambda queue: queue.name)
         lines = {queue.name: Line(queue, forest.queues[queue.name]) for queue in queues}
         self._forest = forest
-        self._book = Book(forest, lines, settings, system.namespaces)
+        self._book = Book(forest, lines, settings, system)
         self._flavors = {flavor.name: flavor for flavor in system.flavors}
         self._shapes: dict[tuple[str, tuple[WorkloadPodSet, ...]], Shape] = {}
         self._items: dict[str, Item] = {}
@@ -65,7 +67,8 @@ class World:
         granted = tuple(
             _after_reclaim(each, workload, self._book.gates["ReclaimablePods"]) for each in workload.granted
         )
-        item.holds(self._request(granted), granted)
+        item.holds(self._request(granted), granted, held_by(workload, granted, self._book.nodes.trees))
+        occupy(item.spots)
         item.reserved_at = workload.reserved_at
         item.evicted = workload.evicted or _has_to_stop(workload, line)
         for layer in LAYERS:
@@ -81,7 +84,9 @@ class World:
         key = (workload.queue, pod_sets)
         known = self._shapes.get(key)
         if known is None:
-            known = self._shapes[key] = shape_of(line.queue, pod_sets, self._flavors, self._forest.index_of)
+            known = self._shapes[key] = shape_of(
+                line.queue, pod_sets, self._flavors, self._forest.index_of, self._book.nodes
+            )
         return known
 
     def _request(self, granted: Iterable[Granted]) -> Request:
@@ -97,13 +102,15 @@ class World:
     def finish(self, name: str) -> None:
         """The workload *name*, which holds quota, has ended: what it held is free, and whoever is parked in its tree wakes."""
         item = self._items.pop(name)
+        frees_nodes = bool(item.spots)
         self._release(item)
         self._book.evicted_by.forget(name)
-        self._wake_tree(item.leaf.path[-1])
+        self._wake_for([item], frees_nodes=frees_nodes)
 
     def carry_out(self) -> tuple[str, ...]:
         """Whoever was told to stop is gone: its quota is free, it waits again, and whoever is parked in its tree wakes."""
         gone = [item for line in self._book.lines.values() for _, item in line.leaving]
+        frees_nodes = any(item.spots for item in gone)
         for item in gone:
             self._release(item)
             workload = item.workload
@@ -112,8 +119,7 @@ class World:
                 del self._items[workload.name]
             else:
                 self._book.lines[item.queue].add(item)
-        for root in dict.fromkeys(item.leaf.path[-1] for item in gone):
-            self._wake_tree(root)
+        self._wake_for(gone, frees_nodes=frees_nodes)
         return tuple(sorted(item.workload.name for item in gone))
 
     def wake(self) -> None:
@@ -126,12 +132,18 @@ class World:
         self._book.lines[item.queue].let_go(item)
         for layer in LAYERS:
             take(item.leaf, item.request, layer)
+        vacate(item.spots)
         item.holds((), ())
         self._book.changed(item.leaf)
 
-    def _wake_tree(self, root: TreeNode) -> None:
-        for line in self._book.lines_in(root):
-            line.wake()
+    def _wake_for(self, gone: Iterable[Item], *, frees_nodes: bool) -> None:
+        """Whoever is parked in the trees of *gone* wakes; in every tree if nodes are freed, which know no trees."""
+        if frees_nodes:
+            self.wake()
+            return
+        for root in dict.fromkeys(item.leaf.path[-1] for item in gone):
+            for line in self._book.lines_in(root):
+                line.wake()
 
     # ------------------------------------------------------------ deciding
 
@@ -209,4 +221,16 @@ def _after_reclaim(granted: Granted, workload: Workload, reclaimable: bool) -> G
         return granted
     count = min(granted.count, pod_set.count - pod_set.reclaimable)
     usage = tuple((resource, amount // granted.count * count) for resource, amount in granted.usage)
-    return Granted(granted.pod_set, count, granted.flavors, usage if count != granted.count else granted.usage)
+    if count == granted.count:
+        return granted
+    return Granted(granted.pod_set, count, granted.flavors, usage, _first(granted.placement, count))
+
+
+def _first(placement: Iterable[Placed], count: int) -> tuple[Placed, ...]:
+    """*placement* of the first *count* pods."""
+    kept = []
+    for each in placement:
+        if count > 0:
+            kept.append(Placed(each.domain, min(each.count, count)))
+        count -= each.count
+    return tuple(kept)

@@ -8,6 +8,7 @@ from runrig.spec.kueue.drafts import POD_CLASS, WORKLOAD_CLASS, ClassRef, Draft
 from runrig.spec.kueue.jobs import LAUNCHER, MAIN, WORKER, AnyJob, Job, MpiJob, problem
 from runrig.spec.kueue.names import Manifest
 from runrig.spec.kueue.pods import Pod, check_total, read_template
+from runrig.spec.kueue.topologies import check_count
 from runrig.spec.kueue.tree import Object, Value
 
 _NO_LABEL = f"not read: it has no label {marks.QUEUE}"
@@ -59,6 +60,7 @@ def read_job(manifest: Manifest) -> ReadJob | None:
         (_annotation(manifest, name) or queue).warn(f"{refused}: such a job is refused")
     pods = _pod_set(MAIN, job.pods, job.least, pod, spec.at)
     draft = _draft(manifest, queue, (pods,), _classes(manifest, [_template_class(spec, pod)]), refused or pod.problem)
+    draft = replace(draft, near=_near([pod]))
     return ReadJob(job, draft)
 
 
@@ -78,7 +80,7 @@ def read_mpi_job(manifest: Manifest) -> ReadJob | None:
     gang = run.object("schedulingPolicy")
     gang.only(_GANG)
     least = _least(gang.get("minAvailable"), counts["Worker"])
-    pod_sets, classes, problems = [], [gang.get("priorityClass")], []
+    pod_sets, classes, pods = [], [gang.get("priorityClass")], []
     for name, pod_set in _REPLICAS.items():
         if replicas.has(name):
             fields = replicas.object(name)
@@ -86,11 +88,18 @@ def read_mpi_job(manifest: Manifest) -> ReadJob | None:
             pod = read_template(fields.object("template"))
             pod_sets.append(_pod_set(pod_set, counts[name], least if name == "Worker" else None, pod, fields.at))
             classes.append(_template_class(fields, pod))
-            problems.append(pod.problem)
+            pods.append(pod)
     if not pod_sets:
         spec.at.warn("mpiReplicaSpecs is missing: this job asks for nothing")
-    draft = _draft(manifest, queue, tuple(pod_sets), _classes(manifest, classes), next(filter(None, problems), ""))
-    return ReadJob(MpiJob(manifest.key, counts["Worker"], least, run.flag("suspend", False)), draft)
+    refused = next(filter(None, (pod.problem for pod in pods)), "")
+    draft = _draft(manifest, queue, tuple(pod_sets), _classes(manifest, classes), refused)
+    job = MpiJob(manifest.key, counts["Worker"], least, run.flag("suspend", False))
+    return ReadJob(job, replace(draft, near=_near(pods)))
+
+
+def _near(pods: list[Pod]) -> tuple[Value, ...]:
+    """Where they ask for a topology."""
+    return tuple(pod.topology_at for pod in pods if pod.topology_at is not None)
 
 
 def _queue(manifest: Manifest) -> Value | None:
@@ -132,7 +141,9 @@ def _least(at: Value | None, workers: int) -> int | None:
 
 def _pod_set(name: str, count: int, least: int | None, pod: Pod, at: Value) -> WorkloadPodSet:
     check_total(pod, count, at)
-    return WorkloadPodSet(name, count, least, tuple(sorted(pod.requests.items())), pod.nodes, pod.group)
+    check_count(pod.topology, count, pod.topology_at or at)
+    requests = tuple(sorted(pod.requests.items()))
+    return WorkloadPodSet(name, count, least, requests, pod.nodes, pod.group, topology=pod.topology)
 
 
 def _template_class(fields: Object, pod: Pod) -> Value | None:

@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from runrig.domain.kueue import ResourceFlavor, Topology
+from runrig.domain.nodes import Node
+from runrig.spec.kueue.drafts import Draft
 from runrig.spec.kueue.queues import LocalQueue, ReadCohort, ReadQueue
 from runrig.spec.kueue.tree import Value
 
 MOST_STEPS = 8
+NO_TOPOLOGY = "there is no Topology in this file: quota alone decides"
 
 
 def check_names(
@@ -34,6 +37,26 @@ def check_names(
         if flavor.topology is not None and flavor.topology not in declared:
             at.warn(f"there is no Topology {flavor.topology!r} in this file: quota alone decides")
     _check_circles(cohorts)
+
+
+def check_topologies(
+    flavors: Sequence[tuple[ResourceFlavor, Value]],
+    topologies: Sequence[Topology],
+    nodes: Sequence[Node],
+    drafts: Sequence[Draft],
+) -> None:
+    """Warns where a topology is asked for and there is none, or one without nodes."""
+    levels = {topology.name: topology.levels for topology in topologies}
+    for flavor, at in flavors:
+        wanted = levels.get(flavor.topology or "")
+        if wanted and not any(
+            flavor.labels.items() <= node.labels.items() and node.labels.keys() >= set(wanted) for node in nodes
+        ):
+            at.warn("no node in this file has its labels and all levels of its topology: nothing can be placed there")
+    if not topologies:
+        for draft in drafts:
+            for place in draft.near:
+                place.warn(NO_TOPOLOGY)
 
 
 def _check_flavors(named: Mapping[str, Value], known: set[str], effect: str) -> None:

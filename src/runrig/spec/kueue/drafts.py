@@ -35,6 +35,7 @@ class Draft:
     """*name* is namespace/name; *at*: where its queue is said, for warnings.  Times are None where they are not said.
 
     *defaulted*: without a class of its own it gets the default one.  *owners*: (kind, name).
+    *near*: where it asks for a topology.
     """
 
     name: str
@@ -54,3 +55,4 @@ class Draft:
     active: bool = True
     problem: str = ""
     owners: tuple[tuple[str, str], ...] = field(default=())
+    near: tuple[Value, ...] = ()

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from runrig.domain.kueue import ResourceFlavor, Topology
 from runrig.spec.kueue.names import Manifest
-from runrig.spec.kueue.pods import NO_TOPOLOGY
 from runrig.spec.kueue.selectors import read_taints, read_tolerations
 from runrig.spec.kueue.tree import INT32
 
@@ -49,11 +48,16 @@ def read_flavor(manifest: Manifest) -> ResourceFlavor:
 def read_topology(manifest: Manifest) -> Topology:
     spec = manifest.spec
     spec.only(("levels",))
-    manifest.body.at.warn(NO_TOPOLOGY)
-    levels = []
+    levels: list[str] = []
     for level in spec.objects("levels"):
         level.only(("nodeLabel",))
-        levels.append(level.need("nodeLabel"))
+        name = level.need("nodeLabel")
+        if name in levels:
+            level.at.warn(f"the level {name!r} is here twice: this one is not read")
+        else:
+            levels.append(name)
+    if not levels:
+        manifest.body.at.warn("a topology has at least one level: nothing can be placed by this one")
     return Topology(manifest.name, tuple(levels))
 
 

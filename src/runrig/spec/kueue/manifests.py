@@ -9,7 +9,7 @@ from runrig.domain.errors import InvalidInput
 from runrig.domain.kueue import ResourceFlavor, System, Topology, Warned
 from runrig.domain.nodes import Node
 from runrig.spec.kueue.batch import ReadJob, read_job, read_mpi_job
-from runrig.spec.kueue.checks import check_names
+from runrig.spec.kueue.checks import check_names, check_topologies
 from runrig.spec.kueue.cluster import BoundPod, read_bound_pod, read_node, with_room_taken
 from runrig.spec.kueue.drafts import Draft
 from runrig.spec.kueue.jobs import AnyJob
@@ -122,6 +122,7 @@ def _result(read: _Read, report: Report) -> Manifests:
     names.now = report.latest or 0.0
     workloads = join(drafts, names)
     check_names(read.queues, read.cohorts, read.locals, read.flavors, read.topologies)
+    check_topologies(read.flavors, read.topologies, read.nodes, drafts)
     system = System(
         cohorts=tuple(found.cohort for found in read.cohorts),
         queues=tuple(found.queue for found in read.queues),

@@ -3,15 +3,18 @@
 Fields that only say what runs are passed over; those that bear on scheduling and are not honoured are warned of.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from runrig.domain.kueue import PODS, MatchExpression, NodeChoice
+from runrig.domain.kueue import PODS, MatchExpression, NodeChoice, TopologyRequest
 from runrig.domain.quantities import LARGEST
 from runrig.spec.kueue.selectors import read_expression, read_tolerations
+from runrig.spec.kueue.topologies import GROUP, read_annotations
 from runrig.spec.kueue.tree import Object, Value
 
-NO_TOPOLOGY = "topology is not honoured yet in this dialect: quota alone decides"
+PREFERRED = (
+    "preferred node affinity counts only among nodes of a topology, with the gate TASRespectNodeAffinityPreferred"
+)
 
 _UNSUPPORTED = {
     "resources": "requests of a pod as a whole are not supported: those of its containers count",
@@ -36,11 +39,6 @@ _CONTAINER = frozenset((
     "stdin", "stdinOnce", "terminationMessagePath", "terminationMessagePolicy", "tty", "volumeDevices", "volumeMounts",
     "workingDir",
 ))  # fmt: skip
-_TOPOLOGY = (
-    "podset-required-topology", "podset-preferred-topology", "podset-unconstrained-topology",
-    "podset-slice-required-topology", "podset-slice-size",
-)  # fmt: skip
-_GROUP_NAME = "kueue.x-k8s.io/podset-group-name"
 
 Amounts = Mapping[str, int]
 
@@ -49,12 +47,14 @@ Amounts = Mapping[str, int]
 class Pod:
     """*requests*: by resource, zeros too (they take a flavor all the same).
 
-    *problem*: why a workload of it is refused, empty if it is not.
+    *problem*: why a workload of it is refused, empty if it is not.  *topology*, *topology_at*: what its annotations ask, and where.
     """
 
     requests: Amounts
     nodes: NodeChoice
     group: str | None = None
+    topology: TopologyRequest | None = None
+    topology_at: Value | None = None
     priority_class: str = ""
     problem: str = ""
 
@@ -62,24 +62,23 @@ class Pod:
 def read_template(template: Object) -> Pod:
     """The pod of a template with metadata and spec."""
     annotations = template.object("metadata").object("annotations")
-    for name in _TOPOLOGY:
-        asked = annotations.get(f"kueue.x-k8s.io/{name}")
-        if asked is not None:
-            asked.warn(NO_TOPOLOGY)
+    topology = read_annotations(annotations)
     spec = template.get("spec")
     if spec is None:
         template.at.warn("a template without spec: its pods ask for nothing")
-    return read_pod(template.object("spec"), annotations.text(_GROUP_NAME) or None)
+    pod = read_pod(template.object("spec"))
+    at = annotations.at if topology is not None else None
+    return replace(pod, group=annotations.text(GROUP) or None, topology=topology, topology_at=at)
 
 
-def read_pod(spec: Object, group: str | None = None) -> Pod:
+def read_pod(spec: Object) -> Pod:
     spec.only(_POD)
     spec.unsupported(_UNSUPPORTED)
-    terms, problem = _affinity(spec.object("affinity"))
+    terms, preferred, problem = _affinity(spec.object("affinity"))
     requests, excess = pod_requests(spec)
     selector = tuple(sorted(spec.strings("nodeSelector").items()))
-    nodes = NodeChoice(selector, terms, read_tolerations(spec.items("tolerations")))
-    return Pod(requests, nodes, group, spec.text("priorityClassName"), problem or excess)
+    nodes = NodeChoice(selector, terms, read_tolerations(spec.items("tolerations")), preferred)
+    return Pod(requests, nodes, priority_class=spec.text("priorityClassName"), problem=problem or excess)
 
 
 def pod_requests(spec: Object) -> tuple[Amounts, str]:
@@ -156,22 +155,38 @@ def check_total(pod: Pod, count: int, at: Value) -> None:
         _check(pod.requests, at, count)
 
 
-def _affinity(affinity: Object) -> tuple[tuple[tuple[MatchExpression, ...], ...], str]:
-    """(the terms of required node affinity, why it cannot be evaluated)."""
+Terms = tuple[tuple[MatchExpression, ...], ...]
+Weighted = tuple[tuple[int, tuple[MatchExpression, ...]], ...]
+
+
+def _affinity(affinity: Object) -> tuple[Terms, Weighted, str]:
+    """(the terms of required node affinity, those of preferred with weights, why the former cannot be evaluated)."""
     affinity.only(("nodeAffinity", "podAffinity", "podAntiAffinity"))
     affinity.unsupported(dict.fromkeys(("podAffinity", "podAntiAffinity"), "affinity to other pods is not honoured"))
     node = affinity.object("nodeAffinity")
     required, preferred = (f"{name}DuringSchedulingIgnoredDuringExecution" for name in ("required", "preferred"))
     node.only((required, preferred))
-    node.unsupported({preferred: "preferred node affinity is not honoured"})
+    node.unsupported({preferred: PREFERRED})
+    weighted = tuple(_preferred(node.objects(preferred)))
     fields = node.object(required)
     fields.only(("nodeSelectorTerms",))
-    terms = []
-    for term in fields.objects("nodeSelectorTerms"):
-        term.only(("matchExpressions", "matchFields"))
-        term.unsupported({"matchFields": "matching fields of nodes is not supported: not read"})
-        found = [read_expression(item) for item in term.items("matchExpressions")]
-        if None in found:
-            return (), "its required node affinity cannot be evaluated"
-        terms.append(tuple(item for item in found if item))
-    return tuple(terms), ""
+    terms = [_term(each) for each in fields.objects("nodeSelectorTerms")]
+    if None in terms:
+        return (), weighted, "its required node affinity cannot be evaluated"
+    return tuple(term for term in terms if term is not None), weighted, ""
+
+
+def _preferred(items: Sequence[Object]) -> Iterator[tuple[int, tuple[MatchExpression, ...]]]:
+    for item in items:
+        item.only(("weight", "preference"))
+        term = _term(item.object("preference"))
+        if term:
+            yield item.whole("weight", 1), term
+
+
+def _term(term: Object) -> tuple[MatchExpression, ...] | None:
+    """None, with a warning, if it cannot be evaluated."""
+    term.only(("matchExpressions", "matchFields"))
+    term.unsupported({"matchFields": "matching fields of nodes is not supported: not read"})
+    found = [read_expression(item) for item in term.items("matchExpressions")]
+    return None if None in found else tuple(item for item in found if item)

@@ -8,7 +8,8 @@ from runrig.domain.quantities import LARGEST
 from runrig.spec.kueue.drafts import POD_CLASS, WORKLOAD_CLASS, ClassRef, Draft, Reservation
 from runrig.spec.kueue.marks import boost_of, warn_of_marks
 from runrig.spec.kueue.names import Manifest
-from runrig.spec.kueue.pods import NO_TOPOLOGY, check_total, read_template
+from runrig.spec.kueue.pods import check_total, read_template
+from runrig.spec.kueue.topologies import check_count, read_assignment, read_request
 from runrig.spec.kueue.tree import INT32, Object, Value
 
 MOST_POD_SETS = 18
@@ -23,11 +24,6 @@ _UNSUPPORTED = {
 }
 _POD_SET = ("name", "count", "minCount", "template", "topologyRequest")
 _ASSIGNMENT = ("name", "flavors", "resourceUsage", "count", "topologyAssignment", "delayedTopologyRequest")
-_TOPOLOGY = (
-    "required", "preferred", "unconstrained", "podSetSliceRequiredTopology", "podSetSliceSize",
-    "podsetSliceRequiredTopologyConstraints",
-)  # fmt: skip
-_NO_BEARING_TOPOLOGY = ("podSetGroupName", "podIndexLabel", "subGroupIndexLabel", "subGroupCount")
 _LATER = ("PodsReadyTimeout", "AdmissionCheck")
 """Evicted for one of these, it queues from the time of its eviction; for anything else, from its creation."""
 
@@ -40,7 +36,8 @@ def read_workload(manifest: Manifest) -> Draft | None:
     spec.only(_SPEC)
     spec.unsupported(_UNSUPPORTED)
     warn_of_marks(manifest)
-    pod_sets, problem = _pod_sets(spec, _reclaimable(status))
+    near: list[Value] = []
+    pod_sets, problem = _pod_sets(spec, _reclaimable(status), near)
     priority = spec.get("priority")
     evicted = manifest.condition("Evicted")
     admission = status.get("admission")
@@ -65,15 +62,16 @@ def read_workload(manifest: Manifest) -> Draft | None:
         active=spec.flag("active", True),
         problem=problem,
         owners=manifest.owners(),
+        near=tuple(near),
     )
 
 
-def _pod_sets(spec: Object, reclaimable: dict[str, Value]) -> tuple[tuple[WorkloadPodSet, ...], str]:
-    """(the pod sets, why the workload is never looked at)."""
+def _pod_sets(spec: Object, reclaimable: dict[str, Value], near: list[Value]) -> tuple[tuple[WorkloadPodSet, ...], str]:
+    """(the pod sets, why the workload is never looked at); where they ask for a topology goes to *near*."""
     found: list[WorkloadPodSet] = []
     problems: list[str] = []
     for item in spec.objects("podSets"):
-        pod_set = _pod_set(item, problems)
+        pod_set = _pod_set(item, problems, near)
         if any(pod_set.name == other.name for other in found):
             item.at.warn(f"the pod set {pod_set.name!r} is here twice: names of pod sets are unique")
         found.append(_reclaimed(pod_set, reclaimable.get(pod_set.name)))
@@ -89,16 +87,18 @@ def _pod_sets(spec: Object, reclaimable: dict[str, Value]) -> tuple[tuple[Worklo
     return tuple(found), next(iter(problems), "")
 
 
-def _pod_set(fields: Object, problems: list[str]) -> WorkloadPodSet:
+def _pod_set(fields: Object, problems: list[str], near: list[Value]) -> WorkloadPodSet:
     fields.only(_POD_SET)
     topology = fields.object("topologyRequest")
-    topology.only((*_TOPOLOGY, *_NO_BEARING_TOPOLOGY))
-    if any(topology.has(name) for name in _TOPOLOGY):
-        topology.at.warn(NO_TOPOLOGY)
     pod = read_template(fields.object("template"))
+    request = read_request(topology)
+    if request is not None or pod.topology is not None:
+        near.append(topology.at if request is not None else pod.topology_at or fields.at)
+    request = request or pod.topology
     problems.extend([pod.problem] if pod.problem else [])
     count = fields.whole("count", 1)
     check_total(pod, count, fields.at)
+    check_count(request, count, fields.at)
     return WorkloadPodSet(
         name=fields.text("name") or "main",
         count=count,
@@ -106,6 +106,7 @@ def _pod_set(fields: Object, problems: list[str]) -> WorkloadPodSet:
         requests=tuple(sorted(pod.requests.items())),
         nodes=pod.nodes,
         group=topology.text("podSetGroupName") or pod.group,
+        topology=request,
     )
 
 
@@ -185,8 +186,9 @@ def _reservation(manifest: Manifest, at: Value, pod_sets: Sequence[WorkloadPodSe
 
 def _granted(fields: Object, named: dict[str, WorkloadPodSet]) -> Granted:
     fields.only(_ASSIGNMENT)
-    if fields.has("topologyAssignment") or fields.has("delayedTopologyRequest"):
-        fields.at.warn(NO_TOPOLOGY)
+    fields.unsupported({"delayedTopologyRequest": "placing it later is not supported: it holds no nodes until then"})
+    stands = fields.get("topologyAssignment")
+    placement = read_assignment(stands) if stands else ()
     name = fields.text("name") or "main"
     pod_set = named.get(name)
     if pod_set is None:
@@ -195,7 +197,7 @@ def _granted(fields: Object, named: dict[str, WorkloadPodSet]) -> Granted:
     flavors = fields.strings("flavors")
     usage = fields.get("resourceUsage")
     amounts = _usage(usage, flavors, count) if usage else _derived(fields, pod_set, flavors, count)
-    return Granted(name, count, tuple(sorted(flavors.items())), tuple(sorted(amounts.items())))
+    return Granted(name, count, tuple(sorted(flavors.items())), tuple(sorted(amounts.items())), placement)
 
 
 def _usage(at: Value, flavors: dict[str, str], count: int) -> dict[str, int]:
