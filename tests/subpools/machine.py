@@ -27,7 +27,7 @@ from tests import postgres
 from tests.engine.machine import check_guarantees
 from tests.stores import store_url
 from tests.subpools.house import House, PowerCut
-from tests.subpools.witness import Witness, families, gpus
+from tests.subpools.witness import Witness, families, gpus, least
 
 TOPS = ("team", "sim")
 SHORTS = ("a", "b")
@@ -437,6 +437,7 @@ class Subpools(RuleBasedStateMachine):
             if not self.house.rows().workflows:
                 break
         self.holds()
+        self._cancel_what_can_never_go_on()
         rows = self.house.rows()
         assert not any(gang.state in (GangState.ADMITTED, GangState.STOPPING) for gang in rows.gangs)
         assert not any(pool.state is PoolState.DELETING for pool in rows.pools)
@@ -448,3 +449,15 @@ class Subpools(RuleBasedStateMachine):
         for each in waiting:
             pool = next(pool for pool in rows.pools if pool.name == each.pool)
             assert pool.state is PoolState.ACTIVE, f"{each.id} waits for ever in {pool.name}"
+
+    def _cancel_what_can_never_go_on(self) -> None:
+        """A share was cut below what a later group of started work asks, and then deleted: only a person can end that."""
+        rows = self.house.rows()
+        draining = {pool.name: pool for pool in rows.pools if pool.state is PoolState.DELETING}
+        for workflow in rows.workflows:
+            if workflow.pool in draining:
+                asked = [least(row.gang) for row in rows.gangs if row.gang.id.startswith(f"{workflow.id}/")]
+                assert not workflow.priority.may_borrow, f"{workflow.id} may borrow, and never went on"
+                assert max(asked, default=0) > gpus(draining[workflow.pool]), f"{workflow.id} fits, and never went on"
+                self.house.service.submissions.cancel(workflow.id, user="ann")
+        self.house.settle()
