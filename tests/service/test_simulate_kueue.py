@@ -150,6 +150,34 @@ def test_a_job_with_fewer_pods_says_what_is_written_into_it():
     assert list(told["cycles"][0]["admitted"][0]) == ["workload", "queue", "pod_sets", "job"]
 
 
+def test_a_job_that_is_preempted_gets_its_own_counts_back():
+    """Law A3: it borrowed three; the queue that they belong to was busy with what it can never have, and then wants them."""
+    told = line(
+        manifests(
+            FLAVOR,
+            *queue("cq-a", 0, "x"),
+            *queue("cq-b", 3, "x", preemption={"reclaimWithinCohort": "Any"}),
+            job("train", 5, 2),
+            workload("huge", "cq-b", 9, priority=1),
+            workload("owner", "cq-b", 3),
+        ),
+        Options(2),
+    )
+    first, second = told["cycles"]
+    assert first["admitted"] == [
+        admitted("train", "cq-a", 3, job={"parallelism": 3, "completions": 3, "suspend": False})
+    ]
+    assert second["preempted"] == [
+        {
+            "workload": "default/train",
+            "queue": "cq-a",
+            "by": "default/owner",
+            "reason": "InCohortReclamation",
+            "job": {"parallelism": 5, "completions": 5, "suspend": True},
+        }
+    ]
+
+
 def test_nothing_is_written_into_a_job_whose_checks_are_open():
     waiting = workload("train", "cq-a", 1, 5, minCount=2)
     waiting["metadata"]["ownerReferences"] = [

@@ -9,7 +9,7 @@ from runrig.engine.kueue.book import GATES
 from runrig.engine.kueue.world import World
 from runrig.service.simulate_options import Options
 from runrig.spec.kueue import Manifests
-from runrig.spec.kueue.jobs import started
+from runrig.spec.kueue.jobs import started, suspended
 from runrig.wire.simulate import (
     COHORT,
     Admitted,
@@ -31,6 +31,10 @@ def _without_effect(settings: Settings) -> Iterator[Warned]:
     """Gates of features that are not there; they belong to no document."""
     for gate in sorted(set(settings.gates) - set(GATES)):
         yield Warned(0, "--feature-gates", f"{gate} changes nothing here: what it switches is not simulated")
+
+
+def _in_order(changes: Mapping[str, object]) -> Mapping[str, object]:
+    return {name: changes[name] for name in _WRITTEN if name in changes}
 
 
 class KueueRun:
@@ -77,9 +81,7 @@ class KueueRun:
     def _told(self, report: CycleReport) -> Cycle:
         return Cycle(
             admitted=tuple(self._admitted(each) for each in report.admitted),
-            preempted=tuple(
-                Preempted(each.workload, each.queue, each.by, each.reason.value) for each in report.preempted
-            ),
+            preempted=tuple(self._preempted(each) for each in report.preempted),
             pending=tuple(_pending(each, self._workloads[each.workload]) for each in report.pending),
             skipped=report.skipped,
         )
@@ -94,8 +96,12 @@ class KueueRun:
         job = self._jobs.get(admission.workload)
         if job is None or admission.reserved_only:
             return None
-        changes = started(job, {each.pod_set: each.count for each in admission.granted})
-        return {name: changes[name] for name in _WRITTEN if name in changes}
+        return _in_order(started(job, {each.pod_set: each.count for each in admission.granted}))
+
+    def _preempted(self, preemption: kueue.Preemption) -> Preempted:
+        job = self._jobs.get(preemption.workload)
+        restored = None if job is None else _in_order(suspended(job))
+        return Preempted(preemption.workload, preemption.queue, preemption.by, preemption.reason.value, restored)
 
 
 def _rests(report: CycleReport) -> bool:

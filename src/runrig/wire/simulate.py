@@ -66,10 +66,13 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Preempted:
+    """*job*: what is written back into the Job behind it when it is suspended, None if none is behind it."""
+
     workload: str
     queue: str
     by: str
     reason: str
+    job: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +183,20 @@ def _cycle(cycle: Cycle, known: frozenset[str]) -> Json:
     at: Json = {} if cycle.at is None else {"at": int(cycle.at) if cycle.at.is_integer() else cycle.at}
     return at | {
         "admitted": [_admitted(each) for each in cycle.admitted],
-        "preempted": [
-            {"workload": each.workload, "queue": each.queue, "by": each.by, "reason": each.reason}
-            for each in cycle.preempted
-        ],
+        "preempted": [_preempted(each) for each in cycle.preempted],
         "pending": [_pending(each, known) for each in cycle.pending],
         "skipped_preemptions": dict(sorted(cycle.skipped.items())),
     }
+
+
+def _preempted(preempted: Preempted) -> Json:
+    answer: Json = {
+        "workload": preempted.workload,
+        "queue": preempted.queue,
+        "by": preempted.by,
+        "reason": preempted.reason,
+    }
+    return answer if preempted.job is None else answer | {"job": dict(preempted.job)}
 
 
 def _admitted(admitted: Admitted) -> Json:
