@@ -3,8 +3,8 @@
 import pytest
 
 from runrig.domain.errors import InvalidInput
-from runrig.domain.gangs import Priority
-from runrig.domain.workflows import ExitAction, ExitRule, FileSpec, GroupSpec, Requirement, TaskSpec, WorkflowSpec
+from runrig.domain.gangs import Priority, Requirement
+from runrig.domain.workflows import ExitAction, ExitRule, FileSpec, GroupSpec, TaskSpec, WorkflowSpec
 from runrig.spec.workflow import parse_environment, read_workflow, spec_hash, with_environment
 from tests.spec.builders import groups, task
 
@@ -154,15 +154,18 @@ workflow:
     default:
       topology: [{key: rack, requirementType: PREFERRED, group: Model_1}, {key: zone}]
     plain: {topology: []}
+    sliced: {topology: [{key: rack, sliceSize: 4}, {key: host, sliceSize: "2", requirementType: required}]}
   groups:
   - name: g
     tasks:
     - {name: a, image: i, command: [run], lead: true}
     - {name: b, image: i, command: [run], resource: plain}
+    - {name: c, image: i, command: [run], resource: sliced, count: 3}
 """
-    near, plain = read_workflow(text).groups[0].tasks
+    near, plain, sliced = read_workflow(text).groups[0].tasks
     assert near.topology == (
         Requirement("rack", "Model_1", required=False),
         Requirement("zone", "default", required=True),
     )
     assert plain.topology == ()
+    assert sliced.topology == (Requirement("rack", slice_size=4), Requirement("host", slice_size=2))

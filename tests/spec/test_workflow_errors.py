@@ -59,10 +59,13 @@ OF_RESOURCES = [
     ("xyz: 1", (4, 15, "a resource has no field 'xyz': there is cpu, gpu, memory, storage, platform, nodesExcluded, topology")),
     ("nodesExcluded: [n1]", (4, 15, "nodesExcluded: leaving out nodes is not supported yet: choose a platform instead")),
     ("topology: [{group: g}]", (4, 26, "a topology requirement needs key: write key: rack")),
-    ("topology: [{key: rack, kind: hard}]", (4, 38, "a topology requirement has no field 'kind': there is key, group, requirementType")),
+    ("topology: [{key: rack, kind: hard}]", (4, 38, "a topology requirement has no field 'kind': there is key, group, requirementType, sliceSize")),
     ("topology: [{key: rack, requirementType: hard}]", (4, 55, "requirementType: expected one of required, preferred, got text 'hard'")),
     ("topology: [{key: rack, group: a b}]", (4, 45, "group: 'a b' must be letters, digits, '-' and '_', and start and end with a letter or digit")),
     ("topology: [{key: rack, group: x}, {key: rack, group: y}]", (4, 55, "key: the topology key 'rack' is here twice: it first stands in line 4")),
+    ("topology: [{key: rack, sliceSize: 0}]", (4, 49, "sliceSize: 0 is too small: at least 1")),
+    ("topology: [{key: rack, sliceSize: 10001}]", (4, 49, "sliceSize: 10001 is too large: at most 10000")),
+    ("topology: [{key: rack, sliceSize: 2.5}]", (4, 49, "sliceSize: expected a whole number, got 2.5")),
     ("topology: rack", (4, 25, "topology: expected a list, each item behind '- ', got text 'rack'")),
 ]  # fmt: skip
 
@@ -227,6 +230,39 @@ def test_a_group_starts_as_one_so_its_tasks_cannot_wait_for_each_other():
         (7, 57, wrong),
         (7, 68, "task: the input 'a' is here twice: it first stands in line 7"),
         (7, 68, wrong),
+    ]
+
+
+def test_slices_are_of_a_task_with_a_count_that_has_its_group_for_itself():
+    text = groups(
+        "- name: g",
+        "  tasks:",
+        "  - {name: a, image: i, command: [x], lead: true}",
+        "  - {name: b, image: i, command: [x], resource: default}",
+        "  - {name: c, image: i, command: [x], count: 8, resource: whole}",
+        "  - {name: d, image: i, command: [x], count: 8, resource: other}",
+        "resources:",
+        "  default: {topology: [{key: rack, sliceSize: 4}]}",
+        "  whole: {topology: [{key: rack}]}",
+        "  other: {topology: [{key: rack}, {key: host}]}",
+    )
+    single = (
+        "has slices of 4 pods for topology key 'rack', and a task without count is a single pod: write count beside it, "
+        "or name a resource without sliceSize"
+    )
+    shared = "share group 'default' of topology key 'rack', and a group with slices has one task: name a resource with another group"
+    assert problems(read_workflow, text) == [
+        (6, 7, f"tasks[0]: {single}"),
+        (7, 7, f"tasks[1]: 'b' and 'a' {shared}"),
+        (7, 51, f"resource: {single}"),
+        (8, 7, f"tasks[2]: 'c' and 'a' {shared}"),
+    ]
+
+
+def test_slices_of_two_levels_lie_inside_each_other_whatever_their_order():
+    text = f"{HEAD}  resources:\n    default: {{topology: [{{key: a, sliceSize: 6}}, {{key: b}}, {{key: c, sliceSize: 4}}, {{key: d, sliceSize: 2}}]}}\n{TAIL}"
+    assert problems(read_workflow, text.replace("command: [run]", "command: [run], count: 12")) == [
+        (4, 46, "sliceSize: slices of 6 pods cannot be cut into those of 4 that 'c' has: 4 must divide it")
     ]
 
 

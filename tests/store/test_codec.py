@@ -4,13 +4,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from runrig.domain.gangs import Assignment, NodeShare
+from runrig.domain.gangs import Assignment, NodeShare, Requirement
 from runrig.domain.nodes import Node
-from runrig.domain.plan import Admit, MoveTask, PutNode, PutPool
+from runrig.domain.plan import Admit, MoveTask, PutNode, PutPool, Replace
 from runrig.domain.pools import Pool, Quota, Quotas
 from runrig.domain.quantities import FlavorResource
-from runrig.domain.workflows import Requirement, Status, TaskKey, TaskSpec
+from runrig.domain.workflows import Status, TaskKey, TaskSpec
 from runrig.store.codec import Undecodable, decode, decode_action, dumps, encode, encode_action
+from runrig.store.rows import workflow_of
 
 
 def test_an_action_is_its_kind_and_its_fields() -> None:
@@ -29,6 +30,18 @@ def test_a_placement_is_nested_lists_and_objects() -> None:
     )
 
 
+def test_what_replaces_a_placement_is_kept_like_the_placement_and_belongs_to_its_workflow() -> None:
+    action = Replace("w-1/g", (Assignment("t", "h100", 2, (NodeShare("n0", 1, (0,)), NodeShare("n1", 1, (3,)))),))
+    kind, plain = encode_action(action)
+    assert (kind, dumps(plain)) == (
+        "Replace",
+        '{"gang":"w-1/g","placement":[{"count":2,"flavor":"h100","pod_set":"t",'
+        '"shares":[{"count":1,"gpus":[0],"node":"n0"},{"count":1,"gpus":[3],"node":"n1"}]}]}',
+    )
+    assert decode_action(kind, plain) == action
+    assert workflow_of(action) == "w-1"
+
+
 def test_equal_actions_have_the_same_text_whatever_their_order_and_number_types() -> None:
     one = PutPool(Pool("p", {FlavorResource("b", "gpu"): Quota(1), FlavorResource("a", "gpu"): Quota(2)}, grace_s=30))
     other = PutPool(
@@ -39,11 +52,13 @@ def test_equal_actions_have_the_same_text_whatever_their_order_and_number_types(
 
 
 def test_topology_requirements_are_kept_and_a_task_of_an_older_release_has_none() -> None:
-    task = TaskSpec("t", "i", ("run",), topology=(Requirement("rack"), Requirement("zone", "all", required=False)))
+    task = TaskSpec(
+        "t", "i", ("run",), topology=(Requirement("rack"), Requirement("zone", "all", required=False, slice_size=4))
+    )
     plain = encode(TaskSpec, task)
     assert plain["topology"] == [
-        {"key": "rack", "group": "default", "required": True},
-        {"key": "zone", "group": "all", "required": False},
+        {"key": "rack", "group": "default", "required": True, "slice_size": None},
+        {"key": "zone", "group": "all", "required": False, "slice_size": 4},
     ]
     assert decode(TaskSpec, plain) == task
     del plain["topology"]

@@ -13,21 +13,23 @@ DATA = Path(__file__).parent / "data"
 Case = Mapping[str, Any]
 
 
-def workflow(tasks: Mapping[str, Sequence[str]]) -> str:
-    """One group.  *tasks*: name → KEY/GROUP of each requirement, with ? where it is preferred."""
+def workflow(tasks: Mapping[str, Sequence[str]], counts: Mapping[str, int] | None = None) -> str:
+    """One group.  *tasks*: name → KEY/GROUP of each requirement, with :N if it has slices, and ? where it is preferred."""
     resources = {name: {"topology": [_requirement(each) for each in asked]} for name, asked in tasks.items()}
     written = [
         {"name": name, "image": "i", "command": ["run"], "resource": name, "lead": number == 0}
+        | ({"count": counts[name]} if counts and name in counts else {})
         for number, name in enumerate(tasks)
     ]
     groups = [{"name": "g", "tasks": written}]
     return json.dumps({"workflow": {"name": "w", "resources": resources, "groups": groups}})
 
 
-def _requirement(text: str) -> dict[str, str]:
-    key, _, group = text.rstrip("?").partition("/")
+def _requirement(text: str) -> dict[str, str | int]:
+    named, _, size = text.rstrip("?").partition(":")
+    key, _, group = named.partition("/")
     kind = {"requirementType": "preferred"} if text.endswith("?") else {}
-    return {"key": key, "group": group, **kind}
+    return {"key": key, "group": group, **kind, **({"sliceSize": int(size)} if size else {})}
 
 
 def cluster(keys: Mapping[str, str]) -> str:

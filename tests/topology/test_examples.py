@@ -1,4 +1,4 @@
-"""The four use cases of the specification: they are valid, and become the pod groups that are written here."""
+"""The four use cases of the specification, and slices: they are valid, and become the pod groups that are written here."""
 
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,10 @@ def copies(prefix: str, **constraint: str) -> dict[str, Any]:
     }
 
 
+SLICES = {
+    "of": {f"shard-{index}": f"run-replica-{index // 4}" for index in range(20)},
+    "subgroups": {f"run-replica-{number}": {"pods": 4, "required": CLIQUE} for number in range(5)},
+}
 BEST_EFFORT = {"preferred": SPINE} | copies("workflow-group-", preferred=RACK)
 USE_CASES = [
     ("01-single-rack", "01-cluster", [CLIQUE], {"pods": 4, "required": CLIQUE}),
@@ -34,6 +38,7 @@ USE_CASES = [
     ("03-one-zone", "03-cluster", [ZONE, CLIQUE], {"required": ZONE} | copies("workflow-group-", required=CLIQUE)),
     ("04-best-effort", "04-cluster", [SPINE, RACK], BEST_EFFORT),
     ("04-best-effort", "04-cluster-apart", [SPINE, RACK], BEST_EFFORT),
+    ("05-slices", "05-cluster", [ZONE, CLIQUE], {"required": ZONE} | SLICES),
 ]
 
 

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from runrig.backends import kai
 from runrig.domain.gangs import Priority
@@ -18,6 +19,7 @@ from tests.topology.podgroups import DATA, cluster, documents, rendered, workflo
 
 KEYS = {"zone": "topology.kubernetes.io/zone", "rack": "topology.kubernetes.io/rack"}
 TEXT = workflow({"a": ["zone/z", "rack/r1"], "b": ["zone/z", "rack/r2"]})
+EXAMPLES = Path(__file__).parents[2] / "examples" / "topology"
 FLEET = (
     *("workflow", "render", str(DATA / "fleet.workflow.yaml"), "--cluster", str(DATA / "fleet.cluster.yaml")),
     *("--namespace", "jobs"),
@@ -32,6 +34,15 @@ def test_a_workflow_with_everything_becomes_exactly_this(golden: str, options: t
     """Flavors, taints, counts, tokens, labels that are not a user's to set, amounts, a subpool beside the shared leaf."""
     done = runrig(*FLEET, *options)
     assert (done.code, done.out, done.err) == (0, (DATA / f"fleet.{golden}.golden.yaml").read_text(), "")
+
+
+def test_slices_become_subgroups_and_each_pod_is_in_that_of_its_index():
+    """The pod group and the first pod of each slice, exactly."""
+    files = (str(EXAMPLES / "05-slices.yaml"), "--cluster", str(EXAMPLES / "05-cluster.yaml"))
+    objects = documents(runrig("workflow", "render", *files))
+    group, *pods = (each for each in objects if each["kind"] in ("PodGroup", "Pod"))
+    assert [group, *pods[::4]] == list(yaml.safe_load_all((DATA / "slices.golden.yaml").read_text()))
+    assert [pod["metadata"]["labels"]["runrig/task"] for pod in pods] == [f"shard-{index}" for index in range(20)]
 
 
 def test_as_json_it_is_one_object_with_the_same_documents(tmp_path: Path):

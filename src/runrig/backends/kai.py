@@ -7,7 +7,7 @@ pods carry no node.
 import math
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from runrig.domain.constraints import Constraint, Outline, outline_of, tree_of
@@ -136,12 +136,13 @@ def _topology(plan: Blueprint) -> Iterator[Object]:
 
 
 def _gang(plan: Blueprint, group: GroupSpec) -> Iterator[Object]:
-    outline = outline_of(tree_of(plan.pool.topology_keys, group))
+    outline = outline_of(tree_of(plan.pool.topology_keys, group.tasks))
     id = group_id(plan.pool.name, plan.spec.name, group.name)
     yield _pod_group(plan, group, outline, id)
     for task in group.tasks:
-        for index in range(task.pods):
-            yield _pod(plan, group, task, index, outline.subgroup_of.get(task.name), id)
+        subgroups: Sequence[str | None] = outline.subgroup_of.get(task.name) or (None,) * task.pods
+        for index, subgroup in enumerate(subgroups):
+            yield _pod(plan, group, task, index, subgroup, id)
 
 
 def _pod_group(plan: Blueprint, group: GroupSpec, outline: Outline, id: str) -> Object:

@@ -2,16 +2,18 @@
 
 Levels are those that some task of the group names, in the order of the pool's keys, coarse to fine.  A task that names none of
 a level gets a pad there: a branch without a name that is preferred, and shared by all such tasks under the same parent.  So
-every leaf lies at the same depth.
+every leaf lies at the same depth.  A branch with slices stands for all of them; the outline shows each by itself.
 """
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from runrig.domain.errors import Refused
+from runrig.domain.gangs import Requirement
 from runrig.domain.pools import Pool, TopologyKey
-from runrig.domain.workflows import GroupSpec, Requirement, TaskSpec, WorkflowSpec
+from runrig.domain.workflows import TaskSpec, WorkflowSpec
 
 CATCH_ALL = "rest"
 """The subgroup of the tasks without any requirement, where others have some."""
@@ -20,18 +22,33 @@ LONGEST_SUBGROUP = 63
 _HASH_DIGITS = 6
 
 
+class Asking(Protocol):
+    """What has requirements: a task of a file, or a pod set of a gang."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def pods(self) -> int: ...
+
+    @property
+    def topology(self) -> tuple[Requirement, ...]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Branch:
     """Pods that shall lie in one domain of *key*; None: the root, which asks for nothing.
 
     *group*: as the tasks name it, None of a pad.  *tasks*: only of leaves; the root is one where nobody asks for anything.
+    *slice_size*: so many consecutive pods at a time of the one task below it, and not all together; None: all.
     """
 
     key: TopologyKey | None = None
     group: str | None = None
     required: bool = False
     branches: tuple["Branch", ...] = ()
-    tasks: tuple[TaskSpec, ...] = ()
+    tasks: tuple[Asking, ...] = ()
+    slice_size: int | None = None
 
     @property
     def pods(self) -> int:
@@ -48,17 +65,13 @@ class Branch:
 # ---------------------------------------------------------------- checks
 
 
-def has_requirements(spec: WorkflowSpec) -> bool:
-    return any(task.topology for group in spec.groups for task in group.tasks)
-
-
 def check(pool: Pool, spec: WorkflowSpec) -> None:
     """Raises Refused for requirements that *pool* does not know, or that contradict each other (laws T3, T6)."""
     for group in spec.groups:
         for task in group.tasks:
             for asked in task.topology:
                 _check_key(pool, task, asked)
-        tree_of(pool.topology_keys, group)
+        tree_of(pool.topology_keys, group.tasks)
 
 
 def _check_key(pool: Pool, task: TaskSpec, asked: Requirement) -> None:
@@ -82,21 +95,24 @@ def _check_key(pool: Pool, task: TaskSpec, asked: Requirement) -> None:
 # ---------------------------------------------------------------- the tree
 
 
-def tree_of(keys: Sequence[TopologyKey], group: GroupSpec) -> Branch:
+def tree_of(keys: Sequence[TopologyKey], tasks: Sequence[Asking]) -> Branch:
     """The root.  Branches and tasks are in the order of the file; all keys must be among *keys*.
 
-    Raises Refused if one group is required by one task and preferred by another, or a task names a key twice.
+    Raises Refused if one group is required by one task and preferred by another, a task names a key twice, a group of
+    several tasks has slices, or finer slices do not divide the coarser.
     """
-    named = {asked.key for task in group.tasks for asked in task.topology}
+    named = {asked.key for task in tasks for asked in task.topology}
     levels = [key for key in keys if key.key in named]
-    return Branch(branches=_branches(levels, group.tasks), tasks=() if levels else group.tasks)
+    for task in tasks:
+        _check_slices(levels, task)
+    return Branch(branches=_branches(levels, tasks), tasks=() if levels else tuple(tasks))
 
 
-def _branches(levels: Sequence[TopologyKey], tasks: Sequence[TaskSpec]) -> tuple[Branch, ...]:
+def _branches(levels: Sequence[TopologyKey], tasks: Sequence[Asking]) -> tuple[Branch, ...]:
     if not levels:
         return ()
     key, finer = levels[0], levels[1:]
-    members: dict[str | None, list[TaskSpec]] = {}
+    members: dict[str | None, list[Asking]] = {}
     for task in tasks:
         asked = _asked(task, key.key)
         members.setdefault(asked.group if asked else None, []).append(task)
@@ -107,19 +123,51 @@ def _branches(levels: Sequence[TopologyKey], tasks: Sequence[TaskSpec]) -> tuple
             group is not None and _required(key.key, group, inside),
             _branches(finer, inside),
             () if finer else tuple(inside),
+            None if group is None else _slice_size(key.key, group, inside),
         )
         for group, inside in members.items()
     )
 
 
-def _asked(task: TaskSpec, key: str) -> Requirement | None:
+def _asked(task: Asking, key: str) -> Requirement | None:
     found = [asked for asked in task.topology if asked.key == key]
     if len(found) > 1:
         raise Refused(f"task {task.name} names topology key {key!r} twice: keep one of them", "T3")
     return found[0] if found else None
 
 
-def _required(key: str, group: str, tasks: Sequence[TaskSpec]) -> bool:
+def _slice_size(key: str, group: str, tasks: Sequence[Asking]) -> int | None:
+    sizes = {task.name: asked.slice_size for task in tasks if (asked := _asked(task, key)) is not None}
+    sliced = [name for name, size in sizes.items() if size is not None]
+    if sliced and len(tasks) > 1:
+        raise Refused(
+            f"group {group!r} of topology key {key!r} has slices of task {sliced[0]}, and other tasks beside it "
+            f"({', '.join(task.name for task in tasks if task.name != sliced[0])}): give that task a group of its own",
+            "T3",
+            {"key": key, "group": group, "tasks": [task.name for task in tasks]},
+        )
+    return sizes[sliced[0]] if sliced else None
+
+
+def _check_slices(levels: Sequence[TopologyKey], task: Asking) -> None:
+    """Raises Refused where a slice would lie across two coarser ones."""
+    coarser: Requirement | None = None
+    for key in levels:
+        asked = _asked(task, key.key)
+        if asked is None or asked.slice_size is None:
+            continue
+        if coarser is not None and coarser.slice_size is not None and coarser.slice_size % asked.slice_size:
+            raise Refused(
+                f"task {task.name} has slices of {coarser.slice_size} pods for topology key {coarser.key!r} and of "
+                f"{asked.slice_size} for {asked.key!r}, which is finer: {asked.slice_size} does not divide "
+                f"{coarser.slice_size}, so write a sliceSize for {asked.key!r} that does",
+                "T3",
+                {"task": task.name, "sizes": {coarser.key: coarser.slice_size, asked.key: asked.slice_size}},
+            )
+        coarser = asked
+
+
+def _required(key: str, group: str, tasks: Sequence[Asking]) -> bool:
     said = {task.name: asked.required for task in tasks if (asked := _asked(task, key)) is not None}
     hard, soft = ([name for name, required in said.items() if required is wanted] for wanted in (True, False))
     if hard and soft:
@@ -157,75 +205,111 @@ class Subgroup:
 class Outline:
     """The tree in the form of a PodGroup: what all share at the top, then subgroups, parents before children.
 
-    *pods*: how many start together, None where subgroups say it.  *subgroup_of*: task → its leaf, empty without subgroups.
+    *pods*: how many start together, None where subgroups say it.  *subgroup_of*: task → the leaf of each of its pods, empty
+    without subgroups.
     """
 
     constraint: Constraint | None
     subgroups: tuple[Subgroup, ...]
     pods: int | None
-    subgroup_of: Mapping[str, str]
+    subgroup_of: Mapping[str, Sequence[str]]
 
 
 def outline_of(root: Branch) -> Outline:
-    """Levels that all tasks share go to the top; a chain with one child each is one constraint, as long as nothing is above it."""
-    shared = tuple(_chain(root))[1:]
-    fork = shared[-1] if shared else root
+    """Levels that all pods share go to the top; a chain with one child each is one constraint, as long as nothing is above it."""
+    whole = _twig(root, None, None)
+    shared = tuple(_chain(whole))[1:]
+    fork = shared[-1] if shared else whole
     top = _constraint(shared) if shared else None
-    if not fork.branches:
+    if not fork.twigs:
         return Outline(top, (), root.pods, {})
-    drafts = [draft for branch in fork.branches for draft in _drafts(branch, _path(shared), None)]
+    drafts = [draft for twig in fork.twigs for draft in _drafts(twig, _path(shared), None)]
     names = _names(drafts)
-    subgroups, subgroup_of = [], {}
+    subgroups: list[Subgroup] = []
+    subgroup_of: dict[str, list[str]] = {}
     for draft in drafts:
         leaf, name = draft.chain[-1], names[draft.path]
         parent = None if draft.parent is None else names[draft.parent]
-        subgroups.append(Subgroup(name, _constraint(draft.chain), parent, None if leaf.branches else leaf.pods))
-        subgroup_of.update({task.name: name for task in leaf.tasks})
+        pods = None if leaf.twigs else sum(count for _, count in leaf.pods)
+        subgroups.append(Subgroup(name, _constraint(draft.chain), parent, pods))
+        for task, count in leaf.pods:
+            subgroup_of.setdefault(task, []).extend([name] * count)
     return Outline(top, tuple(subgroups), None, subgroup_of)
 
 
-Path = tuple[tuple[str, str | None], ...]
-"""(key, group) of each branch, from below the root; group None of a pad."""
+@dataclass(frozen=True, slots=True)
+class _Twig:
+    """A branch, or one slice of it.  *index*: of the slice, None of a branch without slices.
+
+    *pods*: (task, how many of its pods), only of leaves.  The leaves of a task are in the order of its pods.
+    """
+
+    key: TopologyKey | None
+    group: str | None
+    index: int | None
+    required: bool
+    twigs: tuple["_Twig", ...]
+    pods: tuple[tuple[str, int], ...]
+
+
+def _twigs(branch: Branch, pods: int | None) -> Iterator[_Twig]:
+    """*branch*, slice by slice if it has slices.  *pods*: of the coarser slice that it lies in, None outside of slices."""
+    if branch.slice_size is None:
+        yield _twig(branch, None, pods)
+        return
+    here = branch.pods if pods is None else pods
+    for index, first in enumerate(range(0, here, branch.slice_size)):
+        yield _twig(branch, index, min(branch.slice_size, here - first))
+
+
+def _twig(branch: Branch, index: int | None, pods: int | None) -> _Twig:
+    inside = tuple(twig for child in branch.branches for twig in _twigs(child, pods))
+    counts = tuple((task.name, task.pods if pods is None else pods) for task in branch.tasks)
+    return _Twig(branch.key, branch.group, index, branch.required, inside, counts)
+
+
+Path = tuple[tuple[str, str | None, int | None], ...]
+"""(key, group, slice) of each twig, from below the root; group None of a pad."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A subgroup without its name.  *chain*: the branches at the end of *path* that it stands for."""
+    """A subgroup without its name.  *chain*: the twigs at the end of *path* that it stands for."""
 
     path: Path
-    chain: tuple[Branch, ...]
+    chain: tuple[_Twig, ...]
     parent: Path | None
 
 
-def _drafts(branch: Branch, above: Path, parent: Path | None) -> Iterator[_Draft]:
+def _drafts(twig: _Twig, above: Path, parent: Path | None) -> Iterator[_Draft]:
     # Below a subgroup each level stays by itself: it is that subgroup which holds the coarser constraint.
-    chain = tuple(_chain(branch)) if parent is None else (branch,)
+    chain = tuple(_chain(twig)) if parent is None else (twig,)
     path = above + _path(chain)
     yield _Draft(path, chain, parent)
-    for child in chain[-1].branches:
+    for child in chain[-1].twigs:
         yield from _drafts(child, path, path)
 
 
-def _path(chain: Sequence[Branch]) -> Path:
-    return tuple((branch.key.key, branch.group) for branch in chain if branch.key is not None)
+def _path(chain: Sequence[_Twig]) -> Path:
+    return tuple((twig.key.key, twig.group, twig.index) for twig in chain if twig.key is not None)
 
 
-def _chain(branch: Branch) -> Iterator[Branch]:
-    yield branch
-    while len(branch.branches) == 1:
-        branch = branch.branches[0]
-        yield branch
+def _chain(twig: _Twig) -> Iterator[_Twig]:
+    yield twig
+    while len(twig.twigs) == 1:
+        twig = twig.twigs[0]
+        yield twig
 
 
-def _constraint(chain: Sequence[Branch]) -> Constraint:
+def _constraint(chain: Sequence[_Twig]) -> Constraint:
     """The finest required level, which has the coarser ones inside, and the finest preferred one if it is finer still."""
     required = preferred = None
-    for branch in chain:
-        assert branch.key is not None, "the root is in no chain"
-        if branch.required:
-            required, preferred = branch.key.label, None
+    for twig in chain:
+        assert twig.key is not None, "the root is in no chain"
+        if twig.required:
+            required, preferred = twig.key.label, None
         else:
-            preferred = branch.key.label
+            preferred = twig.key.label
     return Constraint(required, preferred)
 
 
@@ -243,15 +327,15 @@ def _names(drafts: Sequence[_Draft]) -> Mapping[Path, str]:
 
 
 def _is_catch_all(draft: _Draft) -> bool:
-    return not draft.chain[-1].branches and all(group is None for _, group in draft.path)
+    return not draft.chain[-1].twigs and all(group is None for _, group, _ in draft.path)
 
 
 def _free(path: Path, taken: set[str]) -> str:
-    said = [group for _, group in path if group is not None]
+    said = [group + _numbered("-", index) for _, group, index in path if group is not None]
     name = "-".join(said).lower().replace("_", "-") or CATCH_ALL
     if len(name) <= LONGEST_SUBGROUP and name not in taken:
         return name
-    whole = "/".join(f"{key}={group or ''}" for key, group in path)
+    whole = "/".join(f"{key}={group or ''}" + _numbered("#", index) for key, group, index in path)
     start = name[: LONGEST_SUBGROUP - _HASH_DIGITS - 1].rstrip("-")
     while True:
         digest = hashlib.sha256(whole.encode()).hexdigest()
@@ -259,3 +343,7 @@ def _free(path: Path, taken: set[str]) -> str:
         if name not in taken:
             return name
         whole = digest
+
+
+def _numbered(sign: str, index: int | None) -> str:
+    return "" if index is None else f"{sign}{index}"

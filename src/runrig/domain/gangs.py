@@ -45,14 +45,37 @@ class Law(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Requirement:
+    """The pods of all tasks of a task group that name the same *group* of *key* shall lie in one domain of that level.
+
+    *key*: a topology key of the pool.  *required*: they start so or not at all; else it is a preference.
+    *slice_size*: not all of them together, but each so many consecutive pods of the task, the last slice perhaps fewer; None: all.
+    """
+
+    key: str
+    group: str = "default"
+    required: bool = True
+    slice_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PodSet:
-    """Identical pods.  *requests* is per pod; *min_count* None: all *count* or nothing; *platform* None: any flavor of the pool."""
+    """Identical pods.  *requests* is per pod; *min_count* None: all *count* or nothing; *platform* None: any flavor of the pool.
+
+    *topology*: at most one requirement per key.
+    """
 
     name: str
     count: int
     requests: Requests
     min_count: int | None = None
     platform: str | None = None
+    topology: tuple[Requirement, ...] = ()
+
+    @property
+    def pods(self) -> int:
+        """As many as it asks for at most."""
+        return self.count
 
 
 @dataclass(frozen=True, slots=True)

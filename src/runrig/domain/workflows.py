@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from runrig.domain.gangs import Priority
+from runrig.domain.gangs import Priority, Requirement
 from runrig.domain.quantities import Requests
 
 
@@ -96,18 +96,6 @@ class FileSpec:
     path: str
     contents: str
     base64: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """The pods of all tasks of a task group that name the same *group* of *key* shall lie in one domain of that level.
-
-    *key*: a topology key of the pool.  *required*: they start so or not at all; else it is a preference.
-    """
-
-    key: str
-    group: str = "default"
-    required: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,22 @@
 """The `resources` of a workflow file: named amounts that a pod asks for, and what it shall lie near to."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+from runrig.domain.gangs import Requirement
 from runrig.domain.quantities import CPU, GPU, MEMORY, STORAGE, Requests, requests_of
-from runrig.domain.workflows import Requirement
+from runrig.domain.workflows import TaskSpec
 from runrig.spec.fields import Field, Fields, repeated
 from runrig.spec.values import parse_size
 
 _KNOWN = (CPU, GPU, MEMORY, STORAGE, "platform", "nodesExcluded", "topology")
-_TOPOLOGY = ("key", "group", "requirementType")
+_TOPOLOGY = ("key", "group", "requirementType", "sliceSize")
 _REQUIREMENTS = {"required": True, "preferred": False}
 DEFAULT_TOPOLOGY_GROUP = "default"
 LONGEST_GROUP = 128
+LARGEST_SLICE = 10_000
 _GROUP = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?")
 _MOST_CPUS = 1_000_000
 _MOST_GPUS = 1_000_000
@@ -64,7 +67,7 @@ def _size(fields: Fields, name: str) -> int:
 
 def _topology(fields: Fields) -> tuple[Requirement, ...]:
     """In the order of the file, which means nothing.  Whether the pool has the keys is asked at the gate (law T6)."""
-    found, keys = [], []
+    found, keys, sizes = [], [], []
     for item in fields.items("topology"):
         inner = item.fields("a topology requirement", _TOPOLOGY)
         key = inner.need("key", "key: rack") if inner else None
@@ -72,10 +75,24 @@ def _topology(fields: Fields) -> tuple[Requirement, ...]:
             continue
         kind = inner.get("requirementType")
         required = kind.choice(_REQUIREMENTS) if kind else True
-        found.append(Requirement(key.text() or "", _group(inner), required is not False))
+        size = inner.get("sliceSize")
+        pods = size.whole(1, LARGEST_SLICE) if size else None
+        found.append(Requirement(key.text() or "", _group(inner), required is not False, pods))
         keys.append((found[-1].key, key))
+        if size and pods:
+            sizes.append((pods, found[-1].key, size))
     repeated(keys, "the topology key")
+    _check_sizes(sizes)
     return tuple(found)
+
+
+def _check_sizes(sizes: Sequence[tuple[int, str, Field]]) -> None:
+    """Reports slices of two levels that cannot lie inside each other, whichever of the two is finer."""
+    for (small, key, _), (large, _, field) in pairwise(sorted(sizes, key=lambda size: size[0])):
+        if large % small:
+            field.wrong(
+                f"slices of {large} pods cannot be cut into those of {small} that {key!r} has: {small} must divide it"
+            )
 
 
 def _group(fields: Fields) -> str:
@@ -88,3 +105,32 @@ def _group(fields: Fields) -> str:
     elif not _GROUP.fullmatch(name):
         field.wrong(f"{name!r} must be letters, digits, '-' and '_', and start and end with a letter or digit")
     return name
+
+
+# ---------------------------------------------------------------- slices, once it is known whose
+
+
+def check_slices_of_task(fields: Fields, topology: Sequence[Requirement]) -> None:
+    """Reports a task without `count` that uses a resource with slices."""
+    sliced = next((each for each in topology if each.slice_size is not None), None)
+    if sliced is not None and fields.get("count") is None:
+        (fields.get("resource") or fields.field).wrong(
+            f"has slices of {sliced.slice_size} pods for topology key {sliced.key!r}, and a task without count is a single "
+            "pod: write count beside it, or name a resource without sliceSize"
+        )
+
+
+def check_slices_of_group(tasks: Sequence[tuple[TaskSpec, Field]]) -> None:
+    """Reports each task that shares a group with slices.
+
+    Only where all groups of the two are the same: else it depends on which key of the pool is the coarser, and the gate decides.
+    """
+    first: dict[frozenset[tuple[str, str]], TaskSpec] = {}
+    for task, field in tasks:
+        other = first.setdefault(frozenset((asked.key, asked.group) for asked in task.topology), task)
+        sliced = next((asked for asked in (*other.topology, *task.topology) if asked.slice_size is not None), None)
+        if other is not task and sliced is not None:
+            field.wrong(
+                f"{task.name!r} and {other.name!r} share group {sliced.group!r} of topology key {sliced.key!r}, and a group with "
+                "slices has one task: name a resource with another group"
+            )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from runrig.domain.workflows import ExitAction, ExitRule, FileSpec, TaskSpec
 from runrig.spec.fields import Field, Fields, closest, repeated
-from runrig.spec.resources import Resource
+from runrig.spec.resources import Resource, check_slices_of_task
 from runrig.spec.values import parse_duration, parse_exit_codes
 
 LONGEST_NAME = 64
@@ -79,6 +79,7 @@ def read_task(field: Field, resources: Mapping[str, Resource]) -> DraftTask | No
     image = fields.need("image", "image: ubuntu:24.04")
     resource = _resource(fields, resources)
     count, min_count = _counts(fields, name)
+    check_slices_of_task(fields, resource.topology)
     inputs = _inputs(fields)
     duration = fields.get("duration")
     spec = TaskSpec(

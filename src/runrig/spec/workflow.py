@@ -11,7 +11,7 @@ from runrig.domain.workflows import GroupSpec, WorkflowSpec
 from runrig.spec import graph
 from runrig.spec.fields import Field, Fields, root
 from runrig.spec.graph import DraftGroup
-from runrig.spec.resources import Resource, read_resources
+from runrig.spec.resources import Resource, check_slices_of_group, read_resources
 from runrig.spec.task import DEFAULT_RESOURCE, ENVIRONMENT_NAME, DraftTask, name_of, read_task
 from runrig.spec.values import parse_duration
 from runrig.spec.yamltree import read_yaml
@@ -197,6 +197,7 @@ def _group(field: Field, resources: Mapping[str, Resource]) -> DraftGroup | None
     if found is not None and found.node.value == ():
         found.wrong("is empty: a group has at least one task")
     tasks = _tasks(found, resources) if found else ()
+    check_slices_of_group([(task.spec, task.field) for task in tasks])
     equals = len(tasks) == 1 and _equals(tasks[0])
     ignore = fields.flag("ignoreNonleadStatus", not equals)
     if not equals or ignore:
