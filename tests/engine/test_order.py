@@ -1,9 +1,11 @@
 """The order in which waiting gangs are served (laws P4, P5)."""
 
+import random
+
 from runrig.domain.plan import PutPool
 from runrig.domain.pools import Pool, Queueing, Quota
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.engine.order import waiting_in_order
+from runrig.engine.order import ahead_of, head_of, waiting_in_order
 from tests.engine.builders import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
 
 
@@ -162,3 +164,23 @@ def test_a_gang_that_may_shrink_takes_its_full_size_where_it_can_before_any_smal
     assert world.cycle() == ["admit w1", "admit w2"]
     sizes = [entry.placement[0].count for entry in world.state.ledger.entries.values()]
     assert sizes == [4, 2]
+
+
+def test_places_in_the_queue_are_counted_as_the_whole_order_has_them():
+    """P4: in all pools, in the own pool, and who is the head of each pool."""
+    chance = random.Random(4)
+    world = World({"a": 3, "b": 2, "c": 0}, {"n0": 4})
+    for at in range(60):
+        gpus = chance.randint(1, 3)
+        world.submit(f"w{at}", chance.choice("abc") if gpus < 3 else "a", LOW, gpus)
+        if gpus < 3:
+            world.submit(f"f{at}", "b" if gpus == 2 else chance.choice("ab"), chance.choice((HIGH, NORMAL)), gpus)
+    world.cycle()
+    order = waiting_in_order(world.state.ledger)
+    assert len(order) > 80
+    for at, entry in enumerate(order):
+        before = [each for each in order[:at] if each.gang.pool == entry.gang.pool]
+        assert ahead_of(world.state.ledger, entry) == (at, len(before)), entry.gang.id
+    for pool in "abc":
+        first = next(each for each in order if each.gang.pool == pool)
+        assert head_of(world.state.ledger, pool) is first

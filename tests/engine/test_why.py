@@ -10,7 +10,7 @@ from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.workflows import Status
-from runrig.engine import placement
+from runrig.engine import nearest, search
 from runrig.engine.why import GroupWhy, Why, why
 from tests.engine.builders import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
 
@@ -110,7 +110,8 @@ def test_a_search_that_came_to_its_budget_says_so(monkeypatch):
             ),
         ),
     )
-    monkeypatch.setattr(placement, "BUDGET", 2)
+    monkeypatch.setattr(nearest, "PACKING_STEPS", 0)
+    monkeypatch.setattr(search, "BUDGET", 1)
     world.submit("w", "a", NORMAL, spec=two_shapes)
     assert world.cycle() == []
     assert reasons(world, "w") == (Reason(Code.PLACEMENT_NOT_PROVEN, "T1", resource="default", need=3),)

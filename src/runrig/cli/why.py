@@ -52,4 +52,8 @@ def _reason(reason: Mapping[str, Any]) -> list[str]:
         kind = str(reason["resource"]).rpartition("/")[2]
         have, need = (format_quantity(kind, reason[name]) for name in ("have", "need"))
         lines.append(f"          at {reason['where']}  {reason['resource']}  have {have}  need {need}")
+    for each in reason["domains"]:
+        lacks = [f"{format_quantity(kind, amount)} {kind}" for kind, amount in each["missing"].items()]
+        short = f"lacks {' and '.join(lacks)}" if lacks else "has enough in all, not on single nodes"
+        lines.append(f"          {'/'.join(each['domain'])}: {each['have']} of {reason['need']} pods fit, {short}")
     return lines

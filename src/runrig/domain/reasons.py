@@ -18,6 +18,9 @@ class Code(enum.Enum):
     NO_MATCHING_FLAVOR = "NoMatchingFlavor"
     MISCONFIGURED = "Misconfigured"
     NO_ROOM_ON_NODES = "NoRoomOnNodes"
+    NO_DOMAIN_FITS = "NoDomainFits"
+    NOT_ALL_GROUPS_FIT = "NotAllGroupsFit"
+    KEYS_CHANGED = "TopologyKeysChanged"
     PLACEMENT_NOT_PROVEN = "PlacementNotProven"
     BEHIND_HEAD = "BehindHeadOfQueue"
     STOPPED = "Stopped"
@@ -26,8 +29,27 @@ class Code(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class DomainRoom:
+    """What a domain has of what a group needs.  *domain*: the values of its labels, coarse to fine.  *have*: pods that would fit.
+
+    *missing*: resource and amount that it lacks in sum; empty where the sum would do, and no single node has enough.
+    """
+
+    domain: tuple[str, ...]
+    have: int
+    missing: tuple[tuple[str, int], ...] = ()
+
+    def __str__(self) -> str:
+        lacks = " and ".join(f"{format_quantity(resource, amount)} {resource}" for resource, amount in self.missing)
+        return f"{'/'.join(self.domain)} ({self.have} {'pod' if self.have == 1 else 'pods'}, {f'{lacks} short' if lacks else 'scattered'})"
+
+
+@dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a gang waits.  *have* and *need* are amounts of *resource* (``flavor/resource``) at *where*; *holders* are gangs."""
+    """Why a gang waits.  *have* and *need* are amounts of *resource* (``flavor/resource``) at *where*; *holders* are gangs.
+
+    *domains*: the best ones of the level, where none of them has enough.
+    """
 
     code: Code
     law: str
@@ -36,17 +58,21 @@ class Reason:
     have: int = 0
     need: int = 0
     holders: tuple[str, ...] = ()
+    domains: tuple[DomainRoom, ...] = ()
 
     def __str__(self) -> str:
         sentence = _SENTENCES[self.code]
         if self.code is Code.QUOTA_FULL and self.holders:
             sentence += "; held by {holders}"
+        if self.domains:
+            sentence += ". The best: {domains}"
         return sentence.format(
             where=self.where,
             resource=self.resource,
             have=self._shown(self.have),
             need=self._shown(self.need),
             holders=", ".join(self.holders) or "nobody",
+            domains=", ".join(map(str, self.domains)),
         )
 
     def _shown(self, amount: int) -> str:
@@ -64,6 +90,9 @@ _SENTENCES = {
     Code.NO_MATCHING_FLAVOR: "its pods cannot take {resource} in {where}",
     Code.MISCONFIGURED: "{where} does not take it as it is: see the warnings, and the namespaces that the queue selects",
     Code.NO_ROOM_ON_NODES: "the quota allows it, but no nodes have room for all pods at once: {have} of {need} pods would fit",
+    Code.NO_DOMAIN_FITS: "no {where} has room for all {need} pods at once: {have} would fit",
+    Code.NOT_ALL_GROUPS_FIT: "each of its groups would find a {where}, but not all of them at once",
+    Code.KEYS_CHANGED: "{where} has not its topology keys any more, or in another order: they were changed after it was submitted",
     Code.PLACEMENT_NOT_PROVEN: "no place was found for all {need} pods within the search budget",
     Code.BEHIND_HEAD: "{holders} is before it, and nothing passes the head of a STRICT_FIFO queue",
     Code.STOPPED: "{where} is stopped, or the workload itself: nothing starts until it is resumed",

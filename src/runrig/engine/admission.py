@@ -15,6 +15,7 @@ from runrig.domain.plan import Admit, Nominate, Preempt, Withdraw
 from runrig.domain.pools import Queueing
 from runrig.engine.fit import find_place, starts_now
 from runrig.engine.ledger import Bucket, Decision, Entry, Ledger
+from runrig.engine.near import kept
 from runrig.engine.order import Heads, would_borrow
 from runrig.engine.partial import largest
 from runrig.engine.preemption import Targets, find_targets
@@ -75,8 +76,12 @@ def _nominated(ledger: Ledger) -> Iterator[Decision]:
 
 
 def _nodes_stand(ledger: Ledger, entry: Entry) -> bool:
-    """Every node of its place is there, takes new pods, and is of the flavor that was granted."""
-    return all(ledger.room.takes(share.node, each.flavor) for each in entry.placement for share in each.shares)
+    """Every node of its place is there, takes new pods, is of the flavor that was granted, and in the domain that is required."""
+    if not all(ledger.room.takes(share.node, each.flavor) for each in entry.placement for share in each.shares):
+        return False
+    near = ledger.near(entry, tuple(each.count for each in entry.placement))
+    nodes = [[share.node for share in each.shares for _ in range(share.count)] for each in entry.placement]
+    return near is not None and kept(near, ledger.room.forest(near.labels), nodes)
 
 
 def _firm(ledger: Ledger, heads: Heads, looked: _Looked) -> Iterator[Decision]:

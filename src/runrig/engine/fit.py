@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from runrig.domain.gangs import Assignment, Placement
 from runrig.engine.balance import CHARGED, REAL, Request, fits
+from runrig.engine.domains import Domain
 from runrig.engine.flavors import options, wanted
 from runrig.engine.ledger import Entry, Ledger
 from runrig.engine.placement import place
@@ -21,7 +22,7 @@ def find_place(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Placeme
     if not leaf.active:
         return None
     layers = DECIDED_AND_STILL_THERE if ledger.skewed else DECIDED
-    for choice, request in options(ledger, entry, counts):
+    for choice, request in options(ledger, entry, counts, mixed=True):
         if fits(leaf, request, CHARGED) and (layers is DECIDED or fits(leaf, request, REAL)):
             placement = settle(ledger, entry, choice, layers)
             if placement is not None:
@@ -48,11 +49,20 @@ def would_start(ledger: Ledger, entry: Entry, placement: Placement, request: Req
     return all(ledger.room.nodes[name].pods(tuple(total.items()), REAL) >= 1 for name, total in asked.items())
 
 
-def settle(ledger: Ledger, entry: Entry, choice: Placement, layers: Sequence[int] = DECIDED) -> Placement | None:
-    """*choice* with nodes filled in; None if they have no room; *choice* itself where there are no nodes."""
+def settle(
+    ledger: Ledger,
+    entry: Entry,
+    choice: Placement,
+    layers: Sequence[int] = DECIDED,
+    within: Domain | None = None,
+) -> Placement | None:
+    """*choice* with nodes filled in, all of them inside *within*; None if they have no room; *choice* itself where there are no nodes."""
     if not ledger.place:
         return choice
-    layout = place(ledger.room, wanted(entry, choice), layers)
+    near = ledger.near(entry, tuple(each.count for each in choice))
+    if near is None:
+        return None
+    layout = place(ledger.room, wanted(entry, choice), layers, near, within)
     if layout.shares is None:
         return None
     return tuple(

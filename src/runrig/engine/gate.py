@@ -12,20 +12,18 @@ from runrig.domain.gangs import Gang, Placement, Priority
 from runrig.domain.plan import Action, Plan, Queue, Submit
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState
 from runrig.domain.quantities import format_quantity
+from runrig.domain.reasons import Code
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
 from runrig.engine.balance import Kind, TreeNode, potential
-from runrig.engine.flavors import choices, wanted
+from runrig.engine.flavors import choices, left_out, wanted
 from runrig.engine.ledger import Entry
+from runrig.engine.noderoom import EMPTY
 from runrig.engine.partial import least_counts
 from runrig.engine.placement import most_pods, place
-from runrig.engine.room import EMPTY
-from runrig.engine.state import State, gang_of
+from runrig.engine.rows import gang_of
+from runrig.engine.state import State
 from runrig.engine.subpools import MOST_NAMED
-
-NOT_PLACED = (
-    "topology requirements are checked and rendered, not yet placed, and are not ignored either: "
-    "`runrig workflow submit` takes the file without them"
-)
+from runrig.engine.why import no_place
 
 
 def submit(
@@ -39,18 +37,14 @@ def submit(
     uuid: str,
     now: float,
     parent: str | None = None,
-    only_check: bool = False,
 ) -> Plan:
     """The workflow enters *pool*; its groups without anything before them are queued.
 
     The state must hold *spec* under *spec_hash* when the plan is applied.  *parent*: the workflow that this one restarts.
-    *only_check*: the plan will not be applied, so that requirements which cannot be placed yet are no ground to refuse.
     Raises NotFound and Refused; nothing is changed then.
     """
     target = open_pool(state, pool)
     constraints.check(target, spec)
-    if constraints.has_requirements(spec) and not only_check:
-        raise Refused(f"{spec.name}: {NOT_PLACED}, or check it with `runrig workflow validate`", law="T1")
     number = state.numbers.get(spec.name, 0) + 1
     workflow = Workflow(
         id=f"{spec.name}-{number}",
@@ -116,13 +110,15 @@ def _check(state: State, pool: Pool, group: GroupSpec, gang: Gang) -> None:
     entry = Entry(gang)
     within = [
         choice
-        for choice in choices(state.ledger, entry, least_counts(gang.pod_sets))
+        for choice in choices(state.ledger, entry, least_counts(gang.pod_sets), mixed=True)
         if not _breaks(state, entry, choice)
     ]
     if not within:
         first = next(choices(state.ledger, entry, least_counts(gang.pod_sets)))
         raise _over_promise(state, entry, first)
-    if state.fixed_nodes and state.ledger.place and not any(_may_hold(state, entry, choice) for choice in within):
+    if not state.fixed_nodes or not state.ledger.place or left_out(state.ledger, entry):
+        return
+    if not any(_may_hold(state, entry, choice) for choice in within):
         raise _over_nodes(state, entry, within[0])
 
 
@@ -201,12 +197,22 @@ def _way_out(state: State, parent: TreeNode, index: int, amount: int) -> str:
 
 def _may_hold(state: State, entry: Entry, choice: Placement) -> bool:
     """An empty cluster would hold it, or it is not proven that none would: that is no ground to refuse."""
-    layout = place(state.ledger.room, wanted(entry, choice), (EMPTY,))
+    near = state.ledger.near(entry, tuple(each.count for each in choice))
+    assert near is not None, "the keys have been checked"
+    layout = place(state.ledger.room, wanted(entry, choice), (EMPTY,), near)
     return layout.shares is not None or not layout.proven
 
 
 def _over_nodes(state: State, entry: Entry, choice: Placement) -> Refused:
-    """Names the pod set that has the least of its pods placed, or says that they fit one by one and not together."""
+    """Names the level that has no such domain, or the pod set that has the least of its pods placed, or says that they fit one by one."""
+    reason = no_place(state.ledger, entry, choice, EMPTY)
+    if reason.code in (Code.NO_DOMAIN_FITS, Code.NOT_ALL_GROUPS_FIT):
+        return Refused(
+            f"{_named(entry)} cannot be placed even on empty nodes of flavor {choice[0].flavor}: {reason}; ask for less per pod, for fewer "
+            "pods, or for a coarser topology key",
+            "P3",
+            {"pool": entry.gang.pool, "topology_key": reason.where, "asked": reason.need, "limit": reason.have},
+        )
     asks = wanted(entry, choice)
     fitting = [most_pods(state.ledger.room, each, (EMPTY,)) for each in asks]
     worst = min(range(len(asks)), key=lambda at: (fitting[at] - asks[at].pods, at))

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from runrig.domain.gangs import Assignment, Gang, GangState, Law, Placement, PodSet
+from runrig.domain.gangs import Assignment, Gang, GangState, Law, Placement, PodSet, Requirement
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Release, Stop, Withdraw
 from runrig.domain.pools import Cohort, Pool, Queueing
 from runrig.domain.quantities import GPU, FlavorResource, Requests
 from runrig.engine.balance import CHARGED, REAL, Request, TreeNode, add, take
+from runrig.engine.near import Near, near_of
 from runrig.engine.room import Room
 from runrig.engine.tree import QuotaTree
 
@@ -34,7 +35,7 @@ class BucketKey(NamedTuple):
     pool: str
     firm: bool
     rank: int
-    shape: tuple[tuple[int, int | None, Requests, str | None], ...]
+    shape: tuple[tuple[int, int | None, Requests, str | None, tuple[Requirement, ...]], ...]
 
 
 class Bucket:
@@ -58,7 +59,7 @@ class Bucket:
 
 
 class Entry:
-    """A gang in the ledger.  *charged*, *held*: whether it counts in the layer CHARGED, REAL."""
+    """A gang in the ledger.  *charged*, *held*: whether it counts in the layer CHARGED, REAL.  *rows*: kept by `footprints`."""
 
     __slots__ = (
         "admitted_at",
@@ -71,6 +72,7 @@ class Entry:
         "placement",
         "preempted_by",
         "request",
+        "rows",
         "state",
         "waits_for",
     )
@@ -78,11 +80,14 @@ class Entry:
     def __init__(self, gang: Gang) -> None:
         self.gang = gang
         self.state = GangState.PENDING
-        shape = tuple((each.count, each.min_count, each.requests, each.platform) for each in gang.pod_sets)
+        shape = tuple(
+            (each.count, each.min_count, each.requests, each.platform, each.topology) for each in gang.pod_sets
+        )
         self.bucket = Bucket(BucketKey(gang.pool, not gang.priority.may_borrow, gang.priority.rank, shape))
         self.order: Order = (-self.bucket.rank, gang.submitted_at, gang.id)
         self.placement: Placement = ()
         self.request: Request = ()
+        self.rows: object = None
         self.waits_for: tuple[str, ...] = ()
         self.admitted_at: float | None = None
         self.preempted_by: str | None = None
@@ -208,6 +213,10 @@ class Ledger:
         allowed = pool.flavors or tuple(self.flavors)
         platform = pod_set.platform or pool.default_platform
         return allowed if platform is None else tuple(name for name in allowed if name == platform)
+
+    def near(self, entry: Entry, counts: tuple[int, ...]) -> Near | None:
+        """Which of *counts* pods lie together, by the keys that the pool has today; None if it lacks one that is asked for."""
+        return near_of(self.pools[entry.gang.pool].topology_keys, entry.gang.pod_sets, counts)
 
     @property
     def skewed(self) -> bool:
@@ -368,10 +377,18 @@ class Ledger:
             self._no_longer_waits(entry)
         entry.placement, entry.request = placement, self.request_of(entry, placement)
         entry.state, entry.admitted_at = GangState.ADMITTED, at
-        self.charge(entry)
+        self._charge_admitted(entry)
         self._hold(entry)
         if entry.gang.priority.preemptible:
             insort(self.preemptible.setdefault(entry.gang.pool, []), (entry.preemption_key, entry))
+
+    def _charge_admitted(self, entry: Entry) -> None:
+        """A pool that borrows from now on has lost the protection of law R2: whoever found no target before may find one."""
+        outer = self.leaf(entry).outer
+        before = list(outer.over)
+        self.charge(entry)
+        if outer.over != before:
+            self.generation += 1
 
     def _stop(self, entry: Entry) -> None:
         if entry.state is GangState.ADMITTED:

@@ -2,109 +2,70 @@
 
 from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+
+import numpy as np
 
 from runrig.domain.gangs import NodeShare
 from runrig.domain.nodes import Flavor, Node
-from runrig.domain.quantities import GPU, UNLISTED_IS_UNCOUNTED, FlavorResource, Requests
+from runrig.domain.quantities import GPU, FlavorResource, Requests
+from runrig.engine.domains import Book, Counts, Forest, Ints, Shape
+from runrig.engine.noderoom import Journal, NodeRoom
 
-EMPTY = 2
-"""A third view beside the two layers of usage: the node with nothing on it."""
-
-NO_BOUND = 1 << 62
 REPELLING = ("NoSchedule", "NoExecute")
 
 
-class Wanted(NamedTuple):
-    """*pods* of one shape on nodes of one flavor."""
-
-    requests: Requests
-    flavor: str
-    pods: int
-
-
-class NodeRoom:
-    """A node and what is free on it, per layer; *gpus*: indices that nobody holds, ascending."""
-
-    __slots__ = ("free", "gpus", "node")
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-        self.free: tuple[dict[str, int], dict[str, int], Mapping[str, int]] = (
-            dict(node.resources),
-            dict(node.resources),
-            node.resources,
-        )
-        self.gpus = list(range(node.resources.get(GPU, 0)))
-
-    def pods(self, requests: Requests, layer: int) -> int:
-        """How many pods of this shape have room."""
-        return pods_in(self.free[layer], requests)
-
-    def hold(self, requests: Requests, count: int, layer: int) -> None:
-        """Takes *count* pods' worth out of what is free; a negative *count* gives it back."""
-        free = self.free[layer]
-        assert isinstance(free, dict), "the EMPTY view is read only"
-        for resource, amount in requests:
-            if resource in free:
-                free[resource] -= amount * count
-
-
-def pods_in(free: Mapping[str, int], requests: Requests) -> int:
-    """How many pods of this shape fit into *free*; NO_BOUND if they ask nothing that is counted there."""
-    most = NO_BOUND
-    for resource, amount in requests:
-        left = free.get(resource)
-        if left is None:
-            if resource in UNLISTED_IS_UNCOUNTED:
-                continue
-            return 0
-        if left < amount:
-            return 0
-        most = min(most, left // amount)
-    return most
-
-
 class Room:
-    """All nodes.  *usable* lists those of a flavor that take new pods, by name."""
+    """All nodes, by name and as forests of domains."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeRoom] = {}
-        self._usable: dict[str, list[NodeRoom]] | None = None
         self._flavors: Mapping[str, Flavor] = {}
+        self._journal = Journal()
+        self._books: dict[tuple[str, ...], Book] = {}
 
     def set_flavors(self, flavors: Mapping[str, Flavor]) -> None:
         self._flavors = flavors
-        self._usable = None
+        self._books = {}
 
     def put(self, node: Node) -> None:
         """Adds *node*, or replaces it, with nothing on it."""
         self.nodes[node.name] = NodeRoom(node)
-        self._usable = None
+        self._books = {}
 
     def drop(self, name: str) -> None:
         del self.nodes[name]
-        self._usable = None
+        self._books = {}
 
-    def usable(self, flavor: str) -> list[NodeRoom]:
-        """Ready nodes of *flavor* without a taint that the flavor does not name, by name."""
-        if self._usable is None:
-            self._usable = {}
-            for _, room in sorted(self.nodes.items()):
-                if room.node.ready and self.tolerated(room.node):
-                    self._usable.setdefault(room.node.flavor, []).append(room)
-        return self._usable.get(flavor, [])
+    def forest(self, labels: tuple[str, ...]) -> Forest:
+        """All nodes by these labels, coarse to fine.  O(nodes log nodes) after a node or a flavor has changed."""
+        return self._book(labels).forest
+
+    def counts(self, labels: tuple[str, ...], shape: Shape, layers: tuple[int, ...]) -> Counts:
+        """How many pods of *shape* have room in every one of *layers*; to be read at once, and not changed."""
+        return self._book(labels).counts(shape, layers, self._journal)
+
+    def free(self, labels: tuple[str, ...], resource: str, layer: int) -> Ints:
+        """Per node in topology order, what is free of *resource*; to be read at once, and not changed."""
+        return self._book(labels).free(resource, layer, self._journal)
+
+    def _book(self, labels: tuple[str, ...]) -> Book:
+        book = self._books.get(labels)
+        if book is None:
+            forest = Forest(labels, self.nodes.values())
+            nodes = [room.node for room in forest.rooms]
+            tolerated = np.array([self.tolerated(node) for node in nodes], dtype=np.bool_)
+            ready = np.array([node.ready for node in nodes], dtype=np.bool_)
+            takes = {}
+            for flavor in sorted({node.flavor for node in nodes}):
+                registered = tolerated & np.array([node.flavor == flavor for node in nodes], dtype=np.bool_)
+                takes[flavor] = (registered & ready, registered)
+            book = self._books[labels] = Book(forest, takes)
+        return book
 
     def takes(self, name: str, flavor: str) -> bool:
         """Whether the node is there, of *flavor*, and takes new pods."""
         room = self.nodes.get(name)
         return room is not None and room.node.ready and room.node.flavor == flavor and self.tolerated(room.node)
-
-    def registered(self, flavor: str) -> list[NodeRoom]:
-        """Nodes of *flavor* whether they are up or not, by name (law P3: what a repaired cluster could hold)."""
-        return [
-            room for _, room in sorted(self.nodes.items()) if room.node.flavor == flavor and self.tolerated(room.node)
-        ]
 
     def tolerated(self, node: Node) -> bool:
         flavor = self._flavors.get(node.flavor)
@@ -129,6 +90,7 @@ class Room:
             room = self.nodes.get(share.node)
             if room is not None:
                 room.hold(requests, sign * share.count, layer)
+                self._journal.note(share.node)
 
     def take_gpus(self, shares: Iterable[NodeShare]) -> None:
         for share in shares:

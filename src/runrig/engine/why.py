@@ -12,11 +12,12 @@ from runrig.domain.reasons import Code, Reason
 from runrig.domain.workflows import Group, Status
 from runrig.engine.balance import CHARGED, Kind, TreeNode, binding, left_at
 from runrig.engine.fit import find_place, settle
-from runrig.engine.flavors import choices, wanted
+from runrig.engine.flavors import choices, left_out, wanted
 from runrig.engine.ledger import Entry, Ledger
-from runrig.engine.order import waiting_in_order
+from runrig.engine.order import ahead_of, head_of
 from runrig.engine.partial import least_counts
 from runrig.engine.placement import most_pods, place
+from runrig.engine.shortage import shortage
 from runrig.engine.state import State
 
 MOST_HOLDERS = 5
@@ -46,12 +47,11 @@ class Why:
 
 
 def why(state: State, workflow: str) -> Why:
-    """Of a live workflow.  O(pending + nodes)."""
-    order = waiting_in_order(state.ledger)
-    return Why(workflow, tuple(_group(state, group, order) for group in state.groups_of(workflow)))
+    """Of a live workflow.  O(buckets x log pending + nodes)."""
+    return Why(workflow, tuple(_group(state, group) for group in state.groups_of(workflow)))
 
 
-def _group(state: State, group: Group, order: list[Entry]) -> GroupWhy:
+def _group(state: State, group: Group) -> GroupWhy:
     if group.status is Status.WAITING:
         upstream = state.group_spec((group.workflow, group.name)).upstream
         before = tuple(name for name in upstream if state.groups[group.workflow, name].status is not Status.COMPLETED)
@@ -64,36 +64,36 @@ def _group(state: State, group: Group, order: list[Entry]) -> GroupWhy:
         return GroupWhy(group.name, group.status, 0, 0, (Reason(Code.WAITS_FOR_TARGETS, "R4", holders=left),), left)
     if entry.state is not GangState.PENDING:
         return GroupWhy(group.name, group.status, preempted_by=entry.preempted_by)
-    same_pool = [each for each in order if each.gang.pool == entry.gang.pool]
-    reasons = explain(state.ledger, entry, same_pool)
-    return GroupWhy(group.name, group.status, same_pool.index(entry) + 1, order.index(entry), reasons)
+    everywhere, in_pool = ahead_of(state.ledger, entry)
+    return GroupWhy(group.name, group.status, in_pool + 1, everywhere, explain(state.ledger, entry))
 
 
-def explain(ledger: Ledger, entry: Entry, same_pool: list[Entry]) -> tuple[Reason, ...]:
+def explain(ledger: Ledger, entry: Entry) -> tuple[Reason, ...]:
     """The first law that blocks, per choice of flavors, counting what is decided (nominated gangs in, their targets out)."""
     leaf = ledger.leaf(entry)
     if not leaf.active:
         return (Reason(Code.COHORT_CYCLE, "Q5", where=_name(leaf)),)
-    head = _strict_head(ledger, same_pool)
+    head = _strict_head(ledger, entry.gang.pool)
     if head is not None and head is not entry:
         return (Reason(Code.BEHIND_HEAD, "P4", where=entry.gang.pool, holders=(head.gang.id,)),)
     least = least_counts(entry.gang.pod_sets)
-    found = [_blocking(ledger, entry, choice) for choice in choices(ledger, entry, least)]
-    if None not in found:
-        return tuple(dict.fromkeys(reason for reason in found if reason is not None))
     if find_place(ledger, entry, least) is None:
+        found = [_blocking(ledger, entry, choice) for choice in choices(ledger, entry, least)]
+        if None not in found:
+            if left_out(ledger, entry):
+                found.append(Reason(Code.PLACEMENT_NOT_PROVEN, "T1", need=sum(least)))
+            return tuple(dict.fromkeys(reason for reason in found if reason is not None))
         leaving = tuple(sorted(name for name, each in ledger.stopping.items() if not each.charged))
         return (Reason(Code.WAITS_FOR_TARGETS, "R4", holders=leaving),)
     return (Reason(Code.NOT_CONSIDERED, "P5"),)
 
 
-def _strict_head(ledger: Ledger, same_pool: list[Entry]) -> Entry | None:
+def _strict_head(ledger: Ledger, pool: str) -> Entry | None:
     """Whom nobody of the pool may pass; None if its queue is not strict."""
-    pool = same_pool[0].gang.pool
     if ledger.pools[pool].queueing is not Queueing.STRICT_FIFO:
         return None
     placed = [each for each in ledger.nominated.values() if each.gang.pool == pool]
-    return min(placed, key=lambda each: each.order, default=same_pool[0])
+    return min(placed, key=lambda each: each.order, default=head_of(ledger, pool))
 
 
 def _blocking(ledger: Ledger, entry: Entry, choice: Placement) -> Reason | None:
@@ -104,11 +104,26 @@ def _blocking(ledger: Ledger, entry: Entry, choice: Placement) -> Reason | None:
             return reason
     if settle(ledger, entry, choice) is not None:
         return None
+    return no_place(ledger, entry, choice)
+
+
+def no_place(ledger: Ledger, entry: Entry, choice: Placement, layer: int = CHARGED) -> Reason:
+    """Of a *choice* for which there is no place on nodes in *layer*."""
     asks = wanted(entry, choice)
     need = sum(each.pods for each in asks)
-    if not place(ledger.room, asks, (CHARGED,)).proven:
+    near = ledger.near(entry, tuple(each.count for each in choice))
+    if near is None:
+        return Reason(Code.KEYS_CHANGED, "T3", where=f"pool {entry.gang.pool}")
+    if not place(ledger.room, asks, (layer,), near).proven:
         return Reason(Code.PLACEMENT_NOT_PROVEN, "T1", resource=choice[0].flavor, need=need)
-    have = min(need - 1, sum(most_pods(ledger.room, each, (CHARGED,)) for each in asks))
+    short = shortage(ledger.room, asks, (layer,), near)
+    if short is not None:
+        key = ledger.pools[entry.gang.pool].topology_keys[short.level].key
+        if short.best is None:
+            return Reason(Code.NOT_ALL_GROUPS_FIT, "T1", where=key, need=need)
+        have = short.best[0].have if short.best else 0
+        return Reason(Code.NO_DOMAIN_FITS, "T1", where=key, have=have, need=short.pods, domains=short.best)
+    have = min(need - 1, sum(most_pods(ledger.room, each, (layer,)) for each in asks))
     return Reason(Code.NO_ROOM_ON_NODES, "T1", resource=choice[0].flavor, have=have, need=need)
 
 

@@ -29,7 +29,7 @@ def check(submission: Submission, cluster: ClusterSpec) -> Accepted:
     """
     order = read(submission)
     state = _declared(cluster)
-    accepted = order.accepted(order.plan(state, now=0.0, only_check=True), cluster.backend_type or NOT_SAID)
+    accepted = order.accepted(order.plan(state, now=0.0), cluster.backend_type or NOT_SAID)
     if cluster.nodes:
         return accepted
     unknown = "the cluster file lists no nodes: quotas were checked, room on nodes was not"

@@ -208,17 +208,14 @@ class ClusterRun:
         for entry in sorted(ledger.nominated.values(), key=lambda entry: entry.order):
             left = tuple(name for name in entry.waits_for if name in ledger.entries)
             yield _waiting(entry, (Reason(Code.WAITS_FOR_TARGETS, "R4", holders=left),), parked=False)
-        order = waiting_in_order(ledger)
-        by_pool: dict[str, list[Entry]] = {}
-        for entry in order:
-            by_pool.setdefault(entry.gang.pool, []).append(entry)
+        heads: set[str] = set()
         known: dict[tuple[Bucket, bool], tuple[Reason, ...]] = {}
-        for entry in order:
-            same_pool = by_pool[entry.gang.pool]
+        for entry in waiting_in_order(ledger):
             # All of a bucket get the same answer; but for the head of the queue, which nobody stands before.
-            kind = (entry.bucket, entry is same_pool[0])
+            kind = (entry.bucket, entry.gang.pool not in heads)
+            heads.add(entry.gang.pool)
             if kind not in known:
-                known[kind] = explain(ledger, entry, same_pool)
+                known[kind] = explain(ledger, entry)
             parked = entry.bucket.parked == ledger.generation
             yield _waiting(entry, known[kind], parked=parked)
         yield from self._waiting_for_groups()
@@ -249,7 +246,11 @@ def _waiting(entry: Entry, reasons: tuple[Reason, ...], *, parked: bool) -> Pend
 
 
 def _started(state: State, gang: str, placement: Placement) -> Iterator[PodSetStarted]:
-    pod_sets = {each.name: each for each in state.ledger.entries[gang].gang.pod_sets}
+    ledger = state.ledger
+    pod_sets = {each.name: each for each in ledger.entries[gang].gang.pod_sets}
+    keys = ledger.pools[ledger.entries[gang].gang.pool].topology_keys
+    forest = ledger.room.forest(tuple(key.label for key in keys))
+    asked = any(each.topology for each in pod_sets.values())
     for each in placement:
         pod_set = pod_sets[each.pod_set]
         yield PodSetStarted(
@@ -258,6 +259,7 @@ def _started(state: State, gang: str, placement: Placement) -> Iterator[PodSetSt
             pod_set.count,
             tuple((resource, each.flavor) for resource, _ in pod_set.requests),
             tuple((share.node, share.count) for share in each.shares),
+            tuple((forest.path_of_node(share.node), share.count) for share in each.shares) if asked else (),
         )
 
 

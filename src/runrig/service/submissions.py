@@ -3,7 +3,6 @@
 import uuid
 from dataclasses import dataclass
 
-from runrig.domain.constraints import has_requirements
 from runrig.domain.errors import Conflict, Refused
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Plan, Submit
@@ -55,8 +54,8 @@ class Order:
     priority: Priority
     parent: str | None = None
 
-    def plan(self, state: State, now: float, *, only_check: bool = False) -> Plan:
-        """What it does to *state*; *only_check*: would do.  Raises NotFound (pool) and Refused (law P3)."""
+    def plan(self, state: State, now: float) -> Plan:
+        """What it does to *state*.  Raises NotFound (pool) and Refused (law P3)."""
         return gate.submit(
             state,
             self.spec.spec,
@@ -67,7 +66,6 @@ class Order:
             uuid=str(uuid.uuid4()),
             now=now,
             parent=self.parent,
-            only_check=only_check,
         )
 
     def accepted(self, plan: Plan, backend: str) -> Accepted:
@@ -104,7 +102,7 @@ class Submissions:
         """What `submit` would say, and nothing is stored."""
         order = read(submission)
         with self._door.writing(order.user) as writing:
-            return order.accepted(self._plan(order, writing, only_check=True), self._backend.name)
+            return order.accepted(self._plan(order, writing), self._backend.name)
 
     def blueprint(self, submission: Submission, namespace: str) -> Blueprint:
         """What its Kubernetes objects are made of.  Raises what `rendering.blueprint` raises, and InvalidInput for the file."""
@@ -155,10 +153,10 @@ class Submissions:
         self._reconciler.wake()
         return order.accepted(plan, self._backend.name)
 
-    def _plan(self, order: Order, writing: Writing, *, only_check: bool = False) -> Plan:
+    def _plan(self, order: Order, writing: Writing) -> Plan:
         """What the gate says; of a pool that takes no submissions any more, also who made it so, and when."""
         try:
-            return order.plan(writing.state, writing.now, only_check=only_check)
+            return order.plan(writing.state, writing.now)
         except Refused as error:
             found = endings(self._store, order.pool) if "state" in error.details else ()
             if not found:
@@ -176,7 +174,7 @@ def _rendered(submission: Submission) -> str:
 def _warnings(backend: str, spec: WorkflowSpec) -> list[str]:
     """What will not be done, though the file says it."""
     tasks = [task for group in spec.groups for task in group.tasks]
-    found = [gate.NOT_PLACED] if has_requirements(spec) else []
+    found: list[str] = []
     if backend != "local":
         return found
     if any(task.image for task in tasks):

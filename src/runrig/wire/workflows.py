@@ -299,8 +299,21 @@ class EventAnswer(Answer):
     text: str
 
 
+class DomainRoomAnswer(Answer):
+    """A domain that comes close: *have* pods would fit; *missing*, by resource, is what it lacks in sum, empty where it is scattered."""
+
+    model_config = example({"domain": ["zone-a", "rack-3"], "have": 6, "missing": {"gpu": 16}})
+
+    domain: list[str]
+    have: int
+    missing: dict[str, int]
+
+
 class ReasonAnswer(Answer):
-    """Why a group waits.  *have* and *need* are amounts of *resource* at *where*; *sentence* says the same in words."""
+    """Why a group waits.  *have* and *need* are amounts of *resource* at *where*; *sentence* says the same in words.
+
+    *domains*: the best of the level, where no domain has enough.
+    """
 
     model_config = example(
         {
@@ -311,6 +324,7 @@ class ReasonAnswer(Answer):
             "have": 2,
             "need": 4,
             "holders": ["train-1/main-group"],
+            "domains": [],
             "sentence": "vision has 2 of its quota of default/gpu left, and it asks for 4; held by train-1/main-group",
         }
     )
@@ -322,6 +336,7 @@ class ReasonAnswer(Answer):
     have: int
     need: int
     holders: list[str]
+    domains: list[DomainRoomAnswer]
     sentence: str
 
 

@@ -227,6 +227,10 @@ def _reason(reason: Reason) -> wire.ReasonAnswer:
         have=reason.have,
         need=reason.need,
         holders=list(reason.holders),
+        domains=[
+            wire.DomainRoomAnswer(domain=list(each.domain), have=each.have, missing=dict(each.missing))
+            for each in reason.domains
+        ],
         sentence=str(reason),
     )
 

@@ -1,0 +1,79 @@
+"""One node's room: what is free of each resource, and which GPUs by index; and a journal of the nodes on which that changed."""
+
+from collections.abc import Mapping
+
+from runrig.domain.nodes import Node
+from runrig.domain.quantities import GPU, UNLISTED_IS_UNCOUNTED, Requests
+
+EMPTY = 2
+"""A third view beside the two layers of usage: the node with nothing on it."""
+
+NO_BOUND = 1 << 62
+
+
+class NodeRoom:
+    """A node and what is free on it, per layer; *gpus*: indices that nobody holds, ascending."""
+
+    __slots__ = ("free", "gpus", "node")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.free: tuple[dict[str, int], dict[str, int], Mapping[str, int]] = (
+            dict(node.resources),
+            dict(node.resources),
+            node.resources,
+        )
+        self.gpus = list(range(node.resources.get(GPU, 0)))
+
+    def pods(self, requests: Requests, layer: int) -> int:
+        """How many pods of this shape have room."""
+        return pods_in(self.free[layer], requests)
+
+    def hold(self, requests: Requests, count: int, layer: int) -> None:
+        """Takes *count* pods' worth out of what is free; a negative *count* gives it back."""
+        free = self.free[layer]
+        assert isinstance(free, dict), "the EMPTY view is read only"
+        for resource, amount in requests:
+            if resource in free:
+                free[resource] -= amount * count
+
+
+def pods_in(free: Mapping[str, int], requests: Requests) -> int:
+    """How many pods of this shape fit into *free*; NO_BOUND if they ask nothing that is counted there."""
+    most = NO_BOUND
+    for resource, amount in requests:
+        left = free.get(resource)
+        if left is None:
+            if resource in UNLISTED_IS_UNCOUNTED:
+                continue
+            return 0
+        if left < amount:
+            return 0
+        most = min(most, left // amount)
+    return most
+
+
+class Journal:
+    """The names of nodes on which something changed, in order, so that each reader can go on from where it was."""
+
+    MOST = 1 << 16
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._start = 0
+
+    @property
+    def end(self) -> int:
+        return self._start + len(self._names)
+
+    def note(self, name: str) -> None:
+        if len(self._names) >= self.MOST:
+            self._start += len(self._names)
+            self._names = []
+        self._names.append(name)
+
+    def since(self, position: int) -> dict[str, None] | None:
+        """Each name once; None if that was too long ago."""
+        if position < self._start:
+            return None
+        return dict.fromkeys(self._names[position - self._start :])
