@@ -12,7 +12,7 @@ from runrig.domain.errors import RunrigError
 from runrig.domain.gangs import Gang, GangState, Law, Placement
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation, Phase, TaskFact
-from runrig.domain.plan import Action, Admit, Nominate, Plan, Preempt, Withdraw
+from runrig.domain.plan import Action, Admit, Nominate, Plan, Preempt, Replace, Withdraw
 from runrig.domain.pools import Queueing
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Loaded
@@ -21,6 +21,7 @@ from runrig.engine import cycle, gate
 from runrig.engine.flavors import choices
 from runrig.engine.ledger import Entry
 from runrig.engine.partial import least_counts
+from runrig.engine.seats import seats_of, shares_of
 from runrig.engine.state import State
 from tests.engine.ledgers import portrait
 from tests.engine.oracle import Oracle, asked, holds_now
@@ -167,6 +168,8 @@ class Driver:
                 assert target.gang.priority.preemptible
                 assert target.state is GangState.ADMITTED
                 assert (law is Law.PRIORITY) == (target.gang.pool == preemptor.gang.pool)
+            case Replace(gang, placement):
+                check_replacement(self.shadow, gang, placement)
             case Withdraw(gang):
                 assert gang in self.shaken, f"{gang} lost its nomination though nothing was edited"
 
@@ -201,6 +204,24 @@ def check_admission(state: State, gang_id: str, placement: Placement) -> None:
         assert oracle.allows(gang, placement), f"{gang_id} is admitted beyond the headroom"
         check_room(oracle, gang, placement)
     check_balances(state, gang, placement)
+
+
+def check_replacement(state: State, gang_id: str, placement: Placement) -> None:
+    """Of an admitted gang.  What moves finds room that is free now, and is not held for others; the rest keeps nodes and GPUs."""
+    entry = state.ledger.entries[gang_id]
+    assert entry.state is GangState.ADMITTED
+    moved = []
+    for old, new in zip(entry.placement, placement, strict=True):
+        assert (old.pod_set, old.flavor, old.count) == (new.pod_set, new.flavor, new.count)
+        pairs = zip(seats_of(old.shares), seats_of(new.shares), strict=True)
+        seats = [now for was, now in pairs if was != now]
+        assert all(state.nodes[seat.node].ready and state.nodes[seat.node].flavor == new.flavor for seat in seats)
+        moved.append(replace(new, count=len(seats), shares=shares_of(seats)))
+    taken = held_gpus(state)
+    fresh = [(share.node, index) for each in moved for share in each.shares for index in share.gpus]
+    assert len({*fresh} - taken) == len(fresh), f"{gang_id} gets GPUs that somebody has"
+    for oracle in (Oracle.now(state), Oracle.decided(state)):
+        check_room(oracle, entry.gang, tuple(moved))
 
 
 def check_balances(state: State, gang: Gang, placement: Placement) -> None:

@@ -24,6 +24,7 @@ RULES = (
     (),
     (),
     (ExitRule(ExitAction.RESCHEDULE, 1, 1),),
+    (ExitRule(ExitAction.RESCHEDULE, 3001, 3001),),
     (ExitRule(ExitAction.COMPLETE, 1, 2),),
     (ExitRule(ExitAction.FAIL, 3006, 3006),),
     (ExitRule(ExitAction.COMPLETE, 3006, 3006),),
@@ -209,6 +210,16 @@ class Engine(RuleBasedStateMachine):
                 self._node(replace(data.draw(nodes), name=node, ready=data.draw(st.booleans())))
             case "drop node" if len(self.driver.nodes) > 1 and self.driver.nodes.pop(node, None):
                 self.driver.edited = True
+
+    @rule(data=st.data())
+    def lose_a_node_that_is_in_use(self, data: st.DataObject) -> None:
+        self.driver.cycle()
+        state, nodes = self.driver.state, self.driver.nodes
+        used = sorted({str(state.tasks[key].node) for key in state.active} & nodes.keys())
+        if used and len(nodes) > 1:
+            del nodes[data.draw(st.sampled_from(used))]
+            self.driver.edited = True
+            self.driver.cycle()
 
     # ------------------------------------------------------------ what must hold
 

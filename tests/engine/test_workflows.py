@@ -22,8 +22,9 @@ from runrig.domain.workflows import (
     WorkflowStatus,
 )
 from runrig.engine import cycle
+from runrig.engine.exits import MOST_PREEMPTIONS, MOST_RETRIES
 from runrig.engine.state import State
-from runrig.engine.workflows import MOST_PREEMPTIONS, MOST_RETRIES, next_deadline, workflow_status
+from runrig.engine.workflows import next_deadline, workflow_status
 from tests.engine.builders import LOW, NORMAL, World, gpu_quota, task, workflow
 
 COMPLETE, FAIL, RESCHEDULE = ExitAction.COMPLETE, ExitAction.FAIL, ExitAction.RESCHEDULE

@@ -31,6 +31,10 @@ class Backend(SimulatedBackend):
     failure: Exception | None = None
     desired = Desired()
 
+    def show(self, *nodes: Node) -> None:
+        """These are its nodes from now on."""
+        self._nodes, self._nodes_told = nodes, False
+
     def sync(self, desired: Desired) -> None:
         if self.failure is not None:
             raise self.failure
@@ -93,15 +97,21 @@ workflow:
 
 @contextmanager
 def desk(
-    folder: Path, *, gpus: int = 4, cluster: str | None = TWO_POOLS, time: float = T0, database: str | None = None
+    folder: Path,
+    *,
+    gpus: int = 4,
+    nodes: tuple[Node, ...] = (),
+    cluster: str | None = TWO_POOLS,
+    time: float = T0,
+    database: str | None = None,
 ) -> Iterator[Desk]:
-    """A server in *folder* with one node of *gpus* GPUs; a second one there goes on where the first one stopped.
+    """A server in *folder* with *nodes*, or one of *gpus* GPUs; a second one there goes on where the first one stopped.
 
     *database*: its URL, if it is not SQLite in that folder.
     """
     moments = [time]
     clock = SimulatedClock(1.0, folder, real_time=lambda: moments[0])
-    backend = Backend((Node("n0", {"gpu": gpus}),), clock, folder)
+    backend = Backend(nodes or (Node("n0", {"gpu": gpus}),), clock, folder)
     store = SqlStore.open(database or folder / "runrig.db", exclusive=database is not None)
     service = Service(store, backend, clock)
     try:

@@ -19,6 +19,7 @@ from runrig.domain.plan import (
     PutPool,
     Queue,
     Release,
+    Replace,
     RestartTask,
     RetryTask,
     SetFlavors,
@@ -80,6 +81,7 @@ PAIRS: list[tuple[Action, str]] = [
     ),
     (Stop("w-1/g", Status.FAILED_CANCELED), "w-1/g stops: FAILED_CANCELED"),
     (Admit("w-1/g", PLACEMENT), "w-1/g is admitted on n0 (GPU 0-1)"),
+    (Replace("w-1/g", PLACEMENT), "w-1/g has lost nodes and is on n0 (GPU 0-1) from now on (law T1)"),
     (Release("w-1/g"), "w-1/g gives back what it held"),
 ]
 

@@ -22,6 +22,7 @@ from runrig.domain.plan import (
     PutPool,
     Queue,
     Release,
+    Replace,
     RestartTask,
     RetryTask,
     SetFlavors,
@@ -329,6 +330,9 @@ HISTORY = (
         spec=TRAIN,
     ),
 )
+LATER = (Replace,)
+"""Actions that no history of the first release could have, the dump of which has to be this one."""
+
 EVENTS = tuple(event for one in HISTORY for event in one.events)
 LOADED = Loaded(
     revision=5,

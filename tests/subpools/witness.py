@@ -29,7 +29,8 @@ from runrig.domain.pools import Pool, PoolState
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Event
 from runrig.engine.partial import least_counts
-from runrig.engine.state import State, gang_of
+from runrig.engine.rows import gang_of
+from runrig.engine.state import State
 from runrig.service.door import ENGINE
 from runrig.store import SqlStore
 from tests.engine.machine import check_admission, check_nodes, check_nomination

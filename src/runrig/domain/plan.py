@@ -72,7 +72,7 @@ class MoveTask:
 
 @dataclass(frozen=True, slots=True)
 class RetryTask:
-    """The pod *key* ended and starts again in place, as the next attempt, while its gang stays admitted."""
+    """The pod *key* ended and starts again, as the next attempt, where its gang holds room for it: in place, unless its node is lost."""
 
     key: TaskKey
 
@@ -160,6 +160,17 @@ class Admit:
 
 
 @dataclass(frozen=True, slots=True)
+class Replace:
+    """Pods of the admitted gang whose nodes are lost get others; those that stay keep node and GPUs.
+
+    *placement*: of the whole gang.  A pod that was moved starts there with its next attempt.
+    """
+
+    gang: str
+    placement: Placement
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """The gang is gone: its pods ended, or it will not wait any longer."""
 
@@ -185,6 +196,7 @@ Action = (
     | Preempt
     | Stop
     | Admit
+    | Replace
     | Release
 )
 
@@ -203,4 +215,4 @@ def law_of(action: Action) -> str:
     return _LAWS.get(type(action), "")
 
 
-_LAWS = {Submit: "P3", Queue: "P4", Nominate: "R4", Withdraw: "R4", Admit: "P5", PutPool: "R7"}
+_LAWS = {Submit: "P3", Queue: "P4", Nominate: "R4", Withdraw: "R4", Admit: "P5", Replace: "T1", PutPool: "R7"}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from heapq import heappush
 
-from runrig.domain.gangs import Gang, GangState, Placement, PodSet
+from runrig.domain.gangs import Placement
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import (
     Action,
@@ -26,6 +26,7 @@ from runrig.domain.plan import (
     PutPool,
     Queue,
     Release,
+    Replace,
     RestartTask,
     RetryTask,
     SetFlavors,
@@ -34,10 +35,13 @@ from runrig.domain.plan import (
     Withdraw,
 )
 from runrig.domain.pools import Cohort, Pool
-from runrig.domain.records import Change, GangRow, Loaded, Record
+from runrig.domain.records import Change, Loaded, Record
 from runrig.domain.workflows import Group, GroupSpec, Status, Task, TaskKey, Workflow, WorkflowSpec, WorkflowStatus
 from runrig.engine.deadlines import Deadline, deadline_of
-from runrig.engine.ledger import Decision, Entry, Ledger
+from runrig.engine.ledger import Decision, Ledger
+from runrig.engine.replacing import move
+from runrig.engine.rows import gang_row, load_gangs
+from runrig.engine.seats import Seat, seats_of
 
 GroupKey = tuple[str, str]
 ON_NODES = (Status.INITIALIZING, Status.RUNNING)
@@ -67,6 +71,7 @@ class State:
         self.deadlines: list[Deadline] = []
         self._spec_uses: Counter[str] = Counter()
         self._changed: dict[tuple[str, tuple[str | int, ...]], None] = {}
+        self._seats: tuple[Placement, dict[str, list[Seat]]] = ((), {})  # of the gang that was asked for last
 
     @classmethod
     def empty(cls, *, fixed_nodes: bool = True, place: bool = True, topology: bool = True) -> "State":
@@ -94,7 +99,7 @@ class State:
         for group in loaded.groups:
             state._put_group(group)
         state._leave_out()
-        state._load_gangs(loaded.gangs)
+        load_gangs(state.ledger, loaded.gangs)
         state._changed = {}
         return state
 
@@ -105,22 +110,6 @@ class State:
                 for task in self.current_tasks(key):
                     if task.end_time is not None and task.end_time <= group.queued_time:
                         del self.current[key][task.name]
-
-    def _load_gangs(self, rows: Iterable[GangRow]) -> None:
-        rows = sorted(rows, key=lambda row: row.gang.id)
-        for row in rows:
-            self.ledger.apply(Queue(row.gang), 0)
-        for row in rows:
-            if row.state in (GangState.ADMITTED, GangState.STOPPING):
-                self.ledger.apply(Admit(row.gang.id, row.placement), row.admitted_at or 0)
-                entry = self.ledger.entries[row.gang.id]
-                entry.preempted_by, entry.law = row.preempted_by, row.law
-                if row.state is GangState.STOPPING:
-                    self.ledger.apply(Stop(row.gang.id, Status.FAILED), 0)
-        for row in rows:
-            if row.state is GangState.NOMINATED:
-                still = tuple(target for target in row.waits_for if target in self.ledger.entries)
-                self.ledger.apply(Nominate(row.gang.id, row.placement, still), 0)
 
     # ------------------------------------------------------------ reading
 
@@ -153,6 +142,16 @@ class State:
             found.append(self.tasks[key])
         return found
 
+    def seat(self, task: Task) -> Seat | None:
+        """What its gang holds for the pod today, which is not where the attempt runs if its node is lost; None: no nodes."""
+        entry = self.ledger.entries.get(f"{task.workflow}/{task.group}")
+        if entry is None:
+            return None
+        if self._seats[0] is not entry.placement:
+            self._seats = entry.placement, {each.pod_set: seats_of(each.shares) for each in entry.placement}
+        seats = self._seats[1].get(task.spec)
+        return seats[task.index] if seats else None
+
     def groups_of(self, workflow: str) -> list[Group]:
         """In the order of the file."""
         return [self.groups[workflow, each.name] for each in self.spec_of(workflow).groups]
@@ -176,6 +175,9 @@ class State:
                 self._move_group(action, at)
             case MoveWorkflow():
                 self._move_workflow(action, at)
+            case Replace(gang, placement):
+                move(self.ledger, self.ledger.entries[gang], placement)
+                self._touch("GangRow", gang)
             case _:
                 self._decide(action, at)
 
@@ -249,7 +251,8 @@ class State:
                 self._put_task(replace(moved, failure_message=message or task.failure_message))
             case RetryTask():
                 fresh = Task(task.workflow, task.name, task.retry_id + 1, task.group, task.spec, task.index, task.lead)
-                self._put_task(replace(fresh, status=Status.INITIALIZING, node=task.node, gpus=task.gpus))
+                node, gpus = self.seat(task) or (task.node, task.gpus)
+                self._put_task(replace(fresh, status=Status.INITIALIZING, node=node, gpus=gpus))
             case RestartTask():
                 self._put_task(replace(task, restarting=True))
 
@@ -320,17 +323,10 @@ class State:
 
     def _start_tasks(self, key: GroupKey, placement: Placement) -> None:
         """Each pod gets its node and GPUs; the pods that were not granted are left out of this attempt."""
-        granted = {each.pod_set: each for each in placement}
+        granted = {each.pod_set: (each.count, seats_of(each.shares)) for each in placement}
         for task in self.current_tasks(key):
-            pods = [
-                (
-                    share.node,
-                    share.gpus[at * len(share.gpus) // share.count : (at + 1) * len(share.gpus) // share.count],
-                )
-                for share in granted[task.spec].shares
-                for at in range(share.count)
-            ]
-            if task.index >= granted[task.spec].count:
+            count, pods = granted[task.spec]
+            if task.index >= count:
                 del self.tasks[task.key]
                 del self.current[key][task.name]
                 self._touch("Task", *task.key)
@@ -400,23 +396,3 @@ class State:
             specs=dict(sorted(self.specs.items())),
             numbers=dict(sorted(self.numbers.items())),
         )
-
-
-def gang_of(workflow: Workflow, group: GroupSpec, attempt: int = 0) -> Gang:
-    """The gang that a group becomes when it is queued."""
-    pod_sets = tuple(PodSet(each.name, each.pods, each.requests, each.min_count, each.platform) for each in group.tasks)
-    gang_id = f"{workflow.id}/{group.name}"
-    return Gang(gang_id, workflow.pool, workflow.priority, workflow.submit_time, pod_sets, attempt)
-
-
-def gang_row(entry: Entry) -> GangRow:
-    """*entry* as it is kept."""
-    return GangRow(
-        entry.gang,
-        entry.state,
-        entry.placement,
-        entry.waits_for,
-        entry.admitted_at,
-        entry.preempted_by,
-        entry.law,
-    )

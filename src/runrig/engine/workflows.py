@@ -22,15 +22,12 @@ from runrig.domain.plan import (
     RetryTask,
     Stop,
 )
-from runrig.domain.workflows import ExitAction, ExitCode, ExitRule, Group, Status, Task, TaskSpec, WorkflowStatus
+from runrig.domain.workflows import ExitAction, ExitCode, Group, Status, Task, WorkflowStatus
 from runrig.engine.deadlines import deadline_of
-from runrig.engine.state import GroupKey, State, gang_of
-
-MOST_RETRIES = 10
-"""How often exit actions may start one pod again (RESCHEDULE)."""
-
-MOST_PREEMPTIONS = 100
-"""How often a gang may be preempted and queued again: a budget of its own (law R6)."""
+from runrig.engine.exits import MOST_RETRIES, after_preemption, concerns_all, exit_action, retries_used_up, starts_again
+from runrig.engine.losses import Lost, fact_of, in_turn, lost_in, seated
+from runrig.engine.rows import gang_of
+from runrig.engine.state import GroupKey, State
 
 _OWN_FAILURES = {
     ExitCode.BACKEND_ERROR: Status.FAILED_BACKEND_ERROR,
@@ -45,24 +42,18 @@ _OWN_FAILURES = {
 
 def digest(state: State, observed: Observation) -> Iterator[Action]:
     """What has started and what has ended since, task by task in the order of their keys."""
-    for key in sorted(state.active):
+    lost = lost_in(state, observed)
+    for key in in_turn(state, lost):
         task = state.tasks.get(key)
         if task is None or key not in state.active:
             continue
-        fact = observed.tasks.get(key) or _lost(state, task)
+        fact = lost.get(key) or fact_of(task, observed)
         if fact is None:
             continue
         if task.status is Status.INITIALIZING and (fact.phase is Phase.RUNNING or _ran(fact)):
             yield from _started(state, task)
         if fact.phase is Phase.ENDED:
-            yield from _ended(state, task, fact)
-
-
-def _lost(state: State, task: Task) -> TaskFact | None:
-    """A task that ran and that the backend does not know any more, or whose node is gone, has ended."""
-    if task.status is Status.RUNNING or (task.node is not None and task.node not in state.nodes):
-        return TaskFact(Phase.ENDED, ExitCode.BACKEND_ERROR, f"lost: {task.node} does not know it any more")
-    return None
+            yield from _ended(state, task, fact, lost)
 
 
 def _ran(fact: TaskFact) -> bool:
@@ -80,34 +71,42 @@ def _started(state: State, task: Task) -> Iterator[Action]:
         yield MoveWorkflow(task.workflow, WorkflowStatus.RUNNING)
 
 
-def _ended(state: State, task: Task, fact: TaskFact) -> Iterator[Action]:
+def _ended(state: State, task: Task, fact: TaskFact, lost: Lost) -> Iterator[Action]:
     key = (task.workflow, task.group)
     code = ExitCode.UNKNOWN if fact.exit_code is None else fact.exit_code
     group = state.groups[key]
     if group.stopping is Status.FAILED_PREEMPTED:
         message = f"preempted by {state.ledger.entries[group.gang_id].preempted_by}"
         yield MoveTask(task.key, Status.FAILED_PREEMPTED, ExitCode.PREEMPTED, message)
+    elif group.stopping is Status.FAILED_BACKEND_ERROR:
+        yield MoveTask(task.key, group.stopping, ExitCode.BACKEND_ERROR, group.failure_message)
     elif group.stopping is not None:
         yield MoveTask(task.key, group.stopping, code, group.failure_message)
-    elif task.restarting:
-        yield MoveTask(task.key, Status.RESCHEDULED, code, "started again with its group")
-        yield RetryTask(task.key)
+    elif not starts_again(state, task, code):
+        yield from _end(state, task, code, fact.message)
+    elif (yield from seated(state, task, lost)):
+        yield from _start_again(state, task, code, fact.message)
+    elif group.attempt == group.preemptions:
+        yield from _leave(state, task, fact.message)
     else:
-        yield from _by_exit_code(state, task, code, fact.message)
+        code = ExitCode.BACKEND_ERROR if task.restarting else code
+        yield from _end(state, task, code, f"{_no_place(fact.message)}, and its group was queued again once before")
     if all(each.status.finished for each in state.current_tasks(key)):
         yield from _finish_group(state, key)
 
 
-def _by_exit_code(state: State, task: Task, code: int, message: str) -> Iterator[Action]:
-    group = state.group_spec((task.workflow, task.group))
+def _start_again(state: State, task: Task, code: int, message: str) -> Iterator[Action]:
+    if task.restarting:
+        message = "started again with its group"
+    yield MoveTask(task.key, Status.RESCHEDULED, code, message or f"exit code {code}: started again")
+    yield RetryTask(task.key)
+    if not task.restarting and concerns_all(state, task):
+        yield from (RestartTask(each.key) for each in _live_siblings(state, task))
+
+
+def _end(state: State, task: Task, code: int, message: str) -> Iterator[Action]:
     action = exit_action(state, task, code)
-    if action is ExitAction.RESCHEDULE:
-        if _retries(state, task) < MOST_RETRIES:
-            yield MoveTask(task.key, Status.RESCHEDULED, code, message or f"exit code {code}: started again")
-            yield RetryTask(task.key)
-            if task.lead or not group.ignore_nonlead_status:
-                yield from (RestartTask(each.key) for each in _live_siblings(state, task))
-            return
+    if action is ExitAction.RESCHEDULE and retries_used_up(state, task):
         message = (
             f"{message} exit code {code}: not started again, the limit of {MOST_RETRIES} retries is reached".strip()
         )
@@ -116,7 +115,7 @@ def _by_exit_code(state: State, task: Task, code: int, message: str) -> Iterator
     else:
         yield MoveTask(task.key, _OWN_FAILURES.get(code, Status.FAILED), code, message or f"exit code {code}")
     failed = action is not ExitAction.COMPLETE
-    if (task.lead or (failed and not group.ignore_nonlead_status)) and _live_siblings(state, task):
+    if (task.lead or (failed and concerns_all(state, task))) and _live_siblings(state, task):
         yield from _stop_group(state, (task.workflow, task.group), failed=failed, by=task)
 
 
@@ -133,33 +132,20 @@ def _live_siblings(state: State, task: Task) -> list[Task]:
     return [each for each in mates if each.name != task.name and not each.status.finished]
 
 
-def _retries(state: State, task: Task) -> int:
-    """How often the pod was started again for its own exit code."""
-    former = state.attempts(task.workflow, task.name)
-    return sum(each.status is Status.RESCHEDULED and not each.restarting for each in former)
+# ---------------------------------------------------------------- lost nodes
 
 
-def exit_action(state: State, task: Task, code: int) -> ExitAction:
-    """What the task's own rules, then its pool's, say of *code*; without a word, 0 completes and all else fails."""
-    spec = _task_spec(state, task)
-    rule = _matching(spec.exit_rules, code) or _matching(_pool_rules(state, task.workflow), code)
-    if rule is not None:
-        return rule.action
-    return ExitAction.COMPLETE if code == 0 else ExitAction.FAIL
+def _leave(state: State, task: Task, cause: str) -> Iterator[Action]:
+    """The whole gang stops, to be queued again: there is no other place beside those of its pods that stay."""
+    key = (task.workflow, task.group)
+    message = _no_place(cause)
+    yield MoveTask(task.key, Status.FAILED_BACKEND_ERROR, ExitCode.BACKEND_ERROR, message)
+    yield MoveGroup(*key, state.groups[key].status, message=message, stopping=Status.FAILED_BACKEND_ERROR)
+    yield Stop(state.groups[key].gang_id, Status.FAILED_BACKEND_ERROR)
 
 
-def _matching(rules: Iterable[ExitRule], code: int) -> ExitRule | None:
-    return next((rule for rule in rules if rule.first <= code <= rule.last), None)
-
-
-def _pool_rules(state: State, workflow: str) -> Iterator[ExitRule]:
-    pool = state.pools[state.workflows[workflow].pool]
-    return (ExitRule(ExitAction(action), first, last) for action, first, last in pool.default_exit_actions)
-
-
-def _task_spec(state: State, task: Task) -> TaskSpec:
-    group = state.group_spec((task.workflow, task.group))
-    return next(each for each in group.tasks if each.name == task.spec)
+def _no_place(cause: str) -> str:
+    return f"{cause or 'lost with its node'}; there is no other place for it"
 
 
 # ---------------------------------------------------------------- groups and workflows from their parts
@@ -169,11 +155,14 @@ def _finish_group(state: State, key: GroupKey) -> Iterator[Action]:
     group = state.groups[key]
     yield Release(group.gang_id)
     if group.stopping is Status.FAILED_PREEMPTED:
-        after = _after_preemption(state, key)
+        after = after_preemption(state, key)
         if after is ExitAction.RESCHEDULE:
-            yield from _queue_again(state, group)
+            yield from _queue_again(state, group, group.stopping)
             return
         status = Status.COMPLETED if after is ExitAction.COMPLETE else Status.FAILED_PREEMPTED
+    elif group.stopping is Status.FAILED_BACKEND_ERROR:
+        yield from _queue_again(state, group, group.stopping)
+        return
     elif group.stopping in (None, Status.COMPLETED, Status.FAILED):
         status = _group_status(state, key)
     else:
@@ -182,19 +171,9 @@ def _finish_group(state: State, key: GroupKey) -> Iterator[Action]:
     yield from _go_on(state, key)
 
 
-def _after_preemption(state: State, key: GroupKey) -> ExitAction:
-    """Queued again by default (law R6), unless the rules say otherwise of 3006 or the budget is used up."""
-    if state.groups[key].preemptions > MOST_PREEMPTIONS:
-        return ExitAction.FAIL
-    specs = sorted(state.group_spec(key).tasks, key=lambda each: not each.lead)
-    rules = [rule for spec in specs for rule in spec.exit_rules] + list(_pool_rules(state, key[0]))
-    rule = _matching(rules, ExitCode.PREEMPTED)
-    return ExitAction.RESCHEDULE if rule is None else rule.action
-
-
-def _queue_again(state: State, group: Group) -> Iterator[Action]:
+def _queue_again(state: State, group: Group, status: Status) -> Iterator[Action]:
     key = (group.workflow, group.name)
-    yield MoveGroup(*key, Status.FAILED_PREEMPTED, message=_first_failure(state, key))
+    yield MoveGroup(*key, status, message=_first_failure(state, key))
     yield Queue(gang_of(state.workflows[group.workflow], state.group_spec(key), group.attempt + 1))
     if not any(each.status is Status.RUNNING for each in state.groups_of(group.workflow)):
         yield MoveWorkflow(

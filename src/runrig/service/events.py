@@ -18,6 +18,7 @@ from runrig.domain.plan import (
     PutPool,
     Queue,
     Release,
+    Replace,
     RestartTask,
     RetryTask,
     SetFlavors,
@@ -152,6 +153,11 @@ def _(action: Stop) -> str:
 @in_words.register
 def _(action: Admit) -> str:
     return f"{action.gang} is admitted on {_places(action.placement)}"
+
+
+@in_words.register
+def _(action: Replace) -> str:
+    return f"{action.gang} has lost nodes and is on {_places(action.placement)} from now on (law T1)"
 
 
 @in_words.register

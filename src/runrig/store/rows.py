@@ -25,6 +25,7 @@ from runrig.domain.plan import (
     PutPool,
     Queue,
     Release,
+    Replace,
     RestartTask,
     RetryTask,
     SetFlavors,
@@ -110,7 +111,13 @@ def workflow_of(action: Action) -> str | None:
         case Queue(gang=gang):
             return gang.workflow
         case (
-            Nominate(gang=id) | Withdraw(gang=id) | Preempt(gang=id) | Stop(gang=id) | Admit(gang=id) | Release(gang=id)
+            Nominate(gang=id)
+            | Withdraw(gang=id)
+            | Preempt(gang=id)
+            | Stop(gang=id)
+            | Admit(gang=id)
+            | Replace(gang=id)
+            | Release(gang=id)
         ):
             return id.partition("/")[0]
         case SetFlavors() | PutNode() | DropNode() | PutCohort() | DropCohort() | PutPool():
