@@ -60,6 +60,7 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
         "GET /api/pool_quota",
         "GET /api/resources",
         "GET /api/resources/{name}",
+        "GET /api/topology",
         "GET /api/version",
         "GET /api/workflow",
         "GET /api/workflow/{id}",

@@ -3,7 +3,7 @@
 from fastapi import FastAPI
 
 from runrig import __version__
-from runrig.api import cohorts, failures, history, meta, pools, render, resources, subpools, workflows
+from runrig.api import cohorts, failures, history, meta, pools, render, resources, subpools, topology, workflows
 from runrig.api.guard import Guard
 from runrig.service.service import Service
 
@@ -24,7 +24,7 @@ def create_app(service: Service, *, token: str, port: int, user: str) -> FastAPI
     app.state.service = service
     app.state.user = user
     failures.install(app)
-    for module in (meta, pools, subpools, history, cohorts, resources, workflows, render):
+    for module in (meta, pools, subpools, history, cohorts, resources, topology, workflows, render):
         app.include_router(module.router)
     app.add_middleware(Guard, token=token, port=port)
     return app

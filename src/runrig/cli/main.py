@@ -41,6 +41,7 @@ class _Root(LazyGroup):
         "cohort": ("runrig.cli.cohort:cohort", "Cohorts: inner nodes of the quota tree."),
         "apply": ("runrig.cli.apply:apply", "Declare cohorts and pools from a cluster file."),
         "resource": ("runrig.cli.resource:resource", "Nodes: what they have and who holds it."),
+        "topology": ("runrig.cli.topology:topology", "Zones, spines, racks: what is free there, and what fits."),
         "workflow": ("runrig.cli.workflow:workflow", "Submit workflows, follow them, ask why they wait."),
         "simulate": ("runrig.cli.simulate:simulate", "What would be admitted, of Kueue manifests or a cluster file."),
         "completion": ("runrig.cli.completion:completion", "Completion of commands for your shell."),

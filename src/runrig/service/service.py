@@ -17,12 +17,16 @@ from runrig.service.reconciler import Reconciler
 from runrig.service.stories import Stories
 from runrig.service.submissions import Submissions
 from runrig.service.subpools import Subpools
+from runrig.service.topology import Topology
 
 DEFAULT_POOL = "default"
 
 
 class Service:
-    """*submissions*, *declarations*, *subpools*: commands.  *queries*, *stories*, *history*: questions.  `start` begins to reconcile."""
+    """*submissions*, *declarations*, *subpools*: commands.  *queries*, *topology*, *stories*, *history*: questions.
+
+    `start` begins to reconcile.
+    """
 
     def __init__(
         self,
@@ -47,6 +51,7 @@ class Service:
         self.declarations = Declarations(self._door, store, backend, self._reconciler)
         self.subpools = Subpools(self.declarations.editing)
         self.queries = Queries(self._door)
+        self.topology = Topology(self._door)
         self.stories = Stories(self._door, store, backend, clock)
         self.history = History(self._door, store, clock)
 

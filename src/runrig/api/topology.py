@@ -1,0 +1,51 @@
+"""The route of the domains of the nodes."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from runrig import wire
+from runrig.api.answers import topology as as_answers
+from runrig.api.shape import Serving, answers
+from runrig.domain.errors import InvalidInput
+from runrig.service.topology import MOST_HOLDERS, MapQuery, parse_size
+
+router = APIRouter(tags=["resources"])
+
+_BOTH = "nodes stand below the finest level: leave level out"
+_NO_SIZE = (
+    "size '8by8' is no size of a gang: write its pods of one GPU, such as 64, or PODSxGPUS, such as 8x8, "
+    "each at least 1 and at most 999999999"
+)
+_SAID = {
+    422: (
+        _NO_SIZE,
+        {"problems": [{"message": _NO_SIZE, "path": "size", "line": None, "column": None}]},
+    )
+}
+
+
+@router.get(
+    "/api/topology",
+    summary="Zones, spines, racks: what is free there, who holds the rest, how many gangs of a size fit",
+    responses=answers(wire.TopologyAnswer, 404, said=_SAID),
+)
+def topology(
+    service: Serving,
+    pool: Annotated[
+        str | None, Query(description="The nodes and keys of this pool; else one map per list of keys")
+    ] = None,
+    size: Annotated[
+        str | None, Query(description="Of a gang: 64 is that many pods of one GPU, 8x8 is 8 pods of 8 GPUs each")
+    ] = None,
+    level: Annotated[str | None, Query(description="The finest level to show, by its topology key")] = None,
+    nodes: Annotated[
+        bool, Query(description="Nodes below the finest level; without keys they are always there")
+    ] = False,
+    holders: Annotated[int, Query(ge=0, le=1000, description="How many gangs are named per domain")] = MOST_HOLDERS,
+) -> wire.TopologyAnswer:
+    if nodes and level is not None:
+        raise InvalidInput.one(_BOTH, "nodes")
+    wanted = None if size is None else parse_size(size)
+    found = service.topology.maps(MapQuery(pool, wanted, level, nodes, holders))
+    return as_answers.maps(found, wanted)
