@@ -81,3 +81,61 @@ REPLAYS: Mapping[str, Replayed] = {
     ),
     "replay_large_scale_fair": Replayed(21.9, 4650, 69, None, 53_000, 3000, {}, {}),
 }
+
+
+class Placed(NamedTuple):
+    """Milliseconds of finding a place, and in how many hosts, racks and blocks it lies: none where it does not fit."""
+
+    ms: float
+    hosts: int = 0
+    racks: int = 0
+    blocks: int = 0
+
+
+PLACED: Mapping[str, Placed] = {
+    "A": Placed(2.84, 64, 4, 1),
+    "B": Placed(2.92, 95, 8, 1),
+    "C": Placed(2.95, 64, 4, 1),
+    "D": Placed(3.02, 95, 8, 1),
+    "E": Placed(6.32, 64, 4, 1),
+    "F": Placed(6.92, 512, 288, 12),
+    "G": Placed(2.85, 64, 4, 1),
+    "H": Placed(2.85, 115, 8, 1),
+    "I": Placed(2.74),
+    "J": Placed(3.12, 512, 32, 2),
+    "K": Placed(2.85, 16, 1, 1),
+    "L": Placed(2.92, 15, 1, 1),
+    "M": Placed(2.80, 64, 4, 1),
+    "N": Placed(5.37, 64, 4, 1),
+    "O": Placed(44.3, 69, 18, 1),
+    "P": Placed(7.3, 1, 1, 1),
+}
+TARGET_PLACED, TARGET_PLACED_MEDIAN = 1, 5
+
+STREAMED: Mapping[str, float] = {
+    "required rack": 6399.0,
+    "preferred rack": 6513.0,
+    "unconstrained": 15_714.0,
+    "required rack, one cycle": 6399.0,
+}
+"""All cycles together; the reference has no single cycle that looks at every gang, and stands beside it with its ten."""
+TARGET_STREAMED = 10
+
+
+class Preempted(NamedTuple):
+    ms: float
+    target: int
+
+
+PREEMPTED: Mapping[str, Preempted] = {
+    "1k required block 64x8": Preempted(18.4, 2),
+    "10k required block 64x8": Preempted(817.0, 50),
+    "10k required rack 16x8": Preempted(2555.0, 50),
+    "10k preferred rack 64x8": Preempted(23.8, 2),
+}
+
+FEWER_PODS = 49.1
+TARGET_FEWER_PODS = 10
+
+WHY_TARGET, WHY_AIM = 100.0, 20.0
+"""Milliseconds that a person may wait for a reason; nobody else gives one."""

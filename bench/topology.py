@@ -1,0 +1,308 @@
+"""Gangs near each other on 10,000 nodes: placing, whole cycles, preemption, fewer pods, and why one waits.
+
+Each scenario checks that what was decided is legal; in how few hosts, racks and blocks it lies is told by the tables.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from statistics import median
+from time import perf_counter
+from typing import NamedTuple
+
+from bench.growth import Point
+from bench.racks import FULL, GPUS, OTHERS, POOL, Cluster, Used, check, gang, hold, host_of, made, pool, queued
+from bench.timing import Times, timed
+from bench.world import UNIT, queue, timed_cycle
+from runrig.domain.gangs import Placement, Priority, Requirement
+from runrig.domain.plan import Admit, Queue, Release, Submit
+from runrig.domain.quantities import requests_of
+from runrig.domain.reasons import Code
+from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
+from runrig.engine.fit import find_place
+from runrig.engine.ledger import Entry, Ledger
+from runrig.engine.preemption import Targets, find_targets
+from runrig.engine.state import State
+from runrig.engine.why import why
+
+CALLS = 5
+"""Of one run where a call takes about a millisecond."""
+T4_SMALL = Cluster(5 * 13 * 16, racks=13)
+NOWHERE = Used(0, 0, 0)
+
+
+class Measured(NamedTuple):
+    """*cold*: seconds of the first call for this shape.  *changed*: of the first ones after another gang came or went.
+
+    *used*: what the gang, or all of them, lie in.  *many*: gangs or pods, as the scenario says.
+    """
+
+    cold: float
+    times: Times
+    used: Used = NOWHERE
+    changed: Times | None = None
+    many: int = 0
+
+
+# ---------------------------------------------------------------- T1: where one gang goes
+
+
+class Asked(NamedTuple):
+    pods: int
+    near: tuple[Requirement, ...] = ()
+    gpus: int = 1
+    busy: bool = False
+
+
+def required(level: str, slice_size: int | None = None) -> Requirement:
+    return Requirement(level, slice_size=slice_size)
+
+
+def preferred(level: str) -> Requirement:
+    return Requirement(level, required=False)
+
+
+_IN_BLOCK, _IN_RACK, _NEAR_RACK = (required("block"),), (required("rack"),), (preferred("rack"),)
+_SLICED = (required("block"), required("rack", 64))
+
+PLACES: Mapping[str, Asked] = {
+    "A": Asked(512, _IN_BLOCK),
+    "B": Asked(512, _IN_BLOCK, busy=True),
+    "C": Asked(512, _NEAR_RACK),
+    "D": Asked(512, _NEAR_RACK, busy=True),
+    "E": Asked(512),
+    "F": Asked(512, busy=True),
+    "G": Asked(512, _SLICED),
+    "H": Asked(512, _SLICED, busy=True),
+    "I": Asked(4096, _IN_BLOCK),
+    "J": Asked(512, (preferred("block"),), GPUS),
+    "K": Asked(128, _IN_RACK),
+    "L": Asked(64, _IN_RACK, busy=True),
+    "M": Asked(512, (*_SLICED, required("host", GPUS))),
+    "N": Asked(512, _NEAR_RACK),
+    "O": Asked(512, _NEAR_RACK, busy=True),
+    "P": Asked(1, (preferred("host"),), GPUS, busy=True),
+}
+"""Name, as in `reference` → what is asked.  N and O: the reference spreads evenly there, we pack all the same."""
+
+
+def place(asked: Asked, runs: int, cluster: Cluster = FULL, state: State | None = None) -> Measured:
+    """Finding a place for one gang; nothing is admitted but between the calls that *changed* tells of."""
+    cluster = cluster._replace(busy=asked.busy)
+    ledger = (state or made(cluster)).ledger
+    entry = queued(ledger, gang("asked-1/g", asked.pods, asked.near, gpus=asked.gpus))
+    cold, placement = _timed_place(ledger, entry)
+    times = timed(lambda: sum(_timed_place(ledger, entry)[0] for _ in range(CALLS)) / CALLS, runs)
+    assert _timed_place(ledger, entry)[1] == placement, "the same question has the same answer"
+    changed = timed(lambda: median(_after_changes(ledger, entry)), min(runs, 2))
+    ledger.apply(Release(entry.gang.id), 0)
+    used = NOWHERE if placement is None else check(cluster, [(entry.gang, placement)])
+    return Measured(cold, times, used, changed)
+
+
+def _timed_place(ledger: Ledger, entry: Entry) -> tuple[float, Placement | None]:
+    start = perf_counter()
+    found = find_place(ledger, entry, entry.bucket.counts)
+    return perf_counter() - start, found
+
+
+def _after_changes(ledger: Ledger, entry: Entry) -> Iterator[float]:
+    """A gang of one pod comes to the first host, which nobody holds, and goes."""
+    for _ in range(CALLS):
+        hold(ledger, gang("passing-1/g", 1, pool=OTHERS), {0: 1}, 0)
+        yield _timed_place(ledger, entry)[0]
+        ledger.apply(Release("passing-1/g"), 0)
+        yield _timed_place(ledger, entry)[0]
+
+
+# ---------------------------------------------------------------- T3: a thousand gangs from a hundred pools
+
+
+class Stream(NamedTuple):
+    near: tuple[Requirement, ...]
+    heads: int | None = 1
+
+
+STREAMS: Mapping[str, Stream] = {
+    "required rack": Stream(_IN_RACK),
+    "preferred rack": Stream(_NEAR_RACK),
+    "unconstrained": Stream(()),
+    "required rack, one cycle": Stream(_IN_RACK, None),
+}
+
+
+def throughput(stream: Stream, cluster: Cluster = FULL, pools: int = 100, gangs: int = 1000) -> tuple[float, Used]:
+    """Seconds of all cycles until all *gangs* of 8 whole nodes are admitted, and what they lie in."""
+    names = [f"p{each:03}" for each in range(pools)]
+    ledger = made(cluster, [pool(name, 800, "all") for name in names]).ledger
+    waiting = [
+        gang(f"w{each:04}-1/g", GPUS, stream.near, gpus=GPUS, pool=names[each % pools], at=each)
+        for each in range(gangs)
+    ]
+    queue(ledger, waiting)
+    total, placed, cycles = 0.0, dict[str, Placement](), 0
+    while ledger.pending:
+        seconds, decisions = timed_cycle(ledger, gangs + cycles, stream.heads)
+        total, cycles = total + seconds, cycles + 1
+        placed |= {each.gang: each.placement for each in decisions if isinstance(each, Admit)}
+        assert decisions, f"{len(placed)} of {gangs} started, and then nobody did"
+    assert (cycles, len(placed)) == (1 if stream.heads is None else gangs // pools, gangs), cycles
+    return total, check(cluster, ((each, placed[each.id]) for each in waiting))
+
+
+def streamed(stream: Stream, runs: int) -> Measured:
+    found: list[Used] = []
+
+    def measure() -> float:
+        seconds, used = throughput(stream)
+        found.append(used)
+        return seconds
+
+    times = timed(measure, runs)
+    return Measured(times.seconds[0], times, found[0])
+
+
+# ---------------------------------------------------------------- T4: who stops
+
+
+class Blocked(NamedTuple):
+    """*told*: how many gangs have to stop."""
+
+    near: tuple[Requirement, ...]
+    pods: int
+    told: int
+    cluster: Cluster = FULL
+
+
+BLOCKED: Mapping[str, Blocked] = {
+    "1k required block 64x8": Blocked(_IN_BLOCK, 64, 8, T4_SMALL),
+    "10k required block 64x8": Blocked(_IN_BLOCK, 64, 8),
+    "10k required rack 16x8": Blocked(_IN_RACK, 16, 2),
+    "10k preferred rack 64x8": Blocked(_NEAR_RACK, 64, 8),
+}
+
+
+def preempt(blocked: Blocked, runs: int) -> Measured:
+    """One HIGH gang on a cluster that is full of LOW ones of half a rack each: it finds no place, so who stops?"""
+    cluster = blocked.cluster
+    ledger = made(cluster).ledger
+    _fill(ledger, cluster.nodes // GPUS)
+    head = gang("head-1/g", blocked.pods, blocked.near, gpus=GPUS, priority=Priority.HIGH)
+    entry = queued(ledger, head)
+    cold, targets = _timed_targets(ledger, entry)
+    times = timed(lambda: _timed_targets(ledger, entry)[0], runs)
+    assert _timed_targets(ledger, entry)[1] == targets, "the trial left everything as it was"
+    assert targets is not None
+    told = {each.gang for each in targets.told}
+    held = {f"low{host_of(share.node) // GPUS:04}-1/g" for share in targets.placement[0].shares}
+    assert told == set(targets.gangs) == held, "it goes where they were, and nobody else stops"
+    assert len(targets.told) == blocked.told, len(targets.told)
+    return Measured(cold, times, check(cluster, [(head, targets.placement)]), many=len(told))
+
+
+def _fill(ledger: Ledger, gangs: int) -> None:
+    """Gang i on hosts 8i to 8i + 7.
+
+    The reference has priorities, (37 i) mod 100; ours has one LOW, where a later start goes first: so they start in the
+    opposite order.
+    """
+    first_to_go = sorted(range(gangs), key=lambda each: (37 * each % 100, -each))
+    for at, each in enumerate(reversed(first_to_go), start=1):
+        low = gang(f"low{each:04}-1/g", GPUS, gpus=GPUS, priority=Priority.LOW)
+        hold(ledger, low, dict.fromkeys(range(GPUS * each, GPUS * each + GPUS), 1), at)
+
+
+def _timed_targets(ledger: Ledger, entry: Entry) -> tuple[float, Targets | None]:
+    """As a cycle asks: first for a place, which there is none."""
+    start = perf_counter()
+    placed = find_place(ledger, entry, entry.bucket.counts)
+    found = find_targets(ledger, entry, entry.bucket.counts)
+    seconds = perf_counter() - start
+    assert placed is None
+    return seconds, found
+
+
+# ---------------------------------------------------------------- T5: fewer pods
+
+
+def fewer(runs: int, cluster: Cluster = FULL, state: State | None = None) -> Measured:
+    """A cycle with one gang of 512 pods in a rack that takes fewer: as many start as the rack has GPUs."""
+    ledger = (state or made(cluster)).ledger
+    head = gang("head-1/g", 512, _IN_RACK, least=1)
+    found: list[Placement] = []
+
+    def measure() -> float:
+        queue(ledger, [head])
+        seconds, decisions = timed_cycle(ledger, 0, heads_per_pool=1)
+        found.extend(each.placement for each in decisions if isinstance(each, Admit))
+        ledger.apply(Release(head.id), 0)
+        return seconds
+
+    cold = measure()
+    times = timed(measure, runs)
+    pods = {placement[0].count for placement in found}
+    assert (len(found), pods) == (runs + 1, {cluster.hosts * GPUS}), pods
+    return Measured(cold, times, check(cluster, [(head, found[0])]), many=pods.pop())
+
+
+# ---------------------------------------------------------------- why one waits
+
+WAITING = (0, 50_000)
+"""Before the one that asks."""
+
+
+def explain(waiting: int, runs: int, cluster: Cluster = FULL, state: State | None = None) -> Measured:
+    """Why a gang waits that wants more pods in a rack than any rack has GPUs, behind *waiting* others."""
+    cluster = cluster._replace(busy=True)
+    state = state or made(cluster)
+    before = (gang(f"w{each:05}-1/g", 1, gpus=GPUS, pool=OTHERS, at=each) for each in range(waiting))
+    queue(state.ledger, before)
+    asker = _submitted(state, cluster.hosts * GPUS * 25 // 16, waiting)
+
+    def measure() -> float:
+        start = perf_counter()
+        (found,) = why(state, asker).groups
+        seconds = perf_counter() - start
+        assert (found.position, found.ahead) == (1, waiting), found
+        assert {each.law for each in found.reasons} == {"T1"}, found.reasons
+        assert Code.PLACEMENT_NOT_PROVEN not in {each.code for each in found.reasons}
+        return seconds
+
+    return Measured(measure(), timed(measure, runs), many=waiting)
+
+
+def _submitted(state: State, pods: int, at: float) -> str:
+    requests = requests_of(UNIT)
+    task = TaskSpec("main", "image", ("true",), requests=requests, count=pods, topology=_IN_RACK)
+    state.specs["hash"] = WorkflowSpec("asker", (GroupSpec("g", (task,)),))
+    workflow = Workflow("asker-1", "uuid", "asker", 1, POOL, Priority.NORMAL, "user", at, "hash")
+    state.apply(Submit(workflow, (Group(workflow.id, "g"),)), at)
+    state.apply(Queue(gang("asker-1/g", pods, _IN_RACK, at=at)), at)
+    return workflow.id
+
+
+# ---------------------------------------------------------------- growth
+
+NODES = (1_000, 10_000, 100_000)
+
+
+def growth(runs: int, nodes: Iterable[int] = NODES) -> Iterator[Point]:
+    """Blocks stay as they are, their number grows; of 1000 nodes the last one is a half, and its last rack too."""
+    found = [
+        Point(series, count, times, 1, "call")
+        for count in nodes
+        for busy in (False, True)
+        for series, times in _series(min(runs, 3), Cluster(count, busy=busy))
+    ]
+    yield from sorted(found, key=lambda point: point.series)
+
+
+def _series(runs: int, cluster: Cluster) -> Iterator[tuple[str, Times]]:
+    """All on one state: it takes the longest to build."""
+    name, state = "B" if cluster.busy else "A", made(cluster)
+    found = place(PLACES[name], runs, cluster, state)
+    assert found.changed is not None
+    yield f"place {name}", found.times
+    yield f"place {name}, after a change", found.changed
+    if cluster.busy:
+        yield "why", explain(0, runs, cluster, state).times
+    else:
+        yield "T5", fewer(runs, cluster, state).times
