@@ -28,9 +28,12 @@ class Knot:
     group: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Near:
-    """*labels* of the levels, coarse to fine.  *asks*: some pod set has a requirement, so that only labelled nodes will do."""
+    """Told apart by identity: equal questions are answered with the same one.
+
+    *labels* of the levels, coarse to fine.  *asks*: some pod set has a requirement, so that only labelled nodes will do.
+    """
 
     labels: tuple[str, ...]
     root: Knot

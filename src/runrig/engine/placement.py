@@ -6,12 +6,13 @@ the domains that the search found.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from runrig.domain.gangs import NodeShare
-from runrig.engine.domains import ROOT, Domain
+from runrig.engine.domains import ROOT, Domain, Shape
 from runrig.engine.near import Knot, Near
 from runrig.engine.nearest import Nearest
 from runrig.engine.needs import Need, Put, Wanted, dealt, is_best, need_of, score_of, shapes_of
@@ -49,14 +50,22 @@ def place(
     O(what changed + domains of one level) where best fit finds a place or no domain has enough room; else as many steps as
     the search may take.
     """
-    shapes = shapes_of(wanted)
     near = near or anywhere(wanted)
-    root = need_of(near.root, wanted, shapes)
+    shapes, root = (_kept_needs if near.asks else _needs)(near, tuple(wanted))
     if not root.demand:
         return Layout(((),) * len(wanted))
     space = Space(room, near.labels, shapes, layers)
     puts, proven = find(space, root, within or space.forest.whole(labelled=near.asks))
     return Layout(None if puts is None else dealt(space.forest, root, wanted, puts), proven)
+
+
+def _needs(near: Near, wanted: tuple[Wanted, ...]) -> tuple[list[Shape], Need]:
+    shapes = shapes_of(wanted)
+    return shapes, need_of(near.root, wanted, shapes)
+
+
+_kept_needs = lru_cache(maxsize=256)(_needs)
+"""A gang with many groups is asked for again and again."""
 
 
 def find(space: Space, root: Need, whole: Domain) -> tuple[Sequence[Put] | None, bool]:

@@ -20,6 +20,9 @@ from runrig.engine.fit import settle, would_start
 from runrig.engine.flavors import options
 from runrig.engine.ledger import Entry, Ledger
 
+MANY = 16
+"""Candidates that are taken before it is asked whether all of them would be enough."""
+
 
 class Told(NamedTuple):
     """A gang that has to stop.  *spared*: see `Preempt`."""
@@ -100,25 +103,24 @@ class _Trial:
     def _one_by_one(self) -> Targets | None:
         """In the order of law R3, until there is room."""
         self._all_back()
-        if not self._would_fit():
-            return None
-        self._candidates = Candidates(
-            self._ledger, self._entry, self._choice, self._request
-        )  # who spares whom is told anew
+        # Who spares whom is told anew: bounds of domains have asked before.
+        self._candidates = Candidates(self._ledger, self._entry, self._choice, self._request)
         placement = self._fit()
-        for candidate in self._candidates.in_order():
-            if placement is not None:
+        for taken, candidate in enumerate(self._candidates.in_order()):
+            if placement is not None or (taken == MANY and not self._would_fit()):
                 break
             self._take(candidate)
             placement = self._fit()
         return None if placement is None else self._needed(None)
 
     def _would_fit(self) -> bool:
-        """With all candidates gone at once, law R2 or not: where that is not enough, no part of them is."""
-        for candidate in list(self._candidates.in_order()):
-            self._take(candidate)
+        """With all that are left gone at once, law R2 or not: where that is not enough, no part of them is."""
+        others = list(Candidates(self._ledger, self._entry, self._choice, self._request).in_order())
+        for each in others:
+            self._ledger.uncharge(each)
         enough = self._fit() is not None
-        self._all_back()
+        for each in others:
+            self._ledger.charge(each)
         return enough
 
     def _needed(self, domain: Domain | None) -> Targets:
