@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from runrig.domain.access import AccessEvent, GrantRow, TokenRow, User
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Flavor
 from runrig.domain.observed import Observation
@@ -103,6 +104,9 @@ class Backend(Protocol):
     def log(self, key: TaskKey, *, error: bool = False) -> "LogFile | None":
         """The output of an attempt; None if there is none (yet)."""
 
+    def discard(self, workflow: str) -> None:
+        """Removes the files of a workflow that has ended: its logs and outputs.  Of one that has none, nothing."""
+
     def close(self) -> None:
         """Lets go of everything; the tasks go on."""
 
@@ -129,9 +133,13 @@ class SpecText:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowQuery:
-    """A page of workflows, newest first.  Empty tuples and None do not filter."""
+    """A page of workflows, newest first.  Empty tuples and None do not filter.
+
+    *below*: in one of these top-level pools or in a subpool of one.
+    """
 
     pools: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     statuses: tuple[str, ...] = ()
     priorities: tuple[str, ...] = ()
@@ -165,7 +173,17 @@ class StoredWorkflow:
     tasks: tuple[Task, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """*workflows*: how many are gone; *rows*: how many rows were deleted."""
+
+    workflows: int = 0
+    rows: int = 0
+
+
 class Store(Protocol):
+    access: "AccessStore"
+
     def load(self) -> Loaded: ...
 
     def commit(
@@ -177,6 +195,9 @@ class Store(Protocol):
 
     def specs(self, hashes: Collection[str]) -> Mapping[str, WorkflowSpec]:
         """By hash, in one query; those that are no longer kept are left out."""
+
+    def head(self, id: str) -> Workflow:
+        """The workflow without its parts; by id or uuid.  Raises NotFound."""
 
     def workflow(self, id: str) -> StoredWorkflow:
         """By id or uuid, finished ones too.  Raises NotFound."""
@@ -194,5 +215,106 @@ class Store(Protocol):
 
     def pools_at(self, pool: str, at: float) -> tuple[Event, ...]:
         """Of *pool* and of each of its subpools the last change at or before *at*; none of one that was not there yet."""
+
+    def expired(self, before: float, limit: int) -> tuple[str, ...]:
+        """Ids of workflows that ended before *before*, oldest first."""
+
+    def prune(self, ids: Sequence[str], rows: int) -> "Pruned":
+        """Removes of *ids*, in order, as much as *rows* rows allow, in one transaction; their events stay for `prune_events`."""
+
+    def prune_events(self, rows: int) -> "Pruned":
+        """Removes up to *rows* events of workflows that are gone, in one transaction."""
+
+    def close(self) -> None: ...
+
+
+# ---------------------------------------------------------------- access
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRows:
+    """*users*: with the grants that *grants* has too.  *tokens*: also those that are good no longer."""
+
+    users: tuple[User, ...] = ()
+    grants: tuple[GrantRow, ...] = ()
+    tokens: tuple[TokenRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AccessChange:
+    """Rows to write, and what the audit trail says of it.  *grants* and *withdrawn* are of users that are there or in *users*.
+
+    The *number* of an event is given by the store.
+    """
+
+    events: tuple[AccessEvent, ...]
+    users: tuple[User, ...] = ()
+    grants: tuple[GrantRow, ...] = ()
+    withdrawn: tuple[GrantRow, ...] = ()
+    tokens: tuple[TokenRow, ...] = ()
+
+
+class AccessStore(Protocol):
+    """Beside the state of the cluster: its changes have no revision."""
+
+    def load(self) -> AccessRows:
+        """Users by name, grants by user and role, tokens by their id."""
+
+    def write(self, change: AccessChange) -> None:
+        """All of it in one transaction."""
+
+    def used(self, last_used_at: Mapping[str, float]) -> None:
+        """Notes when tokens were used last: id → time."""
+
+    def events(self, *, user: str | None, before: int | None, limit: int) -> tuple[AccessEvent, ...]:
+        """The newest first, all or those about *user*; *before*: only those with a lower number."""
+
+    def secret(self, name: str, made: str) -> str:
+        """The one that is kept as *name*: *made* if there was none."""
+
+
+# ---------------------------------------------------------------- who leads
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who owns the database: *who* in words, *session* of the database.
+
+    *silent_s*: since its last heartbeat; None if it gives none (it is only starting, or no server).
+    """
+
+    who: str
+    session: int
+    silent_s: float | None
+
+
+class Term(Protocol):
+    """This process owns the database, from `Election.take` to `close`, or until another server takes it."""
+
+    @property
+    def overtaken(self) -> bool:
+        """A write has found that another server leads."""
+
+    def beat(self) -> bool:
+        """Tells the others that this process lives; False if another one leads.  Raises Unavailable if it cannot be told."""
+
+    def close(self) -> None:
+        """The next one may take it at once."""
+
+
+AnyTerm = TypeVar("AnyTerm", bound=Term, covariant=True)
+
+
+class Election(Protocol[AnyTerm]):
+    """Raises Unavailable and ServerFault as the store does."""
+
+    def holder(self) -> Holder | None:
+        """None: nobody owns the database."""
+
+    def take(self) -> AnyTerm:
+        """Raises Unavailable if somebody else was faster; where there are no turns to take, ServerFault."""
+
+    def end(self, holder: Holder) -> None:
+        """Takes the database from *holder*, who has said nothing for too long."""
 
     def close(self) -> None: ...

@@ -77,10 +77,14 @@ def test_health_is_open_and_readiness_follows_the_loop(tmp_path: Path) -> None:
         assert it.http.get("/healthz", headers=open_to_all).json() == {"status": "ok"}
         assert it.http.get("/readyz", headers=open_to_all).json() == {"status": "ready"}
         it.desk.service._reconciler.failure = "OSError: disk"
-        answer = it.http.get("/readyz", headers=open_to_all)
+        answer = it.http.get("/readyz", headers={**open_to_all, "x-request-id": "r1"})
         assert (answer.status_code, answer.json()) == (
             503,
-            {"message": "the server is not ready: OSError: disk", "error_code": "UNAVAILABLE", "details": {}},
+            {
+                "message": "the server is not ready: OSError: disk",
+                "error_code": "UNAVAILABLE",
+                "details": {"request_id": "r1"},
+            },
         )
 
 
@@ -135,12 +139,13 @@ def test_what_is_not_there_is_said_in_the_same_shape(tmp_path: Path) -> None:
 
 def test_a_bug_is_answered_without_its_insides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with api(tmp_path) as it:
-        monkeypatch.setattr(it.desk.service.queries, "quota_tree", lambda: 1 // 0)
-        assert it.error("GET", "/api/cohort") == (
+        monkeypatch.setattr(it.desk.service.queries, "quota_tree", lambda _: 1 // 0)
+        answer = it.http.get("/api/cohort", headers={"x-request-id": "r1"})
+        assert (answer.status_code, answer.json()) == (
             500,
             {
                 "message": "the server made a mistake (ZeroDivisionError): its log has more, please report it",
                 "error_code": "SERVER",
-                "details": {},
+                "details": {"request_id": "r1"},
             },
         )

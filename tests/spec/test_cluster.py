@@ -42,7 +42,7 @@ flavors:
 - {name: h100, node_labels: {kind: h100}}
 - {name: b200, node_labels: {kind: b200}, taints: [{key: new, value: x, effect: NoExecute}], allow: [hostNetwork]}
 resource_names: {gpu: nvidia.com/gpu}
-roles: [{user: alice, role: user, pool: vision--a}, {user: root, role: admin}]
+roles: [{user: alice, role: user, pool: vision}, {user: root, role: admin}]
 """
 
 
@@ -91,7 +91,7 @@ def test_a_file_with_everything_in_it():
             Pool("batch", {H100: Quota(8, 8), B200: Quota(4)}),
         ),
         resource_names={"gpu": "nvidia.com/gpu"},
-        roles=(RoleGrant("alice", "user", "vision--a"), RoleGrant("root", "admin")),
+        roles=(RoleGrant("alice", "user", "vision"), RoleGrant("root", "admin")),
     )
 
 

@@ -65,6 +65,18 @@ CASES = [
     ("pools: [{name: a, subpools: [{name: x, quota: 1}]}]", (1, 47, "quota: its parent has no quota of default/gpu, so there is nothing to share")),
     ("pools: [{name: a, quota: 2, subpools: [{name: x, quota: 1, weight: 2}]}]", (1, 60, "a subpool has no field 'weight': a subpool has name and quota; the rest is its parent's")),
     ("roles: [{user: a, role: boss}]", (1, 25, "role: expected one of admin, user, viewer, got text 'boss'")),
+    (
+        "pools: [{name: p, quota: 1, subpools: [{name: s, quota: 1}]}]\nroles: [{user: a, role: user, pool: p--s}]",
+        (2, 37, "pool: 'p--s' is a subpool, and a role on a pool is one on all of its subpools: grant it on 'p'"),
+    ),
+    (
+        "roles: [{user: a b, role: admin}]",
+        (
+            1,
+            16,
+            "user: user name 'a b' must be letters, digits and '.', '_', '@', '+', '-', and start with a letter or digit",
+        ),
+    ),
     ("roles: [{user: a, role: user, pool: p}]", (1, 37, "pool: there is no pool 'p' in this file: there is none")),
     ("resource_names: {gpu: a b}", (1, 23, "gpu: 'a b' is no resource of Kubernetes: write such as nvidia.com/gpu")),
 ]  # fmt: skip

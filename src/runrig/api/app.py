@@ -1,30 +1,72 @@
 """The HTTP application: routes by noun, behind one guard."""
 
+from collections.abc import Collection
+
 from fastapi import FastAPI
 
 from runrig import __version__
-from runrig.api import cohorts, failures, history, meta, pools, render, resources, subpools, topology, workflows
-from runrig.api.guard import Guard
+from runrig.api import (
+    access,
+    cohorts,
+    failures,
+    history,
+    meta,
+    metrics,
+    permissions,
+    pools,
+    render,
+    resources,
+    subpools,
+    topology,
+    workflows,
+)
+from runrig.api.guard import Guard, own_names
+from runrig.api.telemetry import RouteNoted, Telemetry
 from runrig.service.service import Service
+
+_MODULES = (access, meta, metrics, pools, subpools, history, cohorts, resources, topology, workflows, render)
 
 _ABOUT = """Shares GPUs between teams: pools and cohorts with quotas, workflows with priorities, and an answer to why one waits.
 
-Every route but /healthz and /readyz needs `Authorization: Bearer TOKEN`. Errors are `{message, error_code, details}`; with status 422
-`details.problems` lists all problems. Times are UTC without a zone, durations are seconds."""
+Every route needs `Authorization: Bearer TOKEN`, but for /healthz, /readyz and those of the login.
+Errors are `{message, error_code, details}`; with status 422 `details.problems` lists all problems.
+Times are UTC without a zone, durations are seconds.
+Every answer has `X-Request-Id`: that of the request, or a new one; the server's log has it too."""
 
 
-def create_app(service: Service, *, token: str, port: int, user: str) -> FastAPI:
-    """*port*: the one that it is reached at.  *user*: who asks if a request does not say.
+def create_app(
+    service: Service,
+    *,
+    port: int,
+    token: str = "",
+    user: str = "",
+    hosts: Collection[str] | None = None,
+    scheme: str = "http",
+) -> FastAPI:
+    """*port*: the one that it is reached at.  *token*: of *user*, who started the server and may do everything; "": nobody did.
+
+    *hosts*: what may stand in Host, None: the names of this machine with *port*.  *scheme*: of its own pages.
+    """
+    app = described()
+    app.state.service = service
+    if token:
+        service.access.let_in(token, user)
+    app.add_middleware(RouteNoted)
+    hosts = own_names(port) if hosts is None else hosts
+    app.add_middleware(Guard, authenticate=service.access.authenticate, hosts=hosts, scheme=scheme)
+    app.add_middleware(Telemetry, metrics=service.metrics)  # the last one is the outermost
+    return app
+
+
+def described() -> FastAPI:
+    """The routes, without a service behind them.
 
     The documentation is /openapi.json alone: the usual pages of the framework load their scripts from elsewhere.
     """
     app = FastAPI(
         title="runrig", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None, redirect_slashes=False
     )
-    app.state.service = service
-    app.state.user = user
     failures.install(app)
-    for module in (meta, pools, subpools, history, cohorts, resources, topology, workflows, render):
-        app.include_router(module.router)
-    app.add_middleware(Guard, token=token, port=port)
+    for module in _MODULES:
+        permissions.install(app, module.router)
     return app

@@ -14,23 +14,32 @@ from runrig.domain.errors import (
     InvalidInput,
     NotAllowed,
     NotFound,
+    NotLoggedIn,
     Problem,
     Refused,
     RunrigError,
     ServerFault,
+    TooMany,
     Unavailable,
 )
+from runrig.service import logs
 from runrig.wire import ErrorAnswer, ProblemAnswer
 
+# The first that fits counts: what is special stands before what is general.
 STATUSES: Mapping[type[RunrigError], int] = {
     InvalidInput: 422,
     NotFound: 404,
     Conflict: 409,
     Refused: 400,
+    NotLoggedIn: 401,
     NotAllowed: 403,
+    TooMany: 429,
     Unavailable: 503,
     ServerFault: 500,
 }
+
+MOST_PROBLEMS = 100
+"""That an answer lists: nobody reads on, and a body of nothing but mistakes must not cost more than it is worth."""
 
 _log = logging.getLogger(__name__)
 
@@ -39,17 +48,22 @@ def install(app: FastAPI) -> None:
     """Whatever is raised in a route is answered by one of these."""
 
     @app.exception_handler(RunrigError)
-    async def _ours(request: Request, error: RunrigError) -> JSONResponse:
-        status = next(status for kind, status in STATUSES.items() if isinstance(error, kind))
+    async def _ours(_: Request, error: RunrigError) -> JSONResponse:
+        status = status_of(error)
         if status >= 500:
-            _log.error("event=request_failed path=%s error=%r", request.url.path, error.message, exc_info=error)
+            _log.error("%s", logs.line("request_failed", error=error.message), exc_info=error)
         if isinstance(error, InvalidInput):
             return answer(status, error.message, error.code, {"problems": [_problem(each) for each in error.problems]})
-        return answer(status, error.message, error.code, error.details)
+        refused = answer(status, error.message, error.code, error.details)
+        refused.headers.update(headers_of(error))
+        return refused
 
     @app.exception_handler(RequestValidationError)
     async def _shape(_: Request, error: RequestValidationError) -> JSONResponse:
-        problems = [_of_pydantic(each) for each in error.errors()]
+        found = error.errors()
+        problems = [_of_pydantic(each) for each in found[:MOST_PROBLEMS]]
+        if len(found) > MOST_PROBLEMS:
+            problems.append(Problem(f"{len(found) - MOST_PROBLEMS} more problems like these"))
         return answer(
             422,
             "; ".join(each.message for each in problems),
@@ -66,18 +80,35 @@ def install(app: FastAPI) -> None:
             return answer(
                 405, f"{path} does not know {method}: /openapi.json lists what it does", InvalidInput.code, {}
             )
+        if error.status_code == 400:  # what the framework could not even begin to read
+            problem = Problem("the body is not JSON in UTF-8, or is nested too deeply")
+            return answer(422, problem.message, InvalidInput.code, {"problems": [_problem(problem)]})
         return answer(error.status_code, str(error.detail), InvalidInput.code, {})
 
     @app.exception_handler(Exception)
-    async def _bug(request: Request, error: Exception) -> JSONResponse:
-        _log.error("event=request_crashed path=%s", request.url.path, exc_info=error)
+    async def _bug(_: Request, error: Exception) -> JSONResponse:
+        _log.error("%s", logs.line("request_crashed"), exc_info=error)
         message = f"the server made a mistake ({type(error).__name__}): its log has more, please report it"
         return answer(500, message, ServerFault.code, {})
 
 
+def status_of(error: RunrigError) -> int:
+    return next(status for kind, status in STATUSES.items() if isinstance(error, kind))
+
+
+def headers_of(error: RunrigError) -> dict[str, str]:
+    """What the status asks for besides."""
+    if isinstance(error, TooMany):
+        return {"retry-after": str(error.retry_after_s)}
+    return {"www-authenticate": "Bearer"} if isinstance(error, NotLoggedIn) else {}
+
+
 def answer(status: int, message: str, code: str, details: Mapping[str, object]) -> JSONResponse:
+    request = logs.current()
+    if status >= 500 and request:  # whoever asks for help can say which lines of the log are his
+        details = {**details, "request_id": request}
     body = ErrorAnswer(message=message, error_code=code, details=dict(details))
-    return JSONResponse(body.model_dump(mode="json"), status)
+    return JSONResponse(body.model_dump(mode="json"), status, {"x-request-id": request} if request else None)
 
 
 def _problem(problem: Problem) -> dict[str, Any]:
@@ -118,7 +149,13 @@ _EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {
         NotAllowed.code,
         {},
     ),
-    403: ("Another Host or Origin", "pages of 'https://evil.example' may not call this server", NotAllowed.code, {}),
+    403: (
+        "No role for it; or another Host or Origin",
+        "alice may not change the subpools of pool vision: that needs the role vision-admin; an admin gives it with "
+        "`runrig role grant alice vision-admin`",
+        NotAllowed.code,
+        {"permission": "change subpools", "roles": ["vision-admin"], "pool": "vision"},
+    ),
     404: ("Not there", "there is no pool 'vison': there are batch, vision", NotFound.code, {}),
     409: (
         "The name or the state forbids it",
@@ -142,6 +179,7 @@ _EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {
             ]
         },
     ),
+    429: ("Too many failed logins", "too many failed logins: try again in 6 s", TooMany.code, {"retry_after_s": 6}),
     500: (
         "The machine under the server failed",
         "the disk of the database is full: free some room and try again; nothing of this was stored",

@@ -4,20 +4,23 @@ A page of another site can make a browser send requests here, and DNS rebinding 
 knows the token, and neither may even try (Host and Origin must be the server's own).
 """
 
-import hmac
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from types import MappingProxyType
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from runrig.domain.errors import NotAllowed
+from runrig.api.failures import headers_of, status_of
+from runrig.domain.access import Identity
+from runrig.domain.errors import NotAllowed, NotFound, RunrigError
 
 LARGEST_BODY = 2 * 1024 * 1024
 """Bytes.  A workflow file of more is refused by its reader anyway."""
 
-OPEN_PATHS = ("/healthz", "/readyz")
+OPEN_PATHS = ("/healthz", "/readyz", "/api/auth/login", "/api/auth/jwt/access_token")
+"""The last two are how the reference client logs in: it has no header yet, and the token is in the body."""
 SERVER_NAMES = ("127.0.0.1", "localhost", "[::1]")
 TOO_LARGE = f"the request has more than {LARGEST_BODY // 1024 // 1024} MiB: send less"
 
@@ -31,44 +34,101 @@ _SECURITY_HEADERS = {
 }
 
 
-class Guard:
-    """*port*: the server's own, as it stands in Host and Origin."""
+Authenticate = Callable[[str | None, str], Identity]
+"""Who has the bearer token, None: there is none, that came from the address.  Raises NotLoggedIn, TooMany."""
 
-    def __init__(self, app: ASGIApp, *, token: str, port: int) -> None:
+
+class Guard:
+    """*hosts*: the server's own names, as they stand in Host; *scheme*: of its own pages.
+
+    Routes find who asks in ``request.state.identity``.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, authenticate: Authenticate, hosts: Collection[str], scheme: str = "http"
+    ) -> None:
         self._app = app
-        self._token = token.encode()
-        self._hosts = frozenset(_with_port(port))
-        self._origins = frozenset(f"http://{host}" for host in self._hosts)
+        self._authenticate = authenticate
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._origins = frozenset(f"{scheme}://{host}" for host in self._hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})  # none of the checks below would be made for it
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         path = "/" + scope["path"].lstrip("/")  # the reference client calls some routes as //api/...
-        scope = {**scope, "path": path, "raw_path": path.encode()}
-        refusal = self._refusal(path, Headers(scope=scope))
-        if refusal is not None:
-            await _refuse(send, *refusal)
+        state = scope.setdefault("state", {})
+        headers = Headers(scope=scope)
+        try:
+            self._check_place(headers)
+            if path not in OPEN_PATHS:
+                state["identity"] = self._authenticate(_bearer(headers), source(scope))
+            _check_path(path, scope.get("raw_path", b""))
+        except RunrigError as error:
+            await _refuse(send, *_as_answer(error))
             return
+        if problem := _two_meanings(scope, headers):
+            await _refuse(send, 400, problem, "USAGE")
+            return
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or len(length) > 20 or int(length) > LARGEST_BODY:
+            await _refuse(send, 413, TOO_LARGE, "USAGE")
+            return
+        scope = {**scope, "path": path, "raw_path": path.encode()}
         await self._app(scope, _limited(receive), _secured(send))
 
-    def _refusal(self, path: str, headers: Headers) -> tuple[int, str] | None:
-        """(status, message) for a request that goes no further."""
+    def _check_place(self, headers: Headers) -> None:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return 403, f"Host {', '.join(hosts)!r} is not this server: call it as {min(self._hosts)}"
+            raise NotAllowed(f"Host {', '.join(hosts)!r} is not this server: call it as {min(self._hosts)}")
         if any(origin.lower() not in self._origins for origin in origins):
-            return 403, f"pages of {', '.join(origins)!r} may not call this server"
-        if path not in OPEN_PATHS and not self._knows_token(headers.getlist("authorization")):
-            return 401, "the token is missing or wrong: send the header 'Authorization: Bearer TOKEN'"
-        length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > LARGEST_BODY:
-            return 413, TOO_LARGE
-        return None
+            raise NotAllowed(f"pages of {', '.join(origins)!r} may not call this server")
 
-    def _knows_token(self, values: list[str]) -> bool:
-        scheme, _, token = values[0].partition(" ") if len(values) == 1 else ("", "", "")
-        return scheme.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), self._token)
+
+def _check_path(path: str, raw: bytes) -> None:
+    """Raises NotFound for one that somebody between here and the client may read as another path."""
+    written = raw.lower()
+    if (
+        "\\" in path
+        or "//" in path
+        or "\ufffd" in path
+        or any(not character.isprintable() for character in path)
+        or any(segment in (".", "..") for segment in path.split("/"))
+        or b"%2f" in written
+    ):
+        raise NotFound(
+            f"there is no {path!r:.200} here: no name has a slash, a backslash, '.', '..' or control characters "
+            "as a part of a path, however it is written"
+        )
+
+
+def _two_meanings(scope: Scope, headers: Headers) -> str | None:
+    """What is wrong with a request whose end two readers would see in two places."""
+    if scope.get("http_version", "1.1") not in ("1.0", "1.1"):
+        return f"HTTP/{scope['http_version']} is not spoken here: use HTTP/1.1"
+    if "transfer-encoding" in headers and "content-length" in headers:
+        return "Content-Length and Transfer-Encoding say the length in two ways: send one of them"
+    return None
+
+
+def source(scope: Scope) -> str:
+    """The address that a request comes from."""
+    client = scope.get("client")
+    return str(client[0]) if client else "unknown"
+
+
+def _bearer(headers: Headers) -> str | None:
+    values = headers.getlist("authorization")
+    scheme, _, token = values[0].partition(" ") if len(values) == 1 else ("", "", "")
+    return token.strip() if scheme.lower() == "bearer" else None
+
+
+def own_names(port: int) -> list[str]:
+    """What stands in Host if a server of this machine is called by it."""
+    return list(_with_port(port))
 
 
 def _with_port(port: int) -> Iterable[str]:
@@ -102,11 +162,22 @@ def _secured(send: Send) -> Send:
     return with_headers
 
 
-async def _refuse(send: Send, status: int, message: str) -> None:
-    code = "USAGE" if status == 413 else NotAllowed.code
-    body = json.dumps({"message": message, "error_code": code, "details": {}}).encode()
+def _as_answer(error: RunrigError) -> tuple[int, str, str, Mapping[str, object], Mapping[str, str]]:
+    """(status, message, code, details, headers)"""
+    return status_of(error), error.message, error.code, error.details, headers_of(error)
+
+
+async def _refuse(
+    send: Send,
+    status: int,
+    message: str,
+    code: str,
+    details: Mapping[str, object] = MappingProxyType({}),
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    body = json.dumps({"message": message, "error_code": code, "details": dict(details)}).encode()
     headers = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
-    headers |= {"www-authenticate": "Bearer"} if status == 401 else {}
+    headers |= more
     headers |= {name.lower(): value for name, value in _SECURITY_HEADERS.items()}
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": raw})

@@ -1,17 +1,19 @@
 """What all routes have in common: how they are documented, and who asks."""
 
+import uuid
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Request
 
 from runrig.api.failures import Said, documented
+from runrig.domain.access import Identity
 from runrig.domain.errors import InvalidInput
 from runrig.service import history
 from runrig.service.service import Service
 from runrig.wire.base import Answer
 
-ALWAYS = (401, 403, 422, 500, 503)
+ALWAYS = (401, 403, 422, 429, 500, 503)
 """Errors that every route with a token may answer."""
 
 LONGEST_USER_NAME = 128
@@ -28,9 +30,12 @@ def answers(model: type[Answer], *errors: int, said: Mapping[int, Said] | None =
     return {200: {"description": "Done", "content": content}, **documented(*ALWAYS, *errors, said=said)}
 
 
-def text_answers(example: str, *errors: int) -> Responses:
-    """The same for a route that answers plain text."""
-    content = {"text/plain": {"schema": {"type": "string"}, "example": example}}
+def text_answers(example: str, *errors: int, listed: type[Answer] | None = None) -> Responses:
+    """The same for a route that answers plain text; *listed*: or, if it is asked to, a list of these as JSON."""
+    content: dict[str, Any] = {"text/plain": {"schema": {"type": "string"}, "example": example}}
+    if listed is not None:
+        schema = {"type": "array", "items": listed.model_json_schema()}
+        content["application/json"] = {"schema": schema, "example": [listed.example()]}
     return {200: {"description": "Text", "content": content}, **documented(*ALWAYS, *errors)}
 
 
@@ -39,16 +44,22 @@ def _service(request: Request) -> Service:
     return service
 
 
+def _who(request: Request) -> Identity:
+    """As the guard found out."""
+    identity: Identity = request.state.identity
+    return identity
+
+
 def _user(
-    request: Request,
+    identity: Annotated[Identity, Depends(_who)],
     named: Annotated[
-        str | None, Header(alias="x-osmo-user", description="Who asks; else the user who started the server.")
+        str | None,
+        Header(alias="x-osmo-user", description="Who asks, believed by `up` alone; else the user of the token."),
     ] = None,
 ) -> str:
-    """Believed: on one machine, whoever has the token is the one who started the server."""
-    if named is None or named == "":
-        user: str = request.app.state.user
-        return user
+    """On one machine, whoever has the token of `up` is the one who started it, and may name another."""
+    if not identity.speaks_for_others or not named:
+        return identity.user
     if len(named) > LONGEST_USER_NAME or not named.isprintable():
         raise InvalidInput.one(
             f"x-osmo-user {named!r:.80} is no user name: at most {LONGEST_USER_NAME} printable characters"
@@ -65,6 +76,28 @@ def _base(request: Request) -> str:
     return str(request.base_url).rstrip("/")
 
 
+def _key(
+    value: Annotated[
+        str | None,
+        Header(
+            alias="Idempotency-Key",
+            description="A UUID: the same submission sent again with it is answered with the workflow that the first one made.",
+            examples=["5f0c3a1e-8d2b-4c47-9a3e-2f6b7c1d0e9f"],
+        ),
+    ] = None,
+) -> str | None:
+    if value is None:
+        return None
+    try:
+        return str(uuid.UUID(value))
+    except ValueError:
+        raise InvalidInput.one(
+            f"Idempotency-Key {value!r:.80} is no UUID: make a new one for each submission"
+        ) from None
+
+
 Serving = Annotated[Service, Depends(_service)]
+Who = Annotated[Identity, Depends(_who)]
 User = Annotated[str, Depends(_user)]
 Base = Annotated[str, Depends(_base)]
+IdempotencyKey = Annotated[str | None, Depends(_key)]

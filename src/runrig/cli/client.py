@@ -1,5 +1,8 @@
 """HTTP to the server: JSON in and out, text as a stream of lines.
 
+While one server hands over to another there is none for some seconds, so a call is tried again as long as nothing can be done
+twice by it: what only reads, what carries a key, and what surely reached nobody.
+
 On the standard library: importing it takes a quarter of the time that a client library takes, and each command is a process.
 """
 
@@ -8,20 +11,27 @@ import http.client
 import json
 import socket
 import ssl
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from typing import Any, NamedTuple
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from runrig import __version__
 from runrig.cli.failure import ServerSaid, server_said
 from runrig.cli.place import Address
-from runrig.domain.errors import RunrigError, ServerFault
+from runrig.domain.errors import InvalidInput, RunrigError, ServerFault
 
 Value = str | int | bool | None | Iterable[str]
 Query = Mapping[str, Value]
 
 ANSWER_S = 60.0
+RETRY = "RUNRIG_RETRY_S"
+PATIENCE_S = 15.0
+"""A standby takes over within 10 s."""
+LONGEST_PATIENCE_S = 3600.0
+FIRST_PAUSE_S = 0.25
+LONGEST_PAUSE_S = 2.0
 _CHUNK = 65536
 
 
@@ -30,11 +40,27 @@ def path(*parts: str) -> str:
     return "/api/" + "/".join(quote(part, safe="") for part in parts)
 
 
+class _Call(NamedTuple):
+    method: str
+    path: str
+    body: Any
+    query: Query | None
+    timeout_s: float | None
+    key: str | None = None
+
+    @property
+    def harmless(self) -> bool:
+        """Sent twice it does no more than once."""
+        return self.method == "GET" or self.key is not None
+
+
 class Client:
     """*token* None: calls go without, and the server says what it thinks of that.  *token_hint*: where one would be found."""
 
-    def __init__(self, address: Address, token: str | None, token_hint: str = "") -> None:
+    def __init__(self, address: Address, token: str | None, token_hint: str = "", *, patience_s: float = 0.0) -> None:
+        """*patience_s*: how long a server that is not there now is waited for."""
         self._address = address
+        self._patience_s = patience_s
         self._token = token
         self._token_hint = token_hint
 
@@ -46,10 +72,21 @@ class Client:
         return self.call("GET", path, query=query, timeout_s=timeout_s)
 
     def call(
-        self, method: str, path: str, *, body: Any = None, query: Query | None = None, timeout_s: float = ANSWER_S
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: Query | None = None,
+        timeout_s: float = ANSWER_S,
+        key: str | None = None,
     ) -> Any:
-        """The JSON of the answer.  Raises what the server said, or ServerFault if it does not answer like one."""
-        text = "".join(self._stream(method, path, body=body, query=query, timeout_s=timeout_s))
+        """The JSON of the answer.  Raises what the server said, or ServerFault if it does not answer like one.
+
+        *key*: a new UUID, by which the server knows the same call when it comes again.
+        """
+        call = _Call(method, path, body, query, timeout_s, key)
+        text = "".join(self._stream(call))
         try:
             return json.loads(text)
         except ValueError:
@@ -58,33 +95,19 @@ class Client:
     def lines(self, path: str, query: Query | None = None) -> Iterator[str]:
         """The lines of a text as they arrive, without their ends; for as long as the server sends."""
         rest = ""
-        for piece in self._stream("GET", path, query=query, timeout_s=None):
+        for piece in self._stream(_Call("GET", path, None, query, None)):
             *whole, rest = (rest + piece).split("\n")
             yield from whole
         if rest:
             yield rest
 
     def text(self, path: str, query: Query | None = None) -> str:
-        return "".join(self._stream("GET", path, query=query, timeout_s=ANSWER_S))
+        return "".join(self._stream(_Call("GET", path, None, query, ANSWER_S)))
 
-    def _stream(
-        self, method: str, path: str, *, body: Any = None, query: Query | None = None, timeout_s: float | None
-    ) -> Iterator[str]:
-        parts = urlsplit(self.url)
-        connection = _connection(parts.scheme, parts.hostname or "", parts.port, timeout_s)
+    def _stream(self, call: "_Call") -> Iterator[str]:
+        connection, response = self._answered(call)
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         try:
-            # A server that refuses a body answers before it has read it, and takes no more.
-            with suppress(BrokenPipeError, ConnectionResetError):
-                connection.request(
-                    method,
-                    parts.path + path + _encoded(query),
-                    body=None if body is None else json.dumps(body).encode(),
-                    headers=self._headers(),
-                )
-            response = connection.getresponse()
-            if response.status != 200:
-                raise self._refusal(response.status, response.read(_CHUNK * 16).decode("utf-8", "replace"))
             while chunk := response.read1(_CHUNK):
                 yield decoder.decode(chunk)
             yield decoder.decode(b"", final=True)
@@ -92,6 +115,36 @@ class Client:
             raise self._silence(error) from None
         finally:
             connection.close()
+
+    def _answered(self, call: "_Call") -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        """The beginning of a good answer, tried for as long as there is patience."""
+        end, pause_s = time.monotonic() + self._patience_s, FIRST_PAUSE_S
+        while True:
+            connection = _connection(urlsplit(self.url), call.timeout_s)
+            failure: RunrigError
+            try:
+                response = self._asked(connection, call)
+                if response.status == 200:
+                    return connection, response
+                body = response.read(_CHUNK * 16).decode("utf-8", "replace")
+                failure = self._refusal(response.status, body)
+                again = response.status == 503 and (call.harmless or response.headers["Retry-After"] is not None)
+            except (OSError, http.client.HTTPException) as error:
+                failure, again = self._silence(error), call.harmless or isinstance(error, ConnectionRefusedError)
+            connection.close()
+            if not again or time.monotonic() + pause_s > end:
+                raise failure
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def _asked(self, connection: http.client.HTTPConnection, call: "_Call") -> http.client.HTTPResponse:
+        target = urlsplit(self.url).path + call.path + _encoded(call.query)
+        body = None if call.body is None else json.dumps(call.body).encode()
+        headers = self._headers() | ({"Idempotency-Key": call.key} if call.key else {})
+        # A server that refuses a body answers before it has read it, and takes no more.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            connection.request(call.method, target, body=body, headers=headers)
+        return connection.getresponse()
 
     def _headers(self) -> dict[str, str]:
         headers = {"User-Agent": f"runrig/{__version__}", "Content-Type": "application/json", "Accept": "*/*"}
@@ -122,8 +175,23 @@ class Client:
         )
 
 
-def _connection(scheme: str, host: str, port: int | None, timeout_s: float | None) -> http.client.HTTPConnection:
-    if scheme == "https":
+def patience(address: Address, environment: Mapping[str, str]) -> float:
+    """Seconds: RUNRIG_RETRY_S, else for a server elsewhere long enough for another to take over; one of this machine is there or not."""
+    said = environment.get(RETRY)
+    if not said:
+        return 0.0 if address.loopback else PATIENCE_S
+    try:
+        seconds = float(said)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= LONGEST_PATIENCE_S:
+        raise InvalidInput.one(f"{RETRY} is {said!r}: write seconds, 0 to {LONGEST_PATIENCE_S:.0f}")
+    return seconds
+
+
+def _connection(parts: SplitResult, timeout_s: float | None) -> http.client.HTTPConnection:
+    host, port = parts.hostname or "", parts.port
+    if parts.scheme == "https":
         return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=ssl.create_default_context())
     return http.client.HTTPConnection(host, port, timeout=timeout_s)
 

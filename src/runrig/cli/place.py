@@ -1,7 +1,8 @@
 """Where the server is, and the token that it asks for.
 
-Address: ``--server``, else RUNRIG_SERVER, else what a server wrote into its data folder, else the default.
-Token: RUNRIG_TOKEN, else the file in the data folder.  Data folder: ``--data``, else RUNRIG_DATA, else the user's.
+Address: ``--server``, else RUNRIG_SERVER, else the one of the last login, else what a server wrote into its data folder, else the
+default.  Token: RUNRIG_TOKEN, else that of the login at the address, else the file in the data folder.  Data folder: ``--data``, else
+RUNRIG_DATA, else the user's; whoever names one means the server of that folder, and no login.
 """
 
 import json
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from runrig.cli import saved
 from runrig.domain.errors import InvalidInput
 
 DEFAULT_URL = "http://127.0.0.1:8700"
@@ -35,10 +37,13 @@ class Place:
     server: str | None = None
     data: str | None = None
 
+    @property
+    def _chosen_data(self) -> str | None:
+        return self.data or os.environ.get("RUNRIG_DATA")
+
     def data_folder(self) -> Path:
-        chosen = self.data or os.environ.get("RUNRIG_DATA")
-        if chosen:
-            return Path(chosen).expanduser()
+        if self._chosen_data:
+            return Path(self._chosen_data).expanduser()
         from platformdirs import user_data_dir
 
         return Path(user_data_dir("runrig"))
@@ -46,28 +51,33 @@ class Place:
     def address(self) -> Address:
         """Raises InvalidInput if it is not an HTTP address."""
         if self.server:
-            return _checked(self.server, "--server")
+            return checked(self.server, "--server")
         if in_environment := os.environ.get("RUNRIG_SERVER"):
-            return _checked(in_environment, "RUNRIG_SERVER")
+            return checked(in_environment, "RUNRIG_SERVER")
+        if not self._chosen_data and (current := saved.read().current):
+            return checked(current, "runrig login")
         record = self.data_folder() / "server.json"
         if url := _written(record):
-            return _checked(url, str(record))
+            return checked(url, str(record))
         return Address(DEFAULT_URL, "the default")
 
     def token(self, address: Address) -> str | None:
         """None if there is none.  That of the data folder belongs to the server of this machine: it goes nowhere else."""
         if in_environment := os.environ.get("RUNRIG_TOKEN"):
-            return _one_line(in_environment, "RUNRIG_TOKEN")
+            return one_line(in_environment, "RUNRIG_TOKEN")
+        if not (self._chosen_data and address.loopback) and (kept := saved.read().token(address.url)):
+            return one_line(kept, str(saved.file()))
         if not address.loopback:
             return None
         file = self.data_folder() / "token"
         try:
-            return _one_line(file.read_text(encoding="ascii"), str(file))
+            return one_line(file.read_text(encoding="ascii"), str(file))
         except (OSError, UnicodeDecodeError):
             return None
 
 
-def _checked(url: str, source: str) -> Address:
+def checked(url: str, source: str) -> Address:
+    """Raises InvalidInput if *url* is not an HTTP address."""
     try:
         parts = urlsplit(url)
         known = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
@@ -87,7 +97,8 @@ def _written(record: Path) -> str | None:
     return url if isinstance(url, str) else None
 
 
-def _one_line(text: str, source: str) -> str | None:
+def one_line(text: str, source: str) -> str | None:
+    """The token in *text*, None if there is none.  Raises InvalidInput for what can be in no header."""
     token = text.strip()
     if not token.isascii() or any(not character.isprintable() for character in token):
         raise InvalidInput.one(f"the token in {source} has characters that no token has: write it again")

@@ -1,5 +1,6 @@
 """What every command that talks to the server has: the options that find it, and JSON or text as the answer."""
 
+import os
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import click
 
 from runrig.cli import clean
-from runrig.cli.client import Client
+from runrig.cli.client import Client, patience
 from runrig.cli.place import Place
 from runrig.domain.errors import ServerFault
 
@@ -25,10 +26,10 @@ class Session:
     @property
     def client(self) -> Client:
         address = self.place.address()
-        hint = "; RUNRIG_TOKEN sets one"
+        hint = f"; 'runrig login {address.url}' keeps one, RUNRIG_TOKEN sets one"
         if address.loopback:
             hint = f": there is none in {self.place.data_folder()}; --data names the folder of the server"
-        return Client(address, self.place.token(address), hint)
+        return Client(address, self.place.token(address), hint, patience_s=patience(address, os.environ))
 
     def show(self, answer: Any) -> bool:
         """Prints *answer* in JSON mode, and says whether it did."""

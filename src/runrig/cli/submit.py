@@ -5,18 +5,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import click
 
 from runrig.cli.client import Client, Value, path
-from runrig.cli.failure import document, located
+from runrig.cli.failure import ServerSaid, document, located
 from runrig.cli.files import read_text, shown
 from runrig.cli.lazy import examples
 from runrig.cli.localpath import KEY, inlined
 from runrig.cli.session import Session, say, warn, with_session
 from runrig.cli.tables import facts
 from runrig.domain.cluster import ClusterSpec
-from runrig.domain.errors import InvalidInput, RunrigError, ServerFault
+from runrig.domain.errors import InvalidInput, NotFound, RunrigError, ServerFault
 from runrig.domain.tokens import TOKEN
 
 _PRIORITY = click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False)
@@ -80,10 +81,23 @@ def submit_options(command: F) -> F:
 
 
 def default_pool(client: Client) -> str:
-    """The only pool that takes work.  Raises InvalidInput, with the names, if there are several or none."""
+    """The only pool that takes work of this user.  Raises InvalidInput, with the names, if there are several or none."""
     answer = client.get(path("pool"))["pools"]
-    names = (str(name) for name, pool in answer.items() if pool["state"] == "ACTIVE")
+    names = [str(name) for name, pool in answer.items() if pool["state"] == "ACTIVE"]
+    if len(names) > 1:  # those that one sees; one may submit to fewer
+        names = _open_to_me(client, names)
     return only_pool(names, "there is no pool yet: 'runrig pool create NAME --quota GPUS' makes one")
+
+
+def _open_to_me(client: Client, names: list[str]) -> list[str]:
+    """All of *names* on a server of 0.1, which knows no roles."""
+    try:
+        mine = client.get(path("profile", "settings"))["pools"]
+    except ServerSaid as error:
+        if error.code != NotFound.code:
+            raise
+        return names
+    return [name for name in names if name in mine]
 
 
 def only_pool(names: Iterable[str], none: str) -> str:
@@ -117,7 +131,7 @@ def submit(session: Session, file: str, pool: str | None, dry_run: bool, **said:
     body = settings.body(text)
     with located(shown(file)):
         body |= with_local_files(client, route, body, file)
-        answer = client.call("POST", route, body=body, query=settings.query() | {"dry_run": dry_run})
+        answer = client.call("POST", route, body=body, query=settings.query() | {"dry_run": dry_run}, key=str(uuid4()))
     if session.show(answer):
         return
     if dry_run:
@@ -249,7 +263,7 @@ def restart(session: Session, id: str, pool: str | None) -> None:
     """Submit the failed workflow ID again, as a new one."""
     client = session.client
     into = pool or client.get(path("workflow", id))["pool"]
-    answer = client.call("POST", path("pool", into, "workflow", id, "restart"))
+    answer = client.call("POST", path("pool", into, "workflow", id, "restart"), key=str(uuid4()))
     if not session.show(answer):
         _submitted(answer)
 

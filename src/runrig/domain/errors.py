@@ -6,7 +6,9 @@ RunrigError
 ├─ Conflict        the name is taken, or the object is in a state that forbids it  exit 1
 ├─ Refused         a rule says no, with its numbers                               exit 1
 ├─ NotAllowed      wrong token, wrong origin, not your pool                       exit 4
+│  └─ NotLoggedIn  no token, or one that is not good                              exit 4
 ├─ Unavailable     not now: starting, stopping, another server wrote              exit 75
+│  └─ TooMany      too many failed logins: wait                                   exit 75
 └─ ServerFault     the machine under us: disk, database, port                     exit 10
 """
 
@@ -80,9 +82,22 @@ class NotAllowed(RunrigError):
     exit_code = 4
 
 
+class NotLoggedIn(NotAllowed):
+    """Says the same whatever is wrong with the token; the server's log says which."""
+
+    def __init__(self) -> None:
+        super().__init__("the token is missing or wrong: send the header 'Authorization: Bearer TOKEN'")
+
+
 class Unavailable(RunrigError):
     code = "UNAVAILABLE"
     exit_code = 75
+
+
+class TooMany(Unavailable):
+    def __init__(self, message: str, retry_after_s: int) -> None:
+        super().__init__(message, {"retry_after_s": retry_after_s})
+        self.retry_after_s = retry_after_s
 
 
 class ServerFault(RunrigError):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 
+from runrig.domain.access import Grant
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Problem
 from runrig.domain.nodes import Flavor
@@ -18,10 +19,13 @@ from runrig.domain.records import Event
 from runrig.engine import pools
 from runrig.engine.state import State
 from runrig.ports import Backend, Store
+from runrig.service import roles
+from runrig.service.access import Access
 from runrig.service.door import Door, Writing
 from runrig.service.lookup import live_pool
 from runrig.service.queries import PoolView, pool_view
 from runrig.service.reconciler import Reconciler
+from runrig.service.roles import RoleChanges
 from runrig.spec import cluster
 
 APPLY = "apply by "
@@ -67,7 +71,7 @@ class CohortEdit:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One line of what an apply does.  *kind*: pool, cohort, flavor.
+    """One line of what an apply does.  *kind*: pool, cohort, flavor, role, whose name is ``USER ROLE``.
 
     *action*: create, update, delete, unchanged; keep: a cohort that was to be pruned, and something hangs under it that is not
     in the file.
@@ -76,14 +80,15 @@ class Difference:
     action: str
     kind: str
     name: str
-    before: Pool | Cohort | Flavor | None
-    after: Pool | Cohort | Flavor | None
+    before: Pool | Cohort | Flavor | Grant | None
+    after: Pool | Cohort | Flavor | Grant | None
 
 
 class Declarations:
-    def __init__(self, door: Door, store: Store, backend: Backend, reconciler: Reconciler) -> None:
+    def __init__(self, door: Door, store: Store, backend: Backend, reconciler: Reconciler, access: Access) -> None:
         self._door = door
         self._store = store
+        self._access = access
         self._backend = backend
         self._reconciler = reconciler
 
@@ -141,14 +146,20 @@ class Declarations:
     def declare(
         self, spec: ClusterSpec, *, actor: str, prune: bool = False, dry_run: bool = False
     ) -> tuple[Difference, ...]:
-        """`apply` of a file that has been read, in the name of *actor*; at a start, when nothing is fixed yet."""
+        """`apply` of a file that has been read, in the name of *actor*; at a start, when nothing is fixed yet.
+
+        Roles have a store of their own, and come after the pools that they are on.
+        """
+        found = roles.changes(self._access, spec.roles, prune=APPLY if prune else None)
         with self.editing(actor) as writing:
             names = self._prunable(writing.state, spec) if prune else ()
             plan = pools.declare(writing.state, spec, prune=names, user=actor.removeprefix(APPLY))
             differences = tuple(_differences(writing.state, spec, plan, names))
             if not dry_run:
                 writing.commit(plan)
-        return differences
+        if not dry_run:
+            roles.carry_out(self._access, found, actor=actor)
+        return (*differences, *_role_differences(found))
 
     def _check_fixed(self, state: State, spec: ClusterSpec) -> None:
         """Raises Conflict if the file would change what is fixed once a server has started: its backend and its nodes."""
@@ -329,6 +340,15 @@ def _of_action(state: State, action: object) -> Iterator[Difference]:
                 if old != new:
                     verb = "create" if old is None else "delete" if new is None else "update"
                     yield Difference(verb, "flavor", name, old, new)
+
+
+def _role_differences(found: RoleChanges) -> Iterator[Difference]:
+    for user, grant in found.granted:
+        yield Difference("create", "role", f"{user} {grant}", None, grant)
+    for row in found.withdrawn:
+        yield Difference("delete", "role", f"{row.user} {row.grant}", row.grant, None)
+    for user, grant in found.unchanged:
+        yield Difference("unchanged", "role", f"{user} {grant}", grant, grant)
 
 
 def _is_creation(action: PutPool) -> bool:

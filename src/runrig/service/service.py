@@ -7,11 +7,14 @@ from runrig.domain.cluster import ClusterSpec
 from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
+from runrig.engine.figures import Figures, figures
 from runrig.ports import Backend, Clock, Store
-from runrig.service import drains
+from runrig.service import drains, retention
+from runrig.service.access import Access
 from runrig.service.declarations import APPLY, Declarations
 from runrig.service.door import Door
 from runrig.service.history import History
+from runrig.service.metrics import Metrics
 from runrig.service.queries import Queries
 from runrig.service.reconciler import Reconciler
 from runrig.service.stories import Stories
@@ -36,24 +39,34 @@ class Service:
         *,
         node_labels: Mapping[str, str] | None = None,
         drain_sweep_s: float = drains.EVERY_S,
+        retention_days: float | None = retention.DAYS,
+        metrics: Metrics | None = None,
     ) -> None:
         """*node_labels*: what a cluster file says of this machine, which the backend cannot know.
 
         *drain_sweep_s*: how often pools that are DELETING are looked at besides (law S3).
+        *retention_days*: after which finished workflows leave, None: never.  *metrics*: of a server that led before.
         """
         self.backend_name = backend.name
-        self._door = Door(store, clock, fixed_nodes=backend.fixed_nodes, topology=backend.topology)
+        self.metrics = metrics or Metrics()
+        self._clock = clock
+        self._door = Door(
+            store, clock, fixed_nodes=backend.fixed_nodes, topology=backend.topology, metrics=self.metrics
+        )
         sweeps = drains.Drains(self._door, store, clock, drain_sweep_s)
-        self._reconciler = Reconciler(self._door, backend, clock, sweeps, node_labels or {})
+        self._reconciler = Reconciler(self._door, backend, clock, sweeps, node_labels or {}, self.metrics)
         self._backend = backend
         self._store = store
+        self.retention = retention.Retention(store, backend, clock, retention_days, self.metrics)
+        self.access = Access(store.access, pools=self._top_pools)
         self.submissions = Submissions(self._door, store, backend, self._reconciler)
-        self.declarations = Declarations(self._door, store, backend, self._reconciler)
+        self.declarations = Declarations(self._door, store, backend, self._reconciler, self.access)
         self.subpools = Subpools(self.declarations.editing)
         self.queries = Queries(self._door)
         self.topology = Topology(self._door)
         self.stories = Stories(self._door, store, backend, clock)
         self.history = History(self._door, store, clock)
+        self.metrics.attach(self._figures)
 
     def prepare(self, cluster: ClusterSpec | None, *, user: str) -> None:
         """The cluster as declared, its nodes as seen; before anybody submits.  Raises what is wrong with the declaration.
@@ -74,6 +87,7 @@ class Service:
 
     def start(self) -> None:
         self._reconciler.start()
+        self.retention.start()
 
     def settle(self) -> None:
         """Rounds until nothing changes any more; for those who drive the service without its thread."""
@@ -82,13 +96,24 @@ class Service:
 
     def close(self) -> None:
         """The tasks go on; a later server finds them."""
+        self.metrics.detach()
+        self.retention.stop()
         self._reconciler.stop()
+        self.access.write_uses()
         self._backend.close()
         self._store.close()
+        self._door.close()
 
-    def listening(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
+    def listening(self, listener: Callable[[], None], workflow: str | None = None) -> AbstractContextManager[None]:
         """*listener* is called after each commit, in the thread that made it: it must return at once and never raise."""
-        return self._door.listening(listener)
+        return self._door.listening(listener, workflow)
+
+    def _top_pools(self) -> list[str]:
+        return [view.pool.name for view in self.queries.pools() if view.pool.parent is None]
+
+    def _figures(self) -> tuple[Figures, bool]:
+        with self._door.reading() as state:
+            return figures(state, self._clock.now()), self.not_ready is None
 
     @property
     def not_ready(self) -> str | None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from runrig.domain.access import user_problem
 from runrig.domain.cluster import ClusterSpec, RoleGrant
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Pool
@@ -128,13 +129,27 @@ def _roles(fields: Fields, pools: Sequence[Pool]) -> tuple[RoleGrant, ...]:
             continue
         pool = inner.get("pool")
         name = _known_pool(pool, pools) if pool else None
-        grants.append(RoleGrant(user.text() or "", role.choice(_ROLES) or "", name))
+        grants.append(RoleGrant(_user_name(user), role.choice(_ROLES) or "", name))
     return tuple(grants)
 
 
+def _user_name(field: Field) -> str:
+    name = field.text() or ""
+    problem = user_problem(name) if name else None
+    if problem is not None:
+        field.wrong(problem)
+    return name
+
+
 def _known_pool(field: Field, pools: Sequence[Pool]) -> str | None:
+    """A subpool has no roles of its own (law S5)."""
     name = field.text()
-    known = [pool.name for pool in pools]
-    if name is not None and name not in known:
+    known = [pool.name for pool in pools if pool.parent is None]
+    parent = next((pool.parent for pool in pools if pool.name == name and pool.parent is not None), None)
+    if parent is not None:
+        field.wrong(
+            f"{name!r} is a subpool, and a role on a pool is one on all of its subpools: grant it on {parent!r}"
+        )
+    elif name is not None and name not in known:
         field.wrong(f"there is no pool {name!r} in this file: {closest(name, known)}")
     return name

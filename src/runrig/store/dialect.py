@@ -40,6 +40,11 @@ def insert_new(connection: Connection, table: Table, row: Row) -> None:
     _execute(connection, table, [row], "nothing")
 
 
+def insert_plain(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """Rows whose values are plain already, as a backup has them: times and enums as text, nested values as JSON knows them."""
+    _execute(connection, table, rows, None, plain=True)
+
+
 def before_migration(connection: Connection, place: str) -> None:
     """Nobody else migrates this database until the transaction ends.  Raises ServerFault if it cannot keep all text."""
     if connection.dialect.name == "postgresql":  # on SQLite a writer is alone already
@@ -55,19 +60,21 @@ def before_migration(connection: Connection, place: str) -> None:
 # ---------------------------------------------------------------- statements
 
 
-def _execute(connection: Connection, table: Table, rows: Sequence[Row], conflict: str | None) -> None:
+def _execute(
+    connection: Connection, table: Table, rows: Sequence[Row], conflict: str | None, *, plain: bool = False
+) -> None:
     if not rows:
         return
     if connection.dialect.name == "sqlite":
-        encoders = _for_sqlite(table)
+        encoders = _nested(table) if plain else _for_sqlite(table)
         connection.exec_driver_sql(_sqlite(table, conflict), [tuple(_encoded(row, encoders)) for row in rows])
         return
-    names, json_encoders = table.columns.keys(), _for_json(table)
+    names, json_encoders = table.columns.keys(), () if plain else _for_json(table)
     for start in range(0, len(rows), ROWS_AT_ONCE):
-        plain = [
+        sent = [
             dict(zip(names, _encoded(row, json_encoders), strict=True)) for row in rows[start : start + ROWS_AT_ONCE]
         ]
-        connection.execute(_postgresql(table, conflict), {"rows": checked_dumps(plain)})
+        connection.execute(_postgresql(table, conflict), {"rows": checked_dumps(sent)})
 
 
 @cache
@@ -118,6 +125,12 @@ def _for_sqlite(table: Table) -> tuple[tuple[int, Encoder], ...]:
 @cache
 def _for_json(table: Table) -> tuple[tuple[int, Encoder], ...]:
     return _encoders(table, _json_encoder)
+
+
+@cache
+def _nested(table: Table) -> tuple[tuple[int, Encoder], ...]:
+    """JSON, which SQLite keeps as text; all else in plain values it takes as it is."""
+    return _encoders(table, lambda type_: checked_dumps if isinstance(type_, (Encoded, JSON)) else None)
 
 
 def _encoders(table: Table, encoder: Callable[[TypeEngine[Any]], Encoder | None]) -> tuple[tuple[int, Encoder], ...]:

@@ -82,13 +82,18 @@ _BY_SENTENCE = (
 )
 
 
+class DatabaseSaid(Exception):
+    """What stands in the log instead of the database's own error, which may quote the row that it refused, secrets and all."""
+
+
 @contextmanager
 def translated(place: str) -> Iterator[None]:
     """Raises what the database raises as one of our errors; *place* names it to people."""
     try:
         yield
     except (DBAPIError, sqlite3.Error) as error:
-        raise fault(error, place) from error
+        told = fault(error, place)
+        raise told from DatabaseSaid(f"{type(error).__name__}: {told.message}").with_traceback(error.__traceback__)
     except StatementError as error:  # a value was refused before the database saw it
         if isinstance(error.orig, RunrigError):
             raise error.orig from None
@@ -138,4 +143,6 @@ def _cause(raised: BaseException) -> str:
 
 
 def _not_unicode(error: UnicodeEncodeError) -> InvalidInput:
-    return InvalidInput.one(f"{error.object!r:.200} cannot be stored: it is not valid Unicode; write it again")
+    """Without the text around it, which may be secret."""
+    wrong = error.object[error.start : error.end]
+    return InvalidInput.one(f"a text with {wrong!r:.40} cannot be stored: it is not valid Unicode; write it again")

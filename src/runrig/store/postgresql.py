@@ -10,11 +10,11 @@ write takes the lock again, or says who has it now.
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakSet
 
-from sqlalchemy import URL, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import NoSuchModuleError
 
 from runrig.domain.errors import ServerFault, Unavailable
@@ -28,6 +28,7 @@ MIGRATION_KEY = OWNER_KEY + 1
 OWNER_WAIT_S = 1
 """A server that was killed holds its lock until PostgreSQL has seen it."""
 LOCK_TIMEOUT_S = 30
+QUICK_S = 3
 _CONNECT = {
     "connect_timeout": "10",
     "client_encoding": "utf8",
@@ -50,8 +51,9 @@ SET tcp_keepalives_idle = 5;
 SET tcp_keepalives_interval = 2;
 SET tcp_keepalives_count = 3
 """
+_QUICK = f"SET statement_timeout = '{QUICK_S}s'; SET tcp_user_timeout = {QUICK_S * 1000}"
 _HOLDER = """
-SELECT application_name, to_char(backend_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"+00:00"')
+SELECT application_name, to_char(backend_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"+00:00"'), pid
 FROM pg_locks JOIN pg_stat_activity USING (pid)
 WHERE locktype = 'advisory' AND granted AND objsubid = 1
 AND classid = %s AND objid = %s
@@ -95,7 +97,19 @@ def _host(url: URL) -> str:
     return f"{named}:{url.port}" if url.port else named
 
 
-def _engine(url: URL, isolation: str, **pool: int) -> Engine:
+def looking_engine(url: URL) -> Engine:
+    """For short questions and heartbeats beside the work: it gives up within seconds."""
+    engine = _engine(url, "READ COMMITTED", connect={"connect_timeout": str(QUICK_S)}, pool_size=1, max_overflow=1)
+    event.listen(engine, "connect", lambda dbapi, _: _in_session(dbapi, lambda: dbapi.execute(_QUICK)))
+    return engine
+
+
+def process_name(process: int, host: str) -> str:
+    """As the sessions of that process are named in PostgreSQL."""
+    return f"runrig: process id {process} on {host}"[:63]
+
+
+def _engine(url: URL, isolation: str, connect: Mapping[str, str] | None = None, **pool: int) -> Engine:
     try:
         engine = create_engine(
             url.set(drivername="postgresql+psycopg"),
@@ -103,8 +117,8 @@ def _engine(url: URL, isolation: str, **pool: int) -> Engine:
             json_deserializer=loads,
             isolation_level=isolation,
             connect_args={
-                "application_name": f"runrig: process id {os.getpid()} on {socket.gethostname()}"[:63],
-                **{name: value for name, value in _CONNECT.items() if name not in url.query},
+                "application_name": process_name(os.getpid(), socket.gethostname()),
+                **{name: value for name, value in {**_CONNECT, **(connect or {})}.items() if name not in url.query},
             },
             hide_parameters=True,
             pool_pre_ping=True,
@@ -149,9 +163,19 @@ def _take(dbapi: Any, place: str) -> None:
 
 
 def _holder(dbapi: Any) -> str:
-    """In words.  PostgreSQL shows the sessions of other users without their names."""
+    """In words."""
     row = dbapi.execute(_HOLDER, (OWNER_KEY >> 32, OWNER_KEY & 0xFFFFFFFF)).fetchone()
-    name, since = row or ("", "")
+    return in_words(*(row or ("", "", 0)))
+
+
+def holding(connection: Connection) -> tuple[str, str, int] | None:
+    """(name, since, session) of the owner; None if nobody owns the database."""
+    row = connection.exec_driver_sql(_HOLDER, (OWNER_KEY >> 32, OWNER_KEY & 0xFFFFFFFF)).one_or_none()
+    return None if row is None else (row[0] or "", row[1] or "", row[2])
+
+
+def in_words(name: str, since: str, _session: int) -> str:
+    """PostgreSQL shows the sessions of other users without their names."""
     if not name or not name.startswith("runrig: "):
         return "another server"
     return f"the server with {name.removeprefix('runrig: ')} since {since}"

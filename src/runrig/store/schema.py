@@ -11,6 +11,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    DateTime,
     Double,
     ForeignKey,
     ForeignKeyConstraint,
@@ -20,13 +21,14 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from runrig.domain.access import AccessEventKind, Kind
 from runrig.domain.gangs import GangState, Law, Placement, PodSet, Priority
 from runrig.domain.nodes import Taint
 from runrig.domain.pools import PoolState, Queueing, Quotas, TopologyKey
 from runrig.domain.workflows import Status, WorkflowSpec, WorkflowStatus
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words, plain_json
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest migration, which makes these tables."""
 
 metadata = MetaData(
@@ -138,6 +140,8 @@ workflows = Table(
     Index(None, "pool", "status", "submit_time"),
     Index(None, "submitted_by", "submit_time"),
     Index(None, "status", "submit_time"),
+    Index(None, "end_time"),
+    Index(None, "spec_hash"),
 )
 
 groups = Table(
@@ -216,11 +220,94 @@ events = Table(
     Index(None, "pool", "revision", "seq"),
 )
 
+# The highest number of a workflow's name among what was pruned: numbers are never given twice.
+past_numbers = Table(
+    "past_numbers",
+    metadata,
+    Column("name", Words, primary_key=True),
+    Column("number", WHOLE, nullable=False),
+)
+
+# Workflows whose row is gone, and whose events and log files are going.
+pruned = Table("pruned", metadata, Column("workflow", Words, primary_key=True))
+
+# ---------------------------------------------------------------- who may do what
+
+# Rows are never deleted: the logs name their users.
+users = Table(
+    "users",
+    metadata,
+    Column("name", Words, primary_key=True),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("disabled", Boolean, nullable=False),
+)
+
+# *pool*: "" is all pools, since a key has no NULL.
+grants = Table(
+    "grants",
+    metadata,
+    Column("user", Words, ForeignKey("users.name"), primary_key=True),
+    Column("kind", OneOf(Kind), primary_key=True),
+    Column("pool", Words, primary_key=True),
+    Column("granted_at", UtcDateTime, nullable=False),
+    Column("granted_by", Words, nullable=False),
+)
+
+# Only the hash of a token is kept.  Rows are never deleted.
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Words, primary_key=True),
+    Column("name", Words, nullable=False),
+    Column("user", Words, ForeignKey("users.name"), nullable=False, index=True),
+    Column("hash", Words, nullable=False, unique=True),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime),
+    Column("last_used_at", UtcDateTime),
+    Column("revoked_at", UtcDateTime),
+)
+
+# The audit trail of users, roles and tokens, kept for ever.
+access_events = Table(
+    "access_events",
+    metadata,
+    Column("number", WHOLE, primary_key=True, autoincrement=False),
+    Column("time", UtcDateTime, nullable=False),
+    Column("actor", Words, nullable=False),
+    Column("kind", OneOf(AccessEventKind), nullable=False),
+    Column("user", Words, nullable=False),
+    Column("subject", Words, nullable=False),
+    Index(None, "user", "number"),
+)
+
+# What the servers of one database must agree on and nobody else may know: the key that signs.
+secrets = Table(
+    "secrets",
+    metadata,
+    Column("name", Words, primary_key=True),
+    Column("value", Words, nullable=False),
+)
+
+# ---------------------------------------------------------------- who leads
+
+# One row at most, of a database with several servers: a table of its own, so that a heartbeat waits for no commit.
+leader = Table(
+    "leader",
+    metadata,
+    Column("id", WHOLE, primary_key=True, autoincrement=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("process", WHOLE, nullable=False),
+    Column("host", Words, nullable=False),
+    Column("heartbeat_at", DateTime(timezone=True), nullable=False),
+    CheckConstraint("id = 1", name="one_leader"),
+)
+
 # One row.  A commit that does not find the revision before its own was overtaken by another server.
 meta = Table(
     "meta",
     metadata,
     Column("id", WHOLE, primary_key=True, autoincrement=False),
     Column("revision", BigInteger, nullable=False),
+    Column("epoch", BigInteger, nullable=False, server_default="0"),
     CheckConstraint("id = 1", name="one_row"),
 )

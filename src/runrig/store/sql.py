@@ -1,26 +1,31 @@
 """The store on a database: the current state in ordinary tables, and the log of how it came to be.
 
 One transaction per commit, which begins by moving the revision on: a server that was overtaken finds another one there and
-writes nothing.  Reads may come from any thread.
+writes nothing.  Where servers take turns (`store.election`) each transaction that writes also looks whether the epoch is still
+that of its server.  Reads may come from any thread.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, delete, func, inspect, or_, select, update
 
 from runrig.domain.errors import NotFound, ServerFault, Unavailable
+from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.records import Change, Event, Loaded
 from runrig.domain.workflows import Workflow, WorkflowSpec, WorkflowStatus
-from runrig.ports import ChangesQuery, SpecText, StoredWorkflow, WorkflowQuery
-from runrig.store import history, schema
+from runrig.ports import AccessStore, ChangesQuery, Pruned, SpecText, StoredWorkflow, WorkflowQuery
+from runrig.store import history, retention, schema
+from runrig.store.access import AccessTables
 from runrig.store.database import Database, open_database
 from runrig.store.dialect import before_migration, insert_new, insert_rows, put_rows
 from runrig.store.faults import translated
 from runrig.store.rows import KINDS, event_of, event_row
 
+CLOSE_WAIT_S = 2.0
 _LIVE = tuple(status for status in WorkflowStatus if not status.finished)
 _WORKFLOW = schema.workflows.c
 _EVENT = schema.events.c
@@ -35,6 +40,12 @@ class SqlStore:
         """*database* has the tables of this version, or gets them by `open`."""
         self._database = database
         self._place = database.place
+        self._epoch: int | None = None
+        self._writes = RLock()
+        self._closed = False
+        self.overtaken = False
+        """A write found that another server leads: this one stores nothing any more."""
+        self.access: AccessStore = AccessTables(self._reading, self._writing)
 
     @classmethod
     def open(cls, url_or_path: str | Path, *, exclusive: bool = False) -> "SqlStore":
@@ -52,8 +63,35 @@ class SqlStore:
             raise
         return store
 
+    @classmethod
+    def look(cls, url_or_path: str | Path) -> "SqlStore":
+        """The store in that database as it is: nothing is made, and no table changed.  Raises NotFound for a file that is not there."""
+        return cls(open_database(url_or_path, exclusive=False, make=False))
+
+    @classmethod
+    def lead(cls, database: Database, epoch: int | None, raise_epoch: Callable[[Connection], int | None]) -> "SqlStore":
+        """The store in *database*, which this process owns in *epoch*, brought to the tables of this version.
+
+        *raise_epoch*: gives one if *epoch* is None, because only now there is a table for it.
+        """
+        store = cls(database)
+        store._epoch = epoch
+        store._prepare()
+        if epoch is None:
+            with store._writing() as connection:
+                found = raise_epoch(connection)
+            store._epoch = found
+        return store
+
     def close(self) -> None:
-        self._database.close()
+        """What is being written is waited for, but not for long; then nothing is read or written here any more."""
+        self._closed = True
+        free = self._writes.acquire(timeout=CLOSE_WAIT_S)
+        try:
+            self._database.close()
+        finally:
+            if free:
+                self._writes.release()
 
     # ------------------------------------------------------------ writing
 
@@ -63,7 +101,7 @@ class SqlStore:
         """As `ports.Store.commit`.  Of several changes of one row the last counts; an event must carry *revision*."""
         assert all(event.revision == revision for event in events), "an event of another revision"
         last = {(change.kind, change.key): change for change in changes}
-        with self._writing() as connection:
+        with self._writing(fenced=False) as connection:
             self._advance(connection, revision)
             if spec is not None:
                 _write_spec(connection, spec)
@@ -74,16 +112,32 @@ class SqlStore:
             insert_rows(connection, schema.events, [event_row(event) for event in events])
 
     def _advance(self, connection: Connection, revision: int) -> None:
-        """Moves the revision on to *revision*, or raises Unavailable if it is not the next one."""
-        statement = update(schema.meta).where(schema.meta.c.revision == revision - 1).values(revision=revision)
-        if connection.execute(statement).rowcount == 1:
+        """Moves the revision on to *revision*, or raises Unavailable if it is not the next one, or not ours to store."""
+        mine = schema.meta.c.revision == revision - 1
+        if self._epoch is not None:
+            mine &= schema.meta.c.epoch == self._epoch
+        if connection.execute(update(schema.meta).where(mine).values(revision=revision)).rowcount == 1:
             return
+        self._check_epoch(connection)
         stored = connection.execute(select(schema.meta.c.revision)).scalar_one()
         raise Unavailable(
             f"revision {revision} was to be stored, but {self._place} is at {stored}: another server wrote to it; "
             "nothing was stored, try again",
             {"revision": revision, "stored": stored},
         )
+
+    def _check_epoch(self, connection: Connection) -> None:
+        """Raises Unavailable if another server leads; else none can begin to before the transaction ends."""
+        if self._epoch is None:
+            return
+        stored = connection.execute(select(schema.meta.c.epoch).with_for_update(read=True)).scalar_one()
+        if stored != self._epoch:
+            self.overtaken = True
+            raise Unavailable(
+                f"this server led {self._place} in epoch {self._epoch}, and another one leads in epoch {stored}: "
+                "nothing was stored, try again",
+                {"epoch": self._epoch, "stored": stored},
+            )
 
     # ------------------------------------------------------------ the current state
 
@@ -105,7 +159,7 @@ class SqlStore:
                 tasks=_sorted_records(connection, "Task", schema.tasks.c.workflow.in_(ids)),
                 gangs=_sorted_records(connection, "GangRow"),
                 specs=_pairs(connection, specs),
-                numbers=_pairs(connection, numbers),
+                numbers=_highest(_pairs(connection, numbers), retention.past_numbers(connection)),
             )
 
     # ------------------------------------------------------------ one thing, or a page of them
@@ -122,14 +176,13 @@ class SqlStore:
         with self._reading() as connection:
             return _pairs(connection, select(_SPEC.hash, _SPEC.spec).where(_SPEC.hash.in_(sorted(hashes))))
 
+    def head(self, id: str) -> Workflow:
+        with self._reading() as connection:
+            return _head(connection, id)
+
     def workflow(self, id: str) -> StoredWorkflow:
         with self._reading() as connection:
-            found = _records(
-                connection, "Workflow", select(schema.workflows).where(or_(_WORKFLOW.id == id, _WORKFLOW.uuid == id))
-            )
-            if not found:
-                raise NotFound(f"there is no workflow {id!r}: `runrig workflow list` shows those that there are")
-            workflow = found[0]
+            workflow = _head(connection, id)
             return StoredWorkflow(
                 workflow,
                 _sorted_records(connection, "Group", schema.groups.c.workflow == workflow.id),
@@ -156,7 +209,8 @@ class SqlStore:
 
         *limit* never cuts a revision in two: the one that it would cut comes whole, so that the next page is behind it.
         """
-        statement = select(schema.events).where(_EVENT.revision > after).order_by(_EVENT.revision, _EVENT.seq)
+        statement = select(schema.events).where(_EVENT.revision > after, retention.counts())
+        statement = statement.order_by(_EVENT.revision, _EVENT.seq)
         if workflow is not None:
             statement = statement.where(_EVENT.workflow == workflow)
         if pool is not None:
@@ -183,18 +237,53 @@ class SqlStore:
             yield from page
             after = page[-1].revision
 
+    # ------------------------------------------------------------ what has had its time
+
+    def expired(self, before: float, limit: int) -> tuple[str, ...]:
+        with self._reading() as connection:
+            return retention.expired(connection, before, limit)
+
+    def prune(self, ids: Sequence[str], rows: int) -> Pruned:
+        """A transaction of about *rows* rows: as `retention.prune`."""
+        with self._writing() as connection:
+            return retention.prune(connection, ids, rows)
+
+    def prune_events(self, rows: int) -> Pruned:
+        with self._writing() as connection:
+            return retention.prune_events(connection, rows)
+
+    def past_numbers(self) -> Mapping[str, int]:
+        """By workflow name, the highest number of those that are gone."""
+        with self._reading() as connection:
+            return retention.past_numbers(connection)
+
+    def snapshot(self) -> AbstractContextManager[Connection]:
+        """One state of all tables, for as long as it takes; writers go on."""
+        return self._reading()
+
     # ------------------------------------------------------------ transactions
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         """A transaction that sees one state throughout."""
+        self._check_open()
         with translated(self._place), self._database.reader.begin() as connection:
             yield connection
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        with translated(self._place), self._database.writer.begin() as connection:
-            yield connection
+    def _writing(self, *, fenced: bool = True) -> Iterator[Connection]:
+        """*fenced* false: the caller looks at the epoch himself."""
+        with self._writes:
+            self._check_open()
+            with translated(self._place), self._database.writer.begin() as connection:
+                if fenced:
+                    self._check_epoch(connection)
+                yield connection
+
+    def _check_open(self) -> None:
+        # A closed pool would open again, and with it take the database from the server that has it now.
+        if self._closed:
+            raise Unavailable(f"this server does not work on {self._place} any more: try again")
 
     def _prepare(self) -> None:
         with self._writing() as connection:
@@ -223,6 +312,14 @@ def _records(connection: Connection, kind: str, statement: Select[Any]) -> tuple
     return tuple(of_row(row) for row in connection.execute(statement).mappings())
 
 
+def _head(connection: Connection, id: str) -> Workflow:
+    named = select(schema.workflows).where(or_(_WORKFLOW.id == id, _WORKFLOW.uuid == id))
+    for workflow in _records(connection, "Workflow", named):
+        assert isinstance(workflow, Workflow), "a row of workflows"
+        return workflow
+    raise NotFound(f"there is no workflow {id!r}: `runrig workflow list` shows those that there are")
+
+
 def _sorted_records(connection: Connection, kind: str, *where: Any) -> tuple[Any, ...]:
     """By key, in the order of Python, which is not that of every database's collation."""
     table = KINDS[kind].table
@@ -234,6 +331,10 @@ def _sorted_records(connection: Connection, kind: str, *where: Any) -> tuple[Any
 
 def _pairs(connection: Connection, statement: Select[Any]) -> dict[str, Any]:
     return {row[0]: row[1] for row in connection.execute(statement)}
+
+
+def _highest(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
+    return {name: max(first.get(name, 0), second.get(name, 0)) for name in sorted({*first, *second})}
 
 
 def _delete(connection: Connection, kind: str, keys: Sequence[tuple[str | int, ...]]) -> None:
@@ -267,6 +368,9 @@ def _filters(query: WorkflowQuery) -> list[Any]:
     ):
         if values:
             filters.append(column.in_(values))
+    if query.below:
+        subpools = (_WORKFLOW.pool.startswith(f"{top}{SUBPOOL_DELIMITER}", autoescape=True) for top in query.below)
+        filters.append(or_(_WORKFLOW.pool.in_(query.below), *subpools))
     if query.name is not None:
         filters.append(_WORKFLOW.id.icontains(query.name, autoescape=True))
     if query.submitted_after is not None:

@@ -16,6 +16,8 @@ from runrig.store.lock import DataLock
 from runrig.store.text import checked_dumps
 
 BUSY_TIMEOUT_S = 30
+READERS = 40
+"""Connections that are kept: as many as the server has threads.  To open one costs more than most questions."""
 _PRAGMAS = (
     "PRAGMA journal_mode = WAL",
     # An accepted submission survives a power cut (law W2).  One row and its event: 1.3 ms, with NORMAL 1.0 ms.
@@ -59,6 +61,7 @@ def _engine(path: Path) -> Engine:
         json_deserializer=loads,
         connect_args={"timeout": BUSY_TIMEOUT_S},
         hide_parameters=True,
+        pool_size=READERS,
     )
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)

@@ -2,15 +2,27 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 
 class Answer(BaseModel):
     """Goes out.  Clients must expect further fields in later versions."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Times without a zone, as the reference client reads them, are no `date-time` of the standard."""
+        schema = handler(core)
+        for field in handler.resolve_ref_schema(schema).get("properties", {}).values():
+            for each in (field, *field.get("anyOf", ())):
+                if each.get("format") == "date-time":
+                    each["format"] = "date-time-local"
+        return schema
 
     @classmethod
     def example(cls) -> Any:
@@ -48,3 +60,13 @@ def example(value: Mapping[str, Any]) -> ConfigDict:
 def utc(at: float | None) -> datetime | None:
     """Seconds since the epoch as the reference client reads times: UTC without a zone."""
     return None if at is None else datetime.fromtimestamp(at, UTC).replace(tzinfo=None)
+
+
+def _no_truth(value: object) -> object:
+    """Python takes true for 1; a quota that is `true` is a mistake."""
+    if isinstance(value, bool):
+        raise ValueError("write a number")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_no_truth)]

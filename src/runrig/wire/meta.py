@@ -75,7 +75,7 @@ class ChangeAnswer(Answer):
     )
 
     action: Literal["create", "update", "delete", "keep", "unchanged"]
-    kind: Literal["pool", "cohort", "flavor"]
+    kind: Literal["pool", "cohort", "flavor", "role"]
     name: str
     before: dict[str, Any] | None = None
     after: dict[str, Any] | None = None

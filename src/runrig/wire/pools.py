@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from runrig.wire.base import Answer, Request, example
+from runrig.wire.base import Answer, Request, Whole, example
 
 _QUOTAS = {"default": {"gpu": {"nominal": 8, "borrowing_limit": None, "lending_limit": None}}}
 _BALANCE = {
@@ -253,13 +253,13 @@ class PoolQuotaAnswer(Answer):
     resource_sum: ResourceUsageAnswer
 
 
-QuotaRequest = int | str | dict[str, Any]
+QuotaRequest = Whole | str | dict[str, Any]
 """GPUs; ``h100=8,b200=4``; or the full form of a cluster file: ``{h100: {gpu: {nominal: 8, borrowing_limit: 8}}}``.
 
 A part of the text form is FLAVOR=GPUS, RESOURCE=AMOUNT or FLAVOR/RESOURCE=AMOUNT; ``none`` as amount: no quota of it any more.
 """
 
-LimitRequest = int | str
+LimitRequest = Whole | str
 """GPUs of the only flavor; or ``h100=8,b200/cpu=none`` as of a quota, ``none`` being no limit."""
 
 
@@ -275,7 +275,7 @@ class PoolEditRequest(Request):
     topology_keys: list[TopologyKeyModel] | None = None
     flavors: list[str] | None = None
     queueing: str | None = None
-    weight: int | None = None
+    weight: Whole | None = None
     description: str | None = None
 
 
@@ -294,7 +294,7 @@ class CohortEditRequest(Request):
     quota: QuotaRequest | None = None
     borrowing_limit: LimitRequest | None = None
     lending_limit: LimitRequest | None = None
-    weight: int | None = None
+    weight: Whole | None = None
 
 
 class CohortCreateRequest(CohortEditRequest):

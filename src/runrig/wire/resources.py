@@ -6,13 +6,13 @@ from runrig.wire.base import Answer, example
 
 
 class GpuAnswer(Answer):
-    """Who holds the GPU *index* of a node."""
+    """Who holds the GPU *index* of a node; both null: work of a pool that you do not see."""
 
     model_config = example({"index": 0, "workflow": "train-1", "task": "main"})
 
     index: int
-    workflow: str
-    task: str
+    workflow: str | None
+    task: str | None
 
 
 _NODE: dict[str, Any] = {

@@ -360,7 +360,9 @@ class PreemptionAnswer(Answer):
 
 class GroupWhyAnswer(Answer):
     """*position* in the queue of the pool counts from 1 (0: it has a place and waits for *waits_for* to stop), null if it does not
-    wait there; *ahead*: how many gangs of all pools are before it."""
+    wait there; *ahead*: how many gangs of all pools are before it.
+
+    Gangs of pools that you do not see are told as `work of another pool`, or counted, here and in reasons and events."""
 
     model_config = example(
         {

@@ -1,0 +1,77 @@
+"""What `runrig login` remembers: a token per server, and the server that was logged in to last.
+
+One file in the user's configuration folder, which nobody else can read from the first moment on.
+"""
+
+import json
+import os
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from runrig.domain.errors import ServerFault
+
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Logins:
+    """*current*: the server that commands call unless they are told another.  *tokens*: by `key_of` the server."""
+
+    current: str | None = None
+    tokens: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def token(self, url: str) -> str | None:
+        return self.tokens.get(key_of(url))
+
+    def with_token(self, url: str, token: str) -> "Logins":
+        return Logins(url, {**self.tokens, key_of(url): token})
+
+    def without(self, url: str) -> "Logins":
+        tokens = {key: token for key, token in self.tokens.items() if key != key_of(url)}
+        current = None if self.current is not None and key_of(self.current) == key_of(url) else self.current
+        return Logins(current, tokens)
+
+
+def key_of(url: str) -> str:
+    """The same for all ways to write the address of one server."""
+    parts = urlsplit(url)
+    port = parts.port or _PORTS.get(parts.scheme)
+    return f"{parts.scheme}://{(parts.hostname or '').lower()}:{port}{parts.path.rstrip('/')}"
+
+
+def file() -> Path:
+    from platformdirs import user_config_dir
+
+    return Path(user_config_dir("runrig")) / "logins.json"
+
+
+def read() -> Logins:
+    """Nothing if there is no file, or none that can be read."""
+    try:
+        plain = json.loads(file().read_text(encoding="utf-8"))
+        current, tokens = plain["current"], plain["tokens"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return Logins()
+    if not isinstance(tokens, dict) or not (current is None or isinstance(current, str)):
+        return Logins()
+    return Logins(current, {str(key): str(token) for key, token in tokens.items()})
+
+
+def write(logins: Logins) -> Path:
+    """Where it was written.  Raises ServerFault if it cannot be."""
+    target = file()
+    partial = target.with_name(f"{target.name}.{secrets.token_hex(4)}")
+    text = json.dumps({"current": logins.current, "tokens": logins.tokens}, indent=2) + "\n"
+    try:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+            stream.write(text)
+        partial.replace(target)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise ServerFault(
+            f"{target} cannot be written ({error.strerror}): give yourself write permission on its folder, or set RUNRIG_TOKEN"
+        ) from error
+    return target

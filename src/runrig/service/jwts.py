@@ -1,0 +1,48 @@
+"""The signed, short-lived tokens of the reference client, which gets one for an access token and reads its end from it."""
+
+from typing import Any
+
+import jwt
+
+from runrig.domain.access import Identity
+
+LIFETIME_S = 300
+_ALGORITHM = "HS256"
+LONGEST = 8192
+"""Characters."""
+
+
+def signed(key: str, identity: Identity, id: str, now: float) -> tuple[str, int]:
+    """(the JWT, when it ends).  *id*: of the token that it stands for."""
+    expires_at = int(now) + LIFETIME_S
+    claims = {
+        "exp": expires_at,
+        "iat": int(now),
+        "jti": id,
+        "name": identity.user,
+        "roles": [str(grant) for grant in identity.grants],
+    }
+    return jwt.encode(claims, key, algorithm=_ALGORITHM), expires_at
+
+
+def looks_like_one(text: str) -> bool:
+    return text.count(".") == 2
+
+
+def token_id(key: str, text: str, now: float) -> str | None:
+    """The id of the token that *text*, a JWT, stands for; None if it was not signed with *key*, or has ended.
+
+    What else it claims is not believed: whoever has the token may do what is granted now.
+    """
+    if len(text) > LONGEST:
+        return None
+    # The time is ours: that of the library is not that of a test.
+    options: Any = {"require": ["exp", "jti"], "verify_exp": False, "verify_iat": False}
+    try:
+        claims = jwt.decode(text, key, algorithms=[_ALGORITHM], options=options)
+    except (jwt.InvalidTokenError, ValueError, RecursionError):  # not every version of the library catches all three
+        return None
+    expires_at, id = claims["exp"], claims["jti"]
+    if type(expires_at) is not int or not isinstance(id, str) or expires_at <= now:
+        return None
+    return id

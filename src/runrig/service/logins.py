@@ -1,0 +1,87 @@
+"""Failed logins: how many are listened to, from one address and in all.
+
+A token has 256 random bits, so nobody finds one by trying; what is limited is the work and the log that trying costs.  Hence a good
+token is never kept out by the bad ones that come from the same address.
+"""
+
+import ipaddress
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from math import ceil
+
+MOST_SOURCES = 10_000
+"""That are remembered.  Whoever comes from more is stopped by the limit for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """*at_once* failures, then one each *every_s* seconds."""
+
+    at_once: int
+    every_s: float
+
+
+ONE_SOURCE = Limit(10, 6.0)
+ALL_SOURCES = Limit(200, 0.3)
+
+
+class _Bucket:
+    """What is left of a limit."""
+
+    __slots__ = ("at", "left")
+
+    def __init__(self, limit: Limit, now: float) -> None:
+        self.left = float(limit.at_once)
+        self.at = now
+
+    def refill(self, limit: Limit, now: float) -> None:
+        self.left = min(float(limit.at_once), self.left + max(0.0, now - self.at) / limit.every_s)
+        self.at = now
+
+    def missing_s(self, limit: Limit) -> float:
+        """Seconds until there is one; 0 if there is."""
+        return max(0.0, (1.0 - self.left) * limit.every_s)
+
+
+class FailedLogins:
+    """Safe for threads; its memory is bounded."""
+
+    def __init__(self, one: Limit = ONE_SOURCE, all_sources: Limit = ALL_SOURCES) -> None:
+        self._one, self._all = one, all_sources
+        self._lock = threading.Lock()
+        self._total: _Bucket | None = None
+        self._by_source: OrderedDict[str, _Bucket] = OrderedDict()
+
+    def count(self, source: str, now: float) -> int | None:
+        """Notes a failure from the address *source*: None within the limits, else the seconds after which one is listened to again."""
+        with self._lock:
+            total = self._total = self._total or _Bucket(self._all, now)
+            bucket = self._bucket(network_of(source), now)
+            total.refill(self._all, now)
+            bucket.refill(self._one, now)
+            wait_s = max(bucket.missing_s(self._one), total.missing_s(self._all))
+            if wait_s > 0:
+                return max(1, ceil(wait_s))
+            bucket.left -= 1
+            total.left -= 1
+            return None
+
+    def _bucket(self, network: str, now: float) -> _Bucket:
+        bucket = self._by_source.setdefault(network, _Bucket(self._one, now))
+        self._by_source.move_to_end(network)
+        if len(self._by_source) > MOST_SOURCES:
+            self._by_source.popitem(last=False)
+        return bucket
+
+
+def network_of(source: str) -> str:
+    """*source* itself, or of IPv6 the /64, all of which one customer has."""
+    try:
+        address = ipaddress.ip_address(source)
+    except ValueError:
+        return source[:64]
+    if address.version == 4:
+        return source
+    mapped = address.ipv4_mapped
+    return str(mapped) if mapped else str(ipaddress.ip_network((int(address) >> 64 << 64, 64)))

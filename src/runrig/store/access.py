@@ -1,0 +1,98 @@
+"""Users, roles, tokens and their audit trail: small tables, read as a whole at the start and written one change at a time."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import astuple, fields
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, and_, delete, func, select, update
+
+from runrig.domain.access import AccessEvent, Grant, GrantRow, TokenRow, User
+from runrig.ports import AccessChange, AccessRows
+from runrig.store import schema
+from runrig.store.dialect import insert_new, insert_rows, put_rows
+
+Transaction = Callable[[], AbstractContextManager[Connection]]
+
+_EVENT = schema.access_events.c
+_GRANT = schema.grants.c
+_SECRET = schema.secrets.c
+_TOKEN = schema.tokens.c
+_TOKEN_FIELDS = tuple(each.name for each in fields(TokenRow))
+assert tuple(schema.tokens.columns.keys()) == _TOKEN_FIELDS, "a token is stored field by field"
+
+
+class AccessTables:
+    """`ports.AccessStore` in the database of a `SqlStore`, through its transactions."""
+
+    def __init__(self, reading: Transaction, writing: Transaction) -> None:
+        self._reading = reading
+        self._writing = writing
+
+    def load(self) -> AccessRows:
+        with self._reading() as connection:
+            users = connection.execute(select(schema.users)).mappings().all()
+            found = connection.execute(select(schema.grants)).mappings().all()
+            tokens = connection.execute(select(schema.tokens)).mappings().all()
+        grants = sorted((_grant_of(row) for row in found), key=lambda each: (each.user, str(each.grant)))
+        return AccessRows(
+            tuple(_user_of(row, grants) for row in sorted(users, key=lambda row: row["name"])),
+            tuple(grants),
+            tuple(TokenRow(**row) for row in sorted(tokens, key=lambda row: row["id"])),
+        )
+
+    def write(self, change: AccessChange) -> None:
+        with self._writing() as connection:
+            put_rows(connection, schema.users, [(user.name, user.created_at, user.disabled) for user in change.users])
+            for row in change.withdrawn:
+                connection.execute(delete(schema.grants).where(_same_grant(row)))
+            put_rows(connection, schema.grants, [_grant_row(row) for row in change.grants])
+            put_rows(connection, schema.tokens, [astuple(token) for token in change.tokens])
+            last = connection.execute(select(func.max(_EVENT.number))).scalar_one() or 0
+            events = [
+                (number, event.time, event.actor, event.kind, event.user, event.subject)
+                for number, event in enumerate(change.events, start=last + 1)
+            ]
+            insert_rows(connection, schema.access_events, events)
+
+    def used(self, last_used_at: Mapping[str, float]) -> None:
+        with self._writing() as connection:
+            for id, at in sorted(last_used_at.items()):
+                connection.execute(update(schema.tokens).where(_TOKEN.id == id).values(last_used_at=at))
+
+    def events(self, *, user: str | None, before: int | None, limit: int) -> tuple[AccessEvent, ...]:
+        statement = select(schema.access_events).order_by(_EVENT.number.desc()).limit(limit)
+        if user is not None:
+            statement = statement.where(_EVENT.user == user)
+        if before is not None:
+            statement = statement.where(_EVENT.number < before)
+        with self._reading() as connection:
+            return tuple(AccessEvent(**row) for row in connection.execute(statement).mappings())
+
+    def secret(self, name: str, made: str) -> str:
+        kept = select(_SECRET.value).where(_SECRET.name == name)
+        with self._reading() as connection:
+            found: str | None = connection.execute(kept).scalar_one_or_none()
+        if found is not None:
+            return found
+        with self._writing() as connection:
+            insert_new(connection, schema.secrets, (name, made))
+            value: str = connection.execute(kept).scalar_one()
+        return value
+
+
+def _user_of(row: RowMapping, grants: list[GrantRow]) -> User:
+    own = tuple(each.grant for each in grants if each.user == row["name"])
+    return User(row["name"], own, row["created_at"], row["disabled"])
+
+
+def _grant_of(row: RowMapping) -> GrantRow:
+    return GrantRow(row["user"], Grant(row["kind"], row["pool"] or None), row["granted_at"], row["granted_by"])
+
+
+def _grant_row(row: GrantRow) -> tuple[Any, ...]:
+    return row.user, row.grant.kind, row.grant.pool or "", row.granted_at, row.granted_by
+
+
+def _same_grant(row: GrantRow) -> Any:
+    return and_(_GRANT.user == row.user, _GRANT.kind == row.grant.kind, _GRANT.pool == (row.grant.pool or ""))

@@ -1,0 +1,300 @@
+"""A backup: every table as it was at one moment, in a form that either database can be filled from.
+
+A gzip file of JSON lines.  First what it is, then per table its columns and its rows, then files of the data folder in pieces,
+and at last how many there were of each with the SHA-256 of all lines before: a file that was cut or changed is known by it.
+Reading is one transaction that sees one state, and it holds up nobody who writes; filling is one transaction too.
+"""
+
+import gzip
+import hashlib
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import IO, Any
+
+from sqlalchemy import JSON, Column, Connection, Select, String, Table, inspect, select, type_coerce, update
+
+from runrig.domain.errors import Conflict, InvalidInput, ServerFault
+from runrig.store import schema
+from runrig.store.codec import Undecodable, dumps, loads
+from runrig.store.columns import Encoded, OneOf, UtcDateTime, Words
+from runrig.store.database import Database
+from runrig.store.dialect import before_migration, insert_plain
+from runrig.store.faults import translated
+from runrig.store.rows import Row
+
+FORMAT = 1
+ROWS_AT_ONCE = 2_000
+PIECE = 64 * 1024
+"""Bytes of a file in one line."""
+LEFT_OUT = frozenset({schema.leader.name})
+"""Who leads is a fact of the moment."""
+TABLES = tuple(table for table in schema.metadata.sorted_tables if table.name not in LEFT_OUT)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """*version*: of the program that wrote it; *tables*: of its tables; *store*: the kind of database; *taken_at*: in UTC."""
+
+    version: str
+    tables: str
+    store: str
+    revision: int
+    taken_at: str
+
+
+HEAD = tuple(each.name for each in fields(Header))
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """*rows*: by table."""
+
+    header: Header
+    rows: Mapping[str, int]
+    files: int
+
+
+# ---------------------------------------------------------------- writing
+
+
+class BackupWriter:
+    """*tables*, then any number of *file*, then *end*."""
+
+    def __init__(self, stream: IO[bytes], connection: Connection, *, version: str, taken_at: str) -> None:
+        """Raises ServerFault if the tables are not those of this version."""
+        _check_tables(connection)
+        revision = connection.execute(select(schema.meta.c.revision)).scalar_one()
+        self.header = Header(version, schema.HEAD, connection.dialect.name, revision, taken_at)
+        # The time of day in the frame would make equal backups differ.
+        self._stream = gzip.GzipFile(fileobj=stream, mode="wb", compresslevel=4, mtime=0)
+        self._hash = hashlib.sha256()
+        self._rows: dict[str, int] = {}
+        self._files = 0
+        self._connection = connection
+        self._line({"runrig_backup": FORMAT, **{name: getattr(self.header, name) for name in HEAD}})
+
+    def tables(self) -> None:
+        for table in TABLES:
+            self._line({"table": table.name, "columns": table.columns.keys()})
+            times = [index for index, each in enumerate(table.columns) if isinstance(each.type, UtcDateTime)]
+            count = 0
+            for row in self._connection.execution_options(yield_per=ROWS_AT_ONCE).execute(_in_order(table)):
+                values = list(row)
+                for index in times:
+                    values[index] = None if values[index] is None else UtcDateTime.text(values[index])
+                self._line(values)
+                count += 1
+            self._rows[table.name] = count
+
+    def file(self, path: str, pieces: Iterable[bytes]) -> None:
+        """*path*: below the data folder, with slashes."""
+        self._line({"file": path})
+        for piece in pieces:
+            self._line(b64encode(piece).decode())
+        self._files += 1
+
+    def end(self) -> Contents:
+        self._line({"rows": self._rows, "files": self._files, "sha256": self._hash.hexdigest()})
+        self._stream.close()
+        return Contents(self.header, self._rows, self._files)
+
+    def _line(self, value: object) -> None:
+        line = f"{dumps(value)}\n".encode()
+        self._hash.update(line)
+        self._stream.write(line)
+
+
+def _check_tables(connection: Connection) -> None:
+    found = found_tables(connection)
+    if found != schema.HEAD:
+        raise ServerFault(
+            f"the database has the tables of {found or 'no version'}, and this version knows those of {schema.HEAD}: "
+            "back it up with the version that runs on it, or start this one on it first, which brings it to the new tables"
+        )
+
+
+def found_tables(connection: Connection) -> str | None:
+    """The migration that made its tables; None if no version of ours did."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+
+
+def _in_order(table: Table) -> Select[Any]:
+    """By key; of pools the parents first, so that they can be put in in this order."""
+    order: list[Any] = list(table.primary_key)
+    if table is schema.pools:
+        order.insert(0, table.c.parent.is_not(None))
+    return select(*(_plain(column) for column in table.columns)).order_by(*order)
+
+
+def _plain(column: Column[Any]) -> Any:
+    """As the database keeps it, but JSON as what it means."""
+    match column.type:
+        case Encoded():
+            return type_coerce(column, JSON(none_as_null=True)).label(column.name)
+        case OneOf() | Words():
+            return type_coerce(column, String()).label(column.name)
+    return column
+
+
+# ---------------------------------------------------------------- reading
+
+
+class BackupReader:
+    """*check* reads it all; only then it can be put to use.  *name*: of the file, for messages."""
+
+    def __init__(self, stream: IO[bytes], name: str) -> None:
+        self._stream = stream
+        self._name = name
+
+    def check(self) -> Contents:
+        """What is in it.  Raises InvalidInput for what is no backup, is damaged, or comes from another version."""
+        with self._damage():
+            lines = self._lines()
+            first = next(lines, b"")
+            header = self._header(first)
+            rows: dict[str, int] = {}
+            files, table, digest = 0, "", hashlib.sha256(first)
+            for line in lines:
+                entry = loads(line)
+                if isinstance(entry, dict) and "sha256" in entry:
+                    expected = {"rows": rows, "files": files, "sha256": digest.hexdigest()}
+                    if entry != expected or next(lines, b""):
+                        raise Undecodable("its checksum does not match")
+                    return Contents(header, rows, files)
+                digest.update(line)
+                if isinstance(entry, list):
+                    rows[table] += 1
+                elif isinstance(entry, dict) and "table" in entry:
+                    table = _named(entry).name
+                    rows[table] = 0
+                elif isinstance(entry, dict):
+                    files += "file" in entry
+            raise Undecodable("its end is missing")
+
+    def fill(self, connection: Connection) -> None:
+        """Puts the rows into the tables, which are empty."""
+        for table, rows in self._batches():
+            if table is schema.meta:
+                _fill_meta(connection, rows[0])
+            else:
+                insert_plain(connection, table, rows)
+
+    def files(self) -> Iterator[tuple[str, bytes]]:
+        """(path, piece); the first piece of each file is empty."""
+        path = ""
+        for line in self._lines():
+            entry = loads(line)
+            if isinstance(entry, dict):
+                path = entry.get("file", "")
+                if path:
+                    yield path, b""
+            elif isinstance(entry, str):
+                yield path, b64decode(entry)
+
+    def _batches(self) -> Iterator[tuple[Table, list[Row]]]:
+        table: Table | None = None
+        rows: list[Row] = []
+        for line in self._lines():
+            entry = loads(line)
+            if isinstance(entry, list):
+                rows.append(tuple(entry))
+            if rows and table is not None and (len(rows) == ROWS_AT_ONCE or not isinstance(entry, list)):
+                yield table, rows
+                rows = []
+            if isinstance(entry, dict):
+                table = _named(entry) if "table" in entry else None
+
+    def _lines(self) -> Iterator[bytes]:
+        self._stream.seek(0)
+        yield from gzip.GzipFile(fileobj=self._stream, mode="rb")
+
+    def _header(self, line: bytes) -> Header:
+        entry = loads(line)
+        if not isinstance(entry, dict) or "runrig_backup" not in entry:
+            raise self._no_backup()
+        found = Header(**{name: entry[name] for name in HEAD})
+        if entry["runrig_backup"] > FORMAT or found.tables > schema.HEAD:
+            raise InvalidInput.one(
+                f"{self._name} was made by a newer runrig, {found.version} (its tables are at {found.tables}, this version knows "
+                f"up to {schema.HEAD}): restore it with that version"
+            )
+        if found.tables != schema.HEAD:
+            raise InvalidInput.one(
+                f"{self._name} was made by runrig {found.version}, whose tables are at {found.tables}, and those of this version "
+                f"are at {schema.HEAD}: restore it with that version, then start this one on it"
+            )
+        return found
+
+    def _no_backup(self) -> InvalidInput:
+        return InvalidInput.one(f"{self._name} is no backup: name a file that `runrig backup` wrote")
+
+    @contextmanager
+    def _damage(self) -> Iterator[None]:
+        try:
+            yield
+        except gzip.BadGzipFile as error:
+            if "CRC" not in str(error) and "length" not in str(error):
+                raise self._no_backup() from error
+            raise self._damaged(error) from error
+        except (EOFError, zlib.error, Undecodable, KeyError, TypeError, AttributeError) as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> InvalidInput:
+        return InvalidInput.one(f"{self._name} is damaged ({error}): nothing was restored; take another backup")
+
+
+def _named(entry: Mapping[str, Any]) -> Table:
+    """The table of ours that *entry* begins.  Raises Undecodable if it has other columns."""
+    table = {each.name: each for each in TABLES}.get(entry["table"])
+    if table is None or entry["columns"] != table.columns.keys():
+        raise Undecodable(f"its table {entry['table']!r} has other columns than that of this version")
+    return table
+
+
+def _fill_meta(connection: Connection, row: Row) -> None:
+    """The revision of the backup; the epoch never goes back, or a server of before could write."""
+    values = dict(zip(schema.meta.columns.keys(), row, strict=True))
+    now = connection.execute(select(schema.meta.c.epoch)).scalar_one()
+    epoch = max(now, values["epoch"]) + 1
+    connection.execute(update(schema.meta).values(revision=values["revision"], epoch=epoch))
+
+
+# ---------------------------------------------------------------- into an empty database
+
+
+def restore(database: Database, reader: BackupReader, then: Callable[[], None]) -> None:
+    """Fills *database*, which this process owns and which is empty, in one transaction: all of it or nothing.
+
+    *then*: what is to be done besides; if it fails, nothing was restored.  Raises Conflict if something is in the database.
+    """
+    with translated(database.place), database.writer.begin() as connection:
+        before_migration(connection, database.place)
+        found = _found(connection)
+        if found is not None:
+            raise Conflict(f"{database.place} is not empty ({found}): {database.elsewhere}, one that has nothing in it")
+        if found_tables(connection) is None:
+            from runrig.store.migrate import upgrade
+
+            upgrade(connection, None, database.place)
+        reader.fill(connection)
+        then()
+
+
+def _found(connection: Connection) -> str | None:
+    """What is in the database, in words; None: nothing, or the tables of this version without a row."""
+    there = set(inspect(connection).get_table_names())
+    if not there:
+        return None
+    if found_tables(connection) != schema.HEAD:
+        return f"it has the table {min(there)!r}"
+    revision = connection.execute(select(schema.meta.c.revision)).scalar_one()
+    if revision:
+        return f"it is at revision {revision}"
+    others = (table for table in TABLES if table is not schema.meta)
+    full = [table.name for table in others if connection.execute(select(table).limit(1)).first() is not None]
+    return f"there are rows in {full[0]}" if full else None

@@ -1,0 +1,155 @@
+"""Who of several servers leads a database, and how the others learn that it lives.
+
+PostgreSQL: the leader owns the database (`store.postgresql`), and writes a heartbeat beside its work, by the clock of the
+database.  It raises the epoch when it takes office, before it changes anything; whoever led before finds another epoch at
+his next write, and stores nothing.  A holder that is silent is ended with its session, and with that goes its lock.
+SQLite: one server per file, and no turns: the second one is refused.
+"""
+
+import os
+import socket
+from typing import Any
+
+from sqlalchemy import Connection, Engine, func, inspect, select, text, update
+from sqlalchemy.dialects import postgresql
+
+from runrig.ports import Election, Holder
+from runrig.store import schema
+from runrig.store.database import Database, is_postgresql, open_database, parsed
+from runrig.store.faults import translated
+from runrig.store.postgresql import holding, in_words, looking_engine, process_name
+from runrig.store.sql import SqlStore
+
+_LEADER = schema.leader.c
+
+
+class SqlTerm:
+    """`ports.Term`; `open` gives the store that it is about."""
+
+    def __init__(self, database: Database, looking: Engine | None) -> None:
+        """*looking* None: nobody waits for a heartbeat."""
+        self._database = database
+        self._looking = looking
+        self._store: SqlStore | None = None
+        self.epoch: int | None = None
+
+    @property
+    def overtaken(self) -> bool:
+        return self._store is not None and self._store.overtaken
+
+    def begin(self) -> None:
+        """Takes the database, and the next epoch if it has one: then a heartbeat can be given while it is brought to new tables."""
+        if self._looking is not None:
+            with translated(self._database.place), self._database.writer.begin() as connection:
+                self.epoch = _raise_epoch(connection)
+
+    def open(self) -> SqlStore:
+        """Brought to the tables of this version, under the epoch of this term."""
+        raised = self.epoch
+        store = SqlStore.lead(self._database, raised, self._late_epoch if self._looking is not None else _no_epoch)
+        self._store = store
+        return store
+
+    def beat(self) -> bool:
+        if self._looking is None or self.epoch is None:
+            return True
+        statement = update(schema.leader).where(_LEADER.epoch == self.epoch).values(heartbeat_at=func.clock_timestamp())
+        with translated(self._database.place), self._looking.begin() as connection:
+            return bool(connection.execute(statement).rowcount)
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+        else:
+            self._database.close()
+
+    def _late_epoch(self, connection: Connection) -> int | None:
+        self.epoch = _raise_epoch(connection)
+        return self.epoch
+
+
+class PostgresqlElection:
+    """`ports.Election` between servers of one database."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._engine = looking_engine(parsed(url))
+        self._place = open_database(url, exclusive=False).place
+
+    def holder(self) -> Holder | None:
+        with translated(self._place), self._engine.begin() as connection:
+            found = holding(connection)
+            if found is None:
+                return None
+            name, _, session = found
+            return Holder(in_words(*found), session, _silent_s(connection, name))
+
+    def take(self) -> SqlTerm:
+        term = SqlTerm(open_database(self._url, exclusive=True), self._engine)
+        try:
+            term.begin()
+        except BaseException:
+            term.close()
+            raise
+        return term
+
+    def end(self, holder: Holder) -> None:
+        # Looked at once more in the same statement: a session's number may be another's by now.
+        statement = text(
+            "SELECT pg_terminate_backend(:session, 1000) FROM pg_locks WHERE pid = :session AND locktype = 'advisory'"
+        )
+        with translated(self._place), self._engine.begin() as connection:
+            connection.execute(statement, {"session": holder.session})
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+class SqliteElection:
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def holder(self) -> Holder | None:
+        """Nobody is waited for: `take` says who it is."""
+        return None
+
+    def take(self) -> SqlTerm:
+        return SqlTerm(open_database(self._url, exclusive=True), None)
+
+    def end(self, holder: Holder) -> None:
+        raise AssertionError(f"nobody is removed from a file, {holder.who} neither")
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def election(url: str) -> Election[SqlTerm]:
+    """Of the servers of that database.  Raises InvalidInput for a URL of none."""
+    return PostgresqlElection(url) if is_postgresql(url) else SqliteElection(url)
+
+
+def _silent_s(connection: Connection, name: str) -> float | None:
+    """Since the last heartbeat of the process whose sessions have *name*; None if the last one is another's, or there is none."""
+    if not inspect(connection).has_table(schema.leader.name):
+        return None
+    age = func.extract("epoch", func.clock_timestamp() - _LEADER.heartbeat_at)
+    row: Any = connection.execute(select(_LEADER.process, _LEADER.host, age)).one_or_none()
+    if row is None or process_name(row[0], row[1]) != name:
+        return None
+    return float(row[2])
+
+
+def _raise_epoch(connection: Connection) -> int | None:
+    """The epoch from now on, and the first heartbeat in it; None if the tables are not there yet."""
+    if not inspect(connection).has_table(schema.leader.name):
+        return None
+    raised = update(schema.meta).values(epoch=schema.meta.c.epoch + 1).returning(schema.meta.c.epoch)
+    epoch: int = connection.execute(raised).scalar_one()
+    row = {"epoch": epoch, "process": os.getpid(), "host": socket.gethostname(), "heartbeat_at": func.clock_timestamp()}
+    statement = postgresql.insert(schema.leader).values(id=1, **row)
+    connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=row))
+    return epoch
+
+
+def _no_epoch(_: Connection) -> None:
+    return None

@@ -1,0 +1,118 @@
+"""What has had its time leaves in small steps, so that no commit waits long for one of them.
+
+A workflow goes in this order: its tasks and groups, then at once its row, its specification unless another still has it, and
+its number into `past_numbers`, so that it is never given again.  From then on its events do not count any more (`pruned` names
+it); they go last.  A server that dies in between goes on where it was.
+
+The log without a workflow that has ended gives the same live state: all that it held it has given back.
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+from sqlalchemy import Connection, Table, and_, delete, exists, func, or_, select, tuple_
+
+from runrig.domain.workflows import WorkflowStatus
+from runrig.ports import Pruned
+from runrig.store import schema
+from runrig.store.dialect import insert_rows, put_rows
+
+_FINISHED = tuple(status for status in WorkflowStatus if status.finished)
+_WORKFLOW = schema.workflows.c
+_EVENT = schema.events.c
+_SPEC = schema.specifications.c
+_PAST = schema.past_numbers.c
+_PRUNED = schema.pruned.c
+
+
+def expired(connection: Connection, before: float, limit: int) -> tuple[str, ...]:
+    """Workflows that ended before *before*, oldest first."""
+    statement = (
+        select(_WORKFLOW.id)
+        .where(_WORKFLOW.end_time < before, _WORKFLOW.status.in_(_FINISHED))
+        .order_by(_WORKFLOW.end_time, _WORKFLOW.id)
+        .limit(limit)
+    )
+    return tuple(connection.execute(statement).scalars())
+
+
+def prune(connection: Connection, ids: Sequence[str], rows: int) -> Pruned:
+    """Removes of *ids*, in order, as much as *rows* rows allow; their events stay for `prune_events`."""
+    # Commits and this one come one after the other: a specification that is in use again must not go.
+    connection.execute(select(schema.meta.c.revision).with_for_update())
+    tables = (schema.tasks, schema.groups)
+    chosen = _affordable(connection, tables, ids, rows)
+    if not chosen:  # the first alone is too much
+        return Pruned(rows=_delete_some(connection, tables[0], ids[0], rows))
+    deleted = sum(_delete_all(connection, table, chosen) for table in tables)
+    _forget(connection, chosen)
+    return Pruned(len(chosen), deleted + len(chosen))
+
+
+def prune_events(connection: Connection, rows: int) -> Pruned:
+    """Removes up to *rows* events of workflows that are gone."""
+    gone = connection.execute(select(_PRUNED.workflow).order_by(_PRUNED.workflow).limit(rows)).scalars().all()
+    if not gone:
+        return Pruned()
+    chosen = _affordable(connection, (schema.events,), gone, rows)
+    if not chosen:
+        return Pruned(rows=_delete_some(connection, schema.events, gone[0], rows))
+    deleted = _delete_all(connection, schema.events, chosen)
+    connection.execute(delete(schema.pruned).where(_PRUNED.workflow.in_(chosen)))
+    return Pruned(rows=deleted + len(chosen))
+
+
+def past_numbers(connection: Connection) -> dict[str, int]:
+    """The highest number of each workflow name among those that are gone."""
+    return {row[0]: row[1] for row in connection.execute(select(_PAST.name, _PAST.number))}
+
+
+def counts() -> Any:
+    """Of an event: that it belongs to no workflow that is gone."""
+    return or_(_EVENT.workflow.is_(None), _EVENT.workflow.not_in(select(_PRUNED.workflow)))
+
+
+def _affordable(connection: Connection, tables: Sequence[Table], ids: Sequence[str], rows: int) -> list[str]:
+    """The first of *ids* that together have no more than *rows* rows in *tables*, their own included."""
+    found = dict.fromkeys(ids[:rows], 1)
+    for table in tables:
+        column = table.c.workflow
+        counted = select(column, func.count()).where(column.in_(found)).group_by(column)
+        for id, count in connection.execute(counted):
+            found[id] += count
+    total = accumulate(found.values())
+    return [id for id, so_far in zip(found, total, strict=True) if so_far <= rows]
+
+
+def _delete_all(connection: Connection, table: Table, ids: Sequence[str]) -> int:
+    return connection.execute(delete(table).where(table.c.workflow.in_(ids))).rowcount
+
+
+def _delete_some(connection: Connection, table: Table, id: str, rows: int) -> int:
+    """How many rows of workflow *id* were deleted: those that come first by their key."""
+    which = table.c.workflow == id
+    key = [column for column in table.primary_key if column.name != "workflow"]
+    last = connection.execute(select(*key).where(which).order_by(*key).offset(rows - 1).limit(1)).one_or_none()
+    if last is not None:
+        which = and_(which, tuple_(*key) <= tuple_(*last))
+    return connection.execute(delete(table).where(which)).rowcount
+
+
+def _forget(connection: Connection, ids: Sequence[str]) -> None:
+    """Takes the rows of *ids*, whose tasks and groups are gone already."""
+    if not ids:
+        return
+    chosen = _WORKFLOW.id.in_(ids)
+    numbers = select(_WORKFLOW.name, func.max(_WORKFLOW.number)).where(chosen).group_by(_WORKFLOW.name)
+    highest = {row[0]: row[1] for row in connection.execute(numbers)}
+    known = {
+        row[0]: row[1] for row in connection.execute(select(_PAST.name, _PAST.number).where(_PAST.name.in_(highest)))
+    }
+    rows = [(name, max(number, known.get(name, 0))) for name, number in sorted(highest.items())]
+    put_rows(connection, schema.past_numbers, rows)
+    specs = sorted(set(connection.execute(select(_WORKFLOW.spec_hash).where(chosen)).scalars()))
+    connection.execute(delete(schema.workflows).where(chosen))
+    used = exists().where(_WORKFLOW.spec_hash == _SPEC.hash)
+    connection.execute(delete(schema.specifications).where(_SPEC.hash.in_(specs), ~used))
+    insert_rows(connection, schema.pruned, [(id,) for id in ids])

@@ -1,0 +1,65 @@
+"""A submission that is sent again with its key is the same one: nothing is doubled, whatever happened to the first answer."""
+
+from pathlib import Path
+
+from tests.api.client import Api, api
+from tests.service.builders import one_task
+
+KEY = "5f0c3a1e-8d2b-4c47-9a3e-2f6b7c1d0e9f"
+SUBMIT = "/api/pool/pool1/workflow"
+
+
+def sent(it: Api, text: str, key: str, path: str = SUBMIT, **headers: str) -> tuple[int, dict]:
+    answer = it.http.post(path, json={"file": text}, headers={"Idempotency-Key": key, **headers})
+    return answer.status_code, answer.json()
+
+
+def test_the_same_again_is_answered_as_before_and_stores_nothing(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        first = sent(it, one_task("a"), KEY)
+        revision = it.desk.revision
+        assert (first[0], first[1]["name"]) == (200, "a-1")
+        assert sent(it, one_task("a"), KEY) == first
+        assert sent(it, one_task("a"), KEY.upper()) == first
+        assert it.desk.revision == revision
+        assert it.get("/api/workflow/a-1")["uuid"] == KEY
+        assert it.submit(one_task("a"))["name"] == "a-2"
+
+
+def test_it_is_answered_so_too_when_the_workflow_has_ended(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        first = sent(it, one_task("a"), KEY)
+        it.call("POST", "/api/workflow/a-1/cancel")
+        it.desk.service.settle()
+        assert sent(it, one_task("a"), KEY) == first
+
+
+def test_a_key_belongs_to_one_submission_of_one_user(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        sent(it, one_task("a"), KEY)
+        revision = it.desk.revision
+        others = [
+            sent(it, one_task("b"), KEY),
+            sent(it, one_task("a"), KEY, path="/api/pool/pool2/workflow"),
+            sent(it, one_task("a"), KEY, **{"x-osmo-user": "bob"}),
+        ]
+        assert [(status, answer["error_code"]) for status, answer in others] == [(409, "CONFLICT")] * 3
+        assert it.desk.revision == revision
+
+
+def test_a_key_that_is_no_uuid_is_refused(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        status, answer = sent(it, one_task("a"), "soon")
+        assert (status, answer["message"]) == (
+            422,
+            "Idempotency-Key 'soon' is no UUID: make a new one for each submission",
+        )
+
+
+def test_a_restart_has_a_key_too(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        it.submit(one_task("a"))
+        it.call("POST", "/api/workflow/a-1/cancel")
+        it.desk.service.settle()
+        answers = [it.http.post(f"{SUBMIT}/a-1/restart", headers={"Idempotency-Key": KEY}).json() for _ in range(2)]
+        assert [answer["name"] for answer in answers] == ["a-2", "a-2"]
