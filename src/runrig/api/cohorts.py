@@ -6,36 +6,59 @@ from fastapi import APIRouter, Query
 
 from runrig import wire
 from runrig.api.answers import pools as as_answers
+from runrig.api.permissions import Seeing, needs
 from runrig.api.shape import Serving, User, answers
+from runrig.domain.access import Permission
 from runrig.service.declarations import KEEP, CohortEdit
 
 router = APIRouter(tags=["cohorts"])
 
-
-@router.get("/api/cohort", summary="The quota tree", responses=answers(wire.CohortsAnswer))
-def list_cohorts(service: Serving) -> wire.CohortsAnswer:
-    return as_answers.quota_tree(service.queries.quota_tree())
+_READ = [needs(Permission.READ_CLUSTER)]
+_CHANGE = [needs(Permission.CHANGE_CLUSTER)]
 
 
-@router.get("/api/cohort/{name}", summary="One cohort with its balances", responses=answers(wire.CohortAnswer, 404))
-def show_cohort(service: Serving, name: str) -> wire.CohortAnswer:
+@router.get("/api/cohort", summary="The quota tree", dependencies=_READ, responses=answers(wire.CohortsAnswer))
+def list_cohorts(service: Serving, sight: Seeing) -> wire.CohortsAnswer:
+    return as_answers.quota_tree(service.queries.quota_tree(sight))
+
+
+@router.get(
+    "/api/cohort/{name}",
+    summary="One cohort with its balances",
+    dependencies=_READ,
+    responses=answers(wire.CohortAnswer, 404),
+)
+def show_cohort(service: Serving, sight: Seeing, name: str) -> wire.CohortAnswer:
+    return as_answers.cohort(service.queries.cohort(name, sight))
+
+
+@router.post(
+    "/api/cohort",
+    summary="Create a cohort",
+    dependencies=_CHANGE,
+    responses=answers(wire.CohortAnswer, 400, 404, 409),
+)
+def create_cohort(service: Serving, user: User, body: wire.CohortCreateRequest) -> wire.CohortAnswer:
+    service.declarations.create_cohort(body.name, _edit(body), user=user)
+    return as_answers.cohort(service.queries.cohort(body.name))
+
+
+@router.patch(
+    "/api/cohort/{name}",
+    summary="Change a cohort",
+    dependencies=_CHANGE,
+    responses=answers(wire.CohortAnswer, 400, 404, 409),
+)
+def update_cohort(service: Serving, user: User, name: str, body: wire.CohortEditRequest) -> wire.CohortAnswer:
+    service.declarations.update_cohort(name, _edit(body), user=user)
     return as_answers.cohort(service.queries.cohort(name))
 
 
-@router.post("/api/cohort", summary="Create a cohort", responses=answers(wire.CohortAnswer, 400, 404, 409))
-def create_cohort(service: Serving, user: User, body: wire.CohortCreateRequest) -> wire.CohortAnswer:
-    service.declarations.create_cohort(body.name, _edit(body), user=user)
-    return show_cohort(service, body.name)
-
-
-@router.patch("/api/cohort/{name}", summary="Change a cohort", responses=answers(wire.CohortAnswer, 400, 404, 409))
-def update_cohort(service: Serving, user: User, name: str, body: wire.CohortEditRequest) -> wire.CohortAnswer:
-    service.declarations.update_cohort(name, _edit(body), user=user)
-    return show_cohort(service, name)
-
-
 @router.put(
-    "/api/cohort/{name}", summary="Change a cohort, like PATCH", responses=answers(wire.CohortAnswer, 400, 404, 409)
+    "/api/cohort/{name}",
+    summary="Change a cohort, like PATCH",
+    dependencies=_CHANGE,
+    responses=answers(wire.CohortAnswer, 400, 404, 409),
 )
 def put_cohort(service: Serving, user: User, name: str, body: wire.CohortEditRequest) -> wire.CohortAnswer:
     return update_cohort(service, user, name, body)
@@ -44,6 +67,7 @@ def put_cohort(service: Serving, user: User, name: str, body: wire.CohortEditReq
 @router.delete(
     "/api/cohort/{name}",
     summary="Delete a cohort",
+    dependencies=_CHANGE,
     responses=answers(wire.DeletedAnswer, 404, 409),
 )
 def delete_cohort(

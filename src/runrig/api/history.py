@@ -7,9 +7,12 @@ from fastapi import APIRouter, Query
 
 from runrig import wire
 from runrig.api.answers import history as as_answers
+from runrig.api.permissions import Seeing, named, needs
 from runrig.api.shape import LONGEST_USER_NAME, Serving, answers
+from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.service.history import HistoryQuery
+from runrig.service.sight import Sight
 
 router = APIRouter(tags=["pools"])
 
@@ -19,10 +22,12 @@ LONGEST_PAGE = 1000
 @router.get(
     "/api/configs/pool/{name}/history",
     summary="Who changed a pool and its subpools, newest first",
+    dependencies=[needs(Permission.READ_POOL, named("name"))],
     responses=answers(wire.PoolHistoryAnswer, 404),
 )
 def history(
     service: Serving,
+    sight: Seeing,
     name: str,
     since: Annotated[datetime | None, Query(description="This time is still in it; UTC unless it has a zone")] = None,
     until: Annotated[datetime | None, Query(description="This time is still in it")] = None,
@@ -47,12 +52,12 @@ def history(
         after=None if after is None else _place(after),
         limit=limit,
     )
-    return as_answers.page(name, service.history.changes(name, query))
+    return as_answers.page(name, service.history.changes(name, query, sight))
 
 
-def pool_at(service: Serving, name: str, at: datetime) -> wire.PoolAtAnswer:
+def pool_at(service: Serving, name: str, at: datetime, sight: Sight) -> wire.PoolAtAnswer:
     """The answer of `GET /api/configs/pool/{name}?at=`."""
-    return as_answers.pool_at(service.history.pool_at(name, _seconds(at)))
+    return as_answers.pool_at(service.history.pool_at(name, _seconds(at), sight))
 
 
 def _seconds(at: datetime) -> float:

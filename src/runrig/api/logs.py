@@ -101,12 +101,13 @@ class Follower:
     def __init__(self, service: Service, request: LogRequest, attempts: Sequence[Task]) -> None:
         self._service = service
         self._request = request
+        self._id = attempts[0].workflow if attempts else request.workflow  # which may be asked for by its uuid
         self._tails: dict[TaskKey, Tail] = {}
         self._ended = False
         self._take_in(attempts)
 
     async def stream(self) -> AsyncIterator[bytes]:
-        with changes(self._service) as changed:
+        with changes(self._service, self._id) as changed:
             while self._request.follow and not self._ended:
                 for tail in tuple(self._tails.values()):
                     if data := tail.read():

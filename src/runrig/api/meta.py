@@ -7,7 +7,9 @@ from fastapi import APIRouter, Body
 from runrig import __version__, wire
 from runrig.api.answers import pools as as_answers
 from runrig.api.failures import documented
+from runrig.api.permissions import OPEN, needs
 from runrig.api.shape import Responses, Serving, User, answers
+from runrig.domain.access import Permission
 from runrig.domain.errors import Unavailable
 
 router = APIRouter(tags=["server"])
@@ -17,13 +19,16 @@ _HEALTH: Responses = {
 }
 
 
-@router.get("/healthz", summary="The process answers", responses={**_HEALTH, **documented(403)})
+@router.get("/healthz", summary="The process answers", dependencies=[OPEN], responses={**_HEALTH, **documented(403)})
 async def health() -> wire.HealthAnswer:
     return wire.HealthAnswer(status="ok")
 
 
 @router.get(
-    "/readyz", summary="The server works: its last round went well", responses={**_HEALTH, **documented(403, 503)}
+    "/readyz",
+    summary="The server works: its last round went well",
+    dependencies=[OPEN],
+    responses={**_HEALTH, **documented(403, 503)},
 )
 async def ready(service: Serving) -> wire.HealthAnswer:
     if service.not_ready is not None:
@@ -31,7 +36,12 @@ async def ready(service: Serving) -> wire.HealthAnswer:
     return wire.HealthAnswer(status="ready")
 
 
-@router.get("/api/version", summary="Version of the server", responses=answers(wire.VersionAnswer))
+@router.get(
+    "/api/version",
+    summary="Version of the server",
+    dependencies=[needs(Permission.CONNECT)],
+    responses=answers(wire.VersionAnswer),
+)
 async def version() -> wire.VersionAnswer:
     major, minor, revision = __version__.split(".")[:3]
     return wire.VersionAnswer(major=major, minor=minor, revision=revision, hash="", version=__version__)
@@ -40,6 +50,7 @@ async def version() -> wire.VersionAnswer:
 @router.post(
     "/api/apply",
     summary="Declare cohorts and pools as a cluster file says, or show what that would change",
+    dependencies=[needs(Permission.CHANGE_CLUSTER)],
     responses=answers(wire.ApplyAnswer, 400, 404, 409, 413),
 )
 def apply(

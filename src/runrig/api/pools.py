@@ -8,86 +8,127 @@ from fastapi import APIRouter, Query
 from runrig import wire
 from runrig.api.answers import pools as as_answers
 from runrig.api.history import pool_at
+from runrig.api.permissions import About, Asker, Asking, Seeing, named, needs
 from runrig.api.shape import Serving, User, answers
+from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
-from runrig.domain.pools import Queueing, TopologyKey
+from runrig.domain.pools import SUBPOOL_DELIMITER, Queueing, TopologyKey
 from runrig.service.declarations import KEEP, Keep, PoolEdit
+from runrig.service.sight import Sight
 
 router = APIRouter(tags=["pools"])
+
+_LIST = [needs(Permission.LIST_POOLS)]
+_READ = [needs(Permission.READ_POOL, named("name"))]
+_CHANGE = [needs(Permission.CHANGE_POOL, named("name"))]
+
+_ITS_PROMISE = {"quota", "cohort", "borrowing_limit", "lending_limit", "flavors", "weight"}
+"""Of a top-level pool what it has at the cost of others."""
 
 Pools = Annotated[list[str], Query(description="Only these; none: all")]
 
 
-@router.get("/api/pool", summary="Settings of all pools", responses=answers(wire.PoolsAnswer, 404))
-def list_pools(service: Serving, pools: Pools = [], all_pools: bool = True) -> wire.PoolsAnswer:  # noqa: B006, ARG001 - a list is how the framework takes repeated keys
-    return _settings(service, pools)
+@router.get("/api/pool", summary="Settings of all pools", dependencies=_LIST, responses=answers(wire.PoolsAnswer, 404))
+def list_pools(service: Serving, sight: Seeing, pools: Pools = [], all_pools: bool = True) -> wire.PoolsAnswer:  # noqa: B006, ARG001 - a list is how the framework takes repeated keys
+    return _settings(service, pools, sight)
 
 
 @router.get(
-    "/api/configs/pool", summary="Settings of all pools, as their admins see them", responses=answers(wire.PoolsAnswer)
+    "/api/configs/pool",
+    summary="Settings of all pools, as their admins see them",
+    dependencies=_LIST,
+    responses=answers(wire.PoolsAnswer),
 )
-def list_settings(service: Serving, verbose: bool = False) -> wire.PoolsAnswer:  # noqa: ARG001 - of the reference client
-    return _settings(service, [])
+def list_settings(service: Serving, sight: Seeing, verbose: bool = False) -> wire.PoolsAnswer:  # noqa: ARG001 - of the reference client
+    return _settings(service, [], sight)
 
 
-def _settings(service: Serving, names: list[str]) -> wire.PoolsAnswer:
-    views = service.queries.pools(names=names)
+def _settings(service: Serving, names: list[str], sight: Sight) -> wire.PoolsAnswer:
+    views = service.queries.pools(names=names, sight=sight)
     return wire.PoolsAnswer(pools={view.pool.name: as_answers.settings(view, service.backend_name) for view in views})
 
 
 @router.get(
     "/api/pool_quota",
     summary="Quota and use of pools, by sets that share nodes",
+    dependencies=_LIST,
     responses=answers(wire.PoolQuotaAnswer, 404),
 )
 def pool_quota(
     service: Serving,
+    sight: Seeing,
     pools: Pools = [],  # noqa: B006
     all_pools: bool = True,  # noqa: ARG001 - of the reference client, which sends it beside `pools`
     archived: Annotated[bool, Query(description="ARCHIVED pools too")] = False,
 ) -> wire.PoolQuotaAnswer:
-    return as_answers.pool_quota(service.queries.node_sets(names=pools, archived=archived), service.backend_name)
+    node_sets = service.queries.node_sets(names=pools, archived=archived, sight=sight)
+    return as_answers.pool_quota(node_sets, service.backend_name)
 
 
-@router.get("/api/configs/pool/{name}", summary="One pool with its balances", responses=answers(wire.PoolAnswer, 404))
+@router.get(
+    "/api/configs/pool/{name}",
+    summary="One pool with its balances",
+    dependencies=_READ,
+    responses=answers(wire.PoolAnswer, 404),
+)
 def show_pool_now_or_then(
     service: Serving,
+    sight: Seeing,
     name: str,
     at: Annotated[
         datetime | None, Query(description="As it stood at that time: PoolAtAnswer, without balances")
     ] = None,
 ) -> wire.PoolAnswer | wire.PoolAtAnswer:
-    return show_pool(service, name) if at is None else pool_at(service, name, at)
+    if at is not None:
+        return pool_at(service, name, at, sight)
+    return as_answers.pool(service.queries.pool(name, sight), service.backend_name)
 
 
-def show_pool(service: Serving, name: str) -> wire.PoolAnswer:
-    return as_answers.pool(service.queries.pool(name), service.backend_name)
-
-
-@router.post("/api/configs/pool", summary="Create a pool", responses=answers(wire.PoolAnswer, 400, 404, 409))
+@router.post(
+    "/api/configs/pool",
+    summary="Create a pool",
+    dependencies=[needs(Permission.CHANGE_CLUSTER)],
+    responses=answers(wire.PoolAnswer, 400, 404, 409),
+)
 def create_pool(service: Serving, user: User, body: wire.PoolCreateRequest) -> wire.PoolAnswer:
     return as_answers.pool(service.declarations.create_pool(body.name, _edit(body), user=user), service.backend_name)
 
 
-@router.patch("/api/configs/pool/{name}", summary="Change a pool", responses=answers(wire.PoolAnswer, 400, 404, 409))
-def update_pool(service: Serving, user: User, name: str, body: wire.PoolEditRequest) -> wire.PoolAnswer:
+@router.patch(
+    "/api/configs/pool/{name}",
+    summary="Change a pool",
+    dependencies=_CHANGE,
+    responses=answers(wire.PoolAnswer, 400, 404, 409),
+)
+def update_pool(service: Serving, user: User, asker: Asking, name: str, body: wire.PoolEditRequest) -> wire.PoolAnswer:
+    _check_promise(asker, name, body)
     return as_answers.pool(service.declarations.update_pool(name, _edit(body), user=user), service.backend_name)
 
 
 @router.put(
-    "/api/configs/pool/{name}", summary="Change a pool, like PATCH", responses=answers(wire.PoolAnswer, 400, 404, 409)
+    "/api/configs/pool/{name}",
+    summary="Change a pool, like PATCH",
+    dependencies=_CHANGE,
+    responses=answers(wire.PoolAnswer, 400, 404, 409),
 )
-def put_pool(service: Serving, user: User, name: str, body: wire.PoolEditRequest) -> wire.PoolAnswer:
-    return update_pool(service, user, name, body)
+def put_pool(service: Serving, user: User, asker: Asking, name: str, body: wire.PoolEditRequest) -> wire.PoolAnswer:
+    return update_pool(service, user, asker, name, body)
 
 
 @router.delete(
     "/api/configs/pool/{name}",
     summary="Delete a pool: ARCHIVED at once, or DELETING until what runs there has ended",
+    dependencies=[needs(Permission.CHANGE_CLUSTER, named("name"), of_subpool=Permission.CHANGE_SUBPOOLS)],
     responses=answers(wire.PoolAnswer, 404, 409),
 )
 def delete_pool(service: Serving, user: User, name: str) -> wire.PoolAnswer:
     return as_answers.pool(service.declarations.delete_pool(name, user=user), service.backend_name)
+
+
+def _check_promise(asker: Asker, name: str, body: wire.PoolEditRequest) -> None:
+    """Raises NotAllowed: what a pool is promised is not its own admin's to change; what a subpool is, is (law S1 bounds it)."""
+    if SUBPOOL_DELIMITER not in name and body.model_fields_set & _ITS_PROMISE:
+        asker.need(Permission.CHANGE_CLUSTER, About(name))
 
 
 def _edit(body: wire.PoolEditRequest) -> PoolEdit:

@@ -5,8 +5,10 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 
 from runrig import wire
+from runrig.api.permissions import named, needs
 from runrig.api.shape import Serving, User, answers
 from runrig.backends import kai
+from runrig.domain.access import Permission
 from runrig.domain.gangs import Priority
 from runrig.service.rendering import DEFAULT_NAMESPACE
 from runrig.service.submissions import Submission
@@ -17,6 +19,7 @@ router = APIRouter(tags=["workflows"])
 @router.post(
     "/api/pool/{pool}/render",
     summary="The Kubernetes objects that a workflow becomes; nothing is stored",
+    dependencies=[needs(Permission.SUBMIT, named("pool"))],
     responses=answers(wire.RenderAnswer, 400, 404, 413),
 )
 def render(

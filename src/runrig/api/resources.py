@@ -6,24 +6,35 @@ from fastapi import APIRouter, Query
 
 from runrig import wire
 from runrig.api.answers.resources import resource
+from runrig.api.permissions import Seeing, needs
 from runrig.api.shape import Serving, answers
+from runrig.domain.access import Permission
 
 router = APIRouter(tags=["resources"])
 
 
 @router.get(
-    "/api/resources", summary="Nodes, what they have and who holds it", responses=answers(wire.ResourcesAnswer, 404)
+    "/api/resources",
+    summary="Nodes, what they have and who holds it",
+    dependencies=[needs(Permission.READ_CLUSTER)],
+    responses=answers(wire.ResourcesAnswer, 404),
 )
 def list_resources(
     service: Serving,
+    sight: Seeing,
     pools: Annotated[list[str], Query(description="Only nodes that these pools may use")] = [],  # noqa: B006
     platforms: Annotated[list[str], Query(description="Only nodes of these flavors")] = [],  # noqa: B006
     all_pools: bool = False,  # noqa: ARG001 - of the reference client, which sends it beside `pools`
 ) -> wire.ResourcesAnswer:
-    views = service.queries.nodes(pools=pools, platforms=platforms)
+    views = service.queries.nodes(pools=pools, platforms=platforms, sight=sight)
     return wire.ResourcesAnswer(resources=[resource(view, service.backend_name) for view in views])
 
 
-@router.get("/api/resources/{name}", summary="One node", responses=answers(wire.ResourcesAnswer, 404))
-def show_resource(service: Serving, name: str) -> wire.ResourcesAnswer:
-    return wire.ResourcesAnswer(resources=[resource(service.queries.node(name), service.backend_name)])
+@router.get(
+    "/api/resources/{name}",
+    summary="One node",
+    dependencies=[needs(Permission.READ_CLUSTER)],
+    responses=answers(wire.ResourcesAnswer, 404),
+)
+def show_resource(service: Serving, sight: Seeing, name: str) -> wire.ResourcesAnswer:
+    return wire.ResourcesAnswer(resources=[resource(service.queries.node(name, sight), service.backend_name)])

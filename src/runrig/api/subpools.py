@@ -7,11 +7,16 @@ from fastapi import APIRouter, Query
 from runrig import wire
 from runrig.api.answers import pools as as_answers
 from runrig.api.failures import Said
+from runrig.api.permissions import Seeing, named, needs
 from runrig.api.shape import Serving, User, answers
+from runrig.domain.access import Permission
 from runrig.service.queries import PoolView
 from runrig.service.service import Service
 
 router = APIRouter(tags=["subpools"])
+
+_READ = [needs(Permission.READ_POOL, named("parent"))]
+_CHANGE = [needs(Permission.CHANGE_SUBPOOLS, named("parent"))]
 
 DryRun = Annotated[bool, Query(description="Only say what would be, or what is wrong")]
 
@@ -48,29 +53,33 @@ _NO_SHARE: Said = (
 @router.get(
     "/api/configs/pool/{parent}/subpool",
     summary="Subpools of a pool, by name",
+    dependencies=_READ,
     responses=answers(wire.SubpoolsAnswer, 404, said={404: _NO_PARENT}),
 )
 def list_subpools(
     service: Serving,
+    sight: Seeing,
     parent: str,
     archived: Annotated[bool, Query(description="ARCHIVED ones too")] = False,
 ) -> wire.SubpoolsAnswer:
-    views = service.queries.subpools(parent, archived=archived)
+    views = service.queries.subpools(parent, archived=archived, sight=sight)
     return wire.SubpoolsAnswer(subpools=[_answer(service, view) for view in views])
 
 
 @router.get(
     "/api/configs/pool/{parent}/subpool/{subpool}",
     summary="One subpool with its balances, in any state",
+    dependencies=_READ,
     responses=answers(wire.SubpoolAnswer, 404, said={404: _UNKNOWN}),
 )
-def show_subpool(service: Serving, parent: str, subpool: str) -> wire.PoolAnswer:
-    return _answer(service, service.queries.subpool(parent, subpool))
+def show_subpool(service: Serving, sight: Seeing, parent: str, subpool: str) -> wire.PoolAnswer:
+    return _answer(service, service.queries.subpool(parent, subpool, sight))
 
 
 @router.post(
     "/api/configs/pool/{parent}/subpool",
     summary="Create a subpool, or bring back one that is ARCHIVED",
+    dependencies=_CHANGE,
     responses=answers(
         wire.SubpoolAnswer, 400, 404, 409, said={400: _OVER, 404: _NO_PARENT, 409: _TAKEN, 422: _NO_SHARE}
     ),
@@ -84,6 +93,7 @@ def create_subpool(
 @router.patch(
     "/api/configs/pool/{parent}/subpool/{subpool}",
     summary="Give a subpool another quota; what runs there goes on",
+    dependencies=_CHANGE,
     responses=answers(
         wire.SubpoolAnswer, 400, 404, 409, said={400: _OVER, 404: _UNKNOWN, 409: _DRAINING, 422: _NO_SHARE}
     ),
@@ -97,6 +107,7 @@ def update_subpool(
 @router.put(
     "/api/configs/pool/{parent}/subpool/{subpool}",
     summary="Give a subpool another quota, like PATCH",
+    dependencies=_CHANGE,
     responses=answers(
         wire.SubpoolAnswer, 400, 404, 409, said={400: _OVER, 404: _UNKNOWN, 409: _DRAINING, 422: _NO_SHARE}
     ),
@@ -110,6 +121,7 @@ def put_subpool(
 @router.delete(
     "/api/configs/pool/{parent}/subpool/{subpool}",
     summary="Delete a subpool: ARCHIVED at once, or DELETING until what runs there has ended",
+    dependencies=_CHANGE,
     responses=answers(wire.SubpoolDeletedAnswer, 404, 409, said={404: _UNKNOWN, 409: _DRAINING}),
 )
 def delete_subpool(

@@ -6,7 +6,9 @@ from fastapi import APIRouter, Query
 
 from runrig import wire
 from runrig.api.answers import topology as as_answers
+from runrig.api.permissions import Seeing, needs
 from runrig.api.shape import Serving, answers
+from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.service.topology import MOST_HOLDERS, MapQuery, parse_size
 
@@ -28,10 +30,12 @@ _SAID = {
 @router.get(
     "/api/topology",
     summary="Zones, spines, racks: what is free there, who holds the rest, how many gangs of a size fit",
+    dependencies=[needs(Permission.READ_CLUSTER)],
     responses=answers(wire.TopologyAnswer, 404, said=_SAID),
 )
 def topology(
     service: Serving,
+    sight: Seeing,
     pool: Annotated[
         str | None, Query(description="The nodes and keys of this pool; else one map per list of keys")
     ] = None,
@@ -47,5 +51,5 @@ def topology(
     if nodes and level is not None:
         raise InvalidInput.one(_BOTH, "nodes")
     wanted = None if size is None else parse_size(size)
-    found = service.topology.maps(MapQuery(pool, wanted, level, nodes, holders))
+    found = service.topology.maps(MapQuery(pool, wanted, level, nodes, holders), sight)
     return as_answers.maps(found, wanted)

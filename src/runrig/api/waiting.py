@@ -10,15 +10,15 @@ from runrig.service.service import Service
 
 
 @contextmanager
-def changes(service: Service) -> Iterator[asyncio.Event]:
-    """An event that is set after each commit; whoever waits clears it."""
+def changes(service: Service, workflow: str) -> Iterator[asyncio.Event]:
+    """An event that is set after each commit that changes *workflow*; whoever waits clears it."""
     loop, event = asyncio.get_running_loop(), asyncio.Event()
 
     def tell() -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(event.set)
 
-    with service.listening(tell):
+    with service.listening(tell, workflow):
         yield event
 
 
@@ -33,9 +33,9 @@ async def soon(event: asyncio.Event, timeout_s: float) -> bool:
 
 
 async def statuses(service: Service, id: str, timeout_s: float) -> AsyncIterator[WorkflowStatus]:
-    """The status now and after each commit, until the time is up or it has ended.  Raises NotFound."""
+    """The status now and after each commit that touches it, until the time is up or it has ended.  Raises NotFound."""
     end = time.monotonic() + timeout_s
-    with changes(service) as changed:
+    with changes(service, id) as changed:
         while True:
             status = await asyncio.to_thread(service.stories.status, id)
             yield status

@@ -10,13 +10,16 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response, Streami
 from runrig import wire
 from runrig.api import logs
 from runrig.api.answers import workflows as as_answers
-from runrig.api.shape import Base, Serving, User, answers, text_answers
+from runrig.api.permissions import Asking, Seeing, named, needs, workflow
+from runrig.api.shape import Base, IdempotencyKey, Serving, User, answers, text_answers
 from runrig.api.waiting import statuses
-from runrig.domain.errors import InvalidInput
+from runrig.domain.access import Permission
+from runrig.domain.errors import InvalidInput, NotAllowed
 from runrig.domain.gangs import Priority
 from runrig.domain.workflows import WorkflowStatus
 from runrig.ports import WorkflowQuery
 from runrig.service.submissions import Accepted, Submission
+from runrig.spec.masked import masked
 
 router = APIRouter(tags=["workflows"])
 
@@ -26,19 +29,26 @@ LONGEST_WAIT_S = 3600.0
 PriorityName = Literal["HIGH", "NORMAL", "LOW"]
 TEXT = "text/plain; charset=utf-8"
 
+_SUBMIT = needs(Permission.SUBMIT, named("pool"))
+_READ = [needs(Permission.READ_WORKFLOW, workflow("id"))]
+_CHANGE = needs(Permission.CHANGE_WORKFLOW, workflow("id"))
+
 # ---------------------------------------------------------------- commands
 
 
 @router.post(
     "/api/pool/{pool}/workflow",
     summary="Submit a workflow, or check one",
-    responses=answers(wire.SubmitAnswer, 400, 404, 413),
+    dependencies=[_SUBMIT],
+    responses=answers(wire.SubmitAnswer, 400, 404, 409, 413),
 )
 def submit(
     service: Serving,
     user: User,
+    asker: Asking,
     base: Base,
     pool: str,
+    key: IdempotencyKey,
     body: wire.SubmitRequest | None = None,
     priority: Annotated[PriorityName | None, Query(description="Wins over the file's; else NORMAL")] = None,
     env_vars: Annotated[list[str], Query(description="NAME=VALUE for every task")] = [],  # noqa: B006
@@ -48,7 +58,9 @@ def submit(
 ) -> wire.SubmitAnswer:
     chosen = None if priority is None else Priority(priority)
     if workflow_id is not None:
-        return _accepted(service.submissions.again(workflow_id, pool=pool, user=user, priority=chosen), base)
+        # It runs with what may be secret in that file, in the name of another.
+        asker.need(Permission.CHANGE_WORKFLOW, asker.workflow(workflow_id))
+        return _accepted(service.submissions.again(workflow_id, pool=pool, user=user, priority=chosen, uuid=key), base)
     if body is None:
         raise InvalidInput.one('the body is missing: send {"file": TEXT}, or name a workflow with workflow_id', "file")
     submission = Submission(
@@ -60,6 +72,7 @@ def submit(
         template=body.uploaded_templated_spec,
         environment=tuple(env_vars),
         priority=chosen,
+        uuid=key,
     )
     if dry_run:
         found = service.submissions.rendered(submission)
@@ -72,13 +85,19 @@ def submit(
 @router.post(
     "/api/pool/{pool}/workflow/{id}/restart",
     summary="Submit a workflow that failed once more",
+    dependencies=[_SUBMIT, _CHANGE],
     responses=answers(wire.SubmitAnswer, 400, 404, 409),
 )
-def restart(service: Serving, user: User, base: Base, pool: str, id: str) -> wire.SubmitAnswer:
-    return _accepted(service.submissions.restart(id, pool=pool, user=user), base)
+def restart(service: Serving, user: User, base: Base, pool: str, id: str, key: IdempotencyKey) -> wire.SubmitAnswer:
+    return _accepted(service.submissions.restart(id, pool=pool, user=user, uuid=key), base)
 
 
-@router.post("/api/workflow/{id}/cancel", summary="Cancel a workflow", responses=answers(wire.CancelAnswer, 404, 409))
+@router.post(
+    "/api/workflow/{id}/cancel",
+    summary="Cancel a workflow",
+    dependencies=[_CHANGE],
+    responses=answers(wire.CancelAnswer, 404, 409),
+)
 def cancel(
     service: Serving,
     user: User,
@@ -101,10 +120,16 @@ def _accepted(accepted: Accepted, base: str) -> wire.SubmitAnswer:
 # ---------------------------------------------------------------- questions
 
 
-@router.get("/api/workflow", summary="Workflows, newest first", responses=answers(wire.ListAnswer))
+@router.get(
+    "/api/workflow",
+    summary="Workflows, newest first",
+    dependencies=[needs(Permission.LIST_POOLS)],
+    responses=answers(wire.ListAnswer),
+)
 def list_workflows(
     service: Serving,
     user: User,
+    sight: Seeing,
     base: Base,
     users: Annotated[list[str], Query(description="Submitted by these; else by the one who asks")] = [],  # noqa: B006
     all_users: bool = False,
@@ -132,7 +157,7 @@ def list_workflows(
         limit=limit,
         offset=offset,
     )
-    found, more = service.stories.workflows(query)
+    found, more = service.stories.workflows(query, sight)
     now = service.stories.now()
     entries = [as_answers.entry(each, base, now) for each in found]
     return wire.ListAnswer(workflows=entries if order == "DESC" else entries[::-1], more_entries=more)
@@ -146,26 +171,34 @@ def _seconds(at: datetime | None) -> float | None:
 
 
 @router.get(
-    "/api/workflow/{id}", summary="One workflow with its groups and tasks", responses=answers(wire.WorkflowAnswer, 404)
+    "/api/workflow/{id}",
+    summary="One workflow with its groups and tasks",
+    dependencies=_READ,
+    responses=answers(wire.WorkflowAnswer, 404),
 )
-def query(service: Serving, base: Base, id: str, verbose: bool = False) -> wire.WorkflowAnswer:  # noqa: ARG001 - of the reference client
-    return as_answers.workflow(service.stories.workflow(id), base, service.backend_name)
+def query(service: Serving, sight: Seeing, base: Base, id: str, verbose: bool = False) -> wire.WorkflowAnswer:  # noqa: ARG001 - of the reference client
+    return as_answers.workflow(service.stories.workflow(id, sight), base, service.backend_name)
 
 
 @router.get(
-    "/api/workflow/{id}/why", summary="Why it waits, and who preempted it", responses=answers(wire.WhyAnswer, 404)
+    "/api/workflow/{id}/why",
+    summary="Why it waits, and who preempted it",
+    dependencies=_READ,
+    responses=answers(wire.WhyAnswer, 404),
 )
-def why(service: Serving, id: str) -> wire.WhyAnswer:
-    return as_answers.why(service.stories.why(id))
+def why(service: Serving, sight: Seeing, id: str) -> wire.WhyAnswer:
+    return as_answers.why(service.stories.why(id, sight))
 
 
 @router.get(
     "/api/workflow/{id}/wait",
     summary="The workflow, once it has a status or has ended, or when the time is up",
+    dependencies=_READ,
     responses=answers(wire.WorkflowAnswer, 404),
 )
 async def wait(
     service: Serving,
+    sight: Seeing,
     base: Base,
     id: str,
     status: Annotated[WorkflowStatus | None, Query(alias="for", description="None: until it has ended")] = None,
@@ -175,25 +208,30 @@ async def wait(
     async for reached in statuses(service, view.stored.workflow.id, timeout):
         if reached is status:
             break
-    return as_answers.workflow(await asyncio.to_thread(service.stories.workflow, id), base, service.backend_name)
+    view = await asyncio.to_thread(service.stories.workflow, id, sight)
+    return as_answers.workflow(view, base, service.backend_name)
 
 
 @router.get(
     "/api/workflow/{id}/events",
     summary="What happened to it, a line each",
+    dependencies=_READ,
     response_class=PlainTextResponse,
     responses=text_answers(
-        "2026-01-31 12:00:00.250000  train-1 is submitted to pool vision with priority NORMAL by alice\n", 404
+        "2026-01-31 12:00:00.250000  train-1 is submitted to pool vision with priority NORMAL by alice\n",
+        404,
+        listed=wire.EventAnswer,
     ),
 )
 def events(
     service: Serving,
+    sight: Seeing,
     id: str,
     format: Annotated[Literal["text", "json"], Query(description="json: a list of objects")] = "text",
     task_name: str | None = None,
     retry_id: int | None = None,
 ) -> Response:
-    found = service.stories.events(id, task=task_name, retry_id=retry_id)
+    found = service.stories.events(id, task=task_name, retry_id=retry_id, sight=sight)
     if format == "json":
         return JSONResponse([as_answers.event(each).model_dump(mode="json") for each in found])
     return Response(as_answers.event_lines(found), media_type=TEXT)
@@ -202,12 +240,21 @@ def events(
 @router.get(
     "/api/workflow/{id}/spec",
     summary="Its file, as rendered or as sent",
+    description="Only the owner and admins of the pool see the values of variables, the contents of files, and templates.",
+    dependencies=_READ,
     response_class=PlainTextResponse,
     responses=text_answers(wire.SubmitRequest.example()["file"], 404),
 )
-def spec(service: Serving, id: str, use_template: bool = False) -> Response:
+def spec(service: Serving, asker: Asking, id: str, use_template: bool = False) -> Response:
+    whole = asker.may(Permission.CHANGE_WORKFLOW, asker.workflow(id))
+    if use_template and not whole:
+        raise NotAllowed(
+            f"the template of {id} may have secrets in it, so only its owner and admins of its pool see it: without use_template "
+            "the file is shown, its secrets hidden"
+        )
     found = service.stories.spec(id)
-    return Response(found.template if use_template else found.text, media_type=TEXT)
+    text = found.text if whole else masked(found.text)
+    return Response(found.template if use_template else text, media_type=TEXT)
 
 
 # ---------------------------------------------------------------- output of tasks
@@ -226,6 +273,7 @@ Follow = Annotated[bool, Query(description="Goes on until the tasks have ended")
 @router.get(
     "/api/workflow/{id}/logs",
     summary="What its tasks wrote to stdout",
+    dependencies=_READ,
     response_class=PlainTextResponse,
     responses=text_answers("[main-0] epoch 1\n[main-1] epoch 1\n", 404),
 )
@@ -244,6 +292,7 @@ def log(
 @router.get(
     "/api/workflow/{id}/error_logs",
     summary="What its tasks wrote to stderr",
+    dependencies=_READ,
     response_class=PlainTextResponse,
     responses=text_answers("warning: no GPU found\n", 404),
 )

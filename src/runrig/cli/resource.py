@@ -97,4 +97,6 @@ def info(session: Session, node: str) -> None:
 
 
 def _holder(index: int, gpu: Mapping[str, Any] | None) -> tuple[str, ...]:
-    return (str(index), gpu["workflow"], gpu["task"]) if gpu else (str(index), "free", "-")
+    if not gpu:
+        return (str(index), "free", "-")
+    return (str(index), gpu["workflow"] or "another pool's work", gpu["task"] or "-")

@@ -17,6 +17,7 @@ from runrig.domain.records import Event
 from runrig.ports import ChangesQuery, Clock, Store
 from runrig.service.declarations import APPLY
 from runrig.service.door import ENGINE, Door
+from runrig.service.sight import ALL, Sight
 
 RUNRIG = "runrig"
 """Who made what no person asked for just then: the end of a drain."""
@@ -119,9 +120,9 @@ class History:
         self._store = store
         self._clock = clock
 
-    def changes(self, name: str, query: HistoryQuery) -> ChangePage:
+    def changes(self, name: str, query: HistoryQuery, sight: Sight = ALL) -> ChangePage:
         """Also of an ARCHIVED pool.  Raises NotFound, and InvalidInput for a *since* behind its *until*."""
-        pool, alone = self._known(name).name, False
+        pool, alone = self._known(name, sight).name, False
         if query.subpool is not None:
             pool, alone = self._chosen(pool, query.subpool), True
         since, until = _bounded(query.since), _bounded(query.until)
@@ -135,7 +136,7 @@ class History:
         entries = tuple(change_of(event) for event in found)
         return ChangePage(entries, (entries[-1].revision, entries[-1].seq) if more else None)
 
-    def pool_at(self, name: str, at: float) -> PoolAt:
+    def pool_at(self, name: str, at: float, sight: Sight = ALL) -> PoolAt:
         """The pool *name* as it stood at *at*, after whatever was committed at that very time.
 
         Raises NotFound for a pool that is not known or was not there yet, InvalidInput for a time to come.
@@ -143,7 +144,7 @@ class History:
         now, at = self._clock.now(), _bounded(at) or 0.0
         if at >= now + SLACK_S:
             raise InvalidInput.one(f"{_utc(at)} is still to come (it is {_utc(now)}): name a time that is over", "at")
-        pool = self._known(name)
+        pool = self._known(name, sight)
         events = {change.pool: (action, change) for action, change in self._stood(pool.parent or name, at)}
         if name not in events:
             raise self._not_there_yet(name, at)
@@ -166,12 +167,12 @@ class History:
             {"pool": name, "created_at": _moment(first.time).isoformat(), "created_by": first.by},
         )
 
-    def _known(self, name: str) -> Pool:
+    def _known(self, name: str, sight: Sight) -> Pool:
         """ARCHIVED pools are known too."""
         with self._door.reading() as state:
-            pool, there = state.pools.get(name), sorted(state.pools)
-        if pool is None:
-            raise NotFound(f"there is no pool {name!r}: there are {', '.join(there) or 'none yet'}")
+            pool, there = state.pools.get(name), sight.of(sorted(state.pools))
+        if pool is None or not sight.sees(name):
+            raise NotFound(f"there is no pool {name!r}: there are {', '.join(there) or sight.none_there}")
         return pool
 
     def _chosen(self, name: str, subpool: str) -> str:

@@ -14,7 +14,8 @@ from runrig.engine.outline import TreeRow, overpromised, tree_rows
 from runrig.engine.report import PoolBalance
 from runrig.engine.state import State
 from runrig.service.door import Door
-from runrig.service.lookup import any_subpool, live_pool
+from runrig.service.lookup import any_subpool, known_pool, live_pool
+from runrig.service.sight import ALL, Sight
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,35 +77,50 @@ class TreeView:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """*gpus*: per GPU the task that holds it, as (workflow, task), None if it is free.  *pools*: that may use the node."""
+    """*gpus*: per GPU the task that holds it, as (workflow, task), `ANOTHER` if that is not seen, None if it is free.
+
+    *pools*: that may use the node, as far as they are seen; *shared_by*: how many there are, seen or not.
+    """
 
     node: Node
     flavor: Flavor
     free: Mapping[str, int]
     gpus: tuple[tuple[str, str] | None, ...]
     pools: tuple[str, ...]
+    shared_by: int
+
+
+ANOTHER = ("", "")
+"""Who holds a GPU, where that is work of a pool that is not seen."""
 
 
 class Queries:
+    """To each *sight* its pools: others are not there for it, and in sums they are counted."""
+
     def __init__(self, door: Door) -> None:
         self._door = door
 
     # ------------------------------------------------------------ pools
 
-    def pools(self, *, names: Iterable[str] = (), archived: bool = False) -> tuple[PoolView, ...]:
+    def pools(self, *, names: Iterable[str] = (), archived: bool = False, sight: Sight = ALL) -> tuple[PoolView, ...]:
         """Sorted, subpools behind their parents.  Raises NotFound if one of *names* is not there."""
-        return tuple(view for each in self.node_sets(names=names, archived=archived) for view in each.pools)
+        found = self.node_sets(names=names, archived=archived, sight=sight)
+        return tuple(view for each in found for view in each.pools)
 
-    def pool(self, name: str) -> PoolView:
+    def pool(self, name: str, sight: Sight = ALL) -> PoolView:
         """ARCHIVED ones too.  Raises NotFound."""
         with self._door.reading() as state:
-            return pool_view(state, name)
+            return pool_view(state, known_pool(state, name, sight).name)
 
-    def subpools(self, parent: str, *, archived: bool = False) -> tuple[PoolView, ...]:
+    def check_pool(self, name: str, sight: Sight, *, live: bool = False) -> None:
+        """Raises NotFound, with the names that are seen, if it is not there; if *live*, also if it is ARCHIVED."""
+        with self._door.reading() as state:
+            (live_pool if live else known_pool)(state, name, sight)
+
+    def subpools(self, parent: str, *, archived: bool = False, sight: Sight = ALL) -> tuple[PoolView, ...]:
         """Of a pool that is not ARCHIVED unless *archived*; by name.  Raises NotFound."""
         with self._door.reading() as state:
-            if not (archived and parent in state.pools):
-                live_pool(state, parent)
+            (known_pool if archived else live_pool)(state, parent, sight)
             shown = [
                 each
                 for each in state.pools.values()
@@ -113,52 +129,58 @@ class Queries:
             views = _node_sets(state, sorted(shown, key=_tree_order))
             return tuple(sorted((view for each in views for view in each.pools), key=lambda view: view.pool.name))
 
-    def subpool(self, parent: str, short: str) -> PoolView:
+    def subpool(self, parent: str, short: str, sight: Sight = ALL) -> PoolView:
         """In any state.  Raises NotFound."""
         with self._door.reading() as state:
-            return pool_view(state, any_subpool(state, parent, short).name)
+            return pool_view(state, any_subpool(state, parent, short, sight).name)
 
-    def node_sets(self, *, names: Iterable[str] = (), archived: bool = False) -> tuple[NodeSet, ...]:
+    def node_sets(
+        self, *, names: Iterable[str] = (), archived: bool = False, sight: Sight = ALL
+    ) -> tuple[NodeSet, ...]:
         """Of a pool in *names* its subpools too."""
         with self._door.reading() as state:
             wanted = set(names)
             for name in sorted(wanted):
-                if not (archived and name in state.pools):
-                    live_pool(state, name)
+                (known_pool if archived else live_pool)(state, name, sight)
             shown = [
                 pool
                 for pool in state.pools.values()
                 if (not wanted or pool.name in wanted or pool.parent in wanted)
                 and (archived or pool.state is not PoolState.ARCHIVED)
+                and sight.sees(pool.name)
             ]
             return tuple(_node_sets(state, sorted(shown, key=_tree_order)))
 
     # ------------------------------------------------------------ cohorts
 
-    def quota_tree(self) -> TreeView:
+    def quota_tree(self, sight: Sight = ALL) -> TreeView:
+        """Of the cohorts those above a pool that is seen."""
         with self._door.reading() as state:
-            return _tree_view(state)
+            return _tree_view(state, sight)
 
-    def cohorts(self) -> tuple[CohortView, ...]:
+    def cohorts(self, sight: Sight = ALL) -> tuple[CohortView, ...]:
         """Cohorts, then live pools, each by name."""
-        return self.quota_tree().nodes
+        return self.quota_tree(sight).nodes
 
-    def cohort(self, name: str) -> CohortView:
+    def cohort(self, name: str, sight: Sight = ALL) -> CohortView:
         """Raises NotFound."""
-        found = next((view for view in self.cohorts() if view.row.kind == "cohort" and view.row.name == name), None)
+        cohorts = (view for view in self.cohorts(sight) if view.row.kind == "cohort")
+        found = next((view for view in cohorts if view.row.name == name), None)
         if found is None:
             raise NotFound(f"there is no cohort {name!r}: `runrig cohort list` shows those that there are")
         return found
 
     # ------------------------------------------------------------ nodes
 
-    def nodes(self, *, pools: Iterable[str] = (), platforms: Iterable[str] = ()) -> tuple[NodeView, ...]:
+    def nodes(
+        self, *, pools: Iterable[str] = (), platforms: Iterable[str] = (), sight: Sight = ALL
+    ) -> tuple[NodeView, ...]:
         """Those that one of *pools* may use and that are of one of *platforms*, where these are given; sorted."""
         wanted_pools, wanted_flavors = set(pools), set(platforms)
         with self._door.reading() as state:
             for name in sorted(wanted_pools):
-                live_pool(state, name)
-            views = [_node_view(state, node) for _, node in sorted(state.nodes.items())]
+                live_pool(state, name, sight)
+            views = [_node_view(state, node, sight) for _, node in sorted(state.nodes.items())]
         return tuple(
             view
             for view in views
@@ -166,13 +188,13 @@ class Queries:
             and (not wanted_flavors or view.node.flavor in wanted_flavors)
         )
 
-    def node(self, name: str) -> NodeView:
+    def node(self, name: str, sight: Sight = ALL) -> NodeView:
         """Raises NotFound."""
         with self._door.reading() as state:
             node = state.nodes.get(name)
             if node is None:
                 raise NotFound(f"there is no node {name!r}: `runrig resource list` shows those that there are")
-            return _node_view(state, node)
+            return _node_view(state, node, sight)
 
     def flavors(self) -> tuple[str, ...]:
         with self._door.reading() as state:
@@ -270,14 +292,28 @@ def _gpus_by_flavor(state: State) -> Mapping[str, GpuTotals]:
 # ---------------------------------------------------------------- cohorts and nodes
 
 
-def _tree_view(state: State) -> TreeView:
-    rows = tree_rows(state)
+def _tree_view(state: State, sight: Sight) -> TreeView:
+    rows = _seen_rows(state, tree_rows(state), sight)
     children: dict[tuple[str, str], list[str]] = defaultdict(list)
     for row in rows:
         if row.kind != "root":
             children[_parent_kind(state, row) or "root", row.parent].append(row.name)
     root, *nodes = (_cohort_view(state, row, sorted(children[row.kind, row.name])) for row in rows)
     return TreeView(root, tuple(nodes), overpromised(state))
+
+
+def _seen_rows(state: State, rows: Iterable[TreeRow], sight: Sight) -> list[TreeRow]:
+    """The root, the pools that are seen, and what lies above these."""
+    if sight.whole:
+        return list(rows)
+    by_key = {(row.kind, row.name): row for row in rows}
+    seen: set[tuple[str, str]] = set()
+    for name in sight.of(name for kind, name in by_key if kind == "pool"):
+        above = by_key.get(("pool", name))
+        while above is not None and (above.kind, above.name) not in seen:  # the parents may run in a circle (law Q5)
+            seen.add((above.kind, above.name))
+            above = by_key.get((_parent_kind(state, above) or "root", above.parent))
+    return [row for key, row in by_key.items() if row.kind == "root" or key in seen]
 
 
 def _cohort_view(state: State, row: TreeRow, children: Iterable[str]) -> CohortView:
@@ -293,7 +329,7 @@ def _parent_kind(state: State, row: TreeRow) -> str | None:
     return "pool" if row.kind == "pool" and state.pools[row.name].parent else "cohort"
 
 
-def _node_view(state: State, node: Node) -> NodeView:
+def _node_view(state: State, node: Node, sight: Sight) -> NodeView:
     pools = sorted(
         pool.name
         for pool in state.pools.values()
@@ -303,6 +339,11 @@ def _node_view(state: State, node: Node) -> NodeView:
         node=node,
         flavor=state.flavors.get(node.flavor) or Flavor(node.flavor),
         free=report.node_free(state, node.name),
-        gpus=report.gpu_holders(state, node.name),
-        pools=tuple(pools),
+        gpus=tuple(_seen_holder(state, each, sight) for each in report.gpu_holders(state, node.name)),
+        pools=sight.of(pools),
+        shared_by=len(pools),
     )
+
+
+def _seen_holder(state: State, holder: tuple[str, str] | None, sight: Sight) -> tuple[str, str] | None:
+    return holder if holder is None or sight.sees(state.workflows[holder[0]].pool) else ANOTHER

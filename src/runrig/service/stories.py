@@ -1,7 +1,7 @@
 """Questions about workflows: where they are, why they wait, what happened to them, what they print."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runrig.domain.errors import NotFound
 from runrig.domain.gangs import Priority
@@ -15,9 +15,12 @@ from runrig.engine import report, why
 from runrig.engine.report import Hold
 from runrig.engine.why import GroupWhy as GroupWhy
 from runrig.ports import Backend, Clock, LogFile, SpecText, Store, StoredWorkflow, WorkflowQuery
+from runrig.service.anonymous import Names
 from runrig.service.door import Door
 from runrig.service.endings import Ending, ending_of
 from runrig.service.events import preempted_in_words
+from runrig.service.lookup import no_workflow
+from runrig.service.sight import ALL, Sight
 
 MOST_NODES = 4
 """How many nodes a sentence names."""
@@ -40,6 +43,15 @@ class Listed:
 
     workflow: Workflow
     gpus: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a workflow is, and whose it is."""
+
+    id: str
+    pool: str
+    owner: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +84,41 @@ class Stories:
         self._clock = clock
         self._gpus: dict[str, int] = {}
 
-    def workflow(self, id: str) -> WorkflowView:
+    def place(self, id: str, sight: Sight = ALL) -> Place:
         """By id or uuid.  Raises NotFound."""
-        stored = self._store.workflow(id)
+        it = self._head(id, sight)
+        return Place(it.id, it.pool, it.submitted_by)
+
+    def _head(self, id: str, sight: Sight) -> Workflow:
+        """From the store, which nobody has to wait for."""
+        found = self._store.head(id)
+        if not sight.sees(found.pool):
+            raise no_workflow(id)
+        return found
+
+    def _pool_of(self, id: str) -> str | None:
+        try:
+            return self._store.head(id).pool
+        except NotFound:
+            return None
+
+    def workflow(self, id: str, sight: Sight = ALL) -> WorkflowView:
+        """By id or uuid.  Raises NotFound."""
+        stored = self._store.workflow(self._head(id, sight).id)
+        stored = Names(sight, self._pool_of).workflow(stored)
         try:
             spec = self._store.spec(stored.workflow.spec_hash).spec
         except NotFound:
             spec = None
         return WorkflowView(stored, spec, self._clock.now())
 
-    def workflows(self, query: WorkflowQuery) -> tuple[tuple[Listed, ...], bool]:
+    def workflows(self, query: WorkflowQuery, sight: Sight = ALL) -> tuple[tuple[Listed, ...], bool]:
         """The page, and whether there is more."""
+        if not sight.whole:
+            pools = sight.of(query.pools)
+            if not sight.tops or (query.pools and not pools):
+                return (), False
+            query = replace(query, pools=pools, below=sight.tops)
         page, more = self._store.workflows(query)
         gpus = self._gpus_of({each.spec_hash for each in page})
         return tuple(Listed(each, gpus.get(each.spec_hash)) for each in page), more
@@ -102,25 +138,29 @@ class Stories:
         return self._clock.now()
 
     def status(self, id: str) -> WorkflowStatus:
-        """Without the store while the workflow is alive, so that many may wait for it.  Raises NotFound."""
-        with self._door.reading() as state:
-            live = state.workflows.get(id)
-        return live.status if live is not None else self._store.workflow(id).workflow.status
+        """As stored, without the door's lock, so that many may wait for it while others submit.  Raises NotFound."""
+        return self._store.head(id).status
 
     def spec(self, id: str) -> SpecText:
         return self._store.spec(self._store.workflow(id).workflow.spec_hash)
 
-    def events(self, id: str, *, task: str | None = None, retry_id: int | None = None) -> tuple[Event, ...]:
+    def events(
+        self, id: str, *, task: str | None = None, retry_id: int | None = None, sight: Sight = ALL
+    ) -> tuple[Event, ...]:
         """Of the workflow, in order; of one task or attempt what was noted about just that.  Raises NotFound."""
-        events = self._store.events(workflow=self._store.workflow(id).workflow.id)
+        events = self._events(self._head(id, sight).id, sight)
         if task is None and retry_id is None:
             return events
         keyed = ((event, event.action.key) for event in events if isinstance(event.action, _OF_A_TASK))
         return tuple(event for event, key in keyed if task in (None, key.task) and retry_id in (None, key.retry_id))
 
-    def why(self, id: str) -> WhyView:
+    def _events(self, id: str, sight: Sight) -> tuple[Event, ...]:
+        names = Names(sight, self._pool_of)
+        return tuple(names.event(each) for each in self._store.events(workflow=id))
+
+    def why(self, id: str, sight: Sight = ALL) -> WhyView:
         """Why it waits, and by whom it was preempted.  Raises NotFound."""
-        workflow = self._store.workflow(id).workflow
+        workflow = self._head(id, sight)
         groups: tuple[GroupWhy, ...] = ()
         hold: Hold | None = None
         draining = False
@@ -130,7 +170,10 @@ class Stories:
                 groups = why.why(state, workflow.id).groups
                 hold = report.hold(state, workflow.id)
                 draining = state.pools[workflow.pool].state is PoolState.DELETING
-        preempted = tuple(_preemptions(self._store.events(workflow=workflow.id)))
+        names = Names(sight, self._pool_of)
+        groups = tuple(names.why(each) for each in groups)
+        workflow = replace(workflow, failure_message=names.text(workflow.failure_message))
+        preempted = tuple(_preemptions(self._events(workflow.id, sight)))
         ending = ending_of(self._store, workflow, draining=draining)
         sentence = _sentence(workflow, groups, hold)
         if ending is not None:

@@ -8,8 +8,10 @@ from runrig.domain.errors import InvalidInput
 from runrig.domain.pools import Pool, PoolState, TopologyKey
 from runrig.engine.state import State
 from runrig.engine.survey import MOST_HOLDERS, Apart, Fit, Gpus, Holder, Level, Question, Size, Survey, View, survey
+from runrig.service import anonymous
 from runrig.service.door import Door
 from runrig.service.lookup import live_pool
+from runrig.service.sight import ALL, Sight
 
 __all__ = [
     "MOST_HOLDERS",
@@ -53,26 +55,28 @@ class Topology:
     def __init__(self, door: Door) -> None:
         self._door = door
 
-    def maps(self, query: MapQuery) -> tuple[Map, ...]:
+    def maps(self, query: MapQuery, sight: Sight = ALL) -> tuple[Map, ...]:
         """One for each list of keys that pools have, those without keys last; with *level* those that have it.
+
+        Of pools that *sight* does not reach neither the pool nor a holder is named: these are among the others.
 
         Raises NotFound for the pool, InvalidInput for a level that none has.
         """
         with self._door.reading() as state:
-            by_keys = _by_keys(state, query.pool)
+            by_keys = _by_keys(state, query.pool, sight)
             if query.level is not None:
                 by_keys = _with_level(by_keys, query.level)
-            return tuple(_map(state, keys, pools, query) for keys, pools in by_keys)
+            return tuple(_map(state, keys, pools, query, sight) for keys, pools in by_keys)
 
 
 Shared = tuple[tuple[TopologyKey, ...], list[Pool]]
 
 
-def _by_keys(state: State, name: str | None) -> list[Shared]:
-    chosen = [live_pool(state, name)] if name is not None else list(state.pools.values())
+def _by_keys(state: State, name: str | None, sight: Sight) -> list[Shared]:
+    chosen = state.pools.values() if name is None else (live_pool(state, name, sight),)
     found: dict[tuple[TopologyKey, ...], list[Pool]] = {}
     for pool in sorted(chosen, key=lambda each: each.name):
-        if pool.state is not PoolState.ARCHIVED:
+        if pool.state is not PoolState.ARCHIVED and sight.sees(pool.name):
             found.setdefault(_settings(state, pool).topology_keys, []).append(pool)
     return sorted(found.items(), key=lambda each: not each[0])
 
@@ -90,11 +94,15 @@ def _names(keys: Sequence[TopologyKey]) -> list[str]:
     return [each.key for each in keys]
 
 
-def _map(state: State, keys: tuple[TopologyKey, ...], pools: Sequence[Pool], query: MapQuery) -> Map:
+def _map(state: State, keys: tuple[TopologyKey, ...], pools: Sequence[Pool], query: MapQuery, sight: Sight) -> Map:
     flavors = {name for pool in pools for name in _settings(state, pool).flavors or tuple(state.flavors)}
     depth = None if query.level is None else _names(keys).index(query.level) + 1
-    question = Question(query.size, depth, query.nodes, query.holders)
-    return Map(tuple(each.name for each in pools), survey(state.ledger, keys, flavors, question))
+    # Those that are seen shall not be pushed out of the list by others, who are not named anyway.
+    holders = query.holders if sight.whole else len(state.ledger.entries)
+    found = survey(state.ledger, keys, flavors, Question(query.size, depth, query.nodes, holders))
+    if not sight.whole:
+        found = anonymous.survey(found, sight.sees, query.holders)
+    return Map(tuple(each.name for each in pools), found)
 
 
 def _settings(state: State, pool: Pool) -> Pool:

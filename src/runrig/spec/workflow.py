@@ -57,7 +57,7 @@ def parse_environment(items: Sequence[str]) -> dict[str, str]:
     for item in items:
         name, equals, value = item.partition("=")
         if not equals or not ENVIRONMENT_NAME.fullmatch(name) or "\0" in value:
-            raise InvalidInput.one(f"{item!r} does not set a variable: write --set-env NAME=VALUE")
+            raise InvalidInput.one(f"{name!r:.80} does not set a variable: write --set-env NAME=VALUE")
         environment[name] = value
     return environment
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from runrig import wire
+from runrig.domain.access import Grant
 from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Cohort, Pool, PoolState, Quota, Quotas
 from runrig.domain.quantities import GPU, FlavorResource
@@ -204,7 +205,7 @@ def change(difference: Difference) -> wire.ChangeAnswer:
     )
 
 
-def _declared(record: Pool | Cohort | Flavor | None) -> dict[str, Any] | None:
+def _declared(record: Pool | Cohort | Flavor | Grant | None) -> dict[str, Any] | None:
     """The fields that a cluster file can set."""
     match record:
         case None:
@@ -212,6 +213,8 @@ def _declared(record: Pool | Cohort | Flavor | None) -> dict[str, Any] | None:
         case Flavor():
             taints = [{"key": each.key, "value": each.value, "effect": each.effect} for each in record.taints]
             return {"node_labels": dict(record.node_labels), "taints": taints, "allow": list(record.allow)}
+        case Grant():
+            return {"role": str(record)}
         case Cohort():
             return {"parent": record.parent, "weight": record.weight, "quotas": _plain(record.quotas)}
     return {

@@ -24,7 +24,7 @@ def resource(view: NodeView, backend: str) -> wire.ResourceAnswer:
         hostname=node.name,
         backend=backend,
         exposed_fields={"node": node.name, "pool/platform": [f"{pool}/{platform}" for pool in view.pools]},
-        resource_type=("UNUSED", "RESERVED", "SHARED")[min(len(view.pools), 2)],
+        resource_type=("UNUSED", "RESERVED", "SHARED")[min(view.shared_by, 2)],
         usage_fields=_texts(held),
         non_workflow_usage_fields=dict.fromkeys(_REFERENCE_KINDS, "0"),
         allocatable_fields=has,
@@ -38,7 +38,7 @@ def resource(view: NodeView, backend: str) -> wire.ResourceAnswer:
         flavor=platform,
         free=dict(view.free),
         gpus=[
-            None if holder is None else wire.GpuAnswer(index=index, workflow=holder[0], task=holder[1])
+            None if holder is None else wire.GpuAnswer(index=index, workflow=holder[0] or None, task=holder[1] or None)
             for index, holder in enumerate(view.gpus)
         ],
     )

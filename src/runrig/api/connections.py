@@ -1,0 +1,179 @@
+"""HTTP connections that nobody can hold for nothing: a request must arrive in time, and there is an end to their number.
+
+The framework under this waits for ever for the rest of a request, and answers what is not HTTP as plain text.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import h11
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from runrig.domain.errors import InvalidInput, Unavailable
+
+READ_TIMEOUT_S = 30.0
+MOST_CONNECTIONS = 1000
+LARGEST_HEAD = 64 * 1024
+"""Bytes of request line and headers."""
+
+LINGER_S = 2.0
+_WAITS_FOR_MORE = (h11.IDLE, h11.SEND_BODY)
+_MAY_ANSWER = (h11.IDLE, h11.SEND_RESPONSE)
+
+
+def config(
+    app: ASGIApp,
+    *,
+    read_timeout_s: float = READ_TIMEOUT_S,
+    connections: int = MOST_CONNECTIONS,
+    proxies: str | None = None,
+    **more: Any,
+) -> uvicorn.Config:
+    """How *app* is served.  *proxies*: the addresses whose word on who calls is believed, if there are any.  *more*: as uvicorn has it."""
+
+    class Connection(LimitedConnection):
+        read_timeout = read_timeout_s
+        most = connections
+
+    # Without an answer of its own to WebSockets and without its name: the fewer parts can be asked, the better.
+    return uvicorn.Config(
+        app,
+        http=Connection,
+        ws="none",
+        h11_max_incomplete_event_size=LARGEST_HEAD,
+        proxy_headers=proxies is not None,
+        forwarded_allow_ips=proxies or "",
+        server_header=False,
+        log_config=None,
+        access_log=False,
+        **more,
+    )
+
+
+class LimitedConnection(H11Protocol):
+    """*read_timeout*: seconds from the first byte of a request to its last, and from the beginning of a connection to that byte."""
+
+    read_timeout: ClassVar[float] = READ_TIMEOUT_S
+    most: ClassVar[int] = MOST_CONNECTIONS
+    _deadline: asyncio.TimerHandle | None = None
+    _refused = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(_Lingering(transport, self._is_sending))
+        if len(self.connections) > self.most:
+            self._end(
+                503,
+                Unavailable.code,
+                f"{self.most} connections are open, which is all that there may be: try again later",
+            )
+            return
+        self._watch(expected=True)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if not self.transport.is_closing():
+            super().data_received(data)
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        self._watch(expected=bool(self.conn.trailing_data[0]))
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - says as little to every mistake
+        self._end(
+            400,
+            InvalidInput.code,
+            "this is not an HTTP/1.1 request that can be read: check its request line and headers, 64 KiB at most",
+        )
+
+    def _should_upgrade(self) -> bool:
+        """There is no other protocol here: a request to change it is a request like any other."""
+        return False
+
+    def _is_sending(self) -> bool:
+        """Whether more is to be expected from a client that is to go."""
+        return self._refused or self.conn.their_state is h11.SEND_BODY
+
+    def _watch(self, *, expected: bool) -> None:
+        """The deadline stands while a request is on its way.  *expected*: one is, even if nothing of it could be read yet."""
+        state = self.conn.their_state
+        if state not in _WAITS_FOR_MORE or (state is h11.IDLE and not expected):
+            self._forget()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(self.read_timeout, self._too_slow)
+
+    def _forget(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _too_slow(self) -> None:
+        self._deadline = None
+        self._end(
+            408, InvalidInput.code, f"the request did not arrive within {self.read_timeout:g} seconds: send it whole"
+        )
+
+    def _end(self, status: int, code: str, message: str) -> None:
+        """Says why, unless an answer has begun already, and hangs up."""
+        self._forget()
+        self._refused = True
+        if self.conn.our_state in _MAY_ANSWER and not self.transport.is_closing():
+            body = json.dumps({"message": message, "error_code": code, "details": {}}).encode()
+            headers = [
+                ("content-type", "application/json"),
+                ("content-length", str(len(body))),
+                ("connection", "close"),
+            ]
+            headers += [("retry-after", "1")] if status == 503 else []
+            for event in (h11.Response(status_code=status, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.transport.close()
+
+
+class _Lingering(asyncio.Transport):
+    """Closes in two steps: a client that still sends when it is refused would lose the answer if the socket went at once."""
+
+    def __init__(self, transport: asyncio.Transport, is_sending: Callable[[], bool]) -> None:
+        super().__init__()
+        self._transport = transport
+        self._is_sending = is_sending
+        self._closing = False
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return self._transport.get_extra_info(name, default)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._transport.write(data)
+
+    def pause_reading(self) -> None:
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._transport.resume_reading()
+
+    def is_closing(self) -> bool:
+        return self._closing or self._transport.is_closing()
+
+    def close(self) -> None:
+        if self.is_closing():
+            return
+        if not self._is_sending():
+            self._transport.close()
+            return
+        self._closing = True
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._transport.resume_reading()
+        asyncio.get_running_loop().call_later(LINGER_S, self._transport.close)
+
+    def abort(self) -> None:
+        self._transport.abort()

@@ -1,0 +1,26 @@
+"""What Prometheus scrapes."""
+
+from fastapi import APIRouter, Response
+
+from runrig.api.permissions import needs
+from runrig.api.shape import Serving, text_answers
+from runrig.domain.access import Permission
+
+router = APIRouter(tags=["server"])
+
+_EXAMPLE = """# HELP runrig_queue_gangs Gangs that wait, the nominated included.
+# TYPE runrig_queue_gangs gauge
+runrig_queue_gangs{pool="vision",priority="NORMAL"} 3.0
+"""
+TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@router.get(
+    "/metrics",
+    summary="Figures for a monitor, in the text format of Prometheus",
+    dependencies=[needs(Permission.READ_EVERYTHING)],
+    response_class=Response,
+    responses=text_answers(_EXAMPLE),
+)
+def metrics(service: Serving) -> Response:
+    return Response(service.metrics.text(), media_type=TEXT_FORMAT)

@@ -1,0 +1,209 @@
+"""What each route needs: said on the route, checked before anything of the request is believed, shown in the OpenAPI document.
+
+What somebody may not see is not there for them (404, in the words of what really is not there); what they see and may not do is
+403, with the roles that would do.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+
+from runrig.api.shape import Serving, Who
+from runrig.domain.access import Identity, Permission, allows
+from runrig.domain.errors import NotAllowed
+from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.service.service import Service
+from runrig.service.sight import Sight
+
+OPENLY = "none"
+"""In the document, of a route that needs no token."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """*pool*: whose roles count.  *workflow*, *owner*: where it is about one."""
+
+    pool: str
+    workflow: str | None = None
+    owner: str | None = None
+
+
+class Asker:
+    """Who asks, with what they see and what they may do."""
+
+    def __init__(self, identity: Identity, service: Service) -> None:
+        self.identity = identity
+        self.sight = Sight(identity)
+        self._service = service
+
+    def workflow(self, id: str) -> About:
+        """Raises NotFound, also for what is not seen."""
+        place = self._service.stories.place(id, self.sight)
+        return About(place.pool, place.id, place.owner)
+
+    def may(self, permission: Permission, about: About | None = None) -> bool:
+        if about is None:
+            return allows(self.identity, permission)
+        return allows(self.identity, permission, pool=about.pool, owner=about.owner)
+
+    def need(self, permission: Permission, about: About | None = None) -> None:
+        """Raises NotAllowed, or NotFound for a pool that is not seen."""
+        if self.may(permission, about):
+            return
+        if about is not None:
+            self._service.queries.check_pool(about.pool, self.sight)
+        raise _not_allowed(self.identity, permission, about)
+
+    def check_there(self, permission: Permission, pool: str) -> None:
+        """Before a command, whose own refusal would name all pools that there are.  Raises NotFound."""
+        if permission in _CHANGING:
+            self._service.queries.check_pool(pool, self.sight, live=permission is not Permission.SUBMIT)
+
+
+_CHANGING = (Permission.SUBMIT, Permission.CHANGE_POOL, Permission.CHANGE_SUBPOOLS)
+
+
+# ---------------------------------------------------------------- on the routes
+
+Finds = Callable[[Asker, Request], About]
+
+
+def named(parameter: str) -> Finds:
+    """The pool that the path names; of a subpool that its path names apart, the parent: its roles are those (law S5)."""
+
+    def find(_: Asker, request: Request) -> About:
+        return About(request.path_params[parameter])
+
+    return find
+
+
+def workflow(parameter: str) -> Finds:
+    """The pool of the workflow that the path names."""
+
+    def find(asker: Asker, request: Request) -> About:
+        return asker.workflow(request.path_params[parameter])
+
+    return find
+
+
+class Needs:
+    """A dependency of a route.  *of_subpool*: the permission instead, where the pool is a subpool."""
+
+    def __init__(self, permission: Permission, finds: Finds | None, of_subpool: Permission | None) -> None:
+        self.permission = permission
+        self._finds = finds
+        self._of_subpool = of_subpool
+
+    def __str__(self) -> str:
+        return self.permission.value + (f" (a subpool: {self._of_subpool.value})" if self._of_subpool else "")
+
+    async def __call__(self, request: Request) -> None:
+        asker = Asker(request.state.identity, request.app.state.service)
+        if asker.may(self.permission):
+            return
+        if self._finds is None:
+            asker.need(self.permission)
+            return
+        await run_in_threadpool(self._check, self._finds, asker, request)
+
+    def _check(self, finds: Finds, asker: Asker, request: Request) -> None:
+        about, permission = finds(asker, request), self.permission
+        if self._of_subpool is not None and SUBPOOL_DELIMITER in about.pool:
+            permission = self._of_subpool
+        asker.need(permission, about)
+        asker.check_there(permission, about.pool)
+
+
+class Open:
+    """A dependency of a route that needs no token."""
+
+    def __str__(self) -> str:
+        return OPENLY
+
+    async def __call__(self) -> None:
+        """Nobody is asked."""
+
+
+def needs(permission: Permission, finds: Finds | None = None, *, of_subpool: Permission | None = None) -> Any:
+    """For ``dependencies=`` of a route.  Without *finds* a role on all pools is needed, or, where that is enough, any."""
+    return Depends(Needs(permission, finds, of_subpool))
+
+
+OPEN: Any = Depends(Open())
+
+
+def install(app: FastAPI, router: APIRouter) -> None:
+    """The routes of *router*, each of which says what it needs, here and in the document."""
+    for route in router.routes:
+        assert isinstance(route, APIRoute), f"{route} has no place for what it needs"
+        said = [str(each) for each in declared(route)]
+        assert said, f"{route.path} does not say what it needs"
+        route.openapi_extra = {**(route.openapi_extra or {}), "x-permission": " and ".join(said)}
+    app.include_router(router)
+
+
+def declared(route: APIRoute) -> Iterator[Needs | Open]:
+    for each in route.dependencies:
+        if isinstance(each.dependency, Needs | Open):
+            yield each.dependency
+
+
+# ---------------------------------------------------------------- in the routes
+
+
+def _asker(service: Serving, identity: Who) -> Asker:
+    return Asker(identity, service)
+
+
+def _sight(identity: Who) -> Sight:
+    return Sight(identity)
+
+
+Asking = Annotated[Asker, Depends(_asker)]
+Seeing = Annotated[Sight, Depends(_sight)]
+
+
+# ---------------------------------------------------------------- in words
+
+_DOING = {
+    Permission.READ_POOL: "see pool {pool}",
+    Permission.SUBMIT: "submit to pool {pool}",
+    Permission.READ_WORKFLOW: "see the work of pool {pool}",
+    Permission.CHANGE_WORKFLOW: "cancel or repeat workflow {workflow} of {owner}",
+    Permission.CHANGE_SUBPOOLS: "change the subpools of pool {top}",
+    Permission.CHANGE_POOL: "change the settings of pool {pool}",
+    Permission.READ_CLUSTER: "see the nodes",
+    Permission.READ_EVERYTHING: "see what is about all pools together",
+    Permission.CHANGE_CLUSTER: "change cohorts, flavors, top-level pools and what these are promised",
+    Permission.ACCESS: "manage users, roles and the tokens of others",
+}
+_WITH = {
+    Permission.READ_POOL: ("{top}-user", "{top}-viewer"),
+    Permission.SUBMIT: ("{top}-user", "{top}-admin"),
+    Permission.READ_WORKFLOW: ("{top}-user", "{top}-viewer"),
+    Permission.CHANGE_WORKFLOW: ("{top}-admin",),
+    Permission.CHANGE_SUBPOOLS: ("{top}-admin",),
+    Permission.CHANGE_POOL: ("{top}-admin",),
+    Permission.READ_CLUSTER: ("POOL-user", "viewer"),
+    Permission.READ_EVERYTHING: ("viewer", "admin"),
+    Permission.CHANGE_CLUSTER: ("admin",),
+    Permission.ACCESS: ("admin",),
+}
+
+
+def _not_allowed(identity: Identity, permission: Permission, about: About | None) -> NotAllowed:
+    pool = "" if about is None else about.pool
+    top = pool.partition(SUBPOOL_DELIMITER)[0]
+    words = {"pool": pool, "top": top, "workflow": about and about.workflow, "owner": about and about.owner}
+    own = permission is Permission.CHANGE_WORKFLOW and about is not None and about.owner == identity.user
+    roles = [each.format(top=top or "POOL") for each in _WITH[Permission.SUBMIT if own else permission]]
+    details: dict[str, object] = {"permission": permission.value, "roles": roles}
+    return NotAllowed(
+        f"{identity.user} may not {_DOING[permission].format(**words)}: that needs the role {' or '.join(roles)}; "
+        f"an admin gives it with `runrig role grant {identity.user} {roles[0]}`",
+        details | ({"pool": pool} if pool else {}),
+    )

@@ -1,0 +1,67 @@
+"""In front of everything in `serve`: requests go to the service of the leader, and a standby says that it is none.
+
+Whether the process lives and whether it works is told to anybody under any name, because those who probe call it by its
+address; so neither answer says more than that.
+"""
+
+import json
+from collections.abc import Callable
+from typing import NamedTuple
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from runrig.domain.errors import Unavailable
+from runrig.wire import HealthAnswer
+
+RETRY_AFTER_S = 1
+ALIVE, READY = "/healthz", "/readyz"
+BROKEN = "its last round failed: its log says why"
+
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Type": "application/json",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class Standing(NamedTuple):
+    """*app* None: this process does not lead, and *why* says it; else *why* is what keeps the leader from its work, if anything."""
+
+    app: ASGIApp | None
+    why: str | None
+
+
+class Standby:
+    """*standing* is asked at every request."""
+
+    def __init__(self, standing: Callable[[], Standing]) -> None:
+        self._standing = standing
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app, why = self._standing()
+        path = scope.get("path", "")
+        if path == ALIVE:
+            await _say(send, 200, HealthAnswer(status="ok").model_dump())
+        elif path == READY and why is None:
+            await _say(send, 200, HealthAnswer(status="ready").model_dump())
+        elif path == READY or app is None:
+            await _refuse(send, why or BROKEN)
+        else:
+            await app(scope, receive, send)
+
+
+async def _refuse(send: Send, why: str) -> None:
+    body: dict[str, object] = {
+        "message": f"this server does not work now: {why}",
+        "error_code": Unavailable.code,
+        "details": {},
+    }
+    await _say(send, 503, body, {"Retry-After": str(RETRY_AFTER_S), "Connection": "close"})
+
+
+async def _say(send: Send, status: int, body: dict[str, object], more: dict[str, str] | None = None) -> None:
+    text = json.dumps(body).encode()
+    headers = _HEADERS | {"Content-Length": str(len(text))} | (more or {})
+    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": text})

@@ -1,0 +1,82 @@
+"""Every request by its id: one line in the log, and its place in the metrics.
+
+The id is the client's `x-request-id` if it is sane, else a new one; it stands in the answer, in the lines that the request leaves
+in the log, and in the details of an answer with status 500 or more.  Neither log nor metrics have the path, the query, the
+headers or the body: only the template of the route.
+"""
+
+import logging
+import time
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from runrig.service import logs
+from runrig.service.metrics import Metrics
+
+HEADER = "x-request-id"
+NO_ROUTE = "(none)"
+GONE = 499
+"""The client went away before it had an answer."""
+_QUIET = ("/healthz", "/readyz", "/metrics")
+_METHODS = frozenset(("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"))
+
+_log = logging.getLogger(__name__)
+
+
+class Telemetry:
+    """Around everything, so that it sees what is refused at the door too."""
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, began_after = time.perf_counter(), 0.0
+        status = GONE
+        id = logs.request_id(Headers(scope=scope).get(HEADER))
+        logs.enter(id)
+        scope = {**scope, "state": dict(scope.get("state") or {})}
+
+        async def noting(message: Message) -> None:
+            nonlocal status, began_after
+            if message["type"] == "http.response.start":
+                status, began_after = message["status"], time.perf_counter() - began
+                MutableHeaders(scope=message)[HEADER] = id
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting)
+        except Exception:
+            status = 500 if status == GONE else status  # the frame around us answers it
+            raise
+        finally:
+            self._note(scope, status, began_after or time.perf_counter() - began)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        state = scope["state"]
+        route = state.get("route") or NO_ROUTE
+        method = scope["method"] if scope["method"] in _METHODS else "OTHER"
+        self._metrics.answered(method, route, status, seconds)
+        user = getattr(state.get("identity"), "user", None)
+        level = logging.DEBUG if route in _QUIET and status < 400 else logging.INFO
+        if _log.isEnabledFor(level):
+            fields = logs.line("request", method=method, route=route, status=status, ms=seconds * 1000, user=user)
+            _log.log(level, "%s", fields)
+
+
+class RouteNoted:
+    """Innermost: tells `Telemetry` which route took the request, which the parts in between do not see."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            if scope["type"] == "http":
+                scope.setdefault("state", {})["route"] = getattr(scope.get("route"), "path", None)

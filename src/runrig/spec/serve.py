@@ -1,0 +1,383 @@
+"""The file of `runrig serve`, read and checked as a whole: what a production server is, or everything that is wrong with it.
+
+Looks at the files that it names as well: a certificate that is missing is a problem of the line that names it.
+"""
+
+import ipaddress
+import os
+import re
+import ssl
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from runrig.domain.cluster import ClusterSpec
+from runrig.domain.errors import InvalidInput
+from runrig.spec.cluster import read_cluster
+from runrig.spec.fields import Field, Fields, root
+from runrig.spec.yamltree import read_yaml
+
+FIELDS = (
+    "database",
+    "data",
+    "listen",
+    "tls",
+    "behind_proxy",
+    "hosts",
+    "backend",
+    "cluster",
+    "auth",
+    "drain_sweep_s",
+    "bind_timeout_s",
+    "retention_days",
+    "log_store",
+    "log_file",
+    "connections",
+    "read_timeout_s",
+)
+DEFAULT_LISTEN = ("127.0.0.1", 8700)
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_DAY_S = 86_400
+_YEARS_DAYS = 36_500
+_BACKENDS = {name: name for name in ("simulated", "local", "kubernetes")}
+_NOT_HERE = {
+    "local": "its tasks would run as the user of the server: `runrig up` runs it, on one machine for one person",
+    "kubernetes": "this version cannot run it yet: write simulated",
+}
+_LISTEN = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:/\s]+)):(?P<port>[0-9]{1,5})")
+_HOST = re.compile(r"(?:\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)(?::[0-9]{1,5})?")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    cert: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSpec:
+    """*database*: a URL.  *host*, *port*: where it listens (0: any free one).  *hosts*: further names that clients may call it by.
+
+    *proxies*: who is believed when he says whom he calls for; None: nobody.  *cluster* None: without a file.  Paths are absolute.
+    *log_file* None: stderr.  *retention_days* None: for ever.
+    """
+
+    database: str
+    data: Path
+    host: str = DEFAULT_LISTEN[0]
+    port: int = DEFAULT_LISTEN[1]
+    tls: Tls | None = None
+    proxies: str | None = None
+    hosts: tuple[str, ...] = ()
+    backend: str = "simulated"
+    cluster: ClusterSpec | None = None
+    drain_sweep_s: float = 900.0
+    bind_timeout_s: float = 60.0
+    retention_days: float | None = 90.0
+    log_store: Path | None = None
+    log_file: Path | None = None
+    connections: int = 1000
+    read_timeout_s: float = 30.0
+
+    @property
+    def loopback(self) -> bool:
+        """Nobody on another machine can reach it directly."""
+        return is_loopback(self.host)
+
+    @property
+    def https(self) -> bool:
+        """How clients call it."""
+        return self.tls is not None or self.proxies is not None
+
+
+def read_serve(text: str, folder: Path, environment: Mapping[str, str], *, mode: int = 0o600) -> ServeSpec:
+    """What *text* declares.  *folder*: that of the file, where its paths begin.  *mode*: who may read the file.
+
+    Raises InvalidInput with all problems.
+    """
+    top = root(read_yaml(text, "server file"))
+    fields = top.fields(
+        "a server file",
+        FIELDS,
+        {"pools": "pools stand in the cluster file: write cluster: FILE", "port": "write listen: HOST:PORT"},
+    )
+    spec = _Reader(fields, folder, environment, mode).spec() if fields else None
+    top.problems.raise_if_any()
+    assert spec is not None, "a file without a problem declares a server"
+    return spec
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class _Reader:
+    def __init__(self, fields: Fields, folder: Path, environment: Mapping[str, str], mode: int) -> None:
+        self._fields = fields
+        self._folder = folder
+        self._environment = environment
+        self._mode = mode
+
+    def spec(self) -> ServeSpec:
+        fields = self._fields
+        data = self._path("data", "data: /var/lib/runrig")
+        host, port = self._listen()
+        tls, proxies = self._tls(), self._proxies()
+        self._check_open(host, tls, proxies)
+        hosts = self._hosts()
+        self._check_hosts(host, hosts)
+        backend = self._backend()
+        self._auth()
+        data = data or self._folder
+        return ServeSpec(
+            database=self._database() or f"sqlite:///{data / 'runrig.db'}",
+            data=data,
+            host=host,
+            port=port,
+            tls=tls,
+            proxies=proxies,
+            hosts=hosts,
+            backend=backend,
+            cluster=self._cluster(backend),
+            drain_sweep_s=self._number("drain_sweep_s", 1, _DAY_S, 900),
+            bind_timeout_s=self._number("bind_timeout_s", 1, _DAY_S, 60),
+            retention_days=self._retention(),
+            log_store=self._path("log_store"),
+            log_file=self._path("log_file"),
+            connections=fields.whole("connections", 10, 100_000) or 1000,
+            read_timeout_s=self._number("read_timeout_s", 1, 600, 30),
+        )
+
+    # ------------------------------------------------------------ where it is reached
+
+    def _listen(self) -> tuple[str, int]:
+        found = self._fields.get("listen")
+        text = found.text() if found else None
+        if found is None or text is None:
+            return DEFAULT_LISTEN
+        match = _LISTEN.fullmatch(text.strip())
+        if match is None or int(match["port"]) > 65535:
+            found.wrong(f"{text!r} is no address: write HOST:PORT, such as 0.0.0.0:8700 or [::]:8700")
+            return DEFAULT_LISTEN
+        return match["six"] or match["name"], int(match["port"])
+
+    def _tls(self) -> Tls | None:
+        found = self._fields.get("tls")
+        inner = found.fields("tls", ("cert", "key")) if found else None
+        if found is None or inner is None:
+            return None
+        cert = self._file(inner.need("cert", "cert: FILE"))
+        key = self._file(inner.need("key", "key: FILE"))
+        key_field = inner.get("key")
+        if key is not None and key_field is not None and key.stat().st_mode & stat.S_IRWXO:
+            key_field.wrong(f"{key} can be read by everybody on this machine: chmod 600 {key}")
+        if cert is None or key is None:
+            return None
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=_no_password)
+        except (ssl.SSLError, OSError, ValueError):
+            found.wrong(
+                "the certificate and the key cannot be used together: both in PEM, and the key without a password"
+            )
+        return Tls(cert, key)
+
+    def _proxies(self) -> str | None:
+        """``true`` means the proxy of this machine."""
+        found = self._fields.get("behind_proxy")
+        if found is None:
+            return None
+        if isinstance(found.node.value, str) and found.node.value.lower() not in ("true", "false"):
+            text = found.text() or ""
+            try:
+                return ",".join(str(ipaddress.ip_network(each.strip())) for each in text.split(","))
+            except ValueError:
+                found.wrong(
+                    f"{text!r} is no address of a proxy: write true for one on this machine, or such as 10.0.0.5 or 10.0.0.0/28"
+                )
+                return None
+        return "127.0.0.1,::1" if found.flag() else None
+
+    def _check_open(self, host: str, tls: Tls | None, proxies: str | None) -> None:
+        """Nobody shall read tokens on their way."""
+        if is_loopback(host) or tls or proxies or self._fields.get("tls") or self._wrong_proxy():
+            return
+        self._note(
+            "listen",
+            f"{host} is reached from other machines, and tokens would go there in clear text: add tls: {{cert: FILE, key: FILE}}, "
+            "or behind_proxy: true if a proxy in front does TLS, or listen on 127.0.0.1",
+        )
+
+    def _check_hosts(self, host: str, hosts: tuple[str, ...]) -> None:
+        if host in ("0.0.0.0", "::") and not hosts and self._fields.get("hosts") is None:  # noqa: S104 - asked, not bound
+            self._note(
+                "listen",
+                f"{host} is every address of this machine: add hosts: [NAME], the names that clients call it by",
+            )
+
+    def _wrong_proxy(self) -> bool:
+        found = self._fields.get("behind_proxy")
+        return found is not None and found.node.value not in (True, False)
+
+    def _hosts(self) -> tuple[str, ...]:
+        names = []
+        for item in self._fields.items("hosts"):
+            text = (item.text() or "").lower()
+            if text and not _HOST.fullmatch(text):
+                item.wrong(
+                    f"{text!r} is no name of a host: write such as runrig.example.org or runrig.example.org:8443"
+                )
+            names.append(text)
+        return tuple(dict.fromkeys(names))
+
+    # ------------------------------------------------------------ what it works with
+
+    def _database(self) -> str | None:
+        """A URL; None if it is not said, or wrong."""
+        found = self._fields.get("database")
+        if found is None:
+            return None
+        if isinstance(found.node.value, Mapping):
+            return self._secret(found)
+        text = found.text()
+        if text is None:
+            return None
+        if self._mode & (stat.S_IRWXG | stat.S_IRWXO) and _has_password(text):
+            found.wrong(
+                "it has a password, and others may read this file: chmod 600 it, or write database: {file: FILE}"
+            )
+        return self._url(found, text)
+
+    def _secret(self, found: Field) -> str | None:
+        inner = found.fields("database", ("file", "env"))
+        file, variable = (inner.get("file"), inner.get("env")) if inner else (None, None)
+        if (file is None) == (variable is None):
+            found.wrong("write a URL, {file: FILE} or {env: NAME}")
+            return None
+        if file is not None:
+            path = self._file(file)
+            if path is None:
+                return None
+            if path.stat().st_mode & stat.S_IRWXO:
+                file.wrong(f"{path} can be read by everybody on this machine: chmod 600 {path}")
+            return self._url(file, path.read_text(encoding="utf-8").strip())
+        assert variable is not None
+        name = variable.text()
+        if name is None:
+            return None
+        if not _VARIABLE.fullmatch(name) or not self._environment.get(name):
+            variable.wrong(f"the environment has no {name!r}: set it to the URL of the database")
+            return None
+        return self._url(variable, self._environment[name])
+
+    def _url(self, found: Field, text: str) -> str | None:
+        """Never shows more of *text* than its beginning: the rest may hold a password."""
+        if "://" not in text:
+            if "\n" in text or not text:
+                found.wrong("it holds no URL: write postgresql://USER:PASSWORD@HOST/DATABASE")
+                return None
+            return f"sqlite:///{self._folder / text}"
+        scheme = text.partition("://")[0]
+        if scheme.partition("+")[0] not in ("postgresql", "postgres", "sqlite"):
+            found.wrong(
+                f"{scheme}://… cannot be used: write postgresql://USER:PASSWORD@HOST/DATABASE or sqlite:///PATH"
+            )
+            return None
+        return text
+
+    def _backend(self) -> str:
+        found = self._fields.need("backend", "backend: simulated")
+        inner: Fields | None = None
+        if found is not None and isinstance(found.node.value, Mapping):
+            inner = found.fields("backend", ("type",))
+            found = inner.need("type", "type: simulated") if inner else None
+        chosen = found.choice(_BACKENDS) if found else None
+        if found is not None and chosen in _NOT_HERE:
+            found.wrong(f"{chosen} is not for `serve`: {_NOT_HERE[chosen]}")
+        return chosen or "simulated"
+
+    def _cluster(self, backend: str) -> ClusterSpec | None:
+        """Problems of the cluster file stand at the line that names it, each with its own place."""
+        found = self._fields.get("cluster")
+        path = self._file(found) if found else None
+        if found is None or path is None:
+            return None
+        try:
+            spec = read_cluster(path.read_text(encoding="utf-8"))
+        except InvalidInput as error:
+            for problem in error.problems:
+                found.wrong(problem.located(str(path)))
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            found.wrong(f"{path} cannot be read: {error}")
+            return None
+        if spec.backend_type not in (None, backend):
+            found.wrong(f"{path} says backend {spec.backend_type}, and this file says {backend}: make them agree")
+        return spec
+
+    def _auth(self) -> None:
+        found = self._fields.get("auth")
+        if found is not None:
+            found.choice({"tokens": "tokens"})
+
+    def _retention(self) -> float | None:
+        found = self._fields.get("retention_days")
+        if found is not None and found.node.value == "never":
+            return None
+        return self._number("retention_days", 0.01, _YEARS_DAYS, 90)
+
+    # ------------------------------------------------------------ values
+
+    def _number(self, name: str, least: float, most: float, default: float) -> float:
+        found = self._fields.get(name)
+        value = found.number(least, most) if found else None
+        return default if value is None else value
+
+    def _path(self, name: str, example: str | None = None) -> Path | None:
+        found = self._fields.need(name, example) if example else self._fields.get(name)
+        text = found.text() if found else None
+        if found is not None and text is not None and (not text.strip() or "\0" in text):
+            found.wrong(f"{text!r} is no path: write such as /var/lib/runrig")
+            return None
+        return None if text is None else (self._folder / text)
+
+    def _file(self, found: Field | None) -> Path | None:
+        """One that can be read; None if it is wrong."""
+        text = found.text() if found else None
+        if found is None or text is None:
+            return None
+        path = self._folder / text
+        try:
+            with path.open("rb"):
+                return path
+        except (OSError, ValueError) as error:
+            found.wrong(
+                f"{path} cannot be read ({getattr(error, 'strerror', None) or error}): correct the path, or its permissions"
+            )
+            return None
+
+    def _note(self, name: str, message: str) -> None:
+        found = self._fields.get(name)
+        assert found is not None, "a field that is there"
+        found.wrong(message)
+
+
+def _has_password(url: str) -> bool:
+    try:
+        return urlsplit(url).password is not None or "password=" in url
+    except ValueError:
+        return True
+
+
+def _no_password() -> str:
+    raise ValueError("the key has a password")
+
+
+def folder_and_mode(path: Path) -> tuple[Path, int]:
+    """Where the paths in the file *path* begin, and who may read it."""
+    return path.resolve().parent, stat.S_IMODE(os.stat(path).st_mode)
