@@ -55,6 +55,7 @@ class Server:
 
     folder: Path
     keeper: subprocess.Popen[bytes]
+    programs: Path
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def url(self, database: str, *, user: str = USER, password: str = "") -> str:
@@ -78,6 +79,12 @@ class Server:
             yield name
         finally:
             self.sql(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def restart(self) -> None:
+        """Every connection is cut, and nobody is let in for a moment."""
+        data, log = self.folder / "data", self.folder / "log"
+        command = [self.programs / "pg_ctl", "-s", "-w", "-m", "fast", "-D", data, "-l", log, "restart"]
+        subprocess.run(command, cwd=self.folder, check=True, stdout=subprocess.DEVNULL, **_somebody())
 
     def stop(self) -> None:
         self.keeper.communicate(timeout=30)
@@ -119,7 +126,7 @@ def start(settings: Mapping[str, str]) -> Server:
         raise RuntimeError(
             f"PostgreSQL does not start ({SWITCH}=off skips these tests): {(folder / 'log').read_text()}"
         )
-    started = Server(folder, keeper)
+    started = Server(folder, keeper, programs)
     atexit.register(started.stop)
     return started
 

@@ -6,18 +6,13 @@ import json
 import logging
 import os
 import secrets
-import signal
-import socket
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
-
-import uvicorn
 
 from runrig import __version__, wire
+from runrig.api import connections
 from runrig.api.answers import workflows as as_answers
 from runrig.api.app import create_app
 from runrig.backends import kai
@@ -25,7 +20,7 @@ from runrig.backends.clock import SystemClock
 from runrig.backends.local import LocalBackend
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.cluster import ClusterSpec
-from runrig.domain.errors import Conflict, InvalidInput, ServerFault
+from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
 from runrig.domain.quantities import GPU
@@ -35,12 +30,11 @@ from runrig.service.service import Service
 from runrig.service.submissions import Submission
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
+from runrig.wiring_process import SHUTDOWN_S, Server, data_folder, keep_backend, listening, logging_to
 
 HOST = "127.0.0.1"
 BACKENDS = ("local", "simulated")
 DEFAULT_SIMULATED_GPUS = 8
-SHUTDOWN_S = 2
-"""How long open streams are waited for."""
 
 _log = logging.getLogger("runrig")
 
@@ -62,13 +56,13 @@ def up(
     """
     settings = _settings(backend, cluster, gpus)
     with ExitStack() as stack:
-        folder = _data_folder(data)
-        listener = stack.enter_context(_listening(port))
+        folder = data_folder(data, "choose another with --data or RUNRIG_DATA")
+        listener = stack.enter_context(listening(HOST, port, elsewhere="choose another with --port (0: any free one)"))
         port = listener.getsockname()[1]
-        stack.enter_context(_logging_to(folder / "server.log"))
+        stack.enter_context(logging_to(folder / "server.log"))
         store = SqlStore.open(folder / "runrig.db", exclusive=True)
         stack.callback(store.close)
-        _keep_backend(folder, settings.backend)
+        keep_backend(folder, settings.backend, "choose another folder with --data")
         parts = _parts(settings, folder)
         user = _user()
         service = Service(store, parts.backend, parts.clock, node_labels=parts.node_labels, drain_sweep_s=drain_sweep_s)
@@ -78,7 +72,7 @@ def up(
         gc.collect()
         gc.freeze()
         app = create_app(service, token=_token(folder), port=port, user=user)
-        server = _Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=SHUTDOWN_S))
+        server = Server(connections.config(app, timeout_graceful_shutdown=SHUTDOWN_S))
         server.when_ready = lambda: _announce(service, settings.backend, folder, port)
         service.start()
         stack.callback((folder / "server.json").unlink, missing_ok=True)
@@ -189,35 +183,6 @@ def _parts(settings: _Settings, folder: Path) -> _Parts:
 # ---------------------------------------------------------------- the data folder
 
 
-def _data_folder(path: Path) -> Path:
-    """Made if it is not there; only its owner may look into it.  Raises ServerFault if it cannot be written."""
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.chmod(0o700)
-        probe = path / f".writable-{os.getpid()}"
-        probe.touch(mode=0o600)
-        probe.unlink()
-    except OSError as error:
-        raise ServerFault(
-            f"data folder {path} cannot be written ({error.strerror}): give yourself write permission on it, "
-            "or choose another with --data or RUNRIG_DATA"
-        ) from error
-    return path.resolve()
-
-
-def _keep_backend(folder: Path, backend: str) -> None:
-    """A folder belongs to one backend: what runs in one is unknown to the other."""
-    file = folder / "backend"
-    if not file.exists():
-        file.write_text(f"{backend}\n", encoding="ascii")
-    before = file.read_text(encoding="ascii").strip()
-    if before != backend:
-        raise Conflict(
-            f"{folder} was made with backend {before}, and {backend} is asked: a backend is fixed after start; "
-            f"write --backend {before}, or choose another folder with --data"
-        )
-
-
 def _token(folder: Path) -> str:
     """The one of the folder, made at the first start.  Only its owner can read it from the first moment on."""
     file = folder / "token"
@@ -243,42 +208,7 @@ def _user() -> str:
         return str(os.getuid())
 
 
-@contextmanager
-def _logging_to(file: Path) -> Iterator[None]:
-    """key=value lines; stdout stays for the one line that says that the server is up."""
-    handler = logging.FileHandler(file, encoding="utf-8", delay=True)
-    handler.setFormatter(
-        logging.Formatter("time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
-    )
-    root = logging.getLogger()
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
-    for chatty in ("alembic", "uvicorn"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        root.removeHandler(handler)
-        handler.close()
-
-
 # ---------------------------------------------------------------- serving
-
-
-@contextmanager
-def _listening(port: int) -> Iterator[socket.socket]:
-    """A bound socket.  Raises ServerFault that names the port."""
-    # With the protocol named: asyncio sends small answers at once only on such sockets, on others 40 ms later.
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((HOST, port))
-        except OSError as error:
-            raise ServerFault(
-                f"port {port} of {HOST} cannot be taken ({error.strerror}): end what listens there, "
-                "or choose another with --port (0: any free one)"
-            ) from error
-        yield listener
 
 
 def _announce(service: Service, backend: str, folder: Path, port: int) -> None:
@@ -291,44 +221,3 @@ def _announce(service: Service, backend: str, folder: Path, port: int) -> None:
     _log.info("event=up url=%s backend=%s gpus=%s", url, backend, gpus)
     amount = f"{gpus} GPU{'' if gpus == 1 else 's'}"
     print(f"runrig {__version__} is up at {url} (backend {backend}, {amount}, data {folder})", flush=True)  # noqa: T201
-
-
-class _Server(uvicorn.Server):
-    """Tells when it is ready, and how it was told to stop."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.when_ready = _nothing
-        self._signal: int | None = None
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            self.when_ready()
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Not uvicorn's way, which raises the signal once more at the end: then no exit code could be ours."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, self._told) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _told(self, number: int, _frame: FrameType | None) -> None:
-        self.force_exit = self.should_exit and number == signal.SIGINT
-        self.should_exit = True
-        self._signal = self._signal or number
-
-    def serve_until_told(self, listener: socket.socket) -> bool:
-        """Whether it was a SIGINT."""
-        self.run(sockets=[listener])
-        return self._signal == signal.SIGINT
-
-
-def _nothing() -> None:
-    """Nobody waits for the server to be ready."""

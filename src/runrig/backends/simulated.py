@@ -1,6 +1,7 @@
 """The simulated backend: a virtual cluster whose tasks are nothing but a time at which they end, and the clock that goes with it.
 
-Both survive a restart of the server: virtual time goes on while it is down, as real tasks would.
+Both survive a restart of the server: virtual time goes on while it is down, as real tasks would.  Servers that take turns share
+one folder: who leads claims it with its epoch, and what a server of an earlier epoch would still write there is refused.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from runrig.domain.errors import Unavailable
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.workflows import TaskKey
@@ -68,18 +70,22 @@ class _Run:
 class SimulatedBackend:
     """Tasks run at once and end with 0 after their duration (*clock* seconds), or with 143 when they are stopped.
 
-    *folder* None: in memory only.  `wait` takes seconds of *clock*.
+    *folder* None: in memory only.  `wait` takes seconds of *clock*.  *epoch*: of the server; None: it is the only one.
     """
 
     name = "simulated"
     fixed_nodes = True
     topology = True
 
-    def __init__(self, nodes: tuple[Node, ...], clock: SimulatedClock, folder: Path | None = None) -> None:
+    def __init__(
+        self, nodes: tuple[Node, ...], clock: SimulatedClock, folder: Path | None = None, *, epoch: int | None = None
+    ) -> None:
         self._nodes = nodes
         self._nodes_told = False
         self._clock = clock
         self._folder = folder
+        self._epoch = epoch
+        self._claim()
         self._woken = threading.Event()
         self._lock = threading.Lock()
         stored: list[tuple[tuple[str, str, int], float, int]] = _read(folder, "tasks.json") or []
@@ -99,6 +105,7 @@ class SimulatedBackend:
             runs = dict(self._after(desired, now))
             if runs == self._runs:
                 return
+            self._check_claim()
             self._runs = runs
             stored = [[list(key), run.end, run.exit_code] for key, run in runs.items()]
             _write(self._folder, "tasks.json", stored)
@@ -124,8 +131,25 @@ class SimulatedBackend:
             _replace(path, _NOTE)
         return LogFile(str(path))
 
+    def discard(self, workflow: str) -> None:
+        """There is nothing but the note, which is everybody's."""
+
     def close(self) -> None:
         """Nothing is held."""
+
+    def _claim(self) -> None:
+        if self._epoch is not None:
+            _write(self._folder, "leader.json", self._epoch)
+
+    def _check_claim(self) -> None:
+        """Raises Unavailable if a later server has the folder."""
+        if self._epoch is None:
+            return
+        claimed: int = _read(self._folder, "leader.json") or 0
+        if claimed > self._epoch:
+            raise Unavailable(f"the tasks are led in epoch {claimed}, and this server led in {self._epoch}: try again")
+        if claimed < self._epoch:  # a server that was stopped before it could claim, and woke too late
+            self._claim()
 
     def _after(self, desired: Desired, now: float) -> Mapping[TaskKey, _Run]:
         """The tasks once *desired* is heeded; what is in it neither to run nor to stop is gone at once."""

@@ -5,6 +5,7 @@ from the store, so that memory never runs ahead of the disk (law W2).
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -15,20 +16,31 @@ from runrig.domain.records import Event
 from runrig.engine import cycle
 from runrig.engine.state import State
 from runrig.ports import Clock, SpecText, Store
+from runrig.service.metrics import Metrics
 
 ENGINE = "engine"
 """The actor of what a cycle decides."""
 
+_OF_WORKFLOWS = ("Workflow", "Group", "Task")
+"""Records whose key begins with the id of a workflow."""
+
 
 class Writing:
-    """A command at work: it reads *state*, decides at *now*, and commits at most once."""
+    """A command at work: it reads *state*, decides at *now*, and commits at most once.
+
+    *touched*: the workflows that its commit changed; None before it.
+    """
 
     def __init__(self, door: "Door", state: State, now: float, actor: str) -> None:
         self._door = door
         self.state = state
         self.now = now
         self.actor = actor
-        self.committed = False
+        self.touched: frozenset[str] | None = None
+
+    @property
+    def committed(self) -> bool:
+        return self.touched is not None
 
     def commit(self, plan: Plan, spec: SpecText | None = None) -> None:
         """Applies and stores *plan*.  Raises Unavailable or ServerFault if it could not be stored: then nothing has changed."""
@@ -37,20 +49,22 @@ class Writing:
             if spec is not None:
                 self.state.specs[spec.hash] = spec.spec
             self.state.apply_all(plan.actions, self.now)
-            self._door.store_changes(self.state, plan, self.now, actor=self.actor, spec=spec)
-            self.committed = True
+            self.touched = self._door.store_changes(self.state, plan, self.now, actor=self.actor, spec=spec)
 
 
 class Door:
     """*fixed_nodes*, *topology*: as the backend says of itself."""
 
-    def __init__(self, store: Store, clock: Clock, *, fixed_nodes: bool, topology: bool) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, *, fixed_nodes: bool, topology: bool, metrics: Metrics | None = None
+    ) -> None:
+        self._metrics = metrics or Metrics()
         self._store = store
         self._clock = clock
         self._fixed_nodes = fixed_nodes
         self._topology = topology
         self._lock = threading.RLock()
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: list[tuple[str | None, Callable[[], None]]] = []
         self._state: State | None = None
 
     # ------------------------------------------------------------ reading
@@ -72,14 +86,23 @@ class Door:
         with self._lock:
             self._state = None
 
+    def close(self) -> None:
+        """After the store: whoever still waits for a change wakes up, and is told by the store that there is none to come."""
+        self.reload()
+        self._tell(None)
+
     @contextmanager
-    def listening(self, listener: Callable[[], None]) -> Iterator[None]:
-        """*listener* is called after each commit, in the thread that made it: it must return at once and never raise."""
-        self._listeners.append(listener)
+    def listening(self, listener: Callable[[], None], workflow: str | None = None) -> Iterator[None]:
+        """*listener* is called after each commit, in the thread that made it: it must return at once and never raise.
+
+        *workflow*: only after those that change this one, so that many may wait without asking after what is not theirs.
+        """
+        entry = (workflow, listener)
+        self._listeners.append(entry)
         try:
             yield
         finally:
-            self._listeners.remove(listener)
+            self._listeners.remove(entry)
 
     # ------------------------------------------------------------ writing
 
@@ -89,30 +112,42 @@ class Door:
         with self._lock, self._restoring():
             writing = Writing(self, self._loaded(), self._clock.now(), actor)
             yield writing
-        if writing.committed:
-            self._tell()
+        if writing.touched is not None:
+            self._tell(writing.touched)
 
     def cycle(self, observed: Observation) -> Plan:
         """One cycle of the engine, stored in one commit; none if it changed nothing."""
+        touched: frozenset[str] = frozenset()
         with self._lock, self._restoring():
             state, now = self._loaded(), self._clock.now()
+            began = time.perf_counter()
             plan = cycle.run(state, observed, now)
+            self._metrics.cycle(time.perf_counter() - began)
             if plan.actions:
-                self.store_changes(state, plan, now, actor=ENGINE)
+                touched = self.store_changes(state, plan, now, actor=ENGINE)
         if plan.actions:
-            self._tell()
+            self._tell(touched)
         return plan
 
-    def store_changes(self, state: State, plan: Plan, now: float, *, actor: str, spec: SpecText | None = None) -> None:
-        """Commits what was applied.  Whoever calls it holds the lock and lets its errors pass through `_restoring`."""
+    def store_changes(
+        self, state: State, plan: Plan, now: float, *, actor: str, spec: SpecText | None = None
+    ) -> frozenset[str]:
+        """Commits what was applied: the workflows that changed.
+
+        Whoever calls it holds the lock and lets its errors pass through `_restoring`.
+        """
         revision = state.revision + 1
         events = [Event(revision, seq, now, actor, action, law_of(action)) for seq, action in enumerate(plan.actions)]
+        changes = state.take_changes()
+        began = time.perf_counter()
         try:
-            self._store.commit(revision, events, state.take_changes(), spec)
+            self._store.commit(revision, events, changes, spec)
         except Exception:
             self._state = None
             raise
         state.revision = revision
+        self._metrics.committed(state, plan, actor=actor, now=now, seconds=time.perf_counter() - began)
+        return frozenset(str(change.key[0]) for change in changes if change.kind in _OF_WORKFLOWS)
 
     @contextmanager
     def _restoring(self) -> Iterator[None]:
@@ -125,6 +160,8 @@ class Door:
             self._state = None
             raise
 
-    def _tell(self) -> None:
-        for listener in tuple(self._listeners):
-            listener()
+    def _tell(self, touched: frozenset[str] | None) -> None:
+        """*touched* None: everything may have changed."""
+        for workflow, listener in tuple(self._listeners):
+            if workflow is None or touched is None or workflow in touched:
+                listener()

@@ -15,6 +15,7 @@ from runrig.ports import Backend, Clock
 from runrig.service.desired import Launches
 from runrig.service.door import Door
 from runrig.service.drains import Drains
+from runrig.service.metrics import Metrics
 
 LONGEST_SLEEP_S = 3600.0
 FIRST_BACK_OFF_S = 0.1
@@ -27,9 +28,16 @@ class Reconciler:
     """*node_labels*: given to every node that is seen, over its own."""
 
     def __init__(
-        self, door: Door, backend: Backend, clock: Clock, drains: Drains, node_labels: Mapping[str, str]
+        self,
+        door: Door,
+        backend: Backend,
+        clock: Clock,
+        drains: Drains,
+        node_labels: Mapping[str, str],
+        metrics: Metrics | None = None,
     ) -> None:
         self._door = door
+        self._metrics = metrics or Metrics()
         self._backend = backend
         self._clock = clock
         self._drains = drains
@@ -116,5 +124,6 @@ class Reconciler:
 
     def _failed(self, error: Exception, back_off_s: float) -> None:
         self.failure = f"{type(error).__name__}: {error}"
+        self._metrics.round_failed()
         self._synced, self._repeat_nodes = None, True
         _log.error("event=round_failed retry_in_s=%s error=%r", back_off_s, self.failure, exc_info=error)

@@ -3,7 +3,7 @@
 import uuid
 from dataclasses import dataclass
 
-from runrig.domain.errors import Conflict, Refused
+from runrig.domain.errors import Conflict, NotFound, Refused
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Plan, Submit
 from runrig.domain.workflows import WorkflowSpec, WorkflowStatus
@@ -22,7 +22,8 @@ class Submission:
     """What a user sends.  *text* may be a template; *template*: the one that *text* was rendered from, if the client did that.
 
     *variables*, *string_variables*: ``k=v`` for the template; *environment*: ``K=V`` for every task.
-    *priority* None: that of the file, else NORMAL.
+    *priority* None: that of the file, else NORMAL.  *uuid*: which the workflow shall have, so that a client that got no answer
+    can send the same again and doubles nothing; None: any.
     """
 
     text: str
@@ -33,6 +34,7 @@ class Submission:
     template: str | None = None
     environment: tuple[str, ...] = ()
     priority: Priority | None = None
+    uuid: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class Order:
     user: str
     priority: Priority
     parent: str | None = None
+    uuid: str | None = None
 
     def plan(self, state: State, now: float) -> Plan:
         """What it does to *state*.  Raises NotFound (pool) and Refused (law P3)."""
@@ -63,7 +66,7 @@ class Order:
             pool=self.pool,
             priority=self.priority,
             user=self.user,
-            uuid=str(uuid.uuid4()),
+            uuid=self.uuid or str(uuid.uuid4()),
             now=now,
             parent=self.parent,
         )
@@ -84,7 +87,7 @@ def read(submission: Submission) -> Order:
     # Not only the text makes the specification: the same file with another environment is another one.
     name = workflow.spec_hash("\0".join((text, source, *submission.environment)))
     priority = submission.priority or spec.priority or Priority.NORMAL
-    return Order(SpecText(name, text, source, spec), submission.pool, submission.user, priority)
+    return Order(SpecText(name, text, source, spec), submission.pool, submission.user, priority, uuid=submission.uuid)
 
 
 class Submissions:
@@ -119,20 +122,22 @@ class Submissions:
             return Accepted("", text)
         return self.check(submission)
 
-    def again(self, id: str, *, pool: str, user: str, priority: Priority | None = None) -> Accepted:
+    def again(
+        self, id: str, *, pool: str, user: str, priority: Priority | None = None, uuid: str | None = None
+    ) -> Accepted:
         """Submits the specification of workflow *id* once more, with its priority unless another is given."""
         old = self._store.workflow(id).workflow
         spec = self._store.spec(old.spec_hash)
-        return self._enter(Order(spec, pool, user, priority or old.priority, parent=old.id))
+        return self._enter(Order(spec, pool, user, priority or old.priority, parent=old.id, uuid=uuid))
 
-    def restart(self, id: str, *, pool: str, user: str) -> Accepted:
+    def restart(self, id: str, *, pool: str, user: str, uuid: str | None = None) -> Accepted:
         """Like `again`, for a workflow that failed.  Raises Conflict for any other."""
         old = self._store.workflow(id).workflow
         if not old.status.finished or old.status is WorkflowStatus.COMPLETED:
             raise Conflict(
                 f"{old.id} is {old.status.value}: only a workflow that failed can be restarted; submit its file to run it again"
             )
-        return self.again(old.id, pool=pool, user=user)
+        return self.again(old.id, pool=pool, user=user, uuid=uuid)
 
     def cancel(self, id: str, *, user: str, message: str = "") -> str:
         """The id of the workflow, which stops from now on.  Raises NotFound, Conflict if it has ended."""
@@ -148,10 +153,29 @@ class Submissions:
 
     def _enter(self, order: Order) -> Accepted:
         with self._door.writing(order.user) as writing:
+            # Under the lock: nobody else can store the same meanwhile.
+            if order.uuid is not None and (known := self._entered(order, order.uuid)) is not None:
+                return known
             plan = self._plan(order, writing)
             writing.commit(plan, order.spec)
         self._reconciler.wake()
         return order.accepted(plan, self._backend.name)
+
+    def _entered(self, order: Order, key: str) -> Accepted | None:
+        """What was answered to the same submission before; None if there was none.  Raises Conflict if it was another one."""
+        try:
+            there = self._store.workflow(key).workflow
+        except NotFound:
+            return None
+        if (there.uuid, there.submitted_by, there.pool, there.spec_hash, there.parent) != (
+            key,
+            order.user,
+            order.pool,
+            order.spec.hash,
+            order.parent,
+        ):
+            raise Conflict("the Idempotency-Key belongs to another submission: send each one with a key of its own")
+        return Accepted(there.id, order.spec.text, tuple(_warnings(self._backend.name, order.spec.spec)))
 
     def _plan(self, order: Order, writing: Writing) -> Plan:
         """What the gate says; of a pool that takes no submissions any more, also who made it so, and when."""

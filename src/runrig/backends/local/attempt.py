@@ -19,9 +19,14 @@ from runrig.domain.workflows import TaskKey
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
+def is_folder_name(part: str) -> bool:
+    """Whether *part* can name one folder, and none above it."""
+    return _PART.fullmatch(part) is not None
+
+
 def folder_of(tasks: Path, key: TaskKey) -> Path:
     """Raises ValueError if a name of *key* cannot be that of a folder."""
-    if not (_PART.fullmatch(key.workflow) and _PART.fullmatch(key.task)) or key.retry_id < 0:
+    if not (is_folder_name(key.workflow) and is_folder_name(key.task)) or key.retry_id < 0:
         raise ValueError(f"{str(key)!r} cannot name a folder: letters, digits, '-', '_' and '.' can")
     return tasks / key.workflow / key.task / str(key.retry_id)
 

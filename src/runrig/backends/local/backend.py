@@ -6,6 +6,7 @@ server may be killed between any two steps; in memory there is only an index of 
 
 import contextlib
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runrig.backends.local import machine, supervisor
-from runrig.backends.local.attempt import Attempt
+from runrig.backends.local.attempt import Attempt, is_folder_name
 from runrig.backends.local.bell import Bell
 from runrig.backends.local.live import LiveFolder
 from runrig.backends.local.prepare import prepare
@@ -126,6 +127,13 @@ class LocalBackend:
         except ValueError:
             return None
         return LogFile(str(path)) if path.exists() else None
+
+    def discard(self, workflow: str) -> None:
+        with self._lock:
+            alive = any(key.workflow == workflow for key in self._live)
+        # What is alive here has not ended, whatever the caller says: its folder is left alone.
+        if not alive and is_folder_name(workflow):
+            shutil.rmtree(self._tasks / workflow, ignore_errors=True)
 
     def close(self) -> None:
         self._bell.close()

@@ -1,0 +1,192 @@
+"""Who decides: of several servers one leads, and the others stand by.
+
+A process is STANDBY until it owns the database, and leads for as long as three things hold: its heartbeat was written lately,
+no write of it has found another epoch, and nobody told it to end.  All three are looked at when a request comes, by a clock
+that goes on while the process is stopped: who wakes after a minute answers nothing with what it knew before.
+
+The service is made anew for each reign, and thrown away whole after it: nothing of an old one is trusted.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from runrig.domain.errors import RunrigError, Unavailable
+from runrig.ports import Election, Term
+
+POLL_S = 0.5
+"""Between two looks of a standby at the owner."""
+BEAT_S = 2.0
+SILENT_S = 6.0
+"""Without a heartbeat for this long a leader stops by itself, and a standby takes over."""
+FIRST_BACK_OFF_S = 0.5
+LONGEST_BACK_OFF_S = 8.0
+_LOOK_S = 0.1
+
+STARTING = "it is starting"
+STANDING_BY = "another server leads, and this one stands by"
+UNREACHABLE = "the database cannot be reached"
+FAULT = "it cannot lead: its log says why"
+ENDING = "it is shutting down"
+
+_log = logging.getLogger(__name__)
+
+
+class Reign(Protocol):
+    """Everything that a leader works with."""
+
+    def close(self) -> None:
+        """Decides nothing more, and lets go of the store."""
+
+
+AnyTerm = TypeVar("AnyTerm", bound=Term)
+AnyReign = TypeVar("AnyReign", bound=Reign)
+
+
+class Heart:
+    """The heartbeat of one term, in a thread of its own."""
+
+    def __init__(self, term: Term) -> None:
+        self._term = term
+        self._stopped = threading.Event()
+        self._confirmed = time.monotonic()
+        self._replaced = False
+        threading.Thread(target=self._run, name="heartbeat", daemon=True).start()
+
+    @property
+    def alive(self) -> bool:
+        """This process leads, as far as anybody can know."""
+        fresh = time.monotonic() - self._confirmed <= SILENT_S
+        return fresh and not self._replaced and not self._term.overtaken
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def _run(self) -> None:
+        wait_s = 0.0
+        while not self._stopped.wait(wait_s) and not self._replaced:
+            sent = time.monotonic()  # what counts is what the others saw at the latest
+            try:
+                self._replaced = not self._term.beat()
+                self._confirmed = sent
+                wait_s = BEAT_S
+            except RunrigError as error:
+                _log.warning("event=heartbeat_failed error=%r", error.message)
+                wait_s = POLL_S
+
+
+class Leadership(Generic[AnyTerm, AnyReign]):
+    """*begin* makes what a leader works with; it may take long, and the heart beats meanwhile."""
+
+    def __init__(self, election: Election[AnyTerm], begin: Callable[[AnyTerm], AnyReign]) -> None:
+        self._election = election
+        self._begin = begin
+        self._reign: AnyReign | None = None
+        self._heart: Heart | None = None
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="leadership", daemon=True)
+        self._has_led = False
+        self.standing = STARTING
+        """Why it does not lead, in a few words for anybody."""
+        self.when_led: Callable[[AnyReign], None] = _nothing
+        self.when_failed: Callable[[], None] = lambda: None
+        self.failure: RunrigError | None = None
+        """Why this process, which never led, never can."""
+
+    @property
+    def reign(self) -> AnyReign | None:
+        """What answers requests now; None: this process stands by, or ends."""
+        reign, heart = self._reign, self._heart
+        if reign is None or heart is None or not heart.alive or self._stopped.is_set():
+            return None
+        return reign
+
+    # ------------------------------------------------------------ the thread
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Decides and answers nothing from now on, and hands over; returns at once.  May be called by a signal's handler."""
+        self.standing = ENDING
+        self._stopped.set()
+
+    def join(self, timeout_s: float) -> None:
+        """Waits until the database is free for the next one."""
+        self._thread.join(timeout_s)
+        self._election.close()
+
+    def _run(self) -> None:
+        back_off_s = FIRST_BACK_OFF_S
+        while not self._stopped.is_set():
+            try:
+                term = self._won()
+                if term is not None:
+                    self._lead(term)
+                    back_off_s = FIRST_BACK_OFF_S
+                self._stopped.wait(POLL_S)
+            except Exception as error:  # noqa: BLE001 - a standby must outlive any fault of what it looks at
+                self._failed(error, back_off_s)
+                self._stopped.wait(back_off_s)
+                back_off_s = min(2 * back_off_s, LONGEST_BACK_OFF_S)
+
+    def _won(self) -> AnyTerm | None:
+        """The term that begins now; None as long as another server leads."""
+        holder = self._election.holder()
+        if holder is not None and holder.silent_s is not None and holder.silent_s > SILENT_S:
+            _log.warning("event=leader_silent who=%r silent_s=%.1f", holder.who, holder.silent_s)
+            self._election.end(holder)
+        elif holder is not None:
+            self._stands_by(holder.who)
+            return None
+        try:
+            return self._election.take()
+        except Unavailable as error:
+            self._stands_by(error.message)
+            return None
+
+    def _stands_by(self, why: str) -> None:
+        if self.standing not in (STANDING_BY, ENDING):
+            _log.info("event=standing_by leader=%r", why)
+            self.standing = STANDING_BY
+
+    def _lead(self, term: AnyTerm) -> None:
+        """Until it leads no more; whatever happens, the term is closed then."""
+        heart = Heart(term)
+        try:
+            reign = self._begin(term)
+            try:
+                self._reign, self._heart, self._has_led = reign, heart, True
+                _log.info("event=leading")
+                self.when_led(reign)
+                while heart.alive and not self._stopped.wait(_LOOK_S):
+                    pass
+                _log.info("event=leading_no_more told=%s", self._stopped.is_set())
+            finally:
+                self._reign = None
+                self._say(STANDING_BY)
+                reign.close()
+        finally:
+            heart.stop()
+            term.close()
+
+    def _failed(self, error: Exception, back_off_s: float) -> None:
+        away = isinstance(error, Unavailable)
+        self._say(UNREACHABLE if away else FAULT)
+        _log.error(
+            "event=leading_failed retry_in_s=%s error=%r", back_off_s, str(error), exc_info=None if away else error
+        )
+        if not away and not self._has_led and isinstance(error, RunrigError):
+            self.failure = error
+            self._stopped.set()
+            self.when_failed()
+
+    def _say(self, standing: str) -> None:
+        if not self._stopped.is_set():
+            self.standing = standing
+
+
+def _nothing(_: object) -> None:
+    """Nobody asked to be called."""

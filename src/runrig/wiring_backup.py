@@ -1,0 +1,176 @@
+"""From settings to a backup, and from a backup to a server that can start: what `runrig backup` and `runrig restore` do."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from runrig import __version__
+from runrig.domain.errors import Conflict, InvalidInput, ServerFault
+from runrig.store import SqlStore
+from runrig.store.backup import PIECE, BackupReader, BackupWriter, Contents, restore
+from runrig.store.database import open_database
+
+STATE_FILES = ("backend", "clock.json", "tasks.json")
+"""What backends keep in the data folder beside the database, and go on from."""
+LOG_FILES = "tasks/*/*/*/std*.log"
+
+
+def write_backup(database: str | Path, folder: Path | None, out: Path, *, log_files: bool) -> Contents:
+    """Of a server that may run meanwhile.  *folder*: its data folder; *log_files*: the output of its tasks too.
+
+    Raises Conflict if *out* is there, NotFound or Unavailable if the database is not, ServerFault if it is of another version.
+    """
+    if out.exists():
+        raise Conflict(f"{out} is there already: name another file")
+    store = SqlStore.look(database)
+    try:
+        with _whole_or_not(out) as stream, store.snapshot() as connection:
+            writer = BackupWriter(stream, connection, version=__version__, taken_at=_now())
+            writer.tables()
+            for path in _files(folder, log_files=log_files):
+                assert folder is not None
+                writer.file(path, _pieces(folder / path))
+            return writer.end()
+    finally:
+        store.close()
+
+
+def check_backup(file: Path) -> Contents:
+    """Raises InvalidInput for what is no backup, is damaged, or comes from another version."""
+    with _opened(file) as stream:
+        return BackupReader(stream, str(file)).check()
+
+
+def restore_backup(file: Path, database: str | Path, folder: Path | None) -> Contents:
+    """Fills the empty *database*, and the data folder with the files that the backup has.
+
+    Raises what `check_backup` raises; Conflict if something is there; ServerFault or Unavailable if a server runs on it.
+    """
+    with _opened(file) as stream:
+        reader = BackupReader(stream, str(file))
+        contents = reader.check()
+        if folder is not None:
+            _make_folder(folder)
+        target = open_database(database, exclusive=True)
+        try:
+            restore(target, reader, lambda: None if folder is None else _put_files(reader, folder))
+        finally:
+            target.close()
+    return contents
+
+
+def in_words(contents: Contents) -> str:
+    head, rows = contents.header, contents.rows
+    files = f", {contents.files} files" if contents.files else ""
+    return (
+        f"revision {head.revision} of {head.taken_at}, {rows['workflows']} workflows, {rows['pools']} pools, "
+        f"{rows['users']} users, {rows['events']} events{files} (runrig {head.version} on {head.store})"
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+# ---------------------------------------------------------------- files
+
+
+@contextmanager
+def _whole_or_not(out: Path) -> Iterator[IO[bytes]]:
+    """A file beside *out* that only its owner can read, because it has everybody's work in it; it takes its name at the end."""
+    partial = out.with_name(f"{out.name}.partial-{os.getpid()}")
+    try:
+        stream = open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")  # noqa: SIM115
+    except OSError as error:
+        raise ServerFault(f"{out} cannot be written ({error.strerror}): name another file") from error
+    try:
+        with stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.link(partial, out)  # unlike a rename it replaces nothing
+    except FileExistsError as error:
+        raise Conflict(f"{out} is there already: name another file") from error
+    except OSError as error:
+        raise ServerFault(
+            f"{out} cannot be written ({error.strerror}): free some room, or name another file"
+        ) from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[IO[bytes]]:
+    try:
+        stream = file.open("rb")
+    except OSError as error:
+        raise InvalidInput.one(
+            f"{file} cannot be read ({error.strerror}): name a file that `runrig backup` wrote"
+        ) from error
+    with stream:
+        yield stream
+
+
+def _files(folder: Path | None, *, log_files: bool) -> Iterator[str]:
+    if folder is None:
+        return
+    for name in STATE_FILES:
+        if (folder / name).is_file():
+            yield name
+    if log_files:
+        for path in sorted(folder.glob(LOG_FILES)):
+            if path.is_file() and not path.is_symlink():
+                yield path.relative_to(folder).as_posix()
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            left = os.fstat(file.fileno()).st_size  # not what a task prints from now on, which may be without end
+            while left > 0 and (piece := file.read(min(PIECE, left))):
+                left -= len(piece)
+                yield piece
+    except FileNotFoundError:  # its workflow had its time
+        return
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ServerFault(f"{folder} cannot be made ({error.strerror}): choose another with --data") from error
+
+
+def _put_files(reader: BackupReader, folder: Path) -> None:
+    stream: IO[bytes] | None = None
+    try:
+        for path, piece in reader.files():
+            if not piece:
+                if stream is not None:
+                    stream.close()
+                stream = _created(folder, path)
+            elif stream is not None:
+                stream.write(piece)
+    except OSError as error:
+        raise ServerFault(
+            f"{folder} cannot be written ({error.strerror}), so nothing was restored: free some room, or choose another with --data"
+        ) from error
+    finally:
+        if stream is not None:
+            stream.close()
+
+
+def _created(folder: Path, path: str) -> IO[bytes]:
+    """Only what `_files` gives: a backup that somebody made up writes nowhere else."""
+    parts = PurePosixPath(path).parts
+    logs = len(parts) == 5 and parts[0] == "tasks" and parts[4].startswith("std") and parts[4].endswith(".log")
+    if (path not in STATE_FILES and not logs) or ".." in parts:
+        raise InvalidInput.one(
+            f"the backup has a file {path!r}, which no backup has: it was not made by `runrig backup`"
+        )
+    target = folder.joinpath(*parts)
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")

@@ -1,0 +1,131 @@
+"""What `up` and `serve` have in common as processes: a data folder, a socket, a log, and a web server that says how it was told to stop."""
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+
+from runrig.domain.errors import Conflict, ServerFault
+
+SHUTDOWN_S = 2
+"""How long open streams are waited for."""
+
+
+def data_folder(path: Path, elsewhere: str) -> Path:
+    """*path*, made if it is not there; only its owner may look into it.  Raises ServerFault if it cannot be written.
+
+    *elsewhere*: how to take another.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.chmod(0o700)
+        probe = path / f".writable-{os.getpid()}"
+        probe.touch(mode=0o600)
+        probe.unlink()
+    except OSError as error:
+        raise ServerFault(
+            f"data folder {path} cannot be written ({error.strerror}): give yourself write permission on it, "
+            f"or {elsewhere}"
+        ) from error
+    return path.resolve()
+
+
+def keep_backend(folder: Path, backend: str, elsewhere: str) -> None:
+    """A folder belongs to one backend: what runs in one is unknown to the other."""
+    file = folder / "backend"
+    if not file.exists():
+        file.write_text(f"{backend}\n", encoding="ascii")
+    before = file.read_text(encoding="ascii").strip()
+    if before != backend:
+        raise Conflict(
+            f"{folder} was made with backend {before}, and {backend} is asked: a backend is fixed after start; "
+            f"write --backend {before}, or {elsewhere}"
+        )
+
+
+@contextmanager
+def logging_to(file: Path | None) -> Iterator[None]:
+    """key=value lines, to *file* or to stderr; stdout stays for the one line that says that the server is up."""
+    handler = (
+        logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file, encoding="utf-8", delay=True)
+    )
+    handler.setFormatter(
+        logging.Formatter("time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+    )
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    for chatty in ("alembic", "uvicorn"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()
+
+
+@contextmanager
+def listening(host: str, port: int, *, elsewhere: str) -> Iterator[socket.socket]:
+    """A bound socket.  Raises ServerFault that names the port; *elsewhere*: how to take another."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With the protocol named: asyncio sends small answers at once only on such sockets, on others 40 ms later.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except OSError as error:
+            raise ServerFault(
+                f"port {port} of {host} cannot be taken ({error.strerror}): end what listens there, or {elsewhere}"
+            ) from error
+        yield listener
+
+
+class Server(uvicorn.Server):
+    """Tells when it is ready, and how it was told to stop."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.when_ready: Callable[[], None] = _nothing
+        self.when_told: Callable[[], None] = _nothing
+        self._signal: int | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self.when_ready()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Not uvicorn's way, which raises the signal once more at the end: then no exit code could be ours."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self._told) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _told(self, number: int, _frame: FrameType | None) -> None:
+        self.force_exit = self.should_exit and number == signal.SIGINT
+        self.should_exit = True
+        self._signal = self._signal or number
+        self.when_told()
+
+    def serve_until_told(self, listener: socket.socket) -> bool:
+        """Whether it was a SIGINT."""
+        self.run(sockets=[listener])
+        return self._signal == signal.SIGINT
+
+
+def _nothing() -> None:
+    """Nobody asked to be called."""

@@ -1,0 +1,218 @@
+"""Real `runrig serve` processes on one database: to be started, killed, stopped, woken, and looked at."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+
+from runrig.domain.plan import Admit, Release
+from runrig.store import SqlStore
+from tests.end_to_end.test_replay import replayed
+
+RUN = "import sys; from runrig.cli.main import main; sys.argv[0] = 'runrig'; main()"
+PATIENCE_S = 60.0
+NODES, GPUS = 4, 8
+SPEED = 10
+CLUSTER = f"""
+backend: {{type: simulated, speed: {SPEED}}}
+nodes: [{{name: "n{{0..{NODES - 1}}}", resources: {{gpu: {GPUS}}}}}]
+pools: [{{name: team, quota: {NODES * GPUS}}}]
+"""
+
+
+class Gone(Exception):
+    """No answer."""
+
+
+def until(holds: Callable[[], bool], within_s: float = PATIENCE_S, said: Callable[[], str] = str) -> float:
+    """Seconds until *holds*; fails after *within_s*, with what is *said* then."""
+    start = time.monotonic()
+    while not holds():
+        assert time.monotonic() - start < within_s, f"it never came to hold\n{said()}"
+        time.sleep(0.05)
+    return time.monotonic() - start
+
+
+def ask(url: str, method: str, path: str, body: object = None, headers: dict[str, str] | None = None) -> Any:
+    """(status, JSON).  Raises Gone; a server that is stopped says nothing for a second."""
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=1.0 if method == "GET" else 2.0)
+    try:
+        connection.request(
+            method,
+            path,
+            None if body is None else json.dumps(body),
+            {"Content-Type": "application/json"} | (headers or {}),
+        )
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise Gone(repr(error)) from error
+    finally:
+        connection.close()
+
+
+class Server:
+    """One process.  *log*: what it wrote."""
+
+    def __init__(self, command: list[str], log: Path) -> None:
+        self._log = log
+        self._errors = log.with_suffix(".stderr")
+        with self._errors.open("a") as errors:
+            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        self.url = ""
+
+    def wait_until_up(self) -> None:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, f"it did not come up: {self._errors.read_text()}\n{self.log()}"
+        self.url = line.split()[4]
+
+    def log(self) -> str:
+        return self._log.read_text() if self._log.exists() else ""
+
+    @property
+    def ready(self) -> bool:
+        return self.says("/readyz")[0] == 200
+
+    def says(self, path: str) -> tuple[int, Any]:
+        """(0, None) if it says nothing."""
+        try:
+            return ask(self.url, "GET", path)
+        except Gone:
+            return 0, None
+
+    def send(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def stop(self) -> None:
+        """SIGSTOP, and it does stand still."""
+        self.send(signal.SIGSTOP)
+        until(lambda: psutil.Process(self._process.pid).status() == psutil.STATUS_STOPPED)
+
+    def committed(self, after: int) -> list[int]:
+        """The revisions in its log behind its first *after* characters."""
+        return [int(found) for found in re.findall(r"event=committed revision=(\d+)", self.log()[after:])]
+
+    def wait(self) -> int:
+        return self._process.wait(PATIENCE_S)
+
+    def end(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(PATIENCE_S)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+
+class Site:
+    """A database, a data folder that the servers of this machine share, and its servers."""
+
+    def __init__(self, folder: Path, database: str) -> None:
+        self.folder = folder
+        self.database = database
+        self.servers: list[Server] = []
+        self._number = 0
+        (folder / "cluster.yaml").write_text(CLUSTER)
+
+    def command(self, *more: str) -> list[str]:
+        """With a file and a log of its own."""
+        self._number += 1
+        file = self.folder / f"serve{self._number}.yaml"
+        file.write_text(
+            f"database: {self.database!r}\ndata: data\nlisten: 127.0.0.1:0\nbackend: simulated\ncluster: cluster.yaml\n"
+            f"log_file: serve{self._number}.log\n"
+        )
+        file.chmod(0o600)
+        return [sys.executable, "-c", RUN, "serve", "--config", str(file), *more]
+
+    def admin(self) -> str:
+        """The token of the first administrator."""
+        made = subprocess.run(self.command("--init-admin", "ann"), capture_output=True, text=True, check=False)
+        assert made.returncode == 0, made.stderr
+        return made.stdout.strip()
+
+    def spawn(self) -> Server:
+        command = self.command()
+        server = Server(command, self.folder / f"serve{self._number}.log")
+        self.servers.append(server)
+        return server
+
+    def start(self, count: int) -> list[Server]:
+        """That many more, started at once; they say that they listen."""
+        found = [self.spawn() for _ in range(count)]
+        for each in found:
+            each.wait_until_up()
+        return found
+
+    def forget(self, server: Server) -> None:
+        server.end()
+        self.servers.remove(server)
+
+    def leader(self) -> Server:
+        until(lambda: any(each.ready for each in self.servers), said=self.logs)
+        return next(each for each in self.servers if each.ready)
+
+    def others(self, server: Server) -> list[Server]:
+        return [each for each in self.servers if each is not server]
+
+    def logs(self) -> str:
+        return "\n".join(f"{each.url}\n{each.log()[-3000:]}" for each in self.servers)
+
+    def close(self) -> None:
+        for each in self.servers:
+            each.end()
+        self.servers.clear()
+
+    @contextmanager
+    def store(self) -> Iterator[SqlStore]:
+        found = SqlStore.look(self.database)
+        try:
+            yield found
+        finally:
+            found.close()
+
+    def revision(self) -> int:
+        with self.store() as store:
+            return store.load().revision
+
+    def check_log(self) -> None:
+        """When nobody works any more: the log gives the state, and never was more admitted than there is, or anything twice."""
+        self.close()
+        with self.store() as store:
+            assert replayed(store).rows() == store.load()
+            _check_admissions(store)
+
+
+@contextmanager
+def site(folder: Path, database: str) -> Iterator[Site]:
+    found = Site(folder, database)
+    try:
+        yield found
+    finally:
+        for each in found.servers:
+            os.kill(each._process.pid, signal.SIGCONT) if each._process.poll() is None else None
+        found.close()
+
+
+def _check_admissions(store: SqlStore) -> None:
+    admitted: set[str] = set()
+    for event in store.all_events():
+        if isinstance(event.action, Admit):
+            assert event.action.gang not in admitted, (
+                f"{event.action.gang} is admitted twice, in revision {event.revision}"
+            )
+            admitted.add(event.action.gang)
+        elif isinstance(event.action, Release):
+            admitted.discard(event.action.gang)
+        assert len(admitted) <= NODES * GPUS

@@ -1,0 +1,236 @@
+"""The file of `runrig serve`: what it declares, and every problem of it at once with its place."""
+
+# ruff: noqa: E501  a case and what it is told are easier to compare in one line
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from runrig.domain.errors import InvalidInput
+from runrig.spec.serve import ServeSpec, Tls, read_serve
+
+DATA = Path(__file__).parent / "data"
+LEAST = "data: data\nbackend: simulated\n"
+ENVIRONMENT = {"RUNRIG_DB": "postgresql://me:pw@db/runrig"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """With a certificate, a key, a password file and two cluster files."""
+    for name in ("cert.pem", "key.pem"):
+        shutil.copy(DATA / name, tmp_path / name)
+    (tmp_path / "key.pem").chmod(0o600)
+    shutil.copy(tmp_path / "key.pem", tmp_path / "open.pem")
+    (tmp_path / "open.pem").chmod(0o644)
+    (tmp_path / "url").write_text("postgresql://me:pw@db/runrig\n")
+    (tmp_path / "url").chmod(0o600)
+    (tmp_path / "cluster.yaml").write_text("backend: {type: simulated}\npools: [{name: team, quota: 4}]\n")
+    (tmp_path / "local.yaml").write_text("backend: {type: local}\n")
+    (tmp_path / "bad.yaml").write_text("pools: [{name: team, quota: -4}]\npol: 1\n")
+    return tmp_path
+
+
+def read(text: str, folder: Path, mode: int = 0o600) -> ServeSpec:
+    return read_serve(text, folder, ENVIRONMENT, mode=mode)
+
+
+def problems(text: str, folder: Path, mode: int = 0o600) -> list[tuple[int | None, str]]:
+    with pytest.raises(InvalidInput) as refused:
+        read(text, folder, mode)
+    return [(problem.line, problem.message.replace(f"{folder}/", "")) for problem in refused.value.problems]
+
+
+def test_the_least_file_listens_on_loopback_with_a_database_of_its_own(folder: Path) -> None:
+    assert read(LEAST, folder) == ServeSpec(database=f"sqlite:///{folder}/data/runrig.db", data=folder / "data")
+
+
+def test_every_field_counts(folder: Path) -> None:
+    text = """
+database: {file: url}
+data: /var/lib/runrig
+listen: "[::]:8443"
+tls: {cert: cert.pem, key: key.pem}
+hosts: [runrig.Example.org, "10.0.0.7:8443"]
+backend: {type: simulated}
+cluster: cluster.yaml
+auth: tokens
+drain_sweep_s: 60
+bind_timeout_s: 30
+retention_days: 7
+log_store: logs
+log_file: /var/log/runrig.log
+connections: 200
+read_timeout_s: 5
+"""
+    spec = read(text, folder)
+    assert spec.cluster is not None
+    assert [pool.name for pool in spec.cluster.pools] == ["team"]
+    assert spec == ServeSpec(
+        database="postgresql://me:pw@db/runrig",
+        data=Path("/var/lib/runrig"),
+        host="::",
+        port=8443,
+        tls=Tls(folder / "cert.pem", folder / "key.pem"),
+        hosts=("runrig.example.org", "10.0.0.7:8443"),
+        cluster=spec.cluster,
+        drain_sweep_s=60,
+        bind_timeout_s=30,
+        retention_days=7,
+        log_store=folder / "logs",
+        log_file=Path("/var/log/runrig.log"),
+        connections=200,
+        read_timeout_s=5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "proxies"),
+    [
+        ("behind_proxy: true", "127.0.0.1,::1"),
+        ("behind_proxy: 10.0.0.0/28", "10.0.0.0/28"),
+        ("behind_proxy: false", None),
+    ],
+)
+def test_a_proxy_is_this_machines_or_the_one_that_is_named(folder: Path, more: str, proxies: str | None) -> None:
+    assert read(LEAST + more, folder).proxies == proxies
+
+
+@pytest.mark.parametrize(
+    ("database", "url"),
+    [
+        ("{env: RUNRIG_DB}", "postgresql://me:pw@db/runrig"),
+        ("{file: url}", "postgresql://me:pw@db/runrig"),
+        ("postgresql:///runrig", "postgresql:///runrig"),
+        ("/srv/runrig.db", "sqlite:////srv/runrig.db"),
+    ],
+)
+def test_the_database_is_written_or_read_from_a_file_or_the_environment(folder: Path, database: str, url: str) -> None:
+    assert read(f"{LEAST}database: {database}", folder).database == url
+
+
+def test_retention_can_be_never(folder: Path) -> None:
+    assert read(LEAST + "retention_days: never", folder).retention_days is None
+
+
+CASES = [
+    (
+        "listen: 0.0.0.0:8700\nhosts: [a]",
+        (
+            3,
+            "listen: 0.0.0.0 is reached from other machines, and tokens would go there in clear text: add tls: {cert: FILE, key: FILE}, or behind_proxy: true if a proxy in front does TLS, or listen on 127.0.0.1",
+        ),
+    ),
+    (
+        "listen: gpu.example.org:8700",
+        (
+            3,
+            "listen: gpu.example.org is reached from other machines, and tokens would go there in clear text: add tls: {cert: FILE, key: FILE}, or behind_proxy: true if a proxy in front does TLS, or listen on 127.0.0.1",
+        ),
+    ),
+    (
+        "listen: 0.0.0.0:8700\nbehind_proxy: true",
+        (3, "listen: 0.0.0.0 is every address of this machine: add hosts: [NAME], the names that clients call it by"),
+    ),
+    ("listen: '8700'", (3, "listen: '8700' is no address: write HOST:PORT, such as 0.0.0.0:8700 or [::]:8700")),
+    (
+        "listen: '127.0.0.1:99999'",
+        (3, "listen: '127.0.0.1:99999' is no address: write HOST:PORT, such as 0.0.0.0:8700 or [::]:8700"),
+    ),
+    ("port: 80", (3, "a server file has no field 'port': write listen: HOST:PORT")),
+    ("pools: []", (3, "a server file has no field 'pools': pools stand in the cluster file: write cluster: FILE")),
+    ("tls: {cert: cert.pem}", (3, "tls needs key: write key: FILE")),
+    (
+        "tls: {cert: nope.pem, key: key.pem}",
+        (3, "cert: nope.pem cannot be read (No such file or directory): correct the path, or its permissions"),
+    ),
+    (
+        "tls: {cert: cert.pem, key: open.pem}",
+        (3, "key: open.pem can be read by everybody on this machine: chmod 600 open.pem"),
+    ),
+    (
+        "tls: {cert: url, key: key.pem}",
+        (3, "tls: the certificate and the key cannot be used together: both in PEM, and the key without a password"),
+    ),
+    (
+        "behind_proxy: nginx",
+        (
+            3,
+            "behind_proxy: 'nginx' is no address of a proxy: write true for one on this machine, or such as 10.0.0.5 or 10.0.0.0/28",
+        ),
+    ),
+    (
+        "hosts: ['https://a']",
+        (3, "hosts[0]: 'https://a' is no name of a host: write such as runrig.example.org or runrig.example.org:8443"),
+    ),
+    (
+        "cluster: local.yaml",
+        (3, "cluster: local.yaml says backend local, and this file says simulated: make them agree"),
+    ),
+    ("auth: none", (3, "auth: expected one of tokens, got text 'none'")),
+    (
+        "database: mysql://a:secret@b/c",
+        (3, "database: mysql://… cannot be used: write postgresql://USER:PASSWORD@HOST/DATABASE or sqlite:///PATH"),
+    ),
+    ("database: {env: NOPE}", (3, "env: the environment has no 'NOPE': set it to the URL of the database")),
+    ("database: {}", (3, "database: write a URL, {file: FILE} or {env: NAME}")),
+    ("retention_days: 0", (3, "retention_days: 0 is out of range: at least 0.01, at most 36,500")),
+    ("connections: 1", (3, "connections: 1 is too small: at least 10")),
+    ("read_timeout_s: soon", (3, "read_timeout_s: expected a number, got text 'soon'")),
+]
+
+
+@pytest.mark.parametrize(("more", "told"), CASES, ids=[more for more, _ in CASES])
+def test_a_problem_is_told_with_its_line_and_the_way_out(folder: Path, more: str, told: tuple[int, str]) -> None:
+    assert problems(LEAST + more, folder) == [told]
+
+
+@pytest.mark.parametrize(
+    ("backend", "told"),
+    [
+        (
+            "local",
+            "backend: local is not for `serve`: its tasks would run as the user of the server: `runrig up` runs it, on one machine for one person",
+        ),
+        (
+            "{type: local}",
+            "type: local is not for `serve`: its tasks would run as the user of the server: `runrig up` runs it, on one machine for one person",
+        ),
+        ("slurm", "backend: expected one of simulated, local, kubernetes, got text 'slurm'"),
+    ],
+)
+def test_only_a_backend_that_runs_tasks_elsewhere_is_taken(folder: Path, backend: str, told: str) -> None:
+    assert problems(f"data: data\nbackend: {backend}", folder) == [(2, told)]
+
+
+def test_a_password_in_a_file_that_others_may_read_is_refused_and_not_shown(folder: Path) -> None:
+    text = LEAST + "database: postgresql://me:pw@db/runrig"
+    assert read(text, folder).database == "postgresql://me:pw@db/runrig"
+    assert problems(text, folder, mode=0o644) == [
+        (3, "database: it has a password, and others may read this file: chmod 600 it, or write database: {file: FILE}")
+    ]
+    (folder / "url").chmod(0o644)
+    assert problems(LEAST + "database: {file: url}", folder) == [
+        (3, "file: url can be read by everybody on this machine: chmod 600 url")
+    ]
+
+
+def test_all_problems_are_told_at_once_those_of_the_cluster_file_too(folder: Path) -> None:
+    text = "data: data\nbackend: local\ncluster: bad.yaml\nlisten: 10.0.0.7:80\ndatabase: mongodb://x\nfoo: 1\n"
+    assert problems(text, folder) == [
+        (
+            2,
+            "backend: local is not for `serve`: its tasks would run as the user of the server: `runrig up` runs it, on one machine for one person",
+        ),
+        (3, "cluster: bad.yaml:1:29: quota: -4 is negative: at least 0"),
+        (3, "cluster: bad.yaml:2:1: a cluster file has no field 'pol': did you mean 'pools'?"),
+        (
+            4,
+            "listen: 10.0.0.7 is reached from other machines, and tokens would go there in clear text: add tls: {cert: FILE, key: FILE}, or behind_proxy: true if a proxy in front does TLS, or listen on 127.0.0.1",
+        ),
+        (5, "database: mongodb://… cannot be used: write postgresql://USER:PASSWORD@HOST/DATABASE or sqlite:///PATH"),
+        (
+            6,
+            "a server file has no field 'foo': there is database, data, listen, tls, behind_proxy, hosts, backend, cluster, auth, drain_sweep_s, bind_timeout_s, retention_days, log_store, log_file, connections, read_timeout_s",
+        ),
+    ]

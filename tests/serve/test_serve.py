@@ -1,0 +1,176 @@
+"""`runrig serve` as a process: it refuses to start open, speaks TLS, knows its names, and has its first administrator made."""
+
+import http.client
+import json
+import shutil
+import signal
+import socket
+import sqlite3
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runrig.cli.main import run
+from tests.failover.load import workflow
+from tests.failover.servers import Server, Site, site, until
+from tests.failover.servers import ask as asked
+
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Site]:
+    with site(tmp_path, "data/runrig.db") as found:
+        yield found
+
+
+@contextmanager
+def serving(here: Site, more: str = "") -> Iterator[Server]:
+    """With *more* in its file."""
+    command = here.command()
+    file = here.folder / f"serve{here._number}.yaml"
+    file.write_text(file.read_text() + more)
+    server = Server(command, here.folder / f"serve{here._number}.log")
+    here.servers.append(server)
+    server.wait_until_up()
+    yield server
+    here.forget(server)
+
+
+def ask(server: Server, path: str, *, tls: bool = False, **headers: str) -> tuple[int, Any]:
+    address = server.url.partition("://")[2]
+    if tls:
+        context = ssl.create_default_context(cafile=str(DATA / "cert.pem"))
+        connection = http.client.HTTPSConnection(address, timeout=10, context=context)
+    else:
+        connection = http.client.HTTPConnection(address, timeout=10)
+    try:
+        connection.request("GET", path, headers=headers)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+def checked(file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    code = run(["serve", "--config", str(file), "--check"])
+    captured = capsys.readouterr()
+    return code, captured.out + captured.err
+
+
+def test_check_says_what_is_wrong_with_file_and_line_and_changes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "serve.yaml"
+    file.write_text("data: data\nbackend: simulated\n")
+    assert checked(file, capsys) == (0, f"{file} is valid\n")
+    file.write_text("data: data\nbackend: local\nlisten: 10.1.2.3:80\n")
+    code, said = checked(file, capsys)
+    assert code == 2
+    assert [line.split(": ")[0] for line in said.splitlines()] == [f"{file}:2:10", f"{file}:3:9"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["serve.yaml"]
+
+
+def test_the_first_administrator_is_made_once_and_may_come_in(here: Site) -> None:
+    token = here.admin()
+    again = subprocess.run(here.command("--init-admin", "eve"), capture_output=True, text=True, check=False)
+    assert (again.returncode, again.stdout) == (1, "")
+    with serving(here) as server:
+        until(lambda: server.ready)
+        assert ask(server, "/api/version")[0] == 401
+        assert ask(server, "/api/version", Authorization=f"Bearer {token}")[0] == 200
+        during = subprocess.run(here.command("--init-admin", "eve"), capture_output=True, text=True, check=False)
+        assert during.returncode == 10
+        assert "is in use by the server with process id" in during.stderr
+        assert token not in server.log()
+
+
+def test_it_speaks_tls_and_nothing_else_where_it_shall(here: Site) -> None:
+    for name in ("cert.pem", "key.pem"):
+        shutil.copy(DATA / name, here.folder / name)
+    (here.folder / "key.pem").chmod(0o600)
+    with serving(here, "tls: {cert: cert.pem, key: key.pem}\n") as server:
+        assert server.url.startswith("https://127.0.0.1:")
+        until(lambda: ask(server, "/readyz", tls=True)[0] == 200)
+        assert ask(server, "/api/version", tls=True)[0] == 401
+        origin = server.url
+        assert ask(server, "/api/version", tls=True, Origin=origin)[0] == 401
+        assert ask(server, "/api/version", tls=True, Origin=origin.replace("https", "http"))[0] == 403
+        with pytest.raises((OSError, http.client.HTTPException)):
+            ask(server, "/healthz")
+
+
+def test_it_answers_to_the_names_of_its_file_and_health_to_any(here: Site) -> None:
+    with serving(here, "hosts: [runrig.example.org]\n") as server:
+        until(lambda: server.ready)
+        port = server.url.rpartition(":")[2]
+        for host in (f"runrig.example.org:{port}", f"RUNRIG.example.org:{port}", f"127.0.0.1:{port}"):
+            assert ask(server, "/api/version", Host=host)[0] == 401
+        for host in ("evil.example", f"evil.example:{port}", f"runrig.example.org.evil:{port}", "runrig.example.org:1"):
+            assert ask(server, "/api/version", Host=host)[0] == 403
+        assert ask(server, "/healthz", Host="10.2.3.4:1") == (200, {"status": "ok"})
+        assert ask(server, "/readyz", Host="10.2.3.4:1") == (200, {"status": "ready"})
+
+
+def test_who_sends_too_slowly_is_told_and_hung_up_on(here: Site) -> None:
+    with serving(here, "read_timeout_s: 1\n") as server:
+        until(lambda: server.ready)
+        host, port = server.url.partition("://")[2].split(":")
+        with socket.create_connection((host, int(port)), timeout=10) as slow:
+            slow.sendall(b"GET /api/version HTTP/1.1\r\nHost: ")
+            start = time.monotonic()
+            assert slow.recv(100).startswith(b"HTTP/1.1 408 ")
+            assert time.monotonic() - start < 5
+        assert server.ready
+
+
+def test_the_cluster_file_makes_a_new_cluster_and_leaves_an_old_one_as_it_is(here: Site) -> None:
+    with serving(here) as server:
+        until(lambda: server.ready)
+        server.send(signal.SIGTERM)
+        assert server.wait() == 0
+    here.database = str(here.folder / "data" / "runrig.db")
+    with here.store() as store:
+        before = store.load()
+    assert [pool.name for pool in before.pools] == ["team"]
+    file = here.folder / "cluster.yaml"
+    file.write_text(file.read_text().replace("quota: 32", "quota: 16"))
+    with serving(here) as server:
+        until(lambda: server.ready)
+        assert "event=cluster_file_differs names=pool/team" in server.log()
+    with here.store() as store:
+        assert store.load().pools == before.pools
+
+
+def test_a_database_that_cannot_be_used_ends_the_server_with_its_reason(here: Site) -> None:
+    (here.folder / "data").mkdir()
+    with closing(sqlite3.connect(here.folder / "data" / "runrig.db")) as other:
+        other.execute("CREATE TABLE songs (title TEXT)")
+    found = subprocess.run(here.command(), capture_output=True, text=True, timeout=60, check=False)
+    assert found.returncode == 10
+    assert "belongs to another program (it has the table 'songs')" in found.stderr
+
+
+def test_who_waits_at_a_leader_that_ends_is_told_and_not_left_alone(here: Site) -> None:
+    token = here.admin()
+    with serving(here) as server:
+        until(lambda: server.ready)
+        headers = {"Authorization": f"Bearer {token}"}
+        body = {"file": workflow("long").replace('"4s"', '"4h"')}
+        assert asked(server.url, "POST", "/api/pool/team/workflow", body, headers)[0] == 200
+        connection = http.client.HTTPConnection(server.url.partition("://")[2], timeout=30)
+        connection.request("GET", "/api/workflow/long-1/wait?timeout=600", headers=headers)
+        until(lambda: "event=committed" in server.log())
+        server.send(signal.SIGTERM)
+        start = time.monotonic()
+        with suppress(OSError, http.client.HTTPException):
+            assert connection.getresponse().status == 503
+        connection.close()
+        assert server.wait() == 0
+        assert time.monotonic() - start < 20
