@@ -1,0 +1,51 @@
+"""Lines of the server's log: ``event=NAME key=value …``, one event a line, and the id of the request that it belongs to.
+
+Values never hold tokens, queries, bodies or environments: whoever writes a line names its fields one by one.
+"""
+
+import re
+import secrets
+from contextvars import ContextVar
+
+_SANE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}")
+_PLAIN = re.compile(r"[^\s\"'=\\]+")
+LONGEST = 200
+
+_request: ContextVar[str] = ContextVar("request", default="")
+
+
+def request_id(proposed: str | None) -> str:
+    """The one that the client sent if it is sane, else a new one."""
+    if proposed is not None and _SANE.fullmatch(proposed):
+        return proposed
+    return secrets.token_hex(8)
+
+
+def enter(request: str) -> None:
+    """What is logged from here on, in this request and in the threads that work for it, belongs to *request*."""
+    _request.set(request)
+
+
+def current() -> str:
+    """The id of the request at work; empty outside of one."""
+    return _request.get()
+
+
+def line(event: str, **fields: object) -> str:
+    """None and empty values are left out; what has spaces, quotes or control characters is quoted, and cut when it is long."""
+    parts = [f"event={event}"]
+    parts += [f"{name}={_value(value)}" for name, value in fields.items() if value is not None and value != ""]
+    if request := current():
+        parts.append(f"request={request}")
+    return " ".join(parts)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.1f}"
+    text = str(value)
+    text = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    if _PLAIN.fullmatch(text) and text.isprintable():
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(each if each.isprintable() else ascii(each)[1:-1] for each in escaped) + '"'
