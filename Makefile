@@ -4,7 +4,7 @@ UV := .uv/bin/uv
 BIN := .venv/bin
 export UV_PROJECT_ENVIRONMENT := .venv
 
-.PHONY: help demo test lint bench soak docs format clean
+.PHONY: help demo test attack lint bench soak docs format clean
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | sort
 
@@ -24,6 +24,9 @@ demo: .venv/.synced  ## two teams share four GPUs: borrowing, reclaim and re-que
 test: .venv/.synced  ## every test but the long ones
 	$(BIN)/pytest -n 4 -m "not soak"
 
+attack: .venv/.synced  ## what must not get in: tokens, roles, paths, origins, sizes, slow clients, logins, against real servers
+	$(BIN)/pytest -n 2 tests/attack
+
 lint: .venv/.synced  ## format, style, types, and who may import whom
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -38,7 +41,9 @@ bench: .venv/.synced  ## decisions, imported queues, replays, growth and latency
 	$(BIN)/python -m bench
 
 soak: .venv/.synced  ## the long tests
-	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -n 2 -m soak
+	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -n 2 -m soak --ignore tests/load --ignore tests/failover
+	RUNRIG_ALONE=1 $(BIN)/pytest tests/failover  # alone, as what follows, because they measure times
+	$(BIN)/pytest -m soak -rP tests/load
 
 docs: .venv/.synced  ## write what the docs take from the code (commands, routes, errors) and check their links
 	$(BIN)/python -m docs.generate

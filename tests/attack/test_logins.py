@@ -1,0 +1,94 @@
+"""Ten thousand failed logins: most are not even listened to, a good token always is, and it costs the server next to nothing."""
+
+import http.client
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.attack.target import Target, refused, serve
+
+TRIES = 10_000
+ATTACKERS = 10
+MOST_MEMORY = 60 * 1024 * 1024
+LISTENED_TO = 10
+"""From one address, before it has to wait."""
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    with serve(tmp_path_factory.mktemp("logins")) as target:
+        yield target
+
+
+class _Attacker(threading.Thread):
+    """Tries tokens from an address of its own, each on the connection of the one before where the server lets it."""
+
+    def __init__(self, port: int, number: int) -> None:
+        super().__init__(name=f"attacker {number}")
+        self.statuses: Counter[int] = Counter()
+        self.waits: set[int] = set()
+        self._port = port
+        self._number = number
+
+    def run(self) -> None:
+        for number in range(TRIES // ATTACKERS):
+            connection = http.client.HTTPConnection(
+                "127.0.0.1", self._port, timeout=60, source_address=(f"127.2.0.{self._number + 1}", 0)
+            )
+            connection.request("GET", "/api/pool", headers={"Authorization": f"Bearer {number:043}"})
+            answer = connection.getresponse()
+            answer.read()
+            self.statuses[answer.status] += 1
+            if answer.status == 429:
+                self.waits.add(int(answer.headers["retry-after"]))
+            connection.close()
+
+
+def test_ten_thousand_failed_logins_are_stopped_and_a_good_token_gets_in(target: Target) -> None:
+    before = target.memory()
+    log_before = target.log.stat().st_size
+    attackers = [_Attacker(target.port, number) for number in range(ATTACKERS)]
+    slowest = 0.0
+    for attacker in attackers:
+        attacker.start()
+    while any(attacker.is_alive() for attacker in attackers):
+        start = time.monotonic()
+        # From the address of an attacker: its neighbours shall not suffer for it.
+        assert target.ask("GET", "/api/pool", user="ann", source="127.2.0.1").status == 200
+        slowest = max(slowest, time.monotonic() - start)
+    statuses = sum((attacker.statuses for attacker in attackers), Counter[int]())
+    assert set(statuses) == {401, 429}
+    assert statuses.total() == TRIES
+    assert LISTENED_TO * ATTACKERS <= statuses[401] < TRIES / 10
+    assert all(wait > 0 for attacker in attackers for wait in attacker.waits)
+    assert slowest < 5.0
+    assert target.memory() - before < MOST_MEMORY
+    assert target.log.stat().st_size - log_before < 500 * TRIES
+
+
+def test_another_address_is_still_told_what_is_wrong_and_then_to_wait(target: Target) -> None:
+    said = set()
+    for _ in range(LISTENED_TO + 5):
+        headers = [("Host", f"127.0.0.1:{target.port}"), ("Authorization", "Bearer wrong")]
+        answer = target.ask("GET", "/api/pool", headers=headers, source="127.3.0.1")
+        refused(target, answer, 401, 429)
+        said.add(answer.status)
+    assert 429 in said
+
+
+def test_who_does_not_say_the_truth_about_the_address_is_not_believed(target: Target) -> None:
+    """Without a proxy nobody may say whom he calls for."""
+    said = Counter[int]()
+    for number in range(3 * LISTENED_TO):
+        headers = [
+            ("Host", f"127.0.0.1:{target.port}"),
+            ("X-Forwarded-For", f"10.0.0.{number}"),
+            ("Forwarded", f"for=10.0.0.{number}"),
+            ("X-Real-IP", f"10.0.0.{number}"),
+            ("Authorization", "Bearer wrong"),
+        ]
+        said[target.ask("GET", "/api/pool", headers=headers, source="127.4.0.1").status] += 1
+    assert said[429] >= 2 * LISTENED_TO - 2

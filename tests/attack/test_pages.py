@@ -1,0 +1,90 @@
+"""What a web page can make a browser send, and who one claims to be."""
+
+import pytest
+
+from tests.attack.target import TREASURE, Target, refused
+from tests.attack.wire import request
+
+ORIGINS = ("https://evil.example", "null", "http://127.0.0.1", "http://127.0.0.1.evil.example", "file://", "")
+HOSTS = ("evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example", "0.0.0.0", "[::ffff:127.0.0.1]", "")
+UPGRADE = [("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")]
+KEY = ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_a_page_of_another_origin_does_nothing_even_with_the_token(target: Target, origin: str) -> None:
+    headers = [*target.headers(), ("Origin", origin)]
+    for method, path, body in (
+        ("GET", "/api/workflow/treasure-1/spec", None),
+        ("POST", "/api/pool/team/workflow", {"file": TREASURE}),
+        ("POST", "/api/workflow/treasure-1/cancel", None),
+    ):
+        answer = target.ask(method, path, headers=headers, body=body)
+        assert "may not call" in refused(target, answer, 403)["message"]
+        assert not [name for name in answer.headers if name.startswith("access-control-")]
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_a_browser_that_asks_first_is_told_no(target: Target, origin: str) -> None:
+    asks = [
+        ("Host", f"127.0.0.1:{target.port}"),
+        ("Origin", origin),
+        ("Access-Control-Request-Method", "POST"),
+        ("Access-Control-Request-Headers", "authorization"),
+    ]
+    answer = target.ask("OPTIONS", "/api/pool/team/workflow", headers=asks)
+    refused(target, answer, 403)
+    assert not [name for name in answer.headers if name.startswith("access-control-")]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_name_that_was_rebound_to_this_address_is_not_served(target: Target, host: str) -> None:
+    token = ("Authorization", f"Bearer {target.tokens['admin']}")
+    for path in ("/api/workflow/treasure-1/spec", "/openapi.json"):
+        refused(target, target.ask("GET", path, headers=[("Host", host), token]), 403)
+
+
+def test_a_request_for_another_host_is_not_passed_on(target: Target) -> None:
+    for line in ("http://evil.example/api/version", "//evil.example/api/version", "evil.example:443"):
+        method = "CONNECT" if line.endswith("443") else "GET"
+        refused(target, target.ask(method, line), 400, 404, 405)
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", None])
+@pytest.mark.parametrize("user", ["admin", None])
+def test_a_websocket_is_refused_cleanly(target: Target, origin: str | None, user: str | None) -> None:
+    said = [header for header in target.headers(user) if header[0] != "Connection"]
+    headers = [*said, *UPGRADE, KEY, *([] if origin is None else [("Origin", origin)])]
+    for path in ("/api/stream", "/api/workflow", "/"):
+        if origin is None and user == "admin" and path == "/api/workflow":
+            continue  # its own page may ask, and gets the usual answer
+        answer = target.ask("GET", path, headers=headers)
+        refused(target, answer, 401 if origin is None and user is None else 403 if origin else 404)
+        assert "upgrade" not in answer.headers
+
+
+def test_a_form_of_another_page_submits_nothing(target: Target) -> None:
+    """What needs no question first: a simple request, without a token because a form cannot send one."""
+    body = b'{"file": "' + TREASURE.replace("\n", "\\n").encode() + b'"}'
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+        headers = [("Host", f"127.0.0.1:{target.port}"), ("Content-Type", kind)]
+        refused(target, target.ask("POST", "/api/pool/team/workflow", headers=headers, body=body), 401)
+        headers.append(("Sec-Fetch-Site", "cross-site"))
+        headers.append(("Cookie", f"token={target.tokens['admin']}"))
+        refused(target, target.ask("POST", "/api/pool/team/workflow", headers=headers, body=body), 401)
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "ann\x7f", "\u202eann", "x" * 129, "runrig", "cluster file", "ann\u0000", "\u2028"]
+)
+def test_a_name_that_nobody_can_have_is_not_believed(target: Target, name: str) -> None:
+    head = [*target.headers(), ("x-osmo-user", name)]
+    answer = target.raw(request("POST", "/api/workflow/nothing-1/cancel", head))
+    refused(target, answer, 400, 404, 422)
+
+
+def test_two_of_a_header_that_decides_are_refused(target: Target) -> None:
+    host = f"127.0.0.1:{target.port}"
+    for extra in (("Host", host), ("Origin", f"http://{host}"), ("Origin", "https://evil.example")):
+        twice = [extra, ("Origin", "https://evil.example")]
+        refused(target, target.ask("GET", "/api/version", headers=[*target.headers(), *twice]), 400, 403)

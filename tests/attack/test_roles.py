@@ -1,0 +1,293 @@
+"""With a good token of somebody: no further than the role goes, on a real `runrig serve`."""
+
+import base64
+import itertools
+import json
+import sqlite3
+import time
+from collections.abc import Iterator
+
+import jwt
+import pytest
+
+from tests.attack.target import CANARY, TREASURE, Target, refused, serve
+from tests.attack.test_tokens import operations
+
+SECRET_NAMES = [b"treasure", b"team2", b"zebra", CANARY.encode()]
+"""What nobody of team may read in an answer."""
+FREE = ("/api/token", "/api/auth", "/api/profile")
+"""About oneself, or open."""
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    with serve(tmp_path_factory.mktemp("roles")) as target:
+        yield target
+
+
+def _bearer(target: Target, token: str) -> list[tuple[str, str]]:
+    return [*target.headers(None), ("Authorization", f"Bearer {token}")]
+
+
+# ---------------------------------------------------------------- tokens that were good once
+
+
+_addresses = (f"127.6.{number // 250}.{number % 250 + 1}" for number in itertools.count())
+
+
+def _is_out(target: Target, token: str) -> None:
+    address = next(_addresses)  # from where nobody failed yet
+    for method, path in (("GET", "/api/pool"), ("POST", "/api/pool/team/workflow")):
+        headers = _bearer(target, token)
+        answer = target.ask(method, path, headers=headers, body={"file": TREASURE}, source=address)
+        refused(target, answer, 401)
+
+
+def _exchanged(target: Target, token: str) -> str:
+    answer = target.ask("POST", "/api/auth/jwt/access_token", user=None, body={"token": token})
+    assert answer.status == 200, answer
+    return str(answer.json["token"])
+
+
+def test_an_expired_token_opens_nothing_nor_does_the_jwt_that_it_was_changed_for(target: Target) -> None:
+    made = target.ok("POST", "/api/user/ann/token", {"name": "short", "expires_in_s": 2})
+    headers = _bearer(target, made["token"])
+    short = _exchanged(target, made["token"])
+    end = time.monotonic() + 20
+    while target.ask("GET", "/api/pool", headers=headers).status == 200:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    _is_out(target, made["token"])
+    _is_out(target, short)
+
+
+def test_a_revoked_token_opens_nothing_nor_does_the_jwt_that_it_was_changed_for(target: Target) -> None:
+    token = target.ok("POST", "/api/token", {"name": "lost"}, user="ann")["token"]
+    short = _exchanged(target, token)
+    assert target.ask("GET", "/api/pool", headers=_bearer(target, short)).status == 200
+    target.ok("DELETE", "/api/token/lost", user="ann")
+    _is_out(target, token)
+    _is_out(target, short)
+
+
+def test_a_disabled_user_is_out_at_once_and_a_withdrawn_role_is_gone_at_once(shared: Target) -> None:
+    shared.ok("POST", "/api/user", {"name": "gone", "roles": ["team-user"]})
+    token = shared.ok("POST", "/api/user/gone/token", {"name": "t"})["token"]
+    short = _exchanged(shared, token)
+    assert list(shared.ask("GET", "/api/pool", headers=_bearer(shared, short)).json["pools"]) == [
+        "team",
+        "team--a",
+        "team--b",
+    ]
+    shared.ok("DELETE", "/api/role/gone/team-user")
+    for each in (token, short):
+        assert shared.ask("GET", "/api/pool/team/workflow", headers=_bearer(shared, each)).status in (404, 405)
+        answer = shared.ask("POST", "/api/pool/team/workflow", headers=_bearer(shared, each), body={"file": TREASURE})
+        refused(shared, answer, 403, 404)
+    shared.ok("PATCH", "/api/user/gone", {"disabled": True})
+    _is_out(shared, token)
+    _is_out(shared, short)
+
+
+def test_a_jwt_that_was_touched_is_none(target: Target) -> None:
+    short = _exchanged(target, target.tokens["ann"])
+    head, claims, signature = short.split(".")
+    said = json.loads(base64.urlsafe_b64decode(claims + "=="))
+    admin = said | {"name": "admin", "roles": ["admin"]}
+
+    def packed(part: object) -> str:
+        return base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
+
+    with sqlite3.connect(f"file:{target.data / 'runrig.db'}?mode=ro", uri=True) as database:
+        ((key,),) = database.execute("SELECT value FROM secrets").fetchall()
+    forged = [
+        f"{packed({'alg': 'none', 'typ': 'JWT'})}.{claims}.",
+        f"{packed({'alg': 'None'})}.{packed(admin)}.",
+        f"{packed({'alg': 'nOnE'})}.{packed(admin)}.{signature}",
+        f"{head}.{packed(admin)}.{signature}",
+        f"{head}.{claims}.",
+        f"{head}.{claims}.{signature[::-1]}",
+        f"{packed({'alg': 'HS256', 'jwk': {'kty': 'oct', 'k': 'AA'}})}.{packed(admin)}.{signature}",
+        f"{packed({'alg': 'HS256', 'kid': '../../dev/null'})}.{packed(admin)}.{signature}",
+        jwt.encode(admin, "x" * 32, algorithm="HS256"),
+        jwt.encode(said, "x" * 64, algorithm="HS512"),
+        jwt.encode(said, key.encode()[:16] * 4, algorithm="HS256"),
+        # Signed with the right key, which only a thief of the database has: still not for ever, and not for nobody.
+        jwt.encode(said | {"exp": int(time.time()) - 1}, key, algorithm="HS256"),
+        jwt.encode({name: value for name, value in said.items() if name != "exp"}, key, algorithm="HS256"),
+        jwt.encode(said | {"exp": "9" * 20}, key, algorithm="HS256"),
+        jwt.encode(said | {"exp": True}, key, algorithm="HS256"),
+        jwt.encode(said | {"jti": "admin"}, key, algorithm="HS256"),
+        jwt.encode(said | {"jti": ["x"]}, key, algorithm="HS256"),
+        "..",
+        "a.b.c",
+        "." * 5000,
+    ]
+    for number, token in enumerate(forged):
+        answer = target.ask("GET", "/api/user", headers=_bearer(target, token), source=f"127.5.0.{number + 1}")
+        assert refused(target, answer, 401)["message"].startswith("the token is missing or wrong"), token
+    # One that claims to be an admin, and is signed, is the one that the token belongs to.
+    promoted = jwt.encode(admin, key, algorithm="HS256")
+    refused(target, target.ask("GET", "/api/user", headers=_bearer(target, promoted)), 403)
+
+
+def test_a_jwt_of_another_server_is_none_here(target: Target, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with serve(tmp_path_factory.mktemp("elsewhere")) as other:
+        foreign = _exchanged(other, other.tokens["admin"])
+        _is_out(target, foreign)
+        _is_out(target, other.tokens["admin"])
+        refused(other, other.ask("POST", "/api/auth/jwt/access_token", user=None, body={"token": foreign}), 401)
+
+
+# ---------------------------------------------------------------- another's pool
+
+READS = (
+    "/api/workflow/treasure-1",
+    "/api/workflow/treasure-1/spec",
+    "/api/workflow/treasure-1/spec?use_template=true",
+    "/api/workflow/treasure-1/events",
+    "/api/workflow/treasure-1/events?format=json",
+    "/api/workflow/treasure-1/logs",
+    "/api/workflow/treasure-1/error_logs",
+    "/api/workflow/treasure-1/why",
+    "/api/workflow/treasure-1/wait?timeout=0",
+    "/api/configs/pool/team2",
+    "/api/configs/pool/team2?at=2026-01-01T00:00:00",
+    "/api/configs/pool/team2/history",
+    "/api/configs/pool/team2/subpool",
+    "/api/pool?pools=team2",
+    "/api/pool_quota?pools=team2",
+    "/api/resources?pools=team2",
+    "/api/topology?pool=team2",
+)
+CHANGES: tuple[tuple[str, str, object], ...] = (
+    ("POST", "/api/pool/team2/workflow", {"file": TREASURE}),
+    ("POST", "/api/pool/team2/workflow?dry_run=true", {"file": TREASURE}),
+    ("POST", "/api/pool/team2/workflow?validation_only=true", {"file": TREASURE}),
+    ("POST", "/api/pool/team2/render", {"file": TREASURE}),
+    ("POST", "/api/pool/team/workflow?workflow_id=treasure-1", None),
+    ("POST", "/api/pool/team2/workflow?workflow_id=treasure-1", None),
+    ("POST", "/api/pool/team/workflow/treasure-1/restart", None),
+    ("POST", "/api/pool/team2/workflow/treasure-1/restart", None),
+    ("POST", "/api/workflow/treasure-1/cancel", None),
+    ("PATCH", "/api/configs/pool/team2", {"quota": 1}),
+    ("PUT", "/api/configs/pool/team2", {"quota": 1}),
+    ("DELETE", "/api/configs/pool/team2", None),
+    ("POST", "/api/configs/pool/team2/subpool", {"name": "a", "quota": 1}),
+    ("PATCH", "/api/configs/pool/team2/subpool/a", {"quota": 1}),
+    ("DELETE", "/api/configs/pool/team2/subpool/a", None),
+)
+
+
+@pytest.mark.parametrize("user", ["ann", "tim", "nobody"])
+@pytest.mark.parametrize("path", READS)
+def test_the_work_of_another_pool_is_not_there(target: Target, user: str, path: str) -> None:
+    """`team` does not open `team2`; what is not seen is not there, however it is asked for."""
+    answer = target.ask("GET", path, user=user)
+    said = refused(target, answer, 403, 404)
+    there = path.replace("treasure-1", "nothing-1").replace("team2", "team9")
+    nothing = target.ask("GET", there, user=user)
+    assert (nothing.status, _renamed(nothing.body)) == (answer.status, _renamed(answer.body)), said
+
+
+def _renamed(body: bytes) -> bytes:
+    return body.replace(b"nothing-1", b"treasure-1").replace(b"team9", b"team2")
+
+
+@pytest.mark.parametrize("user", ["ann", "tim", "vera", "nobody"])
+@pytest.mark.parametrize(("method", "path", "body"), CHANGES)
+def test_the_pool_of_another_is_not_changed(target: Target, user: str, method: str, path: str, body: object) -> None:
+    refused(target, target.ask(method, path, user=user, body=body), 403, 404)
+
+
+def test_the_uuid_of_a_workflow_opens_no_more_than_its_name(target: Target) -> None:
+    uuid = target.ok("GET", "/api/workflow/treasure-1")["uuid"]
+    for end in ("", "/spec", "/events", "/logs", "/why"):
+        refused(target, target.ask("GET", f"/api/workflow/{uuid}{end}", user="ann"), 404)
+    refused(target, target.ask("POST", f"/api/workflow/{uuid}/cancel", user="tim"), 404)
+
+
+@pytest.mark.parametrize("user", ["ann", "tim", "nobody"])
+def test_no_answer_at_all_names_what_is_not_seen(target: Target, user: str) -> None:
+    """Every route that there is, asked about the own pool and with every switch that could widen it."""
+    for method, path in operations(target):
+        if method != "GET":
+            continue
+        own = path.replace("treasure-1", "nothing-1").replace("team2", "team")
+        for query in ("", "?all_users=true&all_pools=true&verbose=true&archived=true&limit=100"):
+            answer = target.ask("GET", own + query, user=user)
+            assert answer.status in (200, 401, 403, 404, 422), (own, answer)
+            named = [name for name in SECRET_NAMES if name in answer.body]
+            assert named == [], (user, own + query, answer)
+
+
+# ---------------------------------------------------------------- no more than the role
+
+
+@pytest.mark.parametrize("user", ["vera", "nobody"])
+def test_who_may_only_look_changes_nothing(target: Target, user: str) -> None:
+    for method, path in operations(target):
+        if method == "GET" or path.startswith(FREE):
+            continue
+        body = {"file": TREASURE, "name": "x", "quota": 1, "user": user, "role": "admin", "disabled": False}
+        answer = target.ask(method, path, user=user, body=body)
+        refused(target, answer, 403, 404, 422)
+
+
+@pytest.mark.parametrize("user", ["tim", "ann", "eve", "vera", "nobody"])
+def test_nobody_makes_himself_more_than_he_is(target: Target, user: str) -> None:
+    for method, path, body in (
+        ("POST", "/api/role", {"user": user, "role": "admin"}),
+        ("POST", "/api/role", {"user": user, "role": "zebra-admin"}),
+        ("POST", "/api/user", {"name": "mallory", "roles": ["admin"]}),
+        ("PATCH", "/api/user/admin", {"disabled": True}),
+        ("POST", "/api/user/admin/token", {"name": "mine"}),
+        ("GET", "/api/user/admin/token", None),
+        ("DELETE", "/api/user/admin/token/t", None),
+        ("DELETE", f"/api/role/{user}/viewer", None),
+        ("GET", "/api/access/event", None),
+        ("POST", "/api/apply", {"file": f"pools: [{{name: team, quota: 16}}]\nroles: [{{user: {user}, role: admin}}]"}),
+        ("POST", "/api/configs/pool", {"name": "mine", "quota": 1}),
+        ("PATCH", "/api/configs/pool/team", {"quota": 16}),
+        ("POST", "/api/cohort", {"name": "mine", "quota": 1}),
+    ):
+        refused(target, target.ask(method, path, user=user, body=body), 403, 404)
+    # Of one's own token more can be asked than is given, and is refused.
+    for body in ({"name": "x", "user": "admin"}, {"name": "x", "roles": ["admin"]}, {"name": "t", "expires_in_s": -1}):
+        refused(target, target.ask("POST", "/api/token", user=user, body=body), 409, 422)
+
+
+def test_a_user_of_a_pool_may_not_change_its_settings_nor_the_work_of_others(shared: Target) -> None:
+    id = shared.ok("POST", "/api/pool/team--a/workflow", {"file": TREASURE.replace("treasure", "ours")}, "tim")["name"]
+    shared.ok("GET", f"/api/workflow/{id}/wait?for=RUNNING&timeout=20")
+    with shared.unharmed():
+        for method, path, body in (
+            ("POST", "/api/configs/pool/team/subpool", {"name": "c", "quota": 1}),
+            ("PATCH", "/api/configs/pool/team/subpool/a", {"quota": 1}),
+            ("DELETE", "/api/configs/pool/team/subpool/a", None),
+            ("PATCH", "/api/configs/pool/team--a", {"quota": 1}),
+            ("PATCH", "/api/configs/pool/team", {"description": "mine"}),
+            ("POST", f"/api/workflow/{id}/cancel", None),
+        ):
+            refused(shared, shared.ask(method, path, user="ann", body=body), 403)
+    shared.ok("POST", f"/api/workflow/{id}/cancel", user="tim")
+
+
+def test_identity_headers_are_not_believed(shared: Target) -> None:
+    lies = [
+        ("x-osmo-user", "admin"),
+        ("x-osmo-roles", "osmo-admin,admin"),
+        ("x-osmo-auth", shared.tokens["ann"]),
+        ("X-Forwarded-User", "admin"),
+        ("X-Remote-User", "admin"),
+        ("Remote-User", "admin"),
+    ]
+    with shared.unharmed():
+        headers = [*shared.headers("ann"), *lies]
+        assert shared.ask("GET", "/api/profile/settings", headers=headers).json["profile"]["username"] == "ann"
+        refused(shared, shared.ask("GET", "/api/user", headers=headers), 403)
+        refused(shared, shared.ask("GET", "/api/user", headers=[*shared.headers(None), *lies]), 401)
+    text = TREASURE.replace("treasure", "mine")
+    id = shared.ask("POST", "/api/pool/team/workflow", headers=headers, body={"file": text}).json["name"]
+    assert shared.ok("GET", f"/api/workflow/{id}")["submitted_by"] == "ann"
+    shared.ok("POST", f"/api/workflow/{id}/cancel", user="ann")

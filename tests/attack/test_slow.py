@@ -1,0 +1,116 @@
+"""Clients that take their time: the server goes on for everybody else, and hangs up when the time is over."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.attack.target import Target, refused, serve
+from tests.attack.wire import Wire, request, wire
+
+READ_TIMEOUT_S = 1.5
+CONNECTIONS = 40
+SLACK_S = 10.0
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    settings = {"read_timeout_s": READ_TIMEOUT_S, "connections": CONNECTIONS}
+    with serve(tmp_path_factory.mktemp("slow"), **settings) as target:
+        yield target
+
+
+def _post(target: Target) -> bytes:
+    headers = [*target.headers(), ("Content-Type", "application/json"), ("Content-Length", "1000")]
+    return request("POST", "/api/pool/team/workflow", headers)
+
+
+def _drips(connection: Wire, drop: bytes) -> float:
+    """Seconds that the server put up with."""
+    start = time.monotonic()
+    while time.monotonic() - start < READ_TIMEOUT_S + SLACK_S:
+        connection.send(drop)
+        if connection.is_closed(0.1):
+            return time.monotonic() - start
+    raise AssertionError("the server waits for ever")
+
+
+def test_a_head_that_does_not_end_is_dropped_with_a_word(target: Target) -> None:
+    for beginning in (b"", b"G", b"GET /api/version HTTP/1.1\r\nHost: x\r\n"):
+        with wire(target.port) as connection:
+            start = time.monotonic()
+            connection.send(beginning)
+            said = refused(target, connection.answer(), 408)
+            assert said["message"] == "the request did not arrive within 1.5 seconds: send it whole"
+            assert connection.is_closed()
+            assert READ_TIMEOUT_S * 0.9 < time.monotonic() - start < READ_TIMEOUT_S + SLACK_S
+
+
+def test_a_body_that_does_not_end_is_dropped_with_a_word(target: Target) -> None:
+    for beginning in (b"", b'{"file": "'):
+        with wire(target.port) as connection:
+            connection.send(_post(target) + beginning)
+            refused(target, connection.answer(), 408)
+            assert connection.is_closed()
+
+
+@pytest.mark.parametrize(
+    ("beginning", "drop"),
+    [
+        (lambda _: b"GET /api/version HTTP/1.1\r\n", b"X: 1\r\n"),
+        (lambda _: b"", b"\r\n"),
+        (lambda target: _post(target) + b"[", b"1"),
+        (lambda target: request("POST", "/api/nothing", [*target.headers()[:-1], ("Content-Length", "100")]), b"x"),
+        (lambda target: request("POST", "/api/apply", [("Host", "evil"), ("Content-Length", "100")]), b"x"),
+    ],
+    ids=["head", "empty lines", "body", "body after an answer", "body after a refusal"],
+)
+def test_a_drip_now_and_then_does_not_hold_a_connection(
+    target: Target, beginning: Callable[[Target], bytes], drop: bytes
+) -> None:
+    with wire(target.port) as connection:
+        connection.send(beginning(target))
+        assert _drips(connection, drop) < READ_TIMEOUT_S + SLACK_S / 2
+
+
+def test_a_second_request_is_given_as_much_time_as_the_first(target: Target) -> None:
+    ask = request("GET", "/api/version", target.headers()[:-1])
+    with wire(target.port) as connection:
+        end = time.monotonic() + 2 * READ_TIMEOUT_S
+        while time.monotonic() < end:
+            assert connection.send(ask).answer().status == 200
+        connection.send(ask[:20])
+        refused(target, connection.answer(), 408)
+
+
+def test_a_long_answer_is_not_a_slow_request(target: Target) -> None:
+    """What is asked has arrived: how long the answer takes is the server's business."""
+    start = time.monotonic()
+    target.ok("GET", f"/api/workflow/treasure-1/wait?timeout={2 * READ_TIMEOUT_S}")
+    assert time.monotonic() - start > 1.9 * READ_TIMEOUT_S
+
+
+def test_those_who_wait_do_not_hold_up_the_others(target: Target) -> None:
+    with ExitStack() as stack:
+        for number in range(CONNECTIONS - 10):
+            slow = stack.enter_context(wire(target.port))
+            slow.send(_post(target) if number % 2 else b"GET /api/version HTTP/1.1\r\n")
+        for _ in range(20):
+            start = time.monotonic()
+            assert target.ask("GET", "/api/pool_quota").status == 200
+            assert time.monotonic() - start < 1.0
+
+
+def test_more_connections_than_there_may_be_are_told_so_and_end(target: Target) -> None:
+    with ExitStack() as stack:
+        held = [stack.enter_context(wire(target.port)) for _ in range(CONNECTIONS)]
+        last = stack.enter_context(wire(target.port))
+        answer = last.answer()
+        assert (answer.status, answer.headers["retry-after"], answer.json["error_code"]) == (503, "1", "UNAVAILABLE")
+        assert answer.json["message"] == "40 connections are open, which is all that there may be: try again later"
+        assert last.is_closed()
+        assert len(held) == CONNECTIONS
+    end = time.monotonic() + SLACK_S
+    while target.ask("GET", "/healthz", user=None).status != 200:
+        assert time.monotonic() < end

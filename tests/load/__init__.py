@@ -1,0 +1,1 @@
+"""How the server answers when many people use it at once."""

@@ -1,0 +1,110 @@
+"""Many clients in one event loop: each submits, waits, looks at the list and at its workflow, and thinks."""
+
+import asyncio
+import json
+import random
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+FILE = """
+workflow:
+  name: {name}
+  tasks:
+  - {{name: main, image: any, command: [train], duration: 0.5, resource: one}}
+  resources:
+    one: {{gpu: 1}}
+"""
+PATIENCE_S = 30.0
+
+
+@dataclass
+class Figures:
+    """*seconds*: of each kind of request.  *errors*: what was answered instead of 200."""
+
+    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    errors: list[str] = field(default_factory=list)
+
+    def percentile(self, kind: str, percent: float) -> float:
+        ordered = sorted(self.seconds[kind])
+        return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))] if ordered else 0.0
+
+    def lines(self) -> list[str]:
+        found = []
+        for kind, seconds in self.seconds.items():
+            figures = "  ".join(f"p{p:g} {self.percentile(kind, p) * 1000:7.1f}" for p in (50, 95, 99, 99.9))
+            found.append(f"{kind:8} {len(seconds):7} requests   {figures}   max {max(seconds) * 1000:7.1f} ms")
+        return [*found, f"{len(self.errors)} errors{''.join(f'; {each}' for each in self.errors[:5])}"]
+
+
+class Client:
+    """One connection, opened again when the server closes it."""
+
+    def __init__(self, port: int, token: str, figures: Figures) -> None:
+        self._port, self._token, self._figures = port, token, figures
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def ask(self, kind: str, method: str, path: str, body: object = None) -> Any:
+        """None after an error."""
+        content = b"" if body is None else json.dumps(body).encode()
+        head = (
+            f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\nAuthorization: Bearer {self._token}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+        )
+        start = time.perf_counter()
+        try:
+            status, answer = await asyncio.wait_for(self._exchange(head.encode() + content), PATIENCE_S)
+        except (OSError, asyncio.IncompleteReadError, TimeoutError, ValueError) as error:
+            self._figures.errors.append(f"{kind}: {error!r}")
+            self._streams = None
+            return None
+        self._figures.seconds[kind].append(time.perf_counter() - start)
+        if status != 200:
+            self._figures.errors.append(f"{kind}: {status} {answer[:200]!r}")
+            return None
+        return json.loads(answer)
+
+    async def _exchange(self, request: bytes) -> tuple[int, bytes]:
+        for fresh in (False, True):
+            if self._streams is None or fresh:
+                self._streams = await asyncio.open_connection("127.0.0.1", self._port)
+            reader, writer = self._streams
+            try:
+                writer.write(request)
+                head = await reader.readuntil(b"\r\n\r\n")
+                break
+            except (ConnectionError, asyncio.IncompleteReadError) as error:
+                # Kept open too long: the server may have closed it in the very moment.  Nothing was answered, so nothing was read.
+                if fresh or getattr(error, "partial", b""):
+                    raise
+        lines = head.lower().split(b"\r\n")
+        length = next(int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length"))
+        return int(head.split(b" ")[1]), await reader.readexactly(length)
+
+    def close(self) -> None:
+        if self._streams is not None:
+            self._streams[1].close()
+
+
+async def _live(number: int, client: Client, end: float, think_s: float) -> None:
+    chance = random.Random(number)
+    await asyncio.sleep(chance.random() * think_s)
+    while time.monotonic() < end:
+        text = FILE.format(name=f"load-{number % 20}")
+        made = await client.ask("submit", "POST", "/api/pool/team/workflow", {"file": text})
+        if made is not None:
+            await client.ask("wait", "GET", f"/api/workflow/{made['name']}/wait?timeout=20")
+            await client.ask("query", "GET", f"/api/workflow/{made['name']}")
+        await client.ask("list", "GET", "/api/workflow?all_users=true&limit=20")
+        if chance.random() < 0.2:
+            await client.ask("pools", "GET", "/api/pool_quota")
+        await asyncio.sleep(chance.expovariate(1 / think_s))
+    client.close()
+
+
+async def run(port: int, token: str, *, clients: int, seconds: float, think_s: float) -> Figures:
+    figures = Figures()
+    end = time.monotonic() + seconds
+    await asyncio.gather(*(_live(number, Client(port, token, figures), end, think_s) for number in range(clients)))
+    return figures

@@ -1,0 +1,46 @@
+"""A store with a long past: one finished workflow, copied as often as asked, with its groups, tasks and events."""
+
+import sqlite3
+from pathlib import Path
+
+_COUNT = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < :many)"
+NAMES = 1000
+"""Of the copies: each has many of them, as in real life."""
+
+
+def grow(database: Path, workflow: str, many: int) -> None:
+    """*many* copies of *workflow* in the file of a server that does not run; they are spread over the month before."""
+    with sqlite3.connect(database) as connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        copied = f"'past-' || (n % {NAMES}) || '-' || (1 + n / {NAMES})"
+        changed = {
+            "id": copied,
+            "uuid": "lower(hex(randomblob(16)))",
+            "name": f"'past-' || (n % {NAMES})",
+            "number": f"1 + n / {NAMES}",
+            "submit_time": _earlier(connection, "workflows", "submit_time"),
+        }
+        _copy(connection, "workflows", "id", workflow, many, changed)
+        for table in ("groups", "tasks"):
+            _copy(connection, table, "workflow", workflow, many, {"workflow": copied})
+        # All of a copy stand at the revision of the original, behind its own.
+        _copy(connection, "events", "workflow", workflow, many, {"workflow": copied, "seq": "seq + 1000 * n"})
+        connection.execute("ANALYZE")
+
+
+def _earlier(connection: sqlite3.Connection, table: str, column: str) -> str:
+    """In the column's own form, whichever it is."""
+    ((kind,),) = connection.execute(f"SELECT typeof({column}) FROM {table} LIMIT 1").fetchall()
+    if kind == "text":
+        return f"strftime('%Y-%m-%d %H:%M:%f000', {column}, '-' || (n * 25) || ' seconds')"
+    return f"{column} - n * 25"
+
+
+def _copy(connection: sqlite3.Connection, table: str, key: str, value: str, many: int, changed: dict[str, str]) -> None:
+    columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
+    names = ", ".join(f'"{name}"' for name in columns)
+    values = ", ".join(changed.get(name, f'"{name}"') for name in columns)
+    connection.execute(
+        f'{_COUNT} INSERT INTO "{table}" ({names}) SELECT {values} FROM n CROSS JOIN "{table}" WHERE "{key}" = :value',
+        {"many": many, "value": value},
+    )
