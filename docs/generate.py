@@ -16,15 +16,15 @@ from typing import Any
 
 import click
 
-from runrig.api.app import create_app
+from runrig.api.app import described
 from runrig.api.failures import STATUSES
 from runrig.cli.main import cli
-from runrig.domain import errors
+from runrig.domain import access, errors
 from runrig.domain.reasons import Code, Reason
 
 ROOT = Path(__file__).parent.parent
 SHARED_OPTIONS = ("help", "format_type", "server", "data")
-COMMON_ERRORS = ("401", "403", "422", "500", "503")
+COMMON_ERRORS = ("401", "403", "422", "429", "500", "503")
 
 _SECTION = re.compile(r"<!-- generated: (?P<name>[a-z-]+) -->\n.*?<!-- end -->", re.DOTALL)
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
@@ -82,8 +82,7 @@ def _cell(text: str) -> str:
 
 def routes() -> Iterator[tuple[str, str, dict[str, Any]]]:
     """(method, path, operation) of every route, in the order of the document."""
-    no_service: Any = None  # the document does not depend on it
-    document = create_app(no_service, token="", port=0, user="").openapi()
+    document = described().openapi()
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield method.upper(), path, operation
@@ -94,11 +93,34 @@ def route_list() -> Iterator[str]:
     for method, path, operation in routes():
         own = [code for code in sorted(operation["responses"]) if code != "200" and code not in COMMON_ERRORS]
         query = [f"`{each['name']}`" for each in operation.get("parameters", ()) if each["in"] == "query"]
-        row = f"| `{method} {path}` | {_cell(operation['summary'])} | {', '.join(query)} | {', '.join(own)} |"
+        need = operation["x-permission"]
+        row = f"| `{method} {path}` | {_cell(operation['summary'])} | {need} | {', '.join(query)} | {', '.join(own)} |"
         tables.setdefault(operation["tags"][0], []).append(row)
     for tag, rows in tables.items():
         yield f"### {tag}"
-        yield "\n".join(["| route | | query | errors |", "|---|---|---|---|", *rows])
+        yield "\n".join(["| route | | needs | query | errors |", "|---|---|---|---|---|", *rows])
+
+
+# ---------------------------------------------------------------- roles
+
+_ROLES = ("admin", "viewer", "vision-admin", "vision-user", "vision-viewer", "")
+_MARKS = {(True, True): "yes", (False, True): "own", (False, False): "-"}
+
+
+def permission_list() -> Iterator[str]:
+    """What each role allows on `vision` and its subpools; own: with one's own work."""
+    rows = [f"| needs | {' | '.join(f'`{role}`' if role else 'none' for role in _ROLES)} |", "|---" * 7 + "|"]
+    for permission in access.Permission:
+        cells = []
+        for role in _ROLES:
+            grants = (access.role_named(role),) if role else ()
+            who = access.Identity("alice", grants)
+            of_work = permission is access.Permission.CHANGE_WORKFLOW
+            owners = ("bob", "alice") if of_work else (None, None)
+            others, mine = (access.allows(who, permission, pool="vision--a", owner=each) for each in owners)
+            cells.append(_MARKS[others, mine])
+        rows.append(f"| {permission.value} | {' | '.join(cells)} |")
+    yield "\n".join(rows)
 
 
 # ---------------------------------------------------------------- errors and reasons
@@ -131,6 +153,7 @@ def reason_list() -> Iterator[str]:
 SECTIONS: dict[str, Callable[[], Iterable[str]]] = {
     "commands": command_reference,
     "routes": route_list,
+    "permissions": permission_list,
     "errors": error_list,
     "reasons": reason_list,
 }

@@ -26,16 +26,19 @@ def commands(command: click.Command, *names: str) -> Iterator[tuple[str, ...]]:
 
 EVERY = [" ".join(names) for names in commands(cli)]
 RELEASE = """
-    up | version | apply | completion | pool list | pool show | pool create | pool update | pool delete | pool history
+    up | serve | backup | restore | version | apply | completion | pool list | pool show | pool create | pool update | pool delete
+    | pool history
     | pool subpool list | pool subpool create | pool subpool update | pool subpool delete | cohort list | cohort show
     | cohort create | cohort update | cohort delete | resource list | resource info | topology show
     | workflow submit | workflow validate | workflow render
     | workflow list | workflow query | workflow logs | workflow events | workflow spec | workflow cancel | workflow restart
+    | login | logout | token list | token create | token delete | user list | user show | user create | user disable
+    | user enable | user history | role list | role grant | role revoke
     | workflow wait | workflow watch | workflow why | simulate"""
 
 
 def test_the_commands_are_those_of_the_release():
-    groups = ["", "pool", "pool subpool", "cohort", "resource", "topology", "workflow"]
+    groups = ["", "pool", "pool subpool", "cohort", "resource", "topology", "workflow", "token", "user", "role"]
     assert sorted(EVERY) == sorted(groups + [name.strip() for name in RELEASE.split("|")])
 
 
