@@ -4,9 +4,9 @@ UV := .uv/bin/uv
 BIN := .venv/bin
 export UV_PROJECT_ENVIRONMENT := .venv
 
-.PHONY: help demo test attack lint bench soak docs format clean
+.PHONY: help demo test e2e attack lint bench soak docs format clean
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | sort
+	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | sort
 
 # uv lives apart from .venv: a sync of .venv would remove it again.
 $(UV):
@@ -21,8 +21,13 @@ $(UV):
 demo: .venv/.synced  ## two teams share four GPUs: borrowing, reclaim and re-queue, told step by step
 	$(BIN)/python -m demo.borrowing
 
-test: .venv/.synced  ## every test but the long ones
-	$(BIN)/pytest -n 4 -m "not soak"
+test: .venv/.synced  ## every test but the long ones and those of make e2e
+	$(BIN)/pytest -n 4 -m "not soak and not kubernetes"
+	@command -v go >/dev/null || echo "left out: tests/kubernetes (make e2e needs Go, or RUNRIG_E2E_BIN)"
+
+e2e: .venv/.synced  ## tests on a real Kubernetes API server; the first time it is built, which takes Go and a while
+	$(BIN)/python -m e2e.programs
+	$(BIN)/pytest -m kubernetes -rs tests/kubernetes
 
 attack: .venv/.synced  ## what must not get in: tokens, roles, paths, origins, sizes, slow clients, logins, against real servers
 	$(BIN)/pytest -n 2 tests/attack
@@ -41,7 +46,7 @@ bench: .venv/.synced  ## decisions, imported queues, replays, growth and latency
 	$(BIN)/python -m bench
 
 soak: .venv/.synced  ## the long tests
-	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -n 2 -m soak --ignore tests/load --ignore tests/failover
+	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -n 2 -m "soak and not kubernetes" --ignore tests/load --ignore tests/failover
 	RUNRIG_ALONE=1 $(BIN)/pytest tests/failover  # alone, as what follows, because they measure times
 	$(BIN)/pytest -m soak -rP tests/load
 

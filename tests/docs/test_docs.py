@@ -78,10 +78,12 @@ def test_a_cluster_file_that_is_shown_can_be_read(text: str):
 
 
 def test_every_target_of_make_that_is_named_is_there():
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z0-9]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     marked = " ".join(re.findall(r"`[^`\n]+`|^make .*$", "\n".join(PAGES.values()), re.MULTILINE))
     named = {
-        word for words in re.findall(r"\bmake ((?:[a-z]+(?: \| | )?)+)", marked) for word in re.findall("[a-z]+", words)
+        word
+        for words in re.findall(r"\bmake ((?:[a-z0-9]+(?: \| | )?)+)", marked)
+        for word in re.findall("[a-z0-9]+", words)
     }
     assert named - targets == set()
     assert {"demo", "test"} <= named

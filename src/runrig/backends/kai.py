@@ -90,7 +90,6 @@ def _priority_classes() -> Iterator[Object]:
             "kind": "PriorityClass",
             "metadata": {"name": _priority_class(priority), "labels": dict(_MANAGED)},
             "value": value,
-            "globalDefault": False,
         }
 
 

@@ -1,0 +1,169 @@
+"""The harness itself: what it starts answers, what it plays is told by tests, and nothing is left of it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from e2e import programs
+from e2e.api import Object, until
+from e2e.harness import ControlPlane, control_plane
+from e2e.objects import namespace_object
+from e2e.processes import Died, Process
+from tests.kubernetes.world import EXAMPLES, World, bare_pod, stand_in_only
+
+CLUSTER = EXAMPLES / "01-cluster.yaml"
+
+
+def test_the_server_says_the_version_that_is_pinned(plane: ControlPlane):
+    assert plane.api.call("GET", "/version")["gitVersion"] == programs.version("kube", "k8s.io/kubernetes")
+
+
+def test_nodes_are_those_of_the_cluster_file(world: World):
+    labels = world.nodes(CLUSTER)
+    found = {each["metadata"]["name"]: each for each in world.api.listed("v1", "Node")}
+    assert {name: node["metadata"]["labels"]["nvidia.com/gpu-clique"] for name, node in found.items()} == {
+        name: each["nvidia.com/gpu-clique"] for name, each in labels.items()
+    }
+    assert [node["status"]["allocatable"]["nvidia.com/gpu"] for node in found.values()] == ["4"] * 8
+
+
+def test_rendered_pods_that_are_pinned_run_on_their_nodes(world: World):
+    """What the stand-in for KAI is good for: the placement is ours, and it binds."""
+    stand_in_only(world)
+    world.nodes(CLUSTER)
+    objects = world.rendered(EXAMPLES / "01-single-rack.yaml", CLUSTER)
+    pods = [each for each in objects if each["kind"] == "Pod"]
+    nodes = ["node8", "node6", "node7", "node5"]
+    world.create([each for each in objects if each["kind"] != "Pod"])
+    world.create([pinned(pod, node) for pod, node in zip(pods, nodes, strict=True)])
+    assert world.all_run() == {f"model1-shard{number}": node for number, node in enumerate(nodes, start=1)}
+
+
+def test_a_pod_that_is_pinned_to_a_full_node_waits_and_the_scheduler_says_why(world: World):
+    stand_in_only(world)
+    world.nodes(CLUSTER)
+    for name in ("first", "second"):
+        world.create([pinned(bare_pod(world.namespace, name, gpus=4), "node1")])
+        world.plane.until(lambda name=name: _scheduled(world, name), f"{name} was looked at")
+    assert (_scheduled(world, "first"), _scheduled(world, "second")) == ("True", "False")
+    assert world.nodes_of_pods() == {"first": "node1", "second": None}
+
+
+@pytest.mark.parametrize(("code", "phase"), [("0", "Succeeded"), ("7", "Failed")])
+def test_a_pod_ends_when_and_how_its_annotations_say(world: World, code: str, phase: str):
+    stand_in_only(world)
+    world.nodes(CLUSTER)
+    ends = {"e2e.runrig/ends-after": "100ms", "e2e.runrig/exit-code": code}
+    world.create([bare_pod(world.namespace, "p", annotations=ends)])
+    world.plane.until(lambda: world.phases() == {"p": phase}, f"the pod is {phase}")
+    (status,) = world.pods()["p"]["status"]["containerStatuses"]
+    assert status["state"]["terminated"]["exitCode"] == int(code)
+
+
+def test_a_pod_ends_when_a_test_writes_its_status(world: World):
+    stand_in_only(world)
+    world.nodes(CLUSTER)
+    (pod,) = world.create([bare_pod(world.namespace, "p")])
+    world.all_run()
+    ended = {"exitCode": 137, "reason": "OOMKilled"}
+    states = [{"name": "main", "image": "none", "imageID": "", "ready": False, "restartCount": 0}]
+    world.api.set_status(pod, {"phase": "Failed", "containerStatuses": [states[0] | {"state": {"terminated": ended}}]})
+    kept = world.pods()["p"]["status"]
+    assert (kept["phase"], kept["containerStatuses"][0]["state"]["terminated"]["exitCode"]) == ("Failed", 137)
+
+
+def test_a_pod_that_is_deleted_goes(world: World):
+    stand_in_only(world)
+    world.nodes(CLUSTER)
+    (pod,) = world.create([bare_pod(world.namespace, "p")])
+    world.all_run()
+    world.api.delete(pod)
+    world.plane.until(lambda: world.api.read(pod) is None, "the pod is gone")
+
+
+def test_the_log_of_a_pod_comes_through_the_server(world: World):
+    stand_in_only(world)
+    world.nodes(CLUSTER)
+    world.create([bare_pod(world.namespace, "p")])
+    world.all_run()
+    world.plane.pod_log.write_text("".join(f"2026-01-01T00:00:0{n}.000000000Z stdout F line {n}\n" for n in range(4)))
+    log = f"/api/v1/namespaces/{world.namespace}/pods/p/log"
+    assert world.api.call("GET", log, tailLines="2") == "line 2\nline 3\n"
+
+
+def test_a_server_that_is_killed_comes_back_with_all_it_had(plane: ControlPlane):
+    kept = namespace_object("kept")
+    made = plane.api.create(kept)
+    server = plane.processes["kube-apiserver"]
+    server.kill()
+    assert not plane.ready()
+    server.start()
+    plane.until(plane.ready, "the API server is ready again", timeout_s=90)
+    found = plane.api.read(kept)
+    assert found is not None
+    assert found["metadata"]["uid"] == made["metadata"]["uid"]
+    plane.api.delete(kept)
+
+
+def test_a_program_that_ends_is_told_with_the_end_of_its_log(tmp_path: Path):
+    process = Process("p", ["/bin/sh", "-c", "echo out of luck; exit 3"], tmp_path / "p.log", {})
+    process.start()
+    until(lambda: _ended(process), "it ended")
+    with pytest.raises(Died, match=r"p ended with 3; .*p\.log ends with:\nout of luck"):
+        process.check()
+
+
+def test_a_harness_that_is_killed_takes_its_programs_along_and_the_next_one_clears_up(
+    plane: ControlPlane, tmp_path: Path
+):
+    environment = os.environ | {programs.CACHE: str(tmp_path), programs.GIVEN: str(_all_programs(tmp_path))}
+    started = [sys.executable, "-m", "e2e.harness", str(CLUSTER)]
+    with subprocess.Popen(started, env=environment, stdout=subprocess.PIPE, text=True) as harness:
+        assert harness.stdout is not None
+        said = [harness.stdout.readline() for _ in range(2)]
+        programs_of_it = psutil.Process(harness.pid).children(recursive=True)
+        harness.send_signal(signal.SIGKILL)
+    assert re.match(r"https://127\.0\.0\.1:\d+, 8 nodes; ", said[0]), said
+    assert len(programs_of_it) >= 5
+    until(lambda: not any(each.is_running() for each in programs_of_it), "no program of it is left")
+    (left,) = (tmp_path / "runs").iterdir()
+    assert (left / "state").exists()
+    with control_plane(root=tmp_path / "runs"):
+        assert not (left / "state").exists()
+        assert (left / "logs" / "etcd.log").exists()
+
+
+def pinned(pod: Object, node: str) -> Object:
+    """*pod*, allowed on *node* alone."""
+    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return pod | {"spec": pod["spec"] | {"affinity": {"nodeAffinity": required}}}
+
+
+def _scheduled(world: World, pod: str) -> str | None:
+    conditions = world.pods()[pod]["status"].get("conditions", ())
+    return next((each["status"] for each in conditions if each["type"] == "PodScheduled"), None)
+
+
+def _ended(process: Process) -> bool:
+    try:
+        process.check()
+    except Died:
+        return True
+    return False
+
+
+def _all_programs(folder: Path) -> Path:
+    """A folder of links to them, so that another cache builds nothing."""
+    place = folder / "given"
+    place.mkdir()
+    for name in (*programs.BUILT, *programs.KAI):
+        if found := programs.find(name):
+            (place / name).symlink_to(found)
+    return place
