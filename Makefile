@@ -22,7 +22,8 @@ demo: .venv/.synced  ## two teams share four GPUs: borrowing, reclaim and re-que
 	$(BIN)/python -m demo.borrowing
 
 test: .venv/.synced  ## every test but the long ones and those of make e2e
-	$(BIN)/pytest -n 4 -m "not soak and not kubernetes"
+	$(BIN)/pytest -n 4 -m "not soak and not kubernetes" --ignore tests/failover
+	$(BIN)/pytest -m "not soak" tests/failover  # alone, because it measures times
 	@command -v go >/dev/null || echo "left out: tests/kubernetes (make e2e needs Go, or RUNRIG_E2E_BIN)"
 
 e2e: .venv/.synced  ## tests on a real Kubernetes API server; the first time it is built, which takes Go and a while
@@ -47,7 +48,7 @@ bench: .venv/.synced  ## decisions, imported queues, replays, growth and latency
 
 soak: .venv/.synced  ## the long tests
 	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -n 2 -m "soak and not kubernetes" --ignore tests/load --ignore tests/failover
-	RUNRIG_ALONE=1 $(BIN)/pytest tests/failover  # alone, as what follows, because they measure times
+	$(BIN)/pytest -m soak tests/failover  # alone, as what follows, because they measure times
 	$(BIN)/pytest -m soak -rP tests/load
 
 docs: .venv/.synced  ## write what the docs take from the code (commands, routes, errors) and check their links
