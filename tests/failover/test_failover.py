@@ -64,7 +64,9 @@ def test_a_leader_that_is_killed_twenty_times_under_load_is_replaced_and_nothing
     killed(here, 20)
 
 
-def test_a_leader_that_was_stopped_commits_nothing_when_it_wakes_and_stands_by(here: Site) -> None:
+@pytest.mark.parametrize("sleeps_s", [0, pytest.param(60, marks=pytest.mark.soak)])
+def test_a_leader_that_was_stopped_commits_nothing_when_it_wakes_and_stands_by(here: Site, sleeps_s: int) -> None:
+    """*sleeps_s*: for so long after another leads."""
     token = here.admin()
     here.start(2)
     leader = here.leader()
@@ -75,6 +77,7 @@ def test_a_leader_that_was_stopped_commits_nothing_when_it_wakes_and_stands_by(h
         logged, revision = len(leader.log()), here.revision()
         assert until(lambda: other.ready, TAKEOVER_S, here.logs) < TAKEOVER_S
         some_more(running)
+        time.sleep(sleeps_s)  # what is asked for is the time itself
         leader.send(signal.SIGCONT)
         until(lambda: leader.says("/healthz")[0] == 200)
         assert leader.says("/readyz")[0] == 503
