@@ -13,7 +13,8 @@ from runrig.domain.gangs import Priority
 from runrig.store import SqlStore, schema
 from runrig.store.backup import BackupWriter
 from runrig.wiring_backup import check_backup, restore_backup, write_backup
-from tests.backup.world import busy, everything, replayed, some_users
+from tests.backup.world import busy, everything, some_users
+from tests.replaying import replayed
 from tests.service.builders import Desk, desk
 from tests.stores import KINDS, store_url
 
@@ -50,8 +51,8 @@ def test_under_load_a_backup_is_the_state_at_its_revision(tmp_path: Path, any_st
         assert found == check_backup(tmp_path / "out")
         assert restore_backup(tmp_path / "out", target, None) == found
         restored = SqlStore.look(target)
-        assert restored.load() == replayed(it.store, found.header.revision)
-        assert restored.load() == replayed(restored, found.header.revision)
+        assert restored.load() == replayed(it.store, found.header.revision).rows()
+        assert restored.load() == replayed(restored, found.header.revision).rows()
         log = [event for event in it.store.all_events() if event.revision <= found.header.revision]
         assert list(restored.all_events()) == log
         restored.close()

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from runrig.store import SqlStore
-from tests.backup.world import everything, replayed
+from tests.backup.world import everything
 from tests.cli.world import Done, process, runrig
+from tests.replaying import replayed
 from tests.stores import store_url
 
 PATIENCE_S = 60
@@ -66,7 +67,7 @@ def test_a_server_is_backed_up_while_it_runs_and_its_copy_goes_on(tmp_path: Path
     assert runrig("restore", str(out), "--data", str(new)).code == 0
     store = SqlStore.look(new / "runrig.db")
     loaded = store.load()
-    assert loaded == replayed(store, loaded.revision)
+    assert loaded == replayed(store, loaded.revision).rows()
     store.close()
     with up(new):
         assert workflows(new) == ["job-1", "job-2", "job-3"]

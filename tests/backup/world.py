@@ -7,18 +7,9 @@ from threading import Event, Thread
 from sqlalchemy import select
 
 from runrig.domain.gangs import Priority
-from runrig.domain.records import Loaded
-from runrig.engine.replay import replay
 from runrig.store import SqlStore
 from runrig.store.backup import TABLES
 from tests.service.builders import Desk
-
-
-def replayed(store: SqlStore, until: int) -> Loaded:
-    """The state as it was at that revision, by the event log alone."""
-    events = (event for event in store.all_events() if event.revision <= until)
-    state = replay(events, lambda hash: store.spec(hash).spec, numbers=store.past_numbers(), revision=until)
-    return state.rows()
 
 
 def everything(store: SqlStore) -> dict[str, list[tuple[object, ...]]]:

@@ -3,25 +3,10 @@
 from pathlib import Path
 
 from runrig.domain.gangs import Priority
-from runrig.domain.plan import Submit
-from runrig.engine.state import State
-from runrig.store import SqlStore
 from tests.end_to_end.houses import house
+from tests.replaying import replayed
 
 TWO_POOLS = "pools: [{name: pool1, quota: 2}, {name: pool2, quota: 2, subpools: [{name: a, quota: 1}]}]"
-
-
-def replayed(store: SqlStore) -> State:
-    """The whole log, from the first entry on, applied to an empty state."""
-    state = State.empty()
-    for event in store.events():
-        if isinstance(event.action, Submit):
-            wanted = event.action.workflow.spec_hash
-            state.specs[wanted] = store.spec(wanted).spec
-        state.apply(event.action, event.time)
-        state.revision = event.revision
-    state.take_changes()  # what has finished leaves the memory with the commit
-    return state
 
 
 def test_the_log_gives_the_current_state_at_every_stage(tmp_path: Path):

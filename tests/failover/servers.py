@@ -18,7 +18,7 @@ import psutil
 
 from runrig.domain.plan import Admit, Release
 from runrig.store import SqlStore
-from tests.end_to_end.test_replay import replayed
+from tests.replaying import replayed
 
 RUN = "import sys; from runrig.cli.main import main; sys.argv[0] = 'runrig'; main()"
 PATIENCE_S = 60.0

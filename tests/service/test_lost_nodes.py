@@ -6,7 +6,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.plan import Action, Replace
 from runrig.domain.workflows import Status
 from runrig.service.events import in_words
-from tests.end_to_end.test_replay import replayed
+from tests.replaying import replayed
 
 from .builders import T0, Desk, desk
 

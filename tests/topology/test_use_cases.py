@@ -17,8 +17,8 @@ from runrig.service.submissions import Submission
 from runrig.spec.cluster import read_cluster
 from runrig.spec.workflow import read_workflow
 from runrig.store import SqlStore
-from tests.end_to_end.test_replay import replayed
 from tests.engine.builders import NORMAL, World
+from tests.replaying import replayed
 
 FOLDER = Path(__file__).parents[2] / "examples" / "topology"
 CLIQUE = "nvidia.com/gpu-clique"

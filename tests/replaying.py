@@ -1,40 +1,31 @@
-"""The state once more, from the event log.
+"""The state once more, from the event log alone (law S6, W2): what the tables say is compared with it.
 
 Of workflows that had their time the log says nothing any more.  What is alive does not depend on them, but for two things:
 the numbers that they were given, which are kept apart, and gangs that once waited for theirs to stop.
 """
 
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from runrig.domain.plan import Action, Nominate, Submit
-from runrig.domain.records import Event
-from runrig.domain.workflows import WorkflowSpec
 from runrig.engine.state import State
+from runrig.store import SqlStore
 
 
-def replay(
-    events: Iterable[Event],
-    spec_of: Callable[[str], WorkflowSpec],
-    *,
-    numbers: Mapping[str, int] | None = None,
-    revision: int | None = None,
-) -> State:
-    """*spec_of*: the specification with a hash; *numbers*: the highest of those that are gone, by name.
-
-    *revision*: that of the state, where the last events may be gone; else that of the last event.
-    """
+def replayed(store: SqlStore, until: int | None = None) -> State:
+    """As it was at revision *until*; None: now.  The log of *store* from the first entry on, applied to an empty state."""
+    revision = store.load().revision if until is None else until
     state = State.empty()
-    state.numbers = dict(numbers or {})
-    for event in events:
+    state.numbers = dict(store.past_numbers())
+    for event in store.all_events():
+        if event.revision > revision:
+            break
         action = _without_the_gone(state, event.action)
         if isinstance(action, Submit):
             wanted = action.workflow.spec_hash
-            state.specs[wanted] = spec_of(wanted)
+            state.specs[wanted] = store.spec(wanted).spec
         state.apply(action, event.time)
-        state.revision = event.revision
     state.take_changes()  # what has finished leaves the memory with the commit
-    state.revision = state.revision if revision is None else revision
+    state.revision = revision  # the last events may be gone with their workflows
     return state
 
 
