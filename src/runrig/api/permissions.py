@@ -155,11 +155,11 @@ def declared(route: APIRoute) -> Iterator[Needs | Open]:
 # ---------------------------------------------------------------- in the routes
 
 
-def _asker(service: Serving, identity: Who) -> Asker:
+async def _asker(service: Serving, identity: Who) -> Asker:
     return Asker(identity, service)
 
 
-def _sight(identity: Who) -> Sight:
+async def _sight(identity: Who) -> Sight:
     return Sight(identity)
 
 

@@ -39,18 +39,18 @@ def text_answers(example: str, *errors: int, listed: type[Answer] | None = None)
     return {200: {"description": "Text", "content": content}, **documented(*ALWAYS, *errors)}
 
 
-def _service(request: Request) -> Service:
+async def _service(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
 
 
-def _who(request: Request) -> Identity:
+async def _who(request: Request) -> Identity:
     """As the guard found out."""
     identity: Identity = request.state.identity
     return identity
 
 
-def _user(
+async def _user(
     identity: Annotated[Identity, Depends(_who)],
     named: Annotated[
         str | None,
@@ -71,12 +71,12 @@ def _user(
     return named
 
 
-def _base(request: Request) -> str:
+async def _base(request: Request) -> str:
     """Of links in answers: as the client called the server."""
     return str(request.base_url).rstrip("/")
 
 
-def _key(
+async def _key(
     value: Annotated[
         str | None,
         Header(
