@@ -104,7 +104,9 @@ class Stories:
 
     def workflow(self, id: str, sight: Sight = ALL) -> WorkflowView:
         """By id or uuid.  Raises NotFound."""
-        stored = self._store.workflow(self._head(id, sight).id)
+        stored = self._store.workflow(id)
+        if not sight.sees(stored.workflow.pool):
+            raise no_workflow(id)
         stored = Names(sight, self._pool_of).workflow(stored)
         try:
             spec = self._store.spec(stored.workflow.spec_hash).spec

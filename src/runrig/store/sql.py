@@ -31,6 +31,13 @@ _WORKFLOW = schema.workflows.c
 _EVENT = schema.events.c
 _FLAVOR = schema.flavors.c
 _SPEC = schema.specifications.c
+# Built once: to put such a question together takes longer than to answer it.
+_NAMED = select(schema.workflows).where(or_(_WORKFLOW.id == bindparam("name"), _WORKFLOW.uuid == bindparam("name")))
+_PARTS = {
+    kind: select(KINDS[kind].table).where(KINDS[kind].table.c.workflow == bindparam("workflow"))
+    for kind in ("Group", "Task")
+}
+_HASHED = select(schema.specifications).where(_SPEC.hash == bindparam("hash"))
 
 
 class SqlStore:
@@ -167,7 +174,7 @@ class SqlStore:
     def spec(self, hash: str) -> SpecText:
         """Raises NotFound."""
         with self._reading() as connection:
-            row = connection.execute(select(schema.specifications).where(_SPEC.hash == hash)).mappings().one_or_none()
+            row = connection.execute(_HASHED, {"hash": hash}).mappings().one_or_none()
         if row is None:
             raise NotFound(f"no specification has the hash {hash!r}: it may be older than the retention allows")
         return SpecText(**row)
@@ -183,11 +190,9 @@ class SqlStore:
     def workflow(self, id: str) -> StoredWorkflow:
         with self._reading() as connection:
             workflow = _head(connection, id)
-            return StoredWorkflow(
-                workflow,
-                _sorted_records(connection, "Group", schema.groups.c.workflow == workflow.id),
-                _sorted_records(connection, "Task", schema.tasks.c.workflow == workflow.id),
-            )
+            values = {"workflow": workflow.id}
+            groups, tasks = (_sorted(connection, kind, statement, values) for kind, statement in _PARTS.items())
+            return StoredWorkflow(workflow, groups, tasks)
 
     def workflows(self, query: WorkflowQuery) -> tuple[tuple[Workflow, ...], bool]:
         """*query.name* is a part of the id, in any case; of those submitted at once the higher number comes first."""
@@ -307,24 +312,30 @@ class SqlStore:
 # ---------------------------------------------------------------- rows
 
 
-def _records(connection: Connection, kind: str, statement: Select[Any]) -> tuple[Any, ...]:
+def _records(
+    connection: Connection, kind: str, statement: Select[Any], values: Mapping[str, str] | None = None
+) -> tuple[Any, ...]:
     of_row = KINDS[kind].of_row
-    return tuple(of_row(row) for row in connection.execute(statement).mappings())
+    return tuple(of_row(row) for row in connection.execute(statement, values).mappings())
 
 
 def _head(connection: Connection, id: str) -> Workflow:
-    named = select(schema.workflows).where(or_(_WORKFLOW.id == id, _WORKFLOW.uuid == id))
-    for workflow in _records(connection, "Workflow", named):
+    for workflow in _records(connection, "Workflow", _NAMED, {"name": id}):
         assert isinstance(workflow, Workflow), "a row of workflows"
         return workflow
     raise NotFound(f"there is no workflow {id!r}: `runrig workflow list` shows those that there are")
 
 
 def _sorted_records(connection: Connection, kind: str, *where: Any) -> tuple[Any, ...]:
+    return _sorted(connection, kind, select(KINDS[kind].table).where(*where))
+
+
+def _sorted(
+    connection: Connection, kind: str, statement: Select[Any], values: Mapping[str, str] | None = None
+) -> tuple[Any, ...]:
     """By key, in the order of Python, which is not that of every database's collation."""
-    table = KINDS[kind].table
-    keys = [column.name for column in table.primary_key]
-    rows = connection.execute(select(table).where(*where)).mappings().all()
+    keys = [column.name for column in KINDS[kind].table.primary_key]
+    rows = connection.execute(statement, values).mappings().all()
     of_row = KINDS[kind].of_row
     return tuple(of_row(row) for row in sorted(rows, key=lambda row: tuple(row[key] for key in keys)))
 
