@@ -331,15 +331,23 @@ def test_wait_returns_when_the_status_is_reached(tmp_path: Path) -> None:
         it.submit(one_task("a"))
         assert it.get("/api/workflow/a-1/wait", **{"for": "RUNNING", "timeout": 0})["status"] == "PENDING"
         found: list[str] = []
-        waiting = threading.Thread(
-            target=lambda: found.append(it.get("/api/workflow/a-1/wait", timeout=20)["status"]), daemon=True
-        )
-        waiting.start()
+        names = ("a-1", it.get("/api/workflow/a-1")["uuid"])
+        waiting = [
+            threading.Thread(
+                target=lambda name: found.append(it.get(f"/api/workflow/{name}/wait", timeout=20)["status"]),
+                args=(name,),
+                daemon=True,
+            )
+            for name in names
+        ]
+        for each in waiting:
+            each.start()
         it.desk.later(0)
         assert it.get("/api/workflow/a-1/wait", **{"for": "RUNNING", "timeout": 20})["status"] == "RUNNING"
         it.desk.later(200)
-        waiting.join(20)
-        assert found == ["COMPLETED"]
+        for each in waiting:
+            each.join(20)
+        assert found == ["COMPLETED", "COMPLETED"]
         assert it.get("/api/workflow/a-1/wait", **{"for": "RUNNING", "timeout": 20})["status"] == "COMPLETED"
 
 

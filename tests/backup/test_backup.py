@@ -41,7 +41,7 @@ def test_under_load_a_backup_is_the_state_at_its_revision(tmp_path: Path, any_st
     ):
         with busy(it) as accepted:
             reached = threading.Event()
-            with it.service.listening(lambda: reached.set() if len(accepted) > 30 else None):
+            with it.service.listening(lambda _: reached.set() if len(accepted) > 30 else None):
                 assert reached.wait(PATIENCE_S)
             before = it.store.load().revision
             found = write_backup(any_store, None, tmp_path / "out", log_files=True)

@@ -9,7 +9,7 @@ import pytest
 from runrig.domain.errors import Unavailable
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Admit, MoveTask, Preempt
-from runrig.domain.workflows import Status
+from runrig.domain.workflows import Status, WorkflowStatus
 from runrig.service import reconciler
 from runrig.store import SqlStore
 from tests.service.builders import TWO_POOLS, desk
@@ -77,6 +77,26 @@ def test_with_its_thread_a_submission_runs_at_once_and_then_nothing_is_written(t
         before = it.revision
         time.sleep(0.1)
         assert it.revision == before
+
+
+def test_whoever_listens_to_a_workflow_is_told_the_status_that_is_stored(tmp_path: Path) -> None:
+    """Law W2: nothing is seen before it is stored.  By id and by uuid, and nothing of others."""
+    with desk(tmp_path) as it:
+        it.submit("a")
+        it.submit("b")
+        told: list[tuple[str | None, str]] = []
+        by_uuid: list[str | None] = []
+
+        def hear(status: WorkflowStatus | None) -> None:
+            told.append((status and status.value, it.status("a-1")))
+
+        uuid = it.store.head("a-1").uuid
+        with it.service.listening(hear, "a-1"), it.service.listening(by_uuid.append, uuid):
+            it.later(0)
+            it.later(200)
+        assert [status for status, _ in told if status] == ["RUNNING", "COMPLETED"]
+        assert all(status in (None, stored) for status, stored in told)
+        assert by_uuid == [WorkflowStatus.RUNNING, WorkflowStatus.COMPLETED]
 
 
 def test_a_restarted_server_goes_on_and_runs_nothing_twice(tmp_path: Path) -> None:

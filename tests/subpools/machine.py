@@ -76,7 +76,7 @@ class Edit(NamedTuple):
 edits = st.builds(Edit, st.sampled_from(EDITS), tops, shorts, amounts, st.integers(1, 10))
 
 
-def power_cut() -> None:
+def power_cut(_: object) -> None:
     raise PowerCut
 
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
+
+from starlette.concurrency import run_in_threadpool
 
 from runrig.domain.workflows import WorkflowStatus
 from runrig.service.service import Service
@@ -12,14 +14,22 @@ from runrig.service.service import Service
 @contextmanager
 def changes(service: Service, workflow: str) -> Iterator[asyncio.Event]:
     """An event that is set after each commit that changes *workflow*; whoever waits clears it."""
-    loop, event = asyncio.get_running_loop(), asyncio.Event()
+    event = asyncio.Event()
+    with _listening(service, workflow, lambda _: event.set()):
+        yield event
 
-    def tell() -> None:
+
+@contextmanager
+def _listening(service: Service, workflow: str, hear: Callable[[WorkflowStatus | None], None]) -> Iterator[None]:
+    """*hear* is called in the event loop, with what `Door.listening` tells."""
+    loop = asyncio.get_running_loop()
+
+    def tell(status: WorkflowStatus | None) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(event.set)
+            loop.call_soon_threadsafe(hear, status)
 
     with service.listening(tell, workflow):
-        yield event
+        yield
 
 
 async def soon(event: asyncio.Event, timeout_s: float) -> bool:
@@ -33,13 +43,20 @@ async def soon(event: asyncio.Event, timeout_s: float) -> bool:
 
 
 async def statuses(service: Service, id: str, timeout_s: float) -> AsyncIterator[WorkflowStatus]:
-    """The status now and after each commit that touches it, until the time is up or it has ended.  Raises NotFound."""
+    """The status of the workflow with that id now, and then each that it gets, until the time is up or it has ended.
+
+    The store is asked once: a commit says itself what the status is after it.  Raises NotFound.
+    """
     end = time.monotonic() + timeout_s
-    with changes(service, id) as changed:
+    heard: asyncio.Queue[WorkflowStatus | None] = asyncio.Queue()
+    with _listening(service, id, heard.put_nowait):
+        status = None
         while True:
-            status = await asyncio.to_thread(service.stories.status, id)
+            if status is None:
+                status = await run_in_threadpool(service.stories.status, id)
             yield status
             left_s = end - time.monotonic()
             if status.finished or left_s <= 0:
                 return
-            await soon(changed, left_s)
+            with suppress(TimeoutError):
+                status = await asyncio.wait_for(heard.get(), left_s)

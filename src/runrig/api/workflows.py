@@ -1,11 +1,11 @@
 """Routes of workflows."""
 
-import asyncio
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
 
 from runrig import wire
 from runrig.api import logs
@@ -204,11 +204,10 @@ async def wait(
     status: Annotated[WorkflowStatus | None, Query(alias="for", description="None: until it has ended")] = None,
     timeout: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, description="Seconds")] = 30.0,
 ) -> wire.WorkflowAnswer:
-    view = await asyncio.to_thread(service.stories.workflow, id)
-    async for reached in statuses(service, view.stored.workflow.id, timeout):
+    async for reached in statuses(service, id, timeout):
         if reached is status:
             break
-    view = await asyncio.to_thread(service.stories.workflow, id, sight)
+    view = await run_in_threadpool(service.stories.workflow, id, sight)
     return as_answers.workflow(view, base, service.backend_name)
 
 

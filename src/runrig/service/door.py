@@ -6,13 +6,14 @@ from the store, so that memory never runs ahead of the disk (law W2).
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from runrig.domain.errors import RunrigError
 from runrig.domain.observed import Observation
 from runrig.domain.plan import Plan, law_of
-from runrig.domain.records import Event
+from runrig.domain.records import Change, Event
+from runrig.domain.workflows import Workflow, WorkflowStatus
 from runrig.engine import cycle
 from runrig.engine.state import State
 from runrig.ports import Clock, SpecText, Store
@@ -20,6 +21,11 @@ from runrig.service.metrics import Metrics
 
 ENGINE = "engine"
 """The actor of what a cycle decides."""
+
+Listener = Callable[[WorkflowStatus | None], None]
+
+Touched = Mapping[str, WorkflowStatus | None]
+"""Workflows that a commit changed, by id, with their status after it; by uuid too, unless it is None: that has not changed."""
 
 _OF_WORKFLOWS = ("Workflow", "Group", "Task")
 """Records whose key begins with the id of a workflow."""
@@ -36,7 +42,7 @@ class Writing:
         self.state = state
         self.now = now
         self.actor = actor
-        self.touched: frozenset[str] | None = None
+        self.touched: Touched | None = None
 
     @property
     def committed(self) -> bool:
@@ -64,7 +70,7 @@ class Door:
         self._fixed_nodes = fixed_nodes
         self._topology = topology
         self._lock = threading.RLock()
-        self._listeners: list[tuple[str | None, Callable[[], None]]] = []
+        self._listeners: list[tuple[str | None, Listener]] = []
         self._state: State | None = None
 
     # ------------------------------------------------------------ reading
@@ -92,10 +98,11 @@ class Door:
         self._tell(None)
 
     @contextmanager
-    def listening(self, listener: Callable[[], None], workflow: str | None = None) -> Iterator[None]:
+    def listening(self, listener: Listener, workflow: str | None = None) -> Iterator[None]:
         """*listener* is called after each commit, in the thread that made it: it must return at once and never raise.
 
-        *workflow*: only after those that change this one, so that many may wait without asking after what is not theirs.
+        *workflow*: an id or uuid.  Then only after commits that change this one, and with its status if that is among what
+        changed, so that many may wait without asking; None: the listener is to ask itself.
         """
         entry = (workflow, listener)
         self._listeners.append(entry)
@@ -117,7 +124,7 @@ class Door:
 
     def cycle(self, observed: Observation) -> Plan:
         """One cycle of the engine, stored in one commit; none if it changed nothing."""
-        touched: frozenset[str] = frozenset()
+        touched: Touched = {}
         with self._lock, self._restoring():
             state, now = self._loaded(), self._clock.now()
             began = time.perf_counter()
@@ -131,7 +138,7 @@ class Door:
 
     def store_changes(
         self, state: State, plan: Plan, now: float, *, actor: str, spec: SpecText | None = None
-    ) -> frozenset[str]:
+    ) -> Touched:
         """Commits what was applied: the workflows that changed.
 
         Whoever calls it holds the lock and lets its errors pass through `_restoring`.
@@ -147,7 +154,7 @@ class Door:
             raise
         state.revision = revision
         self._metrics.committed(state, plan, actor=actor, now=now, seconds=time.perf_counter() - began)
-        return frozenset(str(change.key[0]) for change in changes if change.kind in _OF_WORKFLOWS)
+        return _touched(changes)
 
     @contextmanager
     def _restoring(self) -> Iterator[None]:
@@ -160,8 +167,20 @@ class Door:
             self._state = None
             raise
 
-    def _tell(self, touched: frozenset[str] | None) -> None:
+    def _tell(self, touched: Touched | None) -> None:
         """*touched* None: everything may have changed."""
         for workflow, listener in tuple(self._listeners):
-            if workflow is None or touched is None or workflow in touched:
-                listener()
+            if workflow is None or touched is None:
+                listener(None)
+            elif workflow in touched:
+                listener(touched[workflow])
+
+
+def _touched(changes: Iterable[Change]) -> Touched:
+    found: dict[str, WorkflowStatus | None] = {}
+    for change in changes:
+        if isinstance(change.record, Workflow):
+            found[change.record.id] = found[change.record.uuid] = change.record.status
+        elif change.kind in _OF_WORKFLOWS:
+            found.setdefault(str(change.key[0]), None)
+    return found

@@ -1,6 +1,6 @@
 """The service: everything that the server can do, with one state, one store and one backend behind it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
 from runrig.domain.cluster import ClusterSpec
@@ -12,7 +12,7 @@ from runrig.ports import Backend, Clock, Store
 from runrig.service import drains, retention
 from runrig.service.access import Access
 from runrig.service.declarations import APPLY, Declarations
-from runrig.service.door import Door
+from runrig.service.door import Door, Listener
 from runrig.service.history import History
 from runrig.service.metrics import Metrics
 from runrig.service.queries import Queries
@@ -104,8 +104,8 @@ class Service:
         self._store.close()
         self._door.close()
 
-    def listening(self, listener: Callable[[], None], workflow: str | None = None) -> AbstractContextManager[None]:
-        """*listener* is called after each commit, in the thread that made it: it must return at once and never raise."""
+    def listening(self, listener: Listener, workflow: str | None = None) -> AbstractContextManager[None]:
+        """As `Door.listening`."""
         return self._door.listening(listener, workflow)
 
     def _top_pools(self) -> list[str]:
