@@ -7,11 +7,11 @@ from fastapi import APIRouter, Query
 from runrig import wire
 from runrig.api.answers import pools as as_answers
 from runrig.api.permissions import Seeing, needs
-from runrig.api.shape import Serving, User, answers
+from runrig.api.shape import Route, Serving, User, answers
 from runrig.domain.access import Permission
 from runrig.service.declarations import KEEP, CohortEdit
 
-router = APIRouter(tags=["cohorts"])
+router = APIRouter(route_class=Route, tags=["cohorts"])
 
 _READ = [needs(Permission.READ_CLUSTER)]
 _CHANGE = [needs(Permission.CHANGE_CLUSTER)]

@@ -8,13 +8,13 @@ from fastapi import APIRouter, Query
 from runrig import wire
 from runrig.api.answers import history as as_answers
 from runrig.api.permissions import Seeing, named, needs
-from runrig.api.shape import LONGEST_USER_NAME, Serving, answers
+from runrig.api.shape import LONGEST_USER_NAME, Route, Serving, answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.service.history import HistoryQuery
 from runrig.service.sight import Sight
 
-router = APIRouter(tags=["pools"])
+router = APIRouter(route_class=Route, tags=["pools"])
 
 LONGEST_PAGE = 1000
 

@@ -8,11 +8,11 @@ from runrig import __version__, wire
 from runrig.api.answers import pools as as_answers
 from runrig.api.failures import documented
 from runrig.api.permissions import OPEN, needs
-from runrig.api.shape import Responses, Serving, User, answers
+from runrig.api.shape import Responses, Route, Serving, User, answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import Unavailable
 
-router = APIRouter(tags=["server"])
+router = APIRouter(route_class=Route, tags=["server"])
 
 _HEALTH: Responses = {
     200: {"description": "Done", "content": {"application/json": {"example": wire.HealthAnswer.example()}}}

@@ -3,10 +3,10 @@
 from fastapi import APIRouter, Response
 
 from runrig.api.permissions import needs
-from runrig.api.shape import Serving, text_answers
+from runrig.api.shape import Route, Serving, text_answers
 from runrig.domain.access import Permission
 
-router = APIRouter(tags=["server"])
+router = APIRouter(route_class=Route, tags=["server"])
 
 _EXAMPLE = """# HELP runrig_queue_gangs Gangs that wait, the nominated included.
 # TYPE runrig_queue_gangs gauge

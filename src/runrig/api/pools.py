@@ -9,14 +9,14 @@ from runrig import wire
 from runrig.api.answers import pools as as_answers
 from runrig.api.history import pool_at
 from runrig.api.permissions import About, Asker, Asking, Seeing, named, needs
-from runrig.api.shape import Serving, User, answers
+from runrig.api.shape import Route, Serving, User, answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.pools import SUBPOOL_DELIMITER, Queueing, TopologyKey
 from runrig.service.declarations import KEEP, Keep, PoolEdit
 from runrig.service.sight import Sight
 
-router = APIRouter(tags=["pools"])
+router = APIRouter(route_class=Route, tags=["pools"])
 
 _LIST = [needs(Permission.LIST_POOLS)]
 _READ = [needs(Permission.READ_POOL, named("name"))]

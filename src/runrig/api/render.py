@@ -6,14 +6,14 @@ from fastapi import APIRouter, Query
 
 from runrig import wire
 from runrig.api.permissions import named, needs
-from runrig.api.shape import Serving, User, answers
+from runrig.api.shape import Route, Serving, User, answers
 from runrig.backends import kai
 from runrig.domain.access import Permission
 from runrig.domain.gangs import Priority
 from runrig.service.rendering import DEFAULT_NAMESPACE
 from runrig.service.submissions import Submission
 
-router = APIRouter(tags=["workflows"])
+router = APIRouter(route_class=Route, tags=["workflows"])
 
 
 @router.post(

@@ -7,10 +7,10 @@ from fastapi import APIRouter, Query
 from runrig import wire
 from runrig.api.answers.resources import resource
 from runrig.api.permissions import Seeing, needs
-from runrig.api.shape import Serving, answers
+from runrig.api.shape import Route, Serving, answers
 from runrig.domain.access import Permission
 
-router = APIRouter(tags=["resources"])
+router = APIRouter(route_class=Route, tags=["resources"])
 
 
 @router.get(

@@ -7,12 +7,12 @@ from fastapi import APIRouter, Query
 from runrig import wire
 from runrig.api.answers import topology as as_answers
 from runrig.api.permissions import Seeing, needs
-from runrig.api.shape import Serving, answers
+from runrig.api.shape import Route, Serving, answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.service.topology import MOST_HOLDERS, MapQuery, parse_size
 
-router = APIRouter(tags=["resources"])
+router = APIRouter(route_class=Route, tags=["resources"])
 
 _BOTH = "nodes stand below the finest level: leave level out"
 _NO_SIZE = (

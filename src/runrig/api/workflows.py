@@ -11,7 +11,7 @@ from runrig import wire
 from runrig.api import logs
 from runrig.api.answers import workflows as as_answers
 from runrig.api.permissions import Asking, Seeing, named, needs, workflow
-from runrig.api.shape import Base, IdempotencyKey, Serving, User, answers, text_answers
+from runrig.api.shape import Base, IdempotencyKey, Route, Serving, User, answers, text_answers
 from runrig.api.waiting import statuses
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotAllowed
@@ -21,7 +21,7 @@ from runrig.ports import WorkflowQuery
 from runrig.service.submissions import Accepted, Submission
 from runrig.spec.masked import masked
 
-router = APIRouter(tags=["workflows"])
+router = APIRouter(route_class=Route, tags=["workflows"])
 
 LONGEST_PAGE = 1000
 LONGEST_WAIT_S = 3600.0
