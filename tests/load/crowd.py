@@ -68,6 +68,7 @@ class Client:
     async def _exchange(self, request: bytes) -> tuple[int, bytes]:
         for fresh in (False, True):
             if self._streams is None or fresh:
+                self.close()
                 self._streams = await asyncio.open_connection("127.0.0.1", self._port)
             reader, writer = self._streams
             try:
