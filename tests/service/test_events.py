@@ -18,6 +18,7 @@ from runrig.domain.plan import (
     PutNode,
     PutPool,
     Queue,
+    Refuse,
     Release,
     Replace,
     RestartTask,
@@ -82,6 +83,14 @@ PAIRS: list[tuple[Action, str]] = [
     (Stop("w-1/g", Status.FAILED_CANCELED), "w-1/g stops: FAILED_CANCELED"),
     (Admit("w-1/g", PLACEMENT), "w-1/g is admitted on n0 (GPU 0-1)"),
     (Replace("w-1/g", PLACEMENT), "w-1/g has lost nodes and is on n0 (GPU 0-1) from now on (law T1)"),
+    (
+        Refuse("w-1/g", "0/3 nodes are available", Status.FAILED_BACKEND_ERROR),
+        "w-1/g is not taken by the cluster's scheduler and taken back whole (law T7, KaiNotPlaced): 0/3 nodes are available",
+    ),
+    (
+        Refuse("w-1/g", "Pod a was preempted", Status.FAILED_PREEMPTED),
+        "w-1/g is thrown out by the cluster's scheduler and taken back whole (law T7, KaiNotPlaced): Pod a was preempted",
+    ),
     (Release("w-1/g"), "w-1/g gives back what it held"),
 ]
 

@@ -21,6 +21,7 @@ from runrig.domain.plan import (
     PutNode,
     PutPool,
     Queue,
+    Refuse,
     Release,
     Replace,
     RestartTask,
@@ -330,7 +331,7 @@ HISTORY = (
         spec=TRAIN,
     ),
 )
-LATER = (Replace,)
+LATER = (Replace, Refuse)
 """Actions that no history of the first release could have, the dump of which has to be this one."""
 
 EVENTS = tuple(event for one in HISTORY for event in one.events)

@@ -80,7 +80,11 @@ class PodSet:
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """One attempt of one task group.  *submitted_at* is the workflow's, and is kept when the gang is preempted (law P4)."""
+    """One attempt of one task group.  *submitted_at* is the workflow's, and is kept when the gang is preempted (law P4).
+
+    *refused*: what a scheduler of the cluster's own said, which did not take the attempt before on the nodes that it had here: this
+    one waits until such a node, or its pool, changes (law T7); "": it waits for nothing of the kind.
+    """
 
     id: str
     pool: str
@@ -88,6 +92,7 @@ class Gang:
     submitted_at: float
     pod_sets: tuple[PodSet, ...]
     attempt: int = 0
+    refused: str = ""
 
     @property
     def workflow(self) -> str:

@@ -26,7 +26,11 @@ class TaskFact:
 @dataclass(frozen=True, slots=True)
 class Observation:
     """Everything there is, not what changed: *nodes* None means unchanged since the last observation; *tasks*: every attempt
-    that the backend has and that was in the last desired state, or is alive."""
+    that the backend has and that was in the last desired state, or is alive.
+
+    *refused*: gangs that a scheduler of the backend's own has not placed in time, by id, each with what that says (law T7).
+    """
 
     tasks: Mapping[TaskKey, TaskFact] = field(default_factory=dict)
     nodes: tuple[Node, ...] | None = None
+    refused: Mapping[str, str] = field(default_factory=dict)

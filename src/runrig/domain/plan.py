@@ -171,6 +171,18 @@ class Replace:
 
 
 @dataclass(frozen=True, slots=True)
+class Refuse:
+    """A scheduler of the cluster's own did not take the gang in time, or threw it out: it is taken back whole (law T7).
+
+    *said*: its words.  *cause*: FAILED_BACKEND_ERROR, or FAILED_PREEMPTED where it threw it out.
+    """
+
+    gang: str
+    said: str
+    cause: Status
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """The gang is gone: its pods ended, or it will not wait any longer."""
 
@@ -197,6 +209,7 @@ Action = (
     | Stop
     | Admit
     | Replace
+    | Refuse
     | Release
 )
 
@@ -215,4 +228,13 @@ def law_of(action: Action) -> str:
     return _LAWS.get(type(action), "")
 
 
-_LAWS = {Submit: "P3", Queue: "P4", Nominate: "R4", Withdraw: "R4", Admit: "P5", Replace: "T1", PutPool: "R7"}
+_LAWS = {
+    Submit: "P3",
+    Queue: "P4",
+    Nominate: "R4",
+    Withdraw: "R4",
+    Admit: "P5",
+    Replace: "T1",
+    Refuse: "T7",
+    PutPool: "R7",
+}

@@ -23,6 +23,7 @@ class Code(enum.Enum):
     KEYS_CHANGED = "TopologyKeysChanged"
     PLACEMENT_NOT_PROVEN = "PlacementNotProven"
     BEHIND_HEAD = "BehindHeadOfQueue"
+    KAI_NOT_PLACED = "KaiNotPlaced"
     STOPPED = "Stopped"
     WAITS_FOR_TARGETS = "WaitsForTargets"
     NOT_CONSIDERED = "NotConsideredYet"
@@ -95,6 +96,7 @@ _SENTENCES = {
     Code.KEYS_CHANGED: "{where} has not its topology keys any more, or in another order: they were changed after it was submitted",
     Code.PLACEMENT_NOT_PROVEN: "no place was found for all {need} pods within the search budget",
     Code.BEHIND_HEAD: "{holders} is before it, and nothing passes the head of a STRICT_FIFO queue",
+    Code.KAI_NOT_PLACED: "the cluster's scheduler did not take it: {where}; it waits until its pool or a node that it could use changes",
     Code.STOPPED: "{where} is stopped, or the workload itself: nothing starts until it is resumed",
     Code.WAITS_FOR_TARGETS: "has a place, and waits for {holders} to stop",
     Code.NOT_CONSIDERED: "is queued, and has not been looked at yet",

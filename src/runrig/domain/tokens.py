@@ -1,7 +1,10 @@
 """The tokens that survive templating and are filled in per task: ``{{output}}``, ``{{input:…}}``, ``{{host:…}}`` and the like."""
 
+import base64
 import re
 from collections.abc import Mapping
+
+from runrig.domain.workflows import FileSpec
 
 TOKEN = re.compile(r"\{\{(uuid|workflow_id|output|index|count|(?:input|host):[A-Za-z0-9_-]+)\}\}")
 
@@ -14,3 +17,13 @@ def expand(text: str, values: Mapping[str, str]) -> str:
 def tokens_in(text: str) -> tuple[str, ...]:
     """The tokens of *text*, without braces, in order."""
     return tuple(match[1] for match in TOKEN.finditer(text))
+
+
+def contents_of(file: FileSpec, values: Mapping[str, str]) -> bytes:
+    """What the task finds in *file*.  Raises ValueError with a sentence."""
+    if not file.base64:
+        return expand(file.contents, values).encode(errors="surrogateescape")
+    try:
+        return base64.b64decode("".join(file.contents.split()), validate=True)
+    except ValueError:
+        raise ValueError(f"file {file.path!r} is not base64") from None

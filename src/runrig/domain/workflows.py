@@ -1,6 +1,7 @@
 """Workflows: what a user wrote, and how far it has come (reference statuses and exit codes; law W1)."""
 
 import enum
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -12,6 +13,8 @@ from runrig.domain.quantities import Requests
 class ExitCode:
     """Codes that we give; 0-255 are the process's own (a signal is 128 + its number)."""
 
+    IMAGE_PULL_BACK_OFF = 301
+    IMAGE_PULL = 302
     UPSTREAM = 3000
     BACKEND_ERROR = 3001
     SERVER_ERROR = 3002
@@ -39,6 +42,7 @@ class Status(enum.Enum):
     FAILED_QUEUE_TIMEOUT = "FAILED_QUEUE_TIMEOUT"
     FAILED_UPSTREAM = "FAILED_UPSTREAM"
     FAILED_EVICTED = "FAILED_EVICTED"
+    FAILED_IMAGE_PULL = "FAILED_IMAGE_PULL"  # tasks only: their group is FAILED
     FAILED_START_ERROR = "FAILED_START_ERROR"
     FAILED_START_TIMEOUT = "FAILED_START_TIMEOUT"
     FAILED_PREEMPTED = "FAILED_PREEMPTED"
@@ -200,6 +204,8 @@ class Task:
 class Group:
     """*attempt* counts from 0 and grows each time the gang is queued again; *preemptions* has a budget of its own (law R6).
 
+    *refusals*: how often a scheduler of the cluster's own did not take it (law T7).
+
     *stopping*: the status that the group takes when its pods are gone, None while nothing stops it.
     """
 
@@ -208,6 +214,7 @@ class Group:
     status: Status = Status.WAITING
     attempt: int = 0
     preemptions: int = 0
+    refusals: int = 0
     stopping: Status | None = None
     failure_message: str = ""
     queued_time: float | None = None
@@ -239,3 +246,8 @@ class Workflow:
     failure_message: str = ""
     start_time: float | None = None
     end_time: float | None = None
+
+
+def task_uuid(workflow_uuid: str, task: str) -> str:
+    """The same for all attempts of a pod."""
+    return str(uuid.uuid5(uuid.UUID(workflow_uuid), task))

@@ -46,7 +46,7 @@ class _Looked:
         pool = entry.bucket.pool
         if pool in self._closed:
             return True
-        if entry.bucket.parked == self._ledger.generation:
+        if entry.gang.refused or entry.bucket.parked == self._ledger.generation:
             self.failed(entry)
             return True
         if self._most is not None:

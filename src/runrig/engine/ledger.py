@@ -8,11 +8,12 @@ Whoever changes the ledger uses `apply`; trial edits (`uncharge`, `charge`) are 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import NamedTuple
 
 from runrig.domain.gangs import Assignment, Gang, GangState, Law, Placement, PodSet, Requirement
 from runrig.domain.nodes import Flavor, Node
-from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Release, Stop, Withdraw
+from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Refuse, Release, Stop, Withdraw
 from runrig.domain.pools import Cohort, Pool, Queueing
 from runrig.domain.quantities import GPU, FlavorResource, Requests
 from runrig.engine.balance import CHARGED, REAL, Request, TreeNode, add, take
@@ -20,7 +21,7 @@ from runrig.engine.near import Near, near_of
 from runrig.engine.room import Room
 from runrig.engine.tree import QuotaTree
 
-Decision = Queue | Nominate | Withdraw | Preempt | Stop | Admit | Release
+Decision = Queue | Nominate | Withdraw | Preempt | Stop | Admit | Refuse | Release
 
 Order = tuple[int, float, str]
 """Place in the order of law P4: higher rank, earlier submission, id; lower comes first."""
@@ -30,12 +31,13 @@ Option = tuple[Placement, Request]
 
 
 class BucketKey(NamedTuple):
-    """Gangs that get the same answer: same leaf, same rank, same shape."""
+    """Gangs that get the same answer: same leaf, same rank, same shape, and all of them or none to be tried (law T7)."""
 
     pool: str
     firm: bool
     rank: int
     shape: tuple[tuple[int, int | None, Requests, str | None, tuple[Requirement, ...]], ...]
+    refused: bool = False
 
 
 class Bucket:
@@ -50,7 +52,7 @@ class Bucket:
 
     def __init__(self, key: BucketKey) -> None:
         self.key = key
-        self.pool, self.firm, self.rank, _ = key
+        self.pool, self.firm, self.rank, *_ = key
         self.counts = tuple(count for count, *_ in key.shape)
         self.waiting: list[tuple[Order, Entry]] = []
         self.parked: int | None = None
@@ -83,7 +85,9 @@ class Entry:
         shape = tuple(
             (each.count, each.min_count, each.requests, each.platform, each.topology) for each in gang.pod_sets
         )
-        self.bucket = Bucket(BucketKey(gang.pool, not gang.priority.may_borrow, gang.priority.rank, shape))
+        self.bucket = Bucket(
+            BucketKey(gang.pool, not gang.priority.may_borrow, gang.priority.rank, shape, bool(gang.refused))
+        )
         self.order: Order = (-self.bucket.rank, gang.submitted_at, gang.id)
         self.placement: Placement = ()
         self.request: Request = ()
@@ -316,6 +320,10 @@ class Ledger:
                 self._stop(entry)
             case Stop(gang):
                 self._stop(self.entries[gang])
+            case Refuse(gang, said):
+                entry = self.entries[gang]
+                entry.gang = replace(entry.gang, refused=said)
+                self._stop(entry)
             case Release(gang):
                 self._release(self.entries[gang])
 

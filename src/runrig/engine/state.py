@@ -25,6 +25,7 @@ from runrig.domain.plan import (
     PutNode,
     PutPool,
     Queue,
+    Refuse,
     Release,
     Replace,
     RestartTask,
@@ -39,6 +40,7 @@ from runrig.domain.records import Change, Loaded, Record
 from runrig.domain.workflows import Group, GroupSpec, Status, Task, TaskKey, Workflow, WorkflowSpec, WorkflowStatus
 from runrig.engine.deadlines import Deadline, deadline_of
 from runrig.engine.ledger import Decision, Ledger
+from runrig.engine.refusals import flavors_left, try_again
 from runrig.engine.replacing import move
 from runrig.engine.rows import gang_row, load_gangs
 from runrig.engine.seats import Seat, seats_of
@@ -188,13 +190,16 @@ class State:
                     self._touch("Flavor", name)
                 self.ledger.set_flavors(replace(each, position=position) for position, each in enumerate(flavors))
             case PutNode(node):
+                before = self.nodes.get(node.name)
                 self.nodes[node.name] = node
                 self.ledger.put_node(node)
                 self._touch("Node", node.name)
+                self._try_again({node.flavor} | ({before.flavor} if before else set()))
             case DropNode(name):
-                del self.nodes[name]
+                before = self.nodes.pop(name)
                 self.ledger.drop_node(name)
                 self._touch("Node", name)
+                self._try_again({before.flavor})
             case PutCohort(cohort):
                 self.ledger.put_cohort(cohort)
                 self._touch("Cohort", cohort.name)
@@ -204,6 +209,16 @@ class State:
             case PutPool(pool):
                 self.ledger.put_pool(pool)
                 self._touch("Pool", pool.name)
+                self._touch_gangs(try_again(self.ledger, {pool.name}))
+
+    def _try_again(self, flavors: set[str]) -> None:
+        """Gangs that the cluster's scheduler refused, and that could use nodes of these flavors (law T7)."""
+        pools = {each.name for each in self.pools.values() if not each.flavors or flavors & set(each.flavors)}
+        self._touch_gangs(try_again(self.ledger, pools))
+
+    def _touch_gangs(self, ids: Iterable[str]) -> None:
+        for id in ids:
+            self._touch("GangRow", id)
 
     def _submit(self, workflow: Workflow, groups: tuple[Group, ...]) -> None:
         self.workflows[workflow.id] = workflow
@@ -280,11 +295,15 @@ class State:
 
     def _decide(self, action: Decision, at: float) -> None:
         gang_id = action.gang.id if isinstance(action, Queue) else action.gang
+        left: set[str] = set()
         if isinstance(action, Release):
             for waiting in self.ledger.waiting_for(gang_id):
                 self._touch("GangRow", waiting.gang.id)
+            left = flavors_left(self.ledger.entries[gang_id])
         self.ledger.apply(action, at)
         self._touch("GangRow", gang_id)
+        if left:
+            self._try_again(left)
         workflow, _, name = gang_id.partition("/")
         group = self.groups.get((workflow, name))
         if group is None:
@@ -310,6 +329,10 @@ class State:
             case Admit(_, placement):
                 self._put_group(replace(group, status=Status.INITIALIZING))
                 self._start_tasks((workflow, name), placement)
+            case Refuse(_, said, cause):
+                what = "thrown out by" if cause is Status.FAILED_PREEMPTED else "not taken by"
+                message = f"{what} the cluster's scheduler: {said}"
+                self._put_group(replace(group, stopping=cause, failure_message=message, refusals=group.refusals + 1))
             case Nominate() | Withdraw() | Release():
                 pass
 

@@ -76,6 +76,8 @@ def explain(ledger: Ledger, entry: Entry) -> tuple[Reason, ...]:
     head = _strict_head(ledger, entry.gang.pool)
     if head is not None and head is not entry:
         return (Reason(Code.BEHIND_HEAD, "P4", where=entry.gang.pool, holders=(head.gang.id,)),)
+    if entry.gang.refused:
+        return (Reason(Code.KAI_NOT_PLACED, "T7", where=entry.gang.refused),)
     least = least_counts(entry.gang.pod_sets)
     if find_place(ledger, entry, least) is None:
         found = [_blocking(ledger, entry, choice) for choice in choices(ledger, entry, least)]

@@ -4,7 +4,8 @@ Generators of actions.  Whoever draws them applies each to the state before aski
 the state as it is by then.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from heapq import heappop
 
 from runrig.domain.errors import Conflict, NotFound
@@ -17,6 +18,7 @@ from runrig.domain.plan import (
     MoveWorkflow,
     Plan,
     Queue,
+    Refuse,
     Release,
     RestartTask,
     RetryTask,
@@ -26,6 +28,7 @@ from runrig.domain.workflows import ExitAction, ExitCode, Group, Status, Task, W
 from runrig.engine.deadlines import deadline_of
 from runrig.engine.exits import MOST_RETRIES, after_preemption, concerns_all, exit_action, retries_used_up, starts_again
 from runrig.engine.losses import Lost, fact_of, in_turn, lost_in, seated
+from runrig.engine.refusals import stands
 from runrig.engine.rows import gang_of
 from runrig.engine.state import GroupKey, State
 
@@ -33,8 +36,12 @@ _OWN_FAILURES = {
     ExitCode.BACKEND_ERROR: Status.FAILED_BACKEND_ERROR,
     ExitCode.START_ERROR: Status.FAILED_START_ERROR,
     ExitCode.EVICTED: Status.FAILED_EVICTED,
+    ExitCode.IMAGE_PULL: Status.FAILED_IMAGE_PULL,
+    ExitCode.IMAGE_PULL_BACK_OFF: Status.FAILED_IMAGE_PULL,
     ExitCode.SERVER_ERROR: Status.FAILED_SERVER_ERROR,
 }
+
+_SILENT = "it does not say why"
 
 
 # ---------------------------------------------------------------- what the backend saw
@@ -43,6 +50,7 @@ _OWN_FAILURES = {
 def digest(state: State, observed: Observation) -> Iterator[Action]:
     """What has started and what has ended since, task by task in the order of their keys."""
     lost = lost_in(state, observed)
+    yield from _refused(state, {**_never_begun(state, observed, lost), **observed.refused})
     for key in in_turn(state, lost):
         task = state.tasks.get(key)
         if task is None or key not in state.active:
@@ -54,6 +62,24 @@ def digest(state: State, observed: Observation) -> Iterator[Action]:
             yield from _started(state, task)
         if fact.phase is Phase.ENDED:
             yield from _ended(state, task, fact, lost)
+
+
+def _never_begun(state: State, observed: Observation, lost: Lost) -> dict[str, str]:
+    """Gangs of which nothing has run yet, and a node is gone: nothing is lost with it, they are placed again (law T7)."""
+    found = {}
+    for key in lost:
+        task, seen = state.tasks[key], observed.tasks.get(key)
+        group = state.groups[task.workflow, task.group]
+        if seen is not None and seen.phase is Phase.STARTING and group.status is Status.INITIALIZING:
+            found[group.gang_id] = f"node {task.node} is gone"
+    return found
+
+
+def _refused(state: State, refused: Mapping[str, str]) -> Iterator[Action]:
+    for gang, said in sorted(refused.items()):
+        entry = state.ledger.entries.get(gang)
+        if entry is not None and entry.state is GangState.ADMITTED:
+            yield Refuse(gang, said or _SILENT, Status.FAILED_BACKEND_ERROR)
 
 
 def _ran(fact: TaskFact) -> bool:
@@ -75,8 +101,12 @@ def _ended(state: State, task: Task, fact: TaskFact, lost: Lost) -> Iterator[Act
     key = (task.workflow, task.group)
     code = ExitCode.UNKNOWN if fact.exit_code is None else fact.exit_code
     group = state.groups[key]
+    if group.stopping is None and code == ExitCode.PREEMPTED:
+        yield Refuse(group.gang_id, fact.message or _SILENT, Status.FAILED_PREEMPTED)
+        group = state.groups[key]
     if group.stopping is Status.FAILED_PREEMPTED:
-        message = f"preempted by {state.ledger.entries[group.gang_id].preempted_by}"
+        by = state.ledger.entries[group.gang_id].preempted_by
+        message = f"preempted by {by}" if by else group.failure_message
         yield MoveTask(task.key, Status.FAILED_PREEMPTED, ExitCode.PREEMPTED, message)
     elif group.stopping is Status.FAILED_BACKEND_ERROR:
         yield MoveTask(task.key, group.stopping, ExitCode.BACKEND_ERROR, group.failure_message)
@@ -86,7 +116,7 @@ def _ended(state: State, task: Task, fact: TaskFact, lost: Lost) -> Iterator[Act
         yield from _end(state, task, code, fact.message)
     elif (yield from seated(state, task, lost)):
         yield from _start_again(state, task, code, fact.message)
-    elif group.attempt == group.preemptions:
+    elif group.attempt == group.preemptions + group.refusals:
         yield from _leave(state, task, fact.message)
     else:
         code = ExitCode.BACKEND_ERROR if task.restarting else code
@@ -152,16 +182,16 @@ def _no_place(cause: str) -> str:
 
 
 def _finish_group(state: State, key: GroupKey) -> Iterator[Action]:
-    group = state.groups[key]
+    group, refused = state.groups[key], _still_refused(state, key)
     yield Release(group.gang_id)
     if group.stopping is Status.FAILED_PREEMPTED:
         after = after_preemption(state, key)
         if after is ExitAction.RESCHEDULE:
-            yield from _queue_again(state, group, group.stopping)
+            yield from _queue_again(state, group, group.stopping, refused)
             return
         status = Status.COMPLETED if after is ExitAction.COMPLETE else Status.FAILED_PREEMPTED
     elif group.stopping is Status.FAILED_BACKEND_ERROR:
-        yield from _queue_again(state, group, group.stopping)
+        yield from _queue_again(state, group, group.stopping, refused)
         return
     elif group.stopping in (None, Status.COMPLETED, Status.FAILED):
         status = _group_status(state, key)
@@ -171,10 +201,17 @@ def _finish_group(state: State, key: GroupKey) -> Iterator[Action]:
     yield from _go_on(state, key)
 
 
-def _queue_again(state: State, group: Group, status: Status) -> Iterator[Action]:
+def _still_refused(state: State, key: GroupKey) -> str:
+    """What keeps its gang from being tried again at once; "" if its nodes have changed since, by our own books (law T7)."""
+    entry = state.ledger.entries[state.groups[key].gang_id]
+    return entry.gang.refused if entry.gang.refused and stands(state.ledger, entry) else ""
+
+
+def _queue_again(state: State, group: Group, status: Status, refused: str) -> Iterator[Action]:
     key = (group.workflow, group.name)
     yield MoveGroup(*key, status, message=_first_failure(state, key))
-    yield Queue(gang_of(state.workflows[group.workflow], state.group_spec(key), group.attempt + 1))
+    gang = gang_of(state.workflows[group.workflow], state.group_spec(key), group.attempt + 1)
+    yield Queue(replace(gang, refused=refused))
     if not any(each.status is Status.RUNNING for each in state.groups_of(group.workflow)):
         yield MoveWorkflow(
             group.workflow, WorkflowStatus.PENDING, message=f"{_first_failure(state, key)}, queued again"

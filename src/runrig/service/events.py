@@ -17,6 +17,7 @@ from runrig.domain.plan import (
     PutNode,
     PutPool,
     Queue,
+    Refuse,
     Release,
     Replace,
     RestartTask,
@@ -27,6 +28,7 @@ from runrig.domain.plan import (
     Withdraw,
 )
 from runrig.domain.pools import PoolState, Quotas
+from runrig.domain.workflows import Status
 
 _WHY_PREEMPTED = {
     Law.PRIORITY: "which has a higher priority in the same pool (law R1)",
@@ -158,6 +160,12 @@ def _(action: Admit) -> str:
 @in_words.register
 def _(action: Replace) -> str:
     return f"{action.gang} has lost nodes and is on {_places(action.placement)} from now on (law T1)"
+
+
+@in_words.register
+def _(action: Refuse) -> str:
+    what = "thrown out by" if action.cause is Status.FAILED_PREEMPTED else "not taken by"
+    return f"{action.gang} is {what} the cluster's scheduler and taken back whole (law T7, KaiNotPlaced): {action.said}"
 
 
 @in_words.register

@@ -24,6 +24,7 @@ from runrig.domain.plan import (
     PutNode,
     PutPool,
     Queue,
+    Refuse,
     Release,
     Replace,
     RestartTask,
@@ -117,6 +118,7 @@ def workflow_of(action: Action) -> str | None:
             | Stop(gang=id)
             | Admit(gang=id)
             | Replace(gang=id)
+            | Refuse(gang=id)
             | Release(gang=id)
         ):
             return id.partition("/")[0]

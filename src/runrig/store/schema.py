@@ -28,7 +28,7 @@ from runrig.domain.pools import PoolState, Queueing, Quotas, TopologyKey
 from runrig.domain.workflows import Status, WorkflowSpec, WorkflowStatus
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words, plain_json
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest migration, which makes these tables."""
 
 metadata = MetaData(
@@ -157,6 +157,7 @@ groups = Table(
     Column("queued_time", UtcDateTime),
     Column("start_time", UtcDateTime),
     Column("end_time", UtcDateTime),
+    Column("refusals", WHOLE, nullable=False, server_default="0"),
     postgresql_with=ROOM,
 )
 
@@ -198,6 +199,7 @@ gangs = Table(
     Column("admitted_at", UtcDateTime),
     Column("preempted_by", Words),
     Column("law", OneOf(Law)),
+    Column("refused", Prose, nullable=False, server_default=""),
     postgresql_with=ROOM,
 )
 

@@ -1,0 +1,20 @@
+"""Gangs that a scheduler of the cluster's own did not take (law T7)."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+# As in r0001.
+PROSE = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
+
+
+def upgrade() -> None:
+    with op.batch_alter_table("gangs") as gangs:
+        gangs.add_column(sa.Column("refused", PROSE, nullable=False, server_default=""))
+    with op.batch_alter_table("groups") as groups:
+        groups.add_column(sa.Column("refusals", WHOLE, nullable=False, server_default="0"))
