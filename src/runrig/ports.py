@@ -10,7 +10,7 @@ from runrig.domain.nodes import Flavor
 from runrig.domain.observed import Observation
 from runrig.domain.pools import Pool
 from runrig.domain.records import Change, Event, Loaded
-from runrig.domain.workflows import FileSpec, Group, Task, TaskKey, Workflow, WorkflowSpec
+from runrig.domain.workflows import FileSpec, Group, GroupSpec, Task, TaskKey, Workflow, WorkflowSpec
 
 
 class Clock(Protocol):
@@ -25,12 +25,16 @@ class Clock(Protocol):
 class Launch:
     """One attempt that shall run, with everything that a backend needs for it.
 
+    *gang*: the id of its gang; *spec*: the name of its task as written; *flavor*: that of the node, as it was granted.
     *command* includes the args; *command*, *environment* and the contents of *files* may hold the tokens of ``domain.tokens``.
     *inputs*: (name of the task as written, the attempts whose output folders hold it), in the order of the file.
     *hosts*: pods of the gang → node.  *grace_s*: between SIGTERM and SIGKILL.
     """
 
     key: TaskKey
+    gang: str
+    spec: str
+    flavor: str
     uuid: str
     node: str
     gpus: tuple[int, ...]
@@ -47,38 +51,73 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Desired:
-    """The whole wanted state.  *run*: shall be started once if it never was, and left alone.  *stop*: shall end, with its grace.
-    An attempt in neither is finished business: killed if it is alive all the same, and forgotten (its files stay)."""
+class GangLaunch:
+    """A gang, with what a cluster needs that has queues and binds gangs whole.
 
-    run: Mapping[TaskKey, Launch] = field(default_factory=dict)
-    stop: Mapping[TaskKey, Launch] = field(default_factory=dict)
+    *uuid*: of this attempt of the gang, and of no other in any cluster.  *pool*: the one it was submitted to, *top*: the top-level
+    pool above it or itself, whose topology keys count.  *group*: its tasks, each with the count that was admitted.
+    *labels*: the workflow's own.  *workflow*: its id, *workflow_uuid*: None for one that was never submitted.
+    """
+
+    id: str
+    uuid: str
+    workflow: str
+    workflow_uuid: str | None
+    pool: Pool
+    top: Pool
+    priority: Priority
+    user: str
+    group: GroupSpec
+    labels: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A pool's place in a scheduler's tree of queues, in GPUs.  *limit* None: no limit of its own."""
+    """A place in a scheduler's tree of queues, in GPUs.  *limit* None: no limit of its own."""
 
-    pool: str
     quota: int
     limit: int | None
     weight: int
 
 
 @dataclass(frozen=True, slots=True)
+class PoolShares:
+    """*whole*: a top-level pool with everything in it, None for a subpool; *own*: what is submitted to *pool* itself."""
+
+    pool: Pool
+    whole: Share | None
+    own: Share
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """The whole wanted state.  *run*: shall be started once if it never was, and left alone.  *stop*: shall end, with its grace.
+    An attempt in neither is finished business: killed if it is alive all the same, and forgotten (its files stay).
+
+    *running*: those of *run* that have run already, so that they are not started if they are not there.
+    For backends that have queues, else empty: *gangs*, by id, of all that is to run or to stop; *pools*: all that are not
+    ARCHIVED, subpools behind their parents; *flavors*: those of the cluster.
+    """
+
+    run: Mapping[TaskKey, Launch] = field(default_factory=dict)
+    stop: Mapping[TaskKey, Launch] = field(default_factory=dict)
+    running: Collection[TaskKey] = ()
+    gangs: Mapping[str, GangLaunch] = field(default_factory=dict)
+    pools: tuple[PoolShares, ...] = ()
+    flavors: Mapping[str, Flavor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Blueprint:
     """A workflow as it would be handed to a Kubernetes cluster, before anything is placed.
 
-    *top*: the top-level pool as a whole; *leaf*: what is submitted to *pool* itself, which is *top*'s or a subpool.
-    *flavors*: those of the cluster; *resource_names*: our name of a resource → its name there, where it is not the usual one.
+    *gangs*: in the order of the workflow.  *pools*: the top-level pool, and behind it the subpool if it is for one.
+    *resource_names*: our name of a resource → its name there, where it is not the usual one.
     """
 
-    spec: WorkflowSpec
-    pool: Pool
-    priority: Priority
     namespace: str
-    top: Share
-    leaf: Share
+    gangs: tuple[GangLaunch, ...]
+    pools: tuple[PoolShares, ...]
     flavors: Mapping[str, Flavor]
     resource_names: Mapping[str, str] = field(default_factory=dict)
 
@@ -90,6 +129,11 @@ class Backend(Protocol):
     fixed_nodes: bool
     """Nodes come and go by edits only, so that what fits no empty cluster can be refused at once (law P3)."""
     topology: bool
+    queues: bool
+    """It has queues and a scheduler of its own, and needs to know pools and gangs (the second half of `Desired`)."""
+
+    outputs: bool
+    """What a task writes to ``{{output}}`` stays where the tasks behind it can read it."""
 
     def observe(self) -> Observation: ...
 
@@ -103,6 +147,9 @@ class Backend(Protocol):
 
     def log(self, key: TaskKey, *, error: bool = False) -> "LogFile | None":
         """The output of an attempt; None if there is none (yet)."""
+
+    def says(self, workflow: str) -> tuple[str, ...]:
+        """What it says itself of pods of *workflow* that have not started, a sentence each; empty where it has nothing to say."""
 
     def discard(self, workflow: str) -> None:
         """Removes the files of a workflow that has ended: its logs and outputs.  Of one that has none, nothing."""

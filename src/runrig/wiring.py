@@ -15,8 +15,8 @@ from runrig import __version__, wire
 from runrig.api import connections
 from runrig.api.answers import workflows as as_answers
 from runrig.api.app import create_app
-from runrig.backends import kai
 from runrig.backends.clock import SystemClock
+from runrig.backends.kubernetes import objects
 from runrig.backends.local import LocalBackend
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.cluster import ClusterSpec
@@ -110,7 +110,7 @@ def render(
 ) -> wire.RenderAnswer:
     """The Kubernetes objects that *text* becomes in *pool* of *cluster*; raises what `offline.blueprint` raises."""
     submission = _submission(text, pool, priority, variables, strings, environment)
-    return wire.RenderAnswer(objects=list(kai.render(offline.blueprint(submission, cluster, namespace))))
+    return wire.RenderAnswer(objects=list(objects.render(offline.blueprint(submission, cluster, namespace))))
 
 
 def _submission(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runrig.service.desired import task_uuid
+from runrig.domain.workflows import task_uuid
 from tests.api.client import URL, api
 from tests.service.builders import one_task
 

@@ -34,6 +34,9 @@ def local(folder: Path, gpus: int | None = 4, real: tuple[str, ...] = ()) -> Ite
 def launch(*command: str, task: str = "train", retry_id: int = 0, **fields: object) -> Launch:
     plain = Launch(
         key=TaskKey("wf-1", task, retry_id),
+        gang="w-1/g",
+        spec="t",
+        flavor="default",
         uuid="6f1c",
         node="local",
         gpus=(),

@@ -44,6 +44,9 @@ def test_a_launch_has_inputs_hosts_counts_and_gpus(tmp_path: Path) -> None:
         hosts = {"head": "n0", "worker-0": "n0", "worker-1": "n0"}
         head = Launch(
             key=TaskKey(id, "head", 0),
+            gang=f"{id}/use",
+            spec="head",
+            flavor="default",
             uuid=task_uuid(uuid, "head"),
             node="n0",
             gpus=(0,),
@@ -61,6 +64,9 @@ def test_a_launch_has_inputs_hosts_counts_and_gpus(tmp_path: Path) -> None:
         workers = {
             TaskKey(id, f"worker-{index}", 0): Launch(
                 key=TaskKey(id, f"worker-{index}", 0),
+                gang=f"{id}/use",
+                spec="worker",
+                flavor="default",
                 uuid=task_uuid(uuid, f"worker-{index}"),
                 node="n0",
                 gpus=(index + 1,),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from runrig.backends import kai
+from runrig.backends.kubernetes import objects
 from runrig.domain.gangs import Priority
 from runrig.domain.pools import Pool
 from runrig.domain.workflows import GroupSpec, WorkflowSpec
@@ -31,7 +31,7 @@ FLEET = (
     [("subpool", ("--pool", "lab--a")), ("pool", ("--pool", "lab", "--priority", "HIGH"))],
 )
 def test_a_workflow_with_everything_becomes_exactly_this(golden: str, options: tuple[str, ...]):
-    """Flavors, taints, counts, tokens, labels that are not a user's to set, amounts, a subpool beside the shared leaf."""
+    """Flavors, taints, counts, tokens, files, labels that are not a user's to set, amounts, a subpool beside the shared leaf."""
     done = runrig(*FLEET, *options)
     assert (done.code, done.out, done.err) == (0, (DATA / f"fleet.{golden}.golden.yaml").read_text(), "")
 
@@ -72,6 +72,13 @@ def test_without_a_cluster_file_the_server_is_asked():
     assert server.asked == [("POST /api/pool/p/render", asked, body)]
 
 
+def test_what_no_cluster_takes_is_an_error_of_the_file(tmp_path: Path):
+    text = TEXT.replace('"command"', '"files": [{"path": "/a:b", "contents": "x"}], "command"')
+    done = rendered(tmp_path, text, cluster(KEYS))
+    words = "file '/a:b' has ':', which Kubernetes mounts nowhere: write a path without it"
+    assert (done.code, done.out, done.err) == (2, "", f"{tmp_path}/wf.yaml: {words}\n")
+
+
 # ---------------------------------------------------------------- the queues
 
 
@@ -84,7 +91,7 @@ def queues(plan: Blueprint) -> dict[str, tuple[int, int]]:
     """Name → (quota, limit) of its GPUs."""
     return {
         each["metadata"]["name"]: (each["spec"]["resources"]["gpu"]["quota"], each["spec"]["resources"]["gpu"]["limit"])
-        for each in kai.render(plan)
+        for each in objects.render(plan)
         if each["kind"] == "Queue"
     }
 
@@ -97,7 +104,8 @@ def test_queues_have_the_quota_of_the_pool_and_what_it_may_borrow():
     }
     world = World(pools, {"n0": 16})
     root, team = {"osmo-default-ns": (-1, -1)}, {"osmo-pool-ns-team": (10, 14)}
-    assert queues(blueprint(world, "team")) == root | team | {"osmo-pool-ns-team---shared": (3, -1)}
+    team |= {"osmo-pool-ns-team---shared": (3, -1)}
+    assert queues(blueprint(world, "team")) == root | team
     assert queues(blueprint(world, "team--a")) == root | team | {"osmo-pool-ns-team--a": (7, -1)}
     free = {"osmo-pool-ns-free": (5, -1), "osmo-pool-ns-free---shared": (5, -1)}
     assert queues(blueprint(world, "free")) == root | free
@@ -130,22 +138,28 @@ def _cut(world: World, name: str, nominal: int) -> tuple[object, ...]:
 def test_pods_and_pod_groups_have_names_that_kubernetes_takes_and_that_differ():
     longest = "A" + "b_" * 31 + "c"
     plan = blueprint(World({"p": 8}, {"n0": 16}), "p", longest, "x", "X_1")
-    named = [each["metadata"]["name"] for each in kai.render(plan) if each["kind"] in ("Pod", "PodGroup")]
+    named = [each["metadata"]["name"] for each in objects.render(plan) if each["kind"] in ("Pod", "PodGroup")]
     assert len(set(named)) == 4
     assert all(re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) and len(name) <= 63 for name in named)
-    labels = [value for each in kai.render(plan) for value in each["metadata"]["labels"].values()]
+    labels = [value for each in objects.render(plan) for value in each["metadata"]["labels"].values()]
     assert all(re.fullmatch(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", value) for value in labels)
 
 
 def test_the_name_of_a_pod_group_is_that_of_its_pool_workflow_and_group():
-    assert kai.group_id("p", "w", "g") == kai.group_id("p", "w", "g") == "2f86d7c1-1dcd-570d-81ed-0f238548eed8"
-    others = {kai.group_id(*names) for names in (("q", "w", "g"), ("p", "v", "g"), ("p", "w", "h"), ("p", "w", "g"))}
-    assert len(others) == 4
+    world = World({"p": 8, "q": 8}, {"n0": 16})
+
+    def name(pool: str, workflow: str, group: str) -> str:
+        spec = WorkflowSpec(workflow, (GroupSpec(group, (task("t"),)),))
+        plan = rendering.blueprint(world.state, spec, pool=pool, priority=HIGH, namespace="ns")
+        return next(each["metadata"]["name"] for each in objects.render(plan) if each["kind"] == "PodGroup")
+
+    assert name("p", "w", "g") == name("p", "w", "g") == "2f86d7c1-1dcd-570d-81ed-0f238548eed8"
+    assert len({name(*names) for names in (("q", "w", "g"), ("p", "v", "g"), ("p", "w", "h"), ("p", "w", "g"))}) == 4
 
 
 def test_a_queue_whose_name_is_no_label_value_is_named_in_the_spec_alone():
     name = "p" * 60
-    group, pod = kai.render(blueprint(World({name: 8}, {"n0": 16}), name))[-2:]
+    group, pod = objects.render(blueprint(World({name: 8}, {"n0": 16}), name))[-2:]
     assert group["spec"]["queue"] == f"osmo-pool-ns-{name}---shared"
     assert [key for each in (group, pod) for key in each["metadata"]["labels"] if "queue" in key] == []
 
@@ -156,7 +170,7 @@ def test_each_priority_has_its_class_and_says_whether_it_may_be_preempted():
     for priority in Priority:
         spec = WorkflowSpec("w", (GroupSpec("g", (task("t"),)),))
         plan = rendering.blueprint(world.state, spec, pool="p", priority=priority, namespace="ns")
-        spec_of = kai.render(plan)[-2]["spec"]
+        spec_of = objects.render(plan)[-2]["spec"]
         found[priority.value] = (spec_of["priorityClassName"], spec_of["preemptibility"])
     assert found == {
         "HIGH": ("osmo-high", "non-preemptible"),

@@ -5,6 +5,8 @@ import os
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 
+from starlette.concurrency import iterate_in_threadpool
+
 from runrig.api.waiting import changes, soon
 from runrig.domain.workflows import Task, TaskKey
 from runrig.service.service import Service
@@ -110,15 +112,14 @@ class Follower:
         with changes(self._service, self._id) as changed:
             while self._request.follow and not self._ended:
                 for tail in tuple(self._tails.values()):
-                    if data := tail.read():
+                    if data := await asyncio.to_thread(tail.read):
                         yield data
                         changed.set()  # there may be more of it already
                 if await soon(changed, POLL_S):
                     self._take_in(await asyncio.to_thread(self._attempts))
         for tail in self._tails.values():
-            for data in tail.rest():
+            async for data in iterate_in_threadpool(tail.rest()):
                 yield data
-                await asyncio.sleep(0)
 
     def _attempts(self) -> tuple[Task, ...]:
         request = self._request

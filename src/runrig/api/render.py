@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from runrig import wire
 from runrig.api.permissions import named, needs
 from runrig.api.shape import Route, Serving, User, answers
-from runrig.backends import kai
+from runrig.backends.kubernetes import objects
 from runrig.domain.access import Permission
 from runrig.domain.gangs import Priority
 from runrig.service.rendering import DEFAULT_NAMESPACE
@@ -43,4 +43,4 @@ def render(
         environment=tuple(env_vars),
         priority=None if priority is None else Priority(priority),
     )
-    return wire.RenderAnswer(objects=list(kai.render(service.submissions.blueprint(submission, namespace))))
+    return wire.RenderAnswer(objects=list(objects.render(service.submissions.blueprint(submission, namespace))))

@@ -76,6 +76,8 @@ class SimulatedBackend:
     name = "simulated"
     fixed_nodes = True
     topology = True
+    queues = False
+    outputs = True
 
     def __init__(
         self, nodes: tuple[Node, ...], clock: SimulatedClock, folder: Path | None = None, *, epoch: int | None = None
@@ -130,6 +132,9 @@ class SimulatedBackend:
         if not path.exists():
             _replace(path, _NOTE)
         return LogFile(str(path))
+
+    def says(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002 - nothing stands between it and a start
+        return ()
 
     def discard(self, workflow: str) -> None:
         """There is nothing but the note, which is everybody's."""

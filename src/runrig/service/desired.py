@@ -3,19 +3,26 @@
 import uuid
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 
-from runrig.domain.gangs import GangState
-from runrig.domain.workflows import Status, Task, TaskKey, TaskSpec
+from runrig.domain.gangs import Assignment, GangState
+from runrig.domain.pools import PoolState
+from runrig.domain.workflows import GroupSpec, Status, Task, TaskKey, TaskSpec, task_uuid
 from runrig.engine.ledger import Entry
 from runrig.engine.state import State
-from runrig.ports import Desired, Launch
+from runrig.ports import Desired, GangLaunch, Launch, PoolShares
+from runrig.service.shares import pool_shares
 
 
 class Launches:
-    """Remembers launches, which never change while an attempt lives, so that a round costs only what is new."""
+    """Remembers launches, which never change while an attempt lives, so that a round costs only what is new.
 
-    def __init__(self) -> None:
+    *queues*: the backend has some, and needs to know pools and gangs.
+    """
+
+    def __init__(self, *, queues: bool = False) -> None:
         self._known: dict[TaskKey, Launch] = {}
+        self._queues = queues
 
     def desired(self, state: State) -> Desired:
         """*run*: what is on nodes; *stop*: that of it whose gang stops, or that restarts in place."""
@@ -32,16 +39,23 @@ class Launches:
                 wanted = stop if stopping or task.restarting else run
                 wanted[task.key] = self._known.get(task.key) or _launch(state, entry, task, tasks)
         self._known = {**run, **stop}
-        return Desired(run, stop)
+        if not self._queues:
+            return Desired(run, stop)
+        running = frozenset(key for key in run if state.tasks[key].status is Status.RUNNING)
+        gangs = {id: _gang(state, state.ledger.entries[id]) for id in tasks_by_gang}
+        return Desired(run, stop, running, gangs, _pools(state), dict(state.flavors))
 
 
 def _launch(state: State, entry: Entry, task: Task, gang: list[Task]) -> Launch:
     spec = _spec_of(state, task)
     workflow = state.workflows[task.workflow]
     assert task.node is not None, f"{task.key} is started nowhere"
-    counts = {each.pod_set: each.count for each in entry.placement}
+    granted = {each.pod_set: each for each in entry.placement}[spec.name]
     return Launch(
         key=task.key,
+        gang=entry.gang.id,
+        spec=spec.name,
+        flavor=granted.flavor,
         uuid=task_uuid(workflow.uuid, task.name),
         node=task.node,
         gpus=task.gpus,
@@ -51,10 +65,41 @@ def _launch(state: State, entry: Entry, task: Task, gang: list[Task]) -> Launch:
         inputs=tuple((name, _attempts_behind(state, task.workflow, name)) for name in spec.inputs),
         hosts=_hosts(gang),
         index=task.index,
-        count=counts.get(spec.name, spec.pods),
+        count=granted.count,
         max_count=spec.pods,
         grace_s=state.pools[workflow.pool].grace_s,
         duration_s=spec.duration_s,
+    )
+
+
+def _gang(state: State, entry: Entry) -> GangLaunch:
+    workflow = state.workflows[entry.gang.workflow]
+    pool = state.pools[workflow.pool]
+    group = state.group_spec((workflow.id, entry.gang.id.removeprefix(f"{workflow.id}/")))
+    return GangLaunch(
+        id=entry.gang.id,
+        uuid=str(uuid.uuid5(uuid.UUID(workflow.uuid), f"{group.name}/{entry.gang.attempt}")),
+        workflow=workflow.id,
+        workflow_uuid=workflow.uuid,
+        pool=pool,
+        top=pool if pool.parent is None else state.pools[pool.parent],
+        priority=workflow.priority,
+        user=workflow.submitted_by,
+        group=_as_admitted(group, {each.pod_set: each for each in entry.placement}),
+        labels=workflow.labels,
+    )
+
+
+def _as_admitted(group: GroupSpec, granted: Mapping[str, Assignment]) -> GroupSpec:
+    tasks = (each if each.count is None else replace(each, count=granted[each.name].count) for each in group.tasks)
+    return replace(group, tasks=tuple(tasks))
+
+
+def _pools(state: State) -> tuple[PoolShares, ...]:
+    """All that are not ARCHIVED, subpools behind their parents."""
+    live = [each for each in state.pools.values() if each.state is not PoolState.ARCHIVED]
+    return tuple(
+        pool_shares(state, each) for each in sorted(live, key=lambda pool: (pool.parent is not None, pool.name))
     )
 
 
@@ -75,8 +120,3 @@ def _attempts_behind(state: State, workflow: str, name: str) -> tuple[TaskKey, .
 
 def _hosts(gang: list[Task]) -> Mapping[str, str]:
     return {task.name: task.node for task in gang if task.node is not None}
-
-
-def task_uuid(workflow_uuid: str, task: str) -> str:
-    """The same for all attempts of a pod."""
-    return str(uuid.uuid5(uuid.UUID(workflow_uuid), task))

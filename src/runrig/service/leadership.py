@@ -27,7 +27,7 @@ _LOOK_S = 0.1
 
 STARTING = "it is starting"
 STANDING_BY = "another server leads, and this one stands by"
-UNREACHABLE = "the database cannot be reached"
+UNREACHABLE = "what it works with, its database or its cluster, cannot be reached: its log says which"
 FAULT = "it cannot lead: its log says why"
 ENDING = "it is shutting down"
 
@@ -78,9 +78,10 @@ class Heart:
 
 
 class Leadership(Generic[AnyTerm, AnyReign]):
-    """*begin* makes what a leader works with; it may take long, and the heart beats meanwhile."""
+    """*begin* makes what a leader works with, and is told how to ask whether it still leads; it may take long, and the heart
+    beats meanwhile."""
 
-    def __init__(self, election: Election[AnyTerm], begin: Callable[[AnyTerm], AnyReign]) -> None:
+    def __init__(self, election: Election[AnyTerm], begin: Callable[[AnyTerm, Callable[[], bool]], AnyReign]) -> None:
         self._election = election
         self._begin = begin
         self._reign: AnyReign | None = None
@@ -156,7 +157,7 @@ class Leadership(Generic[AnyTerm, AnyReign]):
         """Until it leads no more; whatever happens, the term is closed then."""
         heart = Heart(term)
         try:
-            reign = self._begin(term)
+            reign = self._begin(term, lambda: heart.alive)
             try:
                 self._reign, self._heart, self._has_led = reign, heart, True
                 _log.info("event=leading")

@@ -42,7 +42,7 @@ class Reconciler:
         self._clock = clock
         self._drains = drains
         self._node_labels = node_labels
-        self._launches = Launches()
+        self._launches = Launches(queues=backend.queues)
         self._synced: int | None = None
         self._nodes: tuple[Node, ...] | None = None
         self._repeat_nodes = False

@@ -1,20 +1,21 @@
 """What Kubernetes objects are made of: a workflow, its pool, and the pool's numbers as they stand."""
 
-import re
+import uuid
 
 from runrig.domain import constraints
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.domain.pools import Pool
-from runrig.domain.quantities import GPU, FlavorResource
-from runrig.domain.workflows import WorkflowSpec
-from runrig.engine import gate, report
+from runrig.domain.workflows import GroupSpec, WorkflowSpec
+from runrig.engine import gate
 from runrig.engine.state import State
-from runrig.ports import Blueprint, Share
+from runrig.ports import Blueprint, GangLaunch
+from runrig.service.shares import pool_shares
+from runrig.spec.serve import NAMESPACE
 
 DEFAULT_NAMESPACE = "runrig"
 
-_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_IDS = uuid.UUID("3f6c2a52-0f0e-5d53-9a4e-7a8c1e0b6d11")
 
 
 def blueprint(state: State, spec: WorkflowSpec, *, pool: str, priority: Priority, namespace: str) -> Blueprint:
@@ -23,7 +24,7 @@ def blueprint(state: State, spec: WorkflowSpec, *, pool: str, priority: Priority
     Raises NotFound (pool), InvalidInput (namespace), and Refused for topology requirements or platforms that the pool does not
     have, and for a pool that takes no submissions.
     """
-    if not _NAMESPACE.fullmatch(namespace):
+    if not NAMESPACE.fullmatch(namespace):
         raise InvalidInput.one(
             f"namespace {namespace!r} must be lower-case letters, digits and '-', at most 63", "namespace"
         )
@@ -34,40 +35,24 @@ def blueprint(state: State, spec: WorkflowSpec, *, pool: str, priority: Priority
             gate.check_flavors(state, target, task)
     top = target if target.parent is None else state.pools[target.parent]
     return Blueprint(
-        spec=spec,
-        pool=target,
-        priority=priority,
         namespace=namespace,
-        top=_whole(state, top),
-        leaf=_own(state, target),
+        gangs=tuple(_gang(spec, group, target, top, priority) for group in spec.groups),
+        pools=tuple(pool_shares(state, each) for each in (top, target)[: 1 if top is target else 2]),
         flavors=dict(state.flavors),
     )
 
 
-def _whole(state: State, pool: Pool) -> Share:
-    """Never less than what is held, so that the other scheduler does not object to what was admitted here."""
-    balance = report.pool_balance(state, pool.name)
-    most = _most_borrowed(state, pool)
-    nominal = balance.quota + balance.held
-    return Share(
-        pool.name,
-        quota=max(nominal, balance.subtree_used),
-        limit=None if most is None else max(nominal + most, balance.total),
-        weight=pool.weight,
+def _gang(spec: WorkflowSpec, group: GroupSpec, pool: Pool, top: Pool, priority: Priority) -> GangLaunch:
+    """Ids are stable, so that what is printed today can be compared with what was printed yesterday."""
+    return GangLaunch(
+        id=f"{spec.name}/{group.name}",
+        uuid=str(uuid.uuid5(_IDS, f"{pool.name}/{spec.name}/{group.name}")),
+        workflow=spec.name,
+        workflow_uuid=None,
+        pool=pool,
+        top=top,
+        priority=priority,
+        user="",
+        group=group,
+        labels=spec.labels,
     )
-
-
-def _own(state: State, pool: Pool) -> Share:
-    balance = report.pool_balance(state, pool.name)
-    return Share(pool.name, quota=max(balance.unallocated, balance.used), limit=None, weight=pool.weight)
-
-
-def _most_borrowed(state: State, pool: Pool) -> int | None:
-    """GPUs, over the pool's flavors.  None: there is one of which it may borrow without end."""
-    total = 0
-    for flavor in pool.flavors or tuple(state.flavors):
-        quota = pool.quotas.get(FlavorResource(flavor, GPU))
-        if quota is None or quota.borrowing_limit is None:
-            return None
-        total += quota.borrowing_limit
-    return total

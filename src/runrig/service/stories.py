@@ -177,7 +177,7 @@ class Stories:
         workflow = replace(workflow, failure_message=names.text(workflow.failure_message))
         preempted = tuple(_preemptions(self._events(workflow.id, sight)))
         ending = ending_of(self._store, workflow, draining=draining)
-        sentence = _sentence(workflow, groups, hold)
+        sentence = "; ".join((_sentence(workflow, groups, hold), *self._backend.says(workflow.id)))
         if ending is not None:
             sentence += _of_ending(workflow, ending)
         return WhyView(workflow, groups, preempted, sentence, ending)

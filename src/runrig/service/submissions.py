@@ -3,7 +3,7 @@
 import uuid
 from dataclasses import dataclass
 
-from runrig.domain.errors import Conflict, NotFound, Refused
+from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Plan, Submit
 from runrig.domain.workflows import WorkflowSpec, WorkflowStatus
@@ -179,6 +179,8 @@ class Submissions:
 
     def _plan(self, order: Order, writing: Writing) -> Plan:
         """What the gate says; of a pool that takes no submissions any more, also who made it so, and when."""
+        if not self._backend.outputs:
+            _without_inputs(order.spec.spec, self._backend.name)
         try:
             return order.plan(writing.state, writing.now)
         except Refused as error:
@@ -193,6 +195,16 @@ class Submissions:
 
 def _rendered(submission: Submission) -> str:
     return template.render(submission.text, submission.variables, submission.string_variables)
+
+
+def _without_inputs(spec: WorkflowSpec, backend: str) -> None:
+    """Raises InvalidInput."""
+    for task in (task for group in spec.groups for task in group.tasks if task.inputs):
+        raise InvalidInput.one(
+            f"task {task.name} reads the output of {task.inputs[0]}, and the {backend} backend does not keep outputs: write to "
+            "storage of your own, and leave inputs out",
+            "inputs",
+        )
 
 
 def _warnings(backend: str, spec: WorkflowSpec) -> list[str]:

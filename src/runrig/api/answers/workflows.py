@@ -7,8 +7,7 @@ from urllib.parse import quote
 from runrig import wire
 from runrig.domain.reasons import Reason
 from runrig.domain.records import Event
-from runrig.domain.workflows import Group, Status, Task, Workflow
-from runrig.service.desired import task_uuid
+from runrig.domain.workflows import Group, Status, Task, Workflow, task_uuid
 from runrig.service.endings import Ending
 from runrig.service.events import in_words
 from runrig.service.stories import GroupWhy, Listed, Preempted, WhyView, WorkflowView

@@ -61,6 +61,8 @@ class LocalBackend:
     name = "local"
     fixed_nodes = True
     topology = False
+    queues = False
+    outputs = True
 
     def __init__(
         self, folder: Path, gpus: int | None, *, find_gpus: Callable[[], tuple[str, ...]] = machine.nvml_gpus
@@ -127,6 +129,9 @@ class LocalBackend:
         except ValueError:
             return None
         return LogFile(str(path)) if path.exists() else None
+
+    def says(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002 - nothing stands between it and a start
+        return ()
 
     def discard(self, workflow: str) -> None:
         with self._lock:

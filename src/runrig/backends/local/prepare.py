@@ -8,7 +8,6 @@ tmp/       TMPDIR
 launch     what the supervisor reads; written last: without it nothing was ever started
 """
 
-import base64
 import contextlib
 import errno
 import os
@@ -21,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from runrig.backends.local import supervisor
 from runrig.backends.local.attempt import Attempt
 from runrig.backends.local.processes import MARKER
-from runrig.domain.tokens import expand
+from runrig.domain.tokens import contents_of, expand
 from runrig.domain.workflows import FileSpec
 from runrig.ports import Launch
 
@@ -151,7 +150,7 @@ def _write_file(work: Path, file: FileSpec, values: Mapping[str, str]) -> None:
     parts = PurePosixPath(file.path.lstrip("/")).parts
     if not parts or ".." in parts or "\0" in file.path:
         raise ValueError(f"file {file.path!r} is not inside the folder of the task: write a path without '..'")
-    data = _contents(file, values)
+    data = contents_of(file, values)
     try:
         _create(work, parts, data)
     except (FileExistsError, NotADirectoryError):
@@ -160,15 +159,6 @@ def _write_file(work: Path, file: FileSpec, values: Mapping[str, str]) -> None:
         if error.errno != errno.ENAMETOOLONG:
             raise
         raise ValueError(f"file {file.path[:80]!r}… cannot be made: a name in it is too long") from None
-
-
-def _contents(file: FileSpec, values: Mapping[str, str]) -> bytes:
-    if not file.base64:
-        return expand(file.contents, values).encode(errors="surrogateescape")
-    try:
-        return base64.b64decode("".join(file.contents.split()), validate=True)
-    except ValueError:
-        raise ValueError(f"file {file.path!r} is not base64") from None
 
 
 def _create(work: Path, parts: tuple[str, ...], data: bytes) -> None:

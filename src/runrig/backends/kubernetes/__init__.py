@@ -1,0 +1,1 @@
+"""A cluster of Kubernetes, with KAI Scheduler to bind gangs whole."""

@@ -1,0 +1,113 @@
+"""Files of tasks, in Secrets: one for all pods of a gang, more where they are too large for one.
+
+Pure.  What is in which depends on the gang alone, so that a pod which is made again finds its files where the first left them.
+"""
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from runrig.domain.tokens import contents_of, tokens_in
+from runrig.domain.workflows import FileSpec, TaskSpec
+
+OUTPUT = "/runrig/output"
+WORK = "/runrig/work"
+"""Of a task with a file whose path is relative: that is where it lies."""
+
+LARGEST_SECRET = 1024 * 1024
+"""Bytes of contents in a Secret, by the rules of Kubernetes."""
+
+_OVERHEAD = 256  # bytes that a key takes besides its contents, so that many small files do not make a Secret too large
+_LONGEST_PART = 255
+_SCRIPT, _PLAIN = 0o555, 0o444
+
+
+class Mount(NamedTuple):
+    """A file of a pod.  *secret*: the number of the Secret that holds it under *key*."""
+
+    path: str
+    secret: int
+    key: str
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
+class GangFiles:
+    """*secrets*: key → contents in base64, of each; *mounts*: of each pod that has files."""
+
+    secrets: tuple[Mapping[str, str], ...]
+    mounts: Mapping[str, tuple[Mount, ...]]
+
+
+def files_of(tasks: Iterable[TaskSpec], values: Callable[[TaskSpec, int], Mapping[str, str]]) -> GangFiles:
+    """*values*: those of the tokens for a pod of a task.  Raises ValueError with a sentence for files that cannot be."""
+    shelf = _Shelf()
+    mounts: dict[str, tuple[Mount, ...]] = {}
+    for task in tasks:
+        if not task.files:
+            continue
+        places = [(file, path) for file, path in zip(task.files, _paths(task), strict=True)]
+        same = {path: shelf.put(path, contents_of(file, {})) for file, path in places if _is_same_for_all(file)}
+        for index in range(task.pods):
+            its = values(task, index)
+            mounts[task.pod_name(index)] = tuple(
+                same[path] if path in same else shelf.put(path, contents_of(file, its)) for file, path in places
+            )
+    return GangFiles(tuple(shelf.secrets), mounts)
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """Each contents once, in the order in which they came."""
+
+    secrets: list[dict[str, str]] = field(default_factory=list)
+    where: dict[str, int] = field(default_factory=dict)
+    room: int = 0
+
+    def put(self, path: str, data: bytes) -> Mount:
+        if len(data) > LARGEST_SECRET:
+            raise ValueError(
+                f"file {path!r} has {len(data):,} bytes, and a Secret of Kubernetes holds {LARGEST_SECRET:,}: "
+                "put it into the image, or let the task fetch it"
+            )
+        key = hashlib.sha256(data).hexdigest()
+        if key not in self.where:
+            if not self.secrets or self.room < len(data) + _OVERHEAD:
+                self.secrets.append({})
+                self.room = LARGEST_SECRET
+            self.room -= len(data) + _OVERHEAD
+            self.secrets[-1][key] = base64.b64encode(data).decode()
+            self.where[key] = len(self.secrets) - 1
+        return Mount(path, self.where[key], key, _SCRIPT if data.startswith(b"#!") else _PLAIN)
+
+
+def _is_same_for_all(file: FileSpec) -> bool:
+    return file.base64 or not tokens_in(file.contents)
+
+
+def _paths(task: TaskSpec) -> list[str]:
+    """The absolute paths of its files.  No file is in the place of another, of a folder that another is in, or of the output."""
+    places = [_place(file.path) for file in task.files]
+    folders = {parent for place in (*places, PurePosixPath(OUTPUT)) for parent in place.parents}
+    taken = {PurePosixPath(OUTPUT)}
+    for place in places:
+        if place in taken or place in folders:
+            raise ValueError(
+                f"file {str(place)!r} cannot be made: another file of the task, or a folder, is in its place"
+            )
+        taken.add(place)
+    return [str(place) for place in places]
+
+
+def _place(path: str) -> PurePosixPath:
+    parts = PurePosixPath(path).parts
+    if not parts or parts[-1] in ("/", "//") or ".." in parts or "\0" in path:
+        raise ValueError(f"file {path!r} is not inside the folder of the task: write a path without '..'")
+    if ":" in path:
+        raise ValueError(f"file {path!r} has ':', which Kubernetes mounts nowhere: write a path without it")
+    if any(len(part.encode(errors="surrogateescape")) > _LONGEST_PART for part in parts):
+        raise ValueError(f"file {path[:80]!r}… cannot be made: a name in it is too long")
+    return PurePosixPath("/", *parts[1:]) if path.startswith("/") else PurePosixPath(WORK, *parts)

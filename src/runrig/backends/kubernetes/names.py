@@ -1,0 +1,134 @@
+"""How things are called in a cluster: objects, labels, annotations, hosts.
+
+Pure.  A name says what it is the name of and never changes, so that whoever looks, after whatever crash, asks for the same one.
+"""
+
+import re
+import uuid
+from typing import Any
+
+from runrig.domain.gangs import Priority
+from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.workflows import TaskKey
+
+Object = dict[str, Any]
+"""One object of Kubernetes, as its YAML says it."""
+
+MANAGED = {"app.kubernetes.io/managed-by": "runrig"}
+
+SCHEDULER = "kai-scheduler"
+CONTAINER = "main"
+FINALIZER = "runrig/kept"
+"""On a placed pod: it stays readable, whoever deletes it, until its end and its log are ours."""
+
+GANG, TASK, RETRY, EPOCH = "runrig/gang", "runrig/task", "runrig/retry", "runrig/epoch"
+POOL, WORKFLOW, WORKFLOW_UUID, GROUP = "runrig/pool", "runrig/workflow", "runrig/workflow-uuid", "runrig/group"
+NAMESPACE = "runrig/namespace"
+"""On what is cluster-wide: the namespace of the runrig that it belongs to."""
+QUEUES = ("kai.scheduler/queue", "runai/queue")
+SUBGROUP = "kai.scheduler/subgroup-name"
+
+KEY, GANG_ID, USER = "runrig/key", "runrig/gang-id", "runrig/user"
+"""Annotations, which hold what may be no label value."""
+POD_GROUP = "pod-group-name"
+
+LONGEST_LABEL = 63
+SHARED_LEAF = f"{SUBPOOL_DELIMITER}-shared"
+"""Behind a pool's queue: the leaf of its own submissions.  No name of a subpool begins with `-`."""
+
+_RESERVED = ("kai.scheduler/", "runai/", "runrig/", "osmo.namespace")
+_IDS = uuid.UUID("3f6c2a52-0f0e-5d53-9a4e-7a8c1e0b6d11")
+_HASH_DIGITS = 16
+_NOT_IN_A_HOST = re.compile(r"[^a-z0-9]+")
+_NOT_IN_A_LABEL = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+# ---------------------------------------------------------------- cluster-wide
+
+
+def root_queue(namespace: str) -> str:
+    return f"osmo-default-{namespace}"
+
+
+def pool_queue(namespace: str, pool: str) -> str:
+    return f"osmo-pool-{namespace}-{pool}"
+
+
+def leaf_queue(namespace: str, pool: str) -> str:
+    """The queue that pod groups name: a subpool's own, else the hidden one below the pool's."""
+    queue = pool_queue(namespace, pool)
+    return queue if SUBPOOL_DELIMITER in pool else queue + SHARED_LEAF
+
+
+def topology_name(namespace: str, top_pool: str) -> str:
+    return f"{pool_queue(namespace, top_pool)}-topology"
+
+
+def priority_class(priority: Priority) -> str:
+    return f"osmo-{priority.value.lower()}"
+
+
+# ---------------------------------------------------------------- of a gang
+# Its pod group is called by its uuid, for KAI knows the pod groups of all namespaces by name alone.
+
+
+def service_name(gang: str) -> str:
+    """*gang*: the uuid.  A service's name must begin with a letter."""
+    return f"g-{gang}"
+
+
+def secret_name(gang: str, number: int) -> str:
+    return f"{gang}-{number}"
+
+
+def pod_name(gang: str, task: str, retry_id: int) -> str:
+    """Used once and never again.  For people it starts with the name of the task."""
+    return _hashed(task, f"{gang}/{task}/{retry_id}")
+
+
+def hostname(task: str) -> str:
+    """Of all attempts of a pod; in a gang no two are alike."""
+    plain = _plain(task, LONGEST_LABEL)
+    return plain if plain == task else _hashed(task, task)
+
+
+def host(namespace: str, gang: str, task: str) -> str:
+    """By which the pods of a gang reach each other."""
+    return f"{hostname(task)}.{service_name(gang)}.{namespace}.svc"
+
+
+def _hashed(name: str, whole: str) -> str:
+    digits = uuid.uuid5(_IDS, whole).hex[:_HASH_DIGITS]
+    return f"{_plain(name, LONGEST_LABEL - _HASH_DIGITS - 1)}-{digits}"
+
+
+def _plain(name: str, longest: int) -> str:
+    return _NOT_IN_A_HOST.sub("-", name.lower()).strip("-")[:longest].rstrip("-") or "pod"
+
+
+# ---------------------------------------------------------------- reading
+
+
+def label_value(text: str) -> str:
+    """*text*, or as much of it as a label can hold."""
+    return _NOT_IN_A_LABEL.sub("_", text).lstrip("-_.")[:LONGEST_LABEL].rstrip("-_.")
+
+
+def is_users(label: str) -> bool:
+    """A label that a user may set: none that KAI or another controller would act on."""
+    return not label.startswith(_RESERVED)
+
+
+def wanted_id(each: Object) -> tuple[str, str, str]:
+    """(kind, namespace, name); the namespace is "" for what is cluster-wide."""
+    metadata = each["metadata"]
+    return each["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+def key_of(pod: Object) -> TaskKey | None:
+    """The attempt that *pod* is; None for a pod that says none, or that somebody spoilt."""
+    said = (pod["metadata"].get("annotations") or {}).get(KEY, "")
+    workflow, *rest = said.split("/")
+    if len(rest) != 2 or not (workflow and rest[0] and rest[1].isdecimal()):
+        return None
+    return TaskKey(workflow, rest[0], int(rest[1]))

@@ -1,0 +1,163 @@
+"""Kubernetes objects for KAI Scheduler (v0.13 and later): queues, topologies, priority classes, and what a gang has beside its pods.
+
+Pure: equal numbers give equal objects, keys in the same order.  Nothing here talks to a cluster.  Each function yields what
+must be there first before what needs it.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from runrig.backends.kubernetes import names
+from runrig.backends.kubernetes.names import MANAGED, Object
+from runrig.backends.kubernetes.pods import GangPods, Settings
+from runrig.domain.constraints import Constraint
+from runrig.domain.errors import InvalidInput
+from runrig.domain.gangs import Priority
+from runrig.ports import Blueprint, PoolShares, Share
+
+PRIORITY_CLASSES = {Priority.HIGH: 125, Priority.NORMAL: 100, Priority.LOW: 50}
+NEVER = "87600h"
+UNLIMITED = -1
+
+
+def render(plan: Blueprint) -> tuple[Object, ...]:
+    """What the cluster needs first, then each gang with its pods.  Raises InvalidInput for what no cluster takes."""
+    settings = Settings(plan.namespace, plan.flavors, plan.resource_names)
+    objects = [*cluster_objects(plan.pools, plan.namespace)]
+    try:
+        for gang in plan.gangs:
+            pods = GangPods(gang, settings)
+            objects += [*gang_objects(pods), *pods.unplaced()]
+    except ValueError as problem:
+        raise InvalidInput.one(str(problem)) from None
+    return tuple(objects)
+
+
+# ---------------------------------------------------------------- cluster-wide
+
+
+def cluster_objects(pools: tuple[PoolShares, ...], namespace: str) -> tuple[Object, ...]:
+    """*pools*: subpools behind their parents."""
+    return (*_priority_classes(), *_queues(pools, namespace), *_topologies(pools, namespace))
+
+
+def _priority_classes() -> Iterator[Object]:
+    for priority, value in PRIORITY_CLASSES.items():
+        yield {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": names.priority_class(priority), "labels": dict(MANAGED)},
+            "value": value,
+        }
+
+
+def _queues(pools: tuple[PoolShares, ...], namespace: str) -> Iterator[Object]:
+    """From the root to the leaves.  The root forbids KAI to preempt and to reclaim: runrig alone decides who stops."""
+    root = names.root_queue(namespace)
+    never = {"preemptMinRuntime": NEVER, "reclaimMinRuntime": NEVER}
+    yield _queue(namespace, root, root, Share(UNLIMITED, None, 1), never)
+    for each in pools:
+        pool = each.pool
+        if each.whole is not None:
+            name = names.pool_queue(namespace, pool.name)
+            yield _queue(namespace, name, pool.name, each.whole, {"parentQueue": root})
+        above = {"parentQueue": names.pool_queue(namespace, pool.parent or pool.name)}
+        yield _queue(namespace, names.leaf_queue(namespace, pool.name), pool.name, each.own, above)
+
+
+def _queue(namespace: str, name: str, display: str, share: Share, more: Mapping[str, str]) -> Object:
+    # All nine numbers are written: KAI takes a missing limit for 0.
+    limit = UNLIMITED if share.limit is None else share.limit
+    unlimited = {"quota": UNLIMITED, "limit": UNLIMITED, "overQuotaWeight": 1}
+    gpu = {"quota": share.quota, "limit": limit, "overQuotaWeight": share.weight}
+    return {
+        "apiVersion": "scheduling.run.ai/v2",
+        "kind": "Queue",
+        "metadata": {"name": name, "labels": MANAGED | {names.NAMESPACE: namespace}},
+        "spec": {"displayName": display}
+        | dict(more)
+        | {"resources": {"gpu": gpu, "cpu": dict(unlimited), "memory": dict(unlimited)}},
+    }
+
+
+def _topologies(pools: tuple[PoolShares, ...], namespace: str) -> Iterator[Object]:
+    """Coarse to fine; none for a pool without keys, and none for subpools, which use their parent's."""
+    for each in pools:
+        if each.whole is not None and each.pool.topology_keys:
+            yield {
+                "apiVersion": "kai.scheduler/v1alpha1",
+                "kind": "Topology",
+                "metadata": {
+                    "name": names.topology_name(namespace, each.pool.name),
+                    "labels": MANAGED | {names.NAMESPACE: namespace},
+                },
+                "spec": {"levels": [{"nodeLabel": key.label} for key in each.pool.topology_keys]},
+            }
+
+
+# ---------------------------------------------------------------- a gang
+
+
+def gang_objects(pods: GangPods) -> tuple[Object, ...]:
+    """What a gang has beside its pods; the pod group is the last of it.  None of it but the epoch changes while the gang lives.
+
+    Raises ValueError with a sentence for files that cannot be.
+    """
+    return (*_service(pods), *_secrets(pods), _pod_group(pods))
+
+
+def _service(pods: GangPods) -> Iterator[Object]:
+    """Gives the pods names for each other, also before they are ready."""
+    if pods.count > 1:
+        spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {names.GANG: pods.gang.uuid}}
+        metadata = _metadata(pods, names.service_name(pods.gang.uuid))
+        yield {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
+
+
+def _secrets(pods: GangPods) -> Iterator[Object]:
+    for number, data in enumerate(pods.files.secrets):
+        metadata = _metadata(pods, names.secret_name(pods.gang.uuid, number))
+        # Immutable: then no kubelet watches it for changes.
+        yield {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "immutable": True, "data": dict(data)}
+
+
+def _pod_group(pods: GangPods) -> Object:
+    gang, outline = pods.gang, pods.outline
+    spec: Object = {
+        "queue": names.leaf_queue(pods.settings.namespace, gang.pool.name),
+        "priorityClassName": names.priority_class(gang.priority),
+        "preemptibility": "preemptible" if gang.priority.preemptible else "non-preemptible",
+    }
+    if outline.pods is not None:
+        spec["minMember"] = outline.pods
+    spec |= _constraint(pods, outline.constraint)
+    if outline.subgroups:
+        spec["subGroups"] = [
+            {"name": each.name}
+            | ({} if each.parent is None else {"parent": each.parent})
+            | ({} if each.pods is None else {"minMember": each.pods})
+            | _constraint(pods, each.constraint)
+            for each in outline.subgroups
+        ]
+    metadata = _metadata(pods, gang.uuid)
+    return {"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": metadata, "spec": spec}
+
+
+def _constraint(pods: GangPods, constraint: Constraint | None) -> Object:
+    if constraint is None:
+        return {}
+    said: Object = {"topology": names.topology_name(pods.settings.namespace, pods.gang.top.name)}
+    if constraint.required is not None:
+        said["requiredTopologyLevel"] = constraint.required
+    if constraint.preferred is not None:
+        said["preferredTopologyLevel"] = constraint.preferred
+    return {"topologyConstraint": said}
+
+
+def _metadata(pods: GangPods, name: str) -> Object:
+    epoch = pods.settings.epoch
+    return {
+        "name": name,
+        "namespace": pods.settings.namespace,
+        "annotations": dict(pods.annotations),
+        "labels": {**pods.labels} | ({} if epoch is None else {names.EPOCH: str(epoch)}),
+    }

@@ -1,0 +1,283 @@
+"""The pods of a gang.
+
+Pure: equal gangs give equal pods, keys in the same order.
+"""
+
+import math
+import re
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from runrig.backends.kubernetes import names
+from runrig.backends.kubernetes.files import OUTPUT, WORK, GangFiles, Mount, files_of
+from runrig.backends.kubernetes.names import MANAGED, Object, label_value
+from runrig.domain.constraints import Outline, outline_of, tree_of
+from runrig.domain.nodes import Flavor
+from runrig.domain.quantities import BYTES, CPU, GPU, MEMORY, STORAGE
+from runrig.domain.tokens import expand
+from runrig.domain.workflows import TaskKey, TaskSpec, task_uuid
+from runrig.ports import GangLaunch, Launch
+
+LONGEST_VARIABLE = 128 * 1024
+"""Bytes of a variable with its name and the NUL at its end, beyond which Linux starts no program."""
+
+_ALONE = "127.0.0.1"
+_RESOURCE_NAMES = {GPU: "nvidia.com/gpu", STORAGE: "ephemeral-storage"}
+_HUGE_PAGES = "hugepages-"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """*resource_names*: our name of a resource → the cluster's, where it is not the usual one.
+
+    *epoch*: of the server that makes the pods; None: they are only shown.
+    """
+
+    namespace: str
+    flavors: Mapping[str, Flavor]
+    resource_names: Mapping[str, str]
+    epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """*flavor* None: which of several it will be is not decided; *node* None: it is not placed."""
+
+    task: TaskSpec
+    index: int
+    retry_id: int
+    max_count: int
+    flavor: Flavor | None
+    node: str | None
+
+    @property
+    def name(self) -> str:
+        return self.task.pod_name(self.index)
+
+
+class GangPods:
+    """What pods of a gang share is worked out once, when it is first asked for.
+
+    All but a few words about the attempt comes from the gang, so that it does not matter which of its attempts still live.
+    """
+
+    def __init__(self, gang: GangLaunch, settings: Settings) -> None:
+        self.gang, self.settings = gang, settings
+
+    def pod(self, launch: Launch) -> Object:
+        """The pod of *launch*, which holds it to its node.
+
+        Raises ValueError with a sentence for what no cluster takes: files that cannot be, resources that have no name there.
+        """
+        flavor = self.settings.flavors.get(launch.flavor)
+        task = self._task_by_name[launch.spec]
+        return self._pod(_Attempt(task, launch.index, launch.key.retry_id, launch.max_count, flavor, launch.node))
+
+    def unplaced(self) -> Iterator[Object]:
+        """All pods as the first attempt would have them, without a node and without our finalizer: nobody would take it off.
+
+        Raises what `pod` raises.
+        """
+        for task in self.gang.group.tasks:
+            for index in range(task.pods):
+                yield self._pod(_Attempt(task, index, 0, task.pods, self._flavor(task), None))
+
+    # ------------------------------------------------------------ shared
+
+    @cached_property
+    def count(self) -> int:
+        return sum(task.pods for task in self.gang.group.tasks)
+
+    @cached_property
+    def outline(self) -> Outline:
+        return outline_of(tree_of(self.gang.top.topology_keys, self.gang.group.tasks))
+
+    @cached_property
+    def files(self) -> GangFiles:
+        return files_of(self.gang.group.tasks, self._values)
+
+    @cached_property
+    def labels(self) -> Mapping[str, str]:
+        """The workflow's own, over them ours."""
+        labels = {key: value for key, value in self.gang.labels.items() if names.is_users(key)} | MANAGED
+        queue = names.leaf_queue(self.settings.namespace, self.gang.pool.name)
+        if len(queue) <= names.LONGEST_LABEL:
+            labels |= dict.fromkeys(names.QUEUES, queue)
+        labels |= {names.POOL: self.gang.pool.name, names.WORKFLOW: self.gang.workflow}
+        if self.gang.workflow_uuid is not None:
+            labels[names.WORKFLOW_UUID] = self.gang.workflow_uuid
+        labels |= {names.GROUP: self.gang.group.name, names.GANG: self.gang.uuid}
+        return {key: label_value(value) for key, value in labels.items()}
+
+    @cached_property
+    def annotations(self) -> Mapping[str, str]:
+        return {names.GANG_ID: self.gang.id} | ({names.USER: self.gang.user} if self.gang.user else {})
+
+    @cached_property
+    def _task_by_name(self) -> Mapping[str, TaskSpec]:
+        return {task.name: task for task in self.gang.group.tasks}
+
+    @cached_property
+    def _tokens(self) -> dict[str, str]:
+        """Those that are the same in all pods."""
+        values = {"output": OUTPUT, "workflow_id": self.gang.workflow}
+        for task in self.gang.group.tasks:
+            for index in range(task.pods):
+                values[f"host:{task.pod_name(index)}"] = self._host(task, index)
+            if task.pods:  # a task with a count is its first pod
+                values.setdefault(f"host:{task.name}", self._host(task, 0))
+        return values
+
+    @cached_property
+    def _hosts(self) -> Mapping[str, str | None]:
+        """Task → RUNRIG_HOSTS; None where no program could be started with that much."""
+        found: dict[str, str | None] = {}
+        for task in self.gang.group.tasks:
+            hosts = ",".join(self._host(task, index) for index in range(task.pods))
+            found[task.name] = hosts if len(f"RUNRIG_HOSTS={hosts}") < LONGEST_VARIABLE else None
+        return found
+
+    def _host(self, task: TaskSpec, index: int) -> str:
+        # A gang of one has no service that would give it a name.
+        return _ALONE if self.count == 1 else names.host(self.settings.namespace, self.gang.uuid, task.pod_name(index))
+
+    def _values(self, task: TaskSpec, index: int) -> Mapping[str, str]:
+        uuid = task_uuid(self.gang.workflow_uuid or self.gang.uuid, task.pod_name(index))
+        return ChainMap({"index": str(index), "count": str(task.pods), "uuid": uuid}, self._tokens)
+
+    # ------------------------------------------------------------ a pod
+
+    def _pod(self, attempt: _Attempt) -> Object:
+        key = TaskKey(self.gang.workflow, attempt.name, attempt.retry_id)
+        metadata: Object = {
+            "name": names.pod_name(self.gang.uuid, attempt.name, attempt.retry_id),
+            "namespace": self.settings.namespace,
+            "annotations": {names.POD_GROUP: self.gang.uuid, names.KEY: str(key), **self.annotations},
+            "labels": self._pod_labels(attempt),
+        }
+        if attempt.node is not None:
+            metadata["finalizers"] = [names.FINALIZER]
+        spec: Object = {
+            "schedulerName": names.SCHEDULER,
+            "restartPolicy": "Never",
+            # With 0 the API server forgets a pod whose processes may still run.
+            "terminationGracePeriodSeconds": max(1, math.ceil(self.gang.pool.grace_s)),
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "hostname": names.hostname(attempt.name),
+        }
+        if self.count > 1:
+            spec["subdomain"] = names.service_name(self.gang.uuid)
+        if "hostNetwork" in attempt.task.allow:
+            spec |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+        mounts = self.files.mounts.get(attempt.name, ())
+        spec |= _where(attempt)
+        spec |= {"volumes": self._volumes(mounts), "containers": [self._container(attempt, mounts)]}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+    def _pod_labels(self, attempt: _Attempt) -> Mapping[str, str]:
+        labels = {**self.labels, names.TASK: label_value(attempt.name), names.RETRY: str(attempt.retry_id)}
+        if self.settings.epoch is not None:
+            labels[names.EPOCH] = str(self.settings.epoch)
+        subgroups = self.outline.subgroup_of.get(attempt.task.name)
+        return labels if subgroups is None else labels | {names.SUBGROUP: subgroups[attempt.index]}
+
+    def _flavor(self, task: TaskSpec) -> Flavor | None:
+        """The one that *task* can only get before it is placed."""
+        pool, flavors = self.gang.pool, self.settings.flavors
+        allowed = pool.flavors or tuple(flavors)
+        name = task.platform or pool.default_platform or (allowed[0] if len(allowed) == 1 else None)
+        return None if name is None else flavors[name]
+
+    def _volumes(self, mounts: tuple[Mount, ...]) -> list[Object]:
+        volumes: list[Object] = [{"name": "output", "emptyDir": {}}]
+        for number in sorted({each.secret for each in mounts}):
+            mode_by_key = {each.key: each.mode for each in mounts if each.secret == number}
+            items = [{"key": key, "path": key, "mode": mode} for key, mode in mode_by_key.items()]
+            secret = {"secretName": names.secret_name(self.gang.uuid, number), "items": items}
+            volumes.append({"name": f"files-{number}", "secret": secret})
+        return volumes
+
+    def _container(self, attempt: _Attempt, mounts: tuple[Mount, ...]) -> Object:
+        task, values = attempt.task, self._values(attempt.task, attempt.index)
+        container: Object = {
+            "name": names.CONTAINER,
+            "image": task.image,
+            "command": [_literal(word, values) for word in task.command],
+        }
+        if task.args:
+            container["args"] = [_literal(word, values) for word in task.args]
+        if any(not file.path.startswith("/") for file in task.files):
+            container["workingDir"] = WORK
+        environment = {key: _literal(value, values) for key, value in task.environment.items()}
+        environment |= self._own_environment(attempt)
+        container["env"] = [{"name": key, "value": value} for key, value in environment.items()]
+        if task.requests:
+            amounts = dict(self._amounts(task))
+            container["resources"] = {"limits": amounts, "requests": dict(amounts)}
+        container["volumeMounts"] = [{"name": "output", "mountPath": OUTPUT}] + [
+            {"name": f"files-{each.secret}", "mountPath": each.path, "subPath": each.key, "readOnly": True}
+            for each in mounts
+        ]
+        if "privileged" in task.allow:
+            container["securityContext"] = {"privileged": True}
+        return container
+
+    def _own_environment(self, attempt: _Attempt) -> dict[str, str]:
+        hosts = self._hosts[attempt.task.name]
+        return {
+            "RUNRIG_WORKFLOW_ID": self.gang.workflow,
+            "RUNRIG_TASK": attempt.name,
+            "RUNRIG_RETRY_ID": str(attempt.retry_id),
+            "RUNRIG_INDEX": str(attempt.index),
+            "RUNRIG_COUNT": str(attempt.task.pods),
+            "RUNRIG_MAX_COUNT": str(attempt.max_count),
+        } | ({} if hosts is None else {"RUNRIG_HOSTS": hosts})
+
+    def _amounts(self, task: TaskSpec) -> Iterator[tuple[str, int | str]]:
+        for resource, amount in task.requests:
+            name = {**_RESOURCE_NAMES, **self.settings.resource_names}.get(resource, resource)
+            if "/" not in name and name not in (CPU, MEMORY, "ephemeral-storage") and not name.startswith(_HUGE_PAGES):
+                raise ValueError(
+                    f"task {task.name} asks for {resource}, and no node of Kubernetes can have {name!r}: "
+                    "give it a name with a domain under resource_names, such as example.com/" + name
+                )
+            yield name, _quantity(resource, amount)
+
+
+def _where(attempt: _Attempt) -> Object:
+    spec: Object = {}
+    if attempt.flavor is not None and attempt.flavor.node_labels:
+        spec["nodeSelector"] = dict(sorted(attempt.flavor.node_labels.items()))
+    if attempt.node is not None:
+        # Not nodeName, which would pass the scheduler by.
+        here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [attempt.node]}]}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [here]}}
+        spec["affinity"] = {"nodeAffinity": required}
+    if attempt.flavor is not None and attempt.flavor.taints:
+        spec["tolerations"] = [
+            {"key": each.key, "operator": "Equal", "value": each.value, "effect": each.effect}
+            for each in attempt.flavor.taints
+        ]
+    return spec
+
+
+_EXPANDED = re.compile(r"\$(?=[$(])")
+
+
+def _literal(text: str, values: Mapping[str, str]) -> str:
+    """With what Kubernetes would make of `$(NAME)` and `$$` kept from it: here they mean what the program makes of them."""
+    return _EXPANDED.sub("$$", expand(text, values))
+
+
+def _quantity(resource: str, amount: int) -> int | str:
+    """*amount* exactly, in the shortest form."""
+    if resource == CPU:
+        return amount // 1000 if amount % 1000 == 0 else f"{amount}m"
+    if resource in BYTES:
+        for power, unit in ((4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
+            if amount and amount % 1024**power == 0:
+                return f"{amount // 1024**power}{unit}"
+    return amount
