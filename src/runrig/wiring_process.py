@@ -63,7 +63,7 @@ def logging_to(file: Path | None) -> Iterator[None]:
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)
-    for chatty in ("alembic", "uvicorn"):
+    for chatty in ("alembic", "httpx2", "uvicorn"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     try:
         yield

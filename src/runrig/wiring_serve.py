@@ -17,16 +17,17 @@ from runrig import __version__
 from runrig.api import connections
 from runrig.api.app import create_app
 from runrig.api.standby import BROKEN, Standby, Standing
+from runrig.backends.clock import SystemClock
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
-from runrig.domain.errors import Conflict
+from runrig.domain.errors import Conflict, ServerFault
 from runrig.domain.nodes import Node
 from runrig.domain.quantities import GPU
-from runrig.ports import Clock
+from runrig.ports import Backend, Clock
 from runrig.service.access import Access
 from runrig.service.leadership import Leadership
 from runrig.service.metrics import Metrics
 from runrig.service.service import Service
-from runrig.spec.serve import ServeSpec
+from runrig.spec.serve import KubernetesSpec, ServeSpec
 from runrig.store.database import is_postgresql
 from runrig.store.election import SqlTerm, election
 from runrig.wiring_process import SHUTDOWN_S, Server, data_folder, keep_backend, listening, logging_to
@@ -114,9 +115,9 @@ class House:
         self.port = port
         self.metrics = Metrics()
 
-    def begin(self, term: SqlTerm) -> Reign:
+    def begin(self, term: SqlTerm, leads: Callable[[], bool]) -> Reign:
         spec, store = self._spec, term.open()
-        backend, clock = self._backend(term.epoch)
+        backend, clock = self._backend(term.epoch, leads)
         service = Service(
             store,
             backend,
@@ -147,13 +148,33 @@ class House:
         elected = election(self._spec.database)
         elected.take().close()
 
-    def _backend(self, epoch: int | None) -> tuple[SimulatedBackend, Clock]:
+    def _backend(self, epoch: int | None, leads: Callable[[], bool]) -> tuple[Backend, Clock]:
         """Only a leader may touch the folder: what runs in it is shared by the servers of one machine."""
         cluster = self._spec.cluster
+        if self._spec.kubernetes is not None:
+            return self._kubernetes(self._spec.kubernetes, epoch, leads), SystemClock()
         nodes = () if cluster is None else cluster.nodes
         clock = SimulatedClock(1.0 if cluster is None else cluster.speed, self._folder)
         found = nodes or (Node("n0", {GPU: DEFAULT_SIMULATED_GPUS}),)
         return SimulatedBackend(found, clock, self._folder, epoch=epoch), clock
+
+    def _kubernetes(self, spec: KubernetesSpec, epoch: int | None, leads: Callable[[], bool]) -> Backend:
+        """Imported here: who does without it need not have the client library."""
+        try:
+            from runrig.backends.kubernetes.backend import KubernetesBackend
+            from runrig.backends.kubernetes.cluster import connect
+        except ImportError as error:
+            raise ServerFault(f"the kubernetes backend needs {error.name}: pip install 'runrig[kubernetes]'") from error
+        cluster = self._spec.cluster
+        return KubernetesBackend(
+            connect(spec.kubeconfig, spec.context),
+            self._spec.log_store or self._folder / "logs",
+            namespace=spec.namespace,
+            resource_names={} if cluster is None else cluster.resource_names,
+            bind_timeout_s=spec.bind_timeout_s,
+            epoch=epoch,
+            leads=leads,
+        )
 
     def _declare(self, service: Service) -> None:
         """The cluster file makes the cluster of an empty database; later it is `runrig apply` that changes it.

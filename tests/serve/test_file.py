@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runrig.domain.errors import InvalidInput
-from runrig.spec.serve import ServeSpec, Tls, read_serve
+from runrig.spec.serve import KubernetesSpec, ServeSpec, Tls, read_serve
 
 DATA = Path(__file__).parent / "data"
 LEAST = "data: data\nbackend: simulated\n"
@@ -75,13 +75,44 @@ read_timeout_s: 5
         hosts=("runrig.example.org", "10.0.0.7:8443"),
         cluster=spec.cluster,
         drain_sweep_s=60,
-        bind_timeout_s=30,
         retention_days=7,
         log_store=folder / "logs",
         log_file=Path("/var/log/runrig.log"),
         connections=200,
         read_timeout_s=5,
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("kubernetes", KubernetesSpec()),
+        ("{type: kubernetes}\nbind_timeout_s: 2", KubernetesSpec(bind_timeout_s=2)),
+        ("{type: kubernetes, namespace: gpu-1, context: lab}", KubernetesSpec("gpu-1", context="lab")),
+    ],
+)
+def test_kubernetes_is_reached_as_usual_or_as_it_is_said(folder: Path, written: str, expected: KubernetesSpec) -> None:
+    spec = read(f"data: data\nbackend: {written}\n", folder)
+    assert (spec.backend, spec.kubernetes) == ("kubernetes", expected)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        (
+            "{type: kubernetes, namespace: GPU}",
+            "namespace: 'GPU' must be lower-case letters, digits and '-', at most 63",
+        ),
+        ("{type: simulated, context: lab}", "backend: context: simulated has no such field, it is for kubernetes"),
+        (
+            "{type: kubernetes, kubeconfig: none}",
+            "kubeconfig: none cannot be read (No such file or directory): correct the path, or its permissions",
+        ),
+        ("{type: kubernetes, url: x}", "a backend has no field 'url': there is type, namespace, kubeconfig, context"),
+    ],
+)
+def test_what_is_wrong_with_kubernetes_is_said(folder: Path, written: str, message: str) -> None:
+    assert [each for _, each in problems(f"data: data\nbackend: {written}\n", folder)] == [message]
 
 
 @pytest.mark.parametrize(

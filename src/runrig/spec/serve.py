@@ -44,8 +44,9 @@ _YEARS_DAYS = 36_500
 _BACKENDS = {name: name for name in ("simulated", "local", "kubernetes")}
 _NOT_HERE = {
     "local": "its tasks would run as the user of the server: `runrig up` runs it, on one machine for one person",
-    "kubernetes": "this version cannot run it yet: write simulated",
 }
+_OF_KUBERNETES = ("namespace", "kubeconfig", "context")
+NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _LISTEN = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:/\s]+)):(?P<port>[0-9]{1,5})")
 _HOST = re.compile(r"(?:\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)(?::[0-9]{1,5})?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -58,11 +59,22 @@ class Tls:
 
 
 @dataclass(frozen=True, slots=True)
+class KubernetesSpec:
+    """*namespace*: where all pods are.  *kubeconfig* None: $KUBECONFIG, the account of the pod we run in, or ~/.kube/config;
+    *context* None: the current one.  *bind_timeout_s*: how long the cluster's scheduler has for a gang (law T7)."""
+
+    namespace: str = "runrig"
+    kubeconfig: Path | None = None
+    context: str | None = None
+    bind_timeout_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
 class ServeSpec:
     """*database*: a URL.  *host*, *port*: where it listens (0: any free one).  *hosts*: further names that clients may call it by.
 
     *proxies*: who is believed when he says whom he calls for; None: nobody.  *cluster* None: without a file.  Paths are absolute.
-    *log_file* None: stderr.  *retention_days* None: for ever.
+    *kubernetes*: for that backend, else None.  *log_store* None: below *data*.  *log_file* None: stderr.  *retention_days* None: for ever.
     """
 
     database: str
@@ -73,9 +85,9 @@ class ServeSpec:
     proxies: str | None = None
     hosts: tuple[str, ...] = ()
     backend: str = "simulated"
+    kubernetes: KubernetesSpec | None = None
     cluster: ClusterSpec | None = None
     drain_sweep_s: float = 900.0
-    bind_timeout_s: float = 60.0
     retention_days: float | None = 90.0
     log_store: Path | None = None
     log_file: Path | None = None
@@ -132,7 +144,7 @@ class _Reader:
         self._check_open(host, tls, proxies)
         hosts = self._hosts()
         self._check_hosts(host, hosts)
-        backend = self._backend()
+        backend, kubernetes = self._backend()
         self._auth()
         data = data or self._folder
         return ServeSpec(
@@ -144,9 +156,9 @@ class _Reader:
             proxies=proxies,
             hosts=hosts,
             backend=backend,
+            kubernetes=kubernetes,
             cluster=self._cluster(backend),
             drain_sweep_s=self._number("drain_sweep_s", 1, _DAY_S, 900),
-            bind_timeout_s=self._number("bind_timeout_s", 1, _DAY_S, 60),
             retention_days=self._retention(),
             log_store=self._path("log_store"),
             log_file=self._path("log_file"),
@@ -290,16 +302,35 @@ class _Reader:
             return None
         return text
 
-    def _backend(self) -> str:
-        found = self._fields.need("backend", "backend: simulated")
+    def _backend(self) -> tuple[str, KubernetesSpec | None]:
+        """Its name alone, or a mapping; the fields of kubernetes are refused for others."""
+        found = whole = self._fields.need("backend", "backend: kubernetes")
         inner: Fields | None = None
         if found is not None and isinstance(found.node.value, Mapping):
-            inner = found.fields("backend", ("type",))
-            found = inner.need("type", "type: simulated") if inner else None
+            inner = found.fields("a backend", ("type", *_OF_KUBERNETES))
+            found = inner.need("type", "type: kubernetes") if inner else None
         chosen = found.choice(_BACKENDS) if found else None
         if found is not None and chosen in _NOT_HERE:
             found.wrong(f"{chosen} is not for `serve`: {_NOT_HERE[chosen]}")
-        return chosen or "simulated"
+        timeout_s = self._number("bind_timeout_s", 1, _DAY_S, 60)
+        if chosen != "kubernetes":
+            said = [name for name in _OF_KUBERNETES if inner is not None and inner.get(name) is not None]
+            if chosen is not None and said and whole is not None:
+                whole.wrong(f"{', '.join(said)}: {chosen} has no such field, it is for kubernetes")
+            return chosen or "simulated", None
+        return chosen, self._kubernetes(inner, timeout_s)
+
+    def _kubernetes(self, inner: Fields | None, timeout_s: float) -> KubernetesSpec:
+        namespace, kubeconfig, context = (inner.get(name) if inner else None for name in _OF_KUBERNETES)
+        name = (namespace.text() if namespace else None) or "runrig"
+        if namespace is not None and not NAMESPACE.fullmatch(name):
+            namespace.wrong(f"{name!r} must be lower-case letters, digits and '-', at most 63")
+        return KubernetesSpec(
+            namespace=name,
+            kubeconfig=self._file(kubeconfig) if kubeconfig else None,
+            context=context.text() if context else None,
+            bind_timeout_s=timeout_s,
+        )
 
     def _cluster(self, backend: str) -> ClusterSpec | None:
         """Problems of the cluster file stand at the line that names it, each with its own place."""

@@ -1,0 +1,164 @@
+"""What the API server answers: as objects, as a stream that another thread can end, or as an error that says what to do.
+
+Whatever may pass by itself is Unavailable, with `retry_after_s` in its details if the server told it; a plain no is a Refusal.
+"""
+
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+import httpx2
+
+from runrig.domain.errors import RunrigError, Unavailable
+
+Object = dict[str, Any]
+Event = tuple[str, Object]
+Batch = list[Event]
+T = TypeVar("T")
+
+_MAY_PASS = {401, 408, 429}
+_WORDS = 500
+_PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""Seconds, seconds, times: so a peer that is gone is noticed within a minute, even if nothing is to be said."""
+
+
+class Refusal(Exception):
+    """The API server says no: *status* 400, 403, 404, 409, 410, 422 and so on, *reason* one word of it, *message* its sentence."""
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(f"the API server refused it ({status} {reason}): {message}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+
+
+class Stream(Generic[T]):
+    """An answer that comes bit by bit.  Raises Unavailable where it breaks off, and just ends where `close` ended it."""
+
+    def __init__(self, url: str, response: httpx2.Response, read: Callable[[Iterator[bytes]], Iterator[T]]) -> None:
+        self._url, self._response = url, response
+        self._items = read(response.iter_bytes())
+        self._socket: socket.socket = response.extensions["network_stream"].get_extra_info("socket")
+        self._reading = threading.Lock()
+        self._closed = False
+        _probe(self._socket)
+
+    def __enter__(self) -> "Stream[T]":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        with self._reading:
+            if self._closed:
+                raise StopIteration
+            try:
+                return next(self._items)
+            except (httpx2.TransportError, httpx2.StreamError) as error:
+                if self._closed:
+                    raise StopIteration from None
+                raise unanswered(self._url, error) from None
+
+    def close(self) -> None:
+        """From any thread: a reader that waits for more ends at once."""
+        self._closed = True
+        # Closing a socket wakes nobody who reads from it; shutting it down does.
+        with contextlib.suppress(OSError):
+            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+        with self._reading:
+            self._response.close()
+
+
+def events(chunks: Iterator[bytes]) -> Iterator[Batch]:
+    """Those of a watch, in batches as they came.  Raises Refusal and Unavailable if the server says so in an event."""
+    rest = b""
+    for chunk in chunks:
+        # By hand: in JSON a line may hold what `splitlines` takes for an end, such as U+0085.
+        *lines, rest = (rest + chunk).split(b"\n")
+        if batch := [_event(line) for line in lines if line]:
+            yield batch
+
+
+def _event(line: bytes) -> Event:
+    said = decoded(line)
+    kind, about = said["type"], said["object"]
+    if kind == "ERROR":
+        raise judged(int(about.get("code", 500)), about, about.get("details", {}).get("retryAfterSeconds"))
+    return kind, lean(about)
+
+
+def lean(each: Object) -> Object:
+    """Without `managedFields`, which are half of an object and which nobody reads."""
+    each["metadata"].pop("managedFields", None)
+    return each
+
+
+def decoded(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError:
+        raise Unavailable(f"the API server answered something that is not JSON: {content[:80]!r}") from None
+
+
+# ---------------------------------------------------------------- errors
+
+
+def refused(response: httpx2.Response) -> RunrigError | Refusal:
+    """What the error of a whole answer means."""
+    try:
+        said = json.loads(response.content)
+    except ValueError:
+        said = None
+    if not isinstance(said, Mapping):
+        said = {"message": response.text.strip()}
+    return judged(response.status_code, said, response.headers.get("retry-after"))
+
+
+def judged(status: int, said: Mapping[str, Any], retry_after: Any) -> RunrigError | Refusal:
+    message = " ".join(str(said.get("message") or "no word why").split())[:_WORDS]
+    if status == 401:
+        return Unavailable(
+            f"the API server does not know who asks ({message}): the token or certificate is wrong or has expired; "
+            "log in to the cluster anew"
+        )
+    if status == 500 and "failed to create typed patch object" in message:
+        # A field that the kind does not have: no fault of the server, though it says so.
+        return Refusal(400, "BadRequest", message)
+    if status in _MAY_PASS or status >= 500:
+        return Unavailable(f"the API server cannot do it now ({status}): {message}", _told(retry_after))
+    return Refusal(status, str(said.get("reason") or "Unknown"), message)
+
+
+def unanswered(url: str, error: Exception) -> Unavailable:
+    """Nothing came, or not all of it."""
+    words: Mapping[type, str] = {
+        httpx2.ConnectTimeout: "no connection in time",
+        httpx2.ReadTimeout: "nothing came in time",
+        httpx2.WriteTimeout: "it took nothing in time",
+    }
+    return Unavailable(
+        f"the API server {url} does not answer: {words.get(type(error)) or error or type(error).__name__}"
+    )
+
+
+def _told(retry_after: Any) -> Mapping[str, object]:
+    """Seconds; a date, which the header may also hold, counts as nothing told."""
+    try:
+        return {"retry_after_s": float(retry_after)}
+    except (TypeError, ValueError):
+        return {}
+
+
+def _probe(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _PROBES.items():
+            if hasattr(socket, name):
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

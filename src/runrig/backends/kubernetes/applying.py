@@ -1,0 +1,160 @@
+"""Drift between what is wanted and what is there, and many calls at once."""
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
+
+from lightkube.utils.quantity import parse_quantity
+
+from runrig.backends.kubernetes.answers import Object, Refusal
+from runrig.domain.errors import RunrigError, Unavailable
+
+_WORKERS = 8
+_AMOUNT = re.compile(r"(^|[.])(requests|limits|overhead|sizeLimit)([.][^.]+|\[[^]]+\])?$")
+"""Paths of quantities, where `1000m` and `1` are the same."""
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
+_MISSING = object()
+
+
+# ---------------------------------------------------------------- drift
+
+
+def differences(wanted: Object, there: Object) -> tuple[str, ...]:
+    """The paths where *there* lacks or contradicts what is *wanted*, in the order of *wanted*.
+
+    What *there* says beyond it is no difference: the API server fills objects up.  Only lists in the `spec` of a kind that is not
+    Kubernetes' own are whole as they are: one level more is another topology.  Nothing, empty and False are the same.
+    """
+    group = wanted["apiVersion"].rpartition("/")[0]
+    filled_up = "." not in group or group.endswith(".k8s.io")
+    return tuple(
+        path
+        for key, value in wanted.items()
+        for path in _between(value, there.get(key, _MISSING), key, filled_up or key != "spec")
+    )
+
+
+def _between(wanted: Any, there: Any, path: str, filled_up: bool) -> Iterator[str]:
+    if _nothing(wanted) and (there is _MISSING or _nothing(there)):
+        return
+    if isinstance(wanted, Mapping) and isinstance(there, Mapping):
+        for key, value in wanted.items():
+            yield from _between(value, there.get(key, _MISSING), _below(path, key), filled_up)
+    elif isinstance(wanted, list) and isinstance(there, list):
+        yield from _between_lists(wanted, there, path, filled_up)
+    elif not (_same(wanted, there) or (_AMOUNT.search(path) and _same_amount(wanted, there))):
+        yield path
+
+
+def _between_lists(wanted: list[Any], there: list[Any], path: str, filled_up: bool) -> Iterator[str]:
+    if not filled_up and len(wanted) != len(there):
+        yield path
+        return
+    ours, theirs = _keyed(wanted), _keyed(there)
+    if ours is None or theirs is None:
+        ours, theirs = (dict(enumerate(each)) for each in (wanted, there))
+    for key, value in ours.items():
+        yield from _between(value, theirs.get(key, _MISSING), f"{path}[{key}]", filled_up)
+
+
+def _keyed(items: list[Any]) -> dict[Any, Any] | None:
+    """By their names; None if they have none, or not each its own."""
+    if not all(isinstance(each, Mapping) and isinstance(each.get("name"), str) for each in items):
+        return None
+    keyed = {each["name"]: each for each in items}
+    return keyed if len(keyed) == len(items) else None
+
+
+def _nothing(value: Any) -> bool:
+    return value is None or value is False or (isinstance(value, str | list | Mapping) and not value)
+
+
+def _same(wanted: Any, there: Any) -> bool:
+    """To Python 1 is True."""
+    return bool(wanted == there) and isinstance(wanted, bool) == isinstance(there, bool)
+
+
+def _same_amount(wanted: Any, there: Any) -> bool:
+    try:
+        return bool(_amount(wanted) == _amount(there))
+    except ValueError:
+        return False
+
+
+def _amount(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(value)
+    return parse_quantity(str(value))
+
+
+def _below(path: str, key: str) -> str:
+    return f"{path}.{key}" if _PLAIN.fullmatch(key) else f"{path}[{key}]"
+
+
+# ---------------------------------------------------------------- many calls
+
+
+class Crew:
+    """Threads that are there as long as the backend is."""
+
+    def __init__(self, workers: int = _WORKERS) -> None:
+        self._workers = workers
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="kubernetes")
+
+    def close(self) -> None:
+        """Lets calls end that are under way."""
+        self._pool.shutdown()
+
+    def run_all(self, calls: Sequence[Callable[[], object]]) -> None:
+        """All of them, in any order, the failed ones too; then raises one Unavailable for all that failed.
+
+        When as many as there are threads find the API server unavailable, with no success in between, the rest is left alone.
+        """
+        shift = _Shift(self._workers)
+        wait([self._pool.submit(shift.do, number, call) for number, call in enumerate(calls)])
+        shift.end(len(calls))
+
+
+class _Shift:
+    """One `run_all`."""
+
+    def __init__(self, patience: int) -> None:
+        self._lock = threading.Lock()
+        self._patience = patience
+        self._in_a_row = 0
+        self._left = 0
+        self._failed: dict[int, RunrigError | Refusal] = {}
+        self._bugs: dict[int, BaseException] = {}
+
+    def do(self, number: int, call: Callable[[], object]) -> None:
+        with self._lock:
+            if self._in_a_row >= self._patience:
+                self._left += 1
+                return
+        try:
+            call()
+        except (RunrigError, Refusal) as error:
+            with self._lock:
+                self._failed[number] = error
+                self._in_a_row += isinstance(error, Unavailable)
+        except BaseException as error:  # noqa: BLE001  raised by `end`
+            with self._lock:
+                self._bugs[number] = error
+        else:
+            with self._lock:
+                self._in_a_row = 0
+
+    def end(self, count: int) -> None:
+        """Raises what is to be raised: a bug of ours before anything the API server said."""
+        if self._bugs:
+            raise self._bugs[min(self._bugs)]
+        if not self._failed:
+            return
+        first = self._failed[min(self._failed)]
+        left = f", {self._left} not tried" if self._left else ""
+        asked = [each.details.get("retry_after_s") for each in self._failed.values() if isinstance(each, RunrigError)]
+        told = [each for each in asked if isinstance(each, int | float)]
+        details = {"retry_after_s": max(told)} if told else {}
+        raise Unavailable(f"{len(self._failed)} of {count} calls failed{left}; the first: {first.message}", details)

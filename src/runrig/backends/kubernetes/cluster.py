@@ -1,0 +1,391 @@
+"""The API server: few verbs, on objects that are dicts as their YAML says.
+
+lightkube reads the kubeconfig and gives TLS and logins; the requests are ours, because its client can neither
+delete on condition of a uid nor end a watch that is quiet.  Thread-safe.
+"""
+
+import os
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import httpx2
+import yaml
+from lightkube.config.client_adapter import ConnectionParams
+from lightkube.config.kubeconfig import DEFAULT_KUBECONFIG, KubeConfig
+from lightkube.core.exceptions import ConfigError
+
+from runrig.backends.kubernetes import answers
+from runrig.backends.kubernetes.answers import Batch, Event, Object, Refusal, Stream
+from runrig.domain.errors import ServerFault, Unavailable
+
+__all__ = [
+    "EVENT", "NAMESPACE", "NODE", "POD", "POD_GROUP", "PRIORITY_CLASS", "QUEUE", "SECRET", "SERVICE", "TOPOLOGY",
+    "Cluster", "Event", "Kind", "Listing", "Object", "Refusal", "Stream", "Timeouts", "connect",
+]  # fmt: skip
+
+T = TypeVar("T")
+
+MANAGER = "runrig"
+_PAGE = 500
+_TRIES = 5
+_CONNECTIONS = 32
+_APPLY, _MERGE, _PATCH = (f"application/{form}" for form in ("apply-patch+yaml", "merge-patch+json", "json-patch+json"))
+
+
+class Kind(NamedTuple):
+    api_version: str
+    name: str
+    plural: str
+    namespaced: bool = True
+
+
+POD = Kind("v1", "Pod", "pods")
+SERVICE = Kind("v1", "Service", "services")
+SECRET = Kind("v1", "Secret", "secrets")
+EVENT = Kind("v1", "Event", "events")
+NODE = Kind("v1", "Node", "nodes", namespaced=False)
+NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False)
+PRIORITY_CLASS = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
+QUEUE = Kind("scheduling.run.ai/v2", "Queue", "queues", namespaced=False)
+POD_GROUP = Kind("scheduling.run.ai/v2alpha2", "PodGroup", "podgroups")
+TOPOLOGY = Kind("kai.scheduler/v1alpha1", "Topology", "topologies", namespaced=False)
+
+_KAI = (QUEUE, POD_GROUP, TOPOLOGY)
+_KINDS = {
+    (kind.api_version, kind.name): kind
+    for kind in (POD, SERVICE, SECRET, EVENT, NODE, NAMESPACE, PRIORITY_CLASS, *_KAI)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds.  *watch*: after that the server ends a watch; *silence*: after that a watch that says nothing is given up.
+
+    A healthy server says something on a watch once a minute.
+    """
+
+    connect: float = 5
+    read: float = 30
+    watch: float = 300
+    silence: float = 100
+
+
+class Listing(NamedTuple):
+    objects: tuple[Object, ...]
+    resource_version: str
+
+
+class Cluster:
+    """Raises Refusal and Unavailable; ServerFault if it cannot log in for a reason that is on this side."""
+
+    def __init__(self, http: httpx2.Client, url: str, timeouts: Timeouts) -> None:
+        self.url = url
+        self._http, self._timeouts = http, timeouts
+
+    def close(self) -> None:
+        self._http.close()
+
+    # ------------------------------------------------------------ questions
+
+    def version(self) -> str:
+        """Of the API server, e.g. `v1.35.0`."""
+        return str(self._call("GET", "version")["gitVersion"])
+
+    def kinds_missing(self) -> tuple[str, ...]:
+        """Those of KAI that the API server does not serve, as `Queue scheduling.run.ai/v2`."""
+        served = {(version, name) for version in {kind.api_version for kind in _KAI} for name in self._served(version)}
+        return tuple(f"{kind.name} {kind.api_version}" for kind in _KAI if (kind.api_version, kind.name) not in served)
+
+    def get(self, each: Object) -> Object | None:
+        """The object of that kind and name as it is now; None if there is none."""
+        try:
+            return answers.lean(self._call("GET", _path(each)))
+        except Refusal as refusal:
+            if refusal.status != 404:
+                raise
+            return None
+
+    def list(
+        self,
+        kind: Kind,
+        *,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        fields: Mapping[str, str] | None = None,
+    ) -> Listing:
+        """All of them, and the version from which a watch goes on."""
+        query = {"labelSelector": _selector(labels), "fieldSelector": _selector(fields)}
+        for _ in range(_TRIES):
+            try:
+                return self._pages(kind, _collection(kind, namespace), query)
+            except Refusal as refusal:
+                if refusal.status != 410:
+                    raise
+        raise Unavailable(f"the list of {kind.plural} grew too old while it was read, {_TRIES} times")
+
+    def watch(
+        self,
+        kind: Kind,
+        *,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        resource_version: str,
+    ) -> Stream[Batch]:
+        """Batches of what happened since, also BOOKMARK.  Ends after some minutes by itself.  Refusal 410: list anew."""
+        query = {
+            "watch": "true",
+            "labelSelector": _selector(labels),
+            "resourceVersion": resource_version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": f"{self._timeouts.watch:.0f}",
+        }
+        return self._stream(_collection(kind, namespace), query, answers.events, silence_s=self._timeouts.silence)
+
+    def log(
+        self,
+        namespace: str,
+        pod: str,
+        container: str,
+        *,
+        follow: bool = False,
+        tail: int | None = None,
+        since: str | None = None,
+        timestamps: bool = False,
+    ) -> Stream[bytes]:
+        """What the container has said, and with *follow* what it goes on to say.  *tail*: lines; *since*: RFC 3339."""
+        query = {
+            "container": container,
+            "follow": "true" if follow else "",
+            "tailLines": "" if tail is None else str(tail),
+            "sinceTime": since or "",
+            "timestamps": "true" if timestamps else "",
+        }
+        # One that follows may be silent for days; probes tell whether the connection lives.
+        silence_s = None if follow else self._timeouts.read
+        return self._stream(f"{_collection(POD, namespace)}/{_part(pod)}/log", query, iter, silence_s=silence_s)
+
+    # ------------------------------------------------------------ changes
+
+    def apply(self, each: Object) -> Object:
+        """Server-side: made, or made as *each* says; any number of times.  A field that the kind does not have is refused."""
+        query = {"fieldManager": MANAGER, "force": "true", "fieldValidation": "Strict"}
+        return answers.lean(self._call("PATCH", _path(each), query, each, form=_APPLY))
+
+    def create(self, each: Object) -> Object | None:
+        """None: one of that name is there already."""
+        query = {"fieldManager": MANAGER, "fieldValidation": "Strict"}
+        try:
+            return answers.lean(self._call("POST", _path(each, named=False), query, each))
+        except Refusal as refusal:
+            if refusal.reason != "AlreadyExists":
+                raise
+            return None
+
+    def patch(self, each: Object, merge: Object, *, subresource: str = "") -> Object:
+        """Merges *merge* into it."""
+        path = f"{_path(each)}/{subresource}" if subresource else _path(each)
+        return answers.lean(self._call("PATCH", path, {"fieldManager": MANAGER}, merge, form=_MERGE))
+
+    def delete(self, each: Object, *, uid: str | None = None, grace_s: float | None = None) -> None:
+        """Fine if it is gone already.  With *uid* another one of that name is left alone, which is fine too."""
+        options: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        if uid is not None:
+            options["preconditions"] = {"uid": uid}
+        if grace_s is not None:
+            options["gracePeriodSeconds"] = round(grace_s)
+        try:
+            self._call("DELETE", _path(each), {}, options)
+        except Refusal as refusal:
+            if refusal.status != 404 and not (refusal.status == 409 and uid and self._now(each, uid) is None):
+                raise
+
+    def release(self, each: Object, finalizer: str) -> None:
+        """Takes *finalizer* from the object with the uid of *each*; fine if that one is gone or has it no longer."""
+        uid = each["metadata"]["uid"]
+        now: Object | None = each
+        for _ in range(_TRIES):
+            held = now["metadata"].get("finalizers", []) if now else []
+            if finalizer not in held:
+                return
+            try:
+                self._without(each, uid, held.index(finalizer), finalizer)
+            except Refusal as refusal:
+                if refusal.status not in (404, 409, 422):
+                    raise
+                now = self._now(each, uid)
+            else:
+                return
+        raise Unavailable(f"{each['kind']} {each['metadata']['name']} changes too fast to take a finalizer from it")
+
+    def _without(self, each: Object, uid: str, index: int, finalizer: str) -> None:
+        place = f"/metadata/finalizers/{index}"
+        steps = [
+            {"op": "test", "path": "/metadata/uid", "value": uid},
+            {"op": "test", "path": place, "value": finalizer},
+            {"op": "remove", "path": place},
+        ]
+        self._call("PATCH", _path(each), {"fieldManager": MANAGER}, steps, form=_PATCH)
+
+    def _now(self, each: Object, uid: str) -> Object | None:
+        found = self.get(each)
+        return found if found and found["metadata"]["uid"] == uid else None
+
+    # ------------------------------------------------------------ requests
+
+    def _served(self, api_version: str) -> Iterator[str]:
+        try:
+            said = self._call("GET", _root(api_version))
+        except Refusal as refusal:
+            if refusal.status != 404:
+                raise
+            return
+        yield from (each["kind"] for each in said["resources"])
+
+    def _pages(self, kind: Kind, path: str, query: Mapping[str, str]) -> Listing:
+        found: list[Object] = []
+        rest = ""
+        while True:
+            said = self._call("GET", path, {**query, "limit": str(_PAGE), "continue": rest})
+            about = {"apiVersion": kind.api_version, "kind": kind.name}
+            found += [answers.lean({**about, **each}) for each in said.get("items") or ()]
+            rest = said["metadata"].get("continue", "")
+            if not rest:
+                return Listing(tuple(found), said["metadata"]["resourceVersion"])
+
+    def _call(
+        self, method: str, path: str, query: Mapping[str, str] | None = None, body: Any = None, *, form: str = ""
+    ) -> Any:
+        return answers.decoded(self._send(method, path, query or {}, body, form=form).content)
+
+    def _stream(
+        self,
+        path: str,
+        query: Mapping[str, str],
+        read: Callable[[Iterator[bytes]], Iterator[T]],
+        *,
+        silence_s: float | None,
+    ) -> Stream[T]:
+        timeout = httpx2.Timeout(self._timeouts.read, connect=self._timeouts.connect, read=silence_s)
+        return Stream(self.url, self._send("GET", path, query, timeout=timeout), read)
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Any = None,
+        *,
+        form: str = "",
+        timeout: httpx2.Timeout | None = None,
+    ) -> httpx2.Response:
+        """The answer, if it is a good one; with *timeout* one that is still to be read.  Parameters that are empty are not sent."""
+        asked = self._http.build_request(
+            method,
+            path,
+            params={name: value for name, value in query.items() if value},
+            json=body,
+            headers={"Content-Type": form} if form else None,
+            timeout=timeout or httpx2.USE_CLIENT_DEFAULT,
+        )
+        try:
+            response = self._http.send(asked, stream=timeout is not None)
+            if not response.is_success:
+                response.read()
+                response.close()
+        except (httpx2.LocalProtocolError, UnicodeError):
+            # The text of these may hold the token.
+            raise ServerFault(
+                f"the login for {self.url} cannot be sent: it holds characters that a header cannot"
+            ) from None
+        except httpx2.HTTPError as error:
+            raise answers.unanswered(self.url, error) from None
+        except (ConfigError, OSError, ValueError, LookupError) as error:
+            raise ServerFault(
+                f"no login for {self.url}: {_said(error)}; try kubectl with the same kubeconfig"
+            ) from None
+        if not response.is_success:
+            raise answers.refused(response)
+        return response
+
+
+# ---------------------------------------------------------------- where things are
+
+
+def _path(each: Object, *, named: bool = True) -> str:
+    kind = _KINDS[each["apiVersion"], each["kind"]]
+    metadata = each["metadata"]
+    assert not kind.namespaced or metadata.get("namespace"), f"{kind.name} {metadata['name']} names no namespace"
+    collection = _collection(kind, metadata.get("namespace"))
+    return f"{collection}/{_part(metadata['name'])}" if named else collection
+
+
+def _collection(kind: Kind, namespace: str | None) -> str:
+    """Without a namespace: that of all namespaces."""
+    inside = f"/namespaces/{_part(namespace)}" if kind.namespaced and namespace else ""
+    return f"{_root(kind.api_version)}{inside}/{kind.plural}"
+
+
+def _root(api_version: str) -> str:
+    return f"apis/{api_version}" if "/" in api_version else f"api/{api_version}"
+
+
+def _part(name: str) -> str:
+    return urllib.parse.quote(name, safe="")
+
+
+def _selector(wanted: Mapping[str, str] | None) -> str:
+    return ",".join(f"{name}={value}" for name, value in (wanted or {}).items())
+
+
+# ---------------------------------------------------------------- connecting
+
+
+def connect(
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    *,
+    timeouts: Timeouts = Timeouts(),
+) -> Cluster:
+    """To the cluster of *kubeconfig*, else of this pod's service account, of `KUBECONFIG`, of `~/.kube/config`.
+
+    *context* None: the current one.  Nothing is sent yet.  Raises ServerFault.
+    """
+    place = str(kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG)
+    try:
+        config = KubeConfig.from_file(kubeconfig) if kubeconfig else KubeConfig.from_env()
+        if context is not None and context not in config.contexts:
+            raise ConfigError(
+                f"it has no context {context!r}, but {', '.join(sorted(config.contexts)) or 'none at all'}"
+            )
+        chosen = config.get(context)
+        assert chosen is not None, "without a context it raises"
+        if chosen.user is None:
+            raise ConfigError(f"context {chosen.context_name!r} names no user")
+        url = httpx2.URL(chosen.cluster.server)
+        if url.scheme not in ("http", "https") or not url.host:
+            raise ConfigError(f"the server of cluster {chosen.context.cluster!r} is not a URL with https://")
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=_CONNECTIONS)
+        params = ConnectionParams(timeout=httpx2.Timeout(timeouts.read, connect=timeouts.connect))
+        http = httpx2.Client(**params.httpx_params(chosen), limits=limits)
+    except Exception as error:  # noqa: BLE001  what a broken file can raise is long: its library checks little
+        if isinstance(error, ConfigError) and str(error).startswith("Configuration file"):
+            raise ServerFault(
+                f"no kubeconfig at {place}: name one with KUBECONFIG, or run in a pod that has a service account"
+            ) from None
+        raise ServerFault(f"kubeconfig {place} cannot be used: {_said(error)}") from None
+    return Cluster(http, str(url.copy_with(userinfo=b"")).rstrip("/"), timeouts)
+
+
+def _said(error: Exception) -> str:
+    """In words, and without a line of the file: it may be the one with the token."""
+    if isinstance(error, yaml.YAMLError):
+        mark = getattr(error, "problem_mark", None)
+        return f"it is not YAML (line {mark.line + 1})" if mark else "it is not YAML"
+    if isinstance(error, KeyError):
+        return f"{error.args[0]!r} is missing"
+    if isinstance(error, OSError):
+        return " ".join(filter(None, (error.strerror or str(error), str(error.filename or ""))))
+    return str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"

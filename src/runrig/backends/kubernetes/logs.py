@@ -1,0 +1,348 @@
+"""What containers said: followed into a file while somebody reads, and kept before their pod is let go.
+
+In `folder/WORKFLOW/TASK/RETRY_ID` there is one file per pod: `POD.part` grows while a reader is there, `POD.log` is complete.
+Either only grows, and whoever was killed while writing one finds his place again: the beginning of what the API server sends is
+compared with what the file holds.
+"""
+
+import contextlib
+import logging
+import os
+import shutil
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from runrig.backends.kubernetes.answers import Refusal
+from runrig.backends.local.attempt import folder_of, is_folder_name
+from runrig.domain.errors import RunrigError
+from runrig.domain.workflows import TaskKey
+
+MOST_KEPT = 1 << 20
+"""Bytes of the end of an output that nobody has followed."""
+
+CAUGHT_UP_S = 2.0
+KEPT_S = 10.0
+TRIES = 3
+UNREAD_S = 60.0
+"""How long an output is followed that nobody asks for any more."""
+
+_AGAIN_S = 1.0
+_ROTATED = "the beginning of the output is gone from its node: what follows may be there twice"
+_PROBLEMS = (RunrigError, Refusal, OSError)
+_log = logging.getLogger(__name__)
+
+
+class Output(Protocol):
+    """What a container says, bit by bit; `close`, from another thread, makes it end."""
+
+    def __iter__(self) -> Iterator[bytes]: ...
+
+    def close(self) -> None: ...
+
+
+Read = Callable[[str, bool], Output]
+"""Of a pod, from the beginning, up to now or (True) until it ends.  Raises RunrigError and Refusal, also while it is read."""
+
+
+class KeptLogs:
+    """*folder* is its own.  Callable from several threads."""
+
+    def __init__(self, folder: Path, read: Read) -> None:
+        self._folder = folder
+        self._read = read
+        self._lock = threading.Lock()
+        self._followers: dict[str, _Follower] = {}
+        self._tries: Counter[str] = Counter()
+        self._keeping: set[str] = set()
+        self._closed = threading.Event()
+        self._sweeper: threading.Thread | None = None
+
+    def file(self, key: TaskKey, pod: str | None) -> Path | None:
+        """For a reader, now; None if there is nothing yet.  *pod* None: it is gone, and what was kept of it counts.
+
+        Who asks first waits, `CAUGHT_UP_S` at most, until all is there that has been said so far.
+        """
+        try:
+            folder = folder_of(self._folder, key)
+        except ValueError:
+            return None
+        if pod is None:
+            return _newest(folder)
+        place = _Place(folder, pod)
+        with contextlib.suppress(OSError):  # a full disk: then there is no file
+            follower = self._followed(key, place)
+            if follower is not None:
+                follower.caught_up.wait(CAUGHT_UP_S)
+        return next((path for path in (place.complete, place.part) if path.exists()), None)
+
+    def keep(self, key: TaskKey, pod: str) -> bool:
+        """The output of a pod that has ended, complete if somebody follows it, else its end; False: not yet, ask again.
+
+        Takes `KEPT_S` at most.  After `TRIES`, or a plain no, it is True all the same, and the file says why it is not all there.
+        """
+        try:
+            place = _Place(folder_of(self._folder, key), pod)
+        except ValueError:
+            return True
+        with self._lock:
+            if place.complete.exists():
+                return True
+            if pod in self._keeping:
+                return False
+            self._keeping.add(pod)
+            follower = self._followers.pop(pod, None)
+        try:
+            if follower is not None:
+                follower.release()
+            return self._kept(place, follower.begins if follower is not None else 0)
+        finally:
+            with self._lock:
+                self._keeping.discard(pod)
+
+    def _kept(self, place: "_Place", begins: int) -> bool:
+        problem = _Keeper(self._read, place, begins).run_for(KEPT_S)
+        if problem is None:
+            self._tries.pop(place.pod, None)
+            return True
+        self._tries[place.pod] += 1
+        if not isinstance(problem, Refusal) and self._tries[place.pod] < TRIES:
+            return False
+        del self._tries[place.pod]
+        _log.warning("event=log_not_kept pod=%s error=%r", place.pod, str(problem))
+        _give_up(place, problem)
+        return True
+
+    def discard(self, workflow: str) -> None:
+        """Removes all that is kept of *workflow*."""
+        if not is_folder_name(workflow):
+            return
+        with self._lock:
+            gone = [pod for pod, each in self._followers.items() if each.workflow == workflow]
+            followers = [self._followers.pop(pod) for pod in gone]
+        for each in followers:
+            each.release()
+        shutil.rmtree(self._folder / workflow, ignore_errors=True)
+
+    def close(self) -> None:
+        """Nothing is written after it."""
+        self._closed.set()
+        with self._lock:
+            followers = list(self._followers.values())
+            self._followers.clear()
+        for each in followers:
+            each.release()
+
+    def _followed(self, key: TaskKey, place: "_Place") -> "_Follower | None":
+        """None: it is complete, or about to be."""
+        with self._lock:
+            if self._closed.is_set() or place.pod in self._keeping or place.complete.exists():
+                return None
+            found = self._followers.get(place.pod)
+            if found is None:
+                place.make()
+                found = self._followers[place.pod] = _Follower(self._read, place, key.workflow)
+                threading.Thread(target=found.run, name=f"log-{place.pod}", daemon=True).start()
+            if self._sweeper is None:
+                self._sweeper = threading.Thread(target=self._sweep, name="logs-sweep", daemon=True)
+                self._sweeper.start()
+            found.asked = time.monotonic()
+            return found
+
+    def _sweep(self) -> None:
+        """Lets go of those that nobody reads, some of which wait for a word of a silent container."""
+        while not self._closed.wait(UNREAD_S / 6):
+            with self._lock:
+                before = time.monotonic() - UNREAD_S
+                unread = [pod for pod, each in self._followers.items() if each.asked < before]
+                followers = [self._followers.pop(pod) for pod in unread]
+            for each in followers:
+                each.release()
+
+
+class _Place(NamedTuple):
+    folder: Path
+    pod: str
+
+    @property
+    def part(self) -> Path:
+        return self.folder / f"{self.pod}.part"
+
+    @property
+    def complete(self) -> Path:
+        return self.folder / f"{self.pod}.log"
+
+    def make(self) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+# ---------------------------------------------------------------- reading
+
+
+class _Reader:
+    """One that reads the output of a pod until it is released, and writes nothing after that.
+
+    *begins*: where in the growing file the beginning of the output lies that its node still has.
+    """
+
+    def __init__(self, read: Read, place: _Place, begins: int = 0) -> None:
+        self._read = read
+        self._place = place
+        self._lock = threading.Lock()
+        self._released = threading.Event()
+        self._output: Output | None = None
+        self.begins = begins
+
+    def release(self) -> None:
+        with self._lock:
+            self._released.set()
+            output = self._output
+        if output is not None:
+            output.close()
+
+    def _said(self, *, follow: bool) -> Iterator[bytes]:
+        output = self._read(self._place.pod, follow)
+        with self._lock:
+            self._output = output
+        try:
+            if not self._released.is_set():
+                yield from output
+        finally:
+            output.close()
+
+    def _extend(self, said: Iterator[bytes]) -> None:
+        """Adds to the growing file what it does not hold yet."""
+        with self._open(self._place.part) as file:
+            known, at = os.fstat(file).st_size, self.begins
+            for chunk in said:
+                there = os.pread(file, min(len(chunk), known - at), at)
+                if not chunk.startswith(there):
+                    self._write(file, _note(_ROTATED))
+                    at = known = self.begins = os.fstat(file).st_size
+                    there = b""
+                at += len(there)
+                self._write(file, chunk[len(there) :])
+
+    @contextlib.contextmanager
+    def _open(self, path: Path, flags: int = 0) -> Iterator[int]:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | flags, 0o600)
+        try:
+            yield file
+        finally:
+            os.close(file)
+
+    def _write(self, file: int, data: bytes) -> None:
+        with self._lock:
+            while data and not self._released.is_set():
+                data = data[os.write(file, data) :]
+
+
+class _Follower(_Reader):
+    """*asked*: when somebody asked last."""
+
+    def __init__(self, read: Read, place: _Place, workflow: str) -> None:
+        super().__init__(read, place)
+        self.workflow = workflow
+        self.asked = time.monotonic()
+        self.caught_up = threading.Event()
+
+    def run(self) -> None:
+        """Again and again: a container may not have begun, and a connection may break."""
+        follow = False
+        while not self._released.is_set():
+            try:
+                self._extend(self._said(follow=follow))
+                pause_s = _AGAIN_S if follow else 0.0
+                follow = True
+            except _PROBLEMS as problem:
+                _log.debug("event=log_not_read pod=%s error=%r", self._place.pod, str(problem))
+                pause_s = _AGAIN_S
+            self.caught_up.set()
+            self._released.wait(pause_s)
+
+
+class _Keeper(_Reader):
+    """For a pod that has ended: it has said all that it will."""
+
+    _problem: Exception | None = None
+    _kept = False
+
+    def run_for(self, seconds: float) -> Exception | None:
+        """What went wrong; None: it is kept."""
+        thread = threading.Thread(target=self._run, name=f"keep-{self._place.pod}", daemon=True)
+        thread.start()
+        thread.join(seconds)
+        self.release()
+        if self._kept:
+            return None
+        return self._problem or TimeoutError(f"it did not come within {seconds:g} s")
+
+    def _run(self) -> None:
+        try:
+            self._place.make()
+            if self._place.part.exists():
+                self._extend(self._said(follow=False))
+                self._complete(self._place.part)
+            else:
+                self._keep_end()
+        except _PROBLEMS as problem:
+            self._problem = problem
+
+    def _keep_end(self) -> None:
+        new = self._place.folder / f"{self._place.pod}.new"
+        with self._open(new, os.O_TRUNC) as file:
+            self._write(file, _end_of(self._said(follow=False)))
+        self._complete(new)
+
+    def _complete(self, path: Path) -> None:
+        with self._lock:
+            if not self._released.is_set():
+                path.replace(self._place.complete)
+                self._kept = True
+
+
+def _end_of(said: Iterator[bytes]) -> bytes:
+    """The last `MOST_KEPT` bytes, from the beginning of a line on."""
+    end, cut = bytearray(), False
+    for chunk in said:
+        end += chunk
+        if len(end) > MOST_KEPT:
+            cut = True
+            if len(end) > 2 * MOST_KEPT:
+                del end[: -MOST_KEPT - 1]
+    if not cut:
+        return bytes(end)
+    del end[: -MOST_KEPT - 1]  # one more, to see whether a line begins behind it
+    return bytes(end[end.find(b"\n") + 1 :][-MOST_KEPT:])
+
+
+def _give_up(place: _Place, problem: Exception) -> None:
+    """What there is of it counts as complete, and says what is missing."""
+    said = (
+        f"not all of the output could be had: {problem}"
+        if place.part.exists()
+        else f"no output could be had: {problem}"
+    )
+    try:
+        place.make()
+        with os.fdopen(os.open(place.part, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
+            file.write(_note(said))
+        place.part.replace(place.complete)
+    except OSError as error:
+        _log.warning("event=log_not_kept pod=%s error=%r", place.pod, str(error))
+
+
+def _note(words: str) -> bytes:
+    return f"[runrig: {words}]\n".encode()
+
+
+def _newest(folder: Path) -> Path | None:
+    """Of several pods of one attempt, which comes of a gang that was taken back while it was bound, the one that spoke last."""
+    found = []
+    for path in (*folder.glob("*.log"), *folder.glob("*.part")):
+        with contextlib.suppress(FileNotFoundError):
+            found.append((path.stat().st_mtime_ns, str(path), path))
+    return max(found)[2] if found else None

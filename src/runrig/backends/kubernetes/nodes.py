@@ -1,0 +1,101 @@
+"""What a node has for us: all that it may give to pods, less what the pods of others ask of it.
+
+Pure.  Exact: amounts are added as the cluster writes them, and only the rest is rounded, down.
+"""
+
+from collections.abc import Iterable, Mapping
+from decimal import ROUND_FLOOR, Decimal
+
+from lightkube.utils.quantity import parse_quantity
+
+from runrig.backends.kubernetes.names import Object
+from runrig.domain.nodes import Node, Taint
+from runrig.domain.quantities import CPU, UNLISTED_IS_UNCOUNTED
+
+_PODS = "pods"
+_KEEPS_AWAY = ("NoSchedule", "NoExecute")
+
+_Amounts = Mapping[str, Decimal]
+
+
+def node_of(node: Object, foreign: Iterable[Object], names: Mapping[str, str]) -> Node:
+    """*foreign*: the pods on it that are not ours.  *names*: our name of a resource → its name there; others keep their own.
+
+    The flavor is for the caller to find.  A node on which others have all places for pods takes none of ours; our own are not
+    counted against its places.
+    """
+    lively = [pod for pod in foreign if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")]
+    has = _amounts(node.get("status", {}).get("allocatable"))
+    taken = _sum(requests_of(pod) for pod in lively)
+    metadata, spec = node["metadata"], node.get("spec", {})
+    ours = {theirs: our for our, theirs in sorted(names.items())}
+    # What a node does not list it has none of; only our own cluster files may leave it out for plenty.
+    resources = dict.fromkeys(UNLISTED_IS_UNCOUNTED, 0) | {
+        ours.get(name, name): _units(ours.get(name, name), amount - taken.get(name, Decimal(0)))
+        for name, amount in sorted(has.items())
+        if name != _PODS and (amount or ours.get(name, name) in UNLISTED_IS_UNCOUNTED)
+    }
+    full = _PODS in has and has[_PODS] <= len(lively)
+    return Node(
+        name=metadata["name"],
+        resources=dict(sorted(resources.items())),
+        labels=dict(metadata.get("labels") or {}),
+        taints=tuple(
+            Taint(each["key"], each.get("value") or "", each["effect"])
+            for each in spec.get("taints") or ()
+            if each["effect"] in _KEEPS_AWAY
+        ),
+        ready=not full and _ready(node),
+    )
+
+
+def requests_of(pod: Object) -> dict[str, Decimal]:
+    """What a scheduler counts for *pod*: the most that it holds at any time, from its first init container to its end."""
+    spec = pod["spec"]
+    sidecars: dict[str, Decimal] = {}
+    steps = []
+    for each in spec.get("initContainers") or ():
+        asked = _amounts(each.get("resources", {}).get("requests"))
+        if each.get("restartPolicy") == "Always":
+            sidecars = _sum((sidecars, asked))
+            steps.append(sidecars)
+        else:
+            steps.append(_sum((sidecars, asked)))
+    containers = [_amounts(each.get("resources", {}).get("requests")) for each in spec.get("containers") or ()]
+    whole = _most([_sum([sidecars, *containers]), *steps])
+    whole |= _amounts(
+        (spec.get("resources") or {}).get("requests")
+    )  # of the pod as a whole: goes before those of its parts
+    return _sum((whole, _amounts(spec.get("overhead"))))
+
+
+def _ready(node: Object) -> bool:
+    conditions = node.get("status", {}).get("conditions") or ()
+    says = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return says and not node.get("spec", {}).get("unschedulable") and "deletionTimestamp" not in node["metadata"]
+
+
+def _units(resource: str, amount: Decimal) -> int:
+    """In our unit, and never below zero: others may hold more than there is, when a device fails."""
+    scaled = amount * 1000 if resource == CPU else amount
+    return max(0, int(scaled.to_integral_value(ROUND_FLOOR)))
+
+
+def _amounts(told: Mapping[str, str | int] | None) -> dict[str, Decimal]:
+    return {name: parse_quantity(str(value)) or Decimal(0) for name, value in (told or {}).items()}
+
+
+def _sum(parts: Iterable[_Amounts]) -> dict[str, Decimal]:
+    found: dict[str, Decimal] = {}
+    for part in parts:
+        for name, amount in part.items():
+            found[name] = found.get(name, Decimal(0)) + amount
+    return found
+
+
+def _most(parts: Iterable[_Amounts]) -> dict[str, Decimal]:
+    found: dict[str, Decimal] = {}
+    for part in parts:
+        for name, amount in part.items():
+            found[name] = max(found.get(name, Decimal(0)), amount)
+    return found

@@ -1,0 +1,144 @@
+"""What the cluster has, from watches: pods and nodes of everybody, and all other objects of ours."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from runrig.backends.kubernetes import names
+from runrig.backends.kubernetes.cluster import (
+    NODE,
+    POD,
+    POD_GROUP,
+    PRIORITY_CLASS,
+    QUEUE,
+    SECRET,
+    SERVICE,
+    TOPOLOGY,
+    Cluster,
+)
+from runrig.backends.kubernetes.nodes import node_of
+from runrig.backends.kubernetes.watching import Watch
+from runrig.domain.errors import Unavailable
+from runrig.domain.nodes import Node
+
+Object = dict[str, Any]
+
+FIRST_LOOK_S = 20.0
+
+
+class Seen:
+    """*changed* is called from other threads, after something has."""
+
+    def __init__(self, cluster: Cluster, namespace: str, changed: Callable[[], None]) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        inside = {kind: {"namespace": namespace, "labels": names.MANAGED} for kind in (POD_GROUP, SERVICE, SECRET)}
+        above = {kind: {"labels": names.MANAGED} for kind in (QUEUE, TOPOLOGY, PRIORITY_CLASS)}
+        all_of_them: dict[Any, dict[str, Any]] = {POD: {}, NODE: {}, **inside, **above}
+        self._watches = {
+            kind.name: Watch(cluster, kind, changed=changed, **which) for kind, which in all_of_them.items()
+        }
+        self._started = False
+        self._pods: tuple[int, dict[str, Object], dict[str, list[Object]]] = (-1, {}, {})
+        self._nodes: dict[str, tuple[object, Node]] = {}
+        self._known: set[str] = set()
+        """Uids of ours: one of these stays ours, even if somebody takes all marks from it."""
+
+    def start(self) -> None:
+        """Returns when everything has been seen once.  Raises Unavailable if the API server does not let us, with its words."""
+        if not self._started:
+            for watch in self._watches.values():
+                watch.start()
+            self._started = True
+        for kind, watch in self._watches.items():
+            if not watch.wait_synced(FIRST_LOOK_S):
+                raise Unavailable(
+                    f"{self._cluster.url} has not told of its {kind} objects: {watch.trouble or 'it is silent'}"
+                )
+
+    def stop(self) -> None:
+        for watch in self._watches.values():
+            watch.stop()
+
+    @property
+    def generation(self) -> int:
+        """Grows with each change."""
+        return sum(watch.generation for watch in self._watches.values())
+
+    @property
+    def trouble(self) -> str | None:
+        """Why something may be older than it seems; None: nothing is."""
+        return next((watch.trouble for watch in self._watches.values() if watch.trouble), None)
+
+    # ------------------------------------------------------------ objects
+
+    def there(self, wanted: Object) -> Object | None:
+        """The live object of the kind and name of *wanted*."""
+        kind, namespace, name = names.wanted_id(wanted)
+        return self._watches[kind].objects().get((namespace, name))
+
+    def all_of(self, *kinds: str) -> Iterator[Object]:
+        """Those of ours, but for pods."""
+        for kind in kinds:
+            yield from self._watches[kind].objects().values()
+
+    def note(self, answered: Object | None) -> None:
+        """What the API server answered to a change of ours is seen from now on."""
+        if answered is not None:
+            self._watches[answered["kind"]].put(answered)
+
+    # ------------------------------------------------------------ pods and nodes
+
+    @property
+    def ours(self) -> Mapping[str, Object]:
+        """Pods of ours, by name."""
+        return self._sorted_out()[0]
+
+    def _sorted_out(self) -> tuple[Mapping[str, Object], Mapping[str, list[Object]]]:
+        """Ours by name, and those of others by node."""
+        watch = self._watches[POD.name]
+        generation = watch.generation
+        if self._pods[0] != generation:
+            ours: dict[str, Object] = {}
+            foreign: dict[str, list[Object]] = defaultdict(list)
+            for (namespace, name), pod in watch.objects().items():
+                if namespace == self._namespace and (
+                    _is_ours(pod["metadata"]) or pod["metadata"]["uid"] in self._known
+                ):
+                    ours[name] = pod
+                elif node := pod.get("spec", {}).get("nodeName"):
+                    foreign[node].append(pod)
+            self._pods = generation, ours, foreign
+            self._known = {pod["metadata"]["uid"] for pod in ours.values()}
+        return self._pods[1], self._pods[2]
+
+    def has_node(self, name: str) -> bool:
+        return ("", name) in self._watches[NODE.name].objects()
+
+    def nodes(self, resource_names: Mapping[str, str]) -> tuple[Node, ...]:
+        """With what pods of others have taken taken off.  A node is looked at again when it, or one of those, has changed."""
+        _, foreign = self._sorted_out()
+        found = {}
+        for (_, name), each in self._watches[NODE.name].objects().items():
+            on_it = foreign.get(name, [])
+            state = (_version(each), tuple(sorted(_version(pod) for pod in on_it)))
+            known = self._nodes.get(name)
+            if known is None or known[0] != state:
+                known = state, node_of(each, on_it, resource_names)
+            found[name] = known
+        self._nodes = found
+        return tuple(node for _, (_, node) in sorted(found.items()))
+
+
+def _is_ours(metadata: Object) -> bool:
+    """As long as one of our marks is left, whatever somebody else took away."""
+    marked = names.MANAGED.items() <= (metadata.get("labels") or {}).items()
+    return (
+        marked
+        or names.FINALIZER in (metadata.get("finalizers") or ())
+        or names.KEY in (metadata.get("annotations") or {})
+    )
+
+
+def _version(each: Object) -> tuple[str, str]:
+    return each["metadata"]["uid"], each["metadata"]["resourceVersion"]

@@ -1,0 +1,303 @@
+"""What a pod says of the attempt that it is: whether it runs, how it ended, and why it has not started.
+
+Pure.  The codes are the reference's (docs/kubernetes.md has the table).  It differs in what follows from one rule: an attempt has
+ended only when nothing of the task runs any more, for then its GPUs are given to others.
+
+- A pod that is preempted, evicted or deleted runs until its container has stopped; only then comes the code that says so.
+- The task is the container `main`.  What others put beside it (sidecars) neither keeps it running nor gives it a code, unless
+  `main` never ended.
+- Whoever deletes a pod behind our back, or takes it away, has ended the task: also if it answers SIGTERM with 0.  What had ended
+  before that keeps its code.
+- What never began is no exit code of a user: a program that cannot be started is 3003, a pod that its node rejects 3001.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from runrig.backends.kubernetes.names import CONTAINER, Object, key_of
+from runrig.domain.observed import Phase, TaskFact
+from runrig.domain.workflows import ExitCode
+
+STOPPED = 143
+"""128 + SIGTERM: what a task gives that was asked to stop."""
+
+CONFIG_ERROR_S = 600.0
+LOST_SIGHT_S = 1800.0
+"""How long a kubelet may get over what it cannot set up, or has lost sight of."""
+
+_PULL_BACKOFF, _PULL_ERROR, _CONFIG_ERROR, _CRASHES, _LOST_SIGHT, _OTHER_WAIT = 301, 302, 303, 304, 305, 999
+_INIT_OFFSET, _LAST_INIT = 255, 300
+_WAITS = {
+    "ImagePullBackOff": _PULL_BACKOFF,
+    **dict.fromkeys(("ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError"), _PULL_ERROR),
+    **dict.fromkeys(("RegistryUnavailable", "SignatureValidationFailed"), _PULL_ERROR),
+    "CreateContainerConfigError": _CONFIG_ERROR,
+    "CrashLoopBackOff": _CRASHES,
+    "ContainerStatusUnknown": _LOST_SIGHT,
+}
+_PATIENCE_S = {_CONFIG_ERROR: CONFIG_ERROR_S, _LOST_SIGHT: LOST_SIGHT_S}
+_SIGNS_OF_FAILURE = ("Failed", "BackOff", "Error")
+_CANNOT_START = ("StartError", "ContainerCannotRun")
+_PREEMPTED = "PreemptionByScheduler"
+_PLAIN = ("Error", "Completed")
+"""Reasons that say no more than the exit code."""
+_LONGEST = 500
+
+_End = tuple[int, str]
+
+
+def fact_of(pod: Object, now: float, *, stopping: bool = False) -> TaskFact:
+    """*now*: seconds since the epoch; *stopping*: we asked it to go."""
+    if _over(pod):
+        return TaskFact(Phase.ENDED, *_end(pod, now, stopping=stopping))
+    if _started(pod):
+        return TaskFact(Phase.RUNNING)
+    stuck = _stuck(pod, now)
+    return TaskFact(Phase.STARTING) if stuck is None else TaskFact(Phase.ENDED, *stuck)
+
+
+def bound(pod: Object) -> bool:
+    """It has a node."""
+    return bool(pod["spec"].get("nodeName"))
+
+
+def refusal(pod: Object) -> str | None:
+    """What a scheduler says that found no place for it; None if none says so, or it has one."""
+    condition = _condition(pod, "PodScheduled")
+    if bound(pod) or condition.get("status") != "False" or condition.get("reason") != "Unschedulable":
+        return None
+    return _sentence(condition.get("message")) or "Unschedulable"
+
+
+def refusal_of_group(pod_group: Object) -> str | None:
+    """What KAI says that does not place it; None if it says nothing."""
+    conditions = pod_group.get("status", {}).get("schedulingConditions") or ()
+    said = [each for each in conditions if each.get("type") == "UnschedulableOnNodePool"]
+    said = [each for each in said if each.get("status", "True") == "True"]
+    if not said:
+        return None
+    reasons = said[-1].get("reasons") or ()
+    whole = said[-1].get("message") or "; ".join(each["message"] for each in reasons if each.get("message"))
+    return _sentence(whole) or said[-1].get("reason") or "UnschedulableOnNodePool"
+
+
+def says(pod: Object) -> str | None:
+    """Why it has not started, in the cluster's words; None if it has, has ended, or nobody says anything."""
+    if _over(pod) or _started(pod):
+        return None
+    key = key_of(pod)
+    task = pod["metadata"]["name"] if key is None else key.task
+    if not bound(pod):
+        words = _sentence(_condition(pod, "PodScheduled").get("message"))
+        return f"{task} has no node: {words}" if words else None
+    node = pod["spec"]["nodeName"]
+    waiting = [state["waiting"] for _, state in _states(pod) if state.get("waiting", {}).get("reason")]
+    if not waiting:
+        return f"{task} has node {node}, which has not begun with it"
+    worst = next((each for each in waiting if _wait_code(each)), waiting[-1])
+    words = _sentence(worst.get("message"))
+    return f"{task} is being set up on {node}: {worst['reason']}" + (f", {words}" if words else "")
+
+
+# ---------------------------------------------------------------- whether
+
+
+def _over(pod: Object) -> bool:
+    """Nothing of the task runs or will.  A pod with a node is over when its kubelet says so, whoever deleted it."""
+    if pod.get("status", {}).get("phase") in ("Succeeded", "Failed") or _terminated(pod):
+        return True
+    return "deletionTimestamp" in pod["metadata"] and not bound(pod)
+
+
+def _started(pod: Object) -> bool:
+    return "running" in _main(pod) or pod.get("status", {}).get("phase") == "Running"
+
+
+def _stuck(pod: Object, now: float) -> _End | None:
+    """What it will not get over by itself; None if there is nothing, or it may still."""
+    found = []
+    for container, state in _states(pod):
+        waiting = state.get("waiting", {})
+        code = _wait_code(waiting)
+        if code and (_over(pod) or now - _waits_since(pod, now) >= _PATIENCE_S.get(code, 0.0)):
+            found.append((code, _wait_message(container, code, waiting)))
+    return max(found, default=None)
+
+
+def _wait_code(waiting: Object) -> int | None:
+    """None: a wait that is no failure."""
+    reason = waiting.get("reason", "")
+    if reason in _WAITS:
+        return _WAITS[reason]
+    return _OTHER_WAIT if any(sign in reason for sign in _SIGNS_OF_FAILURE) else None
+
+
+def _wait_message(container: Object, code: int, waiting: Object) -> str:
+    image = container.get("image", "its image")
+    what = f"image {image} cannot be had" if code in (_PULL_BACKOFF, _PULL_ERROR) else "its container does not start"
+    return _said(f"{what} ({waiting['reason']})", waiting.get("message"))
+
+
+def _waits_since(pod: Object, now: float) -> float:
+    ready = _condition(pod, "Ready")
+    known = (ready.get("lastTransitionTime"), pod.get("status", {}).get("startTime"))
+    times = (*known, pod["metadata"].get("creationTimestamp"))
+    return next((_time(each) for each in times if each), now)
+
+
+# ---------------------------------------------------------------- how
+
+
+def _end(pod: Object, now: float, *, stopping: bool) -> _End:
+    return (
+        _taken_away(pod)
+        or _out_of_memory(pod)
+        or _deleted(pod, stopping=stopping)
+        or (None if _terminated(pod) else _stuck(pod, now))
+        or _own_end(pod)
+    )
+
+
+def _taken_away(pod: Object) -> _End | None:
+    """By a scheduler, a kubelet or a controller."""
+    status = pod.get("status", {})
+    disruption = _disruption(pod)
+    reason, words = disruption.get("reason", ""), disruption.get("message")
+    if reason == _PREEMPTED:
+        return ExitCode.PREEMPTED, _said("preempted by the cluster's own scheduler", words)
+    if status.get("reason") == "Evicted":
+        return ExitCode.EVICTED, _said("evicted by its node", status.get("message"))
+    if status.get("reason") in _CANNOT_START:
+        return ExitCode.START_ERROR, _said("it could not be started", status.get("message"))
+    if disruption:
+        return ExitCode.BACKEND_ERROR, _said(f"taken away by the cluster ({reason or 'DisruptionTarget'})", words)
+    return None
+
+
+def _disruption(pod: Object) -> Object:
+    """The condition that says so; empty if there is none, or the task had ended before."""
+    for each in pod.get("status", {}).get("conditions") or ():
+        told = each["type"] == "DisruptionTarget" or each.get("reason") == _PREEMPTED
+        since = each.get("lastTransitionTime")
+        if told and each.get("status") == "True" and not (since and _ended_before(pod, _time(since))):
+            return dict(each)
+    return {}
+
+
+def _out_of_memory(pod: Object) -> _End | None:
+    for container, state in _states(pod):
+        ended = state.get("terminated", {})
+        if ended.get("reason") == "OOMKilled":
+            main = container["name"] == CONTAINER
+            words = _said("killed, for it used more memory than it may (OOMKilled)", ended.get("message"))
+            return ExitCode.EVICTED, words if main else f"container {container['name']}: {words}"
+    return None
+
+
+def _deleted(pod: Object, *, stopping: bool) -> _End | None:
+    metadata = pod["metadata"]
+    if "deletionTimestamp" not in metadata:
+        return None
+    ran = any(
+        state.get("terminated", {}).get("reason") not in (None, "ContainerStatusUnknown") for _, state in _states(pod)
+    )
+    if stopping:
+        return None if ran else (STOPPED, "stopped before it started")
+    asked = _time(metadata["deletionTimestamp"]) - float(metadata.get("deletionGracePeriodSeconds") or 0)
+    if _ended_before(pod, asked):
+        return None
+    if not ran:
+        return ExitCode.BACKEND_ERROR, "its pod was deleted before it started, and not by runrig"
+    return ExitCode.BACKEND_ERROR, f"its pod was deleted while it ran, and not by runrig (exit code {_own_end(pod)[0]})"
+
+
+def _own_end(pod: Object) -> _End:
+    """By its containers; else by what the pod says of itself."""
+    status = pod.get("status", {})
+    ends = [_container_end(*each) for each in _states(pod) if "terminated" in each[1]]
+    main = [
+        _container_end(container, state)
+        for container, state in _states(pod)
+        if container["name"] == CONTAINER and "terminated" in state
+    ]
+    reason, words = status.get("reason"), status.get("message")
+    if main:
+        code, message = main[0]
+    elif status.get("phase") == "Succeeded":
+        return 0, ""
+    elif ends:
+        code, message = max(ends)
+    elif reason:
+        return ExitCode.BACKEND_ERROR, _said(f"its node did not run it ({reason})", words)
+    else:
+        return ExitCode.UNKNOWN, "it failed, and the cluster does not say how"
+    return code, message or (_said(f"exit code {code} ({reason})", words) if code and reason else "")
+
+
+def _container_end(container: Object, state: Object) -> _End:
+    """The message is empty where it would say no more than the code."""
+    ended = state["terminated"]
+    reason, words, code = ended.get("reason") or "Error", ended.get("message"), int(ended["exitCode"])
+    if reason in _CANNOT_START:
+        return ExitCode.START_ERROR, _said("it could not be started", words)
+    if reason == "ContainerStatusUnknown":
+        return _LOST_SIGHT, _said("its node lost sight of it", words)
+    if container["init"] and code:
+        code = min(_INIT_OFFSET + code, _LAST_INIT)
+        return code, _said(f"init container {container['name']} ended with {ended['exitCode']}", words)
+    if not code or (reason in _PLAIN and not words):
+        return code, ""
+    return code, _said(f"exit code {code}" + ("" if reason in _PLAIN else f" ({reason})"), words)
+
+
+# ---------------------------------------------------------------- reading
+
+
+def _states(pod: Object) -> Iterator[tuple[Object, Object]]:
+    """(container, its state), init containers first; without sidecars, which end as they like.  *init* is added to the container."""
+    status, spec = pod.get("status", {}), pod["spec"]
+    for init, there, told in (
+        (True, spec.get("initContainers"), status.get("initContainerStatuses")),
+        (False, spec.get("containers"), status.get("containerStatuses")),
+    ):
+        sidecars = {each["name"] for each in there or () if init and each.get("restartPolicy") == "Always"}
+        for each in told or ():
+            if each["name"] not in sidecars:
+                yield {"name": each["name"], "image": each.get("image"), "init": init}, each.get("state") or {}
+
+
+def _main(pod: Object) -> Object:
+    """The state of the task's container; empty if none is told."""
+    return next((state for container, state in _states(pod) if container["name"] == CONTAINER), {})
+
+
+def _terminated(pod: Object) -> bool:
+    return "terminated" in _main(pod)
+
+
+def _ended_before(pod: Object, when: float) -> bool:
+    """All that ran had ended by then.  Times in a cluster are whole seconds: in the same one is not before."""
+    ends = [state["terminated"].get("finishedAt") for _, state in _states(pod) if "terminated" in state]
+    return bool(ends) and all(each and _time(each) < when for each in ends)
+
+
+def _condition(pod: Object, kind: str) -> Object:
+    """Empty if it has none."""
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return next((dict(each) for each in conditions if each["type"] == kind), {})
+
+
+def _time(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def _said(what: str, words: str | None) -> str:
+    """What we make of it, and behind it the cluster's own words."""
+    text = _sentence(words)
+    return f"{what}: {text}" if text else what
+
+
+def _sentence(words: str | None) -> str:
+    """On one line, and not too long."""
+    text = " ".join((words or "").split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

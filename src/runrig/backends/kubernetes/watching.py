@@ -1,0 +1,202 @@
+"""What there is of one kind, kept up to date by a watch: list, then follow, and again where it broke off.
+
+The cache is the truth of some moment, never a mixture: a list replaces it whole, and no older version overwrites a newer one.
+"""
+
+import logging
+import threading
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from runrig.backends.kubernetes.answers import Batch, Object, Refusal, Stream
+from runrig.backends.kubernetes.cluster import Cluster, Kind
+from runrig.domain.errors import RunrigError
+
+Place = tuple[str, str]
+"""(namespace, name); the namespace is empty for kinds that have none."""
+
+_FIRST_S, _LONGEST_S = 0.1, 10.0
+_PATIENCE_S = 0.5
+
+_log = logging.getLogger(__name__)
+
+
+class Watch:
+    """*changed* is called from its thread after each batch of changes."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        kind: Kind,
+        *,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        changed: Callable[[], None],
+    ) -> None:
+        self.generation = 0
+        self.trouble: str | None = None
+        """Why it is out of touch; None while it is not."""
+        self._cluster, self._kind, self._changed = cluster, kind, changed
+        self._scope: dict[str, Any] = {"namespace": namespace, "labels": labels}
+        self._lock = threading.Lock()
+        self._objects: dict[Place, Object] = {}
+        self._snapshot: Mapping[Place, Object] | None = None
+        self._version = ""  # empty: to be listed anew
+        self._put: dict[Place, Object] | None = None  # by us, while a list is under way
+        self._tries = 0
+        self._heard_at = time.monotonic()
+        self._synced, self._stopped = threading.Event(), threading.Event()
+        self._stream: Stream[Batch] | None = None
+        self._thread = threading.Thread(target=self._run, name=f"watch-{kind.plural}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Does not wait for a request that is under way: its thread ends by itself, and changes nothing more."""
+        self._stopped.set()
+        if stream := self._stream:
+            stream.close()
+        if self._thread.ident is not None:
+            self._thread.join(_PATIENCE_S)
+
+    def wait_synced(self, timeout_s: float) -> bool:
+        """The first list is there; False if not within *timeout_s* (see `trouble`)."""
+        return self._synced.wait(timeout_s)
+
+    def silent_s(self) -> float:
+        """Since the API server said anything here; it does once a minute."""
+        return time.monotonic() - self._heard_at
+
+    def objects(self) -> Mapping[Place, Object]:
+        """All of one moment.  Not to be changed."""
+        with self._lock:
+            if self._snapshot is None:
+                self._snapshot = MappingProxyType(dict(self._objects))
+            return self._snapshot
+
+    def put(self, each: Object) -> None:
+        """What the API server answered to a change of ours, so that the next look has it.
+
+        Only what the watch has not passed yet: else it would bring back what was deleted since.
+        """
+        with self._lock:
+            if self._put is not None:
+                self._put[_place(each)] = each
+            if not self._version or _newer(each, self._version):
+                self._set(each)
+
+    # ------------------------------------------------------------ the thread
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                if not self._version:
+                    self._list()
+                self._follow()
+            except Refusal as refusal:
+                if refusal.status == 410:
+                    _log.info("event=watch_anew kind=%s why=%r", self._kind.plural, refusal.message)
+                    self._version = ""
+                    self._pause(None)
+                else:
+                    self._lost(str(refusal), None)
+            except RunrigError as error:
+                self._lost(error.message, error.details.get("retry_after_s"))
+            except Exception as error:  # noqa: BLE001  a thread that ends here leaves a cache that is never true again
+                if not self._stopped.is_set():
+                    _log.exception("event=watch_failed kind=%s", self._kind.plural)
+                self._version = ""
+                self._lost(repr(error), None)
+
+    def _list(self) -> None:
+        with self._lock:
+            self._put = {}
+        found = self._cluster.list(self._kind, **self._scope)
+        listed = {_place(each): each for each in found.objects}
+        with self._lock:
+            if self._stopped.is_set():
+                return
+            put = {place: each for place, each in self._put.items() if _newer(each, found.resource_version)}
+            self._objects, self._version, self._put = listed | put, found.resource_version, None
+            self._grown()
+        self._heard()
+        self._synced.set()
+        self._changed()
+
+    def _follow(self) -> None:
+        """Until it ends, which a server does with each watch after some minutes."""
+        with self._cluster.watch(self._kind, **self._scope, resource_version=self._version) as self._stream:
+            if self._stopped.is_set():  # since it was asked for; `stop` has not seen this stream
+                return
+            self._heard()
+            for batch in self._stream:
+                self._heard()
+                self._tries = 0
+                if self._take(batch):
+                    self._changed()
+        self._pause(None)
+
+    def _take(self, batch: Batch) -> bool:
+        """True if something changed."""
+        before = self.generation
+        with self._lock:
+            if self._stopped.is_set():
+                return False
+            for kind, each in batch:
+                known = self._objects.get(_place(each)) if kind != "BOOKMARK" else None
+                if kind == "DELETED" and known is not None and not _newer(known, _version(each)):
+                    del self._objects[_place(each)]
+                    self._grown()
+                elif kind in ("ADDED", "MODIFIED"):
+                    self._set(each)
+                self._version = _version(each)
+        return self.generation != before
+
+    def _set(self, each: Object) -> None:
+        known = self._objects.get(_place(each))
+        if known is None or _newer(each, _version(known)):
+            self._objects[_place(each)] = each
+            self._grown()
+
+    def _grown(self) -> None:
+        self._snapshot = None
+        self.generation += 1
+
+    def _heard(self) -> None:
+        self._heard_at = time.monotonic()
+        if self.trouble is not None:
+            _log.info("event=watch_back kind=%s", self._kind.plural)
+            self.trouble = None
+
+    def _lost(self, why: str, retry_after_s: object) -> None:
+        if self._stopped.is_set():
+            return
+        if self.trouble is None:
+            _log.warning("event=watch_lost kind=%s error=%r", self._kind.plural, why)
+        self.trouble = why
+        self._pause(retry_after_s)
+
+    def _pause(self, told_s: object) -> None:
+        """Longer from try to try until something is heard; not the same for all watches, which were cut off together."""
+        longest = min(_LONGEST_S, _FIRST_S * 2 ** min(self._tries, 10))
+        share = zlib.crc32(f"{self._kind.plural} {self._tries}".encode()) / 2**32
+        told = told_s if isinstance(told_s, float) else 0.0
+        self._tries += 1
+        self._stopped.wait(max(longest * (1 + share) / 2, told))
+
+
+def _place(each: Object) -> Place:
+    return each["metadata"].get("namespace", ""), each["metadata"]["name"]
+
+
+def _version(each: Object) -> str:
+    return str(each["metadata"]["resourceVersion"])
+
+
+def _newer(each: Object, version: str) -> bool:
+    """Versions are whole numbers that grow, over all objects of a kind."""
+    return int(_version(each)) > int(version)

@@ -1,0 +1,76 @@
+"""Many calls at once: all are made, and one error tells of all that failed."""
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from runrig.backends.kubernetes.answers import Refusal
+from runrig.backends.kubernetes.applying import Crew
+from runrig.domain.errors import ServerFault, Unavailable
+
+
+@pytest.fixture
+def crew() -> Iterator[Crew]:
+    made = Crew(workers=4)
+    yield made
+    made.close()
+
+
+def failing(error: BaseException) -> Callable[[], None]:
+    def call() -> None:
+        raise error
+
+    return call
+
+
+def test_all_calls_are_made_in_parallel(crew: Crew):
+    together = threading.Barrier(4, timeout=10)
+    crew.run_all([together.wait] * 8)
+
+
+def test_nothing_to_do_is_fine(crew: Crew):
+    crew.run_all([])
+
+
+def test_what_fails_hinders_nothing_else_and_is_told_once(crew: Crew):
+    done: list[int] = []
+    calls: list[Callable[[], object]] = [lambda number=number: done.append(number) for number in range(40)]
+    calls[3] = failing(Refusal(422, "Invalid", "no such field"))
+    calls[9] = failing(Unavailable("busy", {"retry_after_s": 2.0}))
+    calls[20] = failing(ServerFault("no login"))
+    calls[30] = failing(Unavailable("busier", {"retry_after_s": 7.0}))
+    with pytest.raises(Unavailable) as raised:
+        crew.run_all(calls)
+    assert sorted(done) == [number for number in range(40) if number not in (3, 9, 20, 30)]
+    assert raised.value.message == "4 of 40 calls failed; the first: no such field"
+    assert raised.value.details == {"retry_after_s": 7.0}
+
+
+def test_a_server_that_is_away_is_not_asked_by_all(crew: Crew):
+    with pytest.raises(Unavailable) as raised:
+        crew.run_all([failing(Unavailable("away"))] * 1000)
+    words = raised.value.message.replace(",", "").replace(";", "").split()
+    failed, left = int(words[0]), int(words[5])
+    assert failed + left == 1000
+    assert 4 <= failed <= 8, "as many as there are threads, and those under way"
+
+
+def test_a_server_that_refuses_all_is_asked_by_all(crew: Crew):
+    with pytest.raises(Unavailable, match=r"^100 of 100 calls failed; the first: no$"):
+        crew.run_all([failing(Refusal(403, "Forbidden", "no"))] * 100)
+
+
+def test_a_bug_is_raised_as_it_is(crew: Crew):
+    done: list[int] = []
+    with pytest.raises(ZeroDivisionError):
+        crew.run_all([failing(Unavailable("away")), lambda: 1 / 0, lambda: done.append(1)])
+    assert done == [1]
+
+
+def test_a_crew_can_be_used_after_a_failure(crew: Crew):
+    with pytest.raises(Unavailable):
+        crew.run_all([failing(Unavailable("away"))] * 20)
+    done: list[int] = []
+    crew.run_all([lambda: done.append(1)] * 20)
+    assert len(done) == 20

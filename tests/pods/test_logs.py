@@ -1,0 +1,367 @@
+"""Kept output, from a source that a test holds in its hands: what comes, when, and what breaks."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from runrig.backends.kubernetes import logs
+from runrig.backends.kubernetes.answers import Refusal
+from runrig.backends.kubernetes.logs import KeptLogs
+from runrig.domain.errors import Unavailable
+from runrig.domain.workflows import TaskKey
+
+KEY = TaskKey("w-1", "train-0", 2)
+POD = "train-0-6a"
+NOT_STARTED = Refusal(400, "BadRequest", 'container "main" in pod "p" is waiting to start')
+
+
+class Said:
+    """What a container has said so far.  *problem*: why nobody can have it; *silent*: who asks waits."""
+
+    def __init__(self, text: bytes = b"") -> None:
+        self.text = text
+        self.problem: Exception | None = None
+        self.silent = False
+        self.ended = False
+        self.open: set[Output] = set()
+        self.asked: list[bool] = []
+
+    def read(self, pod: str, follow: bool) -> "Output":
+        assert pod == POD
+        self.asked.append(follow)
+        if self.problem is not None:
+            raise self.problem
+        return Output(self, follow=follow)
+
+
+class Output:
+    """In pieces of 7 bytes; one that follows goes on until the container has ended."""
+
+    def __init__(self, said: Said, *, follow: bool) -> None:
+        self._said, self._follow = said, follow
+        self._closed = threading.Event()
+        said.open.add(self)
+
+    def __iter__(self) -> Iterator[bytes]:
+        at = 0
+        while not self._closed.is_set():
+            if self._said.problem is not None and at:
+                raise self._said.problem
+            piece = b"" if self._said.silent else self._said.text[at : at + 7]
+            at += len(piece)
+            if piece:
+                yield piece
+            elif not self._said.silent and (not self._follow or self._said.ended):
+                return
+            else:
+                self._closed.wait(0.005)
+
+    def close(self) -> None:
+        self._closed.set()
+        self._said.open.discard(self)
+
+
+def until(found: Callable[[], object], what: str) -> None:
+    end = time.monotonic() + 5
+    while not found():
+        assert time.monotonic() < end, f"not in time: {what}"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def said() -> Said:
+    return Said()
+
+
+@pytest.fixture
+def kept(tmp_path: Path, said: Said) -> Iterator[KeptLogs]:
+    here = KeptLogs(tmp_path / "logs", said.read)
+    yield here
+    here.close()
+
+
+def content(path: Path | None) -> bytes | None:
+    return None if path is None else path.read_bytes()
+
+
+# ---------------------------------------------------------------- readers
+
+
+def test_who_asks_first_gets_all_that_was_said_so_far_and_then_the_file_grows(kept: KeptLogs, said: Said):
+    said.text = b"one\ntwo\n"
+    path = kept.file(KEY, POD)
+    assert content(path) == b"one\ntwo\n"
+    said.text += b"three\n"
+    until(lambda: content(path) == b"one\ntwo\nthree\n", "the file has grown")
+    assert kept.file(KEY, POD) == path
+    assert said.asked == [False, True]
+
+
+def test_folders_and_files_are_for_nobody_else(kept: KeptLogs, said: Said, tmp_path: Path):
+    said.text = b"secret\n"
+    path = kept.file(KEY, POD)
+    assert path == tmp_path / "logs" / "w-1" / "train-0" / "2" / f"{POD}.part"
+    assert kept.keep(KEY, POD)
+    modes = {each.name: oct(each.stat().st_mode & 0o777) for each in (tmp_path / "logs").rglob("*") if each.is_file()}
+    assert modes == {f"{POD}.log": "0o600"}
+    assert oct(path.parent.stat().st_mode & 0o777) == "0o700"
+
+
+def test_a_container_that_has_not_begun_has_no_words_yet_and_is_asked_again(
+    kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(logs, "_AGAIN_S", 0.01)
+    said.problem = NOT_STARTED
+    assert kept.file(KEY, POD) is None or content(kept.file(KEY, POD)) == b""
+    said.text, said.problem = b"up\n", None
+    until(lambda: content(kept.file(KEY, POD)) == b"up\n", "it is read")
+
+
+def test_a_broken_connection_loses_nothing_and_doubles_nothing(
+    kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(logs, "_AGAIN_S", 0.01)
+    said.text = b"a line that is longer than a piece\nanother\n"
+    path = kept.file(KEY, POD)
+    said.problem = Unavailable("reset")
+    said.text += b"while nobody listened\n"
+    asked = len(said.asked)
+    until(lambda: len(said.asked) > asked + 2, "it is tried again")
+    said.problem = None
+    said.text += b"and after\n"
+    until(lambda: content(path) == said.text, "all of it is there")
+    assert content(path) == said.text
+
+
+def test_a_server_that_was_killed_goes_on_where_it_was(kept: KeptLogs, said: Said, tmp_path: Path):
+    said.text = b"0123456789\nabc\n"
+    folder = tmp_path / "logs" / "w-1" / "train-0" / "2"
+    folder.mkdir(parents=True)
+    (folder / f"{POD}.part").write_bytes(said.text[:9])
+    assert content(kept.file(KEY, POD)) == said.text
+
+
+def test_an_output_that_has_lost_its_beginning_says_so_and_goes_on(kept: KeptLogs, said: Said, tmp_path: Path):
+    folder = tmp_path / "logs" / "w-1" / "train-0" / "2"
+    folder.mkdir(parents=True)
+    (folder / f"{POD}.part").write_bytes(b"old\nolder\n")
+    said.text = b"new\n"
+    note = b"[runrig: the beginning of the output is gone from its node: what follows may be there twice]\n"
+    path = kept.file(KEY, POD)
+    assert content(path) == b"old\nolder\n" + note + b"new\n"
+    said.text += b"and more\n"
+    until(lambda: content(path).endswith(b"and more\n"), "it goes on")
+    assert kept.keep(KEY, POD)
+    assert content(kept.file(KEY, POD)) == b"old\nolder\n" + note + b"new\nand more\n"
+
+
+def test_who_waits_for_a_silent_server_waits_only_so_long(kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(logs, "CAUGHT_UP_S", 0.05)
+    said.silent = True
+    assert content(kept.file(KEY, POD)) in (None, b"")
+
+
+def test_what_nobody_reads_is_let_go_and_taken_up_again(kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(logs, "UNREAD_S", 0.1)
+    said.text = b"one\n"
+    path = kept.file(KEY, POD)
+    until(lambda: said.asked[-1] and said.open, "it is followed")
+    until(lambda: not said.open, "it is let go, silent as it is")
+    said.text += b"two\n"
+    assert content(kept.file(KEY, POD)) == b"one\ntwo\n"
+    assert kept.file(KEY, POD) == path
+
+
+def test_a_pod_that_is_gone_has_what_was_kept_of_the_last_one(kept: KeptLogs, said: Said, tmp_path: Path):
+    assert kept.file(KEY, None) is None
+    folder = tmp_path / "logs" / "w-1" / "train-0" / "2"
+    folder.mkdir(parents=True)
+    (folder / "train-0-1b.log").write_bytes(b"the one before\n")
+    said.text = b"mine\n"
+    assert kept.keep(KEY, POD)
+    assert content(kept.file(KEY, None)) == b"mine\n"
+    assert not said.open
+
+
+def test_names_that_lead_elsewhere_have_no_file(kept: KeptLogs, said: Said, tmp_path: Path):
+    odd = TaskKey("..", "train-0", 0)
+    (tmp_path / "kept").write_text("not ours")
+    assert (kept.file(odd, POD), kept.file(odd, None), kept.keep(odd, POD)) == (None, None, True)
+    kept.discard("..")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["kept"]
+    assert said.asked == []
+
+
+# ---------------------------------------------------------------- keeping
+
+
+def test_a_pod_that_nobody_reads_is_kept_once(kept: KeptLogs, said: Said):
+    said.text = b"all of it\n"
+    assert (kept.keep(KEY, POD), kept.keep(KEY, POD)) == (True, True)
+    assert said.asked == [False]
+    assert content(kept.file(KEY, POD)) == b"all of it\n"
+    assert said.asked == [False]
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        (b"", b""),
+        (b"0123456789abcdef", b"0123456789abcdef"),
+        (b"x" + b"0123456789\nbcdef", b"bcdef"),
+        (b"0123\n" + b"5678901234\nabcd\n", b"5678901234\nabcd\n"),
+        (b"y" * 100, b"y" * 16),
+        (b"line\n" * 100, b"line\nline\nline\n"),
+    ],
+    ids=["nothing", "just as much", "one more", "a line begins there", "no line at all", "much"],
+)
+def test_of_an_output_that_nobody_reads_the_end_is_kept_in_whole_lines(
+    kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch, text: bytes, end: bytes
+):
+    monkeypatch.setattr(logs, "MOST_KEPT", 16)
+    said.text = text
+    assert kept.keep(KEY, POD)
+    assert content(kept.file(KEY, POD)) == end
+
+
+def test_what_somebody_reads_is_kept_whole_and_its_file_only_grows(
+    kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(logs, "MOST_KEPT", 4)
+    said.text = b"from the beginning\n"
+    before = content(kept.file(KEY, POD))
+    said.silent = True  # its follower hears nothing of the end
+    said.text += b"to the end\n"
+    said.silent = False
+    said.ended = True
+    assert kept.keep(KEY, POD)
+    after = content(kept.file(KEY, POD))
+    assert before == b"from the beginning\n"
+    assert after == b"from the beginning\nto the end\n"
+    assert not said.open
+
+
+def test_a_failure_may_pass_and_then_all_is_kept(kept: KeptLogs, said: Said):
+    said.text, said.problem = b"fine\n", Unavailable("restarting")
+    assert not kept.keep(KEY, POD)
+    said.problem = None
+    assert kept.keep(KEY, POD)
+    assert content(kept.file(KEY, POD)) == b"fine\n"
+
+
+def test_a_failure_that_stays_lets_the_pod_go_and_the_file_says_why(kept: KeptLogs, said: Said):
+    said.problem = Unavailable("the node n1 does not answer")
+    assert [kept.keep(KEY, POD) for _ in range(logs.TRIES)] == [False] * (logs.TRIES - 1) + [True]
+    assert kept.keep(KEY, POD)
+    assert content(kept.file(KEY, None)) == b"[runrig: no output could be had: the node n1 does not answer]\n"
+
+
+def test_a_plain_no_is_not_asked_again(kept: KeptLogs, said: Said):
+    said.problem = NOT_STARTED
+    assert kept.keep(KEY, POD)
+    assert content(kept.file(KEY, None)) == (
+        b"[runrig: no output could be had: the API server refused it (400 BadRequest): "
+        b'container "main" in pod "p" is waiting to start]\n'
+    )
+
+
+def test_a_reader_keeps_what_he_has_when_the_rest_is_lost(kept: KeptLogs, said: Said):
+    said.text = b"the first half\n"
+    kept.file(KEY, POD)
+    said.problem = Refusal(404, "NotFound", "nodes n1 not found")
+    assert kept.keep(KEY, POD)
+    assert content(kept.file(KEY, POD)) == (
+        b"the first half\n"
+        b"[runrig: not all of the output could be had: the API server refused it (404 NotFound): nodes n1 not found]\n"
+    )
+
+
+def test_a_server_that_says_nothing_keeps_no_pod_for_long(kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(logs, "KEPT_S", 0.05)
+    said.silent = True
+    assert [kept.keep(KEY, POD) for _ in range(logs.TRIES)] == [False] * (logs.TRIES - 1) + [True]
+    assert content(kept.file(KEY, None)) == b"[runrig: no output could be had: it did not come within 0.05 s]\n"
+    until(lambda: not said.open, "nobody waits any more")
+
+
+def test_what_comes_too_late_changes_nothing(kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(logs, "KEPT_S", 0.05)
+    monkeypatch.setattr(logs, "TRIES", 1)
+    answered = threading.Event()
+
+    def read(pod: str, follow: bool) -> Output:
+        answered.wait()
+        return said.read(pod, follow)
+
+    late = KeptLogs(kept._folder, read)
+    assert late.keep(KEY, POD)
+    before = content(late.file(KEY, None))
+    said.text = b"late\n"
+    answered.set()
+    until(lambda: said.asked and not said.open, "it has come")
+    assert (
+        content(late.file(KEY, None)) == before == b"[runrig: no output could be had: it did not come within 0.05 s]\n"
+    )
+
+
+def test_what_was_on_its_way_when_it_was_given_up_changes_nothing(
+    kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch
+):
+    """Also of a file that a reader has begun with, which the late one holds open."""
+
+    class Late(Output):
+        def __iter__(self) -> Iterator[bytes]:
+            self._closed.wait()
+            yield b"words\nlate\n"
+            said.text = b"it has come"
+
+    monkeypatch.setattr(logs, "KEPT_S", 0.05)
+    monkeypatch.setattr(logs, "TRIES", 1)
+    said.text = b"words\n"
+    kept.file(KEY, POD)
+    kept.close()
+    last = KeptLogs(kept._folder, lambda _, follow: Late(said, follow=follow))
+    assert last.keep(KEY, POD)
+    until(lambda: said.text == b"it has come", "it has come")
+    assert content(last.file(KEY, None)) == (
+        b"words\n[runrig: not all of the output could be had: it did not come within 0.05 s]\n"
+    )
+
+
+def test_nobody_follows_while_it_is_being_kept(kept: KeptLogs, said: Said):
+    said.text, said.silent = b"once\n", True
+    keeper = threading.Thread(target=kept.keep, args=(KEY, POD))
+    keeper.start()
+    until(lambda: said.open, "it is being kept")
+    assert (kept.keep(KEY, POD), kept.file(KEY, POD)) == (False, None)
+    said.silent = False
+    keeper.join()
+    assert content(kept.file(KEY, POD)) == b"once\n"
+    assert said.asked == [False]
+
+
+# ---------------------------------------------------------------- the end
+
+
+def test_a_workflow_that_is_discarded_leaves_nothing(kept: KeptLogs, said: Said, tmp_path: Path):
+    said.text = b"words\n"
+    kept.file(KEY, POD)
+    other = TaskKey("w-2", "train-0", 0)
+    assert kept.keep(other, POD)
+    kept.discard("w-1")
+    until(lambda: not said.open, "nobody reads")
+    assert [each.name for each in (tmp_path / "logs").iterdir()] == ["w-2"]
+
+
+def test_nothing_is_read_after_the_end(kept: KeptLogs, said: Said):
+    said.text = b"words\n"
+    path = kept.file(KEY, POD)
+    kept.close()
+    until(lambda: not said.open, "nobody reads")
+    said.text += b"more\n"
+    asked = len(said.asked)
+    assert content(kept.file(KEY, POD)) == b"words\n"
+    assert (kept.file(KEY, POD), len(said.asked)) == (path, asked)

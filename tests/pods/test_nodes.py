@@ -1,0 +1,215 @@
+"""Nodes as the engine sees them: what there is for us, after those who are there already."""
+
+from fractions import Fraction
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runrig.backends.kubernetes.names import Object
+from runrig.backends.kubernetes.nodes import node_of
+from runrig.domain.nodes import Node, Taint
+
+NAMES = {"gpu": "nvidia.com/gpu", "storage": "ephemeral-storage", "fast": "example.com/nic"}
+READY = [{"type": "MemoryPressure", "status": "True"}, {"type": "Ready", "status": "True"}]
+
+
+def node(amounts: dict[str, Any], spec: Object | None = None, *, conditions: Any = READY, **metadata: Any) -> Object:
+    return {
+        "metadata": {"name": "n1", "labels": {"rack": "r1"}, **metadata},
+        "spec": spec or {},
+        "status": {"allocatable": amounts, "capacity": {"cpu": "999"}, "conditions": conditions},
+    }
+
+
+def container(**requests: Any) -> Object:
+    """`gpu` is short for a name that no keyword can have."""
+    return {"name": "c", "resources": {"requests": _full(requests)}}
+
+
+def sidecar(**requests: Any) -> Object:
+    return container(**requests) | {"restartPolicy": "Always"}
+
+
+def pod(*containers: Object, inits: tuple[Object, ...] = (), phase: str = "Running", **spec: Any) -> Object:
+    return {
+        "metadata": {"name": "p"},
+        "spec": {"containers": list(containers), "initContainers": list(inits), **spec},
+        "status": {"phase": phase},
+    }
+
+
+def _full(requests: dict[str, Any]) -> dict[str, Any]:
+    return {NAMES.get(name, name): value for name, value in requests.items()}
+
+
+def left(amounts: dict[str, Any], *pods: Object) -> dict[str, int]:
+    """Of what is in *amounts*, and whatever else there is any of."""
+    found = node_of(node(_full(amounts)), pods, NAMES).resources
+    return {name: amount for name, amount in found.items() if amount or name in amounts}
+
+
+# ---------------------------------------------------------------- what is there
+
+
+def test_a_node_with_everything():
+    amounts = {
+        "cpu": "63500m",
+        "memory": "527048720Ki",
+        "ephemeral-storage": "93478772582",
+        "nvidia.com/gpu": "8",
+        "example.com/nic": "4",
+        "hugepages-1Gi": "0",
+        "hugepages-2Mi": "1Gi",
+        "pods": "110",
+    }
+    taints = [
+        {"key": "team", "value": "sim", "effect": "NoSchedule"},
+        {"key": "soft", "effect": "PreferNoSchedule"},
+        {"key": "node.kubernetes.io/memory-pressure", "effect": "NoExecute", "timeAdded": "2026-03-01T12:00:00Z"},
+    ]
+    assert node_of(node(amounts, {"taints": taints}), (), NAMES) == Node(
+        name="n1",
+        resources={
+            "cpu": 63500,
+            "fast": 4,
+            "gpu": 8,
+            "hugepages-2Mi": 2**30,
+            "memory": 527048720 * 1024,
+            "storage": 93478772582,
+        },
+        labels={"rack": "r1"},
+        taints=(Taint("team", "sim"), Taint("node.kubernetes.io/memory-pressure", "", "NoExecute")),
+    )
+
+
+def test_pods_of_others_are_taken_off_unless_they_have_ended():
+    there = {"cpu": "4", "memory": "8Gi", "gpu": "4"}
+    one = container(cpu="500m", memory="1Gi", gpu="1")
+    pods = [pod(one, phase=phase) for phase in ("Pending", "Running", "Unknown", "Succeeded", "Failed")]
+    assert left(there, *pods) == {"cpu": 2500, "gpu": 1, "memory": 5 * 2**30}
+
+
+def test_a_pod_asks_as_much_as_its_greediest_moment():
+    amounts = {"cpu": "100"}
+    assert left(amounts, pod(container(cpu=1), container(cpu=2))) == {"cpu": 97000}
+    assert left(amounts, pod(container(cpu=1), inits=(container(cpu=5), container(cpu=3)))) == {"cpu": 95000}
+    assert left(amounts, pod(container(cpu=1), inits=(sidecar(cpu=2), container(cpu=5)))) == {"cpu": 93000}
+    assert left(amounts, pod(container(cpu=1), inits=(container(cpu=5), sidecar(cpu=2)))) == {"cpu": 95000}
+    assert left(amounts, pod(container(cpu=4), inits=(sidecar(cpu=2), sidecar(cpu=3)))) == {"cpu": 91000}
+    assert left(amounts, pod(container(cpu=1), overhead={"cpu": "250m"})) == {"cpu": 98750}
+
+
+def test_what_a_pod_asks_as_a_whole_goes_before_what_its_containers_ask():
+    whole = {"resources": {"requests": {"cpu": "3"}}}
+    asked = pod(container(cpu=1, gpu=1), overhead={"cpu": "1"}, **whole)
+    assert left({"cpu": "10", "gpu": "2"}, asked) == {"cpu": 6000, "gpu": 1}
+
+
+def test_amounts_are_added_before_they_are_rounded_and_the_rest_is_rounded_down():
+    assert left({"memory": "10"}, pod(container(memory="1500m")), pod(container(memory="1500m"))) == {"memory": 7}
+    assert left({"memory": "966367641600m"}) == {"memory": 966367641}
+    assert left({"cpu": "1e1", "memory": "1E"}) == {"cpu": 10_000, "memory": 10**18}
+
+
+def test_nothing_is_ever_below_zero():
+    """A device has failed, and its pod is still there."""
+    assert left({"gpu": "1", "cpu": "1"}, pod(container(gpu=2, cpu=3))) == {"cpu": 0, "gpu": 0}
+
+
+def test_a_resource_of_which_there_is_none_is_left_out_unless_that_would_mean_any_amount():
+    assert left({"gpu": "0", "cpu": "0", "memory": "0", "storage": "0"}) == {"cpu": 0, "memory": 0, "storage": 0}
+
+
+def test_a_node_that_does_not_list_storage_has_none():
+    """In a cluster file, what is left out is not counted; a scheduler counts it as nothing."""
+    resources = node_of(node({"cpu": "1", "memory": "2"}), (), NAMES).resources
+    assert resources == {"cpu": 1000, "memory": 2, "storage": 0}
+
+
+def test_a_resource_that_pods_ask_and_the_node_lacks_is_not_made_up():
+    assert left({"cpu": "1"}, pod(container(gpu=1))) == {"cpu": 1000}
+
+
+# ---------------------------------------------------------------- whether it takes pods
+
+
+def test_a_node_takes_pods_only_if_it_is_ready_open_and_there_to_stay():
+    amounts = {"cpu": "1"}
+    taken = {
+        "ready": node(amounts),
+        "says nothing": node(amounts, conditions=None),
+        "not ready": node(amounts, conditions=[{"type": "Ready", "status": "False"}]),
+        "silent": node(amounts, conditions=[{"type": "Ready", "status": "Unknown"}]),
+        "cordoned": node(amounts, {"unschedulable": True}),
+        "going": node(amounts, deletionTimestamp="2026-03-01T12:00:00Z"),
+    }
+    assert [name for name, each in taken.items() if node_of(each, (), NAMES).ready] == ["ready"]
+
+
+def test_a_node_whose_places_others_have_takes_no_pods():
+    idle = pod(container())
+    done = pod(container(), phase="Succeeded")
+    pods = [(idle, done), (idle, idle), (idle, idle, idle)]
+    assert [node_of(node({"pods": "2"}), each, NAMES).ready for each in pods] == [True, False, False]
+
+
+def test_a_node_that_has_just_been_made():
+    assert node_of({"metadata": {"name": "n1"}, "spec": {}}, (), NAMES) == Node(
+        "n1", {"cpu": 0, "memory": 0, "storage": 0}, ready=False
+    )
+
+
+# ---------------------------------------------------------------- against brute force
+
+AMOUNTS = st.integers(0, 5000)
+"""In thousandths."""
+
+
+@st.composite
+def asked(draw: st.DrawFn) -> tuple[dict[str, str], dict[str, Fraction]]:
+    """As it is written, and what it means."""
+    amounts = draw(st.dictionaries(st.sampled_from(["cpu", "memory", "nvidia.com/gpu"]), AMOUNTS))
+    written = {name: draw(st.sampled_from([f"{n}m", f"{n / 1000:.3f}", f"{n}e-3"])) for name, n in amounts.items()}
+    return written, {name: Fraction(n, 1000) for name, n in amounts.items()}
+
+
+@st.composite
+def some_pod(draw: st.DrawFn) -> tuple[Object, dict[str, Fraction]]:
+    """A pod, and by brute force what it holds at its greediest moment, resource by resource."""
+    containers = draw(st.lists(asked(), min_size=1, max_size=3))
+    inits = draw(st.lists(st.tuples(asked(), st.booleans()), max_size=4))
+    overhead = draw(asked())
+    moments = []
+    lasting: list[dict[str, Fraction]] = []
+    for (_, means), stays in inits:
+        moments.append([*lasting, means])
+        lasting += [means] if stays else []
+    moments.append([*lasting, *(means for _, means in containers)])
+    most = {
+        name: max(sum((each.get(name, Fraction(0)) for each in moment), Fraction(0)) for moment in moments)
+        + overhead[1].get(name, 0)
+        for name in ("cpu", "memory", "nvidia.com/gpu")
+    }
+    it = pod(
+        *({"resources": {"requests": written}} for written, _ in containers),
+        inits=tuple(
+            {"resources": {"requests": written}} | ({"restartPolicy": "Always"} if stays else {})
+            for (written, _), stays in inits
+        ),
+        overhead=overhead[0],
+    )
+    return it, most
+
+
+@given(st.lists(some_pod(), max_size=4))
+def test_what_is_left_is_what_brute_force_says(pods: list[tuple[Object, dict[str, Fraction]]]):
+    there = {"cpu": 40, "memory": 40, "nvidia.com/gpu": 40}
+    amounts = {name: str(value) for name, value in there.items()}
+    rest = {name: value - sum((most[name] for _, most in pods), Fraction(0)) for name, value in there.items()}
+    assert dict(node_of(node(amounts), [each for each, _ in pods], NAMES).resources) == {
+        "storage": 0,
+        "cpu": max(0, int(rest["cpu"] * 1000 // 1)),
+        "gpu": max(0, int(rest["nvidia.com/gpu"] // 1)),
+        "memory": max(0, int(rest["memory"] // 1)),
+    }
