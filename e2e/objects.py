@@ -7,7 +7,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.quantities import CPU, GPU, MEMORY, STORAGE
 
 _NAMES = {GPU: "nvidia.com/gpu", STORAGE: "ephemeral-storage"}
-_UNCOUNTED = {CPU: "64", MEMORY: str(2**39), "pods": "110"}
+_UNCOUNTED = {CPU: "64", MEMORY: str(2**39), "ephemeral-storage": str(2**40), "pods": "110"}
 """What a node has of things that a cluster file need not count."""
 
 

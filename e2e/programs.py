@@ -74,7 +74,7 @@ def need(name: str) -> Path:
     """The same.  Raises Missing."""
     found = find(name)
     if found is None:
-        raise Missing(f"no {name}: `make e2e` builds it (Go needed), or name a folder that has it with {GIVEN}")
+        raise Missing(f"no {name}: `make e2e` builds it, or name a folder that has it with {GIVEN}")
     return found
 
 
@@ -104,7 +104,9 @@ def version(module: str, of: str) -> str:
 def build(program: Program) -> float:
     """Seconds that it took.  Raises Missing if there is no Go, or with the last words of Go."""
     if shutil.which("go") is None:
-        raise Missing(f"no Go to build {program.name} with: install Go, or name a folder that has it with {GIVEN}")
+        raise Missing(
+            f"no Go to build {program.name} with: run `make e2e`, which brings one, or name a folder that has the program with {GIVEN}"
+        )
     place = program.place
     place.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
@@ -168,7 +170,7 @@ def main() -> int:
         else:
             print(f"{program.name}: {found}")
     if not kai():
-        print(f"KAI Scheduler: not here ({GIVEN}, docs/kubernetes.md): tests that need it are left out")
+        print(f"KAI Scheduler: not here ({GIVEN}, docs/kubernetes-tests.md): tests that need it are left out")
     return 0
 
 

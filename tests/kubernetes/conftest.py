@@ -39,5 +39,5 @@ def world(plane: ControlPlane) -> Iterator[World]:
 def kai_world(world: World) -> World:
     """With KAI Scheduler itself."""
     if not world.plane.kai:
-        pytest.skip(f"KAI Scheduler is not here ({programs.GIVEN}, docs/kubernetes.md)")
+        pytest.skip(f"KAI Scheduler is not here ({programs.GIVEN}, docs/kubernetes-tests.md)")
     return world

@@ -5,13 +5,15 @@ import re
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
 import pytest
 
 from e2e import programs
-from e2e.api import Object, until
+from e2e.api import Object, path_of, until
 from e2e.harness import ControlPlane, control_plane
 from e2e.objects import namespace_object
 from e2e.processes import Died, Process
@@ -87,6 +89,58 @@ def test_a_pod_that_is_deleted_goes(world: World):
     world.plane.until(lambda: world.api.read(pod) is None, "the pod is gone")
 
 
+def test_a_finalizer_keeps_a_pod_that_was_stopped_until_it_is_taken_away(world: World):
+    stand_in_only(world)
+    world.nodes(CLUSTER)
+    (pod,) = world.create([kept_pod(world, "p", {})])
+    world.all_run()
+    world.api.delete(pod)
+    stopped = world.plane.until(
+        lambda: _stopped_for_good(world, pod), "it is stopped, and deleted but for the finalizer"
+    )
+    assert ended(stopped) == ("Failed", {"exitCode": 143, "reason": "Error"})
+    let_go(world, pod)
+
+
+@pytest.mark.parametrize(("grace_s", "waits"), [(None, True), (0, False)])
+def test_a_pod_may_ignore_that_it_is_to_stop_as_long_as_there_is_grace(world: World, grace_s: int | None, waits: bool):
+    stand_in_only(world)
+    world.nodes(CLUSTER)
+    (pod,) = world.create([kept_pod(world, "p", {"e2e.runrig/ignores-stop": "2s"})])
+    world.all_run()
+    asked = time.monotonic()
+    world.api.delete(pod, grace_s=grace_s)
+    stopped = world.plane.until(lambda: _stopped_for_good(world, pod), "it is stopped")
+    assert (ended(stopped)[0], time.monotonic() - asked > 1.5) == ("Failed", waits)
+    let_go(world, pod)
+
+
+def test_a_pod_that_has_ended_keeps_its_exit_code_when_it_is_deleted(world: World):
+    stand_in_only(world)
+    world.nodes(CLUSTER)
+    (pod,) = world.create([kept_pod(world, "p", {"e2e.runrig/ends-after": "1ms", "e2e.runrig/exit-code": "7"})])
+    world.plane.until(lambda: world.phases() == {"p": "Failed"}, "it has ended")
+    world.api.delete(pod)
+    stopped = world.plane.until(lambda: _stopped_for_good(world, pod), "it is deleted but for the finalizer")
+    assert ended(stopped) == ("Failed", {"exitCode": 7, "reason": "Error"})
+    let_go(world, pod)
+
+
+def test_a_pod_that_never_ran_ends_without_an_exit_code(world: World):
+    stand_in_only(world)
+    world.nodes(CLUSTER)
+    (pod,) = world.create([kept_pod(world, "p", {})])
+    world.all_run()
+    waits = {"name": "main", "image": "none", "imageID": "", "ready": False, "restartCount": 0}
+    waits["state"] = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
+    world.api.set_status(pod, {"phase": "Pending", "containerStatuses": [waits]})
+    world.api.delete(pod)
+    stopped = world.plane.until(lambda: _stopped_for_good(world, pod), "it is deleted but for the finalizer")
+    (status,) = stopped["status"]["containerStatuses"]
+    assert (stopped["status"]["phase"], status["state"]) == ("Failed", waits["state"])
+    let_go(world, pod)
+
+
 def test_the_log_of_a_pod_comes_through_the_server(world: World):
     stand_in_only(world)
     world.nodes(CLUSTER)
@@ -144,6 +198,35 @@ def pinned(pod: Object, node: str) -> Object:
     term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     return pod | {"spec": pod["spec"] | {"affinity": {"nodeAffinity": required}}}
+
+
+def kept_pod(world: World, name: str, annotations: Mapping[str, str]) -> Object:
+    """One with a finalizer: it stays until that is taken away, whoever deletes it."""
+    pod = bare_pod(world.namespace, name, annotations=annotations)
+    return pod | {"metadata": pod["metadata"] | {"finalizers": ["runrig/e2e"]}}
+
+
+def let_go(world: World, pod: Object) -> None:
+    """Takes the finalizer away: the pod goes with it, at once."""
+    world.api.call("PATCH", path_of(pod), {"metadata": {"finalizers": None}}, kind="application/merge-patch+json")
+    assert world.api.read(pod) is None
+
+
+def ended(pod: Object) -> tuple[str, Object]:
+    """Its phase, and how its container ended."""
+    (status,) = pod["status"]["containerStatuses"]
+    return pod["status"]["phase"], {key: status["state"]["terminated"][key] for key in ("exitCode", "reason")}
+
+
+def _stopped_for_good(world: World, pod: Object) -> Object | None:
+    """As it is once a kubelet would have done with it."""
+    found = world.api.read(pod)
+    assert found is not None, "the finalizer keeps it"
+    return found if found["metadata"].get("deletionGracePeriodSeconds") == 0 and _over(found) else None
+
+
+def _over(pod: Object) -> bool:
+    return pod["status"]["phase"] in ("Succeeded", "Failed")
 
 
 def _scheduled(world: World, pod: str) -> str | None:

@@ -1,4 +1,5 @@
-"""Every object that `workflow render` prints is one that the API server takes, with every field that we write."""
+"""Every object that `workflow render` prints, or that a placed gang becomes, is one that the API server takes, with every field
+that we write."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +8,15 @@ import pytest
 import yaml
 
 from e2e.api import Object, Refusal
+from runrig.backends.kubernetes.files import LARGEST_SECRET
+from runrig.backends.kubernetes.objects import cluster_objects, gang_objects
+from runrig.backends.kubernetes.pods import GangPods, Settings
+from runrig.domain.gangs import Priority
+from runrig.domain.workflows import TaskKey
+from runrig.ports import Desired
 from tests.kubernetes.world import EXAMPLES, World, stand_in_only, within
+from tests.rendering.engine import rounds
+from tests.rendering.gangs import gang, launch, task
 from tests.topology.podgroups import DATA, Case, cluster, workflow
 
 WITH_CLUSTERS = [
@@ -44,6 +53,82 @@ def test_a_constraint_tree_is_taken_as_it_is_sent(world: World, tmp_path: Path, 
     (tmp_path / "cluster.yaml").write_text(cluster(case["keys"]))
     (tmp_path / "workflow.yaml").write_text(workflow(case["tasks"], case.get("counts")))
     assert taken(world, world.rendered(tmp_path / "workflow.yaml", tmp_path / "cluster.yaml")) == []
+
+
+# ---------------------------------------------------------------- placed
+
+
+@pytest.mark.parametrize(("workflow", "cluster"), WITH_CLUSTERS)
+@pytest.mark.parametrize("priority", [Priority.HIGH, Priority.LOW])
+def test_a_placed_example_of_topology_is_taken_as_it_is_sent(
+    world: World, workflow: Path, cluster: Path, priority: Priority
+):
+    (desired,) = rounds(workflow, cluster.read_text(), priority=priority)
+    assert taken(world, objects_of(world, desired)) == []
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_placed_example_is_taken_as_it_is_sent(world: World, workflow: Path):
+    cluster = "nodes: [{name: n0, resources: {gpu: 8}}]\npools: [{name: pool, quota: 8}]"
+    made: set[str] = set()
+    for desired in rounds(workflow, cluster, priority=Priority.NORMAL):
+        new = [each for each in objects_of(world, desired) if _name(each) not in made]
+        made |= {_name(each) for each in new}
+        assert taken(world, new) == []
+
+
+def test_placed_pods_run_where_they_were_placed(world: World):
+    """So the pin is one that a scheduler reads."""
+    stand_in_only(world)
+    cluster = EXAMPLES / "02-cluster.yaml"
+    world.nodes(cluster)
+    (desired,) = rounds(EXAMPLES / "02-two-racks.yaml", cluster.read_text(), priority=Priority.HIGH)
+    world.create(objects_of(world, desired))
+    assert world.all_run() == {key.task: launch.node for key, launch in desired.run.items()}
+
+
+def test_a_gang_with_odd_names_and_as_many_files_as_secrets_can_hold_is_taken_as_it_is_sent(world: World):
+    odd = task("A" + "b_" * 40 + "C", count=2, files={"x": "{{index}}"}, allow=("privileged", "hostNetwork"))
+    small = task("small", count=4100, files={"/rank": "{{index}}", "/large": "x" * LARGEST_SECRET})
+    them = GangPods(gang(odd, small, labels={"team": "a"}), settings_of(world))
+    pods = [them.pod(launch(them.gang, f"{odd.name}-{index}")) for index in range(2)]
+    again = them.pod(launch(them.gang, "small-7", key=TaskKey("wf-1", "small-7", 12)))
+    assert taken(world, [*gang_objects(them), *pods, again]) == []
+
+
+def test_what_is_applied_a_second_time_stays_as_it_is(world: World):
+    """Secrets, which may not be changed, and pods, of which almost nothing may be, included."""
+    them = GangPods(gang(task("a", files={"/x": "1"}), task("b", count=2)), settings_of(world))
+    objects = [*cluster_objects((), world.namespace), *gang_objects(them)]
+    objects += [them.pod(launch(them.gang, name)) for name in ("a", "b-0", "b-1")]
+    first = [world.api.apply(each) for each in objects]
+    second = [world.api.apply(each) for each in objects]
+    assert [_own(each) for each in second] == [_own(each) for each in first]
+
+
+def objects_of(world: World, desired: Desired) -> list[Object]:
+    """What a backend would make of it, in that order."""
+    settings = Settings(world.namespace, desired.flavors, {}, epoch=3)
+    gangs = {id: GangPods(gang, settings) for id, gang in desired.gangs.items()}
+    objects = [*cluster_objects(desired.pools, world.namespace)]
+    for them in gangs.values():
+        objects += gang_objects(them)
+    return [*objects, *(gangs[launch.gang].pod(launch) for launch in desired.run.values())]
+
+
+def settings_of(world: World) -> Settings:
+    return Settings(world.namespace, {}, {}, epoch=0)
+
+
+def _own(each: Object) -> Object:
+    """Without what schedulers and controllers write meanwhile."""
+    metadata = {
+        key: value for key, value in each["metadata"].items() if key not in ("resourceVersion", "managedFields")
+    }
+    return {key: value for key, value in each.items() if key != "status"} | {"metadata": metadata}
+
+
+# ---------------------------------------------------------------- refused
 
 
 def test_fields_and_values_that_the_kinds_do_not_have_are_refused(world: World):

@@ -2,13 +2,14 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from e2e.api import Object
+from e2e.api import Object, Refusal, path_of
 from e2e.harness import SCHEDULER, ControlPlane
 from e2e.objects import namespace_object
 from runrig.spec.cluster import read_cluster
@@ -71,7 +72,7 @@ class World:
     def clear(self) -> None:
         """Back to an empty cluster; the namespace itself goes when its controller gets to it, which takes seconds."""
         for pod in self.api.listed("v1", "Pod", self.namespace):
-            self.api.delete(pod | {"apiVersion": "v1", "kind": "Pod"}, grace_s=0)
+            self._end(pod | {"apiVersion": "v1", "kind": "Pod"})
         self.plane.until(lambda: not self.api.listed("v1", "Pod", self.namespace), "the pods are gone")
         self.api.delete(namespace_object(self.namespace))
         for version, kind in _CLUSTER_WIDE:
@@ -79,6 +80,13 @@ class World:
                 self.api.delete(each | {"apiVersion": version, "kind": kind})
         for node in self.api.listed("v1", "Node"):
             self.api.delete(node | {"apiVersion": "v1", "kind": "Node"})
+
+    def _end(self, pod: Object) -> None:
+        """By force, whoever wanted to keep it."""
+        with suppress(Refusal):  # it may be gone already
+            self.api.delete(pod, grace_s=0)
+            nobody = {"metadata": {"finalizers": None}}
+            self.api.call("PATCH", path_of(pod), nobody, kind="application/merge-patch+json")
 
 
 def bare_pod(namespace: str, name: str, *, gpus: int = 1, annotations: Mapping[str, str] | None = None) -> Object:

@@ -1,0 +1,132 @@
+"""Kept output, the real way: API server, node port, and behind it KWOK, which reads one file for all containers."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.objects import node_object
+from e2e.processes import free_ports
+from runrig.backends.kubernetes import logs
+from runrig.backends.kubernetes.cluster import Cluster, connect
+from runrig.backends.kubernetes.logs import KeptLogs
+from runrig.backends.kubernetes.names import CONTAINER
+from runrig.domain.nodes import Node
+from runrig.domain.workflows import TaskKey
+from tests.kubernetes.world import World, bare_pod, stand_in_only
+
+KEY = TaskKey("w-1", "p", 0)
+ROOM = {"gpu": 1}
+
+
+@pytest.fixture
+def cluster(world: World) -> Iterator[Cluster]:
+    found = connect(world.plane.kubeconfig)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def kept(world: World, cluster: Cluster, tmp_path: Path) -> Iterator[KeptLogs]:
+    stand_in_only(world)
+    world.plane.pod_log.write_text("")  # which other tests have written to
+    here = KeptLogs(tmp_path, lambda pod, follow: cluster.log(world.namespace, pod, CONTAINER, follow=follow))
+    yield here
+    here.close()
+
+
+def runs(world: World) -> None:
+    world.plane.add_nodes([Node("n1", ROOM)])
+    world.create([bare_pod(world.namespace, "p")])
+    world.all_run()
+
+
+def say(world: World, *lines: str) -> None:
+    """As the container runtime writes it."""
+    with world.plane.pod_log.open("a") as file:
+        file.writelines(f"2026-01-01T00:00:00.000000000Z stdout F {line}\n" for line in lines)
+
+
+def content(path: Path | None) -> str | None:
+    return None if path is None else path.read_text()
+
+
+def test_a_reader_gets_what_was_said_and_what_is_said_later(world: World, kept: KeptLogs):
+    runs(world)
+    say(world, "one", "two")
+    path = kept.file(KEY, "p")
+    assert content(path) == "one\ntwo\n"
+    say(world, "three")
+    world.plane.until(lambda: content(path) == "one\ntwo\nthree\n", "the file has grown")
+
+
+def test_a_reader_loses_nothing_when_the_server_is_killed(world: World, kept: KeptLogs):
+    runs(world)
+    say(world, "one", "two")
+    path = kept.file(KEY, "p")
+    server = world.plane.processes["kube-apiserver"]
+    server.kill()
+    say(world, "while it was away")
+    server.start()
+    world.plane.until(world.plane.ready, "the API server is ready again", timeout_s=90)
+    say(world, "and after")
+    expected = "one\ntwo\nwhile it was away\nand after\n"
+    world.plane.until(lambda: len(content(path) or "") >= len(expected), "the file has grown")
+    assert content(path) == expected
+
+
+def test_the_end_of_a_long_output_is_kept_in_whole_lines(world: World, kept: KeptLogs):
+    runs(world)
+    lines = [f"line {number:06d} of a long output that nobody reads" for number in range(60_000)]
+    say(world, *lines)
+    assert kept.keep(KEY, "p")
+    text = content(kept.file(KEY, None))
+    fitting = logs.MOST_KEPT // (len(lines[0]) + 1)
+    assert text == "".join(f"{line}\n" for line in lines[-fitting:])
+
+
+def test_a_reader_has_all_of_it_when_it_is_kept(world: World, kept: KeptLogs):
+    runs(world)
+    say(world, "one")
+    kept.file(KEY, "p")
+    say(world, "two")
+    assert kept.keep(KEY, "p")
+    assert content(kept.file(KEY, None)) == "one\ntwo\n"
+
+
+def test_a_pod_that_has_ended_and_is_kept_by_a_finalizer_still_has_its_output(world: World, kept: KeptLogs):
+    world.plane.add_nodes([Node("n1", ROOM)])
+    pod = bare_pod(world.namespace, "p")
+    (pod,) = world.create([pod | {"metadata": pod["metadata"] | {"finalizers": ["runrig/e2e"]}}])
+    world.all_run()
+    say(world, "last words")
+    world.api.delete(pod)
+    world.plane.until(lambda: (world.api.read(pod) or {})["status"]["phase"] == "Failed", "it was stopped")
+    assert kept.keep(KEY, "p")
+    assert content(kept.file(KEY, None)) == "last words\n"
+    path = f"/api/v1/namespaces/{world.namespace}/pods/p"
+    world.api.call("PATCH", path, {"metadata": {"finalizers": None}}, kind="application/merge-patch+json")
+
+
+def test_a_pod_that_never_had_a_node_has_said_nothing(world: World, kept: KeptLogs):
+    world.create([bare_pod(world.namespace, "p")])
+    assert kept.keep(KEY, "p")
+    assert content(kept.file(KEY, None)) == ""
+
+
+def test_a_pod_that_is_gone_is_not_asked_for_again_and_the_file_says_why(world: World, kept: KeptLogs):
+    assert kept.keep(KEY, "p")
+    assert content(kept.file(KEY, None)) == (
+        '[runrig: no output could be had: the API server refused it (404 NotFound): pods "p" not found]\n'
+    )
+
+
+def test_a_node_that_does_not_answer_keeps_no_pod_for_ever(world: World, kept: KeptLogs):
+    (nobody,) = free_ports(1)
+    world.api.create(node_object(Node("n1", ROOM), nobody))
+    world.create([bare_pod(world.namespace, "p")])
+    world.all_run()
+    assert [kept.keep(KEY, "p") for _ in range(logs.TRIES)] == [False] * (logs.TRIES - 1) + [True]
+    said = content(kept.file(KEY, None)) or ""
+    assert said.startswith("[runrig: no output could be had: the API server cannot do it now (5")
+    assert said.endswith("connect: connection refused]\n")

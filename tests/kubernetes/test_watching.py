@@ -1,0 +1,329 @@
+"""A cache that is the truth again after whatever cut it off: lost connections, a server that restarts, versions that are gone."""
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from e2e.api import Object
+from e2e.harness import ControlPlane
+from runrig.backends.kubernetes.cluster import NODE, SECRET, Cluster, Refusal, Timeouts, connect
+from runrig.backends.kubernetes.watching import Watch
+from tests.kubernetes.wire import Cable, cable, doorkeeper, kubeconfig
+from tests.kubernetes.world import World
+
+LABELS = {"app.kubernetes.io/managed-by": "runrig"}
+
+
+class Watched:
+    """A watch of the secrets of a namespace, and what a test asks of it."""
+
+    def __init__(self, world: World, cluster: Cluster) -> None:
+        self.world, self.cluster = world, cluster
+        self.rung = threading.Event()
+        self.watch = Watch(cluster, SECRET, namespace=world.namespace, labels=LABELS, changed=self.rung.set)
+
+    def write(self, name: str, value: str = "") -> Object:
+        """By somebody else, past the connection of the watch."""
+        return self.world.api.apply(self.secret(name, value))
+
+    def remove(self, name: str) -> None:
+        self.world.api.delete(self.secret(name))
+
+    def secret(self, name: str, value: str = "") -> Object:
+        metadata = {"name": name, "namespace": self.world.namespace, "labels": LABELS, "annotations": {"value": value}}
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+
+    def values(self) -> dict[str, str]:
+        found = self.watch.objects()
+        assert all(namespace == self.world.namespace for namespace, _ in found)
+        return {name: each["metadata"]["annotations"]["value"] for (_, name), each in found.items()}
+
+    def sees(self, values: Mapping[str, str], *, timeout_s: float = 30) -> None:
+        self.world.plane.until(lambda: self.values() == values, f"{values} is seen", timeout_s=timeout_s)
+
+
+@contextmanager
+def watched(world: World, place: Path, **seconds: float) -> Iterator[Watched]:
+    cluster = connect(place, timeouts=Timeouts(**seconds))
+    made = Watched(world, cluster)
+    made.watch.start()
+    try:
+        yield made
+    finally:
+        began = time.monotonic()
+        made.watch.stop()
+        took = time.monotonic() - began
+        cluster.close()
+        assert took < 1, f"it stopped only after {took:.1f} s"
+
+
+@pytest.fixture
+def direct(world: World) -> Iterator[Watched]:
+    with watched(world, world.plane.kubeconfig) as made:
+        assert made.watch.wait_synced(10)
+        yield made
+
+
+@pytest.fixture
+def line(plane: ControlPlane) -> Iterator[Cable]:
+    with cable(plane) as made:
+        yield made
+
+
+@contextmanager
+def over(line: Cable, world: World, tmp_path: Path, **seconds: float) -> Iterator[Watched]:
+    place = kubeconfig(world.plane, tmp_path / "kubeconfig", url=f"https://127.0.0.1:{line.port}")
+    with watched(world, place, **seconds) as made:
+        assert made.watch.wait_synced(10)
+        yield made
+
+
+# ---------------------------------------------------------------- while all is well
+
+
+def test_it_follows_what_is_made_changed_and_deleted(direct: Watched):
+    direct.write("a", "1")
+    direct.sees({"a": "1"})
+    direct.write("b", "1")
+    direct.write("a", "2")
+    direct.sees({"a": "2", "b": "1"})
+    direct.remove("a")
+    direct.sees({"b": "1"})
+    assert direct.watch.trouble is None
+
+
+def test_what_was_there_before_is_there_at_once(world: World, direct: Watched):
+    direct.write("a", "1")
+    with watched(world, world.plane.kubeconfig) as later:
+        assert later.watch.wait_synced(10)
+        assert later.values() == {"a": "1"}
+
+
+def test_what_does_not_carry_the_labels_is_not_seen_any_more(direct: Watched):
+    direct.write("a", "1")
+    direct.sees({"a": "1"})
+    direct.world.api.apply(direct.secret("a", "2") | {"metadata": direct.secret("a", "2")["metadata"] | {"labels": {}}})
+    direct.sees({})
+
+
+def test_a_snapshot_stays_as_it_is_and_is_the_same_until_something_changes(direct: Watched):
+    direct.write("a", "1")
+    direct.sees({"a": "1"})
+    before, generation = direct.watch.objects(), direct.watch.generation
+    assert direct.watch.objects() is before
+    direct.write("a", "2")
+    direct.sees({"a": "2"})
+    assert direct.watch.generation > generation
+    assert [each["metadata"]["annotations"]["value"] for each in before.values()] == ["1"]
+
+
+def test_each_change_rings(direct: Watched):
+    for turn in range(3):
+        direct.rung.clear()
+        direct.write("a", str(turn))
+        assert direct.rung.wait(10)
+        direct.sees({"a": str(turn)})
+
+
+def test_many_changes_leave_what_the_server_has(direct: Watched):
+    for turn in range(120):
+        direct.write(f"s{turn % 7}", str(turn))
+        if turn % 5 == 0:
+            direct.remove(f"s{turn % 7}")
+    there = direct.world.api.listed("v1", "Secret", direct.world.namespace)
+    direct.sees({each["metadata"]["name"]: each["metadata"]["annotations"]["value"] for each in there})
+
+
+# ---------------------------------------------------------------- what a writer puts in
+
+
+def test_what_was_put_in_is_there_at_once_and_no_change_when_it_arrives(direct: Watched):
+    generation = direct.watch.generation
+    direct.watch.put(direct.cluster.apply(direct.secret("a", "1")))
+    assert direct.values() == {"a": "1"}
+    direct.write("b", "1")
+    direct.sees({"a": "1", "b": "1"})
+    assert direct.watch.generation == generation + 2
+
+
+def test_what_is_put_in_late_brings_back_neither_what_was_deleted_nor_what_was_older(direct: Watched):
+    old = direct.write("a", "1")
+    newer = direct.write("a", "2")
+    direct.sees({"a": "2"})
+    direct.watch.put(old)
+    assert direct.values() == {"a": "2"}
+    direct.remove("a")
+    direct.sees({})
+    direct.watch.put(newer)
+    assert direct.values() == {}
+
+
+def test_what_happened_before_it_was_put_in_does_not_undo_it(line: Cable, world: World, tmp_path: Path):
+    with over(line, world, tmp_path) as far:
+        far.write("a", "1")
+        far.sees({"a": "1"})
+        line.freeze()
+        far.remove("a")
+        far.watch.put(far.write("a", "2"))
+        assert far.values() == {"a": "2"}
+        seen: list[dict[str, str]] = []
+        far.watch._changed = lambda: seen.append(far.values())
+        line.thaw()
+        far.write("b", "1")
+        far.sees({"a": "2", "b": "1"})
+        assert {} not in seen
+
+
+# ---------------------------------------------------------------- when it is cut off
+
+
+def test_a_cut_line_is_told_once_and_what_was_missed_is_seen(
+    line: Cable, world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.INFO, "runrig")
+    with over(line, world, tmp_path) as far:
+        far.write("gone", "1")
+        far.sees({"gone": "1"})
+        line.cut()
+        far.write("new", "1")
+        far.remove("gone")
+        world.plane.until(lambda: far.watch.trouble and far.watch._tries > 3, "it tried again")
+        assert far.values() == {"gone": "1"}
+        line.mend()
+        far.sees({"new": "1"})
+        world.plane.until(lambda: far.watch.trouble is None, "it is well again")
+    said = [record.getMessage().split(" error=")[0] for record in caplog.records if "watch" in record.getMessage()]
+    assert said == ["event=watch_lost kind=secrets", "event=watch_back kind=secrets"]
+
+
+def test_versions_that_are_gone_are_listed_anew(
+    line: Cable, world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    """A server that restarts remembers nothing of before, so it cannot say what was missed."""
+    caplog.set_level(logging.INFO, "runrig")
+    with over(line, world, tmp_path) as far:
+        far.write("gone", "1")
+        since = far.write("changed", "1")["metadata"]["resourceVersion"]
+        far.sees({"gone": "1", "changed": "1"})
+        line.cut()
+        far.remove("gone")
+        far.write("changed", "2")
+        far.write("new", "1")
+        restart(world.plane)
+        line.mend()
+        far.sees({"changed": "2", "new": "1"})
+        with pytest.raises(Refusal) as refused, far.cluster.watch(SECRET, resource_version=since) as stream:
+            next(stream)
+        assert refused.value.status == 410
+        far.remove("new")
+        far.sees({"changed": "2"})
+    assert any("event=watch_anew kind=secrets" in record.getMessage() for record in caplog.records)
+
+
+def test_it_outlives_the_server_and_two_watches_agree(world: World, direct: Watched):
+    with watched(world, world.plane.kubeconfig) as other:
+        assert other.watch.wait_synced(10)
+        direct.write("a", "1")
+        for each in (direct, other):
+            each.sees({"a": "1"})
+        restart(world.plane)
+        direct.write("b", "1")
+        direct.remove("a")
+        for each in (direct, other):
+            each.sees({"b": "1"})
+
+
+def test_a_server_that_hangs_is_noticed_though_its_connections_stand(world: World):
+    with watched(world, world.plane.kubeconfig, silence=1, read=1, connect=1) as seen:
+        assert seen.watch.wait_synced(10)
+        server = world.plane.processes["kube-apiserver"]
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            world.plane.until(lambda: "in time" in (seen.watch.trouble or ""), "it is noticed")
+            assert seen.watch.silent_s() >= 1
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+        seen.write("a", "1")
+        seen.sees({"a": "1"})
+
+
+def test_a_watch_that_its_server_ends_goes_on_and_that_is_no_trouble(world: World, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO, "runrig")
+    with watched(world, world.plane.kubeconfig, watch=1) as short:
+        assert short.watch.wait_synced(10)
+        first = short.watch._stream
+        world.plane.until(lambda: short.watch._stream is not first, "another watch runs")
+        short.write("a", "1")
+        short.sees({"a": "1"})
+    assert [record.getMessage() for record in caplog.records if "watch" in record.getMessage()] == []
+
+
+def test_a_busy_server_is_left_alone_as_long_as_it_says(world: World, tmp_path: Path):
+    with doorkeeper(429, {"Retry-After": "1"}, b"") as url:
+        place = kubeconfig(world.plane, tmp_path / "k", url=url)
+        with watched(world, place) as busy:
+            assert not busy.watch.wait_synced(0.7)
+            assert busy.watch.trouble == "the API server cannot do it now (429): no word why"
+            assert busy.watch._tries == 1
+
+
+def test_without_rights_it_says_so_and_tries_on(world: World, tmp_path: Path):
+    account = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": "reader", "namespace": world.namespace},
+    }
+    world.api.create(account)
+    where = f"/api/v1/namespaces/{world.namespace}/serviceaccounts/reader/token"
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    token = world.api.call("POST", where, asked)["status"]["token"]
+    with watched(world, kubeconfig(world.plane, tmp_path / "k", token=token)) as reader:
+        world.plane.until(lambda: "secrets is forbidden" in (reader.watch.trouble or ""), "it is refused")
+        allow(world, "reader", "secrets")
+        assert reader.watch.wait_synced(20)
+        reader.write("a", "1")
+        reader.sees({"a": "1"})
+        assert reader.watch.trouble is None
+
+
+def test_it_stops_at_once_wherever_it_is(world: World, line: Cable, tmp_path: Path):
+    """Each of these checks the time that `stop` takes."""
+    cluster = connect(world.plane.kubeconfig)
+    Watch(cluster, NODE, changed=lambda: None).stop()
+    cluster.close()
+    with over(line, world, tmp_path):
+        pass
+    with over(line, world, tmp_path) as cut:
+        line.cut()
+        world.plane.until(lambda: cut.watch._tries > 4, "it waits between two tries")
+    line.mend()
+    with over(line, world, tmp_path) as frozen:
+        line.freeze()
+        assert frozen.watch.trouble is None
+
+
+def restart(plane: ControlPlane) -> None:
+    server = plane.processes["kube-apiserver"]
+    server.kill()
+    server.start()
+    plane.until(plane.ready, "the API server is ready again", timeout_s=90)
+
+
+def allow(world: World, account: str, resource: str) -> None:
+    """*account* of the world's namespace may read *resource* there."""
+    metadata = {"name": account, "namespace": world.namespace}
+    group = "rbac.authorization.k8s.io"
+    rules = [{"apiGroups": [""], "resources": [resource], "verbs": ["list", "watch"]}]
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": world.namespace}
+    for kind, more in (
+        ("Role", {"rules": rules}),
+        ("RoleBinding", {"roleRef": {"apiGroup": group, "kind": "Role", "name": account}, "subjects": [subject]}),
+    ):
+        world.api.create({"apiVersion": f"{group}/v1", "kind": kind, "metadata": metadata, **more})
