@@ -57,7 +57,7 @@ def test_without_go_it_says_what_to_do(tmp_path: Path):
     )
     assert (done.returncode, done.stderr) == (
         2,
-        "no Go to build etcd with: install Go, or name a folder that has it with RUNRIG_E2E_BIN\n",
+        "no Go to build etcd with: run `make e2e`, which brings one, or name a folder that has the program with RUNRIG_E2E_BIN\n",
     )
 
 
