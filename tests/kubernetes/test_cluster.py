@@ -220,8 +220,6 @@ def test_the_log_of_a_container_comes_as_it_is(cluster: Cluster, world: World):
     world.plane.pod_log.write_text("".join(f"2026-01-01T00:00:0{n}.000000000Z stdout F line {n}\n" for n in range(4)))
     with cluster.log(world.namespace, "p", "main") as whole:
         assert b"".join(whole) == b"line 0\nline 1\nline 2\nline 3\n"
-    with cluster.log(world.namespace, "p", "main", tail=1) as end:
-        assert b"".join(end) == b"line 3\n"
     with pytest.raises(Refusal) as refused:
         cluster.log(world.namespace, "p", "other")
     assert refused.value.status == 400

@@ -247,7 +247,6 @@ def test_a_server_that_hangs_is_noticed_though_its_connections_stand(world: Worl
         os.kill(server.pid, signal.SIGSTOP)
         try:
             world.plane.until(lambda: "in time" in (seen.watch.trouble or ""), "it is noticed")
-            assert seen.watch.silent_s() >= 1
         finally:
             os.kill(server.pid, signal.SIGCONT)
         seen.write("a", "1")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from runrig.backends.kubernetes.files import LARGEST_SECRET, GangFiles, Mount, files_of
+from runrig.backends.kubernetes.files import LARGEST_SECRET, WORK, GangFiles, Mount, files_of
 from runrig.backends.kubernetes.objects import gang_objects
 from runrig.domain.workflows import FileSpec, TaskSpec, task_uuid
 from tests.rendering.gangs import UUID, WORKFLOW_UUID, placed, pods, task
@@ -63,7 +63,7 @@ def test_text_that_is_no_unicode_keeps_its_bytes():
 
 def test_paths_are_made_short_and_relative_ones_lie_in_the_working_directory():
     found = files(task(files={"//a/./b//c": "1", "d/e": "2", "/runrig/output/seed": "3"}))
-    assert [each.path for each in found.mounts["t"]] == ["/a/b/c", "/runrig/work/d/e", "/runrig/output/seed"]
+    assert [each.path for each in found.mounts["t"]] == ["/a/b/c", f"{WORK}/d/e", "/runrig/output/seed"]
 
 
 # ---------------------------------------------------------------- how much
@@ -104,7 +104,7 @@ def test_a_path_that_is_in_no_folder_cannot_be(path: str):
 
 @pytest.mark.parametrize(
     "paths",
-    [("/a", "//a"), ("/a", "/a/b"), ("/a/b/c", "/a"), ("/runrig/output",), ("/runrig",), ("x", "/runrig/work/x")],
+    [("/a", "//a"), ("/a", "/a/b"), ("/a/b/c", "/a"), ("/runrig/output",), ("/runrig",), ("x", f"{WORK}/x")],
 )
 def test_two_files_in_one_place_cannot_be(paths: tuple[str, ...]):
     with pytest.raises(ValueError, match=r"^file '.*' cannot be made: another file of the task, or a folder, is in"):

@@ -29,7 +29,6 @@ from runrig.ports import Desired, LogFile
 
 Object = dict[str, Any]
 
-STOPPED = 143
 RESOURCE_NAMES = {GPU: "nvidia.com/gpu", STORAGE: "ephemeral-storage"}
 _LONGEST_WAIT_S = 30.0
 """Some states of pods are given up after a time; none of these times is shorter."""
@@ -143,6 +142,7 @@ class KubernetesBackend:
                     f"{self._cluster.url} does not serve {', '.join(missing)}: install KAI Scheduler v0.13 or later"
                 )
             self._make_namespace()
+            _log.info("event=cluster url=%s version=%s", self._cluster.url, self._cluster.version())
         self._seen.start()
 
     def _make_namespace(self) -> None:
@@ -173,7 +173,9 @@ class KubernetesBackend:
                 facts[key] = TaskFact(Phase.ENDED, ExitCode.BACKEND_ERROR, "its pod was taken away by force")
         for key, launch in wanted.desired.stop.items():
             pod = ours.get(wanted.pod_name(launch))
-            facts[key] = TaskFact(Phase.ENDED, STOPPED) if pod is None else status.fact_of(pod, now, stopping=True)
+            facts[key] = (
+                TaskFact(Phase.ENDED, status.STOPPED) if pod is None else status.fact_of(pod, now, stopping=True)
+            )
         return facts
 
     def _refused(self, facts: Mapping[TaskKey, TaskFact]) -> dict[str, str]:

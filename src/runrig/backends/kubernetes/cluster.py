@@ -144,25 +144,9 @@ class Cluster:
         }
         return self._stream(_collection(kind, namespace), query, answers.events, silence_s=self._timeouts.silence)
 
-    def log(
-        self,
-        namespace: str,
-        pod: str,
-        container: str,
-        *,
-        follow: bool = False,
-        tail: int | None = None,
-        since: str | None = None,
-        timestamps: bool = False,
-    ) -> Stream[bytes]:
-        """What the container has said, and with *follow* what it goes on to say.  *tail*: lines; *since*: RFC 3339."""
-        query = {
-            "container": container,
-            "follow": "true" if follow else "",
-            "tailLines": "" if tail is None else str(tail),
-            "sinceTime": since or "",
-            "timestamps": "true" if timestamps else "",
-        }
+    def log(self, namespace: str, pod: str, container: str, *, follow: bool = False) -> Stream[bytes]:
+        """What the container has said, and with *follow* what it goes on to say."""
+        query = {"container": container, "follow": "true" if follow else ""}
         # One that follows may be silent for days; probes tell whether the connection lives.
         silence_s = None if follow else self._timeouts.read
         return self._stream(f"{_collection(POD, namespace)}/{_part(pod)}/log", query, iter, silence_s=silence_s)

@@ -192,7 +192,11 @@ class Maker:
             id, version = names.wanted_id(pod), pod["metadata"]["resourceVersion"]
             if self._right.get(id, ("",))[0] == version:
                 continue
-            patch = _mending(wanted.gang(launch.gang)[0].pod(launch)["metadata"], pod["metadata"])
+            try:
+                made = wanted.gang(launch.gang)[0].pod(launch)
+            except ValueError:  # another version of runrig made it: it is left as it is
+                continue
+            patch = _mending(made["metadata"], pod["metadata"])
             if patch:
                 _log.warning("event=drift object=Pod/%s", pod["metadata"]["name"])
                 yield partial(self._mend, pod, patch)

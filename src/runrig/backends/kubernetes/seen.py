@@ -65,11 +65,6 @@ class Seen:
         """Grows with each change."""
         return sum(watch.generation for watch in self._watches.values())
 
-    @property
-    def trouble(self) -> str | None:
-        """Why something may be older than it seems; None: nothing is."""
-        return next((watch.trouble for watch in self._watches.values() if watch.trouble), None)
-
     # ------------------------------------------------------------ objects
 
     def there(self, wanted: Object) -> Object | None:

@@ -5,7 +5,6 @@ The cache is the truth of some moment, never a mixture: a list replaces it whole
 
 import logging
 import threading
-import time
 import zlib
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -47,7 +46,6 @@ class Watch:
         self._version = ""  # empty: to be listed anew
         self._put: dict[Place, Object] | None = None  # by us, while a list is under way
         self._tries = 0
-        self._heard_at = time.monotonic()
         self._synced, self._stopped = threading.Event(), threading.Event()
         self._stream: Stream[Batch] | None = None
         self._thread = threading.Thread(target=self._run, name=f"watch-{kind.plural}", daemon=True)
@@ -66,10 +64,6 @@ class Watch:
     def wait_synced(self, timeout_s: float) -> bool:
         """The first list is there; False if not within *timeout_s* (see `trouble`)."""
         return self._synced.wait(timeout_s)
-
-    def silent_s(self) -> float:
-        """Since the API server said anything here; it does once a minute."""
-        return time.monotonic() - self._heard_at
 
     def objects(self) -> Mapping[Place, Object]:
         """All of one moment.  Not to be changed."""
@@ -167,7 +161,6 @@ class Watch:
         self.generation += 1
 
     def _heard(self) -> None:
-        self._heard_at = time.monotonic()
         if self.trouble is not None:
             _log.info("event=watch_back kind=%s", self._kind.plural)
             self.trouble = None
