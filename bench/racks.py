@@ -12,12 +12,12 @@ from runrig.domain.gangs import Assignment, Gang, NodeShare, Placement, PodSet, 
 from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor, Node
 from runrig.domain.plan import Admit, PutCohort, PutNode, PutPool, SetFlavors
 from runrig.domain.pools import HOSTNAME, Cohort, Pool, Quota, TopologyKey
-from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource, requests_of
+from runrig.domain.quantities import CPU, GPU, MEMORY, PODS, FlavorResource, of_one_pod, requests_of
 from runrig.engine.ledger import Entry, Ledger
 from runrig.engine.state import State
 
 GPUS = 8
-NODE = {CPU: 96_000, MEMORY: 768 * 2**30, GPU: GPUS}
+NODE = {CPU: 96_000, MEMORY: 768 * 2**30, GPU: GPUS, PODS: 110}
 KEYS = (TopologyKey("block", "block"), TopologyKey("rack", "rack"), TopologyKey("host", HOSTNAME))
 POOL, OTHERS = "team", "others"
 
@@ -87,7 +87,7 @@ def gang(
     least: int | None = None,
     at: float = 0.0,
 ) -> Gang:
-    requests = requests_of({resource: amount * gpus for resource, amount in UNIT.items()})
+    requests = of_one_pod(requests_of({resource: amount * gpus for resource, amount in UNIT.items()}))
     return Gang(name, pool, priority, at, (PodSet("main", pods, requests, least, topology=near),))
 
 

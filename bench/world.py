@@ -11,7 +11,7 @@ from runrig.domain.gangs import Gang, PodSet, Priority
 from runrig.domain.nodes import Flavor
 from runrig.domain.plan import Queue
 from runrig.domain.pools import Cohort, Pool, Quota, Quotas
-from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource, requests_of
+from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource, of_one_pod, requests_of
 from runrig.engine.admission import decide
 from runrig.engine.ledger import Decision, Ledger
 
@@ -58,7 +58,7 @@ def thousand_pools() -> tuple[Ledger, list[str]]:
 
 def gang(name: str, pool: str, priority: Priority, at: float, gpus: int = 1) -> Gang:
     """One pod of *gpus* units."""
-    requests = requests_of({resource: amount * gpus for resource, amount in UNIT.items()})
+    requests = of_one_pod(requests_of({resource: amount * gpus for resource, amount in UNIT.items()}))
     return Gang(name, pool, priority, at, (PodSet("main", 1, requests),))
 
 

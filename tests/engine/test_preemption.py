@@ -5,7 +5,7 @@ from runrig.domain.nodes import Flavor, Node
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import DropNode, Nominate, Preempt, PutNode, PutPool, Withdraw
 from runrig.domain.pools import Cohort, Pool, Quota
-from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
+from runrig.domain.quantities import CPU, GPU, PODS, FlavorResource, requests_of
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.workflows import Status, WorkflowSpec
 from runrig.engine import cycle
@@ -467,3 +467,18 @@ def test_low_on_a_node_that_has_changed_its_flavor_makes_way_for_its_own_pool():
     world.do(PutNode(Node("n0", {GPU: 2}, flavor="a", labels={"kind": "a"})))
     world.submit("in", "p", NORMAL, 2)
     assert world.cycle() == ["nominate in", "preempt low for in (PRIORITY)"]
+
+
+def test_each_pod_takes_a_place_of_its_node_for_which_others_may_have_to_go():
+    """T1, R1: there are GPUs enough for all of them."""
+    world = World({"a": 8}, {"n0": Node("n0", {GPU: 8, PODS: 3})})
+    world.submit("pair", "a", spec=workflow("pair", task("t", count=2)))
+    world.submit("low", "a", LOW)
+    world.submit("late", "a", LOW)
+    assert world.cycle() == ["admit pair", "admit low"]
+    assert [each.code for each in why(world.state, "late-1").groups[0].reasons] == [Code.NO_ROOM_ON_NODES]
+    world.submit("firm", "a")
+    assert world.cycle() == ["nominate firm", "preempt low for firm (PRIORITY)"]
+    assert world.cycle() == ["admit firm"]
+    world.finish("pair-1")
+    assert world.cycle() == ["admit low", "admit late"]

@@ -15,7 +15,7 @@ from runrig.domain.nodes import Flavor, Node
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import Action, Admit, Plan, PutNode, Queue, Submit
 from runrig.domain.pools import Cohort, Pool, TopologyKey
-from runrig.domain.quantities import GPU, requests_of
+from runrig.domain.quantities import GPU, UNLISTED_IS_UNCOUNTED, requests_of
 from runrig.domain.reasons import Reason
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
 from runrig.engine import cycle
@@ -226,16 +226,14 @@ def held(world: World) -> dict[str, Counter[str]]:
 
 def overfull(world: World, *, names: Iterable[str] | None = None) -> dict[str, dict[str, int]]:
     """Nodes on which more is held than there is, with how much more."""
-    asked = world.state.nodes if names is None else names
-    return {
-        name: over
-        for name, amounts in held(world).items()
-        if name in asked
-        and (
-            over := {
-                resource: amount - world.state.nodes[name].resources.get(resource, 0)
+    found: dict[str, dict[str, int]] = {}
+    for name, amounts in held(world).items():
+        if names is None or name in names:
+            listed = world.state.nodes[name].resources
+            over = {
+                resource: amount - listed.get(resource, 0)
                 for resource, amount in amounts.items()
-                if amount > world.state.nodes[name].resources.get(resource, 0)
+                if amount > listed.get(resource, amount if resource in UNLISTED_IS_UNCOUNTED else 0)
             }
-        )
-    }
+            found |= {name: over} if over else {}
+    return found

@@ -15,9 +15,6 @@ from runrig.domain.pools import Queueing, Quotas
 from runrig.domain.quantities import Requests
 from runrig.domain.reasons import Reason
 
-PODS = "pods"
-"""The resource that counts pods: asked for by every pod set where a queue covers it, never written in a request."""
-
 
 class Policy(enum.Enum):
     """Who may be preempted.  LOWER_OR_NEWER: also equal priority that was queued later (own queue only).  ANY: reclaim only."""

@@ -13,7 +13,10 @@ CPU = "cpu"
 MEMORY = "memory"
 STORAGE = "storage"
 BYTES = (MEMORY, STORAGE)
-UNLISTED_IS_UNCOUNTED = (CPU, MEMORY, STORAGE)
+PODS = "pods"
+"""Places for pods: each pod takes one, and no request names it."""
+
+UNLISTED_IS_UNCOUNTED = (CPU, MEMORY, STORAGE, PODS)
 """A node that does not list one of these has no limit on it; of anything else it has none."""
 
 LARGEST = 2**63 - 1
@@ -79,3 +82,8 @@ def format_quantity(resource: str, amount: int) -> str:
 def requests_of(amounts: Mapping[str, int]) -> Requests:
     """*amounts* in the form that the engine compares: sorted, without zeros."""
     return tuple(sorted((resource, amount) for resource, amount in amounts.items() if amount))
+
+
+def of_one_pod(requests: Requests) -> Requests:
+    """What one pod that asks *requests* takes of a node: that, and its place."""
+    return requests_of({**dict(requests), PODS: 1})

@@ -11,7 +11,7 @@ from runrig.domain.errors import NotFound, Refused
 from runrig.domain.gangs import Gang, Placement, Priority
 from runrig.domain.plan import Action, Plan, Queue, Submit
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState
-from runrig.domain.quantities import format_quantity
+from runrig.domain.quantities import PODS, format_quantity
 from runrig.domain.reasons import Code
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
 from runrig.engine.balance import Kind, TreeNode, potential
@@ -217,7 +217,11 @@ def _over_nodes(state: State, entry: Entry, choice: Placement) -> Refused:
     fitting = [most_pods(state.ledger.room, each, (EMPTY,)) for each in asks]
     worst = min(range(len(asks)), key=lambda at: (fitting[at] - asks[at].pods, at))
     each, most = choice[worst], fitting[worst]
-    shape = ", ".join(f"{resource} {format_quantity(resource, amount)}" for resource, amount in asks[worst].requests)
+    shape = ", ".join(
+        f"{resource} {format_quantity(resource, amount)}"
+        for resource, amount in asks[worst].requests
+        if resource != PODS
+    )
     pods = sum(ask.pods for ask in asks)
     found = (
         f"of {each.count} of {each.pod_set} ({shape}) {most} fit"

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from runrig.domain.gangs import Gang, GangState, PodSet
 from runrig.domain.plan import Admit, Nominate, Queue, Stop
+from runrig.domain.quantities import of_one_pod
 from runrig.domain.records import GangRow
 from runrig.domain.workflows import GroupSpec, Status, Workflow
 from runrig.engine.ledger import Entry, Ledger
@@ -12,7 +13,7 @@ from runrig.engine.ledger import Entry, Ledger
 def gang_of(workflow: Workflow, group: GroupSpec, attempt: int = 0) -> Gang:
     """The gang that a group becomes when it is queued."""
     pod_sets = tuple(
-        PodSet(each.name, each.pods, each.requests, each.min_count, each.platform, each.topology)
+        PodSet(each.name, each.pods, of_one_pod(each.requests), each.min_count, each.platform, each.topology)
         for each in group.tasks
     )
     gang_id = f"{workflow.id}/{group.name}"

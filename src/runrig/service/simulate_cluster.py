@@ -12,7 +12,7 @@ from runrig.domain.gangs import GangState, Placement
 from runrig.domain.kueue import Balance, Settings, Share, Warned
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import Action, Admit, Preempt, PutNode
-from runrig.domain.quantities import LARGEST
+from runrig.domain.quantities import LARGEST, PODS
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.workflows import Status, Task, TaskKey
 from runrig.engine import cycle, gate, pools
@@ -257,7 +257,7 @@ def _started(state: State, gang: str, placement: Placement) -> Iterator[PodSetSt
             each.pod_set,
             each.count,
             pod_set.count,
-            tuple((resource, each.flavor) for resource, _ in pod_set.requests),
+            tuple((resource, each.flavor) for resource, _ in pod_set.requests if resource != PODS),
             tuple((share.node, share.count) for share in each.shares),
             tuple((forest.path_of_node(share.node), share.count) for share in each.shares) if asked else (),
         )

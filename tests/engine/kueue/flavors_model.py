@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from runrig.domain.kueue import (
-    PODS,
     ClusterQueue,
     Granted,
     MatchExpression,
@@ -21,7 +20,7 @@ from runrig.domain.kueue import (
     WorkloadPodSet,
 )
 from runrig.domain.nodes import Taint
-from runrig.domain.quantities import FlavorResource
+from runrig.domain.quantities import PODS, FlavorResource
 from tests.engine.kueue.preemption_model import Holder, Need, Target, targets, without
 from tests.engine.kueue.quota_model import QUEUE, Amounts, Ledger, Node
 

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from runrig.domain.kueue import (
     FAIR,
-    PODS,
     ClusterQueue,
     Fungibility,
     Granted,
@@ -30,7 +29,7 @@ from runrig.domain.kueue import (
 )
 from runrig.domain.nodes import Taint
 from runrig.domain.pools import Queueing, Quota, Quotas
-from runrig.domain.quantities import CPU, FlavorResource
+from runrig.domain.quantities import CPU, PODS, FlavorResource
 from tests.engine.kueue.preemption_model import holder_of
 from tests.engine.kueue.quota_model import QUEUE, Ledger, Node, Tree
 

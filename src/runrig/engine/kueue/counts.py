@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from runrig.domain.kueue import MatchExpression, Near, NodeChoice, TopologyRequest
 from runrig.domain.nodes import Node
-from runrig.domain.quantities import Requests
+from runrig.domain.quantities import Requests, of_one_pod
 from runrig.engine.kueue.matching import holds_on_node, tolerated
-from runrig.engine.kueue.rooms import Domain, Room, Tree, of_pods
+from runrig.engine.kueue.rooms import Domain, Room, Tree
 
 Assumed = Mapping[Room, Mapping[str, int]]
 """What earlier pod sets of the same workload take, by room."""
@@ -42,7 +42,7 @@ class Ask:
     ) -> None:
         self.topology = topology
         self.count = count
-        self.requests = of_pods(requests)
+        self.requests = of_one_pod(requests)
         self.choice = choice
         self.leader: Requests | None = None
         self.leader_choice = choice
@@ -61,7 +61,7 @@ class Ask:
 
     def lead_by(self, requests: Requests, choice: NodeChoice) -> None:
         """One pod more, the leader, stands in the same domain."""
-        self.leader, self.leader_choice = of_pods(requests), choice
+        self.leader, self.leader_choice = of_one_pod(requests), choice
 
     @property
     def slices(self) -> int:

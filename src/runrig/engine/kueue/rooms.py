@@ -7,9 +7,9 @@ down to the lowest level are one leaf; if that level is the host name, the name 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from runrig.domain.kueue import PODS, Granted, Placed, ResourceFlavor, Topology, Workload
+from runrig.domain.kueue import Granted, Placed, ResourceFlavor, Topology, Workload
 from runrig.domain.nodes import Node
-from runrig.domain.quantities import Requests
+from runrig.domain.quantities import Requests, of_one_pod
 
 HOST = "kubernetes.io/hostname"
 
@@ -86,14 +86,9 @@ class Spot(NamedTuple):
     amounts: Requests
 
 
-def of_pods(requests: Requests) -> Requests:
-    """What one pod takes of a node: what it asks, and its place as a pod."""
-    return (*((resource, amount) for resource, amount in requests if amount), (PODS, 1))
-
-
 def spot(room: Room, requests: Requests, count: int) -> Spot:
     """*count* pods that ask *requests* each."""
-    return Spot(room, tuple((resource, amount * count) for resource, amount in of_pods(requests)))
+    return Spot(room, tuple((resource, amount * count) for resource, amount in of_one_pod(requests)))
 
 
 def occupy(spots: Iterable[Spot]) -> None:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from runrig.domain.kueue import (
-    PODS,
     ClusterQueue,
     Granted,
     NodeChoice,
@@ -17,7 +16,7 @@ from runrig.domain.kueue import (
     Workload,
     WorkloadPodSet,
 )
-from runrig.domain.quantities import FlavorResource
+from runrig.domain.quantities import PODS, FlavorResource
 from runrig.domain.reasons import Reason
 from runrig.engine.balance import Request, TreeNode
 from runrig.engine.kueue.matching import mismatch

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from runrig.domain.kueue import PODS
 from runrig.domain.nodes import Node
+from runrig.domain.quantities import PODS
 from runrig.spec.kueue import marks
 from runrig.spec.kueue.names import Manifest
 from runrig.spec.kueue.pods import Amounts, pod_requests

@@ -6,8 +6,8 @@ Fields that only say what runs are passed over; those that bear on scheduling an
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from runrig.domain.kueue import PODS, MatchExpression, NodeChoice, TopologyRequest
-from runrig.domain.quantities import LARGEST
+from runrig.domain.kueue import MatchExpression, NodeChoice, TopologyRequest
+from runrig.domain.quantities import LARGEST, PODS
 from runrig.spec.kueue.selectors import read_expression, read_tolerations
 from runrig.spec.kueue.topologies import GROUP, read_annotations
 from runrig.spec.kueue.tree import Object, Value

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from runrig.domain.kueue import PODS, Granted, WorkloadPodSet
-from runrig.domain.quantities import LARGEST
+from runrig.domain.kueue import Granted, WorkloadPodSet
+from runrig.domain.quantities import LARGEST, PODS
 from runrig.spec.kueue.drafts import POD_CLASS, WORKLOAD_CLASS, ClassRef, Draft, Reservation
 from runrig.spec.kueue.marks import boost_of, warn_of_marks
 from runrig.spec.kueue.names import Manifest
