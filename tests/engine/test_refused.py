@@ -8,12 +8,24 @@ import pytest
 from runrig.domain.gangs import GangState
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.observed import Observation, Phase, TaskFact
-from runrig.domain.plan import Action, Admit, DropNode, MoveGroup, Nominate, Preempt, PutNode, PutPool, Queue, Refuse
+from runrig.domain.plan import (
+    Action,
+    Admit,
+    DropNode,
+    MoveGroup,
+    Nominate,
+    Preempt,
+    PutNode,
+    PutPool,
+    Queue,
+    Refuse,
+    TryAgain,
+)
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, Status, Task, WorkflowSpec
-from runrig.engine import cycle
+from runrig.engine import cycle, workflows
 from runrig.engine.state import State
 from runrig.engine.why import why
 from tests.engine.builders import HIGH, LOW, NORMAL, STRICT, gpu_quota
@@ -522,3 +534,50 @@ def test_one_that_we_preempted_is_not_refused():
     world.turn()
     assert world.waiting("low") == (GangState.PENDING, 1, "")
     assert not any(isinstance(action, Refuse) for action, _ in world.log)
+
+
+# ---------------------------------------------------------------- tried again after a time
+
+
+def test_after_a_while_it_is_tried_again_though_nothing_has_changed_and_after_each_refusal_twice_as_long():
+    """T7: what the scheduler saw may have gone without anybody telling us, a quota of its own for one."""
+    world = refused()
+    waited = []
+    for _ in range(6):
+        since = world.state.groups["w-1", "g"].queued_time
+        assert since is not None
+        due = world.state.deadlines[0].at
+        assert workflows.next_deadline(world.state) == due
+        world.now = due - 1.5
+        assert (world.turn(), world.waiting()[2]) == ([], SAID)
+        assert started(world.turn()) == ["w"]
+        waited.append(world.now - since)
+        world.doubt("w")
+        world.turn()
+        world.doubts.clear()
+        world.turn()
+    assert [round(seconds, -1) for seconds in waited] == [300, 600, 1200, 2400, 3600, 3600]
+
+
+def test_a_time_in_the_queue_goes_on_beside_it():
+    world = refused(queue_timeout_s=450)
+    world.now += 300
+    assert TryAgain("w-1/g") in world.turn()
+    world.doubt("w")
+    world.turn()
+    world.doubts.clear()
+    world.turn()
+    world.now += 450
+    world.turn()
+    assert world.state.groups.get(("w-1", "g")) is None
+    assert ended_as(world) is Status.FAILED_QUEUE_TIMEOUT
+
+
+def test_one_that_is_not_refused_any_more_is_left_alone():
+    """A node has changed, and now it waits for room like everybody else."""
+    world = refused()
+    change(world, "n0", resources={GPU: 0})
+    world.turn()
+    assert world.waiting()[::2] == (GangState.PENDING, "")
+    world.now += 4000
+    assert world.turn() == []

@@ -21,6 +21,7 @@ from runrig.domain.plan import (
     Queue,
     Refuse,
     Release,
+    TryAgain,
 )
 from runrig.domain.pools import Queueing
 from runrig.engine import cycle
@@ -54,15 +55,23 @@ class DoubtedDriver(Driver):
         assert repr(plan) == repr(cycle.run(twin, observed, self.now)), "a state loaded from rows plans otherwise"
         self.check_that_nobody_is_held_up(State.load(rows), observed, plan)
         self._follow(plan.actions)
+        assert [each.gang.id for each in idle(self.state) if self.due(each) <= self.now] == []
         self.edited = False
         return plan
+
+    def due(self, entry: Entry) -> float:
+        """When a gang that waits because it was refused is tried again at the latest: 5 minutes, twice as long each time, an hour."""
+        workflow, _, group = entry.gang.id.partition("/")
+        found = self.state.groups[workflow, group]
+        assert found.queued_time is not None
+        return found.queued_time + min(3600, 300 * 2 ** (found.refusals - 1))
 
     def check_that_nobody_is_held_up(self, without: State, observed: Observation, plan: Plan) -> None:
         """If the refused gangs of pools that are not strict did not wait at all, everything else were decided the same.
 
-        Unless somebody ends in this cycle: then they may be tried.
+        Unless somebody ends in this cycle, or their time is up: then they may be tried.
         """
-        if any(isinstance(action, Release) for action in plan.actions):
+        if any(isinstance(action, Release | TryAgain) for action in plan.actions):
             return
         changes = tuple(cycle.see_nodes(without, observed.nodes))
         without.apply_all(changes, self.now)
@@ -82,6 +91,10 @@ class DoubtedDriver(Driver):
             case Refuse(gang):
                 assert entries[gang].state is GangState.ADMITTED
                 self.marks.add(gang)
+            case TryAgain(gang):
+                assert gang in self.marks
+                assert self.due(entries[gang]) <= self.now
+                self.marks.remove(gang)
             case Release(gang) if gang in self.marks:
                 self.marks -= set() if self._stands(entries[gang]) else {gang}
             case Release(gang) if entries[gang].state in (GangState.ADMITTED, GangState.STOPPING):
@@ -159,6 +172,11 @@ class DoubtedEngine(Engine):
             self.driver.cycle(linger=linger)
         self._node(replace(self.driver.nodes[changed], ready=data.draw(st.booleans())))
         self.driver.cycle(linger=linger)
+
+    @rule(seconds=st.sampled_from([290, 299, 300, 600, 3600]))
+    def time_passes(self, seconds: int) -> None:
+        self.driver.now += seconds
+        self.driver.cycle()
 
     @rule()
     def work_that_never_ends_comes_to_rest(self) -> None:

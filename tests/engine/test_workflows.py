@@ -74,6 +74,7 @@ def statuses(world: World) -> dict[str, str]:
         (3002, "FAILED_SERVER_ERROR", "FAILED_SERVER_ERROR"),
         (3003, "FAILED_START_ERROR", "FAILED"),
         (3004, "FAILED_EVICTED", "FAILED_EVICTED"),
+        (3005, "FAILED_START_TIMEOUT", "FAILED"),
     ],
 )
 def test_an_exit_code_decides_over_task_group_and_workflow(code, task_status, group_status):

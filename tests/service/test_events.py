@@ -26,16 +26,21 @@ from runrig.domain.plan import (
     SetFlavors,
     Stop,
     Submit,
+    TryAgain,
     Withdraw,
 )
 from runrig.domain.pools import Cohort, Pool, PoolState, Quota
 from runrig.domain.quantities import FlavorResource
 from runrig.domain.workflows import Status, TaskKey, Workflow, WorkflowStatus
-from runrig.service.events import in_words
+from runrig.service.events import in_words, unnumbered
 
 GPU = FlavorResource("default", "gpu")
 KEY = TaskKey("w-1", "main", 1)
 PLACEMENT = (Assignment("main", "default", 2, (NodeShare("n0", 2, (0, 1)),)),)
+TWO_SETS = (
+    Assignment("a", "default", 2, (NodeShare("n0", 1, (2,)), NodeShare("n1", 1, (0,)))),
+    Assignment("b", "default", 2, (NodeShare("n0", 2, (0, 1)),)),
+)
 WORKFLOW = Workflow("w-1", "u", "w", 1, "p", Priority.LOW, "ann", 0.0, "h")
 
 PAIRS: list[tuple[Action, str]] = [
@@ -63,7 +68,8 @@ PAIRS: list[tuple[Action, str]] = [
         MoveGroup("w-1", "g", Status.RUNNING, "late", Status.FAILED_EXEC_TIMEOUT),
         "group g stops, to be FAILED_EXEC_TIMEOUT: late",
     ),
-    (MoveWorkflow("w-1", WorkflowStatus.FAILED_CANCELED, "no", "bob"), "w-1 is FAILED_CANCELED by bob: no"),
+    (MoveWorkflow("w-1", WorkflowStatus.FAILED_CANCELED, "no", "bob"), "w-1 is FAILED_CANCELED: no"),
+    (MoveWorkflow("w-1", WorkflowStatus.RUNNING, "cancelled by bob", "bob"), "w-1 stops: cancelled by bob"),
     (Queue(Gang("w-1/g", "p", Priority.LOW, 0.0, ())), "w-1/g is queued in pool p"),
     (Queue(Gang("w-1/g", "p", Priority.LOW, 0.0, (), attempt=1)), "w-1/g is queued in pool p again, as attempt 1"),
     (
@@ -82,6 +88,9 @@ PAIRS: list[tuple[Action, str]] = [
     ),
     (Stop("w-1/g", Status.FAILED_CANCELED), "w-1/g stops: FAILED_CANCELED"),
     (Admit("w-1/g", PLACEMENT), "w-1/g is admitted on n0 (GPU 0-1)"),
+    (Admit("w-1/g", TWO_SETS), "w-1/g is admitted on n0 (GPU 0-2), n1 (GPU 0)"),
+    (unnumbered(Admit("w-1/g", TWO_SETS)), "w-1/g is admitted on n0, n1"),
+    (unnumbered(Release("w-1/g")), "w-1/g gives back what it held"),
     (Replace("w-1/g", PLACEMENT), "w-1/g has lost nodes and is on n0 (GPU 0-1) from now on (law T1)"),
     (
         Refuse("w-1/g", "0/3 nodes are available", Status.FAILED_BACKEND_ERROR),
@@ -90,6 +99,10 @@ PAIRS: list[tuple[Action, str]] = [
     (
         Refuse("w-1/g", "Pod a was preempted", Status.FAILED_PREEMPTED),
         "w-1/g is thrown out by the cluster's scheduler and taken back whole (law T7, KaiNotPlaced): Pod a was preempted",
+    ),
+    (
+        TryAgain("w-1/g"),
+        "w-1/g is tried again: that the cluster's scheduler did not take it is some time ago (law T7)",
     ),
     (Release("w-1/g"), "w-1/g gives back what it held"),
 ]

@@ -29,6 +29,7 @@ from runrig.domain.plan import (
     SetFlavors,
     Stop,
     Submit,
+    TryAgain,
     Withdraw,
 )
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota, TopologyKey
@@ -331,7 +332,7 @@ HISTORY = (
         spec=TRAIN,
     ),
 )
-LATER = (Replace, Refuse)
+LATER = (Replace, Refuse, TryAgain)
 """Actions that no history of the first release could have, the dump of which has to be this one."""
 
 EVENTS = tuple(event for one in HISTORY for event in one.events)

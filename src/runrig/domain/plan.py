@@ -183,6 +183,13 @@ class Refuse:
 
 
 @dataclass(frozen=True, slots=True)
+class TryAgain:
+    """Enough time has passed since the gang was refused: what the scheduler saw may have gone without anybody telling (law T7)."""
+
+    gang: str
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """The gang is gone: its pods ended, or it will not wait any longer."""
 
@@ -210,6 +217,7 @@ Action = (
     | Admit
     | Replace
     | Refuse
+    | TryAgain
     | Release
 )
 
@@ -236,5 +244,6 @@ _LAWS = {
     Admit: "P5",
     Replace: "T1",
     Refuse: "T7",
+    TryAgain: "T7",
     PutPool: "R7",
 }

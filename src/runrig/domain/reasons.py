@@ -96,7 +96,8 @@ _SENTENCES = {
     Code.KEYS_CHANGED: "{where} has not its topology keys any more, or in another order: they were changed after it was submitted",
     Code.PLACEMENT_NOT_PROVEN: "no place was found for all {need} pods within the search budget",
     Code.BEHIND_HEAD: "{holders} is before it, and nothing passes the head of a STRICT_FIFO queue",
-    Code.KAI_NOT_PLACED: "the cluster's scheduler did not take it: {where}; it waits until its pool or a node that it could use changes",
+    Code.KAI_NOT_PLACED: "the cluster's scheduler did not take it: {where}; it waits until its pool or a node that it could use changes, "
+    "at most an hour",
     Code.STOPPED: "{where} is stopped, or the workload itself: nothing starts until it is resumed",
     Code.WAITS_FOR_TARGETS: "has a place, and waits for {holders} to stop",
     Code.NOT_CONSIDERED: "is queued, and has not been looked at yet",

@@ -14,11 +14,16 @@ def try_again(ledger: Ledger, pools: Collection[str]) -> list[str]:
     for entry in leaving:
         entry.gang = replace(entry.gang, refused="")
     refused = [bucket for bucket in ledger.pending.values() if bucket.key.refused and bucket.pool in pools]
-    found = [entry.gang for bucket in refused for _, entry in bucket.waiting]
-    for gang in found:
-        ledger.apply(Release(gang.id), 0)
-        ledger.apply(Queue(replace(gang, refused="")), 0)
-    return [*(entry.gang.id for entry in leaving), *(gang.id for gang in found)]
+    found = [entry for bucket in refused for _, entry in bucket.waiting]
+    for entry in found:
+        let_try(ledger, entry)
+    return [entry.gang.id for entry in (*leaving, *found)]
+
+
+def let_try(ledger: Ledger, entry: Entry) -> None:
+    """A pending gang waits no longer for that."""
+    ledger.apply(Release(entry.gang.id), 0)
+    ledger.apply(Queue(replace(entry.gang, refused="")), 0)
 
 
 def flavors_left(entry: Entry) -> set[str]:

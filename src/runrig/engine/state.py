@@ -33,14 +33,15 @@ from runrig.domain.plan import (
     SetFlavors,
     Stop,
     Submit,
+    TryAgain,
     Withdraw,
 )
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import Change, Loaded, Record
 from runrig.domain.workflows import Group, GroupSpec, Status, Task, TaskKey, Workflow, WorkflowSpec, WorkflowStatus
-from runrig.engine.deadlines import Deadline, deadline_of
+from runrig.engine.deadlines import Deadline, deadlines_of
 from runrig.engine.ledger import Decision, Ledger
-from runrig.engine.refusals import flavors_left, try_again
+from runrig.engine.refusals import flavors_left, let_try, try_again
 from runrig.engine.replacing import move
 from runrig.engine.rows import gang_row, load_gangs
 from runrig.engine.seats import Seat, seats_of
@@ -180,6 +181,9 @@ class State:
             case Replace(gang, placement):
                 move(self.ledger, self.ledger.entries[gang], placement)
                 self._touch("GangRow", gang)
+            case TryAgain(gang):
+                let_try(self.ledger, self.ledger.entries[gang])
+                self._touch("GangRow", gang)
             case _:
                 self._decide(action, at)
 
@@ -249,9 +253,10 @@ class State:
     def _put_group(self, group: Group) -> None:
         key = (group.workflow, group.name)
         spec, before = self.spec_of(group.workflow), self.groups.get(key)
-        deadline = deadline_of(spec, group)
-        if deadline is not None and (before is None or deadline_of(spec, before) != deadline):
-            heappush(self.deadlines, deadline)
+        known = () if before is None else deadlines_of(spec, before)
+        for deadline in deadlines_of(spec, group):
+            if deadline not in known:
+                heappush(self.deadlines, deadline)
         self.groups[key] = group
         self._touch("Group", *key)
 

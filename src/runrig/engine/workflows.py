@@ -23,9 +23,10 @@ from runrig.domain.plan import (
     RestartTask,
     RetryTask,
     Stop,
+    TryAgain,
 )
 from runrig.domain.workflows import ExitAction, ExitCode, Group, Status, Task, WorkflowStatus
-from runrig.engine.deadlines import deadline_of
+from runrig.engine.deadlines import TRY_AGAIN, deadlines_of
 from runrig.engine.exits import MOST_RETRIES, after_preemption, concerns_all, exit_action, retries_used_up, starts_again
 from runrig.engine.losses import Lost, fact_of, in_turn, lost_in, seated
 from runrig.engine.refusals import stands
@@ -36,6 +37,7 @@ _OWN_FAILURES = {
     ExitCode.BACKEND_ERROR: Status.FAILED_BACKEND_ERROR,
     ExitCode.START_ERROR: Status.FAILED_START_ERROR,
     ExitCode.EVICTED: Status.FAILED_EVICTED,
+    ExitCode.START_TIMEOUT: Status.FAILED_START_TIMEOUT,
     ExitCode.IMAGE_PULL: Status.FAILED_IMAGE_PULL,
     ExitCode.IMAGE_PULL_BACK_OFF: Status.FAILED_IMAGE_PULL,
     ExitCode.SERVER_ERROR: Status.FAILED_SERVER_ERROR,
@@ -301,11 +303,16 @@ def workflow_status(groups: Iterable[Status]) -> WorkflowStatus:
 
 
 def time_out(state: State, now: float) -> Iterator[Action]:
-    """Groups whose time in the queue or on nodes is up."""
+    """Groups whose time in the queue or on nodes is up; gangs whose refusal is so long ago that they are tried again."""
     while state.deadlines and state.deadlines[0].at <= now:
         deadline = heappop(state.deadlines)
         group = state.groups.get((deadline.workflow, deadline.group))
-        if group is not None and deadline_of(state.spec_of(group.workflow), group) == deadline:
+        if group is None or deadline not in deadlines_of(state.spec_of(group.workflow), group):
+            continue
+        if deadline.cause == TRY_AGAIN:
+            if state.ledger.entries[group.gang_id].gang.refused:
+                yield TryAgain(group.gang_id)
+        else:
             cause = Status(deadline.cause)
             yield from _stop_or_end(state, group, cause, _TIMED_OUT[cause])
 
@@ -317,7 +324,9 @@ _TIMED_OUT = {
 
 
 def next_deadline(state: State) -> float | None:
-    """The earliest time at which a group may time out; None if none has a timeout.  It may be stale, never late."""
+    """The earliest time at which a group may time out, or a refused gang is tried again; None if there is none.  It may be stale,
+    never late.
+    """
     return state.deadlines[0].at if state.deadlines else None
 
 

@@ -1,5 +1,6 @@
 """The event log in words: one line per entry, for people who ask what happened.  The law behind an action is kept with the entry."""
 
+from dataclasses import replace
 from functools import singledispatch
 
 from runrig.domain.gangs import Law, Placement
@@ -25,6 +26,7 @@ from runrig.domain.plan import (
     SetFlavors,
     Stop,
     Submit,
+    TryAgain,
     Withdraw,
 )
 from runrig.domain.pools import PoolState, Quotas
@@ -120,8 +122,9 @@ def _(action: MoveGroup) -> str:
 
 @in_words.register
 def _(action: MoveWorkflow) -> str:
-    who = "" if action.cancelled_by is None else f" by {action.cancelled_by}"
-    return f"{action.workflow} is {action.status.value}{who}{_because(action.message)}"
+    if action.cancelled_by is not None and not action.status.finished:
+        return f"{action.workflow} stops{_because(action.message)}"
+    return f"{action.workflow} is {action.status.value}{_because(action.message)}"
 
 
 @in_words.register
@@ -169,6 +172,11 @@ def _(action: Refuse) -> str:
 
 
 @in_words.register
+def _(action: TryAgain) -> str:
+    return f"{action.gang} is tried again: that the cluster's scheduler did not take it is some time ago (law T7)"
+
+
+@in_words.register
 def _(action: Release) -> str:
     return f"{action.gang} gives back what it held"
 
@@ -177,13 +185,25 @@ def _because(message: str) -> str:
     return f": {message}" if message else ""
 
 
+def unnumbered(action: Action) -> Action:
+    """*action* without the numbers of GPUs: where a cluster's own programs hand them out, ours mean nothing."""
+    if not isinstance(action, Nominate | Admit | Replace):
+        return action
+    placement = tuple(
+        replace(assignment, shares=tuple(replace(share, gpus=()) for share in assignment.shares))
+        for assignment in action.placement
+    )
+    return replace(action, placement=placement)
+
+
 def _places(placement: Placement) -> str:
-    parts = [
-        f"{share.node}" + (f" (GPU {_ranges(share.gpus)})" if share.gpus else "")
-        for assignment in placement
-        for share in assignment.shares
-    ]
-    return ", ".join(dict.fromkeys(parts)) or "the quota of its pool"
+    """Nodes in their order, each once."""
+    gpus: dict[str, list[int]] = {}
+    for assignment in placement:
+        for share in assignment.shares:
+            gpus.setdefault(share.node, []).extend(share.gpus)
+    parts = [node + (f" (GPU {_ranges(tuple(sorted(held)))})" if held else "") for node, held in gpus.items()]
+    return ", ".join(parts) or "the quota of its pool"
 
 
 def _quotas(quotas: Quotas) -> str:

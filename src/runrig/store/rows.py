@@ -32,6 +32,7 @@ from runrig.domain.plan import (
     SetFlavors,
     Stop,
     Submit,
+    TryAgain,
     Withdraw,
 )
 from runrig.domain.pools import Cohort, Pool
@@ -119,6 +120,7 @@ def workflow_of(action: Action) -> str | None:
             | Admit(gang=id)
             | Replace(gang=id)
             | Refuse(gang=id)
+            | TryAgain(gang=id)
             | Release(gang=id)
         ):
             return id.partition("/")[0]
