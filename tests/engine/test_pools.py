@@ -13,7 +13,7 @@ from runrig.domain.pools import TRANSITIONS, Cohort, Pool, PoolEvent, PoolState,
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.workflows import Status, WorkflowStatus
 from runrig.engine import pools
-from runrig.engine.report import pool_balance
+from runrig.engine.report import gpu_holders, pool_balance
 from tests.engine.builders import GPUS, LOW, NORMAL, World, gpu_quota, task, workflow
 
 ACTIVE, DELETING, ARCHIVED = PoolState.ACTIVE, PoolState.DELETING, PoolState.ARCHIVED
@@ -421,3 +421,16 @@ def test_two_forms_of_a_queue_are_kept_over_a_resize():
     world = World({"a": Pool("a", gpu_quota(4), queueing=Queueing.STRICT_FIFO)}, {"n0": 4})
     plan = pools.put_pool(world.state, replace(world.state.pools["a"], quotas={GPUS: Quota(5)}), create=False)
     assert plan.actions[0].pool.queueing is Queueing.STRICT_FIFO
+
+
+def test_who_holds_which_gpu_can_be_told_of_a_node_that_has_lost_some():
+    """A device has failed, or somebody else has taken what the task has."""
+    world = World({"a": 4}, {"n0": 4})
+    world.submit("w", "a", gpus=3)
+    world.cycle()
+    told = []
+    for gpus in (4, 2, 0):
+        world.do(PutNode(Node("n0", {GPU: gpus})))
+        told.append(gpu_holders(world.state, "n0"))
+    mine = ("w-1", "t")
+    assert told == [(mine, mine, mine, None), (mine, mine), ()]

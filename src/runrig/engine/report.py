@@ -175,11 +175,15 @@ def node_free(state: State, name: str) -> Mapping[str, int]:
 
 
 def gpu_holders(state: State, name: str) -> tuple[tuple[str, str] | None, ...]:
-    """Per GPU index of the node the (workflow, task) that holds it, None if nobody does.  O(tasks on nodes)."""
+    """Per GPU index of the node the (workflow, task) that holds it, None if nobody does.  O(tasks on nodes).
+
+    A task may hold more than there are: the node has lost some, or somebody else took them.
+    """
     holders: list[tuple[str, str] | None] = [None] * state.nodes[name].resources.get(GPU, 0)
     for key in sorted(state.active):
         task = state.tasks[key]
         if task.node == name:
             for index in task.gpus:
-                holders[index] = (task.workflow, task.name)
+                if index < len(holders):
+                    holders[index] = (task.workflow, task.name)
     return tuple(holders)
