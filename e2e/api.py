@@ -15,7 +15,11 @@ T = TypeVar("T")
 
 MANAGER = "runrig-e2e"
 _TRIES = 20
-_PLURALS = {"Topology": "topologies", "PriorityClass": "priorityclasses"}
+_PLURALS = {
+    "Topology": "topologies",
+    "PriorityClass": "priorityclasses",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+}
 _CLUSTER_WIDE = {
     *(
         "Namespace",
@@ -24,6 +28,8 @@ _CLUSTER_WIDE = {
         "CustomResourceDefinition",
         "Queue",
         "Topology",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
         "ValidatingWebhookConfiguration",
     ),
 }

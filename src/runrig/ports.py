@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 from runrig.domain.access import AccessEvent, GrantRow, TokenRow, User
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Flavor
-from runrig.domain.observed import Observation
+from runrig.domain.observed import ClusterEvent, Observation
 from runrig.domain.pools import Pool
 from runrig.domain.records import Change, Event, Loaded
 from runrig.domain.workflows import FileSpec, Group, GroupSpec, Task, TaskKey, Workflow, WorkflowSpec
@@ -151,8 +151,11 @@ class Backend(Protocol):
     def says(self, workflow: str) -> tuple[str, ...]:
         """What it says itself of pods of *workflow* that have not started, a sentence each; empty where it has nothing to say."""
 
+    def events(self, workflow: str) -> tuple[ClusterEvent, ...]:
+        """What programs of the cluster noted about the gangs and pods of *workflow*, oldest first; kept as long as its output."""
+
     def discard(self, workflow: str) -> None:
-        """Removes the files of a workflow that has ended: its logs and outputs.  Of one that has none, nothing."""
+        """Removes the files of a workflow that has ended: its logs, outputs and what was noted.  Of one that has none, nothing."""
 
     def close(self) -> None:
         """Lets go of everything; the tasks go on."""

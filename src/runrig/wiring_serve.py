@@ -5,10 +5,12 @@ import logging
 import os
 import re
 import socket
+import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -22,15 +24,18 @@ from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.errors import Conflict, ServerFault
 from runrig.domain.nodes import Node
 from runrig.domain.quantities import GPU
-from runrig.ports import Backend, Clock
+from runrig.ports import Backend, Clock, Store
 from runrig.service.access import Access
-from runrig.service.leadership import Leadership
+from runrig.service.leadership import UNREACHABLE, Leadership
 from runrig.service.metrics import Metrics
 from runrig.service.service import Service
 from runrig.spec.serve import KubernetesSpec, ServeSpec
 from runrig.store.database import is_postgresql
 from runrig.store.election import SqlTerm, election
 from runrig.wiring_process import SHUTDOWN_S, Server, data_folder, keep_backend, listening, logging_to
+
+if TYPE_CHECKING:
+    from runrig.backends.kubernetes.cluster import Cluster
 
 ACTOR = "serve"
 """Who declares the cluster file, in the log."""
@@ -77,6 +82,12 @@ def serve(spec: ServeSpec) -> None:
         raise KeyboardInterrupt
 
 
+def check(spec: ServeSpec) -> None:
+    """Raises InvalidInput for a kubeconfig or a context that cannot be used; nothing is sent to the cluster."""
+    if spec.kubernetes is not None:
+        _api(spec.kubernetes).close()
+
+
 def first_admin(spec: ServeSpec, name: str) -> str:
     """The token of the new administrator *name*; nobody serves meanwhile.
 
@@ -117,7 +128,7 @@ class House:
 
     def begin(self, term: SqlTerm, leads: Callable[[], bool]) -> Reign:
         spec, store = self._spec, term.open()
-        backend, clock = self._backend(term.epoch, leads)
+        backend, clock = self._backend(store, term, leads)
         service = Service(
             store,
             backend,
@@ -148,31 +159,30 @@ class House:
         elected = election(self._spec.database)
         elected.take().close()
 
-    def _backend(self, epoch: int | None, leads: Callable[[], bool]) -> tuple[Backend, Clock]:
+    def _backend(self, store: Store, term: SqlTerm, leads: Callable[[], bool]) -> tuple[Backend, Clock]:
         """Only a leader may touch the folder: what runs in it is shared by the servers of one machine."""
         cluster = self._spec.cluster
         if self._spec.kubernetes is not None:
-            return self._kubernetes(self._spec.kubernetes, epoch, leads), SystemClock()
+            identity = store.access.secret("identity", str(uuid.uuid4()))
+            return self._kubernetes(self._spec.kubernetes, identity, term, leads), SystemClock()
         nodes = () if cluster is None else cluster.nodes
         clock = SimulatedClock(1.0 if cluster is None else cluster.speed, self._folder)
         found = nodes or (Node("n0", {GPU: DEFAULT_SIMULATED_GPUS}),)
-        return SimulatedBackend(found, clock, self._folder, epoch=epoch), clock
+        return SimulatedBackend(found, clock, self._folder, epoch=term.epoch), clock
 
-    def _kubernetes(self, spec: KubernetesSpec, epoch: int | None, leads: Callable[[], bool]) -> Backend:
-        """Imported here: who does without it need not have the client library."""
-        try:
-            from runrig.backends.kubernetes.backend import KubernetesBackend
-            from runrig.backends.kubernetes.cluster import connect
-        except ImportError as error:
-            raise ServerFault(f"the kubernetes backend needs {error.name}: pip install 'runrig[kubernetes]'") from error
-        cluster = self._spec.cluster
+    def _kubernetes(self, spec: KubernetesSpec, identity: str, term: SqlTerm, leads: Callable[[], bool]) -> Backend:
+        api, cluster = _api(spec), self._spec.cluster
+        from runrig.backends.kubernetes.backend import KubernetesBackend
+        from runrig.backends.kubernetes.claim import Claim
+
         return KubernetesBackend(
-            connect(spec.kubeconfig, spec.context),
+            api,
             self._spec.log_store or self._folder / "logs",
             namespace=spec.namespace,
+            claim=Claim(api, spec.namespace, identity, term.epoch, term.beat),
             resource_names={} if cluster is None else cluster.resource_names,
             bind_timeout_s=spec.bind_timeout_s,
-            epoch=epoch,
+            start_timeout_s=spec.start_timeout_s,
             leads=leads,
         )
 
@@ -196,6 +206,15 @@ class House:
             _log.warning("event=cluster_file_differs names=%s hint='runrig apply -f makes it so'", ",".join(changed))
 
 
+def _api(spec: KubernetesSpec) -> "Cluster":
+    """Imported here: who does without it need not have the client library."""
+    try:
+        from runrig.backends.kubernetes.cluster import connect
+    except ImportError as error:
+        raise ServerFault(f"the kubernetes backend needs {error.name}: pip install 'runrig[kubernetes]'") from error
+    return connect(spec.kubeconfig, spec.context)
+
+
 def hosts(spec: ServeSpec, port: int) -> frozenset[str]:
     """What may stand in Host: the names of the file, with the port too, and the address that it listens on."""
     own = {f"[{spec.host}]" if ":" in spec.host else spec.host.lower(), *spec.hosts}
@@ -217,7 +236,10 @@ def _standing(leadership: Leadership[SqlTerm, Reign]) -> Callable[[], Standing]:
         reign = leadership.reign
         if reign is None:
             return Standing(None, leadership.standing)
-        return Standing(reign.app, None if reign.service.not_ready is None else BROKEN)
+        if reign.service.not_ready is None:
+            return Standing(reign.app, None)
+        still = reign.service.standstill
+        return Standing(reign.app, UNREACHABLE if still is not None and still.unreachable else BROKEN)
 
     return standing
 

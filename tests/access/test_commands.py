@@ -92,7 +92,9 @@ def test_the_token_is_kept_where_nobody_else_can_read_it(home: Home) -> None:
 def test_a_wrong_token_is_not_kept(home: Home) -> None:
     done = home.run("login", home.url, stdin="wrong\n")
     assert (done.code, done.out) == (4, "")
-    assert "the token is missing or wrong" in done.err
+    assert done.err == (
+        "Error: the token is missing or wrong: send the header 'Authorization: Bearer TOKEN' (the one that was sent is not good)\n"
+    )
     assert not home.file.exists()
     done = home.run("login", home.url, stdin="\n")
     assert (done.code, done.err[:33]) == (2, "Error: there is no token in stdin")

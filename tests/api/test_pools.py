@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from runrig.domain.nodes import Node, Taint
 from tests.api.client import api
 from tests.service.builders import one_task
 
@@ -341,3 +342,25 @@ def test_a_node_says_who_holds_its_gpus(tmp_path: Path) -> None:
         assert it.get("/api/resources/n0") == {"resources": [expected]}
         assert it.get("/api/resources", pools="pool1", platforms="b200") == {"resources": []}
         assert it.error("GET", "/api/resources/n9")[0] == 404
+
+
+def test_a_node_says_why_it_takes_no_pods(tmp_path: Path) -> None:
+    """Kubernetes marks those that are cordoned, and those that are down, by taints; a flavor may name a taint of others."""
+    cordoned, down = Taint("node.kubernetes.io/unschedulable"), Taint("node.kubernetes.io/unreachable", "", "NoExecute")
+    nodes = (
+        Node("free", {"gpu": 1}),
+        Node("kept", {"gpu": 1}, taints=(Taint("team", "sim"),)),
+        Node("soft", {"gpu": 1}, taints=(Taint("team", "sim", "PreferNoSchedule"),)),
+        Node("off", {"gpu": 1}, ready=False),
+        Node("cordoned", {"gpu": 1}, taints=(cordoned,), ready=False),
+        Node("down", {"gpu": 1}, taints=(cordoned, down), ready=False),
+    )
+    with api(tmp_path, nodes=nodes) as it:
+        assert {each["hostname"]: each["conditions"] for each in it.get("/api/resources")["resources"]} == {
+            "free": ["Ready"],
+            "kept": ["Ready", "Tainted"],
+            "soft": ["Ready"],
+            "off": ["NotReady"],
+            "cordoned": ["NotReady", "Cordoned"],
+            "down": ["NotReady"],
+        }

@@ -43,7 +43,7 @@ def test_what_fails_hinders_nothing_else_and_is_told_once(crew: Crew):
     with pytest.raises(Unavailable) as raised:
         crew.run_all(calls)
     assert sorted(done) == [number for number in range(40) if number not in (3, 9, 20, 30)]
-    assert raised.value.message == "4 of 40 calls failed; the first: no such field"
+    assert raised.value.message == "4 of 40 calls failed; the first: busy"
     assert raised.value.details == {"retry_after_s": 7.0}
 
 
@@ -57,8 +57,13 @@ def test_a_server_that_is_away_is_not_asked_by_all(crew: Crew):
 
 
 def test_a_server_that_refuses_all_is_asked_by_all(crew: Crew):
-    with pytest.raises(Unavailable, match=r"^100 of 100 calls failed; the first: no$"):
-        crew.run_all([failing(Refusal(403, "Forbidden", "no"))] * 100)
+    refused = crew.run_all([*[failing(Refusal(403, "Forbidden", f"no {number}")) for number in range(100)], int])
+    assert [each.message for each in refused] == [f"no {number}" for number in range(100)]
+
+
+def test_one_call_is_not_counted(crew: Crew):
+    with pytest.raises(Unavailable, match=r"^away$"):
+        crew.run_all([failing(Unavailable("away"))])
 
 
 def test_a_bug_is_raised_as_it_is(crew: Crew):

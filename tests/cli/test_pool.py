@@ -230,7 +230,13 @@ def test_pool_delete_says_the_state_and_asks_nobody_in_a_script():
 
 
 def test_resource_list_has_a_row_per_node():
-    down = wire.ResourceAnswer.example() | {"hostname": "n01", "ready": False, "free": {}, "pool_platform_labels": {}}
+    down = wire.ResourceAnswer.example() | {
+        "hostname": "n01",
+        "ready": False,
+        "conditions": ["NotReady"],
+        "free": {},
+        "pool_platform_labels": {},
+    }
     answers = {"GET /api/resources": {"resources": [down, wire.ResourceAnswer.example()]}}
     assert lines(answered(answers, "resource", "list").out) == [
         "Node  State     Flavor   Pools   GPUs  CPU   Memory",
@@ -241,6 +247,26 @@ def test_resource_list_has_a_row_per_node():
     assert lines(answered(answers, "resource", "list", "--mode", "free").out)[2:] == [
         "n00   Ready     default  vision  1     92   1008Gi",
         "n01   NotReady  default  -       -     -    -",
+    ]
+
+
+def test_of_a_node_that_takes_no_pods_the_state_and_the_taints_say_why():
+    node = wire.ResourceAnswer.example() | {
+        "conditions": ["Ready", "Tainted"],
+        "taints": [
+            {"key": "team", "value": "sim", "effect": "NoSchedule"},
+            {"key": "broken", "value": "", "effect": "NoExecute"},
+        ],
+    }
+    answers = {"GET /api/resources": {"resources": [node]}, "GET /api/resources/n00": {"resources": [node]}}
+    assert (
+        lines(answered(answers, "resource", "list").out)[2] == "n00   Tainted  default  vision  1/2   4/96  16Gi/1024Gi"
+    )
+    said = lines(answered(answers, "resource", "info", "n00").out)
+    assert [line for line in said if line.startswith(("State", "Taint"))] == [
+        "State                              Tainted",
+        "Taint team                         sim:NoSchedule",
+        "Taint broken                       NoExecute",
     ]
 
 
@@ -258,6 +284,13 @@ def test_apply_prints_each_change_with_what_differs(tmp_path: Path):
     file = written(tmp_path, "pools: [{name: a}]\n", "cluster.yaml")
     changes = [
         wire.ChangeAnswer.example(),
+        {
+            "action": "update",
+            "kind": "pool",
+            "name": "keys",
+            "before": {"topology_keys": []},
+            "after": {"topology_keys": [{"key": "rack", "label": "example.org/rack"}]},
+        },
         {"action": "create", "kind": "cohort", "name": "new", "before": None, "after": {}},
         {"action": "delete", "kind": "pool", "name": "old", "before": {}, "after": None},
         {"action": "unchanged", "kind": "pool", "name": "same", "before": {}, "after": {}},
@@ -269,10 +302,12 @@ def test_apply_prints_each_change_with_what_differs(tmp_path: Path):
     assert lines(done.out) == [
         "~ pool vision",
         "    quotas.default.gpu.nominal: 4 -> 8",
+        "~ pool keys",
+        '    topology_keys: none -> [{"key": "rack", "label": "example.org/rack"}]',
         "+ cohort new",
         "- pool old",
         "! cohort org is kept: something hangs under it that is not in the file",
-        "3 would change, 2 unchanged",
+        "4 would change, 2 unchanged",
     ]
     assert [body for _, _, body in server.asked] == [
         {"file": "pools: [{name: a}]\n", "prune": False, "dry_run": True},

@@ -37,7 +37,7 @@ def test_the_picture_shows_the_last_attempt_of_each_task_and_why_it_waits():
         ["train-1", "PENDING", "━" * 12, "1", "of", "2", "tasks", "1h00m", "pool", "vision,", "NORMAL"],
         ["waits", "for", "[bold]room[/bold]"],
         ["Task", "Status", "Node", "GPUs", "Duration", "Message"],
-        ["a", "COMPLETED", "n00", "0", "59s"],
+        ["a", "COMPLETED", "n00", "1", "59s"],
         ["b", "SCHEDULING", "-", "-", "-"],
     ]
 

@@ -347,7 +347,7 @@ def test_query_shows_every_attempt():
         "",
         "Task  Retry  Status       Exit Code  Node  GPUs  Start                Duration  Message",
         "----  -----  -----------  ---------  ----  ----  -------------------  --------  ----------------",
-        "main  0      RESCHEDULED  3006       n00   0     2026-01-31 12:00:00  1m05s     preempted by x-1",
+        "main  0      RESCHEDULED  3006       n00   1     2026-01-31 12:00:00  1m05s     preempted by x-1",
         "main  1      SCHEDULING   -          -     -     -                    -",
     ]
 

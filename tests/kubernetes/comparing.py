@@ -125,7 +125,7 @@ def _state(pod: Object) -> str:
 
 
 def _gangs(told: Told, there: There) -> Iterator[str]:
-    """Whole: each has one pod group, for as many as it is, and either all of its tasks have begun or none."""
+    """Whole: each has one pod group, for as many as have not ended, and either all of its tasks have begun or none."""
     uuids: dict[str, set[str]] = defaultdict(set)
     for uuid, pods in there.gangs().items():
         for pod in pods:
@@ -139,7 +139,7 @@ def _gangs(told: Told, there: There) -> Iterator[str]:
             yield f"{id} is half started: {on_nodes} are on nodes, {waits} wait"
         if on_nodes and len(uuids[id]) != 1:
             yield f"{id} has {len(uuids[id])} pod groups' worth of pods"
-        for uuid in uuids[id] & groups.keys() if len(on_nodes) == len(latest) else ():
+        for uuid in uuids[id] & groups.keys() if on_nodes else ():
             if members(groups[uuid]) != len(on_nodes):
                 yield f"the pod group of {id} is for {members(groups[uuid])} pods, and it has {len(on_nodes)}"
 

@@ -14,7 +14,7 @@ from e2e.api import Object, until
 from e2e.harness import ControlPlane
 from runrig.backends.kubernetes import cluster as kubernetes
 from runrig.backends.kubernetes.cluster import NODE, POD, SECRET, Cluster, Refusal, Timeouts, connect
-from runrig.domain.errors import ServerFault, Unavailable
+from runrig.domain.errors import InvalidInput, ServerFault, Unavailable
 from tests.kubernetes.wire import doorkeeper, kubeconfig
 from tests.kubernetes.world import EXAMPLES, World, bare_pod, stand_in_only
 
@@ -327,7 +327,8 @@ def test_the_usual_places_are_looked_at(plane: ControlPlane, monkeypatch: pytest
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     with pytest.raises(
-        ServerFault, match=r"^no kubeconfig at ~/\.kube/config: name one with KUBECONFIG, or run in a pod"
+        InvalidInput,
+        match=r"^no kubeconfig at ~/\.kube/config: name one as backend.kubeconfig or in KUBECONFIG, or run in a pod that has",
     ):
         connect()
     monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig))
@@ -339,7 +340,7 @@ def test_the_usual_places_are_looked_at(plane: ControlPlane, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("change", "context", "message"),
     [
-        ({}, "mars", "it has no context 'mars', but e2e"),
+        ({}, "mars", "it has no context 'mars', but e2e: correct backend.context"),
         ({"contexts": [], "current-context": None}, None, "No current context set and no default provided"),
         ({"current-context": "mars"}, None, "Context 'mars' not found"),
         ({"clusters": []}, None, "'e2e' is missing"),
@@ -348,7 +349,7 @@ def test_the_usual_places_are_looked_at(plane: ControlPlane, monkeypatch: pytest
         ({"clusters": [{"name": "e2e", "cluster": {"server": "10.0.0.1:6443"}}]}, None,
             "the server of cluster 'e2e' is not a URL with https://"),
         ({"clusters": [{"name": "e2e", "cluster": {"server": "https://h", "certificate-authority": "/no/ca"}}]}, None,
-            "No such file or directory"),
+            "No such file or directory /no/ca"),
     ],
 )  # fmt: skip
 def test_a_kubeconfig_that_is_wrong_is_told(
@@ -356,7 +357,7 @@ def test_a_kubeconfig_that_is_wrong_is_told(
 ):
     place = tmp_path / "k"
     place.write_text(yaml.safe_dump(yaml.safe_load(plane.kubeconfig.read_text()) | change))
-    with pytest.raises(ServerFault) as told:
+    with pytest.raises(InvalidInput) as told:
         connect(place, context)
     assert told.value.message == f"kubeconfig {place} cannot be used: {message}"
 
@@ -364,10 +365,10 @@ def test_a_kubeconfig_that_is_wrong_is_told(
 def test_no_line_of_a_broken_file_is_shown(tmp_path: Path):
     place = tmp_path / "k"
     place.write_text("users:\n- name: me\n  token: stolen: here\n")
-    with pytest.raises(ServerFault) as told:
+    with pytest.raises(InvalidInput) as told:
         connect(place)
     assert told.value.message == f"kubeconfig {place} cannot be used: it is not YAML (line 3)"
-    with pytest.raises(ServerFault, match=f"^no kubeconfig at {tmp_path}/none: "):
+    with pytest.raises(InvalidInput, match=f"^no kubeconfig at {tmp_path}/none: "):
         connect(tmp_path / "none")
 
 
@@ -381,4 +382,16 @@ def test_a_login_program_that_fails_is_told(plane: ControlPlane, tmp_path: Path)
         cluster.version()
     assert told.value.message == (
         f"no login for {plane.url}: No such file or directory /no/login; try kubectl with the same kubeconfig"
+    )
+
+
+def test_a_server_that_is_not_trusted_is_not_said_to_be_silent(plane: ControlPlane, tmp_path: Path):
+    place = kubeconfig(plane, tmp_path / "k")
+    said = yaml.safe_load(place.read_text())
+    said["clusters"] = [{"name": "e2e", "cluster": {"server": plane.url}}]
+    place.write_text(yaml.safe_dump(said))
+    with connected(place) as cluster, pytest.raises(Unavailable) as told:
+        cluster.version()
+    assert told.value.message.startswith(
+        f"the API server {plane.url} is not trusted: its certificate is not of the certificate authority in the kubeconfig, or"
     )

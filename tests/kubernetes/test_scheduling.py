@@ -1,6 +1,7 @@
 """The three examples of scheduling.md, preemption, how pods end, and what they said: on a real API server, pods in and pods out."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -187,7 +188,7 @@ EXPECTED = {
     "killed": ("FAILED", 139, ""),
     "memory": ("FAILED_EVICTED", 3004, "OOMKilled"),
     "silent": ("FAILED", 4000, ""),
-    "evicted": ("FAILED_EVICTED", 3004, "The node was low on resource: memory."),
+    "evicted": ("FAILED_EVICTED", 3004, "The node was low on resource: memory"),
     "entry": ("FAILED_START_ERROR", 3003, "exec: train: not found"),
     "unfit": ("FAILED_BACKEND_ERROR", 3001, "no such device"),
     "nopull": ("FAILED_IMAGE_PULL", 302, "train:1: not found"),
@@ -240,6 +241,39 @@ def how_it_ended(here: Rig, id: str) -> tuple[str, int, str]:
     here.until(lambda: of_attempt(here, id, 0)[0]["end_time"], f"{id} has ended")
     (task,) = of_attempt(here, id, 0)
     return task["status"], task["exit_code"], task["failure_message"] or ""
+
+
+def test_a_pod_that_its_node_does_not_start_in_time_has_failed_and_its_gpus_are_free(world: World, tmp_path: Path):
+    cluster = "nodes: [{name: n0, resources: {gpu: 4}}]\npools: [{name: pool, quota: 4}]\n"
+    with rig(world, tmp_path, cluster, more="start_timeout_s: 3\n") as here:
+        with stopped(here.world.plane.processes["kwok"]):
+            late = here.submit(one_task("late", 2), "pool")
+            again = here.submit(one_task("again", 2, exitActions={"RESCHEDULE": "3005"}), "pool")
+            for id in (late, again):
+                here.until(lambda id=id: bound(here, f"{id}/main/0"), f"{id} is bound")
+            kubelet_notes(here, f"{late}/main/0", "FailedMount", "MountVolume.SetUp failed: timed out")
+            here.restart()
+            assert how_it_ended(here, late) == (
+                "FAILED_START_TIMEOUT",
+                3005,
+                "not started within 3 s of having a node: main has node n0, which has not begun with it; "
+                "FailedMount: MountVolume.SetUp failed: timed out",
+            )
+            here.wait(late, "FAILED")
+        after = here.submit(one_task("after", 2), "pool")
+        here.runs(after)
+        here.until(lambda: here.attempts(again)[-1][2] == "RUNNING", "the other one runs at last")
+        assert here.attempts(again)[0] == ("main", 0, "RESCHEDULED")
+        here.until(lambda: not here.pods(late), "its pod is let go")
+
+
+def kubelet_notes(here: Rig, key: str, reason: str, message: str) -> None:
+    pod, now = here.pods()[key]["metadata"], datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    about = {"apiVersion": "v1", "kind": "Pod", **{name: pod[name] for name in ("name", "namespace", "uid")}}
+    metadata = {"generateName": "e2e-", "namespace": pod["namespace"]}
+    event = {"metadata": metadata, "involvedObject": about, "source": {"component": "kubelet"}, "type": "Warning"}
+    event |= {"reason": reason, "message": message, "firstTimestamp": now, "lastTimestamp": now, "count": 1}
+    here.world.api.create({"apiVersion": "v1", "kind": "Event"} | event)
 
 
 def test_a_pod_that_is_deleted_behind_our_back_has_ended_and_is_not_made_again(world: World, tmp_path: Path):

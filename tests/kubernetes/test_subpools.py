@@ -205,3 +205,19 @@ def test_two_servers_share_a_cluster_and_each_minds_its_own_business(world: Worl
         assert second.runs(more) == {"main": "n0"}
         come_to_be(first, {"": 4, "---shared": 4})
     other.clear()
+
+
+def test_a_queue_goes_when_nothing_is_below_it_and_until_then_nobody_else_waits(world: World, tmp_path: Path):
+    """The webhook of KAI's queues refuses to delete one of which its controller has not noted yet that the children are gone."""
+    cluster = CLUSTER.replace("quota: 100}", "quota: 100}, {name: gone, quota: 8}")
+    with rig(world, tmp_path, cluster) as here:
+        gone, leaf = (f"osmo-pool-{world.namespace}-gone{end}" for end in ("", "---shared"))
+        queue = here.until(lambda: queues(here).get(gone), "its queue is there")
+        world.api.set_status(queue, {"childQueues": [leaf]})
+        here.say("pool", "delete", "gone", "--yes")
+        here.until(lambda: leaf not in queues(here), "what is below it is gone")
+        here.runs(here.submit(one_task("w"), "team"))
+        assert here.get("/readyz") == {"status": "ready"}
+        assert gone in queues(here)
+        world.api.set_status(queue, {"childQueues": []})
+        here.until(lambda: gone not in queues(here), "it is gone")

@@ -236,19 +236,26 @@ def hermit(namespace: str) -> Object:
     return pod | {"spec": pod["spec"] | {"affinity": none}}
 
 
-def test_a_gang_for_which_a_node_has_no_place_left_starts_when_another_of_ours_has_ended(world: World, tmp_path: Path):
-    """T7: places for pods are counted by the cluster's scheduler alone."""
-    stand_in_only(world)
-    cluster = "nodes: [{name: n0, resources: {gpu: 8, pods: 2}}]\npools: [{name: research, quota: 8}]\n"
+def test_a_node_without_a_place_for_a_pod_takes_none_whatever_else_it_has(world: World, tmp_path: Path):
+    """T1: of three places somebody else has one; the next of ours is not even asked for before one of ours has ended."""
+    cluster = "nodes: [{name: n0, resources: {gpu: 8, pods: 3}}]\npools: [{name: research, quota: 8}]\n"
     with rig(world, tmp_path, cluster, more="bind_timeout_s: 2\n") as here:
+        here.foreign_pod("n0", 1)
+        here.until(lambda: node_free(here) == {"gpu": 7, "pods": 2}, "it is seen")
         first, second = (here.submit(one_task(name), POOL) for name in ("a", "b"))
         here.runs(first)
         here.runs(second)
+        start = here.now()
         third = here.submit(one_task("c"), POOL)
-        here.until(lambda: "Too many pods" in here.why(third), "it is refused")
-        here.until(lambda: not here.pods(third), "its pod is gone")
+        here.until(lambda: reasons(here, third) == ["NoRoomOnNodes"], "it waits")
         here.finish(first)
         assert here.runs(third) == {"main": "n0"}
+        assert here.created(start) == [f"{third}/main/0"]
+
+
+def node_free(here: Rig) -> dict[str, int]:
+    (node,) = here.get("/api/resources")["resources"]
+    return {name: node["free"][name] for name in ("gpu", "pods")}
 
 
 def test_a_gang_whose_node_is_gone_before_it_is_bound_is_placed_elsewhere(world: World, tmp_path: Path):

@@ -13,7 +13,8 @@ import pytest
 
 from e2e.api import Object
 from e2e.harness import ControlPlane
-from runrig.backends.kubernetes.cluster import NODE, SECRET, Cluster, Refusal, Timeouts, connect
+from runrig.backends.kubernetes import watching
+from runrig.backends.kubernetes.cluster import EVENT, NODE, SECRET, Cluster, Refusal, Timeouts, connect
 from runrig.backends.kubernetes.watching import Watch
 from tests.kubernetes.wire import Cable, cable, doorkeeper, kubeconfig
 from tests.kubernetes.world import World
@@ -264,6 +265,26 @@ def test_a_watch_that_its_server_ends_goes_on_and_that_is_no_trouble(world: Worl
     assert [record.getMessage() for record in caplog.records if "watch" in record.getMessage()] == []
 
 
+def test_a_kind_of_which_nothing_happens_is_no_trouble(
+    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    """Of events an API server says nothing but events, not even once a minute that there are none."""
+    caplog.set_level(logging.INFO, "runrig")
+    monkeypatch.setattr(watching, "_LONGEST_S", 0.5)
+    cluster = connect(world.plane.kubeconfig, timeouts=Timeouts(watch=1, silence=1.5))
+    quiet = Watch(cluster, EVENT, namespace=world.namespace, changed=lambda: None)
+    quiet.start()
+    try:
+        streams: set[object] = set()
+        world.plane.until(lambda: streams.add(quiet._stream) or len(streams) > 3, "it was watched three times")
+        assert quiet._tries <= 1, "it waits longer and longer between two watches"
+    finally:
+        quiet.stop()
+        cluster.close()
+    assert [record.getMessage() for record in caplog.records if "watch" in record.getMessage()] == []
+    assert Timeouts().watch < Timeouts().silence
+
+
 def test_a_busy_server_is_left_alone_as_long_as_it_says(world: World, tmp_path: Path):
     with doorkeeper(429, {"Retry-After": "1"}, b"") as url:
         place = kubeconfig(world.plane, tmp_path / "k", url=url)
@@ -274,22 +295,27 @@ def test_a_busy_server_is_left_alone_as_long_as_it_says(world: World, tmp_path: 
 
 
 def test_without_rights_it_says_so_and_tries_on(world: World, tmp_path: Path):
-    account = {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": {"name": "reader", "namespace": world.namespace},
-    }
-    world.api.create(account)
-    where = f"/api/v1/namespaces/{world.namespace}/serviceaccounts/reader/token"
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    token = world.api.call("POST", where, asked)["status"]["token"]
-    with watched(world, kubeconfig(world.plane, tmp_path / "k", token=token)) as reader:
+    with watched(world, kubeconfig(world.plane, tmp_path / "k", token=token_of(world, "reader"))) as reader:
         world.plane.until(lambda: "secrets is forbidden" in (reader.watch.trouble or ""), "it is refused")
         allow(world, "reader", "secrets")
         assert reader.watch.wait_synced(20)
         reader.write("a", "1")
         reader.sees({"a": "1"})
         assert reader.watch.trouble is None
+
+
+def test_another_cause_is_told_too(line: Cable, world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    url = f"https://127.0.0.1:{line.port}"
+    line.cut()
+    with watched(world, kubeconfig(world.plane, tmp_path / "k", url=url, token=token_of(world, "reader"))) as reader:
+        world.plane.until(lambda: reader.watch._tries > 2, "it tried again")
+        line.mend()
+        world.plane.until(lambda: "secrets is forbidden" in (reader.watch.trouble or ""), "it is refused")
+        tries = reader.watch._tries
+        world.plane.until(lambda: reader.watch._tries > tries, "it tried again")
+    said = [record.getMessage() for record in caplog.records if "event=watch_lost" in record.getMessage()]
+    assert ["does not answer" in each for each in said] == [True, False]
+    assert "secrets is forbidden" in said[1]
 
 
 def test_it_stops_at_once_wherever_it_is(world: World, line: Cable, tmp_path: Path):
@@ -313,6 +339,15 @@ def restart(plane: ControlPlane) -> None:
     server.kill()
     server.start()
     plane.until(plane.ready, "the API server is ready again", timeout_s=90)
+
+
+def token_of(world: World, name: str) -> str:
+    """Of an account that is made for it, without any right."""
+    metadata = {"name": name, "namespace": world.namespace}
+    world.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+    where = f"/api/v1/namespaces/{world.namespace}/serviceaccounts/{name}/token"
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    return str(world.api.call("POST", where, asked)["status"]["token"])
 
 
 def allow(world: World, account: str, resource: str) -> None:

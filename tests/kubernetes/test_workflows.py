@@ -181,6 +181,40 @@ def test_a_task_that_starts_again_has_a_new_pod_in_the_old_place(world: World, t
         assert {key: pod["metadata"]["uid"] for key, pod in now.items() if key != f"{again}/1"} == others
 
 
+def test_a_task_that_starts_again_beside_one_that_has_ended_is_not_waited_for_in_vain(world: World, tmp_path: Path):
+    """KAI counts no pod that has ended, and binds nobody of a gang, or of a subgroup, that has fewer than it asks for."""
+    with rig(world, tmp_path, EXAMPLES / "02-cluster.yaml") as here:
+        spec = yaml.safe_load((EXAMPLES / "02-two-racks.yaml").read_text())
+        for each in spec["workflow"]["groups"][0]["tasks"]:
+            each["exitActions"] = {"RESCHEDULE": "9"}
+        id = here.submit(spec, "research")
+        here.runs(id)
+        assert asked(here, id) == [4, 4]
+        here.ends(f"{id}/model2-shard2/0")
+        here.until(lambda: asked(here, id) == [3, 4], "it asks for those that are left")
+        here.ends(f"{id}/model2-shard1/0", 9)
+        again = here.until(lambda: here.pods(id).get(f"{id}/model2-shard1/1"), "it starts again")
+        assert asked(here, id) == [3, 4]
+        here.until(lambda: here.attempts(id)[4:6] == expected_attempts(), "it runs again")
+        assert again["metadata"]["labels"]["kai.scheduler/subgroup-name"] in leaves(here, id)
+        for shard in (3, 4):
+            here.ends(f"{id}/model2-shard{shard}/0")
+        here.ends(f"{id}/model2-shard1/1")
+        here.until(lambda: asked(here, id) == [4], "a subgroup in which nobody is left is not asked for")
+
+
+def leaves(here: Rig, id: str) -> dict[str, int]:
+    """Of the pod group of its only gang: subgroup → how many pods it asks for."""
+    (name,) = {annotations(pod)["pod-group-name"] for pod in here.pods(id).values()}
+    group = here.world.api.read(GROUP | {"metadata": {"name": name, "namespace": here.world.namespace}})
+    assert group is not None
+    return {each["name"]: each["minMember"] for each in group["spec"]["subGroups"]}
+
+
+def asked(here: Rig, id: str) -> list[int]:
+    return sorted(leaves(here, id).values())
+
+
 def expected_attempts() -> list[tuple[str, int, str]]:
     return [("model2-shard1", 0, "RESCHEDULED"), ("model2-shard1", 1, "RUNNING")]
 

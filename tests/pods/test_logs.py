@@ -195,6 +195,97 @@ def test_names_that_lead_elsewhere_have_no_file(kept: KeptLogs, said: Said, tmp_
     assert said.asked == []
 
 
+def test_a_note_of_a_lost_beginning_is_known_to_who_comes_later(kept: KeptLogs, said: Said, tmp_path: Path):
+    folder = tmp_path / "logs" / "w-1" / "train-0" / "2"
+    folder.mkdir(parents=True)
+    (folder / f"{POD}.part").write_bytes(b"old\nhalf a li")
+    said.text = b"new\n"
+    kept.file(KEY, POD)
+    kept.close()
+    later = KeptLogs(tmp_path / "logs", said.read)
+    said.text += b"and more\n"
+    note = b"[runrig: the beginning of the output is gone from its node: what follows may be there twice]\n"
+    assert content(later.file(KEY, POD)) == b"old\nhalf a li" + note + b"new\nand more\n"
+    assert later.keep(KEY, POD)
+    assert content(later.file(KEY, POD)) == b"old\nhalf a li" + note + b"new\nand more\n"
+
+
+# ---------------------------------------------------------------- readers of many
+
+
+class Gang:
+    """Several pods that talk."""
+
+    def __init__(self, folder: Path, pods: int) -> None:
+        self.said = {f"p{number}": Said(f"{number}: words\n".encode()) for number in range(pods)}
+        self.kept = KeptLogs(folder, lambda pod, follow: Output(self.said[pod], follow=follow))
+
+    def read(self, pod: str, *, ended: bool = False) -> bytes | None:
+        return content(self.kept.file(TaskKey("w-1", pod, 0), pod, ended=ended))
+
+    def speak(self) -> None:
+        for each in self.said.values():
+            each.text += b"more of them\n"
+
+    @property
+    def followed(self) -> set[str]:
+        return {pod for pod, said in self.said.items() if any(each._follow for each in tuple(said.open))}
+
+
+@pytest.fixture
+def gang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gang]:
+    monkeypatch.setattr(logs, "MOST_FOLLOWED", 3)
+    monkeypatch.setattr(logs, "REST_S", 0.0)
+    here = Gang(tmp_path, 10)
+    yield here
+    here.kept.close()
+
+
+def test_of_many_outputs_nothing_is_lost_or_doubled_though_few_are_followed(gang: Gang):
+    for _ in range(5):
+        assert {pod: gang.read(pod) for pod in gang.said} == {pod: said.text for pod, said in gang.said.items()}
+        until(lambda: gang.followed == {"p7", "p8", "p9"}, "the last ones are followed")
+        gang.speak()
+    assert [gang.kept.keep(TaskKey("w-1", pod, 0), pod) for pod in gang.said] == [True] * 10
+    assert {pod: gang.read(pod) for pod in gang.said} == {pod: said.text for pod, said in gang.said.items()}
+    assert gang.followed == set()
+
+
+def test_many_readers_at_once_neither_lose_nor_double_anything(gang: Gang):
+    def read_all() -> None:
+        for _ in range(10):
+            for pod in gang.said:
+                gang.read(pod)
+
+    readers = [threading.Thread(target=read_all) for _ in range(4)]
+    for each in readers:
+        each.start()
+    while any(each.is_alive() for each in readers):
+        if len(gang.said["p0"].text) < 2000:
+            gang.speak()
+        readers[-1].join(0.01)
+    said = {pod: each.text for pod, each in gang.said.items()}
+    until(lambda: {pod: gang.read(pod) for pod in gang.said} == said, "all of it is there, once")
+
+
+def test_the_one_that_was_asked_for_longest_ago_is_let_go(gang: Gang):
+    for pod in ("p0", "p1", "p2", "p0", "p3"):
+        gang.read(pod)
+    until(lambda: gang.followed == {"p0", "p2", "p3"}, "they are followed, and p1 no more")
+
+
+def test_what_was_let_go_for_another_rests_unless_its_pod_has_ended(gang: Gang, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(logs, "REST_S", 60.0)
+    for pod in ("p0", "p1", "p2", "p3", "p4"):
+        gang.read(pod)
+    before = gang.said["p0"].text
+    gang.speak()
+    assert (gang.read("p0"), gang.read("p1", ended=True)) == (before, gang.said["p1"].text)
+    gang.said["p0"].ended = True
+    assert gang.kept.keep(TaskKey("w-1", "p0", 0), "p0")
+    assert gang.read("p0") == gang.said["p0"].text
+
+
 # ---------------------------------------------------------------- keeping
 
 
@@ -359,6 +450,7 @@ def test_a_workflow_that_is_discarded_leaves_nothing(kept: KeptLogs, said: Said,
 def test_nothing_is_read_after_the_end(kept: KeptLogs, said: Said):
     said.text = b"words\n"
     path = kept.file(KEY, POD)
+    until(lambda: said.asked == [False, True] and said.open, "it is followed")
     kept.close()
     until(lambda: not said.open, "nobody reads")
     said.text += b"more\n"

@@ -76,6 +76,7 @@ def test_a_node_with_everything():
             "gpu": 8,
             "hugepages-2Mi": 2**30,
             "memory": 527048720 * 1024,
+            "pods": 110,
             "storage": 93478772582,
         },
         labels={"rack": "r1"},
@@ -124,11 +125,18 @@ def test_a_resource_of_which_there_is_none_is_left_out_unless_that_would_mean_an
 def test_a_node_that_does_not_list_storage_has_none():
     """In a cluster file, what is left out is not counted; a scheduler counts it as nothing."""
     resources = node_of(node({"cpu": "1", "memory": "2"}), (), NAMES).resources
-    assert resources == {"cpu": 1000, "memory": 2, "storage": 0}
+    assert resources == {"cpu": 1000, "memory": 2, "pods": 0, "storage": 0}
 
 
 def test_a_resource_that_pods_ask_and_the_node_lacks_is_not_made_up():
     assert left({"cpu": "1"}, pod(container(gpu=1))) == {"cpu": 1000}
+
+
+def test_a_pod_of_others_takes_a_place_unless_it_has_ended():
+    idle = pod(container())
+    done = pod(container(), phase="Succeeded")
+    pods = [(), (idle, done), (idle, idle), (idle, idle, idle)]
+    assert [left({"pods": "2"}, *each) for each in pods] == [{"pods": 2}, {"pods": 1}, {"pods": 0}, {"pods": 0}]
 
 
 # ---------------------------------------------------------------- whether it takes pods
@@ -142,21 +150,15 @@ def test_a_node_takes_pods_only_if_it_is_ready_open_and_there_to_stay():
         "not ready": node(amounts, conditions=[{"type": "Ready", "status": "False"}]),
         "silent": node(amounts, conditions=[{"type": "Ready", "status": "Unknown"}]),
         "cordoned": node(amounts, {"unschedulable": True}),
+        "of another shard of KAI": node(amounts, labels={"kai.scheduler/node-pool": "b"}),
         "going": node(amounts, deletionTimestamp="2026-03-01T12:00:00Z"),
     }
     assert [name for name, each in taken.items() if node_of(each, (), NAMES).ready] == ["ready"]
 
 
-def test_a_node_whose_places_others_have_takes_no_pods():
-    idle = pod(container())
-    done = pod(container(), phase="Succeeded")
-    pods = [(idle, done), (idle, idle), (idle, idle, idle)]
-    assert [node_of(node({"pods": "2"}), each, NAMES).ready for each in pods] == [True, False, False]
-
-
 def test_a_node_that_has_just_been_made():
     assert node_of({"metadata": {"name": "n1"}, "spec": {}}, (), NAMES) == Node(
-        "n1", {"cpu": 0, "memory": 0, "storage": 0}, ready=False
+        "n1", {"cpu": 0, "memory": 0, "pods": 0, "storage": 0}, ready=False
     )
 
 
@@ -204,12 +206,16 @@ def some_pod(draw: st.DrawFn) -> tuple[Object, dict[str, Fraction]]:
 
 @given(st.lists(some_pod(), max_size=4))
 def test_what_is_left_is_what_brute_force_says(pods: list[tuple[Object, dict[str, Fraction]]]):
-    there = {"cpu": 40, "memory": 40, "nvidia.com/gpu": 40}
+    there = {"cpu": 40, "memory": 40, "nvidia.com/gpu": 40, "pods": 3}
     amounts = {name: str(value) for name, value in there.items()}
-    rest = {name: value - sum((most[name] for _, most in pods), Fraction(0)) for name, value in there.items()}
+    rest = {
+        name: value - sum((most.get(name, Fraction(1)) for _, most in pods), Fraction(0))
+        for name, value in there.items()
+    }
     assert dict(node_of(node(amounts), [each for each, _ in pods], NAMES).resources) == {
         "storage": 0,
         "cpu": max(0, int(rest["cpu"] * 1000 // 1)),
         "gpu": max(0, int(rest["nvidia.com/gpu"] // 1)),
         "memory": max(0, int(rest["memory"] // 1)),
+        "pods": max(0, int(rest["pods"])),
     }

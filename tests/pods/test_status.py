@@ -111,8 +111,17 @@ def test_a_pod_without_our_annotation_is_called_by_its_name():
 )
 def test_what_kai_says_of_a_group_that_it_does_not_place(conditions: list[Case] | None, said: str | None):
     group = {"metadata": {"name": "g"}, "status": {"schedulingConditions": conditions}}
-    assert status.refusal_of_group(group) == said
+    assert status.refusal_of_group(group, 0.0) == said
+
+
+@pytest.mark.parametrize(("time", "said"), [("11:59:59", None), ("12:00:00", "full"), ("12:00:01", "full")])
+def test_what_kai_said_before_the_pod_was_made_that_waits_is_about_others(time: str, said: str | None):
+    """Of a task that starts again in a gang that runs: what was said of the gang's beginning stays for ever."""
+    when = f"2026-03-01T{time}Z"
+    told = {"type": "UnschedulableOnNodePool", "status": "True", "message": "full", "lastTransitionTime": when}
+    group = {"metadata": {"name": "g"}, "status": {"schedulingConditions": [told]}}
+    assert status.refusal_of_group(group, status.made_at(pod({}))) == said
 
 
 def test_a_group_that_nobody_has_looked_at_says_nothing():
-    assert status.refusal_of_group({"metadata": {"name": "g"}}) is None
+    assert status.refusal_of_group({"metadata": {"name": "g"}}, 0.0) is None

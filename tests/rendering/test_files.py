@@ -93,6 +93,20 @@ def test_the_largest_file_that_a_secret_can_hold_has_one_and_a_larger_one_cannot
     )
 
 
+def test_files_of_all_pods_together_have_a_bound_and_equal_ones_count_once():
+    half = "x" * (LARGEST_SECRET // 2 - 512)
+    assert len(files(task(count=10_000, files={"/same": half})).secrets) == 1
+    own = [task(name, count=16, files={"/own": half + name + "{{index}}"}) for name in "ab"]
+    assert len(files(*own).secrets) == 16
+    with pytest.raises(ValueError, match="the files of the group") as refused:
+        files(task(count=10_000, files={"/own": half + "{{index}}"}))
+    assert str(refused.value) == (
+        "the files of the group have more than 16,777,216 bytes, and Kubernetes keeps them in Secrets. A file with tokens, "
+        "as '/own', counts once for each pod if it differs: give all pods the same file, and what differs in environment or "
+        "args; or let the task fetch it"
+    )
+
+
 # ---------------------------------------------------------------- what cannot be
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from runrig.backends.kubernetes.names import Object
-from runrig.backends.kubernetes.objects import gang_objects
-from runrig.backends.kubernetes.pods import LONGEST_VARIABLE, GangPods
+from runrig.backends.kubernetes.objects import gang_objects, pod_group
+from runrig.backends.kubernetes.pods import LONGEST_VARIABLE, WHOLE, GangPods
 from runrig.domain.gangs import Requirement
 from runrig.domain.nodes import Flavor, Taint
 from runrig.domain.pools import Pool, TopologyKey
@@ -191,8 +191,50 @@ def test_a_subpool_uses_the_queue_of_its_own_and_the_topology_of_its_parent():
         "topologyConstraint": {
             "topology": "osmo-pool-jobs-lab-topology",
             "requiredTopologyLevel": "example.com/rack",
+            "preferredTopologyLevel": "example.com/rack",
         },
     }
+
+
+def test_a_pod_group_asks_for_those_pods_alone_that_are_still_to_run():
+    """KAI counts no pod that has ended, and binds nobody of a gang that has fewer than it asks for."""
+    keys = tuple(TopologyKey(key, key) for key in ("zone", "rack"))
+    rack = (Requirement("zone", "z"), Requirement("rack", "r", slice_size=2))
+    them = pods(
+        task("lead", topology=(Requirement("zone", "z"), Requirement("rack", "lead"))),
+        task("work", count=4, topology=rack),
+        pool=Pool("lab", topology_keys=keys),
+    )
+    assert them.leaf("lead", 0) == "z-lead"
+    assert [them.leaf("work", index) for index in range(4)] == ["z-r-0", "z-r-0", "z-r-1", "z-r-1"]
+    whole = pod_group(them)
+    assert pod_group(them, {"z-lead": 1, "z-r-0": 2, "z-r-1": 2}) == whole
+    some = pod_group(them, {"z-lead": 1, "z-r-1": 1})
+    assert (minimums(whole), minimums(some)) == ({"z-lead": 1, "z-r-0": 2, "z-r-1": 2}, {"z-lead": 1, "z-r-1": 1})
+    assert {**some["spec"], "subGroups": 0} == {**whole["spec"], "subGroups": 0}
+    flat = pods(task("lead"), task("work", count=4))
+    assert (flat.leaf("lead", 0), flat.leaf("work", 3)) == (WHOLE, WHOLE)
+    assert [pod_group(flat, alive)["spec"]["minMember"] for alive in (None, {WHOLE: 5}, {WHOLE: 2})] == [5, 5, 2]
+
+
+def test_with_the_last_pod_of_a_branch_goes_the_branch():
+    keys = tuple(TopologyKey(key, key) for key in ("zone", "spine", "rack"))
+
+    def near(spine: str) -> tuple[Requirement, ...]:
+        return Requirement("zone", "z"), Requirement("spine", spine), Requirement("rack", "r", slice_size=1)
+
+    them = pods(
+        task("a", count=2, topology=near("s1")),
+        task("b", count=2, topology=near("s2")),
+        pool=Pool("lab", topology_keys=keys),
+    )
+    left = pod_group(them, {them.leaf("b", 1): 1})["spec"]["subGroups"]
+    assert [each["name"] for each in left] == [left[1]["parent"], them.leaf("b", 1)]
+    assert ["minMember" in each for each in left] == [False, True]
+
+
+def minimums(group: Object) -> dict[str, int]:
+    return {each["name"]: each["minMember"] for each in group["spec"]["subGroups"]}
 
 
 @pytest.mark.parametrize(("grace_s", "seconds"), [(0.0, 1), (0.2, 1), (12.5, 13), (86400.0, 86400)])

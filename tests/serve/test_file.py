@@ -57,6 +57,7 @@ cluster: cluster.yaml
 auth: tokens
 drain_sweep_s: 60
 bind_timeout_s: 30
+start_timeout_s: 600
 retention_days: 7
 log_store: logs
 log_file: /var/log/runrig.log
@@ -88,6 +89,7 @@ read_timeout_s: 5
     [
         ("kubernetes", KubernetesSpec()),
         ("{type: kubernetes}\nbind_timeout_s: 2", KubernetesSpec(bind_timeout_s=2)),
+        ("{type: kubernetes}\nstart_timeout_s: 7200", KubernetesSpec(start_timeout_s=7200)),
         ("{type: kubernetes, namespace: gpu-1, context: lab}", KubernetesSpec("gpu-1", context="lab")),
     ],
 )
@@ -262,6 +264,6 @@ def test_all_problems_are_told_at_once_those_of_the_cluster_file_too(folder: Pat
         (5, "database: mongodb://… cannot be used: write postgresql://USER:PASSWORD@HOST/DATABASE or sqlite:///PATH"),
         (
             6,
-            "a server file has no field 'foo': there is database, data, listen, tls, behind_proxy, hosts, backend, cluster, auth, drain_sweep_s, bind_timeout_s, retention_days, log_store, log_file, connections, read_timeout_s",
+            "a server file has no field 'foo': there is database, data, listen, tls, behind_proxy, hosts, backend, cluster, auth, drain_sweep_s, bind_timeout_s, start_timeout_s, retention_days, log_store, log_file, connections, read_timeout_s",
         ),
     ]

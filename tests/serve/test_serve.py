@@ -77,6 +77,55 @@ def test_check_says_what_is_wrong_with_file_and_line_and_changes_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["serve.yaml"]
 
 
+KUBECONFIG = """
+clusters: [{name: lab, cluster: {server: "https://127.0.0.1:1"}}]
+contexts: [{name: lab, context: {cluster: lab, user: me}}]
+users: [{name: me, user: {token: secret}}]
+current-context: lab
+"""
+
+
+@pytest.mark.parametrize(
+    ("kubeconfig", "more", "message"),
+    [
+        (KUBECONFIG, "", None),
+        (KUBECONFIG, ", context: prod", "kubeconfig KUBE cannot be used: it has no context 'prod', but lab: correct backend.context"),
+        ("a: b: c", "", "kubeconfig KUBE cannot be used: it is not YAML (line 1)"),
+        ("", "", "kubeconfig KUBE cannot be used: it is no mapping, as a kubeconfig is"),
+        (KUBECONFIG.replace("{server", "{certificate-authority: no/ca, server"), "",
+            "kubeconfig KUBE cannot be used: No such file or directory HERE/no/ca"),
+    ],
+)  # fmt: skip
+def test_a_kubeconfig_that_is_wrong_is_a_mistake_of_the_file_at_the_check_and_at_the_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kubeconfig: str, more: str, message: str | None
+) -> None:
+    file, kube = tmp_path / "serve.yaml", tmp_path / "kube"
+    kube.write_text(kubeconfig)
+    file.write_text(f"data: data\nlisten: 127.0.0.1:0\nbackend: {{type: kubernetes, kubeconfig: {kube}{more}}}\n")
+    if message is None:
+        assert checked(file, capsys) == (0, f"{file} is valid\n")
+        return
+    expected = 2, f"{file}: {message}\n".replace("KUBE", str(kube)).replace("HERE", str(tmp_path))
+    assert checked(file, capsys) == expected
+    code = run(["serve", "--config", str(file)])
+    assert (code, capsys.readouterr().err) == expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kube", "serve.yaml"]
+
+
+def test_a_kubeconfig_of_the_environment_that_is_not_there_is_told_with_all_ways_to_name_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/nowhere/k")
+    file = tmp_path / "serve.yaml"
+    file.write_text("data: data\nbackend: kubernetes\n")
+    code, said = checked(file, capsys)
+    assert (code, said) == (
+        2,
+        f"{file}: no kubeconfig at /nowhere/k: name one as backend.kubeconfig or in KUBECONFIG, or run in a pod that has "
+        "a service account\n",
+    )
+
+
 def test_the_first_administrator_is_made_once_and_may_come_in(here: Site) -> None:
     token = here.admin()
     again = subprocess.run(here.command("--init-admin", "eve"), capture_output=True, text=True, check=False)

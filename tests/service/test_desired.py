@@ -1,5 +1,6 @@
 """What the backend is told: launches with everything in them, and what shall stop."""
 
+import builtins
 from pathlib import Path
 
 from runrig.domain.gangs import Priority
@@ -84,6 +85,9 @@ def test_a_launch_has_inputs_hosts_counts_and_gpus(tmp_path: Path) -> None:
             for index in (0, 1)
         }
         assert it.backend.desired == Desired(run={head.key: head, **workers})
+        assert (
+            len({builtins.id(each.hosts) for each in it.backend.desired.run.values()}) == 1
+        )  # not one dict for each of 10,000 pods
 
 
 def test_tasks_are_told_the_count_of_each_attempt(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.plan import Admit, MoveTask, Preempt
 from runrig.domain.workflows import Status, WorkflowStatus
 from runrig.service import reconciler
+from runrig.service.reconciler import Standstill
 from runrig.store import SqlStore
 from tests.service.builders import TWO_POOLS, desk
 
@@ -67,6 +68,42 @@ def test_a_round_that_fails_makes_the_server_not_ready_until_one_goes_well(
         assert it.service.not_ready == "OSError: no more processes"
         it.backend.failure = None
         _until(lambda: it.service.not_ready is None and it.status("a-1") == "RUNNING")
+
+
+def test_while_rounds_fail_why_says_since_when_nothing_is_decided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the words of what cannot be had, which are logged without a trace; of a mistake of the server only that it is one."""
+    monkeypatch.setattr(reconciler, "FIRST_BACK_OFF_S", 0.01)
+    with desk(tmp_path) as it:
+        done = it.submit("done", duration=1)
+        it.later(0)
+        it.later(2)
+        running = it.submit("a")
+        it.later(0)
+        it.backend.failure = Unavailable("the API server https://k:6443 does not answer: connection refused")
+        waiting = it.submit("b")
+        began = it.time[0]
+        it.service.start()
+        _until(lambda: it.service.standstill is not None)
+        it.time[0] += 60
+        assert it.service.standstill == Standstill(began, it.backend.failure.message, unreachable=True)
+        for id in (running, waiting):
+            assert it.service.stories.why(id).sentence.endswith(
+                "; nothing is decided since 2027-01-15 08:00:05 UTC: "
+                "the API server https://k:6443 does not answer: connection refused"
+            )
+        assert (it.service.stories.why(done).sentence, it.service.stories.why(done).standstill) == (
+            "done-1 is COMPLETED",
+            None,
+        )
+        assert {record.exc_info for record in caplog.records if "round_failed" in record.getMessage()} == {None}
+
+        it.backend.failure = OSError("/secret/path")
+        _until(lambda: it.service.stories.why(waiting).sentence.endswith(f" 08:00:05 UTC: {reconciler.FAULT}"))
+        it.backend.failure = None
+        _until(lambda: it.service.standstill is None and it.status(waiting) == "RUNNING")
+        assert it.service.stories.why(waiting).standstill is None
 
 
 def test_with_its_thread_a_submission_runs_at_once_and_then_nothing_is_written(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
-from runrig.domain.observed import Observation, Phase, TaskFact
+from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU
 from runrig.domain.records import Loaded
 from runrig.domain.workflows import TaskKey
@@ -102,6 +102,9 @@ class Cluster:
         self.running[key] = launch
 
     def says(self, workflow: str) -> tuple[str, ...]:
+        return ()
+
+    def events(self, workflow: str) -> tuple[ClusterEvent, ...]:
         return ()
 
     def end(self, key: TaskKey, code: int = 0) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from runrig.domain.errors import Unavailable
 from runrig.domain.nodes import Node
-from runrig.domain.observed import Observation, Phase, TaskFact
+from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.workflows import TaskKey
 from runrig.ports import Desired, LogFile
 
@@ -134,6 +134,9 @@ class SimulatedBackend:
         return LogFile(str(path))
 
     def says(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002 - nothing stands between it and a start
+        return ()
+
+    def events(self, workflow: str) -> tuple[ClusterEvent, ...]:  # noqa: ARG002 - there is no cluster beside us
         return ()
 
     def discard(self, workflow: str) -> None:

@@ -1,5 +1,6 @@
 """`runrig apply`: what a cluster file declares becomes so; prints every change."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -60,4 +61,6 @@ def _flat(settings: Mapping[str, Any] | None, prefix: str = "") -> dict[str, Any
 
 
 def _value(value: object) -> str:
-    return "none" if value in (None, "", [], {}) else str(value)
+    if value in (None, "", [], {}):
+        return "none"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)

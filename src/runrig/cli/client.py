@@ -55,7 +55,7 @@ class _Call(NamedTuple):
 
 
 class Client:
-    """*token* None: calls go without, and the server says what it thinks of that.  *token_hint*: where one would be found."""
+    """*token* None: calls go without, and the server says what it thinks of that.  *token_hint*: where a good one would be found."""
 
     def __init__(self, address: Address, token: str | None, token_hint: str = "", *, patience_s: float = 0.0) -> None:
         """*patience_s*: how long a server that is not there now is waited for."""
@@ -152,10 +152,12 @@ class Client:
 
     def _refusal(self, status: int, body: str) -> RunrigError:
         error = server_said(status, body)
-        if status not in (401, 403) or self._token or not isinstance(error, ServerSaid):
+        wanting = status == 401 or (status == 403 and not self._token)
+        if not wanting or not isinstance(error, ServerSaid):
             return error
+        sent = "the one that was sent is not good" if self._token else "no token was sent"
         return ServerSaid(
-            f"{error.message} (no token was sent{self._token_hint})",
+            f"{error.message} ({sent}{self._token_hint})",
             error.details,
             code=error.code,
             exit_code=error.exit_code,

@@ -30,7 +30,9 @@ ENDED_OTHERWISE = 1
 @click.option("--task", metavar="NAME", help="Only of this task.")
 @click.option("--retry", type=click.IntRange(min=0), help="Only of this attempt, from 0; needs --task.")
 @click.option("-n", "--lines", "count", type=click.IntRange(min=1), help="Only the last so many lines.")
-@click.option("--error", is_flag=True, help="stderr instead of stdout.")
+@click.option(
+    "--error", is_flag=True, help="stderr instead of stdout; nothing on Kubernetes, where the output has both."
+)
 @click.option("--follow", "-f", is_flag=True, help="Go on until the workflow has ended.")
 @with_session
 def logs(

@@ -162,7 +162,7 @@ def task_row(task: Mapping[str, Any]) -> tuple[str, ...]:
         task["status"],
         "-" if exit_code is None else str(exit_code),
         task["node_name"] or "-",
-        ",".join(str(gpu) for gpu in task.get("gpus") or ()) or "-",
+        str(len(task.get("gpus") or ()) or "-"),
         times.local(task["start_time"]),
         times.span(times.between(task["start_time"], task["end_time"])),
         task["failure_message"] or "",
@@ -173,7 +173,7 @@ def task_row(task: Mapping[str, Any]) -> tuple[str, ...]:
 @click.argument("id")
 @with_session
 def events(session: Session, id: str) -> None:
-    """Everything that was decided about the workflow ID, in order."""
+    """Everything that happened to the workflow ID: what was decided, and what programs of its cluster noted, in order."""
     answer = session.client.get(path("workflow", id, "events"), {"format": "json"})
     if not session.show(answer):
         for event in answer:

@@ -56,7 +56,8 @@ def _table(nodes: Sequence[Node], *, free: bool) -> Table:
 
 
 def _state(node: Node) -> str:
-    return "Ready" if node["ready"] else "NotReady"
+    """Ready, NotReady, Cordoned or Tainted."""
+    return str(node["conditions"][-1])
 
 
 def _used(node: Node, resource: str) -> str:
@@ -89,11 +90,16 @@ def info(session: Session, node: str) -> None:
             ("Pools", ", ".join(sorted(found["pool_platform_labels"])) or None),
             *((f"{name} used", _used(found, key)) for name, key in _AMOUNTS),
             *((f"Label {name}", value) for name, value in sorted(found["label_fields"].items())),
+            *((f"Taint {each['key']}", _taint(each)) for each in found["taints"]),
         )
     )
     if found["gpus"]:
         say("")
         show(Table(("GPU", "Workflow", "Task"), [_holder(at, gpu) for at, gpu in enumerate(found["gpus"])]))
+
+
+def _taint(taint: Mapping[str, str]) -> str:
+    return f"{taint['value']}:{taint['effect']}" if taint["value"] else taint["effect"]
 
 
 def _holder(index: int, gpu: Mapping[str, Any] | None) -> tuple[str, ...]:

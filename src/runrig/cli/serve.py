@@ -32,13 +32,14 @@ def serve(config: str, check: bool, init_admin: str | None) -> None:
     folder, mode = (Path.cwd(), 0o600) if config == "-" else folder_and_mode(Path(config))
     with located(shown(config)):
         spec = read_serve(text, folder, os.environ, mode=mode)
+    from runrig import wiring_serve
+
+    if init_admin is not None:
+        say(wiring_serve.first_admin(spec, init_admin))
+        return
+    with located(shown(config)):
+        wiring_serve.check(spec)
     if check:
         say(f"{shown(config)} is valid")
         return
-    from runrig.wiring_serve import first_admin
-    from runrig.wiring_serve import serve as run
-
-    if init_admin is not None:
-        say(first_admin(spec, init_admin))
-        return
-    run(spec)
+    wiring_serve.serve(spec)

@@ -26,10 +26,11 @@ class Session:
     @property
     def client(self) -> Client:
         address = self.place.address()
-        hint = f"; 'runrig login {address.url}' keeps one, RUNRIG_TOKEN sets one"
-        if address.loopback:
+        token = self.place.token(address)
+        hint = f"; 'runrig login {address.url}' keeps {'another' if token else 'one'}, RUNRIG_TOKEN sets one"
+        if address.loopback and token is None:
             hint = f": there is none in {self.place.data_folder()}; --data names the folder of the server"
-        return Client(address, self.place.token(address), hint, patience_s=patience(address, os.environ))
+        return Client(address, token, hint, patience_s=patience(address, os.environ))
 
     def show(self, answer: Any) -> bool:
         """Prints *answer* in JSON mode, and says whether it did."""

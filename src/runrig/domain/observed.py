@@ -34,3 +34,25 @@ class Observation:
     tasks: Mapping[TaskKey, TaskFact] = field(default_factory=dict)
     nodes: tuple[Node, ...] | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """What a program of the cluster noted about a gang or one of its pods.
+
+    *time*: of the last of *count* times, in seconds since the epoch.  *key* None: it is about the whole *group*; that is ""
+    for a word about the workflow.  *source*: the program.
+    """
+
+    time: float
+    key: TaskKey | None
+    group: str
+    source: str
+    reason: str
+    text: str
+    count: int = 1
+
+    @property
+    def latest(self) -> float:
+        """When it was at the latest: many programs tell whole seconds, and what they note was caused by something before."""
+        return self.time + 0.999999 if self.time.is_integer() else self.time

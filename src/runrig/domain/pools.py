@@ -141,9 +141,9 @@ def subpool_of(parent: Pool, short: str, gpus: Mapping[str, int], state: PoolSta
 
 MOST_LEVELS = 16
 HOSTNAME = "kubernetes.io/hostname"
-_LABEL = re.compile(
-    r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
-)
+_WORD = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_LABEL = re.compile(rf"((?=[^/]{{1,253}}/){_WORD}(\.{_WORD})*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?")
+"""Before the slash, if there is one, the name of a domain."""
 
 
 def topology_problem(keys: Sequence[TopologyKey]) -> str | None:
@@ -174,7 +174,8 @@ def name_problem(kind: str, name: str) -> str | None:
     if len(name) > LONGEST_NAME:
         return f"{kind} name of {len(name)} characters is too long: at most {LONGEST_NAME}"
     if SUBPOOL_DELIMITER in name:
-        return f"{kind} name {name!r} contains '--', which separates a pool from its subpool: use a single '-'"
+        way = ", or 'runrig pool subpool create' for a subpool" if kind == "pool" else ""
+        return f"{kind} name {name!r} contains '--', which separates a pool from its subpool: use a single '-'{way}"
     if name.startswith("_"):
         return f"{kind} name {name!r} starts with '_', which is reserved"
     if not _NAME.fullmatch(name):

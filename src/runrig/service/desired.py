@@ -35,9 +35,10 @@ class Launches:
         for gang_id, tasks in tasks_by_gang.items():
             entry = state.ledger.entries[gang_id]
             stopping = entry.state is GangState.STOPPING
+            hosts = {} if all(task.key in self._known for task in tasks) else _hosts(tasks)
             for task in tasks:
                 wanted = stop if stopping or task.restarting else run
-                wanted[task.key] = self._known.get(task.key) or _launch(state, entry, task, tasks)
+                wanted[task.key] = self._known.get(task.key) or _launch(state, entry, task, hosts)
         self._known = {**run, **stop}
         if not self._queues:
             return Desired(run, stop)
@@ -46,7 +47,8 @@ class Launches:
         return Desired(run, stop, running, gangs, _pools(state), dict(state.flavors))
 
 
-def _launch(state: State, entry: Entry, task: Task, gang: list[Task]) -> Launch:
+def _launch(state: State, entry: Entry, task: Task, hosts: Mapping[str, str]) -> Launch:
+    """*hosts*: one for all of its gang, which may have ten thousand pods."""
     spec = _spec_of(state, task)
     workflow = state.workflows[task.workflow]
     assert task.node is not None, f"{task.key} is started nowhere"
@@ -63,7 +65,7 @@ def _launch(state: State, entry: Entry, task: Task, gang: list[Task]) -> Launch:
         environment=spec.environment,
         files=spec.files,
         inputs=tuple((name, _attempts_behind(state, task.workflow, name)) for name in spec.inputs),
-        hosts=_hosts(gang),
+        hosts=hosts,
         index=task.index,
         count=granted.count,
         max_count=spec.pods,

@@ -27,7 +27,7 @@ _LOOK_S = 0.1
 
 STARTING = "it is starting"
 STANDING_BY = "another server leads, and this one stands by"
-UNREACHABLE = "what it works with, its database or its cluster, cannot be reached: its log says which"
+UNREACHABLE = "what it works with, its database or its cluster, cannot be had: its log says why"
 FAULT = "it cannot lead: its log says why"
 ENDING = "it is shutting down"
 
@@ -176,13 +176,18 @@ class Leadership(Generic[AnyTerm, AnyReign]):
     def _failed(self, error: Exception, back_off_s: float) -> None:
         away = isinstance(error, Unavailable)
         self._say(UNREACHABLE if away else FAULT)
-        _log.error(
-            "event=leading_failed retry_in_s=%s error=%r", back_off_s, str(error), exc_info=None if away else error
-        )
         if not away and not self._has_led and isinstance(error, RunrigError):
+            _log.error("event=never_leads error=%r", error.message)
             self.failure = error
             self._stopped.set()
             self.when_failed()
+            return
+        _log.error(
+            "event=leading_failed retry_in_s=%s error=%r",
+            back_off_s,
+            str(error),
+            exc_info=None if isinstance(error, RunrigError) else error,
+        )
 
     def _say(self, standing: str) -> None:
         if not self._stopped.is_set():

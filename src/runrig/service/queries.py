@@ -80,6 +80,7 @@ class NodeView:
     """*gpus*: per GPU the task that holds it, as (workflow, task), `ANOTHER` if that is not seen, None if it is free.
 
     *pools*: that may use the node, as far as they are seen; *shared_by*: how many there are, seen or not.
+    *tainted*: it has a taint that its flavor does not name, and so takes no new pods.
     """
 
     node: Node
@@ -88,6 +89,7 @@ class NodeView:
     gpus: tuple[tuple[str, str] | None, ...]
     pools: tuple[str, ...]
     shared_by: int
+    tainted: bool
 
 
 ANOTHER = ("", "")
@@ -342,6 +344,7 @@ def _node_view(state: State, node: Node, sight: Sight) -> NodeView:
         gpus=tuple(_seen_holder(state, each, sight) for each in report.gpu_holders(state, node.name)),
         pools=sight.of(pools),
         shared_by=len(pools),
+        tainted=not state.ledger.room.tolerated(node),
     )
 
 

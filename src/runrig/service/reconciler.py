@@ -6,8 +6,9 @@ It never gives up: a round that fails is logged and tried again, later and later
 import logging
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from runrig.domain.errors import Unavailable
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation
 from runrig.engine import workflows
@@ -21,7 +22,21 @@ LONGEST_SLEEP_S = 3600.0
 FIRST_BACK_OFF_S = 0.1
 LONGEST_BACK_OFF_S = 30.0
 
+FAULT = "the server made a mistake, which its log has"
+
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Standstill:
+    """Nothing is decided *since* then.  *why*: in words for everybody who may ask about work.
+
+    *unreachable*: what the server works with, its database or its cluster, cannot be had; else the fault is its own.
+    """
+
+    since: float
+    why: str
+    unreachable: bool
 
 
 class Reconciler:
@@ -50,6 +65,8 @@ class Reconciler:
         self._stopped = threading.Event()
         self.failure: str | None = "the first round has not ended yet"
         """Why the last round failed, None if it did not."""
+        self.standstill: Standstill | None = None
+        """The same for those who are not its administrators; *since* the first of the rounds in a row that failed."""
 
     # ------------------------------------------------------------ one round
 
@@ -64,7 +81,7 @@ class Reconciler:
             behind = state.revision != self._synced
         if behind:
             self._sync()
-        self.failure = None
+        self.failure = self.standstill = None
         return bool(plan.actions)
 
     def _sync(self) -> None:
@@ -123,7 +140,15 @@ class Reconciler:
                 back_off_s = min(2 * back_off_s, LONGEST_BACK_OFF_S)
 
     def _failed(self, error: Exception, back_off_s: float) -> None:
+        unreachable = isinstance(error, Unavailable)
+        since = self._clock.now() if self.standstill is None else self.standstill.since
+        self.standstill = Standstill(since, str(error) if unreachable else FAULT, unreachable)
         self.failure = f"{type(error).__name__}: {error}"
         self._metrics.round_failed()
         self._synced, self._repeat_nodes = None, True
-        _log.error("event=round_failed retry_in_s=%s error=%r", back_off_s, self.failure, exc_info=error)
+        _log.error(
+            "event=round_failed retry_in_s=%s error=%r",
+            back_off_s,
+            self.failure,
+            exc_info=None if unreachable else error,
+        )

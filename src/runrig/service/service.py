@@ -16,7 +16,7 @@ from runrig.service.door import Door, Listener
 from runrig.service.history import History
 from runrig.service.metrics import Metrics
 from runrig.service.queries import Queries
-from runrig.service.reconciler import Reconciler
+from runrig.service.reconciler import Reconciler, Standstill
 from runrig.service.stories import Stories
 from runrig.service.submissions import Submissions
 from runrig.service.subpools import Subpools
@@ -64,7 +64,7 @@ class Service:
         self.subpools = Subpools(self.declarations.editing)
         self.queries = Queries(self._door)
         self.topology = Topology(self._door)
-        self.stories = Stories(self._door, store, backend, clock)
+        self.stories = Stories(self._door, store, backend, clock, self._reconciler)
         self.history = History(self._door, store, clock)
         self.metrics.attach(self._figures)
 
@@ -119,3 +119,8 @@ class Service:
     def not_ready(self) -> str | None:
         """Why the server does not work as it should; None: it does."""
         return self._reconciler.failure
+
+    @property
+    def standstill(self) -> Standstill | None:
+        """Since when and why nothing is decided; None: rounds go well."""
+        return self._reconciler.standstill

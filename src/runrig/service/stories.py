@@ -1,10 +1,12 @@
 """Questions about workflows: where they are, why they wait, what happened to them, what they print."""
 
-from collections.abc import Collection, Iterator, Mapping
+import heapq
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from runrig.domain.errors import NotFound
 from runrig.domain.gangs import Priority
+from runrig.domain.observed import ClusterEvent
 from runrig.domain.plan import MoveTask, Preempt, RestartTask, RetryTask
 from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU, format_quantity
@@ -17,9 +19,10 @@ from runrig.engine.why import GroupWhy as GroupWhy
 from runrig.ports import Backend, Clock, LogFile, SpecText, Store, StoredWorkflow, WorkflowQuery
 from runrig.service.anonymous import Names
 from runrig.service.door import Door
-from runrig.service.endings import Ending, ending_of
-from runrig.service.events import preempted_in_words
+from runrig.service.endings import Ending, ending_of, utc
+from runrig.service.events import preempted_in_words, unnumbered
 from runrig.service.lookup import no_workflow
+from runrig.service.reconciler import Reconciler, Standstill
 from runrig.service.sight import ALL, Sight
 
 MOST_NODES = 4
@@ -67,21 +70,26 @@ class Preempted:
 
 @dataclass(frozen=True, slots=True)
 class WhyView:
-    """*groups* is empty for a workflow that has ended.  *ending*: the deletion of its pool that concerns it."""
+    """*groups* is empty for a workflow that has ended.  *ending*: the deletion of its pool that concerns it.
+
+    *standstill*: nothing is decided at present, about no workflow; None for one that has ended.
+    """
 
     workflow: Workflow
     groups: tuple[GroupWhy, ...]
     preempted: tuple[Preempted, ...]
     sentence: str
     ending: Ending | None = None
+    standstill: Standstill | None = None
 
 
 class Stories:
-    def __init__(self, door: Door, store: Store, backend: Backend, clock: Clock) -> None:
+    def __init__(self, door: Door, store: Store, backend: Backend, clock: Clock, reconciler: Reconciler) -> None:
         self._door = door
         self._store = store
         self._backend = backend
         self._clock = clock
+        self._reconciler = reconciler
         self._gpus: dict[str, int] = {}
 
     def place(self, id: str, sight: Sight = ALL) -> Place:
@@ -148,17 +156,29 @@ class Stories:
 
     def events(
         self, id: str, *, task: str | None = None, retry_id: int | None = None, sight: Sight = ALL
-    ) -> tuple[Event, ...]:
-        """Of the workflow, in order; of one task or attempt what was noted about just that.  Raises NotFound."""
-        events = self._events(self._head(id, sight).id, sight)
-        if task is None and retry_id is None:
-            return events
-        keyed = ((event, event.action.key) for event in events if isinstance(event.action, _OF_A_TASK))
-        return tuple(event for event, key in keyed if task in (None, key.task) and retry_id in (None, key.retry_id))
+    ) -> tuple[Event | ClusterEvent, ...]:
+        """Of the workflow, ours in order, and between them by time what the cluster noted; of one task or attempt just that.
+
+        Raises NotFound.
+        """
+        it = self._head(id, sight)
+
+        def asked(key: TaskKey | None) -> bool:
+            return key is not None and task in (None, key.task) and retry_id in (None, key.retry_id)
+
+        ours: Iterable[Event] = self._events(it.id, sight)
+        theirs: Iterable[ClusterEvent] = self._backend.events(it.id)
+        if task is not None or retry_id is not None:
+            ours = (each for each in ours if isinstance(each.action, _OF_A_TASK) and asked(each.action.key))
+            theirs = (each for each in theirs if asked(each.key))
+        return tuple(heapq.merge(ours, theirs, key=_when))
 
     def _events(self, id: str, sight: Sight) -> tuple[Event, ...]:
         names = Names(sight, self._pool_of)
-        return tuple(names.event(each) for each in self._store.events(workflow=id))
+        events = tuple(names.event(each) for each in self._store.events(workflow=id))
+        if self._backend.queues:  # its nodes choose the devices
+            return tuple(replace(each, action=unnumbered(each.action)) for each in events)
+        return events
 
     def why(self, id: str, sight: Sight = ALL) -> WhyView:
         """Why it waits, and by whom it was preempted.  Raises NotFound."""
@@ -180,7 +200,10 @@ class Stories:
         sentence = "; ".join((_sentence(workflow, groups, hold), *self._backend.says(workflow.id)))
         if ending is not None:
             sentence += _of_ending(workflow, ending)
-        return WhyView(workflow, groups, preempted, sentence, ending)
+        standstill = None if workflow.status.finished else self._reconciler.standstill
+        if standstill is not None:
+            sentence += f"; nothing is decided since {utc(standstill.since)}: {standstill.why}"
+        return WhyView(workflow, groups, preempted, sentence, ending, standstill)
 
     # ------------------------------------------------------------ logs
 
@@ -200,6 +223,10 @@ class Stories:
 
     def log(self, key: TaskKey, *, error: bool) -> LogFile | None:
         return self._backend.log(key, error=error)
+
+
+def _when(event: Event | ClusterEvent) -> float:
+    return event.latest if isinstance(event, ClusterEvent) else event.time
 
 
 def _preemptions(events: tuple[Event, ...]) -> Iterator[Preempted]:

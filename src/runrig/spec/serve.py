@@ -31,6 +31,7 @@ FIELDS = (
     "auth",
     "drain_sweep_s",
     "bind_timeout_s",
+    "start_timeout_s",
     "retention_days",
     "log_store",
     "log_file",
@@ -61,12 +62,14 @@ class Tls:
 @dataclass(frozen=True, slots=True)
 class KubernetesSpec:
     """*namespace*: where all pods are.  *kubeconfig* None: $KUBECONFIG, the account of the pod we run in, or ~/.kube/config;
-    *context* None: the current one.  *bind_timeout_s*: how long the cluster's scheduler has for a gang (law T7)."""
+    *context* None: the current one.  *bind_timeout_s*: how long the cluster's scheduler has for a gang (law T7);
+    *start_timeout_s*: how long a pod that has a node has to start its task."""
 
     namespace: str = "runrig"
     kubeconfig: Path | None = None
     context: str | None = None
     bind_timeout_s: float = 60.0
+    start_timeout_s: float = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,15 +315,16 @@ class _Reader:
         chosen = found.choice(_BACKENDS) if found else None
         if found is not None and chosen in _NOT_HERE:
             found.wrong(f"{chosen} is not for `serve`: {_NOT_HERE[chosen]}")
-        timeout_s = self._number("bind_timeout_s", 1, _DAY_S, 60)
+        bind_s = self._number("bind_timeout_s", 1, _DAY_S, 60)
+        start_s = self._number("start_timeout_s", 1, _DAY_S, 1800)
         if chosen != "kubernetes":
             said = [name for name in _OF_KUBERNETES if inner is not None and inner.get(name) is not None]
             if chosen is not None and said and whole is not None:
                 whole.wrong(f"{', '.join(said)}: {chosen} has no such field, it is for kubernetes")
             return chosen or "simulated", None
-        return chosen, self._kubernetes(inner, timeout_s)
+        return chosen, self._kubernetes(inner, bind_s, start_s)
 
-    def _kubernetes(self, inner: Fields | None, timeout_s: float) -> KubernetesSpec:
+    def _kubernetes(self, inner: Fields | None, bind_s: float, start_s: float) -> KubernetesSpec:
         namespace, kubeconfig, context = (inner.get(name) if inner else None for name in _OF_KUBERNETES)
         name = (namespace.text() if namespace else None) or "runrig"
         if namespace is not None and not NAMESPACE.fullmatch(name):
@@ -329,7 +333,8 @@ class _Reader:
             namespace=name,
             kubeconfig=self._file(kubeconfig) if kubeconfig else None,
             context=context.text() if context else None,
-            bind_timeout_s=timeout_s,
+            bind_timeout_s=bind_s,
+            start_timeout_s=start_s,
         )
 
     def _cluster(self, backend: str) -> ClusterSpec | None:

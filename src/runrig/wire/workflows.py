@@ -134,7 +134,7 @@ _TASK: dict[str, Any] = {
 
 
 class TaskAnswer(Answer):
-    """One attempt of one pod.  *gpus*: the indices that it holds on its node."""
+    """One attempt of one pod.  *gpus*: the indices that it holds on its node; on Kubernetes only how many they are means something."""
 
     model_config = example(_TASK)
 
@@ -276,7 +276,10 @@ class WorkflowAnswer(Answer):
 
 
 class EventAnswer(Answer):
-    """One entry of the log.  *kind* is the name of the action, *text* the same in words, *law* the rule behind it or ""."""
+    """One entry of the log.  *kind* is the name of the action, *text* the same in words, *law* the rule behind it or "".
+
+    Of what a program of the cluster noted: *actor* is the program, *kind* its reason, and *revision*, *seq* and *law* are null.
+    """
 
     model_config = example(
         {
@@ -290,12 +293,12 @@ class EventAnswer(Answer):
         }
     )
 
-    revision: int
-    seq: int
+    revision: int | None
+    seq: int | None
     time: datetime
     actor: str
     kind: str
-    law: str
+    law: str | None
     text: str
 
 
@@ -399,8 +402,25 @@ class PoolEndingAnswer(Answer):
     state: str
 
 
+class StandstillAnswer(Answer):
+    """The server decides nothing *since* then: what it needs, mostly its cluster, cannot be had, or it is at fault itself."""
+
+    model_config = example(
+        {
+            "since": "2026-01-31T12:00:00",
+            "why": "the API server https://10.0.0.1:6443 does not answer: connection refused",
+        }
+    )
+
+    since: datetime
+    why: str
+
+
 class WhyAnswer(Answer):
-    """*ending*: the deletion of its pool, if that cancelled the workflow or is going on while it runs; else null."""
+    """*ending*: the deletion of its pool, if that cancelled the workflow or is going on while it runs; else null.
+
+    *standstill*: why nothing is decided at present, about this workflow or another; null as long as all is well.
+    """
 
     model_config = example(
         {
@@ -410,6 +430,7 @@ class WhyAnswer(Answer):
             "sentence": "train-3 waits: vision has 2 of its quota of default/gpu left, and it asks for 4; "
             "held by train-1/main-group (main-group is number 2 in the queue)",
             "ending": None,
+            "standstill": None,
         }
     )
 
@@ -418,3 +439,4 @@ class WhyAnswer(Answer):
     groups: list[GroupWhyAnswer]
     sentence: str
     ending: PoolEndingAnswer | None = None
+    standstill: StandstillAnswer | None = None

@@ -8,6 +8,9 @@ from runrig.service.queries import NodeView
 
 GIB = 1024**3
 _REFERENCE_KINDS = ("gpu", "cpu", "memory", "storage")
+_CORDONED = "node.kubernetes.io/unschedulable"
+_DOWN = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
+"""Kubernetes says by taints of its own why a node takes no new pods."""
 
 
 def resource(view: NodeView, backend: str) -> wire.ResourceAnswer:
@@ -32,7 +35,7 @@ def resource(view: NodeView, backend: str) -> wire.ResourceAnswer:
         pool_platform_labels={pool: [platform] for pool in view.pools},
         label_fields=dict(node.labels),
         taints=[{"key": each.key, "value": each.value, "effect": each.effect} for each in node.taints],
-        conditions=["Ready" if node.ready else "NotReady"],
+        conditions=_conditions(view),
         config_fields={pool: {platform: allowed} for pool in view.pools},
         ready=node.ready,
         flavor=platform,
@@ -42,6 +45,15 @@ def resource(view: NodeView, backend: str) -> wire.ResourceAnswer:
             for index, holder in enumerate(view.gpus)
         ],
     )
+
+
+def _conditions(view: NodeView) -> list[str]:
+    """The last one says most."""
+    node = view.node
+    if node.ready:
+        return ["Ready", "Tainted"] if view.tainted else ["Ready"]
+    taints = {each.key for each in node.taints}
+    return ["NotReady", "Cordoned"] if _CORDONED in taints and not _DOWN & taints else ["NotReady"]
 
 
 def _texts(amounts: Mapping[str, int]) -> dict[str, str]:

@@ -5,11 +5,13 @@ from datetime import datetime
 from urllib.parse import quote
 
 from runrig import wire
+from runrig.domain.observed import ClusterEvent
 from runrig.domain.reasons import Reason
 from runrig.domain.records import Event
 from runrig.domain.workflows import Group, Status, Task, Workflow, task_uuid
 from runrig.service.endings import Ending
 from runrig.service.events import in_words
+from runrig.service.reconciler import Standstill
 from runrig.service.stories import GroupWhy, Listed, Preempted, WhyView, WorkflowView
 from runrig.service.submissions import Accepted
 from runrig.wire import utc
@@ -160,7 +162,17 @@ def _task(it: Workflow, task: Task, base: str) -> wire.TaskAnswer:
 # ---------------------------------------------------------------- events and why
 
 
-def event(value: Event) -> wire.EventAnswer:
+def event(value: Event | ClusterEvent) -> wire.EventAnswer:
+    if isinstance(value, ClusterEvent):
+        return wire.EventAnswer(
+            revision=None,
+            seq=None,
+            time=_at(value.time),
+            actor=value.source,
+            kind=value.reason,
+            law=None,
+            text=_event_in_words(value),
+        )
     return wire.EventAnswer(
         revision=value.revision,
         seq=value.seq,
@@ -168,13 +180,24 @@ def event(value: Event) -> wire.EventAnswer:
         actor=value.actor,
         kind=type(value.action).__name__,
         law=value.law,
-        text=in_words(value.action),
+        text=_event_in_words(value),
     )
 
 
-def event_lines(events: Iterable[Event]) -> str:
+def event_lines(events: Iterable[Event | ClusterEvent]) -> str:
     """``2026-01-31 12:00:00.250000  text`` per event."""
-    return "".join(f"{_at(each.time).isoformat(' ', 'microseconds')}  {in_words(each.action)}\n" for each in events)
+    return "".join(f"{_at(each.time).isoformat(' ', 'microseconds')}  {_event_in_words(each)}\n" for each in events)
+
+
+def _event_in_words(event: Event | ClusterEvent) -> str:
+    """What a program of the cluster says begins with its name: ``kubelet: task main (attempt 0): Pulled: …  (x3)``."""
+    if not isinstance(event, ClusterEvent):
+        return in_words(event.action)
+    key = event.key
+    about = f"task {key.task} (attempt {key.retry_id})" if key else f"group {event.group}" if event.group else ""
+    reason = "" if event.text.startswith(event.reason) else event.reason
+    words = ": ".join(part for part in (event.source, about, reason, event.text) if part)
+    return words if event.count == 1 else f"{words} (x{event.count})"
 
 
 def why(view: WhyView) -> wire.WhyAnswer:
@@ -184,7 +207,12 @@ def why(view: WhyView) -> wire.WhyAnswer:
         groups=[_group_why(each, view) for each in view.groups] or _former(view),
         sentence=view.sentence,
         ending=None if view.ending is None else _ending(view.ending),
+        standstill=None if view.standstill is None else _standstill(view.standstill),
     )
+
+
+def _standstill(value: Standstill) -> wire.StandstillAnswer:
+    return wire.StandstillAnswer(since=_at(value.since), why=value.why)
 
 
 def _ending(value: Ending) -> wire.PoolEndingAnswer:

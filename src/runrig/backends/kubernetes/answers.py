@@ -20,7 +20,10 @@ Batch = list[Event]
 T = TypeVar("T")
 
 _MAY_PASS = {401, 408, 429}
+_TOO_LARGE = ("request is too large", "message larger than max")
+"""What the database behind the API server says of an object."""
 _WORDS = 500
+_WAY_OUT = "give runrig the rights of docs/kubernetes.md (deploy/kubernetes/rbac.yaml)"
 _PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """Seconds, seconds, times: so a peer that is gone is noticed within a minute, even if nothing is to be said."""
 
@@ -29,10 +32,27 @@ class Refusal(Exception):
     """The API server says no: *status* 400, 403, 404, 409, 410, 422 and so on, *reason* one word of it, *message* its sentence."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
-        super().__init__(f"the API server refused it ({status} {reason}): {message}")
         self.status = status
         self.reason = reason
         self.message = message
+        way_out = f"; {_WAY_OUT}" if self.lacks_right else ""
+        super().__init__(f"the API server refused it ({status} {reason}): {message}{way_out}")
+
+    @property
+    def final(self) -> bool:
+        """It says the same of this object whenever it is asked again.  Rights, quotas and webhooks that are down may change."""
+        passes = self.lacks_right or self.over_quota or "is being terminated" in self.message
+        return self.status in (400, 413, 422) or (self.status == 403 and not passes)
+
+    @property
+    def lacks_right(self) -> bool:
+        """It is about who asks, and not about the object."""
+        return self.status == 403 and "is forbidden: User " in self.message
+
+    @property
+    def over_quota(self) -> bool:
+        """A ResourceQuota of the namespace is full."""
+        return self.status == 403 and "exceeded quota" in self.message
 
 
 class Stream(Generic[T]):
@@ -131,6 +151,11 @@ def judged(status: int, said: Mapping[str, Any], retry_after: Any) -> RunrigErro
     if status == 500 and "failed to create typed patch object" in message:
         # A field that the kind does not have: no fault of the server, though it says so.
         return Refusal(400, "BadRequest", message)
+    if status == 500 and any(words in message for words in _TOO_LARGE):
+        return Refusal(413, "RequestEntityTooLarge", message)
+    if status == 500 and "failed calling webhook" in message:
+        # One webhook is down, and with it some objects of one kind.
+        return Refusal(status, "InternalError", message)
     if status in _MAY_PASS or status >= 500:
         return Unavailable(f"the API server cannot do it now ({status}): {message}", _told(retry_after))
     return Refusal(status, str(said.get("reason") or "Unknown"), message)

@@ -107,14 +107,15 @@ class Crew:
         """Lets calls end that are under way."""
         self._pool.shutdown()
 
-    def run_all(self, calls: Sequence[Callable[[], object]]) -> None:
-        """All of them, in any order, the failed ones too; then raises one Unavailable for all that failed.
+    def run_all(self, calls: Sequence[Callable[[], object]]) -> tuple[Refusal, ...]:
+        """All of them, in any order, the failed ones too: what was refused, in the order of the calls.
 
-        When as many as there are threads find the API server unavailable, with no success in between, the rest is left alone.
+        Raises one Unavailable for all that failed, if the API server did not answer to some.  When it did not to as many as there
+        are threads, with no success in between, the rest is left alone.
         """
         shift = _Shift(self._workers)
         wait([self._pool.submit(shift.do, number, call) for number, call in enumerate(calls)])
-        shift.end(len(calls))
+        return shift.end(len(calls))
 
 
 class _Shift:
@@ -146,15 +147,17 @@ class _Shift:
             with self._lock:
                 self._in_a_row = 0
 
-    def end(self, count: int) -> None:
+    def end(self, count: int) -> tuple[Refusal, ...]:
         """Raises what is to be raised: a bug of ours before anything the API server said."""
         if self._bugs:
             raise self._bugs[min(self._bugs)]
-        if not self._failed:
-            return
-        first = self._failed[min(self._failed)]
+        in_order = [self._failed[number] for number in sorted(self._failed)]
+        if not any(isinstance(each, RunrigError) for each in in_order):
+            return tuple(each for each in in_order if isinstance(each, Refusal))
+        first = next(each for each in in_order if isinstance(each, RunrigError))
         left = f", {self._left} not tried" if self._left else ""
         asked = [each.details.get("retry_after_s") for each in self._failed.values() if isinstance(each, RunrigError)]
         told = [each for each in asked if isinstance(each, int | float)]
         details = {"retry_after_s": max(told)} if told else {}
-        raise Unavailable(f"{len(self._failed)} of {count} calls failed{left}; the first: {first.message}", details)
+        failed = "" if count == 1 else f"{len(self._failed)} of {count} calls failed{left}; the first: "
+        raise Unavailable(failed + first.message, details)

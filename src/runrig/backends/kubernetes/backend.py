@@ -5,24 +5,28 @@ are known.  In memory there is only what watches say, and what is wanted.
 """
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from runrig.backends.kubernetes import names, status
 from runrig.backends.kubernetes.applying import Crew
-from runrig.backends.kubernetes.cluster import NAMESPACE, Cluster, Refusal
+from runrig.backends.kubernetes.claim import Claim
+from runrig.backends.kubernetes.cluster import Cluster, Refusal
+from runrig.backends.kubernetes.events import ClusterEvents
 from runrig.backends.kubernetes.logs import KeptLogs
 from runrig.backends.kubernetes.making import Maker, Wanted
 from runrig.backends.kubernetes.pods import Settings
 from runrig.backends.kubernetes.seen import Seen
 from runrig.domain.errors import RunrigError, Unavailable
 from runrig.domain.nodes import Node
-from runrig.domain.observed import Observation, Phase, TaskFact
+from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU, STORAGE
 from runrig.domain.workflows import ExitCode, TaskKey
 from runrig.ports import Desired, LogFile
@@ -32,18 +36,23 @@ Object = dict[str, Any]
 RESOURCE_NAMES = {GPU: "nvidia.com/gpu", STORAGE: "ephemeral-storage"}
 _LONGEST_WAIT_S = 30.0
 """Some states of pods are given up after a time; none of these times is shorter."""
+_AGAIN_S = 5.0
+"""What the API server refused is asked for again, and output that did not come."""
 _CALM_S = 0.02
 """Events come in flocks: so long the first one waits for the others."""
 _UNDERTAKERS = 8
 _SILENT_NODE_S = 60.0
+_SCHEDULED = "Scheduled"
+"""The reason of an event that only says which node it has."""
 
 _log = logging.getLogger(__name__)
 
 
 class KubernetesBackend:
-    """*epoch*: of the server that leads; pods that a later one made are left alone.  *leads*: whether it still does.
+    """*claim*: on *namespace*; pods that a leader of a later term made are left alone.  *leads*: whether this server still does.
 
-    *folder*: where output is kept.  *bind_timeout_s*: how long the cluster's scheduler has for a gang (law T7).
+    *folder*: where output and events are kept.
+    *bind_timeout_s*: how long the cluster's scheduler has for a gang (law T7); *start_timeout_s*: how long a pod with a node has.
     """
 
     name = "kubernetes"
@@ -58,35 +67,39 @@ class KubernetesBackend:
         folder: Path,
         *,
         namespace: str,
+        claim: Claim,
         resource_names: Mapping[str, str] | None = None,
         bind_timeout_s: float = 60.0,
-        epoch: int | None = None,
+        start_timeout_s: float = 1800.0,
         leads: Callable[[], bool] = lambda: True,
     ) -> None:
         self._cluster = cluster
         self._namespace = namespace
         self._names = {**RESOURCE_NAMES, **(resource_names or {})}
         self._bind_timeout_s = bind_timeout_s
-        self._epoch = epoch or 0
+        self._start_timeout_s = start_timeout_s
+        self._claim = claim
         self._changed = threading.Event()
         self._seen = Seen(cluster, namespace, self._changed.set)
         self._crew = Crew()
         self._undertakers = ThreadPoolExecutor(_UNDERTAKERS, thread_name_prefix="undertaker")
         self._going: set[str] = set()
         self._logs = KeptLogs(folder, lambda pod, follow: cluster.log(namespace, pod, names.CONTAINER, follow=follow))
-        self._maker = Maker(cluster, self._seen, self._crew, self._epoch, leads, self._let_go)
+        self._events = ClusterEvents(cluster, namespace, self._seen, folder)
+        self._maker = Maker(cluster, self._seen, self._crew, leads, self._let_go)
         self._wanted = Wanted(Desired(), self._settings(Desired()))
         self._made: set[TaskKey] = set()
         self._unbound_since: dict[str, float] = {}
         self._told: tuple[Node, ...] | None = None
         self._carried_out = (-1, 0.0)
+        self._buried_again = math.inf
 
     # ------------------------------------------------------------ the port
 
     def observe(self) -> Observation:
         """Also repairs what somebody else changed, so that what is said is what is wanted.  Raises Unavailable."""
         self._begin()
-        if self._seen.generation != self._carried_out[0] or time.monotonic() >= self._carried_out[1]:
+        if self._seen.generation != self._carried_out[0] or time.monotonic() >= self._due:
             self._carry_out()
         nodes = self._seen.nodes(self._names)
         told, self._told = self._told, nodes
@@ -100,7 +113,8 @@ class KubernetesBackend:
         self._carry_out()
 
     def wait(self, timeout_s: float) -> None:
-        if self._changed.wait(min(timeout_s, _LONGEST_WAIT_S, self._bind_due_in_s())):
+        due_s = max(0.0, self._due - time.monotonic())
+        if self._changed.wait(min(timeout_s, due_s, self._start_timeout_s, self._bind_due_in_s())):
             time.sleep(_CALM_S)
             self._changed.clear()
 
@@ -112,21 +126,29 @@ class KubernetesBackend:
         for launch, pod in self._pods():
             if launch.key.workflow == workflow and (said := status.says(pod) or self._unheard(launch.gang, pod)):
                 found.append(said)
+        held = self._maker.held.gangs
+        found += [words for gang, words in held.items() if gang == "" or gang.partition("/")[0] == workflow]
         return tuple(found)
 
     def log(self, key: TaskKey, *, error: bool = False) -> LogFile | None:
         """Kubernetes does not keep stderr apart: all of it is in the one log."""
         if error:
             return None
-        pod = next((name for name, each in self._seen.ours.items() if names.key_of(each) == key), None)
-        path = self._logs.file(key, pod)
+        pod = next((each for each in self._seen.ours.values() if names.key_of(each) == key), None)
+        name = None if pod is None else pod["metadata"]["name"]
+        path = self._logs.file(key, name, ended=pod is None or status.over(pod))
         return None if path is None else LogFile(str(path))
 
+    def events(self, workflow: str) -> tuple[ClusterEvent, ...]:
+        return self._events.of(workflow)
+
     def discard(self, workflow: str) -> None:
+        self._events.discard(workflow)
         self._logs.discard(workflow)
 
     def close(self) -> None:
         self._seen.stop()
+        self._events.close()
         self._undertakers.shutdown(wait=False, cancel_futures=True)
         self._crew.close()
         self._logs.close()
@@ -141,22 +163,16 @@ class KubernetesBackend:
                 raise Unavailable(
                     f"{self._cluster.url} does not serve {', '.join(missing)}: install KAI Scheduler v0.13 or later"
                 )
-            self._make_namespace()
+            self._claim.hold()
             _log.info("event=cluster url=%s version=%s", self._cluster.url, self._cluster.version())
         self._seen.start()
-
-    def _make_namespace(self) -> None:
-        wanted = {"apiVersion": NAMESPACE.api_version, "kind": NAMESPACE.name, "metadata": {"name": self._namespace}}
-        try:
-            if self._cluster.get(wanted) is None:
-                self._cluster.create(wanted)
-        except Refusal as error:
-            raise Unavailable(f"namespace {self._namespace} is not to be had: {error}") from error
+        self._events.start()
 
     def _pods(self) -> Iterator[tuple[Any, Object]]:
         """What is to run, with the pods that are there."""
-        for launch in self._wanted.desired.run.values():
-            pod = self._seen.ours.get(self._wanted.pod_name(launch))
+        wanted = self._wanted  # `sync` may replace it meanwhile
+        for launch in wanted.desired.run.values():
+            pod = self._seen.ours.get(wanted.pod_name(launch))
             if pod is not None:
                 yield launch, pod
 
@@ -166,7 +182,8 @@ class KubernetesBackend:
         for key, launch in wanted.desired.run.items():
             pod = ours.get(wanted.pod_name(launch))
             if pod is not None:
-                facts[key] = status.fact_of(pod, now)
+                fact = status.fact_of(pod, now, start_timeout_s=self._start_timeout_s)
+                facts[key] = self._explained(key, fact) if fact.exit_code == ExitCode.START_TIMEOUT else fact
             elif key in wanted.impossible:
                 facts[key] = TaskFact(Phase.ENDED, ExitCode.START_ERROR, wanted.impossible[key])
             elif key in self._made:
@@ -178,22 +195,29 @@ class KubernetesBackend:
             )
         return facts
 
+    def _explained(self, key: TaskKey, fact: TaskFact) -> TaskFact:
+        """With the last event of its pod: what a kubelet waits for, an image or a volume, it says there alone."""
+        said = [each for each in self._events.of(key.workflow) if each.key == key and each.reason != _SCHEDULED]
+        return replace(fact, message=f"{fact.message}; {said[-1].reason}: {said[-1].text}") if said else fact
+
     def _refused(self, facts: Mapping[TaskKey, TaskFact]) -> dict[str, str]:
         """Gangs whose time to be bound is up, and that the cluster's scheduler has looked at."""
         now, unbound = time.monotonic(), dict[str, list[Object]]()
         for launch, pod in self._pods():
-            if facts[launch.key].phase is Phase.STARTING and not status.bound(pod):
+            fact = facts.get(launch.key)  # none of a pod that has come since
+            if fact is not None and fact.phase is Phase.STARTING and not status.bound(pod):
                 unbound.setdefault(launch.gang, []).append(pod)
         self._unbound_since = {gang: self._unbound_since.get(gang, now) for gang in unbound}
         late = [gang for gang, since in self._unbound_since.items() if now - since >= self._bind_timeout_s]
         said = ((gang, self._refusal(gang, unbound[gang])) for gang in late)
-        return {gang: words for gang, words in said if words is not None}
+        return {**self._maker.held.refused} | {gang: words for gang, words in said if words is not None}
 
     def _refusal(self, gang: str, pods: list[Object]) -> str | None:
         """KAI speaks of the whole gang; what is said of pods comes second."""
         uuid = self._wanted.desired.gangs[gang].uuid
         groups = (each for each in self._seen.all_of("PodGroup") if each["metadata"]["name"] == uuid)
-        of_group = next((status.refusal_of_group(each) for each in groups), None)
+        since = min(map(status.made_at, pods))
+        of_group = next((status.refusal_of_group(each, since) for each in groups), None)
         return of_group or next((words for pod in pods if (words := status.refusal(pod))), None)
 
     def _unheard(self, gang: str, pod: Object) -> str | None:
@@ -212,45 +236,61 @@ class KubernetesBackend:
 
     # ------------------------------------------------------------ what shall be
 
+    @property
+    def _due(self) -> float:
+        return min(self._carried_out[1], self._buried_again)
+
     def _settings(self, desired: Desired) -> Settings:
-        return Settings(self._namespace, desired.flavors, self._names, self._epoch)
+        return Settings(self._namespace, desired.flavors, self._names, self._claim.term)
 
     def _carry_out(self) -> None:
         generation = self._seen.generation
+        self._buried_again = math.inf
+        self._claim.hold()
         self._maker.carry_out(self._wanted, self._made)
-        self._carried_out = generation, time.monotonic() + _LONGEST_WAIT_S
+        self._carried_out = generation, time.monotonic() + (_AGAIN_S if self._maker.held.said else _LONGEST_WAIT_S)
 
     def _let_go(self, pod: Object) -> None:
         """In the background, once: its output may take a while."""
         uid = pod["metadata"]["uid"]
         if uid not in self._going:
             self._going.add(uid)
-            self._undertakers.submit(self._bury, pod)
+            self._undertakers.submit(self._undertake, pod)
 
-    def _bury(self, pod: Object) -> None:
-        """Keeps its output, kills what is alive of it, and lets it go."""
-        meta = pod["metadata"]
+    def _undertake(self, pod: Object) -> None:
+        meta, buried = pod["metadata"], True
         try:
-            if self._alive(pod):
-                self._cluster.delete(pod, uid=meta["uid"], grace_s=1)
-                return  # it is looked at again when it has ended
-            key = names.key_of(pod)
-            if key is not None and status.bound(pod) and not self._logs.keep(key, meta["name"]):
-                self._changed.set()  # another time
-                return
-            self._cluster.delete(pod, uid=meta["uid"], grace_s=0)
-            self._cluster.release(pod, names.FINALIZER)
+            buried = self._bury(pod)
         except (Refusal, RunrigError) as error:
             _log.warning("event=pod_stays pod=%s error=%r", meta["name"], str(error))
         except Exception:  # noqa: BLE001 - in a thread of which nobody would hear
             _log.exception("event=pod_stays pod=%s", meta["name"])
         finally:
             self._going.discard(meta["uid"])
+        if not buried:
+            self._buried_again = time.monotonic() + _AGAIN_S
+            self._changed.set()  # whoever waits, waits for less
+
+    def _bury(self, pod: Object) -> bool:
+        """Keeps its output, kills what is alive of it, and lets it go.  False: its output has not come yet."""
+        meta = pod["metadata"]
+        if self._alive(pod):
+            self._cluster.delete(pod, uid=meta["uid"], grace_s=1)
+            return True  # it is looked at again when it has ended
+        key = names.key_of(pod)
+        if key is not None and status.bound(pod) and not self._logs.keep(key, meta["name"]):
+            return False
+        self._events.keep()
+        self._cluster.delete(pod, uid=meta["uid"], grace_s=0)
+        self._cluster.release(pod, names.FINALIZER)
+        return True
 
     def _alive(self, pod: Object) -> bool:
         """Something of it runs, as far as a node can be believed that has not said a word since the pod should have ended."""
         phase, node = pod.get("status", {}).get("phase"), pod["spec"].get("nodeName")
         if phase in ("Succeeded", "Failed") or node is None or not self._seen.has_node(node):
+            return False
+        if status.given_up(pod, time.time()):
             return False
         told = pod["metadata"].get("deletionTimestamp")
         return told is None or time.time() < datetime.fromisoformat(told).timestamp() + _SILENT_NODE_S

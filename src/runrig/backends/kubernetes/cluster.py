@@ -14,15 +14,15 @@ from typing import Any, NamedTuple, TypeVar
 import httpx2
 import yaml
 from lightkube.config.client_adapter import ConnectionParams
-from lightkube.config.kubeconfig import DEFAULT_KUBECONFIG, KubeConfig
+from lightkube.config.kubeconfig import DEFAULT_KUBECONFIG, KubeConfig, SingleConfig
 from lightkube.core.exceptions import ConfigError
 
 from runrig.backends.kubernetes import answers
 from runrig.backends.kubernetes.answers import Batch, Event, Object, Refusal, Stream
-from runrig.domain.errors import ServerFault, Unavailable
+from runrig.domain.errors import InvalidInput, ServerFault, Unavailable
 
 __all__ = [
-    "EVENT", "NAMESPACE", "NODE", "POD", "POD_GROUP", "PRIORITY_CLASS", "QUEUE", "SECRET", "SERVICE", "TOPOLOGY",
+    "CONFIG_MAP", "EVENT", "NAMESPACE", "NODE", "POD", "POD_GROUP", "PRIORITY_CLASS", "QUEUE", "SECRET", "SERVICE", "TOPOLOGY",
     "Cluster", "Event", "Kind", "Listing", "Object", "Refusal", "Stream", "Timeouts", "connect",
 ]  # fmt: skip
 
@@ -45,6 +45,7 @@ class Kind(NamedTuple):
 POD = Kind("v1", "Pod", "pods")
 SERVICE = Kind("v1", "Service", "services")
 SECRET = Kind("v1", "Secret", "secrets")
+CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 EVENT = Kind("v1", "Event", "events")
 NODE = Kind("v1", "Node", "nodes", namespaced=False)
 NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False)
@@ -56,7 +57,7 @@ TOPOLOGY = Kind("kai.scheduler/v1alpha1", "Topology", "topologies", namespaced=F
 _KAI = (QUEUE, POD_GROUP, TOPOLOGY)
 _KINDS = {
     (kind.api_version, kind.name): kind
-    for kind in (POD, SERVICE, SECRET, EVENT, NODE, NAMESPACE, PRIORITY_CLASS, *_KAI)
+    for kind in (POD, SERVICE, SECRET, CONFIG_MAP, EVENT, NODE, NAMESPACE, PRIORITY_CLASS, *_KAI)
 }
 
 
@@ -64,13 +65,13 @@ _KINDS = {
 class Timeouts:
     """Seconds.  *watch*: after that the server ends a watch; *silence*: after that a watch that says nothing is given up.
 
-    A healthy server says something on a watch once a minute.
+    *silence* is longer: where nothing happens a healthy server may say nothing until the end.
     """
 
     connect: float = 5
     read: float = 30
-    watch: float = 300
-    silence: float = 100
+    watch: float = 60
+    silence: float = 75
 
 
 class Listing(NamedTuple):
@@ -134,7 +135,7 @@ class Cluster:
         labels: Mapping[str, str] | None = None,
         resource_version: str,
     ) -> Stream[Batch]:
-        """Batches of what happened since, also BOOKMARK.  Ends after some minutes by itself.  Refusal 410: list anew."""
+        """Batches of what happened since, also BOOKMARK.  Ends after a minute by itself.  Refusal 410: list anew."""
         query = {
             "watch": "true",
             "labelSelector": _selector(labels),
@@ -285,6 +286,11 @@ class Cluster:
                 f"the login for {self.url} cannot be sent: it holds characters that a header cannot"
             ) from None
         except httpx2.HTTPError as error:
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                raise Unavailable(
+                    f"the API server {self.url} is not trusted: its certificate is not of the certificate authority in the kubeconfig, "
+                    f"or for another name ({error})"
+                ) from None
             raise answers.unanswered(self.url, error) from None
         except (ConfigError, OSError, ValueError, LookupError) as error:
             raise ServerFault(
@@ -335,14 +341,15 @@ def connect(
 ) -> Cluster:
     """To the cluster of *kubeconfig*, else of this pod's service account, of `KUBECONFIG`, of `~/.kube/config`.
 
-    *context* None: the current one.  Nothing is sent yet.  Raises ServerFault.
+    *context* None: the current one.  Nothing is sent yet.  Raises InvalidInput.
     """
     place = str(kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG)
     try:
         config = KubeConfig.from_file(kubeconfig) if kubeconfig else KubeConfig.from_env()
         if context is not None and context not in config.contexts:
             raise ConfigError(
-                f"it has no context {context!r}, but {', '.join(sorted(config.contexts)) or 'none at all'}"
+                f"it has no context {context!r}, but {', '.join(sorted(config.contexts)) or 'none at all'}: "
+                "correct backend.context"
             )
         chosen = config.get(context)
         assert chosen is not None, "without a context it raises"
@@ -351,16 +358,26 @@ def connect(
         url = httpx2.URL(chosen.cluster.server)
         if url.scheme not in ("http", "https") or not url.host:
             raise ConfigError(f"the server of cluster {chosen.context.cluster!r} is not a URL with https://")
+        _look_at_files(chosen)
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=_CONNECTIONS)
         params = ConnectionParams(timeout=httpx2.Timeout(timeouts.read, connect=timeouts.connect))
         http = httpx2.Client(**params.httpx_params(chosen), limits=limits)
     except Exception as error:  # noqa: BLE001  what a broken file can raise is long: its library checks little
         if isinstance(error, ConfigError) and str(error).startswith("Configuration file"):
-            raise ServerFault(
-                f"no kubeconfig at {place}: name one with KUBECONFIG, or run in a pod that has a service account"
+            raise InvalidInput.one(
+                f"no kubeconfig at {place}: name one as backend.kubeconfig or in KUBECONFIG, or run in a pod that has a service account"
             ) from None
-        raise ServerFault(f"kubeconfig {place} cannot be used: {_said(error)}") from None
+        raise InvalidInput.one(f"kubeconfig {place} cannot be used: {_said(error)}") from None
     return Cluster(http, str(url.copy_with(userinfo=b"")).rstrip("/"), timeouts)
+
+
+def _look_at_files(chosen: SingleConfig) -> None:
+    """Raises OSError that names the first that cannot be read: ssl does not say which."""
+    user = chosen.user
+    for each in (chosen.cluster.certificate_auth, user and user.client_cert, user and user.client_key):
+        if each:
+            with open(chosen.abs_file(each), "rb"):
+                pass
 
 
 def _said(error: Exception) -> str:
@@ -368,6 +385,8 @@ def _said(error: Exception) -> str:
     if isinstance(error, yaml.YAMLError):
         mark = getattr(error, "problem_mark", None)
         return f"it is not YAML (line {mark.line + 1})" if mark else "it is not YAML"
+    if isinstance(error, AttributeError):
+        return "it is no mapping, as a kubeconfig is"
     if isinstance(error, KeyError):
         return f"{error.args[0]!r} is missing"
     if isinstance(error, OSError):

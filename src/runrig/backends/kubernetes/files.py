@@ -19,6 +19,8 @@ WORK = "/runrig/work"
 
 LARGEST_SECRET = 1024 * 1024
 """Bytes of contents in a Secret, by the rules of Kubernetes."""
+LARGEST_GANG = 16 * LARGEST_SECRET
+"""Bytes of the files of a gang: all of it is in etcd, which holds a few gigabytes for everybody, and in our memory."""
 
 _OVERHEAD = 256  # bytes that a key takes besides its contents, so that many small files do not make a Secret too large
 _LONGEST_PART = 255
@@ -61,11 +63,12 @@ def files_of(tasks: Iterable[TaskSpec], values: Callable[[TaskSpec, int], Mappin
 
 @dataclass(slots=True)
 class _Shelf:
-    """Each contents once, in the order in which they came."""
+    """Each contents once, in the order in which they came.  *room*: of the last Secret, *left*: of the gang, in bytes."""
 
     secrets: list[dict[str, str]] = field(default_factory=list)
     where: dict[str, int] = field(default_factory=dict)
     room: int = 0
+    left: int = LARGEST_GANG
 
     def put(self, path: str, data: bytes) -> Mount:
         if len(data) > LARGEST_SECRET:
@@ -79,6 +82,13 @@ class _Shelf:
                 self.secrets.append({})
                 self.room = LARGEST_SECRET
             self.room -= len(data) + _OVERHEAD
+            self.left -= len(data) + _OVERHEAD
+            if self.left < 0:
+                raise ValueError(
+                    f"the files of the group have more than {LARGEST_GANG:,} bytes, and Kubernetes keeps them in Secrets. A file "
+                    f"with tokens, as {path!r}, counts once for each pod if it differs: give all pods the same file, and what "
+                    "differs in environment or args; or let the task fetch it"
+                )
             self.secrets[-1][key] = base64.b64encode(data).decode()
             self.where[key] = len(self.secrets) - 1
         return Mount(path, self.where[key], key, _SCRIPT if data.startswith(b"#!") else _PLAIN)

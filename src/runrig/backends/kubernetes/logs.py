@@ -7,6 +7,7 @@ compared with what the file holds.
 
 import contextlib
 import logging
+import mmap
 import os
 import shutil
 import threading
@@ -29,6 +30,13 @@ KEPT_S = 10.0
 TRIES = 3
 UNREAD_S = 60.0
 """How long an output is followed that nobody asks for any more."""
+
+MOST_FOLLOWED = 64
+"""Outputs that are followed at once."""
+
+REST_S = 10.0
+"""One that was let go for another is not taken up again before that, or readers of many would read them all from the beginning
+at every look."""
 
 _AGAIN_S = 1.0
 _ROTATED = "the beginning of the output is gone from its node: what follows may be there twice"
@@ -56,15 +64,18 @@ class KeptLogs:
         self._read = read
         self._lock = threading.Lock()
         self._followers: dict[str, _Follower] = {}
+        self._resting: dict[str, float] = {}
+        """Pods whose output was let go for another: until when."""
         self._tries: Counter[str] = Counter()
         self._keeping: set[str] = set()
         self._closed = threading.Event()
         self._sweeper: threading.Thread | None = None
 
-    def file(self, key: TaskKey, pod: str | None) -> Path | None:
+    def file(self, key: TaskKey, pod: str | None, *, ended: bool = False) -> Path | None:
         """For a reader, now; None if there is nothing yet.  *pod* None: it is gone, and what was kept of it counts.
 
-        Who asks first waits, `CAUGHT_UP_S` at most, until all is there that has been said so far.
+        Who asks first waits, `CAUGHT_UP_S` at most, until all is there that has been said so far.  Where more than `MOST_FOLLOWED`
+        are read at once, the file of a pod that has not *ended* may be `REST_S` behind.
         """
         try:
             folder = folder_of(self._folder, key)
@@ -74,7 +85,7 @@ class KeptLogs:
             return _newest(folder)
         place = _Place(folder, pod)
         with contextlib.suppress(OSError):  # a full disk: then there is no file
-            follower = self._followed(key, place)
+            follower = self._followed(key, place, ended=ended)
             if follower is not None:
                 follower.caught_up.wait(CAUGHT_UP_S)
         return next((path for path in (place.complete, place.part) if path.exists()), None)
@@ -94,17 +105,15 @@ class KeptLogs:
             if pod in self._keeping:
                 return False
             self._keeping.add(pod)
-            follower = self._followers.pop(pod, None)
+            self._let_go(pod)
         try:
-            if follower is not None:
-                follower.release()
-            return self._kept(place, follower.begins if follower is not None else 0)
+            return self._kept(place)
         finally:
             with self._lock:
                 self._keeping.discard(pod)
 
-    def _kept(self, place: "_Place", begins: int) -> bool:
-        problem = _Keeper(self._read, place, begins).run_for(KEPT_S)
+    def _kept(self, place: "_Place") -> bool:
+        problem = _Keeper(self._read, place).run_for(KEPT_S)
         if problem is None:
             self._tries.pop(place.pod, None)
             return True
@@ -121,29 +130,26 @@ class KeptLogs:
         if not is_folder_name(workflow):
             return
         with self._lock:
-            gone = [pod for pod, each in self._followers.items() if each.workflow == workflow]
-            followers = [self._followers.pop(pod) for pod in gone]
-        for each in followers:
-            each.release()
+            self._let_go(*[pod for pod, each in self._followers.items() if each.workflow == workflow])
         shutil.rmtree(self._folder / workflow, ignore_errors=True)
 
     def close(self) -> None:
         """Nothing is written after it."""
         self._closed.set()
         with self._lock:
-            followers = list(self._followers.values())
-            self._followers.clear()
-        for each in followers:
-            each.release()
+            self._let_go(*self._followers)
 
-    def _followed(self, key: TaskKey, place: "_Place") -> "_Follower | None":
-        """None: it is complete, or about to be."""
+    def _followed(self, key: TaskKey, place: "_Place", *, ended: bool) -> "_Follower | None":
+        """None: it is complete, or about to be, or rests."""
         with self._lock:
             if self._closed.is_set() or place.pod in self._keeping or place.complete.exists():
                 return None
             found = self._followers.get(place.pod)
             if found is None:
+                if not ended and time.monotonic() < self._resting.get(place.pod, 0.0):
+                    return None
                 place.make()
+                self._make_room()
                 found = self._followers[place.pod] = _Follower(self._read, place, key.workflow)
                 threading.Thread(target=found.run, name=f"log-{place.pod}", daemon=True).start()
             if self._sweeper is None:
@@ -152,15 +158,25 @@ class KeptLogs:
             found.asked = time.monotonic()
             return found
 
+    def _make_room(self) -> None:
+        """For one more: the one that was asked for longest ago goes."""
+        if len(self._followers) >= MOST_FOLLOWED:
+            now, oldest = time.monotonic(), min(self._followers, key=lambda pod: self._followers[pod].asked)
+            self._resting = {pod: until for pod, until in self._resting.items() if until > now} | {oldest: now + REST_S}
+            self._let_go(oldest)
+
+    def _let_go(self, *pods: str) -> None:
+        """Under the lock to the end, or a second one might begin to write before the first has stopped."""
+        for pod in pods:
+            if (follower := self._followers.pop(pod, None)) is not None:
+                follower.release()
+
     def _sweep(self) -> None:
         """Lets go of those that nobody reads, some of which wait for a word of a silent container."""
         while not self._closed.wait(UNREAD_S / 6):
             with self._lock:
                 before = time.monotonic() - UNREAD_S
-                unread = [pod for pod, each in self._followers.items() if each.asked < before]
-                followers = [self._followers.pop(pod) for pod in unread]
-            for each in followers:
-                each.release()
+                self._let_go(*[pod for pod, each in self._followers.items() if each.asked < before])
 
 
 class _Place(NamedTuple):
@@ -183,18 +199,14 @@ class _Place(NamedTuple):
 
 
 class _Reader:
-    """One that reads the output of a pod until it is released, and writes nothing after that.
+    """One that reads the output of a pod until it is released, and writes nothing after that."""
 
-    *begins*: where in the growing file the beginning of the output lies that its node still has.
-    """
-
-    def __init__(self, read: Read, place: _Place, begins: int = 0) -> None:
+    def __init__(self, read: Read, place: _Place) -> None:
         self._read = read
         self._place = place
         self._lock = threading.Lock()
         self._released = threading.Event()
         self._output: Output | None = None
-        self.begins = begins
 
     def release(self) -> None:
         with self._lock:
@@ -216,12 +228,12 @@ class _Reader:
     def _extend(self, said: Iterator[bytes]) -> None:
         """Adds to the growing file what it does not hold yet."""
         with self._open(self._place.part) as file:
-            known, at = os.fstat(file).st_size, self.begins
+            known, at = os.fstat(file).st_size, _begins(file)
             for chunk in said:
                 there = os.pread(file, min(len(chunk), known - at), at)
                 if not chunk.startswith(there):
                     self._write(file, _note(_ROTATED))
-                    at = known = self.begins = os.fstat(file).st_size
+                    at = known = os.fstat(file).st_size
                     there = b""
                 at += len(there)
                 self._write(file, chunk[len(there) :])
@@ -302,6 +314,16 @@ class _Keeper(_Reader):
             if not self._released.is_set():
                 path.replace(self._place.complete)
                 self._kept = True
+
+
+def _begins(file: int) -> int:
+    """Where in the growing file the beginning of the output lies that its node still has: behind the last note that says so."""
+    size, note = os.fstat(file).st_size, _note(_ROTATED)
+    if not size:
+        return 0
+    with mmap.mmap(file, size, access=mmap.ACCESS_READ) as content:
+        at = content.rfind(note)
+    return 0 if at < 0 else at + len(note)
 
 
 def _end_of(said: Iterator[bytes]) -> bytes:

@@ -4,31 +4,50 @@ Level-triggered: any number of times has the effect of once, also where another 
 """
 
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 from runrig.backends.kubernetes import names, objects
 from runrig.backends.kubernetes.applying import Crew, differences
 from runrig.backends.kubernetes.cluster import Cluster, Refusal
 from runrig.backends.kubernetes.pods import GangPods, Settings
 from runrig.backends.kubernetes.seen import Seen
-from runrig.domain.errors import RunrigError, Unavailable
+from runrig.domain.errors import Refused, RunrigError, Unavailable
 from runrig.domain.workflows import TaskKey
 from runrig.ports import Desired, Launch
 
 Object = dict[str, Any]
+T = TypeVar("T")
 
 _OURS_TO_SAY = ("labels", "annotations")
-_NEVER = (400, 413, 422)
-"""Answers that say the same whenever they are asked for again."""
-_NO_RIGHT = "cannot "
-"""In a 403 that is about the rights of the server, and not about the object."""
+_FEW = 100
 
 _log = logging.getLogger(__name__)
+
+
+_Unmakeable = (ValueError, Refused)
+"""Raised for a gang that no cluster takes, or whose pool has changed so that it cannot be said any more."""
+
+
+@dataclass(slots=True)
+class _Gang:
+    """*pods*: what its pods are made from; *before*: what is made before its pod group; *group*: that, for those *alive*."""
+
+    pods: GangPods
+    before: tuple[Object, ...]
+    alive: Mapping[str, int] = field(default_factory=dict)
+    group: Object = field(default_factory=dict)
+
+    def objects(self, launches: Iterable[Launch]) -> tuple[Object, ...]:
+        """All but its pods.  *launches*: those that shall run."""
+        alive = Counter(self.pods.leaf(launch.spec, launch.index) for launch in launches)
+        if alive != self.alive:
+            self.alive, self.group = alive, objects.pod_group(self.pods, alive)
+        return *self.before, self.group
 
 
 @dataclass(slots=True)
@@ -38,8 +57,8 @@ class Wanted:
     desired: Desired
     settings: Settings
     impossible: dict[TaskKey, str] = field(default_factory=dict)
-    gangs: dict[str, tuple[GangPods, tuple[Object, ...]]] = field(default_factory=dict)
-    """By uuid: what its pods are made from, and what is made before them."""
+    gangs: dict[str, "_Gang"] = field(default_factory=dict)
+    """By uuid."""
 
     def after(self, desired: Desired, settings: Settings) -> "Wanted":
         """The next one, with what is still good of this one."""
@@ -52,17 +71,36 @@ class Wanted:
             {uuid: made for uuid, made in self.gangs.items() if uuid in uuids},
         )
 
-    def gang(self, id: str) -> tuple[GangPods, tuple[Object, ...]]:
-        """Raises ValueError for what no cluster takes."""
+    def gang(self, id: str) -> _Gang:
+        """Raises what is in `_Unmakeable`."""
         gang = self.desired.gangs[id]
         found = self.gangs.get(gang.uuid)
         if found is None:
             pods = GangPods(gang, self.settings)
-            found = self.gangs[gang.uuid] = pods, objects.gang_objects(pods)
+            found = self.gangs[gang.uuid] = _Gang(pods, objects.before_the_group(pods))
         return found
 
     def pod_name(self, launch: Launch) -> str:
         return names.pod_name(self.desired.gangs[launch.gang].uuid, launch.key.task, launch.key.retry_id)
+
+
+class Held:
+    """What the API server did not let us do now, from one look to the next; it is tried again.
+
+    *begun*: gangs of which something has run.  *gangs*: by id, what it says of their objects, "" for what all need.
+    *refused*: those of which it would take a part at most, and nothing has run (law T7).  *said*: all that it said.
+    """
+
+    def __init__(self, begun: Collection[str] = ()) -> None:
+        self.begun = begun
+        self.gangs: dict[str, str] = {}
+        self.refused: dict[str, str] = {}
+        self.said: dict[str, None] = {}
+
+    def note(self, gang: str, refusal: Refusal) -> None:
+        self.gangs[gang] = str(refusal)
+        if refusal.over_quota and gang not in self.begun:
+            self.refused[gang] = str(refusal)
 
 
 class Maker:
@@ -76,49 +114,68 @@ class Maker:
         cluster: Cluster,
         seen: Seen,
         crew: Crew,
-        epoch: int,
         leads: Callable[[], bool],
         let_go: Callable[[Object], None],
     ) -> None:
         self._cluster = cluster
         self._seen = seen
         self._crew = crew
-        self._epoch = epoch
         self._leads = leads
         self._let_go = let_go
         self._right: dict[tuple[str, str, str], tuple[str, Object]] = {}
         """Objects that were as they should be: their versions then, and how they should be."""
+        self._kept = 0
+        self.held = Held()
+        """Of the last look."""
 
     def carry_out(self, wanted: Wanted, made: set[TaskKey]) -> None:
         """*made*: attempts whose pods there have been; those made here are added.
 
-        Does all that can be done.  Raises Unavailable if something could not, for now.
+        Does all that can be done.  Raises Unavailable if the API server did not answer; what it refused is in `held`.
         """
         trouble: list[Unavailable] = []
+        desired = wanted.desired
+        held = Held({desired.run[key].gang for key in desired.running if key in desired.run})
         steps: tuple[Callable[[], None], ...] = (
-            lambda: self._cluster_wide(wanted),
-            lambda: self._stop(wanted),
-            lambda: self._gangs(wanted, made),
+            lambda: self._cluster_wide(wanted, held),
+            lambda: self._stop(wanted, held),
+            lambda: self._gangs(wanted, made, held),
             lambda: self._finish(wanted),
-            lambda: self._prune(wanted),
+            lambda: self._prune(wanted, held),
         )
         for step in steps:
             try:
                 step()
             except Unavailable as error:
                 trouble.append(error)
+        for words in held.said.keys() - self.held.said.keys():
+            _log.warning("event=refused error=%r", words)
+        self.held = held
+        self._forget()
         if trouble:
             raise trouble[0]
 
+    def _all(self, calls: Sequence[Callable[[], object]], held: Held) -> tuple[Refusal, ...]:
+        refused = self._crew.run_all(calls)
+        held.said |= dict.fromkeys(map(str, refused))
+        return refused
+
+    def _forget(self) -> None:
+        """Objects that are no more, now and then."""
+        if len(self._right) > 2 * self._kept + _FEW:
+            self._right = {id: right for id, right in self._right.items() if self._seen.has(id)}
+            self._kept = len(self._right)
+
     # ------------------------------------------------------------ queues, topologies, priority classes
 
-    def _cluster_wide(self, wanted: Wanted) -> None:
+    def _cluster_wide(self, wanted: Wanted, held: Held) -> None:
         """Parents before children.  Without a pool nothing is wanted yet."""
         if not wanted.desired.pools:
             return
         made = objects.cluster_objects(wanted.desired.pools, wanted.settings.namespace)
         for _, alike in groupby(made, key=_stage):
-            self._crew.run_all([partial(self._put, each) for each in alike])
+            for refused in self._all([partial(self._put, each) for each in alike], held):
+                held.note("", refused)
 
     def _put(self, each: Object) -> None:
         """Makes *each*, or makes it as it should be."""
@@ -129,7 +186,7 @@ class Maker:
         if known is not None and known[1] == each:
             _log.warning("event=drift object=%s/%s", each["kind"], each["metadata"]["name"])
         if there is not None and each["kind"] == "Topology" and there["spec"] != each["spec"]:
-            self._cluster.delete(there, uid=there["metadata"]["uid"])  # its levels can only be made anew
+            self._remove(there)  # its levels can only be made anew
         self._seen.note(self._told(lambda: self._cluster.apply(each)))
 
     def _is_right(self, each: Object, there: Object) -> bool:
@@ -143,34 +200,40 @@ class Maker:
 
     # ------------------------------------------------------------ gangs
 
-    def _stop(self, wanted: Wanted) -> None:
+    def _stop(self, wanted: Wanted, held: Held) -> None:
         """Told to end, with their grace; whoever has ended stays until the engine has heard it."""
         calls = []
         for launch in wanted.desired.stop.values():
             pod = self._seen.ours.get(wanted.pod_name(launch))
             if pod is not None and _alive(pod) and not _ends_within(pod, launch.grace_s):
                 calls.append(partial(self._delete, pod, launch.grace_s))
-        self._crew.run_all(calls)
+        self._all(calls, held)
 
     def _delete(self, pod: Object, grace_s: float) -> None:
         self._told(lambda: self._cluster.delete(pod, uid=pod["metadata"]["uid"], grace_s=max(1.0, grace_s)))
 
-    def _gangs(self, wanted: Wanted, made: set[TaskKey]) -> None:
+    def _gangs(self, wanted: Wanted, made: set[TaskKey], held: Held) -> None:
         """What a gang needs first, then its pods: KAI begins with none before all are there."""
-        running = {launch.gang for launch in wanted.desired.run.values()}
+        running: dict[str, list[Launch]] = defaultdict(list)
+        for launch in wanted.desired.run.values():
+            running[launch.gang].append(launch)
         missing = self._missing(wanted, made)
-        self._crew.run_all(list(self._mended(wanted)))
+        self._all(list(self._mended(wanted)), held)
         ready: set[str] = set()
+        gangs = [
+            partial(self._gang, wanted, id, launches, missing.get(id, ()), ready, held)
+            for id, launches in sorted(running.items())
+        ]
         try:
-            self._crew.run_all([partial(self._gang, wanted, id, missing.get(id, ()), ready) for id in sorted(running)])
+            self._all(gangs, held)
         finally:
-            calls = [
-                partial(self._pod, wanted, launch, made)
+            pods = [
+                partial(self._pod, wanted, launch, made, held)
                 for id, launches in missing.items()
                 if id in ready
                 for launch in launches
             ]
-            self._crew.run_all(calls)
+            self._all(pods, held)
 
     def _missing(self, wanted: Wanted, made: set[TaskKey]) -> Mapping[str, list[Launch]]:
         """By gang, attempts that have no pod and never had one."""
@@ -193,8 +256,8 @@ class Maker:
             if self._right.get(id, ("",))[0] == version:
                 continue
             try:
-                made = wanted.gang(launch.gang)[0].pod(launch)
-            except ValueError:  # another version of runrig made it: it is left as it is
+                made = wanted.gang(launch.gang).pods.pod(launch)
+            except _Unmakeable:  # another version of runrig made it: it is left as it is
                 continue
             patch = _mending(made["metadata"], pod["metadata"])
             if patch:
@@ -206,12 +269,23 @@ class Maker:
     def _mend(self, pod: Object, patch: Object) -> None:
         self._seen.note(self._told(lambda: self._cluster.patch(pod, {"metadata": patch})))
 
-    def _gang(self, wanted: Wanted, id: str, missing: Iterable[Launch], ready: set[str]) -> None:
+    def _gang(
+        self,
+        wanted: Wanted,
+        id: str,
+        launches: Iterable[Launch],
+        missing: Iterable[Launch],
+        ready: set[str],
+        held: Held,
+    ) -> None:
         """All but its pods.  One that no cluster would take is marked, with the words of who said so."""
         try:
-            for each in wanted.gang(id)[1]:
+            for each in wanted.gang(id).objects(launches):
                 self._put(each)
-        except (ValueError, Refusal) as error:
+        except (*_Unmakeable, Refusal) as error:
+            if isinstance(error, Refusal) and not error.final:
+                held.note(id, error)
+                raise
             wanted.impossible |= {launch.key: str(error) for launch in missing}
         except RunrigError:
             raise
@@ -221,14 +295,14 @@ class Maker:
         else:
             ready.add(id)
 
-    def _pod(self, wanted: Wanted, launch: Launch, made: set[TaskKey]) -> None:
-        if not self._leads():
-            # Who slept here may have been succeeded, and the task may have run and ended since.
-            raise Unavailable("this server does not lead any more: it starts nothing")
+    def _pod(self, wanted: Wanted, launch: Launch, made: set[TaskKey], held: Held) -> None:
         try:
-            pod = wanted.gang(launch.gang)[0].pod(launch)
+            pod = wanted.gang(launch.gang).pods.pod(launch)
             answered = self._told(lambda: self._cluster.create(pod)) or self._cluster.get(pod)
-        except (ValueError, Refusal) as error:
+        except (*_Unmakeable, Refusal) as error:
+            if isinstance(error, Refusal) and not error.final:
+                held.note(launch.gang, error)
+                raise
             wanted.impossible[launch.key] = str(error)
             return
         made.add(launch.key)
@@ -241,47 +315,44 @@ class Maker:
         run, stop = wanted.desired.run, wanted.desired.stop
         kept = {wanted.pod_name(launch) for launch in (*run.values(), *stop.values())}
         for name, pod in self._seen.ours.items():
-            if name not in kept and _epoch(pod) <= self._epoch:
+            if name not in kept and names.epoch_of(pod) <= (wanted.settings.epoch or 0):
                 self._let_go(pod)
 
-    def _prune(self, wanted: Wanted) -> None:
+    def _prune(self, wanted: Wanted, held: Held) -> None:
         """Objects of gangs that are no more, when their pods are gone too; queues and topologies of pools that are no more."""
         gangs = {gang.uuid for gang in wanted.desired.gangs.values()}
         gangs |= {(pod["metadata"].get("labels") or {}).get(names.GANG, "") for pod in self._seen.ours.values()}
+        term = wanted.settings.epoch or 0
         gone = [
             each
             for each in self._seen.all_of("PodGroup", "Secret", "Service")
-            if each["metadata"]["labels"].get(names.GANG, "") not in gangs and _epoch(each) <= self._epoch
+            if each["metadata"]["labels"].get(names.GANG, "") not in gangs and names.epoch_of(each) <= term
         ]
-        self._crew.run_all([partial(self._remove, each) for each in gone])
         if wanted.desired.pools:
-            for each in self._pools_that_went(wanted):
-                self._remove(each)
+            gone += self._pools_that_went(wanted)
+        self._all([partial(self._remove, each) for each in gone], held)
 
     def _pools_that_went(self, wanted: Wanted) -> Iterator[Object]:
-        """Children before parents; a queue in which a pod group still is stays."""
+        """A queue stays as long as a pod group is in it, or another queue is below it: its webhook says so, and KAI takes such a
+        child for gone."""
         made = objects.cluster_objects(wanted.desired.pools, wanted.settings.namespace)
         kept = {names.wanted_id(each) for each in made}
         kept |= {("Queue", "", group["spec"].get("queue", "")) for group in self._seen.all_of("PodGroup")}
-        gone = [
-            each
-            for each in self._seen.all_of("Topology", "Queue")
-            if names.wanted_id(each) not in kept
-            and each["metadata"]["labels"].get(names.NAMESPACE) == wanted.settings.namespace
-        ]
-        yield from sorted(gone, key=_stage, reverse=True)
+        kept |= {("Queue", "", queue["spec"].get("parentQueue", "")) for queue in self._seen.all_of("Queue")}
+        for each in self._seen.all_of("Topology", "Queue"):
+            ours = each["metadata"]["labels"].get(names.NAMESPACE) == wanted.settings.namespace
+            if ours and names.wanted_id(each) not in kept and not each.get("status", {}).get("childQueues"):
+                yield each
 
     def _remove(self, each: Object) -> None:
         self._told(lambda: self._cluster.delete(each, uid=each["metadata"]["uid"]))
 
-    def _told(self, call: Callable[[], Any]) -> Any:
-        """*call*; a refusal that may be another answer later is Unavailable."""
-        try:
-            return call()
-        except Refusal as error:
-            if error.status in _NEVER or (error.status == 403 and _NO_RIGHT not in error.message):
-                raise
-            raise Unavailable(str(error)) from error
+    def _told(self, call: Callable[[], T]) -> T:
+        """*call*, as long as this server leads."""
+        if not self._leads():
+            # Who slept here may have been succeeded, and what he takes for drift, or for missing, is how the next one wants it.
+            raise Unavailable("this server does not lead any more: it changes nothing")
+        return call()
 
 
 def _stage(each: Object) -> tuple[int, int]:
@@ -316,9 +387,3 @@ def _ends_within(pod: Object, grace_s: float) -> bool:
     """It was told to already, with no more grace."""
     meta: Mapping[str, Any] = pod["metadata"]
     return "deletionTimestamp" in meta and float(meta.get("deletionGracePeriodSeconds") or 0) <= max(1.0, grace_s)
-
-
-def _epoch(each: Object) -> int:
-    """Of the server that made it."""
-    text = str((each["metadata"].get("labels") or {}).get(names.EPOCH, "0"))
-    return int(text) if text.isdecimal() else 0

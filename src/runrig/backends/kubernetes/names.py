@@ -16,6 +16,8 @@ Object = dict[str, Any]
 
 MANAGED = {"app.kubernetes.io/managed-by": "runrig"}
 
+CLAIM = "runrig-claim"
+"""The config map that says whose namespace it is."""
 SCHEDULER = "kai-scheduler"
 CONTAINER = "main"
 FINALIZER = "runrig/kept"
@@ -27,6 +29,8 @@ NAMESPACE = "runrig/namespace"
 """On what is cluster-wide: the namespace of the runrig that it belongs to."""
 QUEUES = ("kai.scheduler/queue", "runai/queue")
 SUBGROUP = "kai.scheduler/subgroup-name"
+NODE_POOL = "kai.scheduler/node-pool"
+"""On nodes that belong to another scheduler of KAI than ours, which takes what has no such label."""
 
 KEY, GANG_ID, USER = "runrig/key", "runrig/gang-id", "runrig/user"
 """Annotations, which hold what may be no label value."""
@@ -123,6 +127,12 @@ def wanted_id(each: Object) -> tuple[str, str, str]:
     """(kind, namespace, name); the namespace is "" for what is cluster-wide."""
     metadata = each["metadata"]
     return each["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+def epoch_of(each: Object) -> int:
+    """The term of the leader that made it; 0 if it says none."""
+    text = str((each["metadata"].get("labels") or {}).get(EPOCH, "0"))
+    return int(text) if text.isdecimal() else 0
 
 
 def key_of(pod: Object) -> TaskKey | None:

@@ -8,11 +8,10 @@ from decimal import ROUND_FLOOR, Decimal
 
 from lightkube.utils.quantity import parse_quantity
 
-from runrig.backends.kubernetes.names import Object
+from runrig.backends.kubernetes.names import NODE_POOL, Object
 from runrig.domain.nodes import Node, Taint
-from runrig.domain.quantities import CPU, UNLISTED_IS_UNCOUNTED
+from runrig.domain.quantities import CPU, PODS, UNLISTED_IS_UNCOUNTED
 
-_PODS = "pods"
 _KEEPS_AWAY = ("NoSchedule", "NoExecute")
 
 _Amounts = Mapping[str, Decimal]
@@ -21,21 +20,19 @@ _Amounts = Mapping[str, Decimal]
 def node_of(node: Object, foreign: Iterable[Object], names: Mapping[str, str]) -> Node:
     """*foreign*: the pods on it that are not ours.  *names*: our name of a resource → its name there; others keep their own.
 
-    The flavor is for the caller to find.  A node on which others have all places for pods takes none of ours; our own are not
-    counted against its places.
+    The flavor is for the caller to find.
     """
     lively = [pod for pod in foreign if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")]
     has = _amounts(node.get("status", {}).get("allocatable"))
-    taken = _sum(requests_of(pod) for pod in lively)
+    taken = _sum(({PODS: Decimal(len(lively))}, *(requests_of(pod) for pod in lively)))
     metadata, spec = node["metadata"], node.get("spec", {})
     ours = {theirs: our for our, theirs in sorted(names.items())}
     # What a node does not list it has none of; only our own cluster files may leave it out for plenty.
     resources = dict.fromkeys(UNLISTED_IS_UNCOUNTED, 0) | {
         ours.get(name, name): _units(ours.get(name, name), amount - taken.get(name, Decimal(0)))
         for name, amount in sorted(has.items())
-        if name != _PODS and (amount or ours.get(name, name) in UNLISTED_IS_UNCOUNTED)
+        if amount or ours.get(name, name) in UNLISTED_IS_UNCOUNTED
     }
-    full = _PODS in has and has[_PODS] <= len(lively)
     return Node(
         name=metadata["name"],
         resources=dict(sorted(resources.items())),
@@ -45,7 +42,7 @@ def node_of(node: Object, foreign: Iterable[Object], names: Mapping[str, str]) -
             for each in spec.get("taints") or ()
             if each["effect"] in _KEEPS_AWAY
         ),
-        ready=not full and _ready(node),
+        ready=_ready(node),
     )
 
 
@@ -72,7 +69,13 @@ def requests_of(pod: Object) -> dict[str, Decimal]:
 def _ready(node: Object) -> bool:
     conditions = node.get("status", {}).get("conditions") or ()
     says = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-    return says and not node.get("spec", {}).get("unschedulable") and "deletionTimestamp" not in node["metadata"]
+    away = NODE_POOL in (node["metadata"].get("labels") or {})  # KAI's default shard does not see it
+    return (
+        says
+        and not away
+        and not node.get("spec", {}).get("unschedulable")
+        and "deletionTimestamp" not in node["metadata"]
+    )
 
 
 def _units(resource: str, amount: Decimal) -> int:

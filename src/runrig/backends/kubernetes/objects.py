@@ -4,12 +4,12 @@ Pure: equal numbers give equal objects, keys in the same order.  Nothing here ta
 must be there first before what needs it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from runrig.backends.kubernetes import names
 from runrig.backends.kubernetes.names import MANAGED, Object
-from runrig.backends.kubernetes.pods import GangPods, Settings
-from runrig.domain.constraints import Constraint
+from runrig.backends.kubernetes.pods import WHOLE, GangPods, Settings
+from runrig.domain.constraints import Constraint, Subgroup
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.ports import Blueprint, PoolShares, Share
@@ -98,11 +98,16 @@ def _topologies(pools: tuple[PoolShares, ...], namespace: str) -> Iterator[Objec
 
 
 def gang_objects(pods: GangPods) -> tuple[Object, ...]:
-    """What a gang has beside its pods; the pod group is the last of it.  None of it but the epoch changes while the gang lives.
+    """All that a gang has beside its pods, the pod group last.  Raises ValueError with a sentence for files that cannot be."""
+    return (*before_the_group(pods), pod_group(pods))
+
+
+def before_the_group(pods: GangPods) -> tuple[Object, ...]:
+    """What a gang has beside its pods and its pod group.  None of it but the epoch changes while the gang lives.
 
     Raises ValueError with a sentence for files that cannot be.
     """
-    return (*_service(pods), *_secrets(pods), _pod_group(pods))
+    return (*_service(pods), *_secrets(pods))
 
 
 def _service(pods: GangPods) -> Iterator[Object]:
@@ -120,7 +125,11 @@ def _secrets(pods: GangPods) -> Iterator[Object]:
         yield {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "immutable": True, "data": dict(data)}
 
 
-def _pod_group(pods: GangPods) -> Object:
+def pod_group(pods: GangPods, alive: Mapping[str, int] | None = None) -> Object:
+    """*alive*: leaf → how many of its pods are to run, the leaf `WHOLE` where there are no subgroups; None: all of them.
+
+    Only those are asked for: KAI does not count a pod that has ended, and would wait for it for ever before it binds another one.
+    """
     gang, outline = pods.gang, pods.outline
     spec: Object = {
         "queue": names.leaf_queue(pods.settings.namespace, gang.pool.name),
@@ -128,18 +137,32 @@ def _pod_group(pods: GangPods) -> Object:
         "preemptibility": "preemptible" if gang.priority.preemptible else "non-preemptible",
     }
     if outline.pods is not None:
-        spec["minMember"] = outline.pods
+        spec["minMember"] = outline.pods if alive is None else alive[WHOLE]
     spec |= _constraint(pods, outline.constraint)
     if outline.subgroups:
         spec["subGroups"] = [
             {"name": each.name}
             | ({} if each.parent is None else {"parent": each.parent})
-            | ({} if each.pods is None else {"minMember": each.pods})
+            | ({} if each.pods is None else {"minMember": each.pods if alive is None else alive[each.name]})
             | _constraint(pods, each.constraint)
-            for each in outline.subgroups
+            for each in _living(outline.subgroups, alive)
         ]
     metadata = _metadata(pods, gang.uuid)
     return {"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": metadata, "spec": spec}
+
+
+def _living(subgroups: Sequence[Subgroup], alive: Mapping[str, int] | None) -> Sequence[Subgroup]:
+    """Leaves in which a pod is, and what is above them."""
+    if alive is None:
+        return subgroups
+    above = {each.name: each.parent for each in subgroups}
+    kept: set[str | None] = set()
+    for leaf in alive:
+        name: str | None = leaf
+        while name is not None and name not in kept:
+            kept.add(name)
+            name = above[name]
+    return [each for each in subgroups if each.name in kept]
 
 
 def _constraint(pods: GangPods, constraint: Constraint | None) -> Object:
@@ -148,8 +171,12 @@ def _constraint(pods: GangPods, constraint: Constraint | None) -> Object:
     said: Object = {"topology": names.topology_name(pods.settings.namespace, pods.gang.top.name)}
     if constraint.required is not None:
         said["requiredTopologyLevel"] = constraint.required
-    if constraint.preferred is not None:
-        said["preferredTopologyLevel"] = constraint.preferred
+    preferred = constraint.preferred
+    if preferred is None and pods.settings.epoch is not None:
+        # Without one, KAI (v0.13 to v0.16) looks below the finest domain that all nodes share, and never finds a coarser one.
+        preferred = constraint.required
+    if preferred is not None:
+        said["preferredTopologyLevel"] = preferred
     return {"topologyConstraint": said}
 
 

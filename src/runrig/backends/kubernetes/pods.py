@@ -23,6 +23,9 @@ from runrig.ports import GangLaunch, Launch
 LONGEST_VARIABLE = 128 * 1024
 """Bytes of a variable with its name and the NUL at its end, beyond which Linux starts no program."""
 
+WHOLE = ""
+"""The leaf of all pods of a gang without subgroups."""
+
 _ALONE = "127.0.0.1"
 _RESOURCE_NAMES = {GPU: "nvidia.com/gpu", STORAGE: "ephemeral-storage"}
 _HUGE_PAGES = "hugepages-"
@@ -83,6 +86,11 @@ class GangPods:
         for task in self.gang.group.tasks:
             for index in range(task.pods):
                 yield self._pod(_Attempt(task, index, 0, task.pods, self._flavor(task), None))
+
+    def leaf(self, task: str, index: int) -> str:
+        """The subgroup of a pod, by the name of its task; `WHOLE` without subgroups."""
+        subgroups = self.outline.subgroup_of.get(task)
+        return WHOLE if subgroups is None else subgroups[index]
 
     # ------------------------------------------------------------ shared
 
@@ -181,8 +189,8 @@ class GangPods:
         labels = {**self.labels, names.TASK: label_value(attempt.name), names.RETRY: str(attempt.retry_id)}
         if self.settings.epoch is not None:
             labels[names.EPOCH] = str(self.settings.epoch)
-        subgroups = self.outline.subgroup_of.get(attempt.task.name)
-        return labels if subgroups is None else labels | {names.SUBGROUP: subgroups[attempt.index]}
+        leaf = self.leaf(attempt.task.name, attempt.index)
+        return labels if leaf == WHOLE else labels | {names.SUBGROUP: leaf}
 
     def _flavor(self, task: TaskSpec) -> Flavor | None:
         """The one that *task* can only get before it is placed."""

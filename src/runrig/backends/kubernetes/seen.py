@@ -24,6 +24,8 @@ from runrig.domain.nodes import Node
 Object = dict[str, Any]
 
 FIRST_LOOK_S = 20.0
+LOST_S = 30.0
+"""How long a watch may be out of touch: an API server that begins anew is back by then."""
 
 
 class Seen:
@@ -45,7 +47,7 @@ class Seen:
         """Uids of ours: one of these stays ours, even if somebody takes all marks from it."""
 
     def start(self) -> None:
-        """Returns when everything has been seen once.  Raises Unavailable if the API server does not let us, with its words."""
+        """Returns when everything has been seen once, and is still.  Raises Unavailable with the API server's words if it is not."""
         if not self._started:
             for watch in self._watches.values():
                 watch.start()
@@ -54,6 +56,10 @@ class Seen:
             if not watch.wait_synced(FIRST_LOOK_S):
                 raise Unavailable(
                     f"{self._cluster.url} has not told of its {kind} objects: {watch.trouble or 'it is silent'}"
+                )
+            if watch.lost_s > LOST_S:
+                raise Unavailable(
+                    f"{self._cluster.url} tells nothing new of its {kind} objects: {watch.trouble or 'it is silent'}"
                 )
 
     def stop(self) -> None:
@@ -71,6 +77,11 @@ class Seen:
         """The live object of the kind and name of *wanted*."""
         kind, namespace, name = names.wanted_id(wanted)
         return self._watches[kind].objects().get((namespace, name))
+
+    def has(self, id: tuple[str, str, str]) -> bool:
+        """*id*: kind, namespace and name of an object."""
+        kind, *place = id
+        return tuple(place) in self._watches[kind].objects()
 
     def all_of(self, *kinds: str) -> Iterator[Object]:
         """Those of ours, but for pods."""

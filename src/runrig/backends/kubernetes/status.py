@@ -8,7 +8,8 @@ ended only when nothing of the task runs any more, for then its GPUs are given t
   `main` never ended.
 - Whoever deletes a pod behind our back, or takes it away, has ended the task: also if it answers SIGTERM with 0.  What had ended
   before that keeps its code.
-- What never began is no exit code of a user: a program that cannot be started is 3003, a pod that its node rejects 3001.
+- What never began is no exit code of a user: a program that cannot be started is 3003, a pod that its node rejects 3001, one
+  that its node does not start in time 3005.
 """
 
 from collections.abc import Iterator
@@ -21,9 +22,13 @@ from runrig.domain.workflows import ExitCode
 STOPPED = 143
 """128 + SIGTERM: what a task gives that was asked to stop."""
 
+START_TIMEOUT_S = 1800.0
 CONFIG_ERROR_S = 600.0
 LOST_SIGHT_S = 1800.0
 """How long a kubelet may get over what it cannot set up, or has lost sight of."""
+
+FORCED_S = 10.0
+"""How long a kubelet may take to stop what was deleted by force."""
 
 _PULL_BACKOFF, _PULL_ERROR, _CONFIG_ERROR, _CRASHES, _LOST_SIGHT, _OTHER_WAIT = 301, 302, 303, 304, 305, 999
 _INIT_OFFSET, _LAST_INIT = 255, 300
@@ -39,6 +44,7 @@ _PATIENCE_S = {_CONFIG_ERROR: CONFIG_ERROR_S, _LOST_SIGHT: LOST_SIGHT_S}
 _SIGNS_OF_FAILURE = ("Failed", "BackOff", "Error")
 _CANNOT_START = ("StartError", "ContainerCannotRun")
 _PREEMPTED = "PreemptionByScheduler"
+_NOT_TAKEN = ("Unschedulable", "BindingError")
 _PLAIN = ("Error", "Completed")
 """Reasons that say no more than the exit code."""
 _LONGEST = 500
@@ -46,14 +52,31 @@ _LONGEST = 500
 _End = tuple[int, str]
 
 
-def fact_of(pod: Object, now: float, *, stopping: bool = False) -> TaskFact:
-    """*now*: seconds since the epoch; *stopping*: we asked it to go."""
-    if _over(pod):
+def fact_of(pod: Object, now: float, *, stopping: bool = False, start_timeout_s: float = START_TIMEOUT_S) -> TaskFact:
+    """*now*: seconds since the epoch; *stopping*: we asked it to go.  *start_timeout_s*: what a pod with a node has to start."""
+    if over(pod) or given_up(pod, now):
         return TaskFact(Phase.ENDED, *_end(pod, now, stopping=stopping))
     if _started(pod):
         return TaskFact(Phase.RUNNING)
-    stuck = _stuck(pod, now)
+    stuck = _stuck(pod, now) or (None if stopping else _late(pod, now, start_timeout_s))
     return TaskFact(Phase.STARTING) if stuck is None else TaskFact(Phase.ENDED, *stuck)
+
+
+def over(pod: Object) -> bool:
+    """Nothing of the task runs or will.  A pod with a node is over when its kubelet says so, whoever deleted it."""
+    if pod.get("status", {}).get("phase") in ("Succeeded", "Failed") or _terminated(pod):
+        return True
+    return "deletionTimestamp" in pod["metadata"] and not bound(pod)
+
+
+def given_up(pod: Object, now: float) -> bool:
+    """Somebody has deleted it by force, and no kubelet that lives takes so long to say that it has ended.
+
+    Only our finalizer keeps it then.  runrig itself gives a pod that runs a second at least.
+    """
+    meta = pod["metadata"]
+    by_force = "deletionTimestamp" in meta and meta.get("deletionGracePeriodSeconds") == 0
+    return by_force and now - _time(meta["deletionTimestamp"]) >= FORCED_S
 
 
 def bound(pod: Object) -> bool:
@@ -64,16 +87,20 @@ def bound(pod: Object) -> bool:
 def refusal(pod: Object) -> str | None:
     """What a scheduler says that found no place for it; None if none says so, or it has one."""
     condition = _condition(pod, "PodScheduled")
-    if bound(pod) or condition.get("status") != "False" or condition.get("reason") != "Unschedulable":
+    if bound(pod) or condition.get("status") != "False" or condition.get("reason") not in _NOT_TAKEN:
         return None
-    return _sentence(condition.get("message")) or "Unschedulable"
+    return _sentence(condition.get("message")) or condition["reason"]
 
 
-def refusal_of_group(pod_group: Object) -> str | None:
-    """What KAI says that does not place it; None if it says nothing."""
+def refusal_of_group(pod_group: Object, since: float) -> str | None:
+    """What KAI says that does not place it; None if it says nothing.
+
+    *since*: in seconds since the epoch; what was said before was about other pods, and KAI (v0.13 to v0.16) does not take it back.
+    """
     conditions = pod_group.get("status", {}).get("schedulingConditions") or ()
     said = [each for each in conditions if each.get("type") == "UnschedulableOnNodePool"]
     said = [each for each in said if each.get("status", "True") == "True"]
+    said = [each for each in said if not (when := each.get("lastTransitionTime")) or _time(when) >= since]
     if not said:
         return None
     reasons = said[-1].get("reasons") or ()
@@ -81,14 +108,19 @@ def refusal_of_group(pod_group: Object) -> str | None:
     return _sentence(whole) or said[-1].get("reason") or "UnschedulableOnNodePool"
 
 
+def made_at(pod: Object) -> float:
+    """In whole seconds since the epoch."""
+    return _time(pod["metadata"]["creationTimestamp"])
+
+
 def says(pod: Object) -> str | None:
     """Why it has not started, in the cluster's words; None if it has, has ended, or nobody says anything."""
-    if _over(pod) or _started(pod):
+    if over(pod) or _started(pod):
         return None
     key = key_of(pod)
     task = pod["metadata"]["name"] if key is None else key.task
     if not bound(pod):
-        words = _sentence(_condition(pod, "PodScheduled").get("message"))
+        words = _sentence(_condition(pod, "PodScheduled").get("message") or _unbound(pod))
         return f"{task} has no node: {words}" if words else None
     node = pod["spec"]["nodeName"]
     waiting = [state["waiting"] for _, state in _states(pod) if state.get("waiting", {}).get("reason")]
@@ -99,14 +131,13 @@ def says(pod: Object) -> str | None:
     return f"{task} is being set up on {node}: {worst['reason']}" + (f", {words}" if words else "")
 
 
+def _unbound(pod: Object) -> str | None:
+    """The words of KAI's binder that tries again and again."""
+    condition = _condition(pod, "PodBound")
+    return condition.get("message") if condition.get("status") == "False" else None
+
+
 # ---------------------------------------------------------------- whether
-
-
-def _over(pod: Object) -> bool:
-    """Nothing of the task runs or will.  A pod with a node is over when its kubelet says so, whoever deleted it."""
-    if pod.get("status", {}).get("phase") in ("Succeeded", "Failed") or _terminated(pod):
-        return True
-    return "deletionTimestamp" in pod["metadata"] and not bound(pod)
 
 
 def _started(pod: Object) -> bool:
@@ -119,9 +150,19 @@ def _stuck(pod: Object, now: float) -> _End | None:
     for container, state in _states(pod):
         waiting = state.get("waiting", {})
         code = _wait_code(waiting)
-        if code and (_over(pod) or now - _waits_since(pod, now) >= _PATIENCE_S.get(code, 0.0)):
+        if code and (over(pod) or now - _waits_since(pod, now) >= _PATIENCE_S.get(code, 0.0)):
             found.append((code, _wait_message(container, code, waiting)))
     return max(found, default=None)
+
+
+def _late(pod: Object, now: float, timeout_s: float) -> _End | None:
+    """It has had its node for so long, by the cluster's own clock, that who asks anew does not begin to count anew."""
+    scheduled = _condition(pod, "PodScheduled")
+    began = scheduled.get("lastTransitionTime") if scheduled.get("status") == "True" else None
+    since = began or pod.get("status", {}).get("startTime")
+    if not bound(pod) or since is None or now - _time(since) < timeout_s:
+        return None
+    return ExitCode.START_TIMEOUT, _said(f"not started within {timeout_s:g} s of having a node", says(pod))
 
 
 def _wait_code(waiting: Object) -> int | None:
@@ -186,9 +227,8 @@ def _disruption(pod: Object) -> Object:
 
 def _out_of_memory(pod: Object) -> _End | None:
     for container, state in _states(pod):
-        ended = state.get("terminated", {})
-        if ended.get("reason") == "OOMKilled":
-            main = container["name"] == CONTAINER
+        ended, main = state.get("terminated", {}), container["name"] == CONTAINER
+        if ended.get("reason") == "OOMKilled" and (main or not _terminated(pod)):
             words = _said("killed, for it used more memory than it may (OOMKilled)", ended.get("message"))
             return ExitCode.EVICTED, words if main else f"container {container['name']}: {words}"
     return None
@@ -201,11 +241,18 @@ def _deleted(pod: Object, *, stopping: bool) -> _End | None:
     ran = any(
         state.get("terminated", {}).get("reason") not in (None, "ContainerStatusUnknown") for _, state in _states(pod)
     )
+    silent = not ran and not over(pod) and _started(pod)
     if stopping:
-        return None if ran else (STOPPED, "stopped before it started")
+        words = "its pod was deleted by force: its node has not said that it ended"
+        return None if ran else (STOPPED, words if silent else "stopped before it started")
     asked = _time(metadata["deletionTimestamp"]) - float(metadata.get("deletionGracePeriodSeconds") or 0)
     if _ended_before(pod, asked):
         return None
+    if silent:
+        return (
+            ExitCode.BACKEND_ERROR,
+            "its pod was deleted by force, and not by runrig: its node has not said that it ended",
+        )
     if not ran:
         return ExitCode.BACKEND_ERROR, "its pod was deleted before it started, and not by runrig"
     return ExitCode.BACKEND_ERROR, f"its pod was deleted while it ran, and not by runrig (exit code {_own_end(pod)[0]})"
@@ -276,8 +323,12 @@ def _terminated(pod: Object) -> bool:
 
 
 def _ended_before(pod: Object, when: float) -> bool:
-    """All that ran had ended by then.  Times in a cluster are whole seconds: in the same one is not before."""
-    ends = [state["terminated"].get("finishedAt") for _, state in _states(pod) if "terminated" in state]
+    """The task's container had ended by then, or all that ran if that never began.
+
+    Times in a cluster are whole seconds: in the same one is not before.
+    """
+    ended = [_main(pod)] if _terminated(pod) else [state for _, state in _states(pod) if "terminated" in state]
+    ends = [state["terminated"].get("finishedAt") for state in ended]
     return bool(ends) and all(each and _time(each) < when for each in ends)
 
 
@@ -298,6 +349,6 @@ def _said(what: str, words: str | None) -> str:
 
 
 def _sentence(words: str | None) -> str:
-    """On one line, and not too long."""
-    text = " ".join((words or "").split())
+    """On one line, not too long, and without a full stop: it may go on behind it."""
+    text = " ".join((words or "").split()).rstrip(" .")
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

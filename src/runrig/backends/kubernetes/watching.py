@@ -5,6 +5,7 @@ The cache is the truth of some moment, never a mixture: a list replaces it whole
 
 import logging
 import threading
+import time
 import zlib
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -24,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class Watch:
-    """*changed* is called from its thread after each batch of changes."""
+    """*changed* is called from its thread after each batch of changes, and while it is out of touch for long."""
 
     def __init__(
         self,
@@ -38,6 +39,8 @@ class Watch:
         self.generation = 0
         self.trouble: str | None = None
         """Why it is out of touch; None while it is not."""
+        self._lost_at: float | None = None
+        self._told: object = None
         self._cluster, self._kind, self._changed = cluster, kind, changed
         self._scope: dict[str, Any] = {"namespace": namespace, "labels": labels}
         self._lock = threading.Lock()
@@ -64,6 +67,12 @@ class Watch:
     def wait_synced(self, timeout_s: float) -> bool:
         """The first list is there; False if not within *timeout_s* (see `trouble`)."""
         return self._synced.wait(timeout_s)
+
+    @property
+    def lost_s(self) -> float:
+        """How long it has been out of touch; 0 while it is not."""
+        at = self._lost_at
+        return 0.0 if at is None else time.monotonic() - at
 
     def objects(self) -> Mapping[Place, Object]:
         """All of one moment.  Not to be changed."""
@@ -97,14 +106,14 @@ class Watch:
                     self._version = ""
                     self._pause(None)
                 else:
-                    self._lost(str(refusal), None)
+                    self._lost(refusal, str(refusal))
             except RunrigError as error:
-                self._lost(error.message, error.details.get("retry_after_s"))
+                self._lost(error, error.message, error.details.get("retry_after_s"))
             except Exception as error:  # noqa: BLE001  a thread that ends here leaves a cache that is never true again
                 if not self._stopped.is_set():
                     _log.exception("event=watch_failed kind=%s", self._kind.plural)
                 self._version = ""
-                self._lost(repr(error), None)
+                self._lost(error, repr(error))
 
     def _list(self) -> None:
         with self._lock:
@@ -127,11 +136,14 @@ class Watch:
             if self._stopped.is_set():  # since it was asked for; `stop` has not seen this stream
                 return
             self._heard()
+            opened = time.monotonic()
             for batch in self._stream:
                 self._heard()
                 self._tries = 0
                 if self._take(batch):
                     self._changed()
+            if time.monotonic() - opened > _LONGEST_S:
+                self._tries = 0  # nothing has happened, and that is all
         self._pause(None)
 
     def _take(self, batch: Batch) -> bool:
@@ -163,14 +175,19 @@ class Watch:
     def _heard(self) -> None:
         if self.trouble is not None:
             _log.info("event=watch_back kind=%s", self._kind.plural)
-            self.trouble = None
+            self.trouble = self._lost_at = self._told = None
 
-    def _lost(self, why: str, retry_after_s: object) -> None:
+    def _lost(self, error: Exception, why: str, retry_after_s: object = None) -> None:
+        """Logs it once, and again where it is for another cause: a server that came back may refuse."""
         if self._stopped.is_set():
             return
-        if self.trouble is None:
+        cause = type(error), error.status if isinstance(error, Refusal) else None
+        if cause != self._told:
             _log.warning("event=watch_lost kind=%s error=%r", self._kind.plural, why)
-        self.trouble = why
+        self.trouble, self._told = why, cause
+        self._lost_at = self._lost_at or time.monotonic()
+        if self.lost_s > _LONGEST_S:
+            self._changed()  # whoever waits shall see that it lasts
         self._pause(retry_after_s)
 
     def _pause(self, told_s: object) -> None:

@@ -22,7 +22,7 @@ from runrig.backends.local.live import LiveFolder
 from runrig.backends.local.prepare import prepare
 from runrig.backends.local.processes import kill_marked, marked
 from runrig.domain.errors import ServerFault
-from runrig.domain.observed import Observation, Phase, TaskFact
+from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.workflows import ExitCode, TaskKey
 from runrig.ports import Desired, Launch, LogFile
 
@@ -131,6 +131,9 @@ class LocalBackend:
         return LogFile(str(path)) if path.exists() else None
 
     def says(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002 - nothing stands between it and a start
+        return ()
+
+    def events(self, workflow: str) -> tuple[ClusterEvent, ...]:  # noqa: ARG002 - there is no cluster beside us
         return ()
 
     def discard(self, workflow: str) -> None:

@@ -1,0 +1,114 @@
+"""Whose namespace it is: two runrigs in one would take each other's pods for orphans, and so would one with a new database.
+
+A config map says it.  Who comes first makes it, and it stays when the server ends.  It also counts the leaders, for the epochs of a
+database begin anew where that is restored elsewhere, and the pods of before are still there.
+"""
+
+import socket
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+from runrig.backends.kubernetes import names
+from runrig.backends.kubernetes.cluster import CONFIG_MAP, NAMESPACE, POD, POD_GROUP, SECRET, SERVICE, Cluster, Refusal
+from runrig.domain.errors import Unavailable
+
+CHECKED_S = 5.0
+"""So often somebody may have given it to another, by hand."""
+_WITH_EPOCHS = (POD, POD_GROUP, SECRET, SERVICE)
+
+
+class Claim:
+    """*identity*: of the database, so that standbys and restored backups have the same.  *epoch*: in which this server leads it.
+
+    *leads*: asks the database whether it still does.  *term*: what objects say of who made them, higher than that of any leader
+    before; 0 until it is held.
+    """
+
+    def __init__(
+        self, cluster: Cluster, namespace: str, identity: str, epoch: int | None, leads: Callable[[], bool]
+    ) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._identity = identity
+        self._epoch = str(epoch or 0)
+        self._leads = leads
+        self._good_until = 0.0
+        self.term = 0
+
+    def hold(self) -> None:
+        """Returns if the namespace is ours, as it is from now on if it was nobody's, and made if there was none.
+
+        Raises Unavailable if it is another's, or a later leader has it.  What was heard is believed for `CHECKED_S`.
+        """
+        if time.monotonic() < self._good_until:
+            return
+        try:
+            self._hold()
+        except Refusal as error:
+            raise Unavailable(f"namespace {self._namespace} cannot be claimed: {error}") from error
+        self._good_until = time.monotonic() + CHECKED_S
+
+    def _hold(self) -> None:
+        found = self._cluster.get(self._config_map({}))
+        said = (found or {}).get("data") or {}
+        if found is not None:
+            self._check_identity(said)
+        term = _number(said.get("term"))
+        if self.term and term > self.term:
+            raise Unavailable(
+                f"another server of the same database leads in namespace {self._namespace} since (term {term}, and this one had "
+                f"{self.term}): this one changes nothing there"
+            )
+        if term and not self.term and said.get("epoch") == self._epoch:
+            self.term = term
+        if term and term == self.term:
+            return
+        # Asked between reading and writing: whoever leads later reads what is written here, or makes it a conflict.
+        if not self._leads():
+            raise Unavailable("this server does not lead any more: it claims nothing")
+        wanted = self.term or 1 + (term or self._highest())
+        self._write(found, {"epoch": self._epoch, "term": str(wanted)})
+        self.term = wanted
+
+    def _check_identity(self, said: Mapping[str, str]) -> None:
+        if said.get("identity") != self._identity:
+            raise Unavailable(
+                f"namespace {self._namespace} belongs to another runrig, with a database of its own: claimed at "
+                f"{said.get('claimed_at', 'an unknown time')} by {said.get('claimed_by', 'an unknown server')}. "
+                "Nothing is done there: write another backend.namespace, or, if that one is gone for good, "
+                f"kubectl delete configmap {names.CLAIM} --namespace {self._namespace}"
+            )
+
+    def _highest(self) -> int:
+        """Of what is there from before the config map."""
+        kinds = (self._cluster.list(kind, namespace=self._namespace, labels=names.MANAGED) for kind in _WITH_EPOCHS)
+        return max((names.epoch_of(each) for found in kinds for each in found.objects), default=0)
+
+    def _write(self, found: names.Object | None, term: Mapping[str, str]) -> None:
+        if found is not None:
+            version = {"resourceVersion": found["metadata"]["resourceVersion"]}
+            self._cluster.patch(self._config_map({}), {"metadata": version, "data": dict(term)})
+            return
+        self._make_namespace()
+        claimed_at = datetime.now(UTC).isoformat(timespec="seconds")
+        said = {"identity": self._identity, "claimed_at": claimed_at, "claimed_by": socket.gethostname(), **term}
+        if self._cluster.create(self._config_map(said)) is None:
+            raise Unavailable(f"somebody else has just claimed namespace {self._namespace}")
+
+    def _make_namespace(self) -> None:
+        wanted = {"apiVersion": NAMESPACE.api_version, "kind": NAMESPACE.name, "metadata": {"name": self._namespace}}
+        if self._cluster.get(wanted) is None:
+            self._cluster.create(wanted)
+
+    def _config_map(self, data: Mapping[str, str]) -> names.Object:
+        return {
+            "apiVersion": CONFIG_MAP.api_version,
+            "kind": CONFIG_MAP.name,
+            "metadata": {"name": names.CLAIM, "namespace": self._namespace, "labels": dict(names.MANAGED)},
+            "data": dict(data),
+        }
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text is not None and text.isdecimal() else 0

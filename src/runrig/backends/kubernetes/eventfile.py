@@ -1,0 +1,142 @@
+"""The events of one workflow in a file: a line of JSON for each state of an event, of which the newest counts.
+
+It only grows, so that whoever is killed loses no more than half a line; when it is twice as long as it need be it is written anew.
+"""
+
+import contextlib
+import json
+import math
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from runrig.domain.observed import ClusterEvent
+from runrig.domain.workflows import TaskKey
+
+MOST = 5000
+"""Events of a workflow that are kept; the oldest go."""
+
+REPEAT_S = 60.0
+"""So long after a state of an event was written the next one of the same event waits."""
+
+_DROPPED = "dropped"
+_UNREADABLE = (ValueError, TypeError, KeyError)
+
+
+class Entry(NamedTuple):
+    """*version*: of the object in the API server; a higher one is a later state."""
+
+    version: int
+    event: ClusterEvent
+
+
+class EventFile:
+    """*path* need not be there.  Not thread-safe."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: dict[str, Entry] = {}
+        self._unwritten: dict[str, None] = {}
+        self._written: dict[str, float] = {}
+        self._dropped = 0
+        self._from = -math.inf
+        """What is older was dropped, or would be."""
+        self._lines = 0
+        self._whole = True
+        """It ends with the end of a line."""
+        self._read()
+
+    @property
+    def written(self) -> bool:
+        """Nothing is left to write."""
+        return not self._unwritten
+
+    def note(self, uid: str, entry: Entry) -> None:
+        """To be written."""
+        known = self._known.get(uid)
+        if entry.version > known.version if known else entry.event.latest >= self._from:
+            self._known[uid] = entry
+            self._unwritten[uid] = None
+
+    def all(self) -> tuple[ClusterEvent, ...]:
+        """Oldest first."""
+        found = tuple(entry.event for entry in sorted(self._known.values(), key=_order))
+        if not (found and self._dropped):
+            return found
+        words = f"the cluster's programs noted more before: {self._dropped} events are not kept any more"
+        return (ClusterEvent(found[0].time, None, "", "runrig", "Dropped", words), *found)
+
+    def write(self, now: float) -> None:
+        """What is due at *now*, in seconds of a clock that never goes back; infinity: all.  Raises OSError: another time, then."""
+        due = [uid for uid in self._unwritten if now - self._written.get(uid, -math.inf) >= REPEAT_S]
+        if not due:
+            return
+        try:
+            self._append([_line(uid, self._known[uid]) for uid in due])
+            for uid in due:
+                del self._unwritten[uid]
+                self._written[uid] = now
+        finally:
+            self._trim()
+        if self._lines > 2 * MOST:
+            self._write_anew()
+
+    # ------------------------------------------------------------ the file
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError):
+            said = self._path.read_bytes()
+            self._whole = not said or said.endswith(b"\n")
+            for line in said.splitlines():
+                self._lines += 1
+                with contextlib.suppress(*_UNREADABLE):  # half a line, of somebody who was killed
+                    self._take(json.loads(line))
+            self._trim()
+
+    def _take(self, said: dict[str, Any]) -> None:
+        if _DROPPED in said:
+            self._dropped = int(said[_DROPPED])
+            return
+        uid, version, key = said.pop("uid"), said.pop("version"), said.pop("key")
+        event = ClusterEvent(**said, key=None if key is None else TaskKey(*key))
+        if uid not in self._known or version > self._known[uid].version:  # else of a server that was late to end
+            self._known[uid] = Entry(version, event)
+
+    def _append(self, lines: list[bytes]) -> None:
+        start, self._whole = b"" if self._whole else b"\n", False
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _write(self._path, os.O_APPEND, start + b"".join(lines))
+        self._whole = True
+        self._lines += len(lines)
+
+    def _write_anew(self) -> None:
+        new = self._path.with_name(f"{self._path.name}.new")
+        header = [json.dumps({_DROPPED: self._dropped}).encode() + b"\n"] if self._dropped else []
+        lines = header + [_line(uid, entry) for uid, entry in self._known.items()]
+        _write(new, os.O_TRUNC, b"".join(lines))
+        new.replace(self._path)
+        self._lines = len(lines)
+
+    def _trim(self) -> None:
+        by_age = sorted(self._known, key=lambda uid: _order(self._known[uid])) if len(self._known) > MOST else []
+        for uid in by_age[: len(by_age) - MOST]:
+            del self._known[uid]
+            self._unwritten.pop(uid, None)
+            self._written.pop(uid, None)
+            self._dropped += 1
+        if by_age or (self._dropped and self._from == -math.inf):
+            self._from = min((entry.event.latest for entry in self._known.values()), default=-math.inf)
+
+
+def _order(entry: Entry) -> tuple[float, int]:
+    return entry.event.latest, entry.version
+
+
+def _line(uid: str, entry: Entry) -> bytes:
+    return json.dumps({"uid": uid, "version": entry.version, **asdict(entry.event)}).encode() + b"\n"
+
+
+def _write(path: Path, flag: int, data: bytes) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | flag, 0o600), "wb") as file:
+        file.write(data)

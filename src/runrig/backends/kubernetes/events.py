@@ -1,0 +1,237 @@
+"""What programs of the cluster note about our pods and pod groups, kept as long as their output: the API server forgets it.
+
+An event names its object by kind and name.  Names of ours are never used twice, so one that was seen once tells whose an event is,
+whether the object is still to be seen or has just gone.
+"""
+
+import contextlib
+import logging
+import math
+import threading
+import time
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from runrig.backends.kubernetes import names
+from runrig.backends.kubernetes.cluster import EVENT, POD, POD_GROUP, Cluster
+from runrig.backends.kubernetes.eventfile import Entry, EventFile
+from runrig.backends.kubernetes.names import Object
+from runrig.backends.kubernetes.seen import Seen
+from runrig.backends.kubernetes.watching import Watch
+from runrig.backends.local.attempt import is_folder_name
+from runrig.domain.observed import ClusterEvent
+from runrig.domain.workflows import TaskKey
+
+NAME = ".events"
+"""Of the file, in the folder of the workflow; no task is called like that."""
+
+REMEMBERED_S = 600.0
+"""How long events count of an object that is gone."""
+
+_EVERY_S = 1.0
+_LONGEST = 1000
+_TIMES = ("lastTimestamp", "eventTime", "firstTimestamp")
+
+_log = logging.getLogger(__name__)
+
+
+class Subject(NamedTuple):
+    """Whom an event is about.  *key* None: the whole gang."""
+
+    workflow: str
+    group: str
+    key: TaskKey | None = None
+
+
+class KeptEvents:
+    """*folder*: where each workflow has a folder of its own.  Thread-safe."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._files: dict[str, EventFile] = {}
+        self._failing: set[str] = set()
+        self._handled: dict[str, tuple[str, str]] = {}
+        """Of events that there are: uid → its version and the workflow."""
+        self._subjects: dict[tuple[str, str], Subject | None] = {}
+        """None: its workflow was discarded."""
+        self._gone: dict[tuple[str, str], float] = {}
+        self.waits = False
+        """There are events of objects that are not known, perhaps not yet."""
+
+    def meet(self, pods: Iterable[Object], groups: Iterable[Object], now: float) -> None:
+        """What there is of ours, so that its events are known for its."""
+        with self._lock:
+            self._meet(pods, groups, now)
+
+    def take(self, events: Iterable[Object], pods: Iterable[Object], groups: Iterable[Object], now: float) -> None:
+        """All that there are at *now*, in seconds of a clock that never goes back; pods and pod groups are ours."""
+        with self._lock:
+            self._meet(pods, groups, now)
+            handled, self.waits = {}, False
+            for each in events:
+                uid, version = each["metadata"]["uid"], each["metadata"]["resourceVersion"]
+                known = self._handled.get(uid)
+                if known is None or known[0] != version:
+                    subject = self._subject_of(each)
+                    if subject is None:
+                        self.waits = True
+                        continue
+                    known = version, subject.workflow
+                    self._file(subject.workflow).note(uid, Entry(int(version), noted(each, subject)))
+                handled[uid] = known
+            self._handled = handled
+            live = {workflow for _, workflow in handled.values()}
+            self._files = {name: file for name, file in self._files.items() if name in live or not file.written}
+
+    def write(self, now: float) -> None:
+        """What is due, see `EventFile.write`."""
+        with self._lock:
+            for workflow, file in self._files.items():
+                self._write(workflow, file, now)
+
+    def of(self, workflow: str) -> tuple[ClusterEvent, ...]:
+        """Oldest first."""
+        if not is_folder_name(workflow):
+            return ()
+        with self._lock:
+            return (self._files.get(workflow) or EventFile(self._folder / workflow / NAME)).all()
+
+    def discard(self, workflow: str) -> None:
+        """Nothing more is written of *workflow*."""
+        with self._lock:
+            self._files.pop(workflow, None)
+            for place, subject in self._subjects.items():
+                if subject is not None and subject.workflow == workflow:
+                    self._subjects[place] = None
+
+    # ------------------------------------------------------------ under the lock
+
+    def _meet(self, pods: Iterable[Object], groups: Iterable[Object], now: float) -> None:
+        there = {(POD.name, each["metadata"]["name"]): each for each in pods}
+        there |= {(POD_GROUP.name, each["metadata"]["name"]): each for each in groups}
+        for place, each in there.items():
+            if place not in self._subjects and (subject := subject_of(each, place[0])):
+                self._subjects[place] = subject
+        self._gone = {place: self._gone.get(place, now) for place in self._subjects.keys() - there.keys()}
+        for place, since in self._gone.items():
+            if now - since > REMEMBERED_S:
+                del self._subjects[place]
+
+    def _subject_of(self, event: Object) -> Subject | None:
+        about = event["involvedObject"]
+        return self._subjects.get((about.get("kind", ""), about.get("name", "")))
+
+    def _file(self, workflow: str) -> EventFile:
+        if workflow not in self._files:
+            self._files[workflow] = EventFile(self._folder / workflow / NAME)
+        return self._files[workflow]
+
+    def _write(self, workflow: str, file: EventFile, now: float) -> None:
+        try:
+            file.write(now)
+            self._failing.discard(workflow)
+        except OSError as error:
+            if workflow not in self._failing:
+                _log.warning("event=events_not_kept workflow=%s error=%r", workflow, str(error))
+            self._failing.add(workflow)
+
+
+def subject_of(each: Object, kind: str) -> Subject | None:
+    """Of a pod or pod group; None where somebody has spoilt what it says."""
+    workflow, _, group = (each["metadata"].get("annotations") or {}).get(names.GANG_ID, "").partition("/")
+    key = names.key_of(each) if kind == POD.name else None
+    if kind == POD.name:
+        workflow = key.workflow if key else ""
+    return Subject(workflow, group, key) if is_folder_name(workflow) else None
+
+
+def noted(event: Object, subject: Subject) -> ClusterEvent:
+    """An Event of either kind: with a first and a last time and a count, or with one time and, if it was repeated, a series."""
+    series = event.get("series") or {}
+    source = event.get("reportingComponent") or (event.get("source") or {}).get("component")
+    return ClusterEvent(
+        time=_time_of(event),
+        key=subject.key,
+        group=subject.group,
+        source=_line(source) or "unknown",
+        reason=_line(event.get("reason")),
+        text=_line(event.get("message")),
+        count=max(1, int(series.get("count") or event.get("count") or 1)),
+    )
+
+
+def _time_of(event: Object) -> float:
+    """Of the last time; the API server's own if the program told none that can be one."""
+    told = [(event.get("series") or {}).get("lastObservedTime"), *(event.get(name) for name in _TIMES)]
+    for text in (*told, event["metadata"].get("creationTimestamp")):
+        with contextlib.suppress(TypeError, ValueError):
+            if (seconds := datetime.fromisoformat(text).timestamp()) > 0:
+                return seconds
+    return 0.0
+
+
+def _line(text: str | None) -> str:
+    """In one line, and no longer than anybody reads."""
+    line = " ".join((text or "").split())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+
+
+class ClusterEvents:
+    """Those of a namespace, from a watch, whose objects are in *seen*."""
+
+    def __init__(self, cluster: Cluster, namespace: str, seen: Seen, folder: Path) -> None:
+        self._seen = seen
+        self._kept = KeptEvents(folder)
+        self._watch = Watch(cluster, EVENT, namespace=namespace, changed=lambda: None)
+        self._taken = (-1, -1)
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="events", daemon=True)
+
+    def start(self) -> None:
+        """Waits for nothing: without the right to see events there are none."""
+        if self._thread.ident is None:
+            self._watch.start()
+            self._thread.start()
+
+    def of(self, workflow: str) -> tuple[ClusterEvent, ...]:
+        """Oldest first; what is told here stays, but for the last repeats."""
+        self.keep()
+        return self._kept.of(workflow)
+
+    def keep(self) -> None:
+        """All that has been told so far is on disk afterwards, but for repeats."""
+        self._take()
+        self._kept.write(time.monotonic())
+
+    def discard(self, workflow: str) -> None:
+        self._kept.discard(workflow)
+
+    def close(self) -> None:
+        self._closed.set()
+        self._watch.stop()
+        self._take()
+        self._kept.write(math.inf)
+
+    def _run(self) -> None:
+        while not self._closed.wait(_EVERY_S):
+            try:
+                self.keep()
+            except Exception:  # noqa: BLE001 - in a thread of which nobody would hear
+                _log.exception("event=events_not_kept")
+
+    def _take(self) -> None:
+        state = self._watch.generation, self._seen.generation
+        if state == self._taken:
+            return
+        if state[0] != self._taken[0] or self._kept.waits:
+            events = self._watch.objects().values()
+            self._kept.take(events, *self._ours(), time.monotonic())
+        else:
+            self._kept.meet(*self._ours(), time.monotonic())
+        self._taken = state
+
+    def _ours(self) -> tuple[Iterable[Object], Iterable[Object]]:
+        return self._seen.ours.values(), self._seen.all_of(POD_GROUP.name)

@@ -1,0 +1,36 @@
+"""An account with the rights of `deploy/kubernetes/rbac.yaml`, in a namespace of the tests."""
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import yaml
+
+from e2e.api import Object
+from tests.kubernetes.world import World
+
+FILE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "rbac.yaml"
+
+
+def objects(namespace: str, without: Collection[str] = ()) -> Iterator[Object]:
+    """Those of the file, for *namespace*.  *without*: resources to which there is no right."""
+    for each in yaml.safe_load_all(re.sub(r"\b(name|namespace): runrig\b", rf"\1: {namespace}", FILE.read_text())):
+        if "rules" in each:
+            each["rules"] = [rule for rule in each["rules"] if not {*rule["resources"]} & {*without}]
+        yield each
+
+
+def as_account(world: World, folder: Path, without: Collection[str] = ()) -> None:
+    """From now on who starts in *world* logs in as it."""
+    for each in objects(world.namespace, without):
+        if each["kind"] != "Namespace":  # which is there
+            world.api.create(each)
+    where = f"/api/v1/namespaces/{world.namespace}/serviceaccounts/{world.namespace}/token"
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    token = str(world.api.call("POST", where, request)["status"]["token"])
+    kubeconfig = yaml.safe_load(world.plane.kubeconfig.read_text())
+    kubeconfig["users"][0]["user"] = {"token": token}
+    place = folder / "kubeconfig"
+    place.write_text(yaml.safe_dump(kubeconfig))
+    world.plane = replace(world.plane, kubeconfig=place)

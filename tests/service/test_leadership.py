@@ -1,0 +1,53 @@
+"""What keeps a server from ever leading ends it, with its words and no others; what may pass is tried again."""
+
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runrig.domain.errors import InvalidInput, RunrigError, Unavailable
+from runrig.service.leadership import Leadership, Reign
+from runrig.store.election import SqlTerm, election
+
+
+class Nothing:
+    def close(self) -> None: ...
+
+
+def led(folder: Path, *errors: RunrigError) -> Leadership[SqlTerm, Reign]:
+    """It has led, or given up, after *errors* came one after the other."""
+    waiting, done = [*errors], threading.Event()
+
+    def begin(term: SqlTerm, leads: Callable[[], bool]) -> Reign:
+        if waiting:
+            raise waiting.pop(0)
+        return Nothing()
+
+    found = Leadership(election(f"sqlite:///{folder / 'runrig.db'}"), begin)
+    found.when_led = lambda _: done.set()
+    found.when_failed = done.set
+    found.start()
+    assert done.wait(20)
+    found.stop()
+    found.join(20)
+    return found
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[tuple[str, bool]]:
+    """Errors of the log, and whether a trace of the stack is with them."""
+    return [(each.getMessage(), bool(each.exc_info)) for each in caplog.records if each.levelno >= logging.ERROR]
+
+
+def test_a_mistake_that_stays_is_said_once_without_a_trace_and_no_other_try_is_announced(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    mistake = InvalidInput.one("kubeconfig k cannot be used: it is not YAML")
+    assert led(tmp_path, mistake).failure is mistake
+    assert said(caplog) == [("event=never_leads error='kubeconfig k cannot be used: it is not YAML'", False)]
+
+
+def test_what_may_pass_is_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert led(tmp_path, Unavailable("it is away")).failure is None
+    assert said(caplog) == [("event=leading_failed retry_in_s=0.5 error='it is away'", False)]
