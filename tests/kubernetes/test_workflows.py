@@ -164,11 +164,7 @@ def task(name: str, resource: str) -> Object:
 def test_a_task_that_starts_again_has_a_new_pod_in_the_old_place(world: World, tmp_path: Path):
     """W1: the group goes on; the subgroup, by which the scheduler knows its place, too."""
     with rig(world, tmp_path, EXAMPLES / "02-cluster.yaml") as here:
-        spec = yaml.safe_load((EXAMPLES / "02-two-racks.yaml").read_text())
-        for each in spec["workflow"]["groups"][0]["tasks"]:
-            each["exitActions"] = {"RESCHEDULE": "9"}
-        id = here.submit(spec, "research")
-        here.runs(id)
+        id = two_racks(here)
         first = here.pods(id)
         again = f"{id}/model2-shard1"
         here.ends(f"{again}/0", 9)
@@ -184,11 +180,7 @@ def test_a_task_that_starts_again_has_a_new_pod_in_the_old_place(world: World, t
 def test_a_task_that_starts_again_beside_one_that_has_ended_is_not_waited_for_in_vain(world: World, tmp_path: Path):
     """KAI counts no pod that has ended, and binds nobody of a gang, or of a subgroup, that has fewer than it asks for."""
     with rig(world, tmp_path, EXAMPLES / "02-cluster.yaml") as here:
-        spec = yaml.safe_load((EXAMPLES / "02-two-racks.yaml").read_text())
-        for each in spec["workflow"]["groups"][0]["tasks"]:
-            each["exitActions"] = {"RESCHEDULE": "9"}
-        id = here.submit(spec, "research")
-        here.runs(id)
+        id = two_racks(here)
         assert asked(here, id) == [4, 4]
         here.ends(f"{id}/model2-shard2/0")
         here.until(lambda: asked(here, id) == [3, 4], "it asks for those that are left")
@@ -213,6 +205,16 @@ def leaves(here: Rig, id: str) -> dict[str, int]:
 
 def asked(here: Rig, id: str) -> list[int]:
     return sorted(leaves(here, id).values())
+
+
+def two_racks(here: Rig) -> str:
+    """Eight tasks in two subgroups, which run; each starts again if it ends with 9."""
+    spec = yaml.safe_load((EXAMPLES / "02-two-racks.yaml").read_text())
+    for each in spec["workflow"]["groups"][0]["tasks"]:
+        each["exitActions"] = {"RESCHEDULE": "9"}
+    id = here.submit(spec, "research")
+    here.runs(id)
+    return id
 
 
 def expected_attempts() -> list[tuple[str, int, str]]:

@@ -29,7 +29,7 @@ _FEW = 100
 _log = logging.getLogger(__name__)
 
 
-_Unmakeable = (ValueError, Refused)
+_UNMAKEABLE = (ValueError, Refused)
 """Raised for a gang that no cluster takes, or whose pool has changed so that it cannot be said any more."""
 
 
@@ -72,7 +72,7 @@ class Wanted:
         )
 
     def gang(self, id: str) -> _Gang:
-        """Raises what is in `_Unmakeable`."""
+        """Raises what is in `_UNMAKEABLE`."""
         gang = self.desired.gangs[id]
         found = self.gangs.get(gang.uuid)
         if found is None:
@@ -257,7 +257,7 @@ class Maker:
                 continue
             try:
                 made = wanted.gang(launch.gang).pods.pod(launch)
-            except _Unmakeable:  # another version of runrig made it: it is left as it is
+            except _UNMAKEABLE:  # another version of runrig made it: it is left as it is
                 continue
             patch = _mending(made["metadata"], pod["metadata"])
             if patch:
@@ -282,7 +282,7 @@ class Maker:
         try:
             for each in wanted.gang(id).objects(launches):
                 self._put(each)
-        except (*_Unmakeable, Refusal) as error:
+        except (*_UNMAKEABLE, Refusal) as error:
             if isinstance(error, Refusal) and not error.final:
                 held.note(id, error)
                 raise
@@ -299,7 +299,7 @@ class Maker:
         try:
             pod = wanted.gang(launch.gang).pods.pod(launch)
             answered = self._told(lambda: self._cluster.create(pod)) or self._cluster.get(pod)
-        except (*_Unmakeable, Refusal) as error:
+        except (*_UNMAKEABLE, Refusal) as error:
             if isinstance(error, Refusal) and not error.final:
                 held.note(launch.gang, error)
                 raise
