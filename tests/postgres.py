@@ -83,7 +83,7 @@ class Server:
     def restart(self) -> None:
         """Every connection is cut, and nobody is let in for a moment."""
         data, log = self.folder / "data", self.folder / "log"
-        command = [self.programs / "pg_ctl", "-s", "-w", "-m", "fast", "-D", data, "-l", log, "restart"]
+        command = (self.programs / "pg_ctl", "-s", "-w", "-m", "fast", "-D", data, "-l", log, "restart")
         subprocess.run(command, cwd=self.folder, check=True, stdout=subprocess.DEVNULL, **_somebody())
 
     def stop(self) -> None:
@@ -104,7 +104,7 @@ def start(settings: Mapping[str, str]) -> Server:
     if os.geteuid() == 0:
         os.chown(folder, NOBODY, NOBODY)
     programs = _programs(folder)
-    initdb = [programs / "initdb", "-D", folder / "data", "-U", USER, "-A", "trust", "-E", "UTF8", "--no-locale", "-N"]
+    initdb = (programs / "initdb", "-D", folder / "data", "-U", USER, "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
     made = subprocess.run(initdb, cwd=folder, capture_output=True, text=True, check=False, **_somebody())
     if made.returncode:
         raise RuntimeError(f"PostgreSQL cannot make its files ({SWITCH}=off skips these tests): {made.stderr}")
