@@ -24,16 +24,16 @@ def failing(error: BaseException) -> Callable[[], None]:
     return call
 
 
-def test_all_calls_are_made_in_parallel(crew: Crew):
+def test_all_calls_are_made_in_parallel(crew: Crew) -> None:
     together = threading.Barrier(4, timeout=10)
     crew.run_all([together.wait] * 8)
 
 
-def test_nothing_to_do_is_fine(crew: Crew):
+def test_nothing_to_do_is_fine(crew: Crew) -> None:
     crew.run_all([])
 
 
-def test_what_fails_hinders_nothing_else_and_is_told_once(crew: Crew):
+def test_what_fails_hinders_nothing_else_and_is_told_once(crew: Crew) -> None:
     done: list[int] = []
     calls: list[Callable[[], object]] = [lambda number=number: done.append(number) for number in range(40)]
     calls[3] = failing(Refusal(422, "Invalid", "no such field"))
@@ -47,7 +47,7 @@ def test_what_fails_hinders_nothing_else_and_is_told_once(crew: Crew):
     assert raised.value.details == {"retry_after_s": 7.0}
 
 
-def test_a_server_that_is_away_is_not_asked_by_all(crew: Crew):
+def test_a_server_that_is_away_is_not_asked_by_all(crew: Crew) -> None:
     with pytest.raises(Unavailable) as raised:
         crew.run_all([failing(Unavailable("away"))] * 1000)
     words = raised.value.message.replace(",", "").replace(";", "").split()
@@ -56,24 +56,24 @@ def test_a_server_that_is_away_is_not_asked_by_all(crew: Crew):
     assert 4 <= failed <= 8, "as many as there are threads, and those under way"
 
 
-def test_a_server_that_refuses_all_is_asked_by_all(crew: Crew):
+def test_a_server_that_refuses_all_is_asked_by_all(crew: Crew) -> None:
     refused = crew.run_all([*[failing(Refusal(403, "Forbidden", f"no {number}")) for number in range(100)], int])
     assert [each.message for each in refused] == [f"no {number}" for number in range(100)]
 
 
-def test_one_call_is_not_counted(crew: Crew):
+def test_one_call_is_not_counted(crew: Crew) -> None:
     with pytest.raises(Unavailable, match=r"^away$"):
         crew.run_all([failing(Unavailable("away"))])
 
 
-def test_a_bug_is_raised_as_it_is(crew: Crew):
+def test_a_bug_is_raised_as_it_is(crew: Crew) -> None:
     done: list[int] = []
     with pytest.raises(ZeroDivisionError):
         crew.run_all([failing(Unavailable("away")), lambda: 1 / 0, lambda: done.append(1)])
     assert done == [1]
 
 
-def test_a_crew_can_be_used_after_a_failure(crew: Crew):
+def test_a_crew_can_be_used_after_a_failure(crew: Crew) -> None:
     with pytest.raises(Unavailable):
         crew.run_all([failing(Unavailable("away"))] * 20)
     done: list[int] = []

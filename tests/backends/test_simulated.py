@@ -31,7 +31,7 @@ def simulated(time: RealTime, folder: Path | None = None, speed: float = 1.0) ->
     return SimulatedBackend(NODES, SimulatedClock(speed, folder, real_time=time), folder)
 
 
-def test_a_task_runs_at_once_and_ends_after_its_duration():
+def test_a_task_runs_at_once_and_ends_after_its_duration() -> None:
     time = RealTime()
     backend = simulated(time)
     short, usual = launch(task="short", duration_s=5.0), launch(task="usual")
@@ -47,7 +47,7 @@ def test_a_task_runs_at_once_and_ends_after_its_duration():
 
 
 @pytest.mark.parametrize(("grace_s", "after_s"), [(0.0, 0.0), (0.5, 0.5), (30.0, 1.0)])
-def test_a_stopped_task_ends_within_a_second(grace_s: float, after_s: float):
+def test_a_stopped_task_ends_within_a_second(grace_s: float, after_s: float) -> None:
     time = RealTime()
     backend = simulated(time)
     task = launch(grace_s=grace_s)
@@ -60,7 +60,7 @@ def test_a_stopped_task_ends_within_a_second(grace_s: float, after_s: float):
     assert backend.observe().tasks == {task.key: ended(143)}
 
 
-def test_a_task_that_ended_before_it_was_stopped_keeps_its_exit_code():
+def test_a_task_that_ended_before_it_was_stopped_keeps_its_exit_code() -> None:
     time = RealTime()
     backend = simulated(time)
     task = launch(duration_s=5.0)
@@ -70,7 +70,7 @@ def test_a_task_that_ended_before_it_was_stopped_keeps_its_exit_code():
     assert backend.observe().tasks == {task.key: ended(0)}
 
 
-def test_a_task_that_is_stopped_before_it_starts_never_does():
+def test_a_task_that_is_stopped_before_it_starts_never_does() -> None:
     backend = simulated(RealTime())
     task = launch()
     backend.sync(stopping(task))
@@ -78,7 +78,7 @@ def test_a_task_that_is_stopped_before_it_starts_never_does():
     assert backend.observe().tasks == {task.key: ended(143)}
 
 
-def test_time_goes_as_fast_as_asked_in_whole_microseconds_and_never_back():
+def test_time_goes_as_fast_as_asked_in_whole_microseconds_and_never_back() -> None:
     time = RealTime(at=1000.0)
     clock = SimulatedClock(60.0, real_time=time)
     assert clock.now() == 1000.0
@@ -90,12 +90,12 @@ def test_time_goes_as_fast_as_asked_in_whole_microseconds_and_never_back():
     assert clock.now() >= 1020.0
 
 
-def test_speed_zero_is_refused():
+def test_speed_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="speed 0 is not above 0"):
         SimulatedClock(0)
 
 
-def test_tasks_and_time_go_on_while_the_server_is_down(tmp_path: Path):
+def test_tasks_and_time_go_on_while_the_server_is_down(tmp_path: Path) -> None:
     time = RealTime()
     first = simulated(time, tmp_path, speed=10.0)
     short, long = launch(task="short", duration_s=50.0), launch(task="long", duration_s=500.0)
@@ -108,7 +108,7 @@ def test_tasks_and_time_go_on_while_the_server_is_down(tmp_path: Path):
     assert second.observe().tasks == {short.key: ended(0), long.key: ended(0)}
 
 
-def test_a_wait_ends_with_the_next_task_or_when_woken():
+def test_a_wait_ends_with_the_next_task_or_when_woken() -> None:
     backend = SimulatedBackend(NODES, SimulatedClock(1000.0))
     task = launch(duration_s=20.0)
     backend.sync(running(task))
@@ -119,7 +119,7 @@ def test_a_wait_ends_with_the_next_task_or_when_woken():
     backend.wait(1e9)
 
 
-def test_the_log_says_that_nothing_ran(tmp_path: Path):
+def test_the_log_says_that_nothing_ran(tmp_path: Path) -> None:
     backend = simulated(RealTime(), tmp_path)
     log = backend.log(launch().key)
     assert log is not None
@@ -128,6 +128,6 @@ def test_the_log_says_that_nothing_ran(tmp_path: Path):
     assert simulated(RealTime()).log(launch().key) is None
 
 
-def test_the_system_clock_has_whole_microseconds():
+def test_the_system_clock_has_whole_microseconds() -> None:
     now = SystemClock().now()
     assert now == round(now, 6)

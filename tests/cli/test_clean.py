@@ -24,16 +24,16 @@ from tests.cli.world import answered, entry
         ("tab\tand\nline é 模型 👍", "tab\tand\nline é 模型 👍"),
     ],
 )
-def test_a_block_of_text_keeps_newlines_and_tabs_only(said: str, shown: str):
+def test_a_block_of_text_keeps_newlines_and_tabs_only(said: str, shown: str) -> None:
     assert clean.block(said) == shown
 
 
-def test_a_cell_is_one_line():
+def test_a_cell_is_one_line() -> None:
     assert clean.line("a\nb\tc\r\nd") == "a b c d"
     assert clean.line(None) == "-"
 
 
-def test_json_escapes_what_a_terminal_would_obey():
+def test_json_escapes_what_a_terminal_would_obey() -> None:
     value = {"name": "\x1b[31m\x9b\u202e\x7f é"}
     text = clean.as_json(value)
     assert json.loads(text) == value
@@ -41,7 +41,7 @@ def test_json_escapes_what_a_terminal_would_obey():
     assert text.replace("\n", "").isprintable()
 
 
-def test_names_of_a_server_reach_a_table_clean():
+def test_names_of_a_server_reach_a_table_clean() -> None:
     answer = {"workflows": [entry("tra\x1b[2Jin-1", user="a\nb")], "more_entries": False}
     done = answered({"GET /api/workflow": answer}, "workflow", "list")
     assert "train-1" in done.out
@@ -49,7 +49,7 @@ def test_names_of_a_server_reach_a_table_clean():
     assert "\x1b" not in done.out
 
 
-def test_a_message_of_a_server_reaches_stderr_clean():
+def test_a_message_of_a_server_reaches_stderr_clean() -> None:
     done = answered(
         {"GET /api/workflow/x/why": (404, {"message": "no \x1b]0;x\x07workflow", "error_code": "NOTFOUND"})},
         "workflow",

@@ -28,7 +28,7 @@ def listed(answer: dict[str, Any]) -> list[str]:
     return list(lines(done.out))
 
 
-def test_cohort_list_draws_the_tree_with_pools_as_leaves():
+def test_cohort_list_draws_the_tree_with_pools_as_leaves() -> None:
     limited = {"default/gpu": balance(nominal=0, lending_limit=2, borrowing_limit=0)}
     memory = {"default/memory": balance(nominal=2**40, subtree=2**40, used=0, total=0, lent=0, headroom=2**39)}
     answer = tree(
@@ -50,7 +50,7 @@ def test_cohort_list_draws_the_tree_with_pools_as_leaves():
     ]  # fmt: skip
 
 
-def test_what_is_beyond_its_limits_or_its_nodes_is_said_below_the_tree():
+def test_what_is_beyond_its_limits_or_its_nodes_is_said_below_the_tree() -> None:
     answer = tree(
         node("lab", balances={"default/gpu": balance(over=2, headroom=-2), "default/memory": balance(over=2**30)}),
         overpromised={"default/gpu": 3},
@@ -65,7 +65,7 @@ def test_what_is_beyond_its_limits_or_its_nodes_is_said_below_the_tree():
     ]
 
 
-def test_a_circle_of_cohorts_is_listed_and_said():
+def test_a_circle_of_cohorts_is_listed_and_said() -> None:
     """Q5."""
     shown = listed(tree(*(node(*pair, active=False) for pair in (("a", "b"), ("b", "a"), ("c", "c")))))
     assert [line.split()[:4] for line in shown[3:6]] == [[name, "cohort", "(in", "a"] for name in "abc"]
@@ -74,11 +74,11 @@ def test_a_circle_of_cohorts_is_listed_and_said():
     )
 
 
-def test_the_json_is_the_answer_as_it_came():
+def test_the_json_is_the_answer_as_it_came() -> None:
     assert answered({"GET /api/cohort": tree(node("a"))}, "cohort", "list", "-t", "json").json == tree(node("a"))
 
 
-def test_a_cohort_is_shown_with_all_its_numbers():
+def test_a_cohort_is_shown_with_all_its_numbers() -> None:
     done = answered({"GET /api/cohort/lab": node("lab", "org", declared=False)}, "cohort", "show", "lab")
     assert lines(done.out) == [
         "Cohort    lab",
@@ -93,7 +93,7 @@ def test_a_cohort_is_shown_with_all_its_numbers():
     ]
 
 
-def test_cohort_commands_send_what_was_said():
+def test_cohort_commands_send_what_was_said() -> None:
     answer = wire.CohortAnswer.example()
     routes = ("POST /api/cohort", "PATCH /api/cohort/c", "DELETE /api/cohort/c", "GET /api/cohort/c")
     with serving(dict.fromkeys(routes, answer)) as server:
@@ -111,7 +111,7 @@ def test_cohort_commands_send_what_was_said():
     ]
 
 
-def test_cohort_create_and_update_say_what_was_done():
+def test_cohort_create_and_update_say_what_was_done() -> None:
     before = node("lab", "org")
     after = node("lab", quotas={"default": {"gpu": {"nominal": 4, "borrowing_limit": 2, "lending_limit": None}}})
     answers = {"POST /api/cohort": after, "GET /api/cohort/lab": before, "PATCH /api/cohort/lab": after}
@@ -129,13 +129,13 @@ def test_cohort_create_and_update_say_what_was_done():
         (["create", "c", "--lending-limit", "few"], "'few' is not a limit"),
     ],
 )
-def test_a_wrong_option_is_told_before_the_server_is_asked(args: list[str], says: str):
+def test_a_wrong_option_is_told_before_the_server_is_asked(args: list[str], says: str) -> None:
     done = runrig("--server", "http://127.0.0.1:1", "cohort", *args)
     assert done.code == 2
     assert says in done.err
 
 
-def test_a_person_is_told_what_a_delete_takes_away():
+def test_a_person_is_told_what_a_delete_takes_away() -> None:
     assert question(node("lab", children=[], quotas={}), leave_children=False) == "Delete cohort lab?"
     assert question(node("lab"), leave_children=True) == (
         "Delete cohort lab? Its quota goes: 8 of default/gpu. "

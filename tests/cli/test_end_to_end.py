@@ -69,7 +69,7 @@ def submitted(server: Up, text: str, *args: str) -> str:
     return str(done.json["name"])
 
 
-def test_the_first_line_says_where_it_is_and_the_folder_is_private(server: Up):
+def test_the_first_line_says_where_it_is_and_the_folder_is_private(server: Up) -> None:
     record = json.loads((server.data / "server.json").read_text())
     assert record["pid"] == server.child.pid
     assert server.said == f"runrig 0.1.0 is up at {record['url']} (backend local, 2 GPUs, data {server.data})\n"
@@ -77,7 +77,7 @@ def test_the_first_line_says_where_it_is_and_the_folder_is_private(server: Up):
     assert f"server 0.1.0 at {record['url']}" in server.runrig("version").out
 
 
-def test_a_workflow_runs_and_leaves_its_words(server: Up):
+def test_a_workflow_runs_and_leaves_its_words(server: Up) -> None:
     id = submitted(server, file('echo "on $CUDA_VISIBLE_DEVICES with $MODE"; echo oops >&2'), "--set-env", "MODE=a=b")
     assert server.runrig("workflow", "wait", id, "--timeout", "30").code == 0
     assert server.runrig("workflow", "watch", id).code == 0
@@ -88,7 +88,7 @@ def test_a_workflow_runs_and_leaves_its_words(server: Up):
     assert id in server.runrig("workflow", "list").out
 
 
-def test_one_that_waits_says_why_until_the_other_is_cancelled(server: Up):
+def test_one_that_waits_says_why_until_the_other_is_cancelled(server: Up) -> None:
     holder = submitted(server, file("sleep 600", gpu=2, name="holder"))
     waiter = submitted(server, file("echo ran", gpu=2, name="waiter"), "--priority", "LOW")
     assert server.runrig("workflow", "wait", holder, "--for", "RUNNING", "--timeout", "30").code == 0
@@ -105,7 +105,7 @@ def test_one_that_waits_says_why_until_the_other_is_cancelled(server: Up):
     assert server.runrig("workflow", "logs", waiter, "-f", "--task", "main").out == "ran\n"
 
 
-def test_one_that_failed_can_be_restarted(server: Up):
+def test_one_that_failed_can_be_restarted(server: Up) -> None:
     id = submitted(server, file("exit 7", name="fails"))
     watched = server.runrig("workflow", "watch", id)
     assert (watched.code, "exit code 7" in watched.out) == (1, True)
@@ -114,7 +114,7 @@ def test_one_that_failed_can_be_restarted(server: Up):
     assert server.json("workflow", "query", again)["parent_name"] == id
 
 
-def test_a_file_of_this_machine_travels_with_the_workflow(server: Up, tmp_path: Path):
+def test_a_file_of_this_machine_travels_with_the_workflow(server: Up, tmp_path: Path) -> None:
     (tmp_path / "run.sh").write_text("echo {{ no template }} é\n")
     text = file("bash /run.sh", name="travels", files=[{"path": "/run.sh", "localpath": "run.sh"}])
     (tmp_path / "wf.yaml").write_text(text)
@@ -126,7 +126,7 @@ def test_a_file_of_this_machine_travels_with_the_workflow(server: Up, tmp_path: 
     )
 
 
-def test_pools_and_cohorts_are_made_changed_and_deleted(server: Up):
+def test_pools_and_cohorts_are_made_changed_and_deleted(server: Up) -> None:
     assert server.runrig("cohort", "create", "lab", "--quota", "0").code == 0
     assert (
         server.runrig("pool", "create", "spare", "--quota", "0", "--cohort", "lab", "--borrowing-limit", "1").code == 0
@@ -144,7 +144,7 @@ def lines_with(word: str, text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith(word)]
 
 
-def test_nodes_say_who_holds_them(server: Up):
+def test_nodes_say_who_holds_them(server: Up) -> None:
     node = server.json("resource", "list")["resources"][0]["hostname"]
     assert lines_with(node, server.runrig("resource", "list").out)
     assert lines_with("GPUs used", server.runrig("resource", "info", node).out)
@@ -182,7 +182,7 @@ BAD: Mapping[str, tuple[str, int, str]] = {
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_a_bad_workflow_file_is_refused_with_a_clear_word_and_nothing_is_stored(server: Up, bad: str):
+def test_a_bad_workflow_file_is_refused_with_a_clear_word_and_nothing_is_stored(server: Up, bad: str) -> None:
     text, code, word = BAD[bad]
     before = server.workflows()
     done = server.runrig("workflow", "submit", "-", "--pool", "default", stdin=text)
@@ -210,13 +210,13 @@ def test_a_bad_workflow_file_is_refused_with_a_clear_word_and_nothing_is_stored(
         (["apply", "-f", "-"], 2, ""),
     ],
 )
-def test_a_wrong_name_is_told_and_changes_nothing(server: Up, args: list[str], code: int, word: str):
+def test_a_wrong_name_is_told_and_changes_nothing(server: Up, args: list[str], code: int, word: str) -> None:
     done = server.runrig(*args, stdin=file("true"))
     assert (done.code, done.out) == (code, "")
     assert word in done.err
 
 
-def test_a_wrong_token_is_not_allowed(server: Up):
+def test_a_wrong_token_is_not_allowed(server: Up) -> None:
     url = json.loads((server.data / "server.json").read_text())["url"]
     done = runrig("--server", url, "pool", "list", env={"RUNRIG_TOKEN": "wrong"})
     assert (done.code, done.out) == (4, "")
@@ -231,7 +231,7 @@ def failed_start(*args: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def test_a_port_in_use_is_named(tmp_path: Path):
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         code, err = failed_start("--port", port, "--data", str(tmp_path / "d"), "--gpus", "1")
@@ -239,20 +239,20 @@ def test_a_port_in_use_is_named(tmp_path: Path):
     assert f"port {port}" in err
 
 
-def test_a_second_server_on_a_folder_is_refused(server: Up):
+def test_a_second_server_on_a_folder_is_refused(server: Up) -> None:
     code, err = failed_start("--port", "0", "--data", str(server.data), "--gpus", "2")
     assert code in (1, 10, 75)
     assert str(server.data) in err
 
 
-def test_a_data_folder_that_cannot_be_written_is_named(tmp_path: Path):
+def test_a_data_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     code, err = failed_start("--port", "0", "--data", str(tmp_path / "file" / "d"))
     assert code == 10
     assert str(tmp_path / "file" / "d") in err
 
 
-def test_a_broken_cluster_file_is_told_with_its_line_and_nothing_is_made(tmp_path: Path):
+def test_a_broken_cluster_file_is_told_with_its_line_and_nothing_is_made(tmp_path: Path) -> None:
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text("pools:\n- {name: a, quota: 1}\n- {name: b, quotas: 1}\n")
     code, err = failed_start("--port", "0", "--data", str(tmp_path / "d"), "--cluster", str(cluster))
@@ -263,7 +263,7 @@ def test_a_broken_cluster_file_is_told_with_its_line_and_nothing_is_made(tmp_pat
     assert (code, err) == (2, f"Error: {tmp_path}/no.yaml: no such file\n")
 
 
-def test_wrong_options_of_up_are_wrong_usage(tmp_path: Path):
+def test_wrong_options_of_up_are_wrong_usage(tmp_path: Path) -> None:
     for args in (["--gpus", "-1"], ["--port", "70000"], ["--backend", "kubernetes"]):
         code, err = failed_start(*args, "--data", str(tmp_path / "d"))
         assert code == 2
@@ -271,7 +271,7 @@ def test_wrong_options_of_up_are_wrong_usage(tmp_path: Path):
     assert not (tmp_path / "d").exists()
 
 
-def test_ctrl_c_ends_a_server_that_comes_back_with_what_it_knew(tmp_path: Path):
+def test_ctrl_c_ends_a_server_that_comes_back_with_what_it_knew(tmp_path: Path) -> None:
     with up(tmp_path, "--backend", "simulated", "--gpus", "4") as first:
         assert "(backend simulated, 4 GPUs" in first.said
         id = submitted(first, file("true", duration="0s"))

@@ -34,7 +34,7 @@ EXIT = [
 
 
 @pytest.mark.parametrize(("status", "code", "exit_code"), EXIT)
-def test_an_error_of_the_server_has_the_exit_code_of_its_kind(status: int, code: str, exit_code: int):
+def test_an_error_of_the_server_has_the_exit_code_of_its_kind(status: int, code: str, exit_code: int) -> None:
     answers = {"GET /api/workflow/w": (status, refused("no: 9 of 8", code))}
     with serving(answers) as server:
         text = runrig("--server", server.url, "workflow", "query", "w", env={"RUNRIG_TOKEN": "t"})
@@ -54,12 +54,12 @@ def test_an_error_of_the_server_has_the_exit_code_of_its_kind(status: int, code:
         (302, "", 2, "the server answered with status 302"),
     ],
 )
-def test_an_error_that_is_not_ours_is_told_all_the_same(status: int, body: str, exit_code: int, message: str):
+def test_an_error_that_is_not_ours_is_told_all_the_same(status: int, body: str, exit_code: int, message: str) -> None:
     done = answered({"GET /api/workflow/w": (status, body)}, "workflow", "query", "w")
     assert (done.code, done.err) == (exit_code, f"Error: {message}\n")
 
 
-def test_without_a_server_one_line_names_the_address_and_the_way_out():
+def test_without_a_server_one_line_names_the_address_and_the_way_out() -> None:
     done = runrig("pool", "list", "--server", "http://127.0.0.1:1")
     assert (done.code, done.out) == (10, "")
     assert done.err == (
@@ -68,19 +68,19 @@ def test_without_a_server_one_line_names_the_address_and_the_way_out():
     )
 
 
-def test_a_stranger_on_the_port_is_told_apart_from_a_server():
+def test_a_stranger_on_the_port_is_told_apart_from_a_server() -> None:
     done = answered({"GET /api/pool_quota": (200, "<html>")}, "pool", "list")
     assert done.code == 10
     assert "answers, but not like a runrig server ('<html>')" in done.err
 
 
-def test_an_answer_of_another_version_is_told_as_such():
+def test_an_answer_of_another_version_is_told_as_such() -> None:
     done = answered({"GET /api/pool_quota": {"pools": []}}, "pool", "list")
     assert (done.code, done.out) == (10, "")
     assert "has no 'node_sets': is it a runrig server, of this version? 'runrig version' tells" in done.err
 
 
-def test_a_server_that_hangs_up_is_a_connection_error():
+def test_a_server_that_hangs_up_is_a_connection_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, asking(listener) as child:
         listener.accept()[0].close()
         _, err = child.communicate(timeout=20)
@@ -89,7 +89,7 @@ def test_a_server_that_hangs_up_is_a_connection_error():
     assert "Traceback" not in err
 
 
-def test_wrong_usage_in_json_mode_is_json_too():
+def test_wrong_usage_in_json_mode_is_json_too() -> None:
     done = runrig("workflow", "query", "-t", "json")
     assert (done.code, done.err) == (2, "")
     assert done.json == {
@@ -99,7 +99,7 @@ def test_wrong_usage_in_json_mode_is_json_too():
     }
 
 
-def test_all_problems_of_a_file_are_told_with_their_place(tmp_path: Path):
+def test_all_problems_of_a_file_are_told_with_their_place(tmp_path: Path) -> None:
     file = written(tmp_path, "workflow: {}\n")
     problems = [
         {"message": "unknown field 'imge'", "path": "workflow.imge", "line": 3, "column": 7},
@@ -114,7 +114,7 @@ def test_all_problems_of_a_file_are_told_with_their_place(tmp_path: Path):
     assert (json.code, json.json["code"], json.json["details"]) == (2, "USAGE", {"problems": problems})
 
 
-def test_ctrl_c_is_exit_code_3_without_a_trace():
+def test_ctrl_c_is_exit_code_3_without_a_trace() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, asking(listener) as child:
         connection, _ = listener.accept()
         child.send_signal(signal.SIGINT)
@@ -123,7 +123,7 @@ def test_ctrl_c_is_exit_code_3_without_a_trace():
     assert (child.returncode, out, err.strip()) == (3, "", "interrupted")
 
 
-def test_a_reader_that_goes_away_makes_no_noise():
+def test_a_reader_that_goes_away_makes_no_noise() -> None:
     line = "x" * 200
     with serving({"GET /api/workflow/w/logs": "\n".join([line] * 20_000)}) as server:
         logs = shlex.join(process("--server", server.url, "workflow", "logs", "w"))

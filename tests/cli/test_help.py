@@ -37,13 +37,13 @@ RELEASE = """
     | workflow wait | workflow watch | workflow why | simulate"""
 
 
-def test_the_commands_are_those_of_the_release():
+def test_the_commands_are_those_of_the_release() -> None:
     groups = ["", "pool", "pool subpool", "cohort", "resource", "topology", "workflow", "token", "user", "role"]
     assert sorted(EVERY) == sorted(groups + [name.strip() for name in RELEASE.split("|")])
 
 
 @pytest.mark.parametrize("command", EVERY)
-def test_help_says_what_it_does_and_shows_an_example(command: str):
+def test_help_says_what_it_does_and_shows_an_example(command: str) -> None:
     done = runrig(*command.split(), "--help")
     usage, description = done.out.split("\n\n")[:2]
     assert (done.code, done.err) == (0, "")
@@ -53,7 +53,7 @@ def test_help_says_what_it_does_and_shows_an_example(command: str):
 
 
 @pytest.mark.parametrize("group", [(), ("workflow",)])
-def test_the_line_of_a_lazy_command_is_there_without_importing_it(group: tuple[str, ...]):
+def test_the_line_of_a_lazy_command_is_there_without_importing_it(group: tuple[str, ...]) -> None:
     found: click.Command = cli
     for name in group:
         assert isinstance(found, LazyGroup)
@@ -78,17 +78,17 @@ def imported_by(*args: str) -> set[str]:
     return set(done.stderr.split("\n"))
 
 
-def test_help_imports_nothing_heavy():
+def test_help_imports_nothing_heavy() -> None:
     assert HEAVY & imported_by("--help") == set()
     assert HEAVY & imported_by("workflow", "--help") == set()
 
 
-def test_a_command_that_asks_the_server_imports_no_part_of_it():
+def test_a_command_that_asks_the_server_imports_no_part_of_it() -> None:
     imported = imported_by("--server", "http://127.0.0.1:1", "workflow", "list")
     assert HEAVY & imported == {"http.client", "ssl"}
 
 
-def test_an_unknown_command_is_wrong_usage():
+def test_an_unknown_command_is_wrong_usage() -> None:
     done = runrig("pol")
     assert done.code == 2
     assert "No such command 'pol'" in done.err
@@ -97,7 +97,7 @@ def test_an_unknown_command_is_wrong_usage():
 @pytest.mark.parametrize(
     ("shell", "says"), [("bash", "complete -o"), ("zsh", "#compdef runrig"), ("fish", "complete --no-files")]
 )
-def test_completion_prints_a_script_of_the_shell(shell: str, says: str):
+def test_completion_prints_a_script_of_the_shell(shell: str, says: str) -> None:
     done = runrig("completion", shell)
     assert done.code == 0
     assert says in done.out

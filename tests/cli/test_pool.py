@@ -28,7 +28,7 @@ def listed(answer: dict[str, Any], *args: str) -> list[str]:
     return list(lines(done.out))
 
 
-def test_pool_list_is_the_table_of_the_specification():
+def test_pool_list_is_the_table_of_the_specification() -> None:
     assert listed(team()) == [
         "Pool            Status         Subpool State  GPU Quota        Used  Available",
         "--------------  -------------  -------------  ---------------  ----  ---------",
@@ -39,7 +39,7 @@ def test_pool_list_is_the_table_of_the_specification():
     ]
 
 
-def test_several_pools_have_a_sum_in_which_shared_nodes_count_once():
+def test_several_pools_have_a_sum_in_which_shared_nodes_count_once() -> None:
     both = pool_quota(
         pool("b", used=2, available=6, total=6, lent=2, capacity=16), pool("a", total=4, borrowed=1, capacity=16)
     )
@@ -53,7 +53,7 @@ def test_several_pools_have_a_sum_in_which_shared_nodes_count_once():
     ]
 
 
-def test_mode_free_shows_what_is_left():
+def test_mode_free_shows_what_is_left() -> None:
     assert listed(pool_quota(pool("a", available=-3), total_free=5), "--mode", "free") == [
         "Pool            Status         Subpool State  Quota Free  Capacity Free",
         "--------------  -------------  -------------  ----------  -------------",
@@ -61,12 +61,12 @@ def test_mode_free_shows_what_is_left():
     ]
 
 
-def test_archived_pools_are_shown_only_if_asked():
+def test_archived_pools_are_shown_only_if_asked() -> None:
     assert [line[:12] for line in listed(team(c="ARCHIVED"))[2:]] == ["team        ", "├─ team--a  ", "└─ team--b  "]
     assert len(listed(team(c="ARCHIVED"), "--all")) == 6
 
 
-def test_a_top_level_pool_that_ends_shows_its_state_as_its_status():
+def test_a_top_level_pool_that_ends_shows_its_state_as_its_status() -> None:
     pools = [
         pool("a", state="DELETING", status="OFFLINE"),
         pool("b", state="ARCHIVED", status="OFFLINE"),
@@ -81,23 +81,23 @@ def test_a_top_level_pool_that_ends_shows_its_state_as_its_status():
     ]
 
 
-def test_a_pool_that_drains_shows_what_it_still_holds_of_its_quota():
+def test_a_pool_that_drains_shows_what_it_still_holds_of_its_quota() -> None:
     drains = {"state": "DELETING", "status": "OFFLINE", "subpool_state": "DELETING", "parent": "team"}
     rows = listed(pool_quota(pool("team--a", quota=0, held=30, used=5, available=-5, **drains)))
     assert rows[2] == "team--a         OFFLINE        DELETING       0 (Held: 30)  5     -5"
 
 
-def test_no_pools_says_how_to_make_one():
+def test_no_pools_says_how_to_make_one() -> None:
     assert listed(pool_quota()) == ["no pools: 'runrig pool create NAME --quota GPUS' makes one"]
 
 
-def test_json_is_the_answer_as_it_came():
+def test_json_is_the_answer_as_it_came() -> None:
     done = answered({"GET /api/pool_quota": team()}, "pool", "list", "-t", "json")
     assert done.json == team()
     assert done.out.startswith('{\n  "node_sets"')
 
 
-def test_pool_list_asks_for_what_was_said():
+def test_pool_list_asks_for_what_was_said() -> None:
     with serving({"GET /api/pool_quota": pool_quota()}) as server:
         at(server, "pool", "list")
         at(server, "pool", "list", "-p", "a", "--pool", "b", "--all")
@@ -123,7 +123,7 @@ CREATE = [
 
 
 @pytest.mark.parametrize(("args", "body"), CREATE)
-def test_pool_create_and_update_send_what_was_said_and_nothing_else(args: list[str], body: dict[str, Any]):
+def test_pool_create_and_update_send_what_was_said_and_nothing_else(args: list[str], body: dict[str, Any]) -> None:
     answer = wire.PoolAnswer.example()
     with serving({"POST /api/configs/pool": answer, "PATCH /api/configs/pool/p": answer}) as server:
         assert at(server, "pool", "create", "p", *args, "-t", "json").code == 0
@@ -157,7 +157,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("after", "says"), CHANGES)
-def test_pool_update_says_what_changed_before_it_shows_the_pool(after: dict[str, Any], says: str):
+def test_pool_update_says_what_changed_before_it_shows_the_pool(after: dict[str, Any], says: str) -> None:
     before = wire.PoolAnswer.example() | {"weight": 1, "description": "Vision team"}
     answers = {"GET /api/configs/pool/vision": before, "PATCH /api/configs/pool/vision": before | after}
     done = answered(answers, "pool", "update", "vision", "--weight", "2")
@@ -165,7 +165,7 @@ def test_pool_update_says_what_changed_before_it_shows_the_pool(after: dict[str,
     assert lines(done.out)[2].split() == ["Pool", "vision"]
 
 
-def test_pool_create_says_what_the_pool_was_given():
+def test_pool_create_says_what_the_pool_was_given() -> None:
     plain = {"quotas": {}, "cohort": None, "topology_keys": []}
     for answer, says in (
         (
@@ -178,7 +178,7 @@ def test_pool_create_says_what_the_pool_was_given():
         assert lines(done.out)[:2] == [f"pool vision: {says}", ""]
 
 
-def test_a_pool_is_shown_with_its_balances():
+def test_a_pool_is_shown_with_its_balances() -> None:
     done = answered({"GET /api/configs/pool/vision": wire.PoolAnswer.example()}, "pool", "show", "vision")
     assert lines(done.out) == [
         "Pool           vision",
@@ -205,19 +205,19 @@ def test_a_pool_is_shown_with_its_balances():
         (["update", "p"], "say what to change of the pool, such as --quota 8"),
     ],
 )  # fmt: skip
-def test_a_wrong_option_is_told_before_the_server_is_asked(args: list[str], says: str):
+def test_a_wrong_option_is_told_before_the_server_is_asked(args: list[str], says: str) -> None:
     done = runrig("--server", "http://127.0.0.1:1", "pool", *args)
     assert done.code == 2
     assert says in done.err
 
 
-def test_a_name_cannot_leave_its_place_in_the_address():
+def test_a_name_cannot_leave_its_place_in_the_address() -> None:
     with serving({}) as server:
         at(server, "pool", "show", "../../api/pool?x=1#")
     assert server.asked[0][:2] == ("GET /api/configs/pool/..%2F..%2Fapi%2Fpool%3Fx%3D1%23", [])
 
 
-def test_pool_delete_says_the_state_and_asks_nobody_in_a_script():
+def test_pool_delete_says_the_state_and_asks_nobody_in_a_script() -> None:
     answer = wire.PoolAnswer.example() | {"state": "DELETING", "held": 8}
     done = answered({"DELETE /api/configs/pool/vision": answer}, "pool", "delete", "vision")
     assert (done.code, done.out) == (
@@ -229,7 +229,7 @@ def test_pool_delete_says_the_state_and_asks_nobody_in_a_script():
     assert (done.code, done.out) == (0, "pool vision is ARCHIVED: nothing runs there\n")
 
 
-def test_resource_list_has_a_row_per_node():
+def test_resource_list_has_a_row_per_node() -> None:
     down = wire.ResourceAnswer.example() | {
         "hostname": "n01",
         "ready": False,
@@ -250,7 +250,7 @@ def test_resource_list_has_a_row_per_node():
     ]
 
 
-def test_of_a_node_that_takes_no_pods_the_state_and_the_taints_say_why():
+def test_of_a_node_that_takes_no_pods_the_state_and_the_taints_say_why() -> None:
     node = wire.ResourceAnswer.example() | {
         "conditions": ["Ready", "Tainted"],
         "taints": [
@@ -270,7 +270,7 @@ def test_of_a_node_that_takes_no_pods_the_state_and_the_taints_say_why():
     ]
 
 
-def test_resource_info_says_who_holds_each_gpu():
+def test_resource_info_says_who_holds_each_gpu() -> None:
     done = answered({"GET /api/resources/n00": wire.ResourcesAnswer.example()}, "resource", "info", "n00")
     assert lines(done.out)[-4:] == [
         "GPU  Workflow  Task",
@@ -280,7 +280,7 @@ def test_resource_info_says_who_holds_each_gpu():
     ]
 
 
-def test_apply_prints_each_change_with_what_differs(tmp_path: Path):
+def test_apply_prints_each_change_with_what_differs(tmp_path: Path) -> None:
     file = written(tmp_path, "pools: [{name: a}]\n", "cluster.yaml")
     changes = [
         wire.ChangeAnswer.example(),
@@ -315,7 +315,7 @@ def test_apply_prints_each_change_with_what_differs(tmp_path: Path):
     ]
 
 
-def test_a_broken_cluster_file_is_told_with_its_place(tmp_path: Path):
+def test_a_broken_cluster_file_is_told_with_its_place(tmp_path: Path) -> None:
     file = written(tmp_path, "pools: 5\n", "cluster.yaml")
     problem = {"message": "pools is a list", "path": "pools", "line": 1, "column": 8}
     done = answered({"POST /api/apply": (422, refused("x", "USAGE", problems=[problem]))}, "apply", "-f", file)

@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 # ---------------------------------------------------------------- for people
 
 
-def test_people_get_the_tree_then_each_cycle(folder: Path):
+def test_people_get_the_tree_then_each_cycle(folder: Path) -> None:
     done = runrig("simulate", "--cycles", "4", str(folder / "cluster.yaml"))
     assert (done.code, done.err) == (0, "")
     assert (
@@ -90,7 +90,7 @@ low-2/main-group  batch  parked  NoIdleToBorrow: the cluster has 0 of default/gp
     )
 
 
-def test_to_the_end_what_is_as_before_is_not_told_again(folder: Path):
+def test_to_the_end_what_is_as_before_is_not_told_again(folder: Path) -> None:
     done = runrig("simulate", "--cycles", "0", str(folder / "cluster.yaml"))
     assert [each for each in lines(done.out) if each.startswith("Cycle")] == [
         "Cycle 1, at 0 s: 1 admitted",
@@ -105,12 +105,12 @@ def test_to_the_end_what_is_as_before_is_not_told_again(folder: Path):
     assert "wide-1/main-group  vision  4 of 6 pods on n1 (4)  default" in done.out
 
 
-def test_a_queue_with_the_name_of_its_cohort_stands_below_it(folder: Path):
+def test_a_queue_with_the_name_of_its_cohort_stands_below_it(folder: Path) -> None:
     done = runrig("simulate", written(folder, manifests(FLAVOR, *queue("team", 4, "team")), "team.yaml"))
     assert [line.split()[:2] for line in lines(done.out)[4:6]] == [["team", "Cohort"], ["└─", "team"]]
 
 
-def test_several_files_stand_one_after_the_other(folder: Path):
+def test_several_files_stand_one_after_the_other(folder: Path) -> None:
     other = written(folder, "pools: [{name: p, quota: 2}]", "other.yaml")
     done = runrig("simulate", other, other)
     once = """\
@@ -126,7 +126,7 @@ Warnings
     assert done.out == f"{once}\n{once}"
 
 
-def test_no_control_character_reaches_a_terminal(folder: Path):
+def test_no_control_character_reaches_a_terminal(folder: Path) -> None:
     evil = folder / "\x1b]0;title\x07\x1b[31mred.yaml"
     evil.write_text('pools: [{name: p, quota: 2, description: "\\e[31m"}]\nworkflows: [{file: "\\e[2Jx.yaml"}]')
     done = runrig("simulate", str(evil))
@@ -148,7 +148,7 @@ MANIFESTS = manifests(
 )
 
 
-def test_people_get_manifests_in_the_same_shape(folder: Path):
+def test_people_get_manifests_in_the_same_shape(folder: Path) -> None:
     file = written(folder, MANIFESTS, "kueue.yaml")
     done = runrig("simulate", file, "--cycles", "2")
     assert (done.code, done.err) == (0, "")
@@ -199,7 +199,7 @@ Warnings
 # ---------------------------------------------------------------- for scripts
 
 
-def test_scripts_get_one_line_per_file(folder: Path):
+def test_scripts_get_one_line_per_file(folder: Path) -> None:
     file = str(folder / "cluster.yaml")
     done = runrig("simulate", file, file, "-t", "json")
     first, second = lines(done.out)
@@ -210,7 +210,7 @@ def test_scripts_get_one_line_per_file(folder: Path):
     assert list(told["cycles"][0]) == ["at", "admitted", "preempted", "pending", "skipped_preemptions"]
 
 
-def test_a_broken_file_does_not_keep_the_others(folder: Path):
+def test_a_broken_file_does_not_keep_the_others(folder: Path) -> None:
     good = str(folder / "cluster.yaml")
     bad = written(folder, "pools: [{name: A}]\nnodes: 7\n", "bad.yaml")
     binary = folder / "binary.yaml"
@@ -236,7 +236,7 @@ def test_a_broken_file_does_not_keep_the_others(folder: Path):
     ]
 
 
-def test_people_read_errors_on_stderr_a_line_for_each_problem(folder: Path):
+def test_people_read_errors_on_stderr_a_line_for_each_problem(folder: Path) -> None:
     bad = written(folder, "pools: [{name: A}]\nnodes: 7\n", "bad.yaml")
     done = runrig("simulate", bad, str(folder / "cluster.yaml"))
     assert done.code == 2
@@ -244,7 +244,7 @@ def test_people_read_errors_on_stderr_a_line_for_each_problem(folder: Path):
     assert "cluster.yaml\n\nName " in done.out
 
 
-def test_a_file_that_is_far_too_large_is_refused_quickly(folder: Path):
+def test_a_file_that_is_far_too_large_is_refused_quickly(folder: Path) -> None:
     huge = folder / "huge.yaml"
     with huge.open("wb") as file:
         file.truncate(50 * 1024 * 1024)
@@ -252,14 +252,14 @@ def test_a_file_that_is_far_too_large_is_refused_quickly(folder: Path):
     assert (done.code, done.err) == (2, "huge.yaml: larger than 20 MiB: is it the right file?\n")
 
 
-def test_stdin_is_a_scenario_too(folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_stdin_is_a_scenario_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     done = runrig("simulate", "-", "-t", "json", stdin=CLUSTER)
     told = json.loads(done.out)
     assert (told["scenario"], told["cycles"][0]["admitted"][0]["workload"]) == ("<stdin>", "low-1/main-group")
 
 
-def test_two_runs_are_the_same_to_the_byte(folder: Path):
+def test_two_runs_are_the_same_to_the_byte(folder: Path) -> None:
     kueue_file = written(folder, MANIFESTS, "kueue.yaml")
     outs = set()
     for seed in ("1", "2"):
@@ -272,14 +272,14 @@ def test_two_runs_are_the_same_to_the_byte(folder: Path):
 # ---------------------------------------------------------------- how it is called
 
 
-def test_fair_sharing_takes_its_strategies_behind_the_sign_only(folder: Path):
+def test_fair_sharing_takes_its_strategies_behind_the_sign_only(folder: Path) -> None:
     file = str(folder / "cluster.yaml")
     for option in ("--fair-sharing", "--fair-sharing=LessThanInitialShare"):
         done = runrig("simulate", option, file)
         assert (done.code, done.out[:12]) == (0, "cluster.yaml")
 
 
-def test_the_strategies_and_gates_reach_the_engine(folder: Path):
+def test_the_strategies_and_gates_reach_the_engine(folder: Path) -> None:
     few = workload("few", "cq-b", 1, 9, minCount=2, at=LATEST)
     file = written(folder, manifests(FLAVOR, *queue("cq-b", 4), few), "few.yaml")
     assert "default/few  cq-b   4 of 9 pods  default" in runrig("simulate", file, "--fair-sharing").out
@@ -300,7 +300,7 @@ def test_the_strategies_and_gates_reach_the_engine(folder: Path):
         ([], "Missing argument 'FILE...'"),
     ],
 )
-def test_wrong_usage(folder: Path, args: list[str], says: str):
+def test_wrong_usage(folder: Path, args: list[str], says: str) -> None:
     files = [str(folder / "cluster.yaml")] if args else []
     done = runrig("simulate", *args, *files)
     assert (done.code, done.out) == (2, "")
@@ -315,7 +315,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_who_waits_long_at_a_terminal_sees_how_far_it_is():
+def test_who_waits_long_at_a_terminal_sees_how_far_it_is() -> None:
     with redirect_stderr(Terminal()) as seen, patch.multiple(simulate, _SILENT_S=-1.0, _BETWEEN_S=-1.0):
         with simulate._progress("a.yaml") as tell:
             tell(1200)
@@ -327,7 +327,7 @@ def test_who_waits_long_at_a_terminal_sees_how_far_it_is():
     assert (seen.getvalue(), piped.getvalue()) == ("\r\x1b[Ka.yaml: 1,200 cycles\r\x1b[K", "")
 
 
-def test_ctrl_c_ends_it(tmp_path: Path):
+def test_ctrl_c_ends_it(tmp_path: Path) -> None:
     """The pipe makes sure that it is at work when the signal comes: opening it for writing waits for the reader."""
     pipe = tmp_path / "pipe.yaml"
     os.mkfifo(pipe)

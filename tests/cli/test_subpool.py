@@ -24,7 +24,7 @@ def deleted(state: str, *cancelled: str, **fields: Any) -> dict[str, Any]:
     return subpool(**fields, state=state) | {"subpool_state": state, "cancelled": list(cancelled)}
 
 
-def test_list_has_a_row_per_subpool():
+def test_list_has_a_row_per_subpool() -> None:
     rows = [subpool(), subpool("b", 0, used=5, available=-5, held=40, state="DELETING", subpool_state="DELETING")]
     done = answered({f"GET {ROUTE}": {"subpools": rows}}, "pool", "subpool", "list", "team")
     assert lines(done.out) == [
@@ -40,7 +40,7 @@ def test_list_has_a_row_per_subpool():
 @pytest.mark.parametrize(
     ("quota", "sent"), [("30", 30), ("33.3%", "33.3%"), ("h100=8,b200=4", "h100=8,b200=4"), ("0", 0), ("101%", "101%")]
 )
-def test_create_and_update_send_the_share_as_it_was_said(quota: str, sent: object):
+def test_create_and_update_send_the_share_as_it_was_said(quota: str, sent: object) -> None:
     answers = {f"POST {ROUTE}": subpool(), f"PATCH {ROUTE}/a": subpool()}
     with serving(answers) as server:
         assert at(server, "pool", "subpool", "create", "team", "a", "--quota", quota, "-t", "json").json == subpool()
@@ -51,7 +51,7 @@ def test_create_and_update_send_the_share_as_it_was_said(quota: str, sent: objec
     ]
 
 
-def test_create_says_what_it_got_and_what_is_left_of_the_parent():
+def test_create_says_what_it_got_and_what_is_left_of_the_parent() -> None:
     answers = {f"POST {ROUTE}": subpool(), "GET /api/configs/pool/team": PARENT}
     done = answered(answers, "pool", "subpool", "create", "team", "a", "--quota", "30%")
     assert lines(done.out) == [
@@ -62,7 +62,7 @@ def test_create_says_what_it_got_and_what_is_left_of_the_parent():
     assert lines(done.out) == ["subpool team--a: would be created with quota 30"]
 
 
-def test_update_says_what_changed_and_what_drains():
+def test_update_says_what_changed_and_what_drains() -> None:
     answers = {
         f"GET {ROUTE}/a": subpool(),
         f"PATCH {ROUTE}/a": subpool(gpus=4, used=9, available=-5),
@@ -76,7 +76,7 @@ def test_update_says_what_changed_and_what_drains():
     ]
 
 
-def test_delete_says_whether_it_drains_and_what_still_runs():
+def test_delete_says_whether_it_drains_and_what_still_runs() -> None:
     drains = deleted("DELETING", "w-3", "w-4", quota=0, held=30, total=5, workflows=2)
     done = answered({f"DELETE {ROUTE}/a": drains}, "pool", "subpool", "delete", "team", "a")
     assert lines(done.out) == [
@@ -98,14 +98,14 @@ def test_delete_says_whether_it_drains_and_what_still_runs():
 
 
 @pytest.mark.parametrize("quota", ["-1", "1.5", "x", "", "٣", "1e3", "<b>", "\x1b[31m"])
-def test_a_share_that_is_none_is_told_before_the_server_is_asked(quota: str):
+def test_a_share_that_is_none_is_told_before_the_server_is_asked(quota: str) -> None:
     done = runrig("--server", "http://127.0.0.1:1", "pool", "subpool", "create", "team", "a", "--quota", quota)
     assert (done.code, done.out) == (2, "")
     assert "is not a share: write whole GPUs such as 8, a percentage of the parent's quota such as 25%" in done.err
     assert "\x1b" not in done.err
 
 
-def test_a_quota_must_be_said():
+def test_a_quota_must_be_said() -> None:
     done = runrig("--server", "http://127.0.0.1:1", "pool", "subpool", "update", "team", "a")
     assert (done.code, "--quota" in done.err) == (2, True)
 
@@ -113,17 +113,17 @@ def test_a_quota_must_be_said():
 @pytest.mark.parametrize(
     ("status", "code", "exit_code"), [(400, "RESOURCE", 1), (409, "CONFLICT", 1), (404, "NOTFOUND", 2)]
 )
-def test_what_the_server_refuses_is_told_with_the_right_exit_code(status: int, code: str, exit_code: int):
+def test_what_the_server_refuses_is_told_with_the_right_exit_code(status: int, code: str, exit_code: int) -> None:
     answers = {f"POST {ROUTE}": (status, refused("no, and why", code))}
     done = answered(answers, "pool", "subpool", "create", "team", "a", "--quota", "8")
     assert (done.code, done.out, done.err) == (exit_code, "", "Error: no, and why\n")
 
 
-def test_names_cannot_leave_their_place_in_the_address():
+def test_names_cannot_leave_their_place_in_the_address() -> None:
     with serving({}) as server:
         at(server, "pool", "subpool", "delete", "../x", "a/../../b?c#")
     assert server.asked[0][0] == "DELETE /api/configs/pool/..%2Fx/subpool/a%2F..%2F..%2Fb%3Fc%23"
 
 
-def test_the_answer_of_a_delete_is_one_of_its_model():
+def test_the_answer_of_a_delete_is_one_of_its_model() -> None:
     assert wire.SubpoolDeletedAnswer.model_validate(deleted("DELETING")).state == "DELETING"

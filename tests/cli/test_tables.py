@@ -14,7 +14,7 @@ from runrig.cli.watch import picture
 from tests.cli.world import entry, pool, pool_quota, process, serving, task, workflow
 
 
-def test_columns_are_as_wide_as_what_people_see():
+def test_columns_are_as_wide_as_what_people_see() -> None:
     table = Table(("A", "B"), [("模型", "1"), ("e\u0301", "22")], sums=("", "23"))
     assert plain(table) == ["A     B", "----  --", "模型  1", "e\u0301     22", "----  --", "      23"]
 
@@ -26,7 +26,7 @@ def drawn(answer: dict[str, object], why: str = "") -> str:
     return console.file.getvalue()
 
 
-def test_the_picture_shows_the_last_attempt_of_each_task_and_why_it_waits():
+def test_the_picture_shows_the_last_attempt_of_each_task_and_why_it_waits() -> None:
     tasks = (
         task("a", status="COMPLETED", exit_code=0, end_time="2026-01-31T12:01:00"),
         task("b", status="RESCHEDULED", exit_code=3006),
@@ -59,7 +59,7 @@ def on_a_terminal(*args: str, answer: str = "") -> tuple[int, str]:
     return child.returncode, seen.decode()
 
 
-def test_a_terminal_gets_a_drawn_table_and_no_markup_of_names():
+def test_a_terminal_gets_a_drawn_table_and_no_markup_of_names() -> None:
     answer = {"workflows": [entry("[red]train-1[/red]")], "more_entries": False}
     with serving({"GET /api/workflow": answer}) as server:
         code, seen = on_a_terminal("--server", server.url, "workflow", "list")
@@ -68,7 +68,7 @@ def test_a_terminal_gets_a_drawn_table_and_no_markup_of_names():
     assert "───" in seen
 
 
-def test_watch_redraws_until_the_end():
+def test_watch_redraws_until_the_end() -> None:
     states = [(200, workflow("RUNNING")), (200, workflow("COMPLETED", task(status="COMPLETED", exit_code=0)))]
     with serving({"GET /api/workflow/train-1": states}) as server:
         code, seen = on_a_terminal("--server", server.url, "workflow", "watch", "train-1")
@@ -77,7 +77,7 @@ def test_watch_redraws_until_the_end():
     assert "COMPLETED" in seen.split("RUNNING")[-1]
 
 
-def test_delete_asks_a_person_and_a_no_changes_nothing():
+def test_delete_asks_a_person_and_a_no_changes_nothing() -> None:
     with serving(
         {"DELETE /api/configs/pool/p": pool("p", state="ARCHIVED"), "GET /api/pool_quota": pool_quota()}
     ) as server:
@@ -91,12 +91,12 @@ def test_delete_asks_a_person_and_a_no_changes_nothing():
     assert len(server.asked) == 2
 
 
-def test_spans_are_short():
+def test_spans_are_short() -> None:
     seconds = (None, 0.25, 42.9, 185, 7620, 273600)
     assert [times.span(each) for each in seconds] == ["-", "0.2s", "42s", "3m05s", "2h07m", "3d04h"]
 
 
-def test_a_span_without_an_end_goes_on():
+def test_a_span_without_an_end_goes_on() -> None:
     now = datetime(2026, 1, 31, 12, 0, 30, tzinfo=UTC)
     assert times.between("2026-01-31T12:00:00", None, now=now) == 30
     assert times.between(None, None, now=now) is None

@@ -43,7 +43,7 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 # ---------------------------------------------------------------- submit
 
 
-def test_submit_prints_the_id_and_what_to_type_next(tmp_path: Path):
+def test_submit_prints_the_id_and_what_to_type_next(tmp_path: Path) -> None:
     done = answered({SUBMIT: SUBMITTED}, "workflow", "submit", written(tmp_path, FILE), "--pool", "p")
     assert (done.code, done.err) == (0, "")
     assert lines(done.out) == [
@@ -54,7 +54,7 @@ def test_submit_prints_the_id_and_what_to_type_next(tmp_path: Path):
     ]
 
 
-def test_submit_sends_everything_that_was_said():
+def test_submit_sends_everything_that_was_said() -> None:
     options = ["--priority", "low", "--set", "a=1", "--set-string", "b=2", "--set-env", "K=v=w", "--set-env", "L="]
     with serving({SUBMIT: SUBMITTED}) as server:
         assert at(server, "workflow", "submit", "-", "--pool", "p", *options, stdin=FILE).code == 0
@@ -67,13 +67,13 @@ def test_submit_sends_everything_that_was_said():
     ]
 
 
-def test_a_dry_run_prints_the_rendered_file_only():
+def test_a_dry_run_prints_the_rendered_file_only() -> None:
     answer = SUBMITTED | {"spec": FILE, "warnings": ["image is ignored"]}
     done = answered({SUBMIT: answer}, "workflow", "submit", "-", "--pool", "p", "--dry-run", stdin=FILE)
     assert (done.code, done.out, done.err) == (0, FILE, "Warning: image is ignored\n")
 
 
-def test_without_pool_the_only_one_is_taken():
+def test_without_pool_the_only_one_is_taken() -> None:
     pools = {"pools": {"p": pool("p"), "old": pool("old", state="ARCHIVED")}}
     with serving({"GET /api/pool": pools, SUBMIT: SUBMITTED}) as server:
         assert at(server, "workflow", "submit", "-", stdin=FILE).code == 0
@@ -87,13 +87,13 @@ def test_without_pool_the_only_one_is_taken():
         ([], "there is no pool yet: 'runrig pool create NAME --quota GPUS' makes one"),
     ],
 )
-def test_without_pool_several_or_none_are_wrong_usage(names: list[str], says: str):
+def test_without_pool_several_or_none_are_wrong_usage(names: list[str], says: str) -> None:
     pools = {"pools": {name: pool(name) for name in names}}
     done = answered({"GET /api/pool": pools}, "workflow", "submit", "-", stdin=FILE)
     assert (done.code, done.err) == (2, f"Error: {says}\n")
 
 
-def test_a_refusal_says_the_rule_and_its_numbers():
+def test_a_refusal_says_the_rule_and_its_numbers() -> None:
     answers = {SUBMIT: (400, refused("train-1/main-group asks 9 GPUs; pool p has quota 8", "RESOURCE", law="P3"))}
     with serving(answers) as server:
         text = at(server, "workflow", "submit", "-", "-p", "p", stdin=FILE)
@@ -106,7 +106,7 @@ def test_a_refusal_says_the_rule_and_its_numbers():
     }
 
 
-def test_a_file_that_cannot_be_read_is_wrong_usage(tmp_path: Path):
+def test_a_file_that_cannot_be_read_is_wrong_usage(tmp_path: Path) -> None:
     def said(name: str) -> str:
         done = runrig("workflow", "submit", name, "--pool", "p")
         assert (done.code, done.out) == (2, "")
@@ -123,14 +123,14 @@ def test_a_file_that_cannot_be_read_is_wrong_usage(tmp_path: Path):
 
 
 @pytest.mark.parametrize("option", ["--set", "--set-string", "--set-env"])
-def test_a_setting_without_a_name_is_wrong_usage(option: str):
+def test_a_setting_without_a_name_is_wrong_usage(option: str) -> None:
     for value in ("novalue", "=x", " =x"):
         done = runrig("workflow", "submit", "-", option, value, stdin=FILE)
         assert done.code == 2
         assert f"{value!r} is not KEY=VALUE" in done.err
 
 
-def test_validate_without_a_pool_needs_no_server(tmp_path: Path):
+def test_validate_without_a_pool_needs_no_server(tmp_path: Path) -> None:
     good, bad = written(tmp_path, FILE), written(tmp_path, FILE.replace("image:", "imge:"), "bad.yaml")
     nowhere = ["--server", "http://127.0.0.1:1", "workflow", "validate"]
     assert (runrig(*nowhere, good).code, runrig(*nowhere, good).out) == (0, f"{good} is valid\n")
@@ -139,7 +139,7 @@ def test_validate_without_a_pool_needs_no_server(tmp_path: Path):
     assert re.search(re.escape(bad) + r":3:24: .*'imge'", done.err)
 
 
-def test_validate_with_a_pool_asks_the_server():
+def test_validate_with_a_pool_asks_the_server() -> None:
     with serving({SUBMIT: SUBMITTED}) as server:
         done = at(server, "workflow", "validate", "-", "--pool", "p", stdin=FILE)
     assert (done.code, done.out) == (0, "<stdin> is valid in pool p\n")
@@ -165,7 +165,7 @@ def validated(folder: Path, text: str, *args: str, cluster: str = CLUSTER) -> Do
     return runrig(*nowhere, written(folder, text), "--cluster", declared, *args)
 
 
-def test_validate_with_a_cluster_file_needs_no_server(tmp_path: Path):
+def test_validate_with_a_cluster_file_needs_no_server(tmp_path: Path) -> None:
     file = f"{tmp_path}/wf.yaml"
     done = validated(tmp_path, gpus(2), "--pool", "a")
     assert (done.code, done.out, done.err) == (0, f"{file} is valid in pool a\n", "")
@@ -181,7 +181,7 @@ def test_validate_with_a_cluster_file_needs_no_server(tmp_path: Path):
     assert validated(tmp_path, gpus(9), "-p", "a", "--priority", "LOW", "-t", "json").json["details"]["limit"] == 8
 
 
-def test_validate_with_a_cluster_file_answers_as_a_server_does(tmp_path: Path):
+def test_validate_with_a_cluster_file_answers_as_a_server_does(tmp_path: Path) -> None:
     text = gpus(2, name="{{ who }}")
     settings = ["--set", "who=lead", "--set-string", "x=1", "--set-env", "K=V"]
     assert validated(tmp_path, text, "-p", "a", *settings, "-t", "json").json == SUBMITTED | {
@@ -192,14 +192,14 @@ def test_validate_with_a_cluster_file_answers_as_a_server_does(tmp_path: Path):
     assert validated(tmp_path, gpus(2), "-p", "c").err == "Error: no pool 'c': there are a, b\n"
 
 
-def test_validate_takes_files_of_this_machine_in(tmp_path: Path):
+def test_validate_takes_files_of_this_machine_in(tmp_path: Path) -> None:
     text = gpus(1).replace("resource: big", "resource: big, files: [{path: /x, localpath: x.sh}]")
     assert validated(tmp_path, text, "-p", "a").code == 2
     written(tmp_path, "echo {{ no template }}", "x.sh")
     assert validated(tmp_path, text, "-p", "a").code == 0
 
 
-def test_validate_tells_which_file_is_wrong(tmp_path: Path):
+def test_validate_tells_which_file_is_wrong(tmp_path: Path) -> None:
     bad = validated(tmp_path, gpus(0), "-p", "a")
     assert (bad.code, bad.err.startswith(f"{tmp_path}/wf.yaml:1:")) == (2, True)
     broken = validated(tmp_path, gpus(1), "-p", "a", cluster="pools: 5\n")
@@ -214,7 +214,7 @@ def test_validate_tells_which_file_is_wrong(tmp_path: Path):
     assert one.out.endswith("is valid in pool a\n")
 
 
-def test_nodes_are_checked_only_where_the_cluster_file_lists_them(tmp_path: Path):
+def test_nodes_are_checked_only_where_the_cluster_file_lists_them(tmp_path: Path) -> None:
     large = "pools: [{name: a, quota: 16}]\n"
     small = "nodes: [{name: 'n{0..1}', resources: {gpu: 8}}]\n"
     assert (
@@ -231,7 +231,7 @@ def test_nodes_are_checked_only_where_the_cluster_file_lists_them(tmp_path: Path
     assert validated(tmp_path, gpus(1000), "--priority", "LOW", cluster=large).code == 0
 
 
-def test_validate_asks_the_server_with_the_same_settings():
+def test_validate_asks_the_server_with_the_same_settings() -> None:
     with serving({SUBMIT: SUBMITTED}) as server:
         options = ["--priority", "low", "--set", "a=1", "--set-env", "K=V"]
         assert at(server, "workflow", "validate", "-", "-p", "p", *options, stdin=FILE).code == 0
@@ -244,7 +244,7 @@ def test_validate_asks_the_server_with_the_same_settings():
     ]
 
 
-def test_restart_takes_the_pool_of_the_workflow():
+def test_restart_takes_the_pool_of_the_workflow() -> None:
     route = "POST /api/pool/vision/workflow/train-1/restart"
     with serving({"GET /api/workflow/train-1": workflow("FAILED"), route: SUBMITTED | {"name": "train-2"}}) as server:
         done = at(server, "workflow", "restart", "train-1")
@@ -252,7 +252,7 @@ def test_restart_takes_the_pool_of_the_workflow():
     assert server.asked[-1][0] == route
 
 
-def test_cancel_reports_each_and_fails_if_one_failed():
+def test_cancel_reports_each_and_fails_if_one_failed() -> None:
     answers = {
         "POST /api/workflow/a-1/cancel": {"name": "a-1"},
         "POST /api/workflow/b-1/cancel": (409, refused("b-1 is COMPLETED", "CONFLICT")),
@@ -276,7 +276,7 @@ def test_cancel_reports_each_and_fails_if_one_failed():
 # ---------------------------------------------------------------- questions
 
 
-def test_workflow_list_is_a_table():
+def test_workflow_list_is_a_table() -> None:
     entries = [entry("train-2", status="PENDING", priority="LOW"), entry("train-1", user="bob", pool=None, gpus=None)]
     done = answered({"GET /api/workflow": {"workflows": entries, "more_entries": True}}, "workflow", "list", "-c", "2")
     assert lines(done.out) == [
@@ -288,7 +288,7 @@ def test_workflow_list_is_a_table():
     ]
 
 
-def test_workflow_list_asks_page_after_page():
+def test_workflow_list_asks_page_after_page() -> None:
     pages = [
         (200, {"workflows": [entry(f"w-{at}") for at in range(1000)], "more_entries": True}),
         (200, {"workflows": [entry("w-1000")], "more_entries": False}),
@@ -300,7 +300,7 @@ def test_workflow_list_asks_page_after_page():
     assert [(query["limit"], query["offset"]) for query in asked] == [("1000", "0"), ("500", "1000")]
 
 
-def test_workflow_list_sends_its_filters():
+def test_workflow_list_sends_its_filters() -> None:
     args = ["--status", "running", "-s", "FAILED", "--user", "bob", "-p", "a", "-n", "tr"]
     args += ["--submitted-after", "2026-01-31T13:00:00+01:00"]
     with serving({"GET /api/workflow": {"workflows": [], "more_entries": False}}) as server:
@@ -319,13 +319,13 @@ def test_workflow_list_sends_its_filters():
     ]
 
 
-def test_a_time_that_is_none_is_wrong_usage():
+def test_a_time_that_is_none_is_wrong_usage() -> None:
     done = runrig("workflow", "list", "--submitted-after", "yesterday")
     assert done.code == 2
     assert "'yesterday' is not a time: write 2026-01-31 or 2026-01-31T13:00" in done.err
 
 
-def test_query_shows_every_attempt():
+def test_query_shows_every_attempt() -> None:
     ended = {"end_time": "2026-01-31T12:01:05.310000"}
     tasks = (
         task(status="RESCHEDULED", exit_code=3006, failure_message="preempted by x-1", **ended),
@@ -352,7 +352,7 @@ def test_query_shows_every_attempt():
     ]
 
 
-def test_events_are_told_in_the_time_of_the_reader():
+def test_events_are_told_in_the_time_of_the_reader() -> None:
     event = wire.EventAnswer.example()
     with serving({"GET /api/workflow/w/events": [(200, [event])]}) as server:
         assert at(server, "workflow", "events", "w", "-t", "json").json == [event]
@@ -360,14 +360,14 @@ def test_events_are_told_in_the_time_of_the_reader():
     assert [query for _, query, _ in server.asked] == [[("format", "json")]] * 2
 
 
-def test_the_file_of_a_workflow_is_text_or_json():
+def test_the_file_of_a_workflow_is_text_or_json() -> None:
     with serving({"GET /api/workflow/w/spec": FILE}) as server:
         assert at(server, "workflow", "spec", "w", "--template").out == FILE
         assert at(server, "workflow", "spec", "w", "-t", "json").json == {"workflow": "w", "spec": FILE}
     assert server.asked[0][1] == [("use_template", "True")]
 
 
-def test_why_tells_the_sentence_then_the_laws_then_the_past():
+def test_why_tells_the_sentence_then_the_laws_then_the_past() -> None:
     done = answered({"GET /api/workflow/train-3/why": wire.WhyAnswer.example()}, "workflow", "why", "train-3")
     assert lines(done.out) == [
         "train-3  PENDING",
@@ -384,7 +384,7 @@ def test_why_tells_the_sentence_then_the_laws_then_the_past():
 # ---------------------------------------------------------------- logs, wait, watch
 
 
-def test_logs_are_shown_as_they_were_written_but_for_what_a_terminal_obeys():
+def test_logs_are_shown_as_they_were_written_but_for_what_a_terminal_obeys() -> None:
     text = "\x1b[32mepoch 1\x1b[0m\t0.5\n 10%\r 20%\nno end"
     with serving({"GET /api/workflow/w/logs": text, "GET /api/workflow/w/error_logs": "oops\n"}) as server:
         assert at(server, "workflow", "logs", "w").out == "epoch 1\t0.5\n 10%\n 20%\nno end\n"
@@ -397,7 +397,7 @@ def test_logs_are_shown_as_they_were_written_but_for_what_a_terminal_obeys():
     assert [asked for _, asked, _ in server.asked] == [[], [], query]
 
 
-def test_retry_without_a_task_is_wrong_usage():
+def test_retry_without_a_task_is_wrong_usage() -> None:
     assert "--retry needs --task" in runrig("workflow", "logs", "w", "--retry", "1").err
 
 
@@ -412,13 +412,13 @@ WAIT = [
 
 
 @pytest.mark.parametrize(("status", "args", "code", "out", "err"), WAIT)
-def test_wait_ends_with_the_exit_code_of_what_came(status: str, args: list[str], code: int, out: str, err: str):
+def test_wait_ends_with_the_exit_code_of_what_came(status: str, args: list[str], code: int, out: str, err: str) -> None:
     answer = workflow(status, failure_message="main exited with 1" if status.startswith("FAILED") else None)
     done = answered({"GET /api/workflow/train-1/wait": answer}, "workflow", "wait", "train-1", *args)
     assert (done.code, done.out, done.err) == (code, out, err)
 
 
-def test_wait_asks_again_until_the_status_has_come():
+def test_wait_asks_again_until_the_status_has_come() -> None:
     answers = {"GET /api/workflow/train-1/wait": [(200, workflow("PENDING")), (200, workflow("COMPLETED"))]}
     with serving(answers) as server:
         done = at(server, "workflow", "wait", "train-1", "-t", "json")
@@ -426,11 +426,11 @@ def test_wait_asks_again_until_the_status_has_come():
     assert server.asked[0][1] == [("for", "COMPLETED"), ("timeout", "20.000")]
 
 
-def test_a_time_to_wait_that_is_no_number_is_wrong_usage():
+def test_a_time_to_wait_that_is_no_number_is_wrong_usage() -> None:
     assert [runrig("workflow", "wait", "w", "--timeout", each).code for each in ("nan", "-1", "soon")] == [2, 2, 2]
 
 
-def test_watch_tells_each_change_once_when_piped():
+def test_watch_tells_each_change_once_when_piped() -> None:
     waiting = workflow("PENDING", task(status="SCHEDULING", node_name=None, gpus=[]), group="SCHEDULING")
     ended = workflow("FAILED", task(status="FAILED", exit_code=7), group="FAILED", failure_message="main exited with 7")
     answers = {
@@ -457,7 +457,7 @@ def no_pause() -> Iterator[None]:
         yield
 
 
-def test_watch_in_json_is_the_end_as_one_document():
+def test_watch_in_json_is_the_end_as_one_document() -> None:
     with no_pause():
         answers: dict[str, Any] = {
             "GET /api/workflow/train-1": [(200, workflow("RUNNING")), (200, workflow("COMPLETED"))]

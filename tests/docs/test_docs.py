@@ -33,16 +33,16 @@ def blocks(kind: str) -> list:
 # ---------------------------------------------------------------- the pages among themselves
 
 
-def test_every_link_leads_somewhere():
+def test_every_link_leads_somewhere() -> None:
     assert list(generate.broken_links()) == []
 
 
-def test_generated_sections_are_those_of_the_code():
+def test_generated_sections_are_those_of_the_code() -> None:
     """`make docs` brings them up to date."""
     assert generate.stale() == []
 
 
-def test_every_page_is_reached_from_the_readme():
+def test_every_page_is_reached_from_the_readme() -> None:
     reached, waiting = set(), [ROOT / "README.md"]
     while waiting:
         page = waiting.pop()
@@ -53,7 +53,7 @@ def test_every_page_is_reached_from_the_readme():
     assert {str(page.relative_to(ROOT)) for page in reached} == set(PAGES)
 
 
-def test_every_law_that_the_code_names_is_in_the_laws():
+def test_every_law_that_the_code_names_is_in_the_laws() -> None:
     numbers = set(re.findall(r"^\| \*\*([A-Z][0-9])\*\*", PAGES["docs/laws.md"], re.MULTILINE))
     cited = {
         law
@@ -68,16 +68,16 @@ def test_every_law_that_the_code_names_is_in_the_laws():
 
 
 @pytest.mark.parametrize("text", blocks("workflow"))
-def test_a_workflow_file_that_is_shown_can_be_read(text: str):
+def test_a_workflow_file_that_is_shown_can_be_read(text: str) -> None:
     assert read_workflow(render(text)).groups
 
 
 @pytest.mark.parametrize("text", blocks("cluster"))
-def test_a_cluster_file_that_is_shown_can_be_read(text: str):
+def test_a_cluster_file_that_is_shown_can_be_read(text: str) -> None:
     assert read_cluster(text).pools
 
 
-def test_every_target_of_make_that_is_named_is_there():
+def test_every_target_of_make_that_is_named_is_there() -> None:
     targets = set(re.findall(r"^([a-z0-9]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     marked = " ".join(re.findall(r"`[^`\n]+`|^make .*$", "\n".join(PAGES.values()), re.MULTILINE))
     named = {
@@ -89,7 +89,7 @@ def test_every_target_of_make_that_is_named_is_there():
     assert {"demo", "test"} <= named
 
 
-def test_every_command_that_is_typed_is_there():
+def test_every_command_that_is_typed_is_there() -> None:
     """In what the pages show as typed; the reference itself is generated."""
     there = {name for name, _, _ in generate.commands()}
     groups = {name.rsplit(" ", 1)[0] for name in there}
@@ -106,14 +106,14 @@ def test_every_command_that_is_typed_is_there():
     assert unknown == set()
 
 
-def test_every_command_error_and_reason_is_in_the_reference():
+def test_every_command_error_and_reason_is_in_the_reference() -> None:
     names = [name for name, _, _ in generate.commands()]
     assert [name for name in names if f"### {name}\n" not in PAGES["docs/cli.md"]] == []
     codes = [kind.code for kind in generate.error_classes()] + [code.value for code in Code]
     assert [code for code in codes if f"| `{code}` |" not in PAGES["docs/http.md"]] == []
 
 
-def test_every_test_that_is_named_is_there():
+def test_every_test_that_is_named_is_there() -> None:
     named = set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", PAGES["docs/properties.md"]))
     missing = {
         f"{file}::{test}"
@@ -123,7 +123,7 @@ def test_every_test_that_is_named_is_there():
     assert missing == set()
 
 
-def test_every_path_of_the_code_that_is_named_is_there():
+def test_every_path_of_the_code_that_is_named_is_there() -> None:
     laws = re.findall(r"`((?:domain|engine|spec|service|store|backends)/[\w/]*(?:\.py)?)`", PAGES["docs/laws.md"])
     others = re.findall(r"`(src/runrig/[\w/]+(?:\.py)?|tests/[\w/]+(?:\.py)?)`", "\n".join(PAGES.values()))
     paths = {Path("src/runrig") / path for path in laws} | {Path(path) for path in others}
@@ -131,13 +131,13 @@ def test_every_path_of_the_code_that_is_named_is_there():
 
 
 @pytest.mark.parametrize("word", AVOIDED)
-def test_the_code_uses_the_words_of_the_glossary(word: str):
+def test_the_code_uses_the_words_of_the_glossary(word: str) -> None:
     pattern = re.compile(rf"\b{word}s?\b", re.IGNORECASE)
     using = [str(file.relative_to(ROOT)) for file in CODE if pattern.search(file.read_text(encoding="utf-8"))]
     assert using == []
 
 
-def test_the_example_of_preemption_is_what_the_engine_does():
+def test_the_example_of_preemption_is_what_the_engine_does() -> None:
     """docs/preemption.md, an example in numbers; laws R1, R2, R3."""
     world = World({"blue": 2, "green": 4, "red": 4}, {"n0": 10})
     for name, pool, priority, gpus in (

@@ -27,7 +27,7 @@ def printed(here: House, workflow: str, task: str) -> str:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_the_example_completes(tmp_path: Path, example: Path):
+def test_the_example_completes(tmp_path: Path, example: Path) -> None:
     with house(tmp_path / "data", "local", gpus=2, cluster=ONE_POOL) as here:
         workflow = here.run(example.read_text(encoding="utf-8"), "pool")
         here.until(lambda: here.status(workflow) not in ("PENDING", "RUNNING"))
@@ -37,5 +37,5 @@ def test_the_example_completes(tmp_path: Path, example: Path):
             assert words in printed(here, workflow, task)
 
 
-def test_there_are_ten_examples_or_more():
+def test_there_are_ten_examples_or_more() -> None:
     assert len(EXAMPLES) >= 10

@@ -64,7 +64,7 @@ def table(server: Up, *args: str) -> list[str]:
     return list(lines(done.out))
 
 
-def test_the_example_of_the_specification_prints_its_table(team: Up):
+def test_the_example_of_the_specification_prints_its_table(team: Up) -> None:
     """R7, S2."""
     sliced(team)
     assert table(team) == TABLE
@@ -83,7 +83,7 @@ def test_the_example_of_the_specification_prints_its_table(team: Up):
     assert "fits-1 waits" in team.runrig("workflow", "why", "fits-1").out
 
 
-def test_a_subpool_drains_shows_how_far_it_is_and_gives_its_quota_back(team: Up):
+def test_a_subpool_drains_shows_how_far_it_is_and_gives_its_quota_back(team: Up) -> None:
     """S3."""
     sliced(team)
     assert submit(team, "late", "team--b", 40).code == 0
@@ -123,7 +123,7 @@ def test_a_subpool_drains_shows_how_far_it_is_and_gives_its_quota_back(team: Up)
     )
 
 
-def test_a_cluster_file_makes_subpools_and_a_restart_keeps_them(tmp_path: Path):
+def test_a_cluster_file_makes_subpools_and_a_restart_keeps_them(tmp_path: Path) -> None:
     """S1, W2."""
     text = CLUSTER.replace("quota: 100", "quota: 100, subpools: [{name: a, quota: '30%'}, {name: b, quota: 40}]")
     with up(tmp_path / "data", "--cluster", cluster(tmp_path, text)) as first:
@@ -163,7 +163,7 @@ BAD = [
 ]
 
 
-def test_what_cannot_be_is_told_with_its_exit_code_and_changes_nothing(tmp_path: Path):
+def test_what_cannot_be_is_told_with_its_exit_code_and_changes_nothing(tmp_path: Path) -> None:
     text = CLUSTER.replace("quota: 100", "quota: 100, subpools: [{name: a, quota: 30}]")
     with up(tmp_path / "data", "--cluster", cluster(tmp_path, text)) as server:
         before = server.json("pool", "list", "--all"), server.json("pool", "history", "team")
@@ -178,7 +178,7 @@ def test_what_cannot_be_is_told_with_its_exit_code_and_changes_nothing(tmp_path:
         assert (done.code, "pool team has subpools (team--a): delete them first" in done.err) == (1, True)
 
 
-def test_how_often_to_sweep_is_an_option_of_up(team: Up, tmp_path: Path):
+def test_how_often_to_sweep_is_an_option_of_up(team: Up, tmp_path: Path) -> None:
     """S3."""
     team.runrig("pool", "subpool", "create", "team", "a", "--quota", "1")
     runs(team, "w", "team--a", 1)

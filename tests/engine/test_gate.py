@@ -32,7 +32,7 @@ def accepted(world: World, pool: str, priority: Priority, spec: WorkflowSpec) ->
     )
 
 
-def test_firm_work_beyond_the_quota_is_refused_with_both_numbers_and_a_way_out():
+def test_firm_work_beyond_the_quota_is_refused_with_both_numbers_and_a_way_out() -> None:
     world = World({"a": 4}, {"n0": 8})
     caught = refusal(world, "a", NORMAL, workflow("big", task("t", 5)))
     assert str(caught) == (
@@ -42,7 +42,7 @@ def test_firm_work_beyond_the_quota_is_refused_with_both_numbers_and_a_way_out()
     assert accepted(world, "a", HIGH, workflow("fits", task("t", 4)))
 
 
-def test_firm_work_of_a_parent_is_measured_by_what_its_subpools_left_over():
+def test_firm_work_of_a_parent_is_measured_by_what_its_subpools_left_over() -> None:
     """S2."""
     world = World({"team": 10, "team--a": Pool("team--a", gpu_quota(7), parent="team", subpool_name="a")}, {"n0": 16})
     assert "pool team has 3 unallocated" in str(refusal(world, "team", NORMAL, workflow("w", task("t", 4))))
@@ -51,7 +51,7 @@ def test_firm_work_of_a_parent_is_measured_by_what_its_subpools_left_over():
     assert accepted(world, "team--a", NORMAL, workflow("w", task("t", 7)))
 
 
-def test_low_is_measured_by_what_it_could_ever_borrow():
+def test_low_is_measured_by_what_it_could_ever_borrow() -> None:
     world = World({"a": Pool("a", gpu_quota(2, borrowing=1)), "b": Pool("b", gpu_quota(3, lending=0))}, {"n0": 9})
     assert "pool a can never have more than 3, borrowing included" in str(
         refusal(world, "a", LOW, workflow("w", task("t", 4)))
@@ -60,7 +60,7 @@ def test_low_is_measured_by_what_it_could_ever_borrow():
     assert accepted(world, "b", LOW, workflow("w", task("t", 9)))
 
 
-def test_what_is_in_use_now_does_not_matter():
+def test_what_is_in_use_now_does_not_matter() -> None:
     """Refused is not pending."""
     world = World({"a": 2}, {"n0": 2})
     world.submit("first", "a", NORMAL, 2)
@@ -70,7 +70,7 @@ def test_what_is_in_use_now_does_not_matter():
     assert world.status("second-1") == [Status.SCHEDULING]
 
 
-def test_the_whole_gang_counts_and_of_a_gang_that_may_shrink_the_smallest():
+def test_the_whole_gang_counts_and_of_a_gang_that_may_shrink_the_smallest() -> None:
     world = World({"a": 4}, {"n0": 8})
     mates = GroupSpec("g", (task("x", 2), task("y", 3, lead=False)))
     refusal(world, "a", NORMAL, WorkflowSpec("w", (mates,)))
@@ -78,14 +78,14 @@ def test_the_whole_gang_counts_and_of_a_gang_that_may_shrink_the_smallest():
     assert accepted(world, "a", NORMAL, workflow("w", task("t", 2, count=3, minimum=2)))
 
 
-def test_each_group_counts_by_itself():
+def test_each_group_counts_by_itself() -> None:
     world = World({"a": 4}, {"n0": 8})
     assert accepted(world, "a", NORMAL, workflow("w", task("x", 4), task("y", 4)))
     refused = refusal(world, "a", NORMAL, workflow("w", task("x", 4), task("y", 5), upstream={"y": ("x",)}))
     assert str(refused).startswith("w/y-group asks 5")
 
 
-def test_a_gang_that_no_empty_cluster_holds_is_refused_by_pod_set():
+def test_a_gang_that_no_empty_cluster_holds_is_refused_by_pod_set() -> None:
     world = World({"a": 9}, {"n0": 4, "n1": 4})
     caught = refusal(world, "a", NORMAL, workflow("w", task("t", 3, count=3)))
     assert caught.details == {"law": "P3", "pool": "a", "pod_set": "t", "asked": 3, "limit": 2}
@@ -94,7 +94,7 @@ def test_a_gang_that_no_empty_cluster_holds_is_refused_by_pod_set():
     assert caught.details == {"law": "P3", "pool": "a", "pod_set": "t", "asked": 1, "limit": 0}
 
 
-def test_nodes_that_are_down_count_and_where_nodes_come_and_go_none_are_asked():
+def test_nodes_that_are_down_count_and_where_nodes_come_and_go_none_are_asked() -> None:
     down = World({"a": 4}, {"n0": Node("n0", {GPU: 4}, ready=False)})
     assert accepted(down, "a", NORMAL, workflow("w", task("t", 4)))
     elastic = World({"a": 4}, {})
@@ -102,7 +102,7 @@ def test_nodes_that_are_down_count_and_where_nodes_come_and_go_none_are_asked():
     assert accepted(elastic, "a", NORMAL, workflow("w", task("t", 4)))
 
 
-def test_other_resources_count_where_the_pool_has_a_quota_of_them_and_on_nodes_in_any_case():
+def test_other_resources_count_where_the_pool_has_a_quota_of_them_and_on_nodes_in_any_case() -> None:
     cpu = FlavorResource("default", CPU)
     node = Node("n0", {GPU: 4, CPU: 8000})
     cores = task("t", requests=requests_of({CPU: 3000}))
@@ -112,7 +112,7 @@ def test_other_resources_count_where_the_pool_has_a_quota_of_them_and_on_nodes_i
     refusal(world, "b", NORMAL, workflow("w", task("t", requests=requests_of({CPU: 9000}))))
 
 
-def test_flavors_are_tried_in_turn_and_an_unknown_platform_is_refused_by_name():
+def test_flavors_are_tried_in_turn_and_an_unknown_platform_is_refused_by_name() -> None:
     flavors = (Flavor("h100", {"gpu": "h100"}), Flavor("b200", {"gpu": "b200"}, allow=("privileged",)))
     quota = {FlavorResource("h100", GPU): Quota(2), FlavorResource("b200", GPU): Quota(4)}
     nodes = {name: Node(name, {GPU: 4}, flavor=name, labels={"gpu": name}) for name in ("h100", "b200")}
@@ -131,7 +131,7 @@ def test_flavors_are_tried_in_turn_and_an_unknown_platform_is_refused_by_name():
 
 
 @pytest.mark.parametrize("state", [PoolState.DELETING, PoolState.ARCHIVED])
-def test_a_pool_that_is_on_its_way_out_takes_no_submissions(state):
+def test_a_pool_that_is_on_its_way_out_takes_no_submissions(state) -> None:
     """S3."""
     world = World({"a": 4, "b": 1}, {"n0": 4})
     world.do(PutPool(replace(world.state.pools["a"], state=state), world.state.pools["a"]))
@@ -142,7 +142,7 @@ def test_a_pool_that_is_on_its_way_out_takes_no_submissions(state):
         accepted(world, "c", NORMAL, workflow("w", task("t")))
 
 
-def test_numbers_count_up_per_name_also_over_workflows_that_are_gone():
+def test_numbers_count_up_per_name_also_over_workflows_that_are_gone() -> None:
     world = World({"a": 4}, {"n0": 4})
     world.submit("w", "a", NORMAL)
     world.cycle()
@@ -155,7 +155,7 @@ def test_numbers_count_up_per_name_also_over_workflows_that_are_gone():
     assert State.load(world.state.rows()).numbers == {"w": 2}
 
 
-def test_what_an_edit_made_impossible_stays_and_waits():
+def test_what_an_edit_made_impossible_stays_and_waits() -> None:
     world = World({"a": 4}, {"n0": 4})
     world.submit("w", "a", NORMAL, 4)
     world.do(PutPool(Pool("a", gpu_quota(3)), world.state.pools["a"]))

@@ -20,30 +20,30 @@ def with_room_for(pods: int, *ranges: tuple[int, int | None]) -> tuple[tuple[int
     return largest(sets(*ranges), attempt), len(tried)
 
 
-def test_pod_sets_lose_the_same_part_of_their_ranges():
+def test_pod_sets_lose_the_same_part_of_their_ranges() -> None:
     assert with_room_for(19, (1, None), (4, 2), (20, 10))[0] == (1, 3, 15)
 
 
-def test_two_ranges_of_one_shrink_together():
+def test_two_ranges_of_one_shrink_together() -> None:
     assert with_room_for(3, (2, 1), (2, 1))[0] == (1, 1)
 
 
-def test_nothing_smaller_than_the_minimum_is_tried():
+def test_nothing_smaller_than_the_minimum_is_tried() -> None:
     assert with_room_for(1, (4, 2)) == (None, 2)
     assert least_counts(sets((4, 2), (3, None))) == (2, 3)
 
 
-def test_a_gang_without_a_range_has_no_smaller_counts():
+def test_a_gang_without_a_range_has_no_smaller_counts() -> None:
     assert with_room_for(0, (4, None)) == (None, 0)
 
 
-def test_few_steps_are_all_tried_so_that_a_hole_does_not_hide_what_fits():
+def test_few_steps_are_all_tried_so_that_a_hole_does_not_hide_what_fits() -> None:
     """Acceptance is not always monotone: 12 of 20 would fit, 5 to 11 would not."""
     found = largest(sets((20, 4)), lambda counts: counts if counts in {(12,), (4,)} else None)
     assert found == (12,)
 
 
-def test_many_steps_are_halved():
+def test_many_steps_are_halved() -> None:
     found, tried = with_room_for(700, (1000, 1))
     assert found == (700,)
     assert tried <= 11 < ALL_TRIED

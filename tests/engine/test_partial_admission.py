@@ -39,28 +39,28 @@ def running_pods(world: World, name: str) -> int:
 # ---------------------------------------------------------------- borrowing
 
 
-def test_low_shrinks_to_what_its_pool_may_borrow():
+def test_low_shrinks_to_what_its_pool_may_borrow() -> None:
     world = World({"a": 20, "b": Pool("b", gpu_quota(4, borrowing=15))}, {"n0": 30})
     world.submit("w", "b", LOW, spec=gang("w", *KEP))
     assert world.cycle() == ["admit w"]
     assert counts(world, "w") == [1, 3, 15]
 
 
-def test_low_borrows_for_its_full_size_before_it_shrinks_to_what_its_own_pool_has():
+def test_low_borrows_for_its_full_size_before_it_shrinks_to_what_its_own_pool_has() -> None:
     world = World({"a": 4, "b": 4}, {"n0": 8})
     world.submit("w", "b", LOW, spec=gang("w", (2, None), (6, 2)))
     assert world.cycle() == ["admit w"]
     assert counts(world, "w") == [2, 6]
 
 
-def test_firm_work_never_borrows_for_its_full_size():
+def test_firm_work_never_borrows_for_its_full_size() -> None:
     world = World({"a": 4, "b": 4}, {"n0": 8})
     world.submit("w", "b", NORMAL, spec=gang("w", (2, None), (6, 1)))
     assert world.cycle() == ["admit w"]
     assert counts(world, "w") == [2, 2]
 
 
-def test_limits_of_cohorts_above_count_too():
+def test_limits_of_cohorts_above_count_too() -> None:
     cohorts = (Cohort("org"), Cohort("lab", "org", gpu_quota(0, borrowing=3)))
     world = World({"a": 8, "b": Pool("b", gpu_quota(2), "lab")}, {"n0": 10}, cohorts=cohorts)
     world.submit("w", "b", LOW, spec=gang("w", (4, 1), (4, 1)))
@@ -71,7 +71,7 @@ def test_limits_of_cohorts_above_count_too():
 # ---------------------------------------------------------------- preemption
 
 
-def test_several_pod_sets_shrink_to_what_can_be_taken_back():
+def test_several_pod_sets_shrink_to_what_can_be_taken_back() -> None:
     """19 are the pool's own; the others hold all 25."""
     world = World({"a": 19, "b": 6}, {"n0": 25})
     for at in range(5):
@@ -83,7 +83,7 @@ def test_several_pod_sets_shrink_to_what_can_be_taken_back():
     assert counts(world, "w") == [1, 3, 15]
 
 
-def test_the_smallest_number_of_steps_is_given_up_even_if_more_have_to_stop():
+def test_the_smallest_number_of_steps_is_given_up_even_if_more_have_to_stop() -> None:
     """A1: a larger size by preemption comes before a smaller one that is free."""
     world = World({"a": 4, "b": 2}, {"n0": 6})
     world.submit("low", "b", LOW, 4)
@@ -94,7 +94,7 @@ def test_the_smallest_number_of_steps_is_given_up_even_if_more_have_to_stop():
     assert counts(world, "w") == [4]
 
 
-def test_high_shrinks_beside_normal_and_takes_low_of_its_own_pool():
+def test_high_shrinks_beside_normal_and_takes_low_of_its_own_pool() -> None:
     world = World({"a": 4}, {"n0": 4})
     world.submit("firm", "a", NORMAL, 1)
     world.submit("low", "a", LOW, 2)
@@ -105,7 +105,7 @@ def test_high_shrinks_beside_normal_and_takes_low_of_its_own_pool():
     assert counts(world, "w") == [2, 1]
 
 
-def test_what_does_not_fit_at_its_smallest_waits_and_stops_nobody():
+def test_what_does_not_fit_at_its_smallest_waits_and_stops_nobody() -> None:
     """A2."""
     world = World({"a": 4, "b": 2}, {"n0": 6})
     for name, pool, priority in (("firm", "a", NORMAL), ("low", "b", LOW)):
@@ -116,7 +116,7 @@ def test_what_does_not_fit_at_its_smallest_waits_and_stops_nobody():
     assert world.running() == {"firm-1", "low-1"}
 
 
-def test_the_gate_looks_at_the_smallest_size():
+def test_the_gate_looks_at_the_smallest_size() -> None:
     """P3."""
     world = World({"a": 4}, {"n0": 8})
     world.submit("w", "a", NORMAL, spec=gang("w", (1, None), (9, 3)))
@@ -128,7 +128,7 @@ def test_the_gate_looks_at_the_smallest_size():
 # ---------------------------------------------------------------- queued again
 
 
-def test_who_was_preempted_asks_for_its_full_size_again_and_gets_what_there_is_then():
+def test_who_was_preempted_asks_for_its_full_size_again_and_gets_what_there_is_then() -> None:
     """A3: 6 of 6, then 3, then 6 again."""
     world = World({"a": 6, "b": 0}, {"n0": 6})
     world.submit("w", "b", LOW, spec=gang("w", (2, 1), (4, 2)))
@@ -149,7 +149,7 @@ def test_who_was_preempted_asks_for_its_full_size_again_and_gets_what_there_is_t
     assert (counts(world, "w"), running_pods(world, "w")) == ([2, 4], 6)
 
 
-def test_a_running_gang_does_not_grow_when_room_comes():
+def test_a_running_gang_does_not_grow_when_room_comes() -> None:
     """A3: the admitted count holds for the attempt."""
     world = World({"a": 6}, {"n0": 6})
     world.submit("firm", "a", NORMAL, 4)
@@ -182,7 +182,7 @@ def steps(found: list[Range]) -> list[list[int]]:
 
 @settings(max_examples=150, deadline=None, derandomize=True, database=None)
 @given(ranges, st.integers(0, 36), st.sampled_from((HIGH, NORMAL, LOW)))
-def test_the_size_is_the_largest_for_which_there_is_room(found, room, priority):
+def test_the_size_is_the_largest_for_which_there_is_room(found, room, priority) -> None:
     """A1, against an exhaustive search; others hold the rest of the pool."""
     sizes = steps(found)
     assert all(larger >= smaller for one, other in pairwise(sizes) for larger, smaller in zip(one, other, strict=True))

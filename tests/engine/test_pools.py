@@ -44,7 +44,7 @@ def refused(
 
 @pytest.mark.parametrize("event", PoolEvent)
 @pytest.mark.parametrize("state", PoolState)
-def test_every_state_takes_the_events_of_the_table_and_refuses_all_others(state, event):
+def test_every_state_takes_the_events_of_the_table_and_refuses_all_others(state, event) -> None:
     legal = {
         (ACTIVE, PoolEvent.RESIZE): ACTIVE,
         (ACTIVE, PoolEvent.DELETE_IDLE): ARCHIVED,
@@ -81,13 +81,13 @@ def attempts(world: World, name: str) -> dict[str, str]:
     ],
 )
 @pytest.mark.parametrize("name", ["solo", "team--a"])
-def test_commands_on_pools_in_each_state(name, state, outcomes):
+def test_commands_on_pools_in_each_state(name, state, outcomes) -> None:
     world = World({"solo": 4, "team": 4, "team--a": slice_of("team", "a", 2)}, {"n0": 8})
     world.do(PutPool(replace(world.state.pools[name], state=state), world.state.pools[name]))
     assert attempts(world, name) == outcomes
 
 
-def test_a_plan_says_what_was_before():
+def test_a_plan_says_what_was_before() -> None:
     """S6."""
     world = team(a=4)
     before = world.state.pools["team--a"]
@@ -100,14 +100,14 @@ def test_a_plan_says_what_was_before():
 # ---------------------------------------------------------------- deleting
 
 
-def test_an_idle_subpool_is_archived_at_once_and_its_quota_goes_back():
+def test_an_idle_subpool_is_archived_at_once_and_its_quota_goes_back() -> None:
     world = team(a=4)
     world.do(*pools.delete_pool(world.state, "team--a").actions)
     assert world.state.pools["team--a"].state is ARCHIVED
     assert pool_balance(world.state, "team").unallocated == 10
 
 
-def test_a_busy_subpool_keeps_its_quota_until_the_cycle_in_which_the_last_of_its_work_ends():
+def test_a_busy_subpool_keeps_its_quota_until_the_cycle_in_which_the_last_of_its_work_ends() -> None:
     """S3."""
     world = team(a=4)
     world.submit("w", "team--a", NORMAL, spec=workflow("w", task("x", 2), task("y", 2), upstream={"y": ("x",)}))
@@ -125,7 +125,7 @@ def test_a_busy_subpool_keeps_its_quota_until_the_cycle_in_which_the_last_of_its
     assert pool_balance(world.state, "team").unallocated == 10
 
 
-def test_a_preempted_workflow_of_a_deleting_pool_is_queued_again_there():
+def test_a_preempted_workflow_of_a_deleting_pool_is_queued_again_there() -> None:
     """S3."""
     world = World({"a": 2, "b": 1}, {"n0": 2})
     world.submit("low", "b", LOW, 2)
@@ -142,7 +142,7 @@ def test_a_preempted_workflow_of_a_deleting_pool_is_queued_again_there():
     assert world.state.pools["b"].state is ARCHIVED
 
 
-def test_deleting_cancels_what_never_started_and_tells_its_owner():
+def test_deleting_cancels_what_never_started_and_tells_its_owner() -> None:
     """S3."""
     world = team(a=4)
     for name in ("runs", "waits", "later"):
@@ -158,7 +158,7 @@ def test_deleting_cancels_what_never_started_and_tells_its_owner():
     assert world.running() == {"runs-1"}
 
 
-def test_a_nominated_workflow_never_started():
+def test_a_nominated_workflow_never_started() -> None:
     world = World({"a": 1, "b": 1}, {"n0": 2})
     world.submit("low", "b", LOW, 2)
     world.cycle()
@@ -170,7 +170,7 @@ def test_a_nominated_workflow_never_started():
     assert world.cycle() == ["admit low"]
 
 
-def test_a_pool_with_subpools_is_not_deleted_before_them():
+def test_a_pool_with_subpools_is_not_deleted_before_them() -> None:
     world = team(a=4, b=4)
     assert (
         refused(world, Conflict, pools.delete_pool, "team")
@@ -182,7 +182,7 @@ def test_a_pool_with_subpools_is_not_deleted_before_them():
     assert world.state.pools["team"].state is ARCHIVED
 
 
-def test_an_archived_name_comes_back_with_what_is_asked_now():
+def test_an_archived_name_comes_back_with_what_is_asked_now() -> None:
     world = team(a=4)
     world.do(*pools.delete_pool(world.state, "team--a").actions)
     world.do(*pools.put_pool(world.state, slice_of("team", "a", 7), create=True).actions)
@@ -192,7 +192,7 @@ def test_an_archived_name_comes_back_with_what_is_asked_now():
 
 
 @pytest.mark.parametrize("state", [DELETING, ARCHIVED])
-def test_a_parent_on_its_way_out_takes_no_subpools(state):
+def test_a_parent_on_its_way_out_takes_no_subpools(state) -> None:
     world = team()
     world.do(PutPool(replace(world.state.pools["team"], state=state), world.state.pools["team"]))
     message = refused(world, Conflict, pools.put_pool, slice_of("team", "a", 1), create=True)
@@ -202,7 +202,7 @@ def test_a_parent_on_its_way_out_takes_no_subpools(state):
 # ---------------------------------------------------------------- promises
 
 
-def test_subpools_together_have_no_more_than_their_parent():
+def test_subpools_together_have_no_more_than_their_parent() -> None:
     """S1."""
     world = team(a=4, b=4)
     assert refused(world, Refused, pools.put_pool, slice_of("team", "c", 3), create=True) == (
@@ -218,7 +218,7 @@ def test_subpools_together_have_no_more_than_their_parent():
     pools.put_pool(world.state, Pool("team", gpu_quota(8)), create=False)
 
 
-def test_what_a_deleting_subpool_still_holds_is_promised_to_nobody_else():
+def test_what_a_deleting_subpool_still_holds_is_promised_to_nobody_else() -> None:
     """S1."""
     world = team(a=8)
     world.submit("w", "team--a", NORMAL, 1)
@@ -230,7 +230,7 @@ def test_what_a_deleting_subpool_still_holds_is_promised_to_nobody_else():
     pools.put_pool(world.state, slice_of("team", "b", 10), create=True)
 
 
-def test_no_change_of_a_pool_stops_running_work():
+def test_no_change_of_a_pool_stops_running_work() -> None:
     """R7, S2: available goes negative until it has drained."""
     world = team()
     world.submit("w", "team", NORMAL, 8)
@@ -262,11 +262,11 @@ def test_no_change_of_a_pool_stops_running_work():
         (Pool("a", topology_keys=(TopologyKey("rack", "x"), TopologyKey("rack", "y"))), "must be unique"),
     ],
 )
-def test_a_pool_that_cannot_be_is_refused_with_what_is_wrong(pool, problem):
+def test_a_pool_that_cannot_be_is_refused_with_what_is_wrong(pool, problem) -> None:
     assert problem in refused(team(), InvalidInput, pools.put_pool, pool, create=True)
 
 
-def test_topology_keys_need_a_backend_with_topology():
+def test_topology_keys_need_a_backend_with_topology() -> None:
     """T6."""
     world = team()
     world.state.topology = False
@@ -274,7 +274,7 @@ def test_topology_keys_need_a_backend_with_topology():
     assert "has no topology" in refused(world, InvalidInput, pools.put_pool, keyed, create=True)
 
 
-def test_an_update_of_nothing_and_a_subpool_of_nothing_are_not_found():
+def test_an_update_of_nothing_and_a_subpool_of_nothing_are_not_found() -> None:
     world = team()
     assert "no pool 'x'" in refused(world, NotFound, pools.put_pool, Pool("x"), create=False)
     assert "no pool 'x'" in refused(world, NotFound, pools.delete_pool, "x")
@@ -286,7 +286,7 @@ def test_an_update_of_nothing_and_a_subpool_of_nothing_are_not_found():
 # ---------------------------------------------------------------- cohorts
 
 
-def test_cohorts_are_created_changed_and_deleted_when_nothing_hangs_under_them():
+def test_cohorts_are_created_changed_and_deleted_when_nothing_hangs_under_them() -> None:
     world = World({"p": Pool("p", gpu_quota(1), "k")}, {"n0": 4}, (Cohort("inner", "outer"),))
     assert pools.put_cohort(world.state, Cohort("k"), create=True) == Plan((PutCohort(Cohort("k"), None),))
     assert "exists already" in refused(world, Conflict, pools.put_cohort, Cohort("inner"), create=True)
@@ -299,7 +299,7 @@ def test_cohorts_are_created_changed_and_deleted_when_nothing_hangs_under_them()
     assert pools.delete_cohort(world.state, "k") == Plan((DropCohort(Cohort("k", "inner")),))
 
 
-def test_parents_in_a_circle_are_refused_with_the_circle():
+def test_parents_in_a_circle_are_refused_with_the_circle() -> None:
     """Q5, Q7."""
     world = World({}, {}, (Cohort("x", "y"), Cohort("y", "z")))
     assert refused(world, Refused, pools.put_cohort, Cohort("z", "x"), create=True).endswith(
@@ -308,7 +308,7 @@ def test_parents_in_a_circle_are_refused_with_the_circle():
     assert refused(world, Refused, pools.put_cohort, Cohort("w", "w"), create=True).endswith("w -> w")
 
 
-def test_a_circle_that_is_there_all_the_same_stops_new_admissions_in_that_tree_only():
+def test_a_circle_that_is_there_all_the_same_stops_new_admissions_in_that_tree_only() -> None:
     """Q5."""
     world = World({"p": Pool("p", gpu_quota(2), "x"), "q": Pool("q", gpu_quota(2), "z")}, {"n0": 8}, (Cohort("x"),))
     world.submit("runs", "p", NORMAL)
@@ -332,7 +332,7 @@ def declared(world: World, cluster: ClusterSpec, *prune: str) -> Plan:
     return plan
 
 
-def test_a_file_is_declared_once_and_the_second_time_changes_nothing():
+def test_a_file_is_declared_once_and_the_second_time_changes_nothing() -> None:
     world = World({}, {"n0": 4})
     cluster = ClusterSpec(cohorts=(Cohort("k"),), pools=(Pool("team", gpu_quota(4), "k"), slice_of("team", "a", 2)))
     assert declared(world, cluster) == Plan(
@@ -345,7 +345,7 @@ def test_a_file_is_declared_once_and_the_second_time_changes_nothing():
     assert declared(world, cluster) == Plan()
 
 
-def test_what_a_file_does_not_name_is_left_alone_unless_it_is_pruned():
+def test_what_a_file_does_not_name_is_left_alone_unless_it_is_pruned() -> None:
     world = team(a=4)
     world.do(PutCohort(Cohort("k")))
     assert declared(world, ClusterSpec()) == Plan()
@@ -357,7 +357,7 @@ def test_what_a_file_does_not_name_is_left_alone_unless_it_is_pruned():
     assert plan.actions[-1] == DropCohort(Cohort("k"))
 
 
-def test_a_parent_is_not_pruned_while_one_of_its_subpools_drains():
+def test_a_parent_is_not_pruned_while_one_of_its_subpools_drains() -> None:
     world = team(a=4)
     world.submit("w", "team--a", NORMAL)
     world.cycle()
@@ -365,7 +365,7 @@ def test_a_parent_is_not_pruned_while_one_of_its_subpools_drains():
     assert message == "pool team has subpools (team--a): delete them first"
 
 
-def test_an_idle_subpool_that_is_pruned_makes_room_for_the_one_that_replaces_it():
+def test_an_idle_subpool_that_is_pruned_makes_room_for_the_one_that_replaces_it() -> None:
     """S1."""
     world = team(a=8)
     cluster = ClusterSpec(pools=(Pool("team", gpu_quota(10)), slice_of("team", "b", 8)))
@@ -377,7 +377,7 @@ def test_an_idle_subpool_that_is_pruned_makes_room_for_the_one_that_replaces_it(
     }
 
 
-def test_a_file_is_checked_as_a_whole_and_refused_as_a_whole():
+def test_a_file_is_checked_as_a_whole_and_refused_as_a_whole() -> None:
     """Q7, S1: growing one subpool and shrinking another at once is judged by the outcome."""
     world = team(a=6, b=4)
     swapped = (Pool("team", gpu_quota(10)), slice_of("team", "a", 4), slice_of("team", "b", 6))
@@ -390,7 +390,7 @@ def test_a_file_is_checked_as_a_whole_and_refused_as_a_whole():
     refused(world, NotFound, pools.declare, nobody)
 
 
-def test_a_file_brings_an_archived_pool_back_and_leaves_a_deleting_one_alone_if_it_asks_nothing_new():
+def test_a_file_brings_an_archived_pool_back_and_leaves_a_deleting_one_alone_if_it_asks_nothing_new() -> None:
     world = team(a=4, b=4)
     world.submit("w", "team--a", NORMAL)
     world.cycle()
@@ -404,7 +404,7 @@ def test_a_file_brings_an_archived_pool_back_and_leaves_a_deleting_one_alone_if_
     assert "DELETING" in refused(world, Conflict, pools.declare, ClusterSpec(pools=resized))
 
 
-def test_new_flavors_sort_the_nodes_anew_and_one_in_use_cannot_go():
+def test_new_flavors_sort_the_nodes_anew_and_one_in_use_cannot_go() -> None:
     world = World({"a": Pool("a", gpu_quota(4))}, {"n0": Node("n0", {GPU: 4}, labels={"gpu": "h100"})})
     h100 = Flavor("h100", {"gpu": "h100"})
     both = (h100, Flavor("default", position=1))
@@ -417,13 +417,13 @@ def test_new_flavors_sort_the_nodes_anew_and_one_in_use_cannot_go():
     )
 
 
-def test_two_forms_of_a_queue_are_kept_over_a_resize():
+def test_two_forms_of_a_queue_are_kept_over_a_resize() -> None:
     world = World({"a": Pool("a", gpu_quota(4), queueing=Queueing.STRICT_FIFO)}, {"n0": 4})
     plan = pools.put_pool(world.state, replace(world.state.pools["a"], quotas={GPUS: Quota(5)}), create=False)
     assert plan.actions[0].pool.queueing is Queueing.STRICT_FIFO
 
 
-def test_who_holds_which_gpu_can_be_told_of_a_node_that_has_lost_some():
+def test_who_holds_which_gpu_can_be_told_of_a_node_that_has_lost_some() -> None:
     """A device has failed, or somebody else has taken what the task has."""
     world = World({"a": 4}, {"n0": 4})
     world.submit("w", "a", gpus=3)

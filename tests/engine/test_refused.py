@@ -130,7 +130,7 @@ def refused(world: Doubted | None = None, *tasks: object, **more: object) -> Dou
 # ---------------------------------------------------------------- taken back whole
 
 
-def test_a_gang_that_is_refused_stops_whole_and_waits_as_the_next_attempt():
+def test_a_gang_that_is_refused_stops_whole_and_waits_as_the_next_attempt() -> None:
     world = two_nodes()
     world.put("w", pods("t", 2, 1), pods("u", 1, 1))
     world.turn()
@@ -160,7 +160,7 @@ def first_attempts(world: Doubted, *names: str) -> list[Task]:
     return [world.state.attempts("w-1", name)[0] for name in names]
 
 
-def test_pods_of_it_that_were_bound_and_run_stop_too():
+def test_pods_of_it_that_were_bound_and_run_stop_too() -> None:
     world = two_nodes()
     world.put("w", pods("t", 2, 2))
     world.turn()
@@ -172,7 +172,7 @@ def test_pods_of_it_that_were_bound_and_run_stop_too():
     assert world.nodes_of() == {}
 
 
-def test_what_it_held_is_free_for_others_when_its_pods_are_gone_and_not_before():
+def test_what_it_held_is_free_for_others_when_its_pods_are_gone_and_not_before() -> None:
     world = refused_and_lingering()
     world.put("x", pods("t", 2, 2))
     assert started(world.turn(linger=True)) == []
@@ -190,7 +190,7 @@ def refused_and_lingering() -> Doubted:
 
 
 @pytest.mark.parametrize("gang", ["w-1/g", "nobody-1/g", "w-1/h"])
-def test_a_refusal_of_a_gang_that_is_not_on_nodes_changes_nothing(gang):
+def test_a_refusal_of_a_gang_that_is_not_on_nodes_changes_nothing(gang) -> None:
     """Gone by then, or pending: what the backend says may be old."""
     world = two_nodes()
     world.put("big", pods("t", 2, 2))
@@ -205,7 +205,7 @@ def test_a_refusal_of_a_gang_that_is_not_on_nodes_changes_nothing(gang):
 # ---------------------------------------------------------------- and tried again when it may help
 
 
-def test_it_is_not_tried_again_while_its_nodes_are_the_same():
+def test_it_is_not_tried_again_while_its_nodes_are_the_same() -> None:
     world = refused()
     world.put("x", pods("t", 2, 2))  # another comes, and runs there
     assert started(world.turn()) == ["x"]
@@ -213,7 +213,7 @@ def test_it_is_not_tried_again_while_its_nodes_are_the_same():
     assert world.waiting() == (GangState.PENDING, 1, SAID)
 
 
-def test_it_is_tried_again_when_others_have_ended_on_nodes_that_it_could_use():
+def test_it_is_tried_again_when_others_have_ended_on_nodes_that_it_could_use() -> None:
     """The cluster's scheduler counts there what is not counted here: places for pods, ports of hosts."""
     world = refused()
     world.put("x", pods("t", 2, 2))
@@ -222,7 +222,7 @@ def test_it_is_tried_again_when_others_have_ended_on_nodes_that_it_could_use():
     assert started(world.turn()) == ["w"]
 
 
-def test_the_end_of_another_that_was_refused_changes_nothing_for_it():
+def test_the_end_of_another_that_was_refused_changes_nothing_for_it() -> None:
     world = refused()
     world.put("x", pods("t", 2, 2))
     world.turn()
@@ -242,7 +242,7 @@ EDITS = {
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_it_is_tried_again_when_a_node_that_it_could_use_or_its_pool_changes(edit):
+def test_it_is_tried_again_when_a_node_that_it_could_use_or_its_pool_changes(edit) -> None:
     world = refused(Doubted({"team": PLENTY}, {"n0": 2, "n1": 2, "spare": 1}))
     edit(world)
     world.same_from_rows_and_log()
@@ -252,7 +252,7 @@ def test_it_is_tried_again_when_a_node_that_it_could_use_or_its_pool_changes(edi
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_what_changes_while_its_pods_stop_counts_too(edit):
+def test_what_changes_while_its_pods_stop_counts_too(edit) -> None:
     world = Doubted({"team": PLENTY}, {"n0": 2, "n1": 2, "spare": 1})
     world.put("w", pods("t", 2, 2))
     world.turn()
@@ -274,7 +274,7 @@ def test_what_changes_while_its_pods_stop_counts_too(edit):
         (None, "with it"),
     ],
 )
-def test_where_its_place_is_no_longer_there_by_our_own_books_it_is_tried_at_once(fields, when):
+def test_where_its_place_is_no_longer_there_by_our_own_books_it_is_tried_at_once(fields, when) -> None:
     """A foreign pod took the node: the node shrank, or is not ready, or gone, so there is nothing to wait for."""
     world = Doubted({"team": PLENTY}, {"n0": 2, "n1": 2, "n2": 2})
     world.put("w", pods("t", 2, 2))
@@ -296,7 +296,7 @@ def test_where_its_place_is_no_longer_there_by_our_own_books_it_is_tried_at_once
     assert sorted(str(each) for each in world.nodes_of().values()) == ["n0", "n2"]
 
 
-def test_nodes_that_its_pool_has_no_flavor_of_and_other_pools_do_not_count():
+def test_nodes_that_its_pool_has_no_flavor_of_and_other_pools_do_not_count() -> None:
     nodes = {name: Node(name, {GPU: 2}, flavor=name[0], labels={"kind": name[0]}) for name in ("a0", "a1", "b0", "b1")}
     mine = Pool("team", {FlavorResource("a", GPU): Quota(8)}, flavors=("a",))
     world = Doubted({"team": mine, "other": 8}, nodes, flavors=KINDS)
@@ -310,7 +310,7 @@ def test_nodes_that_its_pool_has_no_flavor_of_and_other_pools_do_not_count():
     assert world.waiting() == (GangState.PENDING, 1, "")
 
 
-def test_each_refusal_counts_and_the_words_are_those_of_the_last():
+def test_each_refusal_counts_and_the_words_are_those_of_the_last() -> None:
     world = refused()
     change(world, "n0", labels={"x": "1"})
     assert started(world.turn()) == ["w"]
@@ -322,7 +322,7 @@ def test_each_refusal_counts_and_the_words_are_those_of_the_last():
     assert world.state.groups["w-1", "g"].preemptions == 0
 
 
-def test_a_gang_that_may_be_smaller_is_refused_whole_as_it_was_and_asks_for_all_again():
+def test_a_gang_that_may_be_smaller_is_refused_whole_as_it_was_and_asks_for_all_again() -> None:
     world = refused(None, pods("t", 3, 2, least=1))
     assert {status for _, status in world.tasks().values()} == {"SCHEDULING"}
     assert len(world.tasks()) == 3
@@ -334,7 +334,7 @@ def test_a_gang_that_may_be_smaller_is_refused_whole_as_it_was_and_asks_for_all_
 # ---------------------------------------------------------------- who else waits
 
 
-def test_others_pass_it_also_those_of_the_same_shape():
+def test_others_pass_it_also_those_of_the_same_shape() -> None:
     world = refused()
     for name in ("same", "small"):
         world.put(name, pods("t", 2, 1 if name == "small" else 2))
@@ -343,7 +343,7 @@ def test_others_pass_it_also_those_of_the_same_shape():
     assert started(world.turn()) == ["w"]
 
 
-def test_in_a_strict_pool_nobody_passes_it_but_those_before_it_and_those_of_other_pools():
+def test_in_a_strict_pool_nobody_passes_it_but_those_before_it_and_those_of_other_pools() -> None:
     strict = Pool("team", gpu_quota(PLENTY), queueing=STRICT)
     world = refused(two_nodes(team=strict, other=PLENTY))
     world.put("behind", pods("t", 2, 1))
@@ -354,7 +354,7 @@ def test_in_a_strict_pool_nobody_passes_it_but_those_before_it_and_those_of_othe
     assert world.reasons() == (Reason(Code.KAI_NOT_PLACED, "T7", where=SAID),)
 
 
-def test_it_preempts_nobody_while_it_waits_for_its_nodes():
+def test_it_preempts_nobody_while_it_waits_for_its_nodes() -> None:
     world = refused(two_nodes(team=2, sim=2), pods("t", 1, 2), priority=HIGH)
     world.put("low", pods("t", 2, 2), pool="sim", priority=LOW)
     assert started(world.turn()) == ["low"]
@@ -363,7 +363,7 @@ def test_it_preempts_nobody_while_it_waits_for_its_nodes():
     assert [type(each) for each in world.turn() if isinstance(each, Nominate | Preempt)] == [Nominate, Preempt]
 
 
-def test_it_keeps_its_place_in_the_queue():
+def test_it_keeps_its_place_in_the_queue() -> None:
     world = refused()
     world.put("later", pods("t", 2, 2))
     world.put("latest", pods("t", 2, 2))
@@ -376,7 +376,7 @@ def test_it_keeps_its_place_in_the_queue():
 # ---------------------------------------------------------------- what else may happen to it
 
 
-def test_why_says_what_the_scheduler_said_and_when_it_is_tried_again():
+def test_why_says_what_the_scheduler_said_and_when_it_is_tried_again() -> None:
     world = refused()
     assert world.reasons() == (Reason(Code.KAI_NOT_PLACED, "T7", where=SAID),)
     assert Code.KAI_NOT_PLACED.value == "KaiNotPlaced"
@@ -385,7 +385,7 @@ def test_why_says_what_the_scheduler_said_and_when_it_is_tried_again():
     assert "waits until its pool or a node" in sentence
 
 
-def test_words_with_braces_are_shown_as_they_are():
+def test_words_with_braces_are_shown_as_they_are() -> None:
     world = two_nodes()
     world.put("w", pods("t", 2, 2))
     world.turn()
@@ -395,7 +395,7 @@ def test_words_with_braces_are_shown_as_they_are():
     assert "didn't match {key: value} of {0}" in str(world.reasons()[0])
 
 
-def test_a_scheduler_that_says_nothing_is_a_refusal_all_the_same():
+def test_a_scheduler_that_says_nothing_is_a_refusal_all_the_same() -> None:
     world = two_nodes()
     world.put("w", pods("t", 2, 2))
     world.turn()
@@ -407,7 +407,7 @@ def test_a_scheduler_that_says_nothing_is_a_refusal_all_the_same():
     assert started(world.turn()) == [], "it is tried again at once, for ever"
 
 
-def test_its_time_in_the_queue_counts():
+def test_its_time_in_the_queue_counts() -> None:
     world = refused(None, pods("t", 2, 2), queue_timeout_s=10)
     since = world.state.groups["w-1", "g"].queued_time
     assert since is not None
@@ -421,7 +421,7 @@ def test_its_time_in_the_queue_counts():
 
 
 @pytest.mark.parametrize("stopping", [True, False])
-def test_it_can_be_cancelled_while_it_stops_and_while_it_waits(stopping):
+def test_it_can_be_cancelled_while_it_stops_and_while_it_waits(stopping) -> None:
     world = refused_and_lingering() if stopping else refused()
     world.now += 1
     before = len(world.log)
@@ -433,7 +433,7 @@ def test_it_can_be_cancelled_while_it_stops_and_while_it_waits(stopping):
     assert not any(isinstance(action, Queue) for action, _ in world.log[before:])
 
 
-def test_a_task_that_ended_well_before_is_run_again_with_its_gang():
+def test_a_task_that_ended_well_before_is_run_again_with_its_gang() -> None:
     world = two_nodes()
     world.put("w", pods("t", 1, 1), pods("u", 1, 1))
     world.turn()
@@ -448,7 +448,7 @@ def test_a_task_that_ended_well_before_is_run_again_with_its_gang():
 AGAIN = (ExitRule(ExitAction.RESCHEDULE, 3001, 3001),)
 
 
-def test_a_refusal_does_not_use_up_the_one_time_that_a_lost_node_queues_a_gang_again():
+def test_a_refusal_does_not_use_up_the_one_time_that_a_lost_node_queues_a_gang_again() -> None:
     world = refused(None, replace(pods("t", 2, 2), exit_rules=AGAIN), ignore=False)
     change(world, "n0", labels={"x": "1"})
     assert started(world.turn()) == ["w"]
@@ -476,7 +476,7 @@ def throw_out(world: Doubted, name: str = "w", task: str = "t-0") -> None:
 
 @pytest.mark.parametrize("task", ["t-0", "u-0"])
 @pytest.mark.parametrize("ignore", [True, False])
-def test_a_gang_of_which_the_scheduler_threw_a_pod_out_stops_whole_and_waits(task, ignore):
+def test_a_gang_of_which_the_scheduler_threw_a_pod_out_stops_whole_and_waits(task, ignore) -> None:
     world = two_nodes()
     world.put("w", pods("t", 1, 1), pods("u", 2, 1), ignore=ignore)
     world.turn()
@@ -496,7 +496,7 @@ def test_a_gang_of_which_the_scheduler_threw_a_pod_out_stops_whole_and_waits(tas
     assert started(world.turn()) == ["w"]
 
 
-def test_a_gang_of_one_that_was_thrown_out_waits_in_the_same_cycle():
+def test_a_gang_of_one_that_was_thrown_out_waits_in_the_same_cycle() -> None:
     world = two_nodes()
     world.put("w", pods("t", 1, 1))
     world.turn()
@@ -509,7 +509,7 @@ def test_a_gang_of_one_that_was_thrown_out_waits_in_the_same_cycle():
 @pytest.mark.parametrize(
     ("action", "status"), [(ExitAction.FAIL, Status.FAILED_PREEMPTED), (ExitAction.COMPLETE, Status.COMPLETED)]
 )
-def test_rules_about_3006_hold_for_it(action, status):
+def test_rules_about_3006_hold_for_it(action, status) -> None:
     """R6."""
     world = two_nodes()
     world.put("w", replace(pods("t", 2, 1), exit_rules=(ExitRule(action, 3006, 3006),)))
@@ -522,7 +522,7 @@ def test_rules_about_3006_hold_for_it(action, status):
     assert world.state.ledger.entries == {}
 
 
-def test_one_that_we_preempted_is_not_refused():
+def test_one_that_we_preempted_is_not_refused() -> None:
     world = two_nodes(team=4)
     world.put("low", pods("t", 2, 2), priority=LOW)
     world.turn()
@@ -539,7 +539,7 @@ def test_one_that_we_preempted_is_not_refused():
 # ---------------------------------------------------------------- tried again after a time
 
 
-def test_after_a_while_it_is_tried_again_though_nothing_has_changed_and_after_each_refusal_twice_as_long():
+def test_after_a_while_it_is_tried_again_though_nothing_has_changed_and_after_each_refusal_twice_as_long() -> None:
     """T7: what the scheduler saw may have gone without anybody telling us, a quota of its own for one."""
     world = refused()
     waited = []
@@ -559,7 +559,7 @@ def test_after_a_while_it_is_tried_again_though_nothing_has_changed_and_after_ea
     assert [round(seconds, -1) for seconds in waited] == [300, 600, 1200, 2400, 3600, 3600]
 
 
-def test_a_time_in_the_queue_goes_on_beside_it():
+def test_a_time_in_the_queue_goes_on_beside_it() -> None:
     world = refused(queue_timeout_s=450)
     world.now += 300
     assert TryAgain("w-1/g") in world.turn()
@@ -573,7 +573,7 @@ def test_a_time_in_the_queue_goes_on_beside_it():
     assert ended_as(world) is Status.FAILED_QUEUE_TIMEOUT
 
 
-def test_one_that_is_not_refused_any_more_is_left_alone():
+def test_one_that_is_not_refused_any_more_is_left_alone() -> None:
     """A node has changed, and now it waits for room like everybody else."""
     world = refused()
     change(world, "n0", resources={GPU: 0})

@@ -49,7 +49,7 @@ def refusal(world: World, pool: Pool, *, create: bool = True) -> RunrigError:
 # ---------------------------------------------------------------- what it has from its parent
 
 
-def test_a_subpool_has_everything_from_its_parent_but_name_quota_and_state():
+def test_a_subpool_has_everything_from_its_parent_but_name_quota_and_state() -> None:
     """S5."""
     parent = Pool(
         "team",
@@ -70,7 +70,7 @@ def test_a_subpool_has_everything_from_its_parent_but_name_quota_and_state():
     )
 
 
-def test_a_change_of_the_parent_goes_on_to_its_subpools_in_every_live_state():
+def test_a_change_of_the_parent_goes_on_to_its_subpools_in_every_live_state() -> None:
     """S5: no subpool keeps what its parent no longer has."""
     world = team(10, a=4, b=2, c=1)
     world.submit("w", "team--b", NORMAL)
@@ -91,14 +91,14 @@ def test_a_change_of_the_parent_goes_on_to_its_subpools_in_every_live_state():
     assert gpus_of(world.state.pools["team--a"].quotas) == {"default": 4}
 
 
-def test_a_change_that_changes_nothing_is_no_event():
+def test_a_change_that_changes_nothing_is_no_event() -> None:
     """S6."""
     world = team(10, a=4)
     assert pools.put_pool(world.state, slice_of("team", "a", 4), create=False) == Plan()
     assert pools.put_pool(world.state, world.state.pools["team"], create=False) == Plan()
 
 
-def test_other_resources_follow_the_gpus_rounded_down_and_go_on_following():
+def test_other_resources_follow_the_gpus_rounded_down_and_go_on_following() -> None:
     """S5."""
     parent = Pool("team", {GPUS: Quota(8), CPUS: Quota(10_000), FlavorResource("default", MEMORY): Quota(100)})
     world = team(parent, a=3)
@@ -111,7 +111,7 @@ def test_other_resources_follow_the_gpus_rounded_down_and_go_on_following():
     assert world.state.pools["team--a"].quotas == {GPUS: Quota(3), CPUS: Quota(2_000)}
 
 
-def test_of_a_flavor_without_gpus_a_subpool_has_its_part_of_all_gpus():
+def test_of_a_flavor_without_gpus_a_subpool_has_its_part_of_all_gpus() -> None:
     """S5."""
     quotas = {FlavorResource("h100", GPU): Quota(6), FlavorResource("b200", GPU): Quota(2)}
     parent: Quotas = {**quotas, FlavorResource("cpus", CPU): Quota(8_000), FlavorResource("b200", CPU): Quota(1_000)}
@@ -124,7 +124,7 @@ def test_of_a_flavor_without_gpus_a_subpool_has_its_part_of_all_gpus():
 
 
 @given(st.lists(st.integers(0, 50), max_size=6), st.integers(0, 2**63 - 1), st.integers(0, 30))
-def test_shares_that_follow_never_exceed_the_parent(gpus: list[int], cpu: int, idle: int):
+def test_shares_that_follow_never_exceed_the_parent(gpus: list[int], cpu: int, idle: int) -> None:
     """S1, S5."""
     parent: Quotas = {GPUS: Quota(sum(gpus) + idle), CPUS: Quota(cpu)}
     shares = [share_of(parent, {"default": each})[CPUS].nominal for each in gpus]
@@ -132,7 +132,7 @@ def test_shares_that_follow_never_exceed_the_parent(gpus: list[int], cpu: int, i
     assert all(share >= 0 for share in shares)
 
 
-def test_a_parent_does_not_lose_a_flavor_of_which_a_subpool_has_gpus():
+def test_a_parent_does_not_lose_a_flavor_of_which_a_subpool_has_gpus() -> None:
     """S1."""
     flavors = (Flavor("h100", {"gpu": "h100"}), Flavor("b200", {"gpu": "b200"}))
     h100, b200 = FlavorResource("h100", GPU), FlavorResource("b200", GPU)
@@ -151,14 +151,14 @@ def test_a_parent_does_not_lose_a_flavor_of_which_a_subpool_has_gpus():
 @pytest.mark.parametrize(
     "short", ["a--b", "_a", "A", "a_b", "а", "ａ", "", "-a", "a-", "1a", "a\n", "a.b", "<b>", "a'--", "x" * 300]
 )
-def test_a_name_that_cannot_be_is_refused(short: str):
+def test_a_name_that_cannot_be_is_refused(short: str) -> None:
     """S4."""
     error = refusal(team(), slice_of("team", short, 1))
     assert isinstance(error, InvalidInput)
     assert str(error).startswith("subpool name")
 
 
-def test_a_whole_name_fits_a_name_and_a_label_of_kubernetes():
+def test_a_whole_name_fits_a_name_and_a_label_of_kubernetes() -> None:
     """S4: ``osmo-pool-NAMESPACE-team--NAME`` has at most 10 + 63 + 1 + 63 characters, of the 253 that a name may have."""
     world = team()
     make(world, slice_of("team", "a" * 57, 1))
@@ -166,7 +166,7 @@ def test_a_whole_name_fits_a_name_and_a_label_of_kubernetes():
     assert str(error).endswith("at most 63 characters, so NAME may have 57")
 
 
-def test_a_subpool_of_a_subpool_is_refused_and_says_so():
+def test_a_subpool_of_a_subpool_is_refused_and_says_so() -> None:
     error = refusal(team(a=4), slice_of("team--a", "b", 1))
     assert (type(error), str(error)) == (
         Refused,
@@ -175,7 +175,7 @@ def test_a_subpool_of_a_subpool_is_refused_and_says_so():
 
 
 @pytest.mark.parametrize("create", [True, False])
-def test_a_subpool_without_gpus_is_refused(create: bool):
+def test_a_subpool_without_gpus_is_refused(create: bool) -> None:
     world = team(a=4)
     error = refusal(world, slice_of("team", "b" if create else "a", 0), create=create)
     assert isinstance(error, InvalidInput)
@@ -185,11 +185,11 @@ def test_a_subpool_without_gpus_is_refused(create: bool):
 
 
 @pytest.mark.parametrize("gpus", [-1, 2**63])
-def test_a_quota_out_of_range_is_refused(gpus: int):
+def test_a_quota_out_of_range_is_refused(gpus: int) -> None:
     assert "is out of range: amounts go from 0 to" in str(refusal(team(), slice_of("team", "a", gpus)))
 
 
-def test_a_share_that_does_not_fit_is_refused_with_all_numbers():
+def test_a_share_that_does_not_fit_is_refused_with_all_numbers() -> None:
     """S1."""
     error = refusal(team(10, a=4, b=5), slice_of("team", "c", 3))
     assert str(error) == (
@@ -208,17 +208,17 @@ def test_a_share_that_does_not_fit_is_refused_with_all_numbers():
     assert "nothing is left" in str(refusal(team(10, a=10), slice_of("team", "c", 1)))
 
 
-def test_many_subpools_are_not_all_named():
+def test_many_subpools_are_not_all_named() -> None:
     error = refusal(team(30, **{f"s{at}": 2 for at in range(15)}), Pool("team", gpu_quota(5)), create=False)
     assert "(s0 2, s1 2, s10 2, s11 2, s12 2, s13 2, s14 2, s2 2, s3 2, s4 2 and 5 more)" in str(error)
 
 
-def test_what_is_not_there_is_not_found():
+def test_what_is_not_there_is_not_found() -> None:
     assert isinstance(refusal(team(), slice_of("nope", "a", 1)), NotFound)
     assert isinstance(refusal(team(), slice_of("team", "a", 1), create=False), NotFound)
 
 
-def test_what_a_deleting_pool_refuses_it_refuses_with_what_still_runs():
+def test_what_a_deleting_pool_refuses_it_refuses_with_what_still_runs() -> None:
     world = team(10, a=6)
     for name, gpus in (("w1", 2), ("w2", 3)):
         world.submit(name, "team--a", NORMAL, gpus)
@@ -236,7 +236,7 @@ def test_what_a_deleting_pool_refuses_it_refuses_with_what_still_runs():
         pools.delete_pool(world.state, "team--a")
 
 
-def test_descriptions_are_one_printable_line_of_plain_text():
+def test_descriptions_are_one_printable_line_of_plain_text() -> None:
     for text in ("x" * 1001, "a\nb", "a\0b", "\x1b[31m"):
         assert "a description is one line" in str(refusal(team(), Pool("p", description=text)))
     for text in ("<b>ours</b>", "<script>alert(1)</script>", "a > b"):
@@ -247,7 +247,7 @@ def test_descriptions_are_one_printable_line_of_plain_text():
 # ---------------------------------------------------------------- admission
 
 
-def test_the_parents_request_is_measured_by_what_is_unallocated_and_the_message_shows_the_ways_out():
+def test_the_parents_request_is_measured_by_what_is_unallocated_and_the_message_shows_the_ways_out() -> None:
     """P3, S2."""
     world = team(10, a=4, b=3, c=2)
     world.submit("w", "team--a", NORMAL, 2)
@@ -280,7 +280,7 @@ def test_the_parents_request_is_measured_by_what_is_unallocated_and_the_message_
     assert world.cycle() == ["admit fits", "admit low"]
 
 
-def test_a_request_that_the_promise_covers_waits_when_the_promise_is_in_use():
+def test_a_request_that_the_promise_covers_waits_when_the_promise_is_in_use() -> None:
     """P3: AC7 of the reference."""
     world = team(30, a=20)
     world.submit("uses", "team", HIGH, 8)
@@ -290,7 +290,7 @@ def test_a_request_that_the_promise_covers_waits_when_the_promise_is_in_use():
     assert world.state.workflows["waits-1"].status is WorkflowStatus.PENDING
 
 
-def test_a_gang_counts_with_the_pods_that_it_cannot_do_without():
+def test_a_gang_counts_with_the_pods_that_it_cannot_do_without() -> None:
     """P3."""
     world = team(10, a=7)
     spec = workflow("w", task("t", 1, count=8, minimum=3))
@@ -302,7 +302,7 @@ def test_a_gang_counts_with_the_pods_that_it_cannot_do_without():
 
 
 @pytest.mark.parametrize("state", [DELETING, ARCHIVED])
-def test_a_subpool_that_is_on_its_way_out_names_those_beside_it(state: PoolState):
+def test_a_subpool_that_is_on_its_way_out_names_those_beside_it(state: PoolState) -> None:
     """S3."""
     world = team(10, a=4, b=3)
     world.do(PutPool(replace(world.state.pools["team--a"], state=state), world.state.pools["team--a"]))
@@ -312,7 +312,7 @@ def test_a_subpool_that_is_on_its_way_out_names_those_beside_it(state: PoolState
     assert caught.value.details == {"law": "P3", "pool": "team--a", "state": state.value}
 
 
-def test_an_unknown_subpool_is_not_found_with_those_that_there_are():
+def test_an_unknown_subpool_is_not_found_with_those_that_there_are() -> None:
     with pytest.raises(NotFound, match="no pool 'team--x': team has no subpool 'x', it has team--a, team--b"):
         team(10, a=4, b=3).submit("w", "team--x")
     with pytest.raises(NotFound, match="no pool 'team--x': team has no subpool 'x', it has none"):
@@ -324,7 +324,7 @@ def test_an_unknown_subpool_is_not_found_with_those_that_there_are():
 # ---------------------------------------------------------------- draining
 
 
-def test_a_retry_by_exit_code_goes_on_in_a_deleting_subpool():
+def test_a_retry_by_exit_code_goes_on_in_a_deleting_subpool() -> None:
     """S3."""
     world = team(10, a=4)
     retried = replace(task("t", 2), exit_rules=(ExitRule(ExitAction.RESCHEDULE, 7, 7),))
@@ -343,7 +343,7 @@ def test_a_retry_by_exit_code_goes_on_in_a_deleting_subpool():
     assert world.state.pools["team--a"].state is ARCHIVED
 
 
-def test_a_gang_that_waits_after_it_was_preempted_keeps_its_subpool_deleting():
+def test_a_gang_that_waits_after_it_was_preempted_keeps_its_subpool_deleting() -> None:
     """S3."""
     world = World({"team": 4, "sim": 4}, {"n0": 8})
     make(world, slice_of("team", "a", 2))
@@ -359,7 +359,7 @@ def test_a_gang_that_waits_after_it_was_preempted_keeps_its_subpool_deleting():
     assert world.state.pools["team--a"].state is ARCHIVED
 
 
-def test_who_deleted_a_pool_is_told_to_those_whose_work_never_started():
+def test_who_deleted_a_pool_is_told_to_those_whose_work_never_started() -> None:
     """S3."""
     world = team(10, a=4)
     world.submit("runs", "team--a", NORMAL, 3)
@@ -373,7 +373,7 @@ def test_who_deleted_a_pool_is_told_to_those_whose_work_never_started():
     )
 
 
-def test_several_pools_drain_in_one_cycle():
+def test_several_pools_drain_in_one_cycle() -> None:
     world = team(10, a=1, b=1, c=1)
     for short in "abc":
         world.submit(short, f"team--{short}", NORMAL)
@@ -398,7 +398,7 @@ def file(parent: Pool, **subpools: int) -> ClusterSpec:
     return ClusterSpec(pools=(parent, *made))
 
 
-def test_a_file_that_changes_a_parent_changes_the_subpools_that_it_does_not_name():
+def test_a_file_that_changes_a_parent_changes_the_subpools_that_it_does_not_name() -> None:
     """S5."""
     world = team(10, a=4, b=2)
     plan = pools.declare(world.state, file(Pool("team", gpu_quota(10), grace_s=1.0), a=5))
@@ -409,14 +409,14 @@ def test_a_file_that_changes_a_parent_changes_the_subpools_that_it_does_not_name
     ]
 
 
-def test_a_file_whose_parent_is_too_small_for_what_it_does_not_name_is_refused():
+def test_a_file_whose_parent_is_too_small_for_what_it_does_not_name_is_refused() -> None:
     """S1."""
     world = team(10, a=4, b=2)
     with pytest.raises(Refused, match=r"pool team would have 7 of default/gpu, and its subpools hold 8 \(a 6, b 2\)"):
         pools.declare(world.state, file(Pool("team", gpu_quota(7)), a=6))
 
 
-def test_a_deleting_subpool_in_a_file_follows_its_parent_and_nothing_else():
+def test_a_deleting_subpool_in_a_file_follows_its_parent_and_nothing_else() -> None:
     """S3, S5."""
     world = team(10, a=4)
     world.submit("w", "team--a", NORMAL)
@@ -432,12 +432,12 @@ def test_a_deleting_subpool_in_a_file_follows_its_parent_and_nothing_else():
         pools.declare(world.state, file(parent, a=5))
 
 
-def test_a_file_cannot_make_a_subpool_without_gpus():
+def test_a_file_cannot_make_a_subpool_without_gpus() -> None:
     with pytest.raises(InvalidInput, match="subpool team--a would have 0 GPUs"):
         pools.declare(team().state, file(Pool("team", gpu_quota(10)), a=0))
 
 
-def test_moving_a_parent_to_another_cohort_moves_its_subpools():
+def test_moving_a_parent_to_another_cohort_moves_its_subpools() -> None:
     world = World({"team": 4, "sim": 1}, {"n0": Node("n0", {GPU: 8})}, (Cohort("left"), Cohort("right")))
     make(world, slice_of("team", "a", 2))
     for cohort in ("left", "right", None):

@@ -56,7 +56,7 @@ def request(tree: QuotaTree, amounts: Mapping[str, int]) -> tuple[tuple[int, int
 
 
 @pytest.mark.parametrize(("case", "name"), FACTS, ids=[f"{case['id']}-{name}" for case, name in FACTS])
-def test_the_numbers_of_a_node_are_the_known_ones(case, name):
+def test_the_numbers_of_a_node_are_the_known_ones(case, name) -> None:
     """Q3, Q4."""
     tree = grown(case)
     node = (tree.pools if is_leaf(name) else tree.cohorts)[name]
@@ -74,7 +74,7 @@ def test_the_numbers_of_a_node_are_the_known_ones(case, name):
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
-def test_a_request_fits_where_it_is_known_to(case):
+def test_a_request_fits_where_it_is_known_to(case) -> None:
     """Q4: to the last unit."""
     tree = grown(case)
     answers = [[leaf, amounts, fits(tree.low[leaf], request(tree, amounts))] for leaf, amounts, _ in case["fits"]]
@@ -136,7 +136,9 @@ def numbers(tree: QuotaTree) -> list:
 
 @several
 @given(trees(), loads, st.integers(0, 30), requests)
-def test_a_request_fits_iff_each_amount_is_within_headroom_and_firm_work_within_its_pools(grown_tree, load, at, asked):
+def test_a_request_fits_iff_each_amount_is_within_headroom_and_firm_work_within_its_pools(
+    grown_tree, load, at, asked
+) -> None:
     """Q4, P2; over-committed trees too, since the load asks nobody."""
     tree, leaves = grown_tree
     loaded(tree, leaves, load)
@@ -150,7 +152,7 @@ def test_a_request_fits_iff_each_amount_is_within_headroom_and_firm_work_within_
 
 @several
 @given(trees(), loads, st.integers(0, 30), st.integers(0, 1), amounts)
-def test_binding_names_the_node_whose_limit_refuses(grown_tree, load, at, index, amount):
+def test_binding_names_the_node_whose_limit_refuses(grown_tree, load, at, index, amount) -> None:
     """Nobody is named iff it fits; lifting the limit that is named lets more through, or meets the next one further up."""
     tree, leaves = grown_tree
     loaded(tree, leaves, load)
@@ -171,7 +173,7 @@ def test_binding_names_the_node_whose_limit_refuses(grown_tree, load, at, index,
 
 @several
 @given(trees(), loads, st.randoms(use_true_random=False))
-def test_taking_away_in_any_order_undoes_what_was_added(grown_tree, load, mix):
+def test_taking_away_in_any_order_undoes_what_was_added(grown_tree, load, mix) -> None:
     tree, leaves = grown_tree
     before = repr(numbers(tree))
     loaded(tree, leaves, load)
@@ -184,7 +186,7 @@ def test_taking_away_in_any_order_undoes_what_was_added(grown_tree, load, mix):
 
 @several
 @given(trees(), loads, st.randoms(use_true_random=False))
-def test_the_order_in_which_work_came_leaves_no_trace(grown_tree, load, mix):
+def test_the_order_in_which_work_came_leaves_no_trace(grown_tree, load, mix) -> None:
     tree, leaves = grown_tree
     loaded(tree, leaves, load)
     once = repr(numbers(tree))
@@ -198,7 +200,7 @@ def test_the_order_in_which_work_came_leaves_no_trace(grown_tree, load, mix):
 
 @several
 @given(trees(), loads)
-def test_over_counts_the_outermost_pools_that_hold_more_than_their_nominal(grown_tree, load):
+def test_over_counts_the_outermost_pools_that_hold_more_than_their_nominal(grown_tree, load) -> None:
     tree, leaves = grown_tree
     loaded(tree, leaves, load)
     tops = [node for node in tree.pools.values() if node.pool and node.pool.parent is None]
@@ -210,7 +212,7 @@ def test_over_counts_the_outermost_pools_that_hold_more_than_their_nominal(grown
 
 @several
 @given(trees())
-def test_headroom_of_an_empty_tree_is_the_potential(grown_tree):
+def test_headroom_of_an_empty_tree_is_the_potential(grown_tree) -> None:
     tree, _ = grown_tree
     for node in tree.nodes():
         for index in range(len(tree.keys)):
@@ -220,7 +222,7 @@ def test_headroom_of_an_empty_tree_is_the_potential(grown_tree):
 # ---------------------------------------------------------------- the shape of the tree
 
 
-def test_a_pool_is_a_small_cohort_with_a_firm_and_a_low_leaf():
+def test_a_pool_is_a_small_cohort_with_a_firm_and_a_low_leaf() -> None:
     """Q1: the firm leaf has what the subpools leave over."""
     team = Pool("team", gpu_quota(10))
     slices = [
@@ -237,7 +239,7 @@ def test_a_pool_is_a_small_cohort_with_a_firm_and_a_low_leaf():
     )
 
 
-def test_a_cohort_that_is_only_named_has_no_quota_and_hangs_under_the_root():
+def test_a_cohort_that_is_only_named_has_no_quota_and_hangs_under_the_root() -> None:
     """Q6."""
     tree = QuotaTree([Cohort("inner", "outer", gpu_quota(2))], [Pool("p", gpu_quota(1), "other")], {})
     assert {name: (node.parent, node.nominal[0]) for name, node in tree.cohorts.items()} == {
@@ -247,7 +249,7 @@ def test_a_cohort_that_is_only_named_has_no_quota_and_hangs_under_the_root():
     }
 
 
-def test_parents_in_a_circle_close_that_tree_only():
+def test_parents_in_a_circle_close_that_tree_only() -> None:
     """Q5."""
     cohorts = [Cohort("x", "y"), Cohort("y", "x"), Cohort("z")]
     tree = QuotaTree(cohorts, [Pool("p", gpu_quota(1), "x"), Pool("q", gpu_quota(1), "z")], {})
@@ -256,7 +258,7 @@ def test_parents_in_a_circle_close_that_tree_only():
     take(tree.firm["p"], ((0, 1),), REAL)
 
 
-def test_an_archived_pool_is_no_part_of_the_tree_and_a_deleting_one_is():
+def test_an_archived_pool_is_no_part_of_the_tree_and_a_deleting_one_is() -> None:
     """S1: what a DELETING subpool holds is promised to nobody else."""
     team = Pool("team", gpu_quota(10))
     going = Pool("team--a", gpu_quota(3), parent="team", subpool_name="a", state=PoolState.DELETING)
@@ -265,14 +267,14 @@ def test_an_archived_pool_is_no_part_of_the_tree_and_a_deleting_one_is():
     assert {name: node.subtree[0] for name, node in tree.firm.items()} == {"team": 7, "team--a": 3}
 
 
-def test_what_nobody_was_promised_can_be_borrowed_and_a_promise_beyond_the_nodes_brings_nothing():
+def test_what_nobody_was_promised_can_be_borrowed_and_a_promise_beyond_the_nodes_brings_nothing() -> None:
     """Q8."""
     pools = [Pool("p", gpu_quota(3)), Pool("q", gpu_quota(2))]
     roomy, tight = QuotaTree((), pools, {GPUS: 9}), QuotaTree((), pools, {GPUS: 4})
     assert (headroom(roomy.low["p"], 0), headroom(tight.low["p"], 0)) == (9, 5)
 
 
-def test_a_pool_counts_the_resources_that_it_or_something_above_it_has_a_quota_of():
+def test_a_pool_counts_the_resources_that_it_or_something_above_it_has_a_quota_of() -> None:
     cpu = FlavorResource("default", "cpu")
     tree = QuotaTree([Cohort("k", None, {cpu: Quota(4)})], [Pool("p", gpu_quota(1), "k"), Pool("q", gpu_quota(1))], {})
     assert {name: sorted(leaf.counted) for name, leaf in tree.low.items()} == {"p": ["cpu", GPU], "q": [GPU]}

@@ -50,7 +50,7 @@ def org() -> World:
 # ---------------------------------------------------------------- what is shown
 
 
-def test_the_tree_says_who_borrows_from_whom_as_far_as_sums_tell():
+def test_the_tree_says_who_borrows_from_whom_as_far_as_sums_tell() -> None:
     """Q3, Q4."""
     world = org()
     numbers = dict.fromkeys(("local", "used", "over"), 0) | {"borrowing_limit": None, "lending_limit": None}
@@ -94,7 +94,7 @@ def test_the_tree_says_who_borrows_from_whom_as_far_as_sums_tell():
     }
 
 
-def test_nobody_is_said_to_lend_more_than_its_limits_let_out():
+def test_nobody_is_said_to_lend_more_than_its_limits_let_out() -> None:
     """A cohort that lends nothing outside cannot be where a stranger's GPUs come from, though its pool comes first by name."""
     cohorts = (Cohort("closed", None, gpu_quota(0, lending=0)), Cohort("open"))
     lab = {
@@ -108,7 +108,7 @@ def test_nobody_is_said_to_lend_more_than_its_limits_let_out():
     assert {name: balance(world, name).lent for name in "abz"} == {"a": 0, "b": 2, "z": 0}
 
 
-def test_what_nobody_was_promised_is_lent_before_idle_pools_lend():
+def test_what_nobody_was_promised_is_lent_before_idle_pools_lend() -> None:
     """Q8."""
     world = World({"a": 2, "z": 0}, {"n0": 4})
     world.submit("low", "z", LOW, 3)
@@ -116,7 +116,7 @@ def test_what_nobody_was_promised_is_lent_before_idle_pools_lend():
     assert [balance(world, "a").lent, balance(world, "", "root").nominal] == [1, 2]
 
 
-def test_promises_beyond_the_nodes_are_shown():
+def test_promises_beyond_the_nodes_are_shown() -> None:
     """Q8; nodes that are down count."""
     world = World({"a": 5}, {"n0": 4})
     assert overpromised(world.state) == {GPUS: 1}
@@ -129,7 +129,7 @@ def test_promises_beyond_the_nodes_are_shown():
 # ---------------------------------------------------------------- over-committed trees
 
 
-def test_a_quota_that_is_cut_below_what_firm_work_holds_stops_nobody_and_lets_nobody_in():
+def test_a_quota_that_is_cut_below_what_firm_work_holds_stops_nobody_and_lets_nobody_in() -> None:
     """Q4, R7."""
     world = World({"a": 4, "b": 4}, {"n0": 8})
     for name in ("w1", "w2", "w3"):
@@ -150,7 +150,7 @@ def test_a_quota_that_is_cut_below_what_firm_work_holds_stops_nobody_and_lets_no
     assert world.cycle() == ["admit next"]
 
 
-def test_a_cohort_that_is_moved_takes_its_running_work_along():
+def test_a_cohort_that_is_moved_takes_its_running_work_along() -> None:
     """R7: `right` leaves the tree from which its pool has borrowed, and may borrow nothing in the new one."""
     world = org()
     put_cohort(world, Cohort("other", None, gpu_quota(0, borrowing=0)))
@@ -168,7 +168,7 @@ def test_a_cohort_that_is_moved_takes_its_running_work_along():
     assert overs(world) == {}
 
 
-def test_a_pool_that_is_moved_takes_its_running_work_along():
+def test_a_pool_that_is_moved_takes_its_running_work_along() -> None:
     """R7."""
     world = org()
     put_cohort(world, Cohort("left", "org", gpu_quota(0, borrowing=1)))
@@ -183,7 +183,7 @@ def test_a_pool_that_is_moved_takes_its_running_work_along():
     assert world.running() == {"low-1", "more-1", "mine-1"}
 
 
-def test_a_lender_takes_back_from_a_tree_that_was_made_too_small():
+def test_a_lender_takes_back_from_a_tree_that_was_made_too_small() -> None:
     """R2: not the edit stops work, the lender that asks for its own does."""
     world = org()
     put_cohort(world, Cohort("right", "org", gpu_quota(0, borrowing=0)))
@@ -195,7 +195,7 @@ def test_a_lender_takes_back_from_a_tree_that_was_made_too_small():
     assert overs(world) == {}
 
 
-def test_a_limit_that_is_taken_away_lets_start_what_it_kept_waiting():
+def test_a_limit_that_is_taken_away_lets_start_what_it_kept_waiting() -> None:
     world = World(
         {"a": Pool("a", gpu_quota(4), "lab"), "b": Pool("b", gpu_quota(0), "lab2")},
         {"n0": 4},
@@ -213,7 +213,7 @@ def test_a_limit_that_is_taken_away_lets_start_what_it_kept_waiting():
 # ---------------------------------------------------------------- circles, and cohorts that are only named
 
 
-def test_a_circle_that_is_there_is_said_of_each_node_and_ends_with_one_edit():
+def test_a_circle_that_is_there_is_said_of_each_node_and_ends_with_one_edit() -> None:
     """Q5."""
     world = World({"p": Pool("p", gpu_quota(2), "x"), "q": 2}, {"n0": 4})
     world.submit("w", "p", NORMAL, 1)
@@ -228,7 +228,7 @@ def test_a_circle_that_is_there_is_said_of_each_node_and_ends_with_one_edit():
     assert world.cycle() == ["admit v"]
 
 
-def test_a_cohort_with_children_goes_only_if_it_is_said_that_they_stay():
+def test_a_cohort_with_children_goes_only_if_it_is_said_that_they_stay() -> None:
     """Q6, R7."""
     world = org()
     with pytest.raises(
@@ -250,14 +250,14 @@ def pruned(world: World, *cohorts: Cohort, pools_: tuple[Pool, ...] = ()) -> lis
     return [action.before.name for action in plan.actions if isinstance(action, DropCohort)]
 
 
-def test_a_cohort_is_not_pruned_while_something_hangs_under_it_that_is_not_in_the_file():
+def test_a_cohort_is_not_pruned_while_something_hangs_under_it_that_is_not_in_the_file() -> None:
     """Q6: `b` was made by hand; that it shall lose its place nobody has said."""
     world = org()
     assert pruned(world, pools_=(Pool("a", gpu_quota(4)),)) == ["left"]
     assert pruned(world, pools_=(Pool("a", gpu_quota(4)), Pool("b", gpu_quota(4)))) == ["right", "left", "org"]
 
 
-def test_what_the_file_hangs_under_a_name_that_it_does_not_declare_is_under_a_cohort_that_is_only_named():
+def test_what_the_file_hangs_under_a_name_that_it_does_not_declare_is_under_a_cohort_that_is_only_named() -> None:
     """Q6."""
     world = org()
     both = (Pool("a", gpu_quota(4), "left"), Pool("b", gpu_quota(4), "right"))
@@ -265,13 +265,13 @@ def test_what_the_file_hangs_under_a_name_that_it_does_not_declare_is_under_a_co
     assert pruned(world, Cohort("right", "org"), pools_=both) == ["left", "org"]
 
 
-def test_a_limit_without_a_quota_is_a_quota_of_nothing():
+def test_a_limit_without_a_quota_is_a_quota_of_nothing() -> None:
     """Q2: limits alone may stand at a cohort."""
     world = World({"p": Pool("p", {}, "k")}, {"n0": 4}, cohorts=(Cohort("k", None, {GPUS: Quota(0, 3)}),))
     assert [balance(world, "p").headroom, balance(world, "k", "cohort").headroom] == [3, 3]
 
 
-def test_a_parent_pool_is_over_by_what_a_subpool_holds_beyond_its_new_share():
+def test_a_parent_pool_is_over_by_what_a_subpool_holds_beyond_its_new_share() -> None:
     """P2, S2: by the sum over both, though its own share is not used up."""
     world = World(
         {"t": 6, "t--a": Pool("t--a", gpu_quota(5), parent="t", subpool_name="a"), "z": 2},

@@ -229,7 +229,9 @@ many = settings(max_examples=200, deadline=None, derandomize=True, database=None
 
 @many
 @given(models(), loads, st.integers(0, 60), requests)
-def test_from_a_valid_start_an_admission_is_right_iff_no_node_owes_more_than_it_may_afterwards(model, load, at, asked):
+def test_from_a_valid_start_an_admission_is_right_iff_no_node_owes_more_than_it_may_afterwards(
+    model, load, at, asked
+) -> None:
     """Q3, P2: all nodes of the tree are looked at, not only the path."""
     both = Grown(model)
     for where, request in load:
@@ -242,7 +244,7 @@ def test_from_a_valid_start_an_admission_is_right_iff_no_node_owes_more_than_it_
 
 @many
 @given(models(), loads, st.integers(0, 60), st.sampled_from((0, 1)))
-def test_from_a_valid_start_the_headroom_of_a_leaf_is_the_most_that_may_be_admitted(model, load, at, index):
+def test_from_a_valid_start_the_headroom_of_a_leaf_is_the_most_that_may_be_admitted(model, load, at, index) -> None:
     """Q4."""
     both = Grown(model)
     for where, request in load:
@@ -255,7 +257,7 @@ def test_from_a_valid_start_the_headroom_of_a_leaf_is_the_most_that_may_be_admit
 
 @many
 @given(models(), loads)
-def test_of_any_tree_balance_headroom_and_potential_are_those_worked_out_from_scratch(model, load):
+def test_of_any_tree_balance_headroom_and_potential_are_those_worked_out_from_scratch(model, load) -> None:
     """Q3, Q4; most of these trees are over-committed: nobody asks before a leaf holds more."""
     both = Grown(model)
     for where, request in load:
@@ -274,7 +276,7 @@ def test_of_any_tree_balance_headroom_and_potential_are_those_worked_out_from_sc
 
 @many
 @given(models(), loads, st.randoms(use_true_random=False), st.integers(0, 10))
-def test_the_order_in_which_work_comes_and_goes_leaves_no_trace(model, load, mix, kept):
+def test_the_order_in_which_work_comes_and_goes_leaves_no_trace(model, load, mix, kept) -> None:
     """Whatever comes and goes between, the tree is the one in which only what is left ever came."""
     both = Grown(model)
     staying, leaving = load[:kept], load[kept:]
@@ -297,7 +299,7 @@ def test_the_order_in_which_work_comes_and_goes_leaves_no_trace(model, load, mix
 
 @many
 @given(models(), loads)
-def test_what_is_lent_covers_what_is_borrowed_at_every_node(model, load):
+def test_what_is_lent_covers_what_is_borrowed_at_every_node(model, load) -> None:
     """Of any tree: a node lends no more than it has idle and may lend, and between siblings nothing appears or is lost."""
     both = Grown(model)
     for where, request in load:

@@ -23,7 +23,7 @@ def said(world: World, name: str) -> list[str]:
     return [str(each) for each in reasons(world, name)]
 
 
-def test_a_full_quota_is_named_with_what_is_left_and_who_holds_it():
+def test_a_full_quota_is_named_with_what_is_left_and_who_holds_it() -> None:
     """P2."""
     world = World({"a": 4}, {"n0": 8})
     world.submit("big", "a", NORMAL, 2)
@@ -38,7 +38,7 @@ def test_a_full_quota_is_named_with_what_is_left_and_who_holds_it():
     ]
 
 
-def test_a_borrowing_limit_is_named_with_what_it_leaves():
+def test_a_borrowing_limit_is_named_with_what_it_leaves() -> None:
     """Q3: the number is that of the limit that is named, also where something above has even less."""
     world = World({"a": Pool("a", gpu_quota(1, borrowing=3)), "b": 4}, {"n0": 5})
     for name, pool, gpus in (("l1", "a", 1), ("n1", "b", 3)):
@@ -50,7 +50,7 @@ def test_a_borrowing_limit_is_named_with_what_it_leaves():
     assert said(world, "w") == ["pool a may use 3 more of default/gpu before its borrowing limit, and it asks for 4"]
 
 
-def test_a_limit_of_a_cohort_is_named_as_the_cohorts():
+def test_a_limit_of_a_cohort_is_named_as_the_cohorts() -> None:
     cohort = Cohort("k", None, gpu_quota(0, borrowing=1))
     world = World({"a": Pool("a", gpu_quota(1), "k"), "b": 4}, {"n0": 5}, (cohort,))
     world.submit("l1", "a", LOW, 1)
@@ -60,7 +60,7 @@ def test_a_limit_of_a_cohort_is_named_as_the_cohorts():
     assert reasons(world, "w") == (Reason(Code.BORROWING_LIMIT, "Q3", "cohort k", "default/gpu", 1, 2),)
 
 
-def test_where_nothing_is_idle_the_cluster_is_named():
+def test_where_nothing_is_idle_the_cluster_is_named() -> None:
     """Q3."""
     world = World({"a": 2, "b": 2}, {"n0": 4})
     world.submit("n1", "b", NORMAL, 2)
@@ -72,7 +72,7 @@ def test_where_nothing_is_idle_the_cluster_is_named():
     assert said(world, "w") == ["the cluster has 1 of default/gpu idle, and it asks for 2"]
 
 
-def test_parents_in_a_circle_are_named():
+def test_parents_in_a_circle_are_named() -> None:
     """Q5."""
     world = World({"a": Pool("a", gpu_quota(2), "x")}, {"n0": 4})
     world.do(PutCohort(Cohort("x", "y")), PutCohort(Cohort("y", "x")))
@@ -82,7 +82,7 @@ def test_parents_in_a_circle_are_named():
     assert said(world, "w")[0].endswith("nothing new starts in that tree until one of them is changed")
 
 
-def test_where_the_quota_is_there_and_nodes_are_not_the_pods_that_would_fit_are_counted():
+def test_where_the_quota_is_there_and_nodes_are_not_the_pods_that_would_fit_are_counted() -> None:
     """T1."""
     world = World({"a": 8}, {"n0": 4, "n1": 4})
     world.submit("n1", "a", NORMAL, spec=workflow("n1", task("t", 3, count=2)))
@@ -95,7 +95,7 @@ def test_where_the_quota_is_there_and_nodes_are_not_the_pods_that_would_fit_are_
     ]
 
 
-def test_a_search_that_came_to_its_budget_says_so(monkeypatch):
+def test_a_search_that_came_to_its_budget_says_so(monkeypatch) -> None:
     """T1."""
     world = World({"a": 8}, {"n0": Node("n0", {GPU: 4, CPU: 2}), "n1": Node("n1", {GPU: 3, CPU: 4})})
     two_shapes = replace(
@@ -118,7 +118,7 @@ def test_a_search_that_came_to_its_budget_says_so(monkeypatch):
     assert said(world, "w") == ["no place was found for all 3 pods within the search budget"]
 
 
-def test_behind_the_head_of_a_strict_pool_the_head_is_named():
+def test_behind_the_head_of_a_strict_pool_the_head_is_named() -> None:
     """P4."""
     world = World({"a": Pool("a", gpu_quota(2), queueing=STRICT)}, {"n0": 2})
     world.submit("runs", "a", NORMAL, 1)
@@ -130,7 +130,7 @@ def test_behind_the_head_of_a_strict_pool_the_head_is_named():
     assert said(world, "w") == ["head-1/t-group is before it, and nothing passes the head of a STRICT_FIFO queue"]
 
 
-def test_behind_a_head_that_has_its_place_already_the_head_is_named_too():
+def test_behind_a_head_that_has_its_place_already_the_head_is_named_too() -> None:
     """P4, R4."""
     world = World({"a": Pool("a", gpu_quota(4), queueing=STRICT), "b": 0}, {"n0": 4})
     world.submit("low", "b", LOW, 4)
@@ -141,7 +141,7 @@ def test_behind_a_head_that_has_its_place_already_the_head_is_named_too():
     assert said(world, "w") == ["head-1/t-group is before it, and nothing passes the head of a STRICT_FIFO queue"]
 
 
-def test_a_nominated_workflow_names_its_targets():
+def test_a_nominated_workflow_names_its_targets() -> None:
     """R4."""
     world = World({"a": 2, "b": 0}, {"n0": 2})
     world.submit("low", "b", LOW, 2)
@@ -156,7 +156,7 @@ def test_a_nominated_workflow_names_its_targets():
     assert why(world.state, "low-1").groups[0].preempted_by == "w-1/t-group"
 
 
-def test_low_that_waits_for_the_rest_of_a_wide_target_names_it():
+def test_low_that_waits_for_the_rest_of_a_wide_target_names_it() -> None:
     """R4: what stops still holds its GPUs."""
     world = World({"a": 2, "b": 0}, {"n0": 4})
     world.submit("wide", "b", LOW, 4)
@@ -167,7 +167,7 @@ def test_low_that_waits_for_the_rest_of_a_wide_target_names_it():
     assert said(world, "w") == ["has a place, and waits for wide-1/t-group to stop"]
 
 
-def test_a_group_behind_others_names_those_that_are_not_done():
+def test_a_group_behind_others_names_those_that_are_not_done() -> None:
     """W1."""
     world = World({"a": 4}, {"n0": 4})
     spec = workflow("w", task("x"), task("y"), task("z"), upstream={"z": ("x", "y")})
@@ -178,7 +178,7 @@ def test_a_group_behind_others_names_those_that_are_not_done():
     ]
 
 
-def test_before_its_first_cycle_a_workflow_is_only_queued():
+def test_before_its_first_cycle_a_workflow_is_only_queued() -> None:
     """P5."""
     world = World({"a": 4}, {"n0": 4})
     world.submit("w", "a", NORMAL)
@@ -187,7 +187,7 @@ def test_before_its_first_cycle_a_workflow_is_only_queued():
     assert why(world.state, "w-1").groups == (GroupWhy("t-group", Status.INITIALIZING),)
 
 
-def test_each_flavor_has_a_reason_of_its_own():
+def test_each_flavor_has_a_reason_of_its_own() -> None:
     flavors = (Flavor("h100", {"gpu": "h100"}), Flavor("b200", {"gpu": "b200"}))
     quota = {FlavorResource("h100", GPU): Quota(1), FlavorResource("b200", GPU): Quota(2)}
     nodes = {name: Node(name, {GPU: 2}, name, {"gpu": name}) for name in ("h100", "b200")}
@@ -204,7 +204,7 @@ def test_each_flavor_has_a_reason_of_its_own():
     ]
 
 
-def test_of_a_gang_that_may_shrink_the_smallest_size_is_explained():
+def test_of_a_gang_that_may_shrink_the_smallest_size_is_explained() -> None:
     """A1."""
     world = World({"a": 4}, {"n0": 4})
     world.submit("n1", "a", NORMAL, 3)
@@ -214,7 +214,7 @@ def test_of_a_gang_that_may_shrink_the_smallest_size_is_explained():
     assert [(each.have, each.need) for each in reasons(world, "w")] == [(1, 2)]
 
 
-def test_the_place_in_the_queue_counts_the_own_pool_from_one_and_all_pools_from_zero():
+def test_the_place_in_the_queue_counts_the_own_pool_from_one_and_all_pools_from_zero() -> None:
     """P4."""
     world = World({"a": 1, "b": 1}, {"n0": 2})
     for name, pool, priority in (("x", "a", NORMAL), ("y", "b", NORMAL)):
@@ -233,13 +233,13 @@ def test_the_place_in_the_queue_counts_the_own_pool_from_one_and_all_pools_from_
 
 
 @pytest.mark.parametrize("code", Code)
-def test_every_code_prints_as_a_sentence_without_holes(code):
+def test_every_code_prints_as_a_sentence_without_holes(code) -> None:
     text = str(Reason(code, "P4", "pool a", "default/gpu", 1, 2))
     assert text
     assert "{" not in text
 
 
-def test_asking_why_changes_nothing():
+def test_asking_why_changes_nothing() -> None:
     world = World({"a": 2, "b": 2}, {"n0": 4})
     world.submit("low", "b", LOW, 4)
     world.cycle()

@@ -77,7 +77,7 @@ def statuses(world: World) -> dict[str, str]:
         (3005, "FAILED_START_TIMEOUT", "FAILED"),
     ],
 )
-def test_an_exit_code_decides_over_task_group_and_workflow(code, task_status, group_status):
+def test_an_exit_code_decides_over_task_group_and_workflow(code, task_status, group_status) -> None:
     world = running(group(task("t")))
     end(world, ("t", code))
     assert statuses(world) == {"t": task_status, "g": group_status, "w": group_status}
@@ -85,7 +85,7 @@ def test_an_exit_code_decides_over_task_group_and_workflow(code, task_status, gr
     assert world.state.ledger.entries == {}
 
 
-def test_a_task_that_the_backend_has_lost_has_failed_there():
+def test_a_task_that_the_backend_has_lost_has_failed_there() -> None:
     world = running(group(task("t")))
     world.now += 1
     cycle.run(world.state, Observation({}), world.now)
@@ -93,7 +93,7 @@ def test_a_task_that_the_backend_has_lost_has_failed_there():
     assert world.state.tasks["w-1", "t", 0].exit_code == 3001
 
 
-def test_a_task_that_never_came_up_is_waited_for_unless_its_node_is_gone():
+def test_a_task_that_never_came_up_is_waited_for_unless_its_node_is_gone() -> None:
     world = World({"a": 1}, {"n0": 1, "n1": 1})
     world.submit("w", "a", NORMAL)
     world.cycle()
@@ -107,7 +107,7 @@ def test_a_task_that_never_came_up_is_waited_for_unless_its_node_is_gone():
 # ---------------------------------------------------------------- exit actions
 
 
-def test_the_first_rule_that_matches_wins_and_the_pool_is_asked_last():
+def test_the_first_rule_that_matches_wins_and_the_pool_is_asked_last() -> None:
     own = (ExitRule(COMPLETE, 3, 5), ExitRule(FAIL, 0, 4))
     pool = Pool("a", gpu_quota(8), default_exit_actions=(("COMPLETE", 1, 9),))
     for code, status in ((4, "COMPLETED"), (0, "FAILED"), (7, "COMPLETED"), (10, "FAILED")):
@@ -116,7 +116,7 @@ def test_the_first_rule_that_matches_wins_and_the_pool_is_asked_last():
         assert statuses(world)["w"] == status, code
 
 
-def test_a_rescheduled_task_starts_again_in_place_and_keeps_its_gpus():
+def test_a_rescheduled_task_starts_again_in_place_and_keeps_its_gpus() -> None:
     world = running(group(task("t", 2, exit_rules=(ExitRule(RESCHEDULE, 7, 7),))))
     end(world, ("t", 7))
     first, second = world.state.attempts("w-1", "t")
@@ -128,7 +128,7 @@ def test_a_rescheduled_task_starts_again_in_place_and_keeps_its_gpus():
     assert statuses(world) == {"t": "COMPLETED", "g": "COMPLETED", "w": "COMPLETED"}
 
 
-def test_a_task_is_rescheduled_so_often_and_then_stays_failed():
+def test_a_task_is_rescheduled_so_often_and_then_stays_failed() -> None:
     world = running(group(task("t", exit_rules=(ExitRule(RESCHEDULE, 7, 7),))))
     for _ in range(MOST_RETRIES):
         end(world, ("t", 7))
@@ -142,7 +142,7 @@ def test_a_task_is_rescheduled_so_often_and_then_stays_failed():
     )
 
 
-def test_a_lead_that_starts_again_takes_its_siblings_with_it():
+def test_a_lead_that_starts_again_takes_its_siblings_with_it() -> None:
     lead = task("lead", exit_rules=(ExitRule(RESCHEDULE, 7, 7),))
     world = running(group(lead, task("mate")))
     end(world, ("lead", 7))
@@ -153,7 +153,7 @@ def test_a_lead_that_starts_again_takes_its_siblings_with_it():
     assert statuses(world) == {"lead": "RUNNING", "mate": "RUNNING", "g": "RUNNING", "w": "RUNNING"}
 
 
-def test_being_started_again_for_the_lead_costs_a_sibling_no_retry_of_its_own():
+def test_being_started_again_for_the_lead_costs_a_sibling_no_retry_of_its_own() -> None:
     rules = (ExitRule(RESCHEDULE, 7, 7),)
     world = running(group(task("lead", exit_rules=rules), task("mate", exit_rules=rules)))
     for _ in range(MOST_RETRIES):
@@ -165,7 +165,7 @@ def test_being_started_again_for_the_lead_costs_a_sibling_no_retry_of_its_own():
 
 
 @pytest.mark.parametrize(("ignore", "restarts"), [(True, False), (False, True)])
-def test_a_sibling_that_starts_again_restarts_the_others_only_if_they_count(ignore, restarts):
+def test_a_sibling_that_starts_again_restarts_the_others_only_if_they_count(ignore, restarts) -> None:
     world = running(group(task("lead"), task("mate", exit_rules=(ExitRule(RESCHEDULE, 7, 7),)), ignore=ignore))
     end(world, ("mate", 7))
     assert world.state.tasks["w-1", "lead", 0].restarting is restarts
@@ -175,7 +175,7 @@ def test_a_sibling_that_starts_again_restarts_the_others_only_if_they_count(igno
 
 
 @pytest.mark.parametrize(("code", "status"), [(0, "COMPLETED"), (1, "FAILED")])
-def test_when_the_lead_ends_the_siblings_are_stopped_and_share_its_fate(code, status):
+def test_when_the_lead_ends_the_siblings_are_stopped_and_share_its_fate(code, status) -> None:
     world = running(group(task("lead"), task("mate")))
     end(world, ("lead", code))
     assert statuses(world) == {"lead": status, "mate": "RUNNING", "g": "RUNNING", "w": "RUNNING"}
@@ -184,7 +184,7 @@ def test_when_the_lead_ends_the_siblings_are_stopped_and_share_its_fate(code, st
     assert statuses(world) == {"lead": status, "mate": status, "g": status, "w": status}
 
 
-def test_a_group_ends_as_its_lead_did_whether_or_not_siblings_were_alive():
+def test_a_group_ends_as_its_lead_did_whether_or_not_siblings_were_alive() -> None:
     alone, with_mate = running(group(task("lead"))), running(group(task("lead"), task("mate")))
     for world in (alone, with_mate):
         end(world, ("lead", 3004))
@@ -192,7 +192,7 @@ def test_a_group_ends_as_its_lead_did_whether_or_not_siblings_were_alive():
     assert (statuses(alone)["w"], statuses(with_mate)["w"]) == ("FAILED_EVICTED", "FAILED_EVICTED")
 
 
-def test_a_sibling_that_fails_is_ignored_by_default():
+def test_a_sibling_that_fails_is_ignored_by_default() -> None:
     world = running(group(task("lead"), task("mate")))
     end(world, ("mate", 1))
     assert statuses(world) == {"lead": "RUNNING", "mate": "FAILED", "g": "RUNNING", "w": "RUNNING"}
@@ -200,21 +200,21 @@ def test_a_sibling_that_fails_is_ignored_by_default():
     assert statuses(world) == {"lead": "COMPLETED", "mate": "FAILED", "g": "COMPLETED", "w": "COMPLETED"}
 
 
-def test_a_sibling_that_fails_stops_all_where_it_counts():
+def test_a_sibling_that_fails_stops_all_where_it_counts() -> None:
     world = running(group(task("lead"), task("mate"), ignore=False))
     end(world, ("mate", 1))
     world.cycle()
     assert statuses(world) == {"lead": "FAILED", "mate": "FAILED", "g": "FAILED", "w": "FAILED"}
 
 
-def test_the_group_is_finished_only_when_all_of_its_tasks_are():
+def test_the_group_is_finished_only_when_all_of_its_tasks_are() -> None:
     world = running(group(task("lead"), task("mate")))
     end(world, ("mate", 0))
     assert statuses(world)["g"] == "RUNNING"
     assert world.state.ledger.entries["w-1/g"].held
 
 
-def test_pod_0_of_a_lead_task_leads():
+def test_pod_0_of_a_lead_task_leads() -> None:
     world = running(group(task("t", count=2)))
     end(world, ("t-1", 0))
     assert statuses(world)["g"] == "RUNNING"
@@ -242,7 +242,7 @@ def started(spec: WorkflowSpec, pools: Mapping[str, int]) -> World:
     return world
 
 
-def test_a_group_starts_when_all_before_it_are_completed():
+def test_a_group_starts_when_all_before_it_are_completed() -> None:
     world = started(diamond(), {"a": 8})
     assert world.running() == {"w-1"}
     shown = []
@@ -254,7 +254,7 @@ def test_a_group_starts_when_all_before_it_are_completed():
     assert statuses(world)["w"] == "COMPLETED"
 
 
-def test_what_is_behind_a_failed_group_fails_with_it_down_to_the_last():
+def test_what_is_behind_a_failed_group_fails_with_it_down_to_the_last() -> None:
     world = started(diamond(), {"a": 8})
     end(world, ("top", 0))
     world.cycle()
@@ -289,14 +289,14 @@ def test_what_is_behind_a_failed_group_fails_with_it_down_to_the_last():
         (("FAILED_UPSTREAM",), "FAILED"),
     ],
 )
-def test_the_workflow_ends_as_the_gravest_of_its_groups(groups, status):
+def test_the_workflow_ends_as_the_gravest_of_its_groups(groups, status) -> None:
     assert workflow_status([Status(each) for each in groups]) is WorkflowStatus(status)
 
 
 # ---------------------------------------------------------------- timeouts
 
 
-def test_a_group_that_waits_too_long_in_the_queue_ends_and_leaves_it():
+def test_a_group_that_waits_too_long_in_the_queue_ends_and_leaves_it() -> None:
     world = World({"a": 1}, {"n0": 1})
     world.submit("first", "a", NORMAL)
     world.submit("w", "a", NORMAL, spec=WorkflowSpec("w", (group(task("t")),), queue_timeout_s=5))
@@ -310,7 +310,7 @@ def test_a_group_that_waits_too_long_in_the_queue_ends_and_leaves_it():
     assert "w-1/g" not in world.state.ledger.entries
 
 
-def test_a_group_that_runs_too_long_is_stopped_and_its_time_starts_with_its_first_running_task():
+def test_a_group_that_runs_too_long_is_stopped_and_its_time_starts_with_its_first_running_task() -> None:
     world = running(group(task("t")), exec_timeout_s=5)
     assert next_deadline(world.state) == 8
     world.now = 7
@@ -321,7 +321,7 @@ def test_a_group_that_runs_too_long_is_stopped_and_its_time_starts_with_its_firs
     assert statuses(world) == dict.fromkeys(("t", "g", "w"), "FAILED_EXEC_TIMEOUT")
 
 
-def test_a_group_that_is_stopping_already_keeps_its_cause_when_its_time_is_up():
+def test_a_group_that_is_stopping_already_keeps_its_cause_when_its_time_is_up() -> None:
     world = running(group(task("lead"), task("mate")), exec_timeout_s=5)
     world.now = 6
     end(world, ("lead", 0))
@@ -333,7 +333,7 @@ def test_a_group_that_is_stopping_already_keeps_its_cause_when_its_time_is_up():
     assert statuses(world)["w"] == "COMPLETED"
 
 
-def test_time_in_the_queue_counts_anew_after_a_preemption():
+def test_time_in_the_queue_counts_anew_after_a_preemption() -> None:
     world = World({"a": 1, "b": 0}, {"n0": 1})
     world.submit("w", "b", LOW, spec=WorkflowSpec("w", (group(task("t")),), queue_timeout_s=3))
     world.cycle()
@@ -348,7 +348,7 @@ def test_time_in_the_queue_counts_anew_after_a_preemption():
     assert statuses(world)["w"] == "FAILED_QUEUE_TIMEOUT"
 
 
-def test_deadlines_survive_a_restart_of_the_server():
+def test_deadlines_survive_a_restart_of_the_server() -> None:
     world = running(group(task("t")), exec_timeout_s=5)
     assert next_deadline(State.load(world.state.rows())) == next_deadline(world.state) == 8
 
@@ -356,7 +356,7 @@ def test_deadlines_survive_a_restart_of_the_server():
 # ---------------------------------------------------------------- cancel
 
 
-def test_a_workflow_that_waits_is_cancelled_at_once():
+def test_a_workflow_that_waits_is_cancelled_at_once() -> None:
     world = World({"a": 1}, {"n0": 1})
     world.submit("w", "a", NORMAL, spec=diamond())
     world.cancel("w-1")
@@ -368,7 +368,7 @@ def test_a_workflow_that_waits_is_cancelled_at_once():
         world.cancel("x-1")
 
 
-def test_a_workflow_that_runs_is_cancelled_when_its_tasks_are_gone():
+def test_a_workflow_that_runs_is_cancelled_when_its_tasks_are_gone() -> None:
     world = started(diamond(), {"a": 8})
     end(world, ("top", 0))
     world.cycle()
@@ -386,7 +386,7 @@ def test_a_workflow_that_runs_is_cancelled_when_its_tasks_are_gone():
     assert world.state.ledger.entries == {}
 
 
-def test_a_nominated_workflow_is_cancelled_at_once_and_its_targets_stop_all_the_same():
+def test_a_nominated_workflow_is_cancelled_at_once_and_its_targets_stop_all_the_same() -> None:
     world = World({"a": 1, "b": 0}, {"n0": 1})
     world.submit("low", "b", LOW)
     world.cycle()
@@ -398,7 +398,7 @@ def test_a_nominated_workflow_is_cancelled_at_once_and_its_targets_stop_all_the_
     assert len(world.state.attempts("low-1", "t")) == 2
 
 
-def test_a_workflow_that_is_being_preempted_is_cancelled_and_not_queued_again():
+def test_a_workflow_that_is_being_preempted_is_cancelled_and_not_queued_again() -> None:
     world = World({"a": 1, "b": 0}, {"n0": 1})
     world.submit("w", "b", LOW)
     world.cycle()
@@ -433,14 +433,14 @@ def preempted(*rules: ExitRule) -> World:
         ((ExitRule(FAIL, 143, 143),), "PENDING"),
     ],
 )
-def test_a_preempted_workflow_is_queued_again_unless_its_exit_actions_say_otherwise(rules, status):
+def test_a_preempted_workflow_is_queued_again_unless_its_exit_actions_say_otherwise(rules, status) -> None:
     """R6."""
     world = preempted(*rules)
     assert statuses(world)["w"] == status
     assert world.state.attempts("w-1", "t")[0].exit_code == 3006
 
 
-def test_preemptions_have_a_budget_of_their_own():
+def test_preemptions_have_a_budget_of_their_own() -> None:
     """R6: not that of retries."""
     world = preempted()
     key = ("w-1", "g")
@@ -465,7 +465,7 @@ def counts(world: World) -> dict[str, int]:
     return {each.pod_set: each.count for each in entry.placement}
 
 
-def test_pods_are_given_up_in_proportion_and_the_full_size_is_back_when_it_is_queued_again():
+def test_pods_are_given_up_in_proportion_and_the_full_size_is_back_when_it_is_queued_again() -> None:
     """A1, A3."""
     world = World({"a": 25, "b": 0}, {"n0": 19, "n1": 6})
     world.do(PutPool(Pool("a", gpu_quota(19)), world.state.pools["a"]), PutPool(Pool("b", gpu_quota(0, 19))))
@@ -484,7 +484,7 @@ def test_pods_are_given_up_in_proportion_and_the_full_size_is_back_when_it_is_qu
     assert len(world.state.current_tasks(("w-1", "g"))) == 25
 
 
-def test_a_pod_left_out_of_a_smaller_attempt_never_runs_under_a_key_that_was_used():
+def test_a_pod_left_out_of_a_smaller_attempt_never_runs_under_a_key_that_was_used() -> None:
     """W2: an attempt that a backend has seen end is not the one that starts now.  Nor does it count in the smaller gang."""
     spec = WorkflowSpec("w", (group(task("t", count=3, minimum=1), ignore=False),))
     world = World({"a": 3, "b": 0}, {"n0": 3})
@@ -513,7 +513,7 @@ def test_a_pod_left_out_of_a_smaller_attempt_never_runs_under_a_key_that_was_use
     ]
 
 
-def test_a_smaller_gang_that_was_larger_before_completes_after_a_restart_of_the_server():
+def test_a_smaller_gang_that_was_larger_before_completes_after_a_restart_of_the_server() -> None:
     spec = WorkflowSpec("w", (group(task("t", count=2, minimum=1), ignore=False),))
     world = World({"a": 2, "b": 0}, {"n0": 2})
     world.submit("w", "b", LOW, spec=spec)
@@ -528,7 +528,7 @@ def test_a_smaller_gang_that_was_larger_before_completes_after_a_restart_of_the_
     assert world.state.workflows["w-1"].status is WorkflowStatus.COMPLETED
 
 
-def test_the_largest_size_that_fits_is_taken_and_preemption_of_a_full_gang_comes_before_shrinking():
+def test_the_largest_size_that_fits_is_taken_and_preemption_of_a_full_gang_comes_before_shrinking() -> None:
     """A1."""
     spec = WorkflowSpec("w", (group(task("t", count=4, minimum=1)),))
     world = World({"a": 4, "b": 0}, {"n0": 4})
@@ -547,7 +547,7 @@ def test_the_largest_size_that_fits_is_taken_and_preemption_of_a_full_gang_comes
 # ---------------------------------------------------------------- rows
 
 
-def test_a_finished_workflow_leaves_the_memory_with_the_commit_that_writes_it():
+def test_a_finished_workflow_leaves_the_memory_with_the_commit_that_writes_it() -> None:
     world = running(group(task("t")))
     end(world, ("t", 0))
     changes = {(change.kind, change.key): change.record for change in world.state.take_changes()}
@@ -557,7 +557,7 @@ def test_a_finished_workflow_leaves_the_memory_with_the_commit_that_writes_it():
     assert world.state.take_changes() == ()
 
 
-def test_a_completed_workflow_that_was_preempted_once_says_nothing_of_a_failure():
+def test_a_completed_workflow_that_was_preempted_once_says_nothing_of_a_failure() -> None:
     world = preempted()
     world.finish("in-1")
     assert world.cycle() == ["admit w"]
@@ -569,7 +569,7 @@ def test_a_completed_workflow_that_was_preempted_once_says_nothing_of_a_failure(
     assert world.state.groups["w-1", "g"].failure_message == ""
 
 
-def test_each_pod_gets_gpus_of_its_own():
+def test_each_pod_gets_gpus_of_its_own() -> None:
     world = World({"a": 8}, {"n0": 4, "n1": 4})
     world.submit("w", "a", NORMAL, spec=workflow("w", task("t", 2, count=4)))
     world.now += 1

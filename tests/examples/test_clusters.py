@@ -66,7 +66,9 @@ def typed(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, st
 
 
 @pytest.mark.parametrize("example", MADE, ids=lambda path: path.stem)
-def test_the_first_line_of_an_example_makes_it_again(example: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_first_line_of_an_example_makes_it_again(
+    example: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     first = example.read_text(encoding="utf-8").partition("\n")[0]
     words = shlex.split(first.removeprefix("# python -m demo.clusters "))
     again = tmp_path / "again.yaml"
@@ -88,7 +90,7 @@ SIZES = {
 
 
 @pytest.mark.parametrize("example", MADE, ids=lambda path: path.stem)
-def test_an_example_is_read_and_has_these_sizes(example: Path):
+def test_an_example_is_read_and_has_these_sizes(example: Path) -> None:
     spec = read_cluster(example.read_text(encoding="utf-8"))
     keys = [[(key.key, key.label) for key in pool.topology_keys] for pool in spec.pools]
     rack = CLIQUE if example.stem == "nvl72" else RACK
@@ -100,7 +102,7 @@ def test_an_example_is_read_and_has_these_sizes(example: Path):
     assert spec.backend_type == "simulated"
 
 
-def test_every_example_is_in_the_table_and_on_the_page():
+def test_every_example_is_in_the_table_and_on_the_page() -> None:
     page = (ROOT / "docs" / "cluster-file.md").read_text(encoding="utf-8")
     assert {path.stem for path in EXAMPLES} == set(SIZES) | BY_HAND
     assert [path.name for path in EXAMPLES if f"(../examples/clusters/{path.name})" not in page] == []
@@ -124,7 +126,7 @@ shapes = st.builds(
 
 
 @given(shapes)
-def test_the_file_has_what_the_shape_says(shape: Shape):
+def test_the_file_has_what_the_shape_says(shape: Shape) -> None:
     spec = read_cluster(cluster(shape))
     of_racks = racks(spec, *LEVELS)
     of_spines = Counter(path[:2] for path in of_racks)
@@ -142,7 +144,7 @@ def test_the_file_has_what_the_shape_says(shape: Shape):
     assert [(key.key, key.label) for key in pool.topology_keys] == keys
 
 
-def test_the_labels_of_an_even_cluster_follow_the_number_also_beside_a_cordoned_node():
+def test_the_labels_of_an_even_cluster_follow_the_number_also_beside_a_cordoned_node() -> None:
     shape = Shape(zones=2, spines=3, racks=2, nodes=5, cordoned=7)
     found = {node.name: tuple(node.labels[label] for label in LEVELS) for node in read_cluster(cluster(shape)).nodes}
     wanted = {
@@ -158,7 +160,7 @@ def test_the_labels_of_an_even_cluster_follow_the_number_also_beside_a_cordoned_
     assert len(cordoned(read_cluster(cluster(shape)))) == 7
 
 
-def test_an_even_cluster_is_one_pattern_and_an_uneven_one_has_one_for_each_rack():
+def test_an_even_cluster_is_one_pattern_and_an_uneven_one_has_one_for_each_rack() -> None:
     def entries(shape: Shape) -> int:
         return cluster(shape).count("- {name: ")
 
@@ -167,7 +169,7 @@ def test_an_even_cluster_is_one_pattern_and_an_uneven_one_has_one_for_each_rack(
     assert len(set(racks(read_cluster(cluster(uneven)), RACK).values())) > 1
 
 
-def test_the_same_shape_is_the_same_text_and_another_seed_another():
+def test_the_same_shape_is_the_same_text_and_another_seed_another() -> None:
     shape = Shape(racks=(3, 6), nodes=(12, 18), cordoned=3)
     assert cluster(shape) == cluster(replace(shape))
     assert cluster(shape) != cluster(replace(shape, seed=2))
@@ -175,12 +177,12 @@ def test_the_same_shape_is_the_same_text_and_another_seed_another():
     assert filling(shape, 30).files != filling(replace(shape, seed=2), 30).files
 
 
-def test_cordoned_nodes_change_nothing_else():
+def test_cordoned_nodes_change_nothing_else() -> None:
     shape = Shape(racks=(3, 6), nodes=(12, 18), pools=1)
     assert layout(shape).racks == layout(replace(shape, cordoned=9)).racks
 
 
-def test_quotas_are_whole_nodes_and_promise_only_what_is_ready():
+def test_quotas_are_whole_nodes_and_promise_only_what_is_ready() -> None:
     shape = Shape(zones=1, spines=1, racks=1, nodes=10, cordoned=2, pools=3)
     assert quotas(read_cluster(cluster(shape))) == {"team-a": 16, "team-b": 16, "team-c": 16}
 
@@ -188,7 +190,7 @@ def test_quotas_are_whole_nodes_and_promise_only_what_is_ready():
 # ---------------------------------------------------------------- the command
 
 
-def test_every_option_ends_up_in_the_file(capsys: pytest.CaptureFixture[str]):
+def test_every_option_ends_up_in_the_file(capsys: pytest.CaptureFixture[str]) -> None:
     words = "--zones 1 --spines 1 --racks 1 --nodes 3-4 --gpus 2 --cpu 7 --memory 30Gi --cordoned 1 --pools 2 --seed 4 --host-key"
     code, out, err = typed(capsys, *words.split())
     assert (code, err) == (0, "")
@@ -208,7 +210,7 @@ def test_every_option_ends_up_in_the_file(capsys: pytest.CaptureFixture[str]):
     }
 
 
-def test_racks_of_nvl72_are_cliques_of_18_nodes_with_4_gpus_unless_told(capsys: pytest.CaptureFixture[str]):
+def test_racks_of_nvl72_are_cliques_of_18_nodes_with_4_gpus_unless_told(capsys: pytest.CaptureFixture[str]) -> None:
     def made(*words: str) -> tuple[set[int], set[int]]:
         spec = read_cluster(typed(capsys, "--nvl72", *words)[1])
         return set(racks(spec, CLIQUE).values()), {node.resources["gpu"] for node in spec.nodes}
@@ -244,14 +246,16 @@ WRONG = {
 
 
 @pytest.mark.parametrize("words", WRONG)
-def test_what_is_wrong_is_said_and_nothing_is_printed(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_what_is_wrong_is_said_and_nothing_is_printed(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "kept").write_text("")
     code, out, err = typed(capsys, *words.replace("FOLDER", str(tmp_path)).split())
     assert (code, out, WRONG[words] in err) == (2, "", True), err
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
-def test_the_examples_of_the_help_are_typed_as_they_should_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_examples_of_the_help_are_typed_as_they_should_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     *makes, simulate, up_with = [line.strip() for line in clusters.EXAMPLES.splitlines()[1:]]
     for line in makes:
@@ -294,7 +298,7 @@ def after(scenario: Path) -> dict[str, Any]:
 )
 def test_simulate_shows_a_cluster_filled_by_so_many_percent(
     shape: Shape, percent: int, gpus: int | None, tmp_path: Path
-):
+) -> None:
     answer = after(write(tmp_path, shape, percent))
     held = {pool: amounts["default/gpu"]["usage"] for pool, amounts in answer["quota"]["after"].items()}
     assert sum(held.values()) == (layout(shape).ready_gpus if gpus is None else gpus)
@@ -302,7 +306,7 @@ def test_simulate_shows_a_cluster_filled_by_so_many_percent(
     assert answer["warnings"] == []
 
 
-def test_gangs_are_low_hold_1_to_16_gpus_last_hours_and_some_lie_on_several_nodes():
+def test_gangs_are_low_hold_1_to_16_gpus_last_hours_and_some_lie_on_several_nodes() -> None:
     specs = [read_workflow(text) for text in filling(Shape(), 60).files.values()]
     gangs = [group.tasks[0] for spec in specs for group in spec.groups]
     sizes = Counter((task.pods, dict(task.requests)["gpu"]) for task in gangs)
@@ -314,7 +318,7 @@ def test_gangs_are_low_hold_1_to_16_gpus_last_hours_and_some_lie_on_several_node
 
 
 @pytest.mark.parametrize("gpus", [1, 4, 6, 8, 9, 12, 72])
-def test_larger_pods_come_first_and_each_size_divides_the_one_before(gpus: int):
+def test_larger_pods_come_first_and_each_size_divides_the_one_before(gpus: int) -> None:
     """So that each node can be filled whole, whatever node is taken for a pod."""
     work = filling(Shape(gpus=gpus, zones=1), 100)
     order = re.findall(r"file: (team-[a-z]-\d+\.yaml)", work.scenario)
@@ -325,7 +329,7 @@ def test_larger_pods_come_first_and_each_size_divides_the_one_before(gpus: int):
 
 
 @pytest.mark.parametrize("shape", [SMALL, Shape(pools=2), Shape(pools=5, gpus=4)], ids=lambda shape: shape.command)
-def test_pools_hold_about_the_same_and_a_file_has_at_most_25_gangs(shape: Shape):
+def test_pools_hold_about_the_same_and_a_file_has_at_most_25_gangs(shape: Shape) -> None:
     work = filling(shape, 60)
     held: Counter[str] = Counter()
     for name, text in work.files.items():
@@ -336,7 +340,9 @@ def test_pools_hold_about_the_same_and_a_file_has_at_most_25_gangs(shape: Shape)
     assert max(held.values()) - min(held.values()) <= 16
 
 
-def test_the_loop_that_is_told_fills_a_server_that_has_an_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_loop_that_is_told_fills_a_server_that_has_an_example(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """`runrig up` with an example, then what the generator says to type."""
     words = (FOLDER / "small.yaml").read_text().partition("\n")[0].removeprefix("# python -m demo.clusters ").split()
     work = tmp_path / "the work"

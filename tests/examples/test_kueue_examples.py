@@ -437,18 +437,18 @@ def run(*typed: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("example", [*KUEUE, *CLUSTER], ids=lambda path: path.stem)
-def test_the_example_does_what_the_table_says(example: Path):
+def test_the_example_does_what_the_table_says(example: Path) -> None:
     assert told(run(*arguments(example))) == OUTCOMES[example.stem]
 
 
-def test_every_example_is_in_the_table_and_on_the_page():
+def test_every_example_is_in_the_table_and_on_the_page() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert {path.stem for path in (*KUEUE, *CLUSTER)} == set(OUTCOMES)
     assert [path.name for path in (*KUEUE, *CLUSTER) if f"/{path.name})" not in page] == []
     assert len(KUEUE) >= 15
 
 
-def test_without_fair_sharing_nobody_gives_way_in_its_example():
+def test_without_fair_sharing_nobody_gives_way_in_its_example() -> None:
     answer = run("simulate", "--cycles", "0", str(ROOT / "examples" / "kueue" / "12-fair-sharing.yaml"))
     assert told(answer).cycles == (
         ("l-one parked, WaitingForQuota",),
@@ -460,7 +460,7 @@ def test_without_fair_sharing_nobody_gives_way_in_its_example():
 @pytest.mark.parametrize(
     "shown", re.findall(r"^\$ runrig (simulate .*)\n((?:.*\n)*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 )
-def test_what_the_page_shows_is_what_is_printed(shown: tuple[str, str], monkeypatch: pytest.MonkeyPatch):
+def test_what_the_page_shows_is_what_is_printed(shown: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     typed, printed = shown
     done = runrig(*shlex.split(typed))

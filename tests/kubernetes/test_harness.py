@@ -22,11 +22,11 @@ from tests.kubernetes.world import EXAMPLES, World, bare_pod, stand_in_only
 CLUSTER = EXAMPLES / "01-cluster.yaml"
 
 
-def test_the_server_says_the_version_that_is_pinned(plane: ControlPlane):
+def test_the_server_says_the_version_that_is_pinned(plane: ControlPlane) -> None:
     assert plane.api.call("GET", "/version")["gitVersion"] == programs.version("kube", "k8s.io/kubernetes")
 
 
-def test_nodes_are_those_of_the_cluster_file(world: World):
+def test_nodes_are_those_of_the_cluster_file(world: World) -> None:
     labels = world.nodes(CLUSTER)
     found = {each["metadata"]["name"]: each for each in world.api.listed("v1", "Node")}
     assert {name: node["metadata"]["labels"]["nvidia.com/gpu-clique"] for name, node in found.items()} == {
@@ -35,7 +35,7 @@ def test_nodes_are_those_of_the_cluster_file(world: World):
     assert [node["status"]["allocatable"]["nvidia.com/gpu"] for node in found.values()] == ["4"] * 8
 
 
-def test_rendered_pods_that_are_pinned_run_on_their_nodes(world: World):
+def test_rendered_pods_that_are_pinned_run_on_their_nodes(world: World) -> None:
     """What the stand-in for KAI is good for: the placement is ours, and it binds."""
     stand_in_only(world)
     world.nodes(CLUSTER)
@@ -47,7 +47,7 @@ def test_rendered_pods_that_are_pinned_run_on_their_nodes(world: World):
     assert world.all_run() == {f"model1-shard{number}": node for number, node in enumerate(nodes, start=1)}
 
 
-def test_a_pod_that_is_pinned_to_a_full_node_waits_and_the_scheduler_says_why(world: World):
+def test_a_pod_that_is_pinned_to_a_full_node_waits_and_the_scheduler_says_why(world: World) -> None:
     stand_in_only(world)
     world.nodes(CLUSTER)
     for name in ("first", "second"):
@@ -58,7 +58,7 @@ def test_a_pod_that_is_pinned_to_a_full_node_waits_and_the_scheduler_says_why(wo
 
 
 @pytest.mark.parametrize(("code", "phase"), [("0", "Succeeded"), ("7", "Failed")])
-def test_a_pod_ends_when_and_how_its_annotations_say(world: World, code: str, phase: str):
+def test_a_pod_ends_when_and_how_its_annotations_say(world: World, code: str, phase: str) -> None:
     stand_in_only(world)
     world.nodes(CLUSTER)
     ends = {"e2e.runrig/ends-after": "100ms", "e2e.runrig/exit-code": code}
@@ -68,7 +68,7 @@ def test_a_pod_ends_when_and_how_its_annotations_say(world: World, code: str, ph
     assert status["state"]["terminated"]["exitCode"] == int(code)
 
 
-def test_a_pod_ends_when_a_test_writes_its_status(world: World):
+def test_a_pod_ends_when_a_test_writes_its_status(world: World) -> None:
     stand_in_only(world)
     world.nodes(CLUSTER)
     (pod,) = world.create([bare_pod(world.namespace, "p")])
@@ -80,7 +80,7 @@ def test_a_pod_ends_when_a_test_writes_its_status(world: World):
     assert (kept["phase"], kept["containerStatuses"][0]["state"]["terminated"]["exitCode"]) == ("Failed", 137)
 
 
-def test_a_pod_that_is_deleted_goes(world: World):
+def test_a_pod_that_is_deleted_goes(world: World) -> None:
     stand_in_only(world)
     world.nodes(CLUSTER)
     (pod,) = world.create([bare_pod(world.namespace, "p")])
@@ -89,7 +89,7 @@ def test_a_pod_that_is_deleted_goes(world: World):
     world.plane.until(lambda: world.api.read(pod) is None, "the pod is gone")
 
 
-def test_a_finalizer_keeps_a_pod_that_was_stopped_until_it_is_taken_away(world: World):
+def test_a_finalizer_keeps_a_pod_that_was_stopped_until_it_is_taken_away(world: World) -> None:
     stand_in_only(world)
     world.nodes(CLUSTER)
     (pod,) = world.create([kept_pod(world, "p", {})])
@@ -103,7 +103,9 @@ def test_a_finalizer_keeps_a_pod_that_was_stopped_until_it_is_taken_away(world: 
 
 
 @pytest.mark.parametrize(("grace_s", "waits"), [(None, True), (0, False)])
-def test_a_pod_may_ignore_that_it_is_to_stop_as_long_as_there_is_grace(world: World, grace_s: int | None, waits: bool):
+def test_a_pod_may_ignore_that_it_is_to_stop_as_long_as_there_is_grace(
+    world: World, grace_s: int | None, waits: bool
+) -> None:
     stand_in_only(world)
     world.nodes(CLUSTER)
     (pod,) = world.create([kept_pod(world, "p", {"e2e.runrig/ignores-stop": "2s"})])
@@ -115,7 +117,7 @@ def test_a_pod_may_ignore_that_it_is_to_stop_as_long_as_there_is_grace(world: Wo
     let_go(world, pod)
 
 
-def test_a_pod_that_has_ended_keeps_its_exit_code_when_it_is_deleted(world: World):
+def test_a_pod_that_has_ended_keeps_its_exit_code_when_it_is_deleted(world: World) -> None:
     stand_in_only(world)
     world.nodes(CLUSTER)
     (pod,) = world.create([kept_pod(world, "p", {"e2e.runrig/ends-after": "1ms", "e2e.runrig/exit-code": "7"})])
@@ -126,7 +128,7 @@ def test_a_pod_that_has_ended_keeps_its_exit_code_when_it_is_deleted(world: Worl
     let_go(world, pod)
 
 
-def test_a_pod_that_never_ran_ends_without_an_exit_code(world: World):
+def test_a_pod_that_never_ran_ends_without_an_exit_code(world: World) -> None:
     stand_in_only(world)
     world.nodes(CLUSTER)
     (pod,) = world.create([kept_pod(world, "p", {})])
@@ -141,7 +143,7 @@ def test_a_pod_that_never_ran_ends_without_an_exit_code(world: World):
     let_go(world, pod)
 
 
-def test_the_log_of_a_pod_comes_through_the_server(world: World):
+def test_the_log_of_a_pod_comes_through_the_server(world: World) -> None:
     stand_in_only(world)
     world.nodes(CLUSTER)
     world.create([bare_pod(world.namespace, "p")])
@@ -151,7 +153,7 @@ def test_the_log_of_a_pod_comes_through_the_server(world: World):
     assert world.api.call("GET", log, tailLines="2") == "line 2\nline 3\n"
 
 
-def test_a_server_that_is_killed_comes_back_with_all_it_had(plane: ControlPlane):
+def test_a_server_that_is_killed_comes_back_with_all_it_had(plane: ControlPlane) -> None:
     kept = namespace_object("kept")
     made = plane.api.create(kept)
     server = plane.processes["kube-apiserver"]
@@ -165,7 +167,7 @@ def test_a_server_that_is_killed_comes_back_with_all_it_had(plane: ControlPlane)
     plane.api.delete(kept)
 
 
-def test_a_program_that_ends_is_told_with_the_end_of_its_log(tmp_path: Path):
+def test_a_program_that_ends_is_told_with_the_end_of_its_log(tmp_path: Path) -> None:
     process = Process("p", ["/bin/sh", "-c", "echo out of luck; exit 3"], tmp_path / "p.log", {})
     process.start()
     until(lambda: _ended(process), "it ended")
@@ -175,7 +177,7 @@ def test_a_program_that_ends_is_told_with_the_end_of_its_log(tmp_path: Path):
 
 def test_a_harness_that_is_killed_takes_its_programs_along_and_the_next_one_clears_up(
     plane: ControlPlane, tmp_path: Path
-):
+) -> None:
     environment = os.environ | {programs.CACHE: str(tmp_path), programs.GIVEN: str(_all_programs(tmp_path))}
     started = [sys.executable, "-m", "e2e.harness", str(CLUSTER)]
     with subprocess.Popen(started, env=environment, stdout=subprocess.PIPE, text=True) as harness:

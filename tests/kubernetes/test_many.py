@@ -69,7 +69,7 @@ def observed(here: Rig) -> Iterator[Moments]:
 
 def test_all_of_many_workflows_are_bound_and_no_gpu_twice(
     world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+) -> None:
     with rig(world, tmp_path, CLUSTER) as here, ThreadPoolExecutor(CLIENTS) as clients:
         here.until(lambda: len(here.get("/api/resources")["resources"]) == NODES, "all nodes are seen")
         before, worked = requests(world), processor_s(here)

@@ -74,7 +74,7 @@ def reader(world: World, tmp_path: Path) -> Iterator[tuple[Path, Object]]:
 @pytest.mark.parametrize(("kind", "plural"), [("Pod", "pods"), ("Secret", "secrets")])
 def test_a_right_that_is_taken_away_is_told_and_all_is_well_when_it_is_back(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, plural: str
-):
+) -> None:
     monkeypatch.setattr(seen, "LOST_S", 1.0)
     with reader(world, tmp_path) as (place, role), looking(world, place) as found:
         world.plane.until(lambda: trouble(found) is None, "all is seen")
@@ -94,7 +94,7 @@ def test_a_right_that_is_taken_away_is_told_and_all_is_well_when_it_is_back(
 
 def test_an_api_server_that_is_away_for_a_moment_is_no_trouble_and_for_longer_it_is(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+) -> None:
     with cable(world.plane) as line:
         place = kubeconfig(world.plane, tmp_path / "k", url=f"https://127.0.0.1:{line.port}")
         with looking(world, place) as found:
@@ -114,7 +114,7 @@ def test_an_api_server_that_is_away_for_a_moment_is_no_trouble_and_for_longer_it
 @pytest.mark.parametrize(("cancelled", "ends"), [(False, "FAILED_BACKEND_ERROR"), (True, "FAILED_CANCELED")])
 def test_a_pod_on_a_node_that_is_dead_has_ended_when_somebody_deletes_it_by_force(
     world: World, tmp_path: Path, cancelled: bool, ends: str
-):
+) -> None:
     with rig(world, tmp_path, CLUSTER) as here:
         id = submit(here, gang("w", 1))
         here.runs(id)
@@ -140,7 +140,7 @@ def only(here: Rig) -> Object:
 
 def test_what_ran_in_a_namespace_that_was_deleted_has_failed_and_the_next_work_runs_in_another_one(
     world: World, tmp_path: Path
-):
+) -> None:
     with rig(world, tmp_path, CLUSTER) as here:
         lost = submit(here, gang("lost", 2))
         here.runs(lost)

@@ -111,14 +111,14 @@ def run(steps: list[tuple[str, int, int]]) -> None:
 
 @settings(max_examples=100, phases=PHASES)
 @given(st.lists(st.tuples(STEPS, NUMBERS, NUMBERS), min_size=20, max_size=60))
-def test_each_gang_gets_a_place_in_which_it_fits_whatever_happens(steps: list[tuple[str, int, int]]):
+def test_each_gang_gets_a_place_in_which_it_fits_whatever_happens(steps: list[tuple[str, int, int]]) -> None:
     run(steps)
 
 
 @pytest.mark.soak
 @settings(max_examples=2_000, phases=PHASES)
 @given(st.lists(st.tuples(STEPS, NUMBERS, NUMBERS), min_size=20, max_size=120))
-def test_each_gang_gets_a_place_in_which_it_fits_whatever_happens_for_long(steps: list[tuple[str, int, int]]):
+def test_each_gang_gets_a_place_in_which_it_fits_whatever_happens_for_long(steps: list[tuple[str, int, int]]) -> None:
     run(steps)
 
 
@@ -139,7 +139,7 @@ def racks(*sizes: int) -> Site:
     return site
 
 
-def test_two_gangs_of_one_cycle_get_racks_of_their_own():
+def test_two_gangs_of_one_cycle_get_racks_of_their_own() -> None:
     site = racks(4, 4)
     for _ in range(3):
         site.submit(Priority.NORMAL, (pods("a", 3, 1, RACK),))
@@ -151,7 +151,7 @@ def test_two_gangs_of_one_cycle_get_racks_of_their_own():
     assert admitted(site) == [third]
 
 
-def test_a_gang_waits_when_a_node_of_the_only_rack_vanishes():
+def test_a_gang_waits_when_a_node_of_the_only_rack_vanishes() -> None:
     site = racks(3, 2)
     site.drop("r0-1")
     site.submit(Priority.NORMAL, (pods("a", 3, 1, RACK),))
@@ -160,7 +160,7 @@ def test_a_gang_waits_when_a_node_of_the_only_rack_vanishes():
     assert admitted(site) == sorted(site.gangs)
 
 
-def test_a_nominated_gang_does_not_start_across_racks_when_a_node_of_its_place_moves():
+def test_a_nominated_gang_does_not_start_across_racks_when_a_node_of_its_place_moves() -> None:
     site = racks(3)
     site.submit(Priority.LOW, (pods("a", 1, 1),))
     (low,) = admitted(site)
@@ -171,7 +171,7 @@ def test_a_nominated_gang_does_not_start_across_racks_when_a_node_of_its_place_m
     assert admitted(site) == []
 
 
-def test_who_preempts_may_mix_flavors_too():
+def test_who_preempts_may_mix_flavors_too() -> None:
     """Two pod sets that ask for the same, and one GPU of either flavor: the big one is held by LOW."""
     site = Site(KEYS[:2], FLAVORS)
     for name, kind in (("n0", "big"), ("n1", "small")):

@@ -52,7 +52,7 @@ class Overtaken(dict[TaskKey, Launch]):
         return super().values()
 
 
-def test_what_is_said_while_something_else_is_wanted_is_of_one_moment(backend: KubernetesBackend):
+def test_what_is_said_while_something_else_is_wanted_is_of_one_moment(backend: KubernetesBackend) -> None:
     first = launch(gang(), "t")
     run = Overtaken({first.key: first})
     run.backend, backend._wanted = backend, wanted(run)
@@ -61,7 +61,7 @@ def test_what_is_said_while_something_else_is_wanted_is_of_one_moment(backend: K
     assert backend.says("wf-1") == ()
 
 
-def test_a_pod_that_is_seen_after_the_facts_waits_for_the_next_look(backend: KubernetesBackend):
+def test_a_pod_that_is_seen_after_the_facts_waits_for_the_next_look(backend: KubernetesBackend) -> None:
     first = launch(gang(), "t")
     backend._wanted = wanted({first.key: first})
     facts = backend._facts(0.0)
@@ -70,7 +70,9 @@ def test_a_pod_that_is_seen_after_the_facts_waits_for_the_next_look(backend: Kub
     assert backend._refused(backend._facts(0.0)) == {"wf-1/g": "full"}
 
 
-def test_output_that_did_not_come_is_asked_for_again_soon(backend: KubernetesBackend, monkeypatch: pytest.MonkeyPatch):
+def test_output_that_did_not_come_is_asked_for_again_soon(
+    backend: KubernetesBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "_AGAIN_S", 0.2)
     backend._carried_out = (backend._seen.generation, time.monotonic() + 30)
     ended = pod(phase="Succeeded")

@@ -76,17 +76,19 @@ SERIES = {"count": 7, "lastObservedTime": "2027-01-15T08:00:09.250000Z"}
         ({"message": " image\n\u2028 "}, event()),
     ],
 )  # fmt: skip
-def test_an_event_of_either_kind_says_when_it_was_last_and_how_often(said: Mapping[str, Any], expected: ClusterEvent):
+def test_an_event_of_either_kind_says_when_it_was_last_and_how_often(
+    said: Mapping[str, Any], expected: ClusterEvent
+) -> None:
     assert noted(told(**said), SUBJECT) == expected
 
 
-def test_an_event_that_says_little_or_too_much_is_a_short_line_all_the_same():
+def test_an_event_that_says_little_or_too_much_is_a_short_line_all_the_same() -> None:
     bare = {name: told()[name] for name in ("metadata", "involvedObject")}
     assert noted(bare, SUBJECT) == ClusterEvent(NOON, MAIN, "main-group", "unknown", "", "")
     assert len(noted(told(message="word " * 10_000), SUBJECT).text) == 1001
 
 
-def test_whole_seconds_may_be_as_late_as_their_end():
+def test_whole_seconds_may_be_as_late_as_their_end() -> None:
     assert [event(NOON).latest, event(NOON + 0.5).latest] == [NOON + 0.999999, NOON + 0.5]
 
 
@@ -102,14 +104,16 @@ def test_whole_seconds_may_be_as_late_as_their_end():
         (meta(GANG, **{"gang-id": "../main-group"}), "PodGroup", None),
     ],
 )
-def test_objects_say_whose_they_are_and_nothing_else_gets_a_folder(each: Object, kind: str, expected: Subject | None):
+def test_objects_say_whose_they_are_and_nothing_else_gets_a_folder(
+    each: Object, kind: str, expected: Subject | None
+) -> None:
     assert subject_of(each, kind) == expected
 
 
 # ---------------------------------------------------------------- whose they are
 
 
-def test_events_of_pods_and_groups_are_kept_and_those_of_others_are_not(tmp_path: Path):
+def test_events_of_pods_and_groups_are_kept_and_those_of_others_are_not(tmp_path: Path) -> None:
     here = KeptEvents(tmp_path)
     others = [told("u3", about=("Pod", "other")), told("u4", about=("Deployment", POD)), told("u5", about=("", ""))]
     group = told("u2", 2, about=("PodGroup", GANG), reason="Unschedulable")
@@ -121,7 +125,7 @@ def test_events_of_pods_and_groups_are_kept_and_those_of_others_are_not(tmp_path
     assert [here.of("w-2"), here.of(".."), here.of("")] == [(), (), ()]
 
 
-def test_an_event_may_come_before_its_pod_is_seen_and_after_it_has_gone(tmp_path: Path):
+def test_an_event_may_come_before_its_pod_is_seen_and_after_it_has_gone(tmp_path: Path) -> None:
     here = KeptEvents(tmp_path)
     here.take([told()], [], [], 0)
     assert (here.of("w-1"), here.waits) == ((), True)
@@ -137,14 +141,14 @@ def test_an_event_may_come_before_its_pod_is_seen_and_after_it_has_gone(tmp_path
     assert len(here.of("w-1")) == 2
 
 
-def test_a_pod_that_was_quiet_for_long_and_has_just_gone_is_remembered(tmp_path: Path):
+def test_a_pod_that_was_quiet_for_long_and_has_just_gone_is_remembered(tmp_path: Path) -> None:
     here = KeptEvents(tmp_path)
     here.take([], [MAIN_POD], [], 0)
     here.take([told()], [], [], 100 * REMEMBERED_S)
     assert here.of("w-1") == (event(),)
 
 
-def test_of_a_workflow_that_was_discarded_nothing_is_written_any_more(tmp_path: Path):
+def test_of_a_workflow_that_was_discarded_nothing_is_written_any_more(tmp_path: Path) -> None:
     here = KeptEvents(tmp_path)
     here.take([told()], [MAIN_POD], [], 0)
     here.discard("w-1")
@@ -153,7 +157,7 @@ def test_of_a_workflow_that_was_discarded_nothing_is_written_any_more(tmp_path: 
     assert (here.of("w-1"), list(tmp_path.iterdir())) == ((), [])
 
 
-def test_what_the_api_server_forgets_stays_and_is_not_written_twice(tmp_path: Path):
+def test_what_the_api_server_forgets_stays_and_is_not_written_twice(tmp_path: Path) -> None:
     here = KeptEvents(tmp_path)
     here.take([told()], [MAIN_POD], [], 0)
     here.write(0)
@@ -165,14 +169,14 @@ def test_what_the_api_server_forgets_stays_and_is_not_written_twice(tmp_path: Pa
     assert (tmp_path / "w-1" / NAME).read_bytes().count(b"\n") == 1
 
 
-def test_an_older_state_that_comes_late_changes_nothing(tmp_path: Path):
+def test_an_older_state_that_comes_late_changes_nothing(tmp_path: Path) -> None:
     here = KeptEvents(tmp_path)
     here.take([told("u1", 5, count=3)], [MAIN_POD], [], 0)
     here.take([told("u1", 4, count=2)], [MAIN_POD], [], 0)
     assert here.of("w-1") == (event(count=3),)
 
 
-def test_of_two_servers_the_one_that_knows_more_is_believed(tmp_path: Path):
+def test_of_two_servers_the_one_that_knows_more_is_believed(tmp_path: Path) -> None:
     one, other = KeptEvents(tmp_path), KeptEvents(tmp_path)
     one.take([told("u1", 4, count=2)], [MAIN_POD], [], 0)
     other.take([told("u1", 5, count=3)], [MAIN_POD], [], 0)
@@ -192,7 +196,7 @@ def read(path: Path) -> list[int]:
     return [each.count for each in EventFile(path).all()]
 
 
-def test_repeats_are_written_once_a_minute_and_at_the_end(tmp_path: Path):
+def test_repeats_are_written_once_a_minute_and_at_the_end(tmp_path: Path) -> None:
     path = tmp_path / "f"
     file = EventFile(path)
     written = []
@@ -209,7 +213,7 @@ def test_repeats_are_written_once_a_minute_and_at_the_end(tmp_path: Path):
 @pytest.mark.parametrize(
     "torn", [b"", b"{", b'{"uid": "u2", "version": 2, "time"', b"[]\n", b"7\n", b"\xff\n", b"{}\n"]
 )
-def test_half_a_line_costs_no_other(tmp_path: Path, torn: bytes):
+def test_half_a_line_costs_no_other(tmp_path: Path, torn: bytes) -> None:
     path = tmp_path / "f"
     for uid, half in (("u1", torn), ("u3", b"")):
         file = EventFile(path)
@@ -220,7 +224,9 @@ def test_half_a_line_costs_no_other(tmp_path: Path, torn: bytes):
     assert EventFile(path).all() == (event(), event())
 
 
-def test_the_oldest_go_and_are_counted_also_for_those_who_come_after(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_oldest_go_and_are_counted_also_for_those_who_come_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(eventfile, "MOST", 10)
     path = tmp_path / "f"
     seen = []
@@ -241,7 +247,7 @@ def test_the_oldest_go_and_are_counted_also_for_those_who_come_after(tmp_path: P
         )  # fmt: skip
 
 
-def test_repeats_of_few_events_do_not_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_repeats_of_few_events_do_not_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(eventfile, "MOST", 10)
     path = tmp_path / "f"
     file = EventFile(path)
@@ -252,7 +258,7 @@ def test_repeats_of_few_events_do_not_fill_the_disk(tmp_path: Path, monkeypatch:
     assert read(path) == [1000]
 
 
-def test_a_disk_that_takes_nothing_is_tried_again(tmp_path: Path):
+def test_a_disk_that_takes_nothing_is_tried_again(tmp_path: Path) -> None:
     here = KeptEvents(tmp_path / "logs")
     (tmp_path / "logs").write_text("")  # no folder can be made below it
     here.take([told()], [MAIN_POD], [], 0)
@@ -264,7 +270,7 @@ def test_a_disk_that_takes_nothing_is_tried_again(tmp_path: Path):
     assert kept(tmp_path / "logs") == [event()]
 
 
-def test_only_the_owner_reads_the_file(tmp_path: Path):
+def test_only_the_owner_reads_the_file(tmp_path: Path) -> None:
     old = os.umask(0)
     try:
         file = EventFile(tmp_path / "w" / "f")

@@ -32,7 +32,7 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("noted")
-def test_between_our_lines_stands_by_time_what_the_cluster_noted(tmp_path: Path):
+def test_between_our_lines_stands_by_time_what_the_cluster_noted(tmp_path: Path) -> None:
     """Ours keep their order, and what is told to the second stands behind what we did in it."""
     with api(tmp_path) as it:
         it.submit(one_task("a", duration=5))
@@ -59,7 +59,7 @@ def test_between_our_lines_stands_by_time_what_the_cluster_noted(tmp_path: Path)
 
 
 @pytest.mark.usefixtures("noted")
-def test_of_a_task_or_an_attempt_only_what_is_about_it(tmp_path: Path):
+def test_of_a_task_or_an_attempt_only_what_is_about_it(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.submit(one_task("a"))
         it.desk.later(0)
@@ -76,7 +76,7 @@ def test_of_a_task_or_an_attempt_only_what_is_about_it(tmp_path: Path):
 
 
 @pytest.mark.usefixtures("noted")
-def test_objects_say_which_program_spoke_and_the_terminal_is_not_obeyed(tmp_path: Path):
+def test_objects_say_which_program_spoke_and_the_terminal_is_not_obeyed(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.submit(one_task("a"))
         it.desk.later(0)

@@ -38,7 +38,7 @@ def host(name: str) -> str:
     return f"{name}.g-{UUID}.jobs.svc"
 
 
-def test_a_placed_pod_is_exactly_this():
+def test_a_placed_pod_is_exactly_this() -> None:
     asked = requests_of({GPU: 8, CPU: 1500, MEMORY: 3 * 1024**3, STORAGE: 5})
     worker = task(
         "Worker",
@@ -114,7 +114,7 @@ def test_a_placed_pod_is_exactly_this():
     }
 
 
-def test_a_gang_of_several_has_a_service_and_its_pods_are_called_by_it():
+def test_a_gang_of_several_has_a_service_and_its_pods_are_called_by_it() -> None:
     them = pods(
         task("head"), task("worker", count=2, command=("{{host:head}} {{host:worker}} {{host:worker-1}} {{host:x}}",))
     )
@@ -140,7 +140,7 @@ def test_a_gang_of_several_has_a_service_and_its_pods_are_called_by_it():
     assert variables(placed(them, "head"))["RUNRIG_HOSTS"] == host("head")
 
 
-def test_a_gang_of_one_has_no_service_and_reaches_itself():
+def test_a_gang_of_one_has_no_service_and_reaches_itself() -> None:
     them = pods(task(command=("{{host:t}}", "{{uuid}}", "{{workflow_id}}", "{{input:a}}")))
     pod = placed(them, "t")
     assert [each["kind"] for each in gang_objects(them)] == ["PodGroup"]
@@ -154,7 +154,7 @@ def test_a_gang_of_one_has_no_service_and_reaches_itself():
     ]
 
 
-def test_hosts_are_left_out_where_linux_would_start_no_program_with_them():
+def test_hosts_are_left_out_where_linux_would_start_no_program_with_them() -> None:
     most = (LONGEST_VARIABLE - len("RUNRIG_HOSTS=")) // len(host("t-1000") + ",")
     few, many = pods(task(count=most)), pods(task(count=most + 200))
     assert most > 2000
@@ -163,7 +163,7 @@ def test_hosts_are_left_out_where_linux_would_start_no_program_with_them():
     assert variables(placed(many, "t-0"))["RUNRIG_COUNT"] == str(most + 200)
 
 
-def test_the_next_attempt_of_a_pod_differs_in_its_name_number_and_node_alone():
+def test_the_next_attempt_of_a_pod_differs_in_its_name_number_and_node_alone() -> None:
     keys = (TopologyKey("rack", "rack"),)
     sliced = task(count=4, topology=(Requirement("rack", "r", slice_size=2),), files={"/rank": "{{index}}"})
     them = pods(sliced, pool=Pool("lab", topology_keys=keys))
@@ -179,7 +179,7 @@ def test_the_next_attempt_of_a_pod_differs_in_its_name_number_and_node_alone():
     }
 
 
-def test_a_subpool_uses_the_queue_of_its_own_and_the_topology_of_its_parent():
+def test_a_subpool_uses_the_queue_of_its_own_and_the_topology_of_its_parent() -> None:
     keys = (TopologyKey("rack", "example.com/rack"),)
     parent, sub = Pool("lab", topology_keys=keys), Pool("lab--a", parent="lab", subpool_name="a")
     (group,) = gang_objects(pods(task(topology=(Requirement("rack", "r"),)), pool=sub, top=parent))
@@ -196,7 +196,7 @@ def test_a_subpool_uses_the_queue_of_its_own_and_the_topology_of_its_parent():
     }
 
 
-def test_a_pod_group_asks_for_those_pods_alone_that_are_still_to_run():
+def test_a_pod_group_asks_for_those_pods_alone_that_are_still_to_run() -> None:
     """KAI counts no pod that has ended, and binds nobody of a gang that has fewer than it asks for."""
     keys = tuple(TopologyKey(key, key) for key in ("zone", "rack"))
     rack = (Requirement("zone", "z"), Requirement("rack", "r", slice_size=2))
@@ -217,7 +217,7 @@ def test_a_pod_group_asks_for_those_pods_alone_that_are_still_to_run():
     assert [pod_group(flat, alive)["spec"]["minMember"] for alive in (None, {WHOLE: 5}, {WHOLE: 2})] == [5, 5, 2]
 
 
-def test_with_the_last_pod_of_a_branch_goes_the_branch():
+def test_with_the_last_pod_of_a_branch_goes_the_branch() -> None:
     keys = tuple(TopologyKey(key, key) for key in ("zone", "spine", "rack"))
 
     def near(spine: str) -> tuple[Requirement, ...]:
@@ -238,12 +238,12 @@ def minimums(group: Object) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(("grace_s", "seconds"), [(0.0, 1), (0.2, 1), (12.5, 13), (86400.0, 86400)])
-def test_the_grace_is_that_of_the_pool_in_whole_seconds_and_never_none(grace_s: float, seconds: int):
+def test_the_grace_is_that_of_the_pool_in_whole_seconds_and_never_none(grace_s: float, seconds: int) -> None:
     pod = placed(pods(pool=Pool("lab", grace_s=grace_s)), "t")
     assert pod["spec"]["terminationGracePeriodSeconds"] == seconds
 
 
-def test_labels_that_controllers_act_on_are_never_taken_from_a_user():
+def test_labels_that_controllers_act_on_are_never_taken_from_a_user() -> None:
     theirs = {
         "kai.scheduler/queue": "x",
         "kai.scheduler/subgroup-name": "x",
@@ -257,7 +257,7 @@ def test_labels_that_controllers_act_on_are_never_taken_from_a_user():
     assert group["metadata"]["labels"] == {"app.kubernetes.io/name": "kept", "runrig/epoch": "7", **LABELS}
 
 
-def test_a_resource_that_no_node_can_have_is_refused_with_a_way_out():
+def test_a_resource_that_no_node_can_have_is_refused_with_a_way_out() -> None:
     them = pods(task(requests=requests_of({"tpu": 1})))
     with pytest.raises(ValueError, match="tpu") as refused:
         placed(them, "t")
@@ -271,13 +271,13 @@ def test_a_resource_that_no_node_can_have_is_refused_with_a_way_out():
     assert pages["spec"]["containers"][0]["resources"]["limits"] == {"cpu": 1, "hugepages-2Mi": 4194304}
 
 
-def test_a_flavor_that_is_gone_leaves_the_node_to_decide():
+def test_a_flavor_that_is_gone_leaves_the_node_to_decide() -> None:
     pod = placed(pods(), "t", flavor="gone")
     assert "nodeSelector" not in pod["spec"]
     assert "affinity" in pod["spec"]
 
 
-def test_pods_that_are_only_shown_are_the_first_attempts_without_node_epoch_and_finalizer():
+def test_pods_that_are_only_shown_are_the_first_attempts_without_node_epoch_and_finalizer() -> None:
     them = GangPods(gang(task("a", count=2), task("b"), user=""), replace(settings(), epoch=None))
     shown = list(them.unplaced())
     assert [each["metadata"]["annotations"] for each in shown] == [

@@ -52,7 +52,7 @@ def cycle(at: float, *, starts: Any = (), preempted: Any = (), waits: Any = ()) 
 # ---------------------------------------------------------------- whole lines
 
 
-def test_the_first_cycle_is_all_that_is_told_unless_more_are_asked_for():
+def test_the_first_cycle_is_all_that_is_told_unless_more_are_asked_for() -> None:
     files = {"a": one_task("a", gpus=3), "b": one_task("b", gpus=2)}
     full = {"node": "vision", "resource": "default/gpu", "have": 1, "need": 2}
     assert line(ALONE, **files) == {
@@ -74,7 +74,7 @@ def test_the_first_cycle_is_all_that_is_told_unless_more_are_asked_for():
     }
 
 
-def test_what_was_borrowed_is_taken_back_and_queued_again_until_all_has_ended():
+def test_what_was_borrowed_is_taken_back_and_queued_again_until_all_has_ended() -> None:
     files = {"low": one_task("low", gpus=2, count=2, duration="100s"), "high": one_task("high", gpus=4, duration="30s")}
     low, high = "low-2/main-group", "high-1/main-group"
     idle = {"node": "the cluster", "resource": "default/gpu", "have": 0, "need": 4}
@@ -110,7 +110,7 @@ def test_what_was_borrowed_is_taken_back_and_queued_again_until_all_has_ended():
     }
 
 
-def test_what_a_pool_borrows_shows_in_its_share_and_its_balance():
+def test_what_a_pool_borrows_shows_in_its_share_and_its_balance() -> None:
     files = {"low": one_task("low", gpus=2, count=2), "high": one_task("high")}
     told = line(SHARED, Options(cycles=2), **files)
     assert told["quota"]["after"] == {
@@ -121,7 +121,7 @@ def test_what_a_pool_borrows_shows_in_its_share_and_its_balance():
     assert told["shares"]["after"] == {"batch": share(500, "gpu"), "lab": share(), "vision": share()}
 
 
-def test_a_task_group_waits_for_those_before_it_and_for_the_head_of_a_strict_queue():
+def test_a_task_group_waits_for_those_before_it_and_for_the_head_of_a_strict_queue() -> None:
     chain = """{workflow: {name: chain, resources: {one: {gpu: 2}}, tasks: [
         {name: first, image: any, command: [x], resource: one, duration: 10s},
         {name: second, image: any, command: [x], resource: one, duration: 10s, inputs: [{task: first}]}]}}"""
@@ -153,14 +153,14 @@ def test_a_task_group_waits_for_those_before_it_and_for_the_head_of_a_strict_que
     ]
 
 
-def test_fewer_pods_start_where_the_workflow_allows_it():
+def test_fewer_pods_start_where_the_workflow_allows_it() -> None:
     """Law A1."""
     scenario = "{nodes: [{name: n0, resources: {gpu: 3}}], pools: [{name: p, quota: 3}], workflows: [{file: a.yaml}]}"
     told = line(scenario, a=one_task("a", count=5, least=2))
     assert told["cycles"] == [cycle(0, starts=[admitted("a-1/main-group", "p", 3)])]
 
 
-def test_a_task_that_takes_no_time_ends_in_a_cycle_of_its_own():
+def test_a_task_that_takes_no_time_ends_in_a_cycle_of_its_own() -> None:
     scenario = "{nodes: [{name: n0, resources: {gpu: 1}}], pools: [{name: p, quota: 1}], workflows: [{file: a.yaml}, {file: a.yaml}]}"
     told = line(scenario, TO_THE_END, a=one_task("a", duration=0))
     full = {"node": "p", "resource": "default/gpu", "have": 0, "need": 1}
@@ -175,7 +175,7 @@ def test_a_task_that_takes_no_time_ends_in_a_cycle_of_its_own():
     ]
 
 
-def test_a_timeout_is_an_event():
+def test_a_timeout_is_an_event() -> None:
     wf = """{workflow: {name: a, timeout: {exec_timeout: 5s}, resources: {one: {gpu: 1}}, tasks: [
         {name: main, image: any, command: [x], resource: one, duration: 1h}]}}"""
     scenario = (
@@ -188,7 +188,7 @@ def test_a_timeout_is_an_event():
 # ---------------------------------------------------------------- what is refused, what is only said
 
 
-def test_a_workflow_that_can_never_run_is_a_warning_and_the_others_run():
+def test_a_workflow_that_can_never_run_is_a_warning_and_the_others_run() -> None:
     """Law P3."""
     told = line(ALONE, a=one_task("a", gpus=5), b=one_task("b"))
     assert [each["workload"] for each in told["cycles"][0]["admitted"]] == ["b-1/main-group"]
@@ -202,13 +202,13 @@ def test_a_workflow_that_can_never_run_is_a_warning_and_the_others_run():
     ]
 
 
-def test_without_nodes_the_quota_alone_decides():
+def test_without_nodes_the_quota_alone_decides() -> None:
     told = line("{pools: [{name: p, quota: 2}], workflows: [{file: a.yaml}]}", a=one_task("a", gpus=2))
     assert told["cycles"] == [cycle(0, starts=[admitted("a-1/main-group", "p")])]
     assert [each["path"] for each in told["warnings"]] == ["nodes"]
 
 
-def test_a_scenario_without_workflows_has_no_cycle():
+def test_a_scenario_without_workflows_has_no_cycle() -> None:
     told = line("pools: [{name: p, quota: 2}]", TO_THE_END)
     assert (told["cycles"], list(told["quota"]["after"])) == ([], ["p"])
 
@@ -233,7 +233,7 @@ def test_a_scenario_without_workflows_has_no_cycle():
         ("7", "workflows: expected a list, each item behind '- ', got 7"),
     ],
 )
-def test_a_scenario_that_is_wrong_says_where(workflows: str, message: str):
+def test_a_scenario_that_is_wrong_says_where(workflows: str, message: str) -> None:
     text = SHARED[: SHARED.index("workflows")] + f"workflows: {workflows}\n"
     with pytest.raises(InvalidInput) as caught:
         start(text, "test.yaml", Options(), folder(a=one_task("a"), bad="workflow: "))
@@ -242,7 +242,7 @@ def test_a_scenario_that_is_wrong_says_where(workflows: str, message: str):
     assert problem.line == 7
 
 
-def test_every_workflow_file_that_is_wrong_is_named():
+def test_every_workflow_file_that_is_wrong_is_named() -> None:
     text = "{pools: [{name: p, quota: 2}], workflows: [{file: a.yaml}, {file: b.yaml}]}"
     with pytest.raises(InvalidInput) as caught:
         start(text, "test.yaml", Options(), folder())
@@ -252,6 +252,6 @@ def test_every_workflow_file_that_is_wrong_is_named():
     ]
 
 
-def test_tasks_take_as_long_as_on_the_simulated_backend():
+def test_tasks_take_as_long_as_on_the_simulated_backend() -> None:
     ours = (simulate_cluster.DEFAULT_DURATION_S, simulate_cluster.LONGEST_GRACE_S)
     assert ours == (simulated.DEFAULT_DURATION_S, simulated.LONGEST_GRACE_S)

@@ -69,7 +69,7 @@ BORROWING = manifests(
 )
 
 
-def test_one_head_per_queue_is_looked_at_and_idle_quota_is_borrowed():
+def test_one_head_per_queue_is_looked_at_and_idle_quota_is_borrowed() -> None:
     idle = because("NoIdleToBorrow", "team", "Q3", 2000, 4000)
     assert line(BORROWING) == {
         "scenario": "test.yaml",
@@ -100,7 +100,7 @@ def test_one_head_per_queue_is_looked_at_and_idle_quota_is_borrowed():
     }
 
 
-def test_what_is_preempted_is_held_until_the_next_cycle_and_waits_again_then():
+def test_what_is_preempted_is_held_until_the_next_cycle_and_waits_again_then() -> None:
     taking = manifests(
         FLAVOR,
         *queue("cq-a", 4, "team", preemption={"reclaimWithinCohort": "Any"}),
@@ -142,7 +142,7 @@ def job(name: str, pods: int, least: int) -> dict[str, Any]:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
 
 
-def test_a_job_with_fewer_pods_says_what_is_written_into_it():
+def test_a_job_with_fewer_pods_says_what_is_written_into_it() -> None:
     """Laws A1 and A3."""
     told = line(manifests(FLAVOR, *queue("cq-a", 3), job("train", 5, 2)))
     written = {"parallelism": 3, "completions": 3, "suspend": False}
@@ -150,7 +150,7 @@ def test_a_job_with_fewer_pods_says_what_is_written_into_it():
     assert list(told["cycles"][0]["admitted"][0]) == ["workload", "queue", "pod_sets", "job"]
 
 
-def test_a_job_that_is_preempted_gets_its_own_counts_back():
+def test_a_job_that_is_preempted_gets_its_own_counts_back() -> None:
     """Law A3: it borrowed three; the queue that they belong to was busy with what it can never have, and then wants them."""
     told = line(
         manifests(
@@ -178,7 +178,7 @@ def test_a_job_that_is_preempted_gets_its_own_counts_back():
     ]
 
 
-def test_nothing_is_written_into_a_job_whose_checks_are_open():
+def test_nothing_is_written_into_a_job_whose_checks_are_open() -> None:
     waiting = workload("train", "cq-a", 1, 5, minCount=2)
     waiting["metadata"]["ownerReferences"] = [
         {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "train"}
@@ -189,7 +189,7 @@ def test_nothing_is_written_into_a_job_whose_checks_are_open():
     assert told["cycles"] == [cycle(starts=[admitted("train", "cq-a", 3, reserved_only=True)])]
 
 
-def test_open_checks_are_told_and_nothing_is_written_yet():
+def test_open_checks_are_told_and_nothing_is_written_yet() -> None:
     waiting = workload("w1", "cq-a", 1)
     waiting["status"] = {
         "admissionChecks": [{"name": "c", "state": "Pending", "message": "", "lastTransitionTime": stamp(LATEST)}]
@@ -198,7 +198,7 @@ def test_open_checks_are_told_and_nothing_is_written_yet():
     assert told["cycles"] == [cycle(starts=[admitted("w1", "cq-a", reserved_only=True)])]
 
 
-def test_circles_stopped_queues_and_work_without_a_queue_stop_nothing_else():
+def test_circles_stopped_queues_and_work_without_a_queue_stop_nothing_else() -> None:
     """Law Q5."""
     told = line(
         manifests(
@@ -234,7 +234,7 @@ def test_circles_stopped_queues_and_work_without_a_queue_stop_nothing_else():
     ]
 
 
-def test_a_cohort_with_the_name_of_a_queue_has_a_key_of_its_own():
+def test_a_cohort_with_the_name_of_a_queue_has_a_key_of_its_own() -> None:
     told = line(manifests(FLAVOR, *queue("team", 4, "team")))
     assert list(told["quota"]["after"]) == list(told["shares"]["after"]) == ["cohort/team", "team"]
 
@@ -251,14 +251,14 @@ SHARED = manifests(
 )
 
 
-def test_fair_sharing_preempts_where_the_classical_way_may_not():
+def test_fair_sharing_preempts_where_the_classical_way_may_not() -> None:
     assert line(SHARED)["cycles"][0]["preempted"] == []
     assert line(SHARED, Options(settings=Settings(FAIR)))["cycles"][0]["preempted"] == [
         preempted(name, "cq-b", "w1", "InCohortFairSharing") for name in ("b7", "b6", "b5")
     ]
 
 
-def test_a_gate_switches_partial_admission_off():
+def test_a_gate_switches_partial_admission_off() -> None:
     text = manifests(FLAVOR, *queue("cq-a", 3), workload("w1", "cq-a", 1, 5, minCount=2, at=LATEST))
     assert line(text)["cycles"][0]["admitted"] == [admitted("w1", "cq-a", 3)]
     off = Options(settings=Settings(gates={"PartialAdmission": False}))
@@ -268,7 +268,7 @@ def test_a_gate_switches_partial_admission_off():
 # ---------------------------------------------------------------- how far it runs
 
 
-def test_a_drained_queue_is_run_on_although_its_first_cycle_is_quiet():
+def test_a_drained_queue_is_run_on_although_its_first_cycle_is_quiet() -> None:
     """What has to stop is gone before the second cycle, and what it held is lent."""
     drained = manifests(
         FLAVOR,
@@ -282,7 +282,7 @@ def test_a_drained_queue_is_run_on_although_its_first_cycle_is_quiet():
 
 
 @pytest.mark.parametrize("text", ["", "---\n---\n", "# nothing\n"])
-def test_an_empty_file_is_an_empty_system(text: str):
+def test_an_empty_file_is_an_empty_system(text: str) -> None:
     nothing = {"before": {}, "after": {}}
     assert line(text, TO_THE_END) == {
         "scenario": "test.yaml",
@@ -303,7 +303,7 @@ def test_an_empty_file_is_an_empty_system(text: str):
         (b"apiVersion: v1\nkind: \xff", "not text"),
     ],
 )
-def test_a_file_that_is_wrong_is_one_error(text: str | bytes, says: str):
+def test_a_file_that_is_wrong_is_one_error(text: str | bytes, says: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         outcome(text, "test.yaml")
     assert says in caught.value.message

@@ -46,7 +46,7 @@ roles: [{user: alice, role: user, pool: vision}, {user: root, role: admin}]
 """
 
 
-def test_a_file_with_everything_in_it():
+def test_a_file_with_everything_in_it() -> None:
     big = {"gpu": 8, "cpu": 96_000, "memory": TI}
 
     def node(name: str, rack: str, slot: str) -> Node:
@@ -95,20 +95,20 @@ def test_a_file_with_everything_in_it():
     )
 
 
-def test_a_short_file_has_one_flavor_that_matches_all():
+def test_a_short_file_has_one_flavor_that_matches_all() -> None:
     text = 'nodes: [{name: "n{0..1}", resources: {gpu: 4}}]\npools: [{name: a, quota: 8}]\n'
     assert read_cluster(text) == ClusterSpec(
         nodes=(Node("n0", {"gpu": 4}), Node("n1", {"gpu": 4})), pools=(Pool("a", {GPU: Quota(8)}),)
     )
 
 
-def test_ten_thousand_nodes_are_one_line():
+def test_ten_thousand_nodes_are_one_line() -> None:
     text = 'nodes: [{name: "n{00000..09999}", resources: {gpu: 8}, labels: {rack: "r{n//40}"}}]'
     nodes = read_cluster(text).nodes
     assert (len(nodes), nodes[-1]) == (10_000, Node("n09999", {"gpu": 8}, labels={"rack": "r249"}))
 
 
-def test_a_resource_that_a_node_has_can_have_a_quota():
+def test_a_resource_that_a_node_has_can_have_a_quota() -> None:
     text = "nodes: [{name: a, resources: {gpu: 1, fpga: 2}}]\npools: [{name: p, quota: {fpga: 2}}]"
     assert read_cluster(text).pools[0].quotas == {FlavorResource("default", "fpga"): Quota(2)}
 
@@ -126,15 +126,15 @@ def test_a_resource_that_a_node_has_can_have_a_quota():
         ({}, {}),
     ],
 )  # fmt: skip
-def test_a_quota_has_short_and_full_forms(value, quotas):
+def test_a_quota_has_short_and_full_forms(value, quotas) -> None:
     assert quota_from_json(value, ("default",)) == quotas
 
 
-def test_a_key_that_is_a_flavor_and_a_resource_is_the_flavor():
+def test_a_key_that_is_a_flavor_and_a_resource_is_the_flavor() -> None:
     assert quota_from_json({"gpu": {"gpu": 3}}, ("gpu",)) == {FlavorResource("gpu", "gpu"): Quota(3)}
 
 
-def test_with_several_flavors_each_is_named():
+def test_with_several_flavors_each_is_named() -> None:
     assert parse_quota_option("h100=8, b200=4", ("h100", "b200")) == {H100: 8, B200: 4}
     assert quota_from_json("h100=8", ("h100", "b200")) == {H100: Quota(8)}
     form = "quota: there are 2 flavors, h100, b200: say it for each: h100=8,b200=8, or in full {h100: {gpu: 8}, b200: {gpu: 8}}"
@@ -160,11 +160,11 @@ def test_with_several_flavors_each_is_named():
         ({"gpu": {"max": 1}}, "a quota has no field 'max': there is nominal, borrowing_limit, lending_limit"),
     ],
 )
-def test_a_wrong_quota_is_refused_with_what_to_write(value, message):
+def test_a_wrong_quota_is_refused_with_what_to_write(value, message) -> None:
     assert (None, None, message) in problems(lambda text: quota_from_json(value, ("h100",)), "")
 
 
-def test_amounts_as_text_name_flavors_and_resources_and_may_say_none():
+def test_amounts_as_text_name_flavors_and_resources_and_may_say_none() -> None:
     flavors = ("h100", "b200")
     cpu = FlavorResource("b200", "cpu")
     assert amounts_from_text("h100=8, b200/cpu=500m,b200=none", flavors) == {H100: 8, cpu: 500, B200: None}
@@ -184,12 +184,12 @@ def test_amounts_as_text_name_flavors_and_resources_and_may_say_none():
         ("h100/memory=1e400", "'1e400' is more than 64 bits can hold"),
     ],
 )  # fmt: skip
-def test_a_wrong_amount_is_refused_with_its_place(text, message):
+def test_a_wrong_amount_is_refused_with_its_place(text, message) -> None:
     limit = problems(lambda _: amounts_from_text(text, ("h100", "b200"), path="lending_limit"), "")
     assert limit == [(None, None, f"lending_limit: {message}")]
 
 
-def test_a_file_without_flavors_is_about_those_that_there_are():
+def test_a_file_without_flavors_is_about_those_that_there_are() -> None:
     there = (Flavor("h100", {"gpu": "h100"}), Flavor("b200", {"gpu": "b200"}))
     text = "nodes: [{name: n, resources: {gpu: 8}, labels: {gpu: b200}}]\npools: [{name: a, quota: {b200: 4}}]"
     spec = read_cluster(text, there=there)

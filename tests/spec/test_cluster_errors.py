@@ -84,11 +84,11 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "wrong"), CASES)
-def test_problems_of_a_cluster_file(text, wrong):
+def test_problems_of_a_cluster_file(text, wrong) -> None:
     assert wrong in problems(read_cluster, text)
 
 
-def test_all_problems_are_told_at_once_in_the_order_of_the_file():
+def test_all_problems_are_told_at_once_in_the_order_of_the_file() -> None:
     text = "backend: {type: x}\npools:\n- {name: A, quota: -1}\n- {nam: b}\nroles: 3\n"
     assert [(line, message.partition(":")[0]) for line, _, message in problems(read_cluster, text)] == [
         (1, "type"),
@@ -100,7 +100,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file():
     ]
 
 
-def test_a_broken_file_names_the_line():
+def test_a_broken_file_names_the_line() -> None:
     assert problems(read_cluster, "pools:\n- name: a\n  quota: [1\n") == [
         (4, 1, "not valid YAML: did not find expected ',' or ']' while parsing a flow sequence")
     ]

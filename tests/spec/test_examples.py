@@ -39,7 +39,7 @@ SHAPES = {
 }  # fmt: skip
 
 
-def test_there_are_ten_examples_and_each_says_how_to_submit_it():
+def test_there_are_ten_examples_and_each_says_how_to_submit_it() -> None:
     assert sorted(path.name for path in FOLDER.glob("*.yaml")) == sorted(SHAPES)
     for name in SHAPES:
         head = (FOLDER / name).read_text().partition("workflow:\n")[0]
@@ -47,11 +47,11 @@ def test_there_are_ten_examples_and_each_says_how_to_submit_it():
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_an_example_has_its_groups_and_tasks(name):
+def test_an_example_has_its_groups_and_tasks(name) -> None:
     assert shape(example(name)) == SHAPES[name]
 
 
-def test_resources_and_platforms_of_the_examples():
+def test_resources_and_platforms_of_the_examples() -> None:
     hello = example("01-hello.yaml").groups[0].tasks[0]
     assert hello.requests == (("cpu", 1000), ("gpu", 1), ("memory", 256 * 2**20), ("storage", 2**30))
     tokenize, embed = (group.tasks[0] for group in example("05-platforms.yaml").groups)
@@ -64,14 +64,14 @@ def test_resources_and_platforms_of_the_examples():
     )
 
 
-def test_the_template_takes_its_values_from_the_command_line():
+def test_the_template_takes_its_values_from_the_command_line() -> None:
     assert example("06-template.yaml").name == "greet-everybody"
     spec = example("06-template.yaml", "who=lab", "rounds=5", "limit=1h")
     assert (spec.name, spec.exec_timeout_s) == ("greet-lab", 3600)
     assert "-lt 5 ]" in spec.groups[0].tasks[0].args[0]
 
 
-def test_the_simulation_has_files_gpus_limits_and_a_priority():
+def test_the_simulation_has_files_gpus_limits_and_a_priority() -> None:
     spec = example("07-simulation.yaml")
     assert (spec.priority, spec.exec_timeout_s, spec.queue_timeout_s) == (Priority.NORMAL, 300, 7200)
     robots = spec.groups[0].tasks[1:]
@@ -79,7 +79,7 @@ def test_the_simulation_has_files_gpus_limits_and_a_priority():
     assert robots[0].files == robots[1].files
 
 
-def test_the_retries_come_from_exit_codes_and_the_workers_from_a_loop():
+def test_the_retries_come_from_exit_codes_and_the_workers_from_a_loop() -> None:
     spec = example("09-retries.yaml", "workers=3")
     assert shape(spec) == [("crew", (), ["worker-0 x1*", "worker-1 x1", "worker-2 x1"])]
     assert spec.groups[0].tasks[2].exit_rules == (
@@ -88,7 +88,7 @@ def test_the_retries_come_from_exit_codes_and_the_workers_from_a_loop():
     )
 
 
-def test_the_pipeline_reads_what_was_written_before_and_starts_with_fewer_pods():
+def test_the_pipeline_reads_what_was_written_before_and_starts_with_fewer_pods() -> None:
     prepare, middle, reduce = (group.tasks[0] for group in example("10-pipeline.yaml").groups)
     assert (prepare.inputs, middle.inputs, reduce.inputs) == ((), ("numbers",), ("square",))
     assert (middle.count, middle.min_count, middle.duration_s) == (4, 1, 2.0)

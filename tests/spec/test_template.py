@@ -11,7 +11,7 @@ from tests.spec.builders import problems
 RAW = ": text with {{, {% or {# that is no template goes between {% raw %} and {% endraw %}"
 
 
-def test_a_plain_file_starts_no_process_and_comes_back_as_it_was(monkeypatch):
+def test_a_plain_file_starts_no_process_and_comes_back_as_it_was(monkeypatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     text = "# {{ not looked at }}\nworkflow: {args: ['{{output}}', '{{host:a-0}}', '{{input:1}}']}\n"
     assert not is_template("{{output}}{{uuid}}{{index}}")
@@ -20,7 +20,7 @@ def test_a_plain_file_starts_no_process_and_comes_back_as_it_was(monkeypatch):
         render("{{ 1 }}")
 
 
-def test_settings_win_over_defaults_and_strings_over_numbers():
+def test_settings_win_over_defaults_and_strings_over_numbers() -> None:
     text = "default-values:\n  a: 1\n  b: 2\n  c: 3\nworkflow: {{ [a, b + 1, c, d] }}\n"
     assert render(text, ["b=20", "c=30", "d=0.5"], ["c=030"]) == "\n\n\n\nworkflow: [1, 21, '030', 0.5]\n"
 
@@ -29,11 +29,11 @@ def test_settings_win_over_defaults_and_strings_over_numbers():
     ("setting", "value"),
     [("x=1", "1"), ("x=1.5", "1.5"), ("x=1e2", "100.0"), ("x=a=b", "'a=b'"), ("x=", "''"), ("x=nan", "'nan'"), ("x=1_0", "'1_0'")],
 )  # fmt: skip
-def test_a_setting_is_a_number_if_it_can_be_one(setting, value):
+def test_a_setting_is_a_number_if_it_can_be_one(setting, value) -> None:
     assert render("{{ [x] }}", [setting]) == f"[{value}]"
 
 
-def test_defaults_may_stand_anywhere_and_hold_anything():
+def test_defaults_may_stand_anywhere_and_hold_anything() -> None:
     text = (
         "version: 2\ndefault-values:\n  # what to use\n  box: {gpu: 2}\n\n  names: [a, b]\n# the end\n"
         "workflow: {{ box }} {{ names|join('-') }}\n"
@@ -41,12 +41,12 @@ def test_defaults_may_stand_anywhere_and_hold_anything():
     assert render(text) == "version: 2\n\n\n\n\n\n\nworkflow: {'gpu': 2} a-b\n"
 
 
-def test_tokens_survive_and_comments_at_the_top_are_no_template():
+def test_tokens_survive_and_comments_at_the_top_are_no_template() -> None:
     text = "# {{ anything }} {% goes %}\n\nworkflow: {% if true %}{{output}} {{host:a_b}} {{ 'x' }}{% endif %}\n"
     assert render(text) == "# {{ anything }} {% goes %}\n\nworkflow: {{output}} {{host:a_b}} x\n"
 
 
-def test_loops_make_tasks():
+def test_loops_make_tasks() -> None:
     text = "tasks:\n{% for i in range(3) %}- t{{ i }}\n{% endfor %}"
     assert render(text) == "tasks:\n- t0\n- t1\n- t2\n"
 
@@ -73,12 +73,12 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("text", "line", "why"), [case[1:] for case in BROKEN], ids=[case[0] for case in BROKEN])
-def test_a_template_that_fails_is_one_clear_problem(text, line, why):
+def test_a_template_that_fails_is_one_clear_problem(text, line, why) -> None:
     assert problems(render, text) == [(line, None, f"the template cannot be rendered: {why}")]
 
 
 @pytest.mark.parametrize("setting", ["x", "=1", "a-b=1", ""])
-def test_a_setting_that_is_none_is_refused(setting):
+def test_a_setting_that_is_none_is_refused(setting) -> None:
     message = f"{setting!r} does not set a variable: write --set NAME=VALUE"
     assert problems(lambda text: render(text, [setting]), "a: 1") == [(None, None, message)]
 
@@ -94,5 +94,5 @@ def test_a_setting_that_is_none_is_refused(setting):
         ("w: 1\ndefault-values:\n  a: 1\n  a: 2\n", (4, 3, "the key 'a' is here twice: it first stands in line 3")),
     ],
 )
-def test_default_values_that_cannot_be_read_are_refused_with_their_line(text, wrong):
+def test_default_values_that_cannot_be_read_are_refused_with_their_line(text, wrong) -> None:
     assert problems(render, text) == [wrong]

@@ -27,19 +27,19 @@ from runrig.spec.values import LONGEST_DURATION_S, format_duration, parse_durati
         ("0", 0),
     ],
 )
-def test_durations_in_every_form(text, seconds):
+def test_durations_in_every_form(text, seconds) -> None:
     assert parse_duration(text) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("text", ["", "1h5m", "h", "1 h", "P", "PT", "1H", "five", "1e3", "٣s", "nan", "inf"])
-def test_what_is_no_duration_is_refused_with_the_form_to_write(text):
+def test_what_is_no_duration_is_refused_with_the_form_to_write(text) -> None:
     with pytest.raises(
         ValueError, match=re.escape(f"{text!r} is not a duration: write one number with one of d, h, m")
     ):
         parse_duration(text)
 
 
-def test_durations_have_two_ends():
+def test_durations_have_two_ends() -> None:
     with pytest.raises(ValueError, match="'-1h' is negative: durations start at 0"):
         parse_duration("-1h")
     with pytest.raises(ValueError, match="'3651d' is too long: at most 3650d"):
@@ -48,7 +48,7 @@ def test_durations_have_two_ends():
 
 @given(st.integers(0, int(LONGEST_DURATION_S) * 1_000_000))
 @settings(deadline=None)
-def test_a_duration_reads_back_equal_to_the_microsecond(micros):
+def test_a_duration_reads_back_equal_to_the_microsecond(micros) -> None:
     text = format_duration(micros / 1_000_000)
     assert round(parse_duration(text) * 1_000_000) == micros
 
@@ -67,17 +67,17 @@ def test_a_duration_reads_back_equal_to_the_microsecond(micros):
         ("1500m", 2),
     ],
 )
-def test_sizes_round_up_to_bytes_and_g_is_gi(text, amount):
+def test_sizes_round_up_to_bytes_and_g_is_gi(text, amount) -> None:
     assert parse_size(text) == amount
 
 
 @pytest.mark.parametrize("text", ["", "1X", "Gi", "1 Gi", "1gi", ".5Gi", "1e9", "1GiBs"])
-def test_what_is_no_size_is_refused_with_the_form_to_write(text):
+def test_what_is_no_size_is_refused_with_the_form_to_write(text) -> None:
     with pytest.raises(ValueError, match=re.escape(f"{text!r} is not a size: write a number and a unit")):
         parse_size(text)
 
 
-def test_sizes_have_two_ends():
+def test_sizes_have_two_ends() -> None:
     with pytest.raises(ValueError, match="'-1Gi' is negative: sizes start at 0"):
         parse_size("-1Gi")
     with pytest.raises(ValueError, match="'999999999Ti' is more than 64 bits can hold"):
@@ -86,18 +86,18 @@ def test_sizes_have_two_ends():
 
 @given(st.integers(1, 1023), st.sampled_from(["Ki", "Mi", "Gi", "Ti"]))
 @settings(deadline=None)
-def test_a_size_reads_back_equal(number, unit):
+def test_a_size_reads_back_equal(number, unit) -> None:
     assert format_quantity("memory", parse_size(f"{number}{unit}")) == f"{number}{unit}"
 
 
 @given(st.integers(0, 10**15))
 @settings(deadline=None)
-def test_a_quantity_reads_back_equal(amount):
+def test_a_quantity_reads_back_equal(amount) -> None:
     assert parse_quantity("memory", str(amount)) == parse_size(str(amount)) == amount
     assert parse_quantity("cpu", f"{amount}m") == amount
 
 
-def test_exit_codes_are_ranges_in_the_order_written():
+def test_exit_codes_are_ranges_in_the_order_written() -> None:
     assert parse_exit_codes("42") == ((42, 42),)
     assert parse_exit_codes("9, 1-3,137") == ((9, 9), (1, 3), (137, 137))
 
@@ -112,6 +112,6 @@ def test_exit_codes_are_ranges_in_the_order_written():
         ("4001", "there is no exit code 4001: they end at 4000"),
     ],
 )
-def test_wrong_exit_codes_are_refused(text, message):
+def test_wrong_exit_codes_are_refused(text, message) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         parse_exit_codes(text)

@@ -44,7 +44,7 @@ workflow:
 """
 
 
-def test_a_file_with_everything_in_it():
+def test_a_file_with_everything_in_it() -> None:
     boss = TaskSpec(
         name="boss",
         image="ubuntu:24.04",
@@ -85,19 +85,19 @@ def test_a_file_with_everything_in_it():
     )
 
 
-def test_a_task_outside_groups_leads_a_group_of_its_own():
+def test_a_task_outside_groups_leads_a_group_of_its_own() -> None:
     lone = TaskSpec(name="a", image="i", command=("run",), lead=True)
     assert read_workflow(task()) == WorkflowSpec("w", (GroupSpec("a-group", (lone,)),))
 
 
-def test_resources_may_stand_beside_the_workflow():
+def test_resources_may_stand_beside_the_workflow() -> None:
     inside = "workflow: {name: w, resources: {default: {gpu: 2}}, tasks: [{name: a, image: i, command: [run]}]}"
     beside = "resources: {default: {gpu: 2}}\nworkflow: {name: w, tasks: [{name: a, image: i, command: [run]}]}"
     assert read_workflow(inside) == read_workflow(beside)
     assert read_workflow(inside).groups[0].tasks[0].requests == (("gpu", 2),)
 
 
-def test_zero_gpus_are_refused_with_the_way_out():
+def test_zero_gpus_are_refused_with_the_way_out() -> None:
     with_zero = "workflow: {name: w, resources: {default: {gpu: 0}}, tasks: [{name: a, image: i, command: [run]}]}"
     with pytest.raises(InvalidInput) as caught:
         read_workflow(with_zero)
@@ -105,7 +105,7 @@ def test_zero_gpus_are_refused_with_the_way_out():
     assert [problem.message for problem in caught.value.problems] == [message]
 
 
-def test_groups_come_after_those_they_wait_for_and_else_as_in_the_file():
+def test_groups_come_after_those_they_wait_for_and_else_as_in_the_file() -> None:
     text = groups(
         "- {name: d, tasks: [{name: dt, image: i, command: [x], inputs: [{task: bt}, {task: ct}]}]}",
         "- {name: c, tasks: [{name: ct, image: i, command: [x], inputs: [{task: at}]}]}",
@@ -116,7 +116,7 @@ def test_groups_come_after_those_they_wait_for_and_else_as_in_the_file():
     assert found == [("a", ()), ("c", ("a",)), ("b", ("a",)), ("d", ("c", "b"))]
 
 
-def test_a_thousand_groups_in_a_chain_are_read():
+def test_a_thousand_groups_in_a_chain_are_read() -> None:
     lines = [
         f"- {{name: g{i}, tasks: [{{name: t{i}, image: i, command: [x], inputs: [{{task: t{i + 1}}}]}}]}}"
         for i in range(999)
@@ -125,7 +125,7 @@ def test_a_thousand_groups_in_a_chain_are_read():
     assert [group.name for group in read_workflow(text).groups] == [f"g{i}" for i in reversed(range(1000))]
 
 
-def test_what_the_command_line_sets_is_in_every_task_and_wins():
+def test_what_the_command_line_sets_is_in_every_task_and_wins() -> None:
     spec = read_workflow(task("environment: {A: 1, B: 2}"))
     environment = parse_environment(["B=x=y", "C="])
     assert environment == {"B": "x=y", "C": ""}
@@ -134,19 +134,19 @@ def test_what_the_command_line_sets_is_in_every_task_and_wins():
 
 
 @pytest.mark.parametrize("item", ["A", "=1", "1A=2", "A B=2", "A=\0"])
-def test_what_sets_no_variable_is_refused(item):
+def test_what_sets_no_variable_is_refused(item) -> None:
     with pytest.raises(InvalidInput, match="does not set a variable: write --set-env NAME=VALUE"):
         parse_environment([item])
 
 
-def test_equal_specifications_have_equal_hashes():
+def test_equal_specifications_have_equal_hashes() -> None:
     assert spec_hash("a") == "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
     spec = read_workflow(task())
     assert spec_hash("a", spec) == spec_hash("a", read_workflow(task()))
     assert spec_hash("a", spec) != spec_hash("a", with_environment(spec, {"A": "1"}))
 
 
-def test_topology_requirements_are_read_in_the_order_of_the_file_with_their_defaults():
+def test_topology_requirements_are_read_in_the_order_of_the_file_with_their_defaults() -> None:
     text = """
 workflow:
   name: w

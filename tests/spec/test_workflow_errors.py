@@ -119,27 +119,27 @@ OF_A_FILE = [
 
 
 @pytest.mark.parametrize(("text", "wrong"), [case[1:] for case in OF_THE_FILE], ids=[case[0] for case in OF_THE_FILE])
-def test_problems_of_the_file(text, wrong):
+def test_problems_of_the_file(text, wrong) -> None:
     assert wrong in problems(read_workflow, text)
 
 
 @pytest.mark.parametrize(("resource", "wrong"), OF_RESOURCES)
-def test_problems_of_a_resource(resource, wrong):
+def test_problems_of_a_resource(resource, wrong) -> None:
     text = f"{HEAD}  resources:\n    default: {{{resource}}}\n{TAIL}"
     assert problems(read_workflow, text) == [wrong]
 
 
 @pytest.mark.parametrize(("extra", "wrong"), OF_A_TASK)
-def test_problems_of_a_task(extra, wrong):
+def test_problems_of_a_task(extra, wrong) -> None:
     assert problems(read_workflow, task(extra)) == [wrong]
 
 
 @pytest.mark.parametrize(("file", "wrong"), OF_A_FILE)
-def test_problems_of_a_file_for_a_task(file, wrong):
+def test_problems_of_a_file_for_a_task(file, wrong) -> None:
     assert problems(read_workflow, task(f"files: [{{{file}}}]")) == [wrong]
 
 
-def test_a_command_is_a_list_with_a_program():
+def test_a_command_is_a_list_with_a_program() -> None:
     text = (
         HEAD + "  tasks: [{name: a, image: i, command: run it}, {name: b, image: i, command: []}, {name: c, image: i}]"
     )
@@ -150,14 +150,14 @@ def test_a_command_is_a_list_with_a_program():
     ]
 
 
-def test_without_a_default_each_task_names_its_resource():
+def test_without_a_default_each_task_names_its_resource() -> None:
     text = f"{HEAD}  resources: {{big: {{gpu: 8}}}}\n{TAIL}"
     assert problems(read_workflow, text) == [
         (4, 11, "tasks[0]: names no resource, and resources has no 'default': there is big")
     ]
 
 
-def test_one_task_of_a_group_leads():
+def test_one_task_of_a_group_leads() -> None:
     text = groups(
         "- {name: g, tasks: [{name: a, image: i, command: [x]}, {name: b, image: i, command: [x]}]}",
         "- name: h",
@@ -173,7 +173,7 @@ def test_one_task_of_a_group_leads():
     ]
 
 
-def test_names_of_tasks_groups_and_pods_are_told_apart_as_kubernetes_does():
+def test_names_of_tasks_groups_and_pods_are_told_apart_as_kubernetes_does() -> None:
     text = groups(
         "- name: Train_it",
         "  tasks:",
@@ -195,7 +195,7 @@ def test_names_of_tasks_groups_and_pods_are_told_apart_as_kubernetes_does():
     ]
 
 
-def test_the_pods_of_a_long_name_are_not_longer_than_a_name_may_be():
+def test_the_pods_of_a_long_name_are_not_longer_than_a_name_may_be() -> None:
     text = f"{HEAD}  tasks: [{{name: {'a' * 62}, image: i, command: [x], count: 101}}]"
     last = "a" * 62 + "-100"
     assert problems(read_workflow, text) == [
@@ -203,7 +203,7 @@ def test_the_pods_of_a_long_name_are_not_longer_than_a_name_may_be():
     ]
 
 
-def test_circles_of_groups_are_named_each_once():
+def test_circles_of_groups_are_named_each_once() -> None:
     text = groups(
         "- {name: a, tasks: [{name: at, image: i, command: [x], inputs: [{task: bt}]}]}",
         "- {name: b, tasks: [{name: bt, image: i, command: [x], inputs: [{task: ct}]}]}",
@@ -218,7 +218,7 @@ def test_circles_of_groups_are_named_each_once():
     ]
 
 
-def test_a_group_starts_as_one_so_its_tasks_cannot_wait_for_each_other():
+def test_a_group_starts_as_one_so_its_tasks_cannot_wait_for_each_other() -> None:
     text = groups(
         "- name: g",
         "  tasks:",
@@ -233,7 +233,7 @@ def test_a_group_starts_as_one_so_its_tasks_cannot_wait_for_each_other():
     ]
 
 
-def test_slices_are_of_a_task_with_a_count_that_has_its_group_for_itself():
+def test_slices_are_of_a_task_with_a_count_that_has_its_group_for_itself() -> None:
     text = groups(
         "- name: g",
         "  tasks:",
@@ -259,14 +259,14 @@ def test_slices_are_of_a_task_with_a_count_that_has_its_group_for_itself():
     ]
 
 
-def test_slices_of_two_levels_lie_inside_each_other_whatever_their_order():
+def test_slices_of_two_levels_lie_inside_each_other_whatever_their_order() -> None:
     text = f"{HEAD}  resources:\n    default: {{topology: [{{key: a, sliceSize: 6}}, {{key: b}}, {{key: c, sliceSize: 4}}, {{key: d, sliceSize: 2}}]}}\n{TAIL}"
     assert problems(read_workflow, text.replace("command: [run]", "command: [run], count: 12")) == [
         (4, 46, "sliceSize: slices of 6 pods cannot be cut into those of 4 that 'c' has: 4 must divide it")
     ]
 
 
-def test_of_very_many_problems_the_first_are_shown():
+def test_of_very_many_problems_the_first_are_shown() -> None:
     found = problems(read_workflow, HEAD + "".join(f"  x{i}: 1\n" for i in range(150)))
     assert len(found) == 101
     assert found[-1] == (None, None, "and 51 more problems")

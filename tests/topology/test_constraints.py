@@ -69,14 +69,14 @@ def above(found: Outline, task: TaskSpec, index: int) -> Iterator[tuple[str | No
 
 
 @given(groups())
-def test_all_leaves_lie_at_one_depth_and_hold_every_task_once(group: GroupSpec):
+def test_all_leaves_lie_at_one_depth_and_hold_every_task_once(group: GroupSpec) -> None:
     root = tree_of(KEYS, group.tasks)
     assert len(depths(root)) == 1
     assert Counter(task.name for leaf in root.leaves() for task in leaf.tasks) == Counter(t.name for t in group.tasks)
 
 
 @given(groups())
-def test_each_pod_is_counted_in_its_one_leaf_or_at_the_top(group: GroupSpec):
+def test_each_pod_is_counted_in_its_one_leaf_or_at_the_top(group: GroupSpec) -> None:
     found = outline(group)
     parents = {each.parent for each in found.subgroups}
     leaves = {each.name: each.pods for each in found.subgroups if each.name not in parents}
@@ -90,7 +90,7 @@ def test_each_pod_is_counted_in_its_one_leaf_or_at_the_top(group: GroupSpec):
 
 
 @given(groups())
-def test_names_are_labels_that_differ_and_parents_come_before_their_children(group: GroupSpec):
+def test_names_are_labels_that_differ_and_parents_come_before_their_children(group: GroupSpec) -> None:
     found = outline(group)
     seen: set[str] = set()
     for each in found.subgroups:
@@ -101,7 +101,7 @@ def test_names_are_labels_that_differ_and_parents_come_before_their_children(gro
 
 
 @given(groups())
-def test_no_requirement_is_lost(group: GroupSpec):
+def test_no_requirement_is_lost(group: GroupSpec) -> None:
     """Of each pod the finest required level is kept, in its subgroup, above it or at the top."""
     found = outline(group)
     for task in group.tasks:
@@ -112,7 +112,7 @@ def test_no_requirement_is_lost(group: GroupSpec):
 
 
 @given(groups())
-def test_pods_share_a_level_with_those_of_their_slice_and_with_no_others_of_the_task(group: GroupSpec):
+def test_pods_share_a_level_with_those_of_their_slice_and_with_no_others_of_the_task(group: GroupSpec) -> None:
     """A finer level that they share stands for it too."""
     found = outline(group)
     for task in group.tasks:
@@ -126,7 +126,7 @@ def test_pods_share_a_level_with_those_of_their_slice_and_with_no_others_of_the_
 
 
 @given(groups())
-def test_who_asks_for_nothing_gets_no_condition_and_the_name_of_the_catch_all(group: GroupSpec):
+def test_who_asks_for_nothing_gets_no_condition_and_the_name_of_the_catch_all(group: GroupSpec) -> None:
     found = outline(group)
     if any(task.topology for task in group.tasks):
         subgroups = {each.name: each for each in found.subgroups}
@@ -136,11 +136,11 @@ def test_who_asks_for_nothing_gets_no_condition_and_the_name_of_the_catch_all(gr
 
 
 @given(groups())
-def test_equal_groups_give_equal_outlines(group: GroupSpec):
+def test_equal_groups_give_equal_outlines(group: GroupSpec) -> None:
     assert outline(group) == outline(group)
 
 
-def test_slices_as_long_as_the_task_are_as_none():
+def test_slices_as_long_as_the_task_are_as_none() -> None:
     """T3: what all pods share goes to the top, and in the tree the slices are one branch."""
     for size in (3, 10_000):
         task = TaskSpec("t", "i", ("run",), count=3, topology=(Requirement("rack", slice_size=size),))

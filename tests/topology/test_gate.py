@@ -42,7 +42,7 @@ TEXT = workflow({"a": ["zone/z", "rack/r1"], "b": ["zone/z", "rack/r2"]})
 )
 def test_a_key_that_the_pool_does_not_have_is_refused_with_those_it_has(
     tmp_path: Path, keys: dict[str, str], message: str, details: dict[str, object]
-):
+) -> None:
     """T6."""
     with api(tmp_path, cluster=cluster(keys)) as it:
         answers = [
@@ -52,7 +52,7 @@ def test_a_key_that_the_pool_does_not_have_is_refused_with_those_it_has(
     assert [(status, error["message"], error["details"]) for status, error in answers] == [(400, message, details)] * 3
 
 
-def test_topology_keys_of_a_pool_are_set_changed_and_shown_over_http(tmp_path: Path):
+def test_topology_keys_of_a_pool_are_set_changed_and_shown_over_http(tmp_path: Path) -> None:
     def keys(*pairs: str) -> list[dict[str, str]]:
         return [dict(zip(("key", "label"), pair.split("="), strict=True)) for pair in pairs]
 
@@ -83,7 +83,7 @@ def test_topology_keys_of_a_pool_are_set_changed_and_shown_over_http(tmp_path: P
 # ---------------------------------------------------------------- accepted
 
 
-def test_simulate_places_what_is_required(tmp_path: Path):
+def test_simulate_places_what_is_required(tmp_path: Path) -> None:
     """T1: from the files; only zone b has two racks of two nodes."""
     labels = "{{topology.kubernetes.io/zone: {}, topology.kubernetes.io/rack: {}}}"
     racks = {"n{1..2}": ("a", "r1"), "n3": ("a", "r2"), "n{4..5}": ("b", "r1"), "n{6..7}": ("b", "r2")}
@@ -106,7 +106,7 @@ def test_simulate_places_what_is_required(tmp_path: Path):
     }
 
 
-def test_a_gang_that_some_empty_domain_would_hold_is_accepted_and_waits():
+def test_a_gang_that_some_empty_domain_would_hold_is_accepted_and_waits() -> None:
     """P3: refused is not pending."""
     world = city("a/r0: 8 8 | a/r1: 8", team=PLENTY)
     submit(world, "one", pods("t", 2, 8, "rack"))
@@ -115,7 +115,7 @@ def test_a_gang_that_some_empty_domain_would_hold_is_accepted_and_waits():
     assert (world.status("one-1"), world.status("two-1")) == ([Status.INITIALIZING], [Status.SCHEDULING])
 
 
-def test_nodes_that_are_down_count():
+def test_nodes_that_are_down_count() -> None:
     """P3: a repaired cluster would hold it."""
     world = city("a/r0: 8 8 | a/r1: 8", team=PLENTY)
     world.do(PutNode(replace(world.state.nodes["n1"], ready=False)))
@@ -123,7 +123,7 @@ def test_nodes_that_are_down_count():
     assert world.cycle() == []
 
 
-def test_where_nodes_come_and_go_what_none_of_today_holds_is_accepted():
+def test_where_nodes_come_and_go_what_none_of_today_holds_is_accepted() -> None:
     """P3."""
     world = city("a/r0: 8 | a/r1: 8", team=PLENTY)
     world.state.fixed_nodes = False
@@ -145,7 +145,7 @@ def test_where_nodes_come_and_go_what_none_of_today_holds_is_accepted():
     ],
     ids=["preferred", "a coarser level", "slices", "fewer pods", "groups"],
 )
-def test_what_two_racks_of_one_node_hold_is_accepted(tasks: list[TaskSpec]):
+def test_what_two_racks_of_one_node_hold_is_accepted(tasks: list[TaskSpec]) -> None:
     """P3, T1."""
     world = city("a/r0: 8 | a/r1: 8", team=PLENTY)
     submit(world, "w", *tasks)
@@ -176,14 +176,14 @@ def refusal(world: World, *tasks: TaskSpec) -> Refused:
 )
 def test_what_no_empty_domain_would_hold_is_refused_with_the_level_and_the_best_domain(
     drawn: str, tasks: list[TaskSpec], level: str, best: str
-):
+) -> None:
     """P3."""
     caught = refusal(city(drawn, team=PLENTY), *tasks)
     assert caught.details == {"law": "P3", "pool": "team", "topology_key": level, "asked": 4, "limit": 3}
     assert f"no {level} has room for all 4 pods at once: 3 would fit. The best: {best}" in str(caught)
 
 
-def test_unlike_pods_that_no_empty_rack_would_hold_are_refused_with_what_the_best_one_lacks():
+def test_unlike_pods_that_no_empty_rack_would_hold_are_refused_with_what_the_best_one_lacks() -> None:
     """P3: each kind of pod alone would fit."""
     tasks = (pods("x", 2, 8, "rack"), pods("y", 2, 4, "rack"))
     caught = refusal(city("a/r0: 8 | a/r1: 8 8 4", team=PLENTY), *tasks)
@@ -192,13 +192,13 @@ def test_unlike_pods_that_no_empty_rack_would_hold_are_refused_with_what_the_bes
     assert "4 gpu short" in str(caught)
 
 
-def test_slices_that_no_empty_racks_would_hold_are_refused():
+def test_slices_that_no_empty_racks_would_hold_are_refused() -> None:
     """P3: five places, and only two of them in one rack."""
     caught = refusal(city("a/r0: 1 | a/r1: 1 | a/r2: 3", team=PLENTY), pods("t", 4, 1, "rack*2"))
     assert (caught.details["law"], caught.details["topology_key"]) == ("P3", "rack")
 
 
-def test_on_nodes_without_the_labels_of_the_pool_every_requirement_is_refused(tmp_path: Path):
+def test_on_nodes_without_the_labels_of_the_pool_every_requirement_is_refused(tmp_path: Path) -> None:
     """T1, P3: the one node of this server has none; a check of the same says the same."""
     with api(tmp_path, cluster=cluster(KEYS)) as it:
         answers = [
@@ -219,7 +219,7 @@ def rekeyed(world: World, *levels: str) -> None:
     world.do(PutPool(replace(before, topology_keys=keys(*levels)), before))
 
 
-def test_a_gang_whose_key_was_taken_from_the_pool_waits_with_a_reason_and_starts_when_it_is_back():
+def test_a_gang_whose_key_was_taken_from_the_pool_waits_with_a_reason_and_starts_when_it_is_back() -> None:
     """P3: what a later edit made impossible is pending; what runs goes on."""
     world = city("a/r0: 8 8 | a/r1: 8 8", team=PLENTY)
     submit(world, "runs", pods("t", 2, 8, "rack"))
@@ -234,14 +234,14 @@ def test_a_gang_whose_key_was_taken_from_the_pool_waits_with_a_reason_and_starts
     assert list(per_domain(world, "w", "rack")) == ["a/r1"]
 
 
-def test_a_gang_without_requirements_does_not_care():
+def test_a_gang_without_requirements_does_not_care() -> None:
     world = city("a/r0: 8 | a/r1: 8", team=PLENTY)
     submit(world, "w", pods("t", 2, 8))
     rekeyed(world)
     assert world.cycle() == ["admit w"]
 
 
-def test_a_group_behind_another_is_checked_when_it_is_submitted():
+def test_a_group_behind_another_is_checked_when_it_is_submitted() -> None:
     """P3: it would otherwise wait for ever, after all before it was done."""
     spec = group("w", pods("t", 1, 8))
     behind = replace(spec.groups[0], name="behind", tasks=(pods("u", 2, 8, "rack"),), upstream=("g",))

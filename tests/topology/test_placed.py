@@ -52,7 +52,7 @@ def no_domain(world: World, name: str) -> tuple[str, int, int]:
 # ---------------------------------------------------------------- one rack, several that want it
 
 
-def test_of_two_gangs_in_one_cycle_the_first_gets_the_last_rack_and_the_other_waits():
+def test_of_two_gangs_in_one_cycle_the_first_gets_the_last_rack_and_the_other_waits() -> None:
     """T1."""
     world = city("a/r0: 8 8 | a/r1: 8 | b/r0: 8", team=PLENTY)
     submit(world, "one", pods("t", 2, 8, "rack"))
@@ -66,7 +66,7 @@ def test_of_two_gangs_in_one_cycle_the_first_gets_the_last_rack_and_the_other_wa
     assert pods_on(world, "two") == {"t": {"n0": 1, "n1": 1}}
 
 
-def test_of_two_unlike_gangs_in_one_cycle_the_second_gets_what_the_first_leaves():
+def test_of_two_unlike_gangs_in_one_cycle_the_second_gets_what_the_first_leaves() -> None:
     world = city("a/r0: 8 8 | a/r1: 8 4", team=PLENTY)
     submit(world, "wide", pods("t", 3, 4, "rack"))
     submit(world, "large", pods("t", 2, 8, "rack"))
@@ -75,7 +75,7 @@ def test_of_two_unlike_gangs_in_one_cycle_the_second_gets_what_the_first_leaves(
     assert pods_on(world, "large") == {"t": {"n0": 1, "n1": 1}}
 
 
-def test_racks_of_one_name_in_two_zones_are_two_racks():
+def test_racks_of_one_name_in_two_zones_are_two_racks() -> None:
     """T3."""
     world = city("a/r0: 8 | b/r0: 8", team=PLENTY)
     enter(world, group("w", pods("t", 2, 8, "rack")), "team", NORMAL)
@@ -83,7 +83,7 @@ def test_racks_of_one_name_in_two_zones_are_two_racks():
     assert no_domain(world, "w") == ("rack", 1, 2)
 
 
-def test_a_node_without_a_label_of_the_pools_keys_takes_only_gangs_that_require_nothing():
+def test_a_node_without_a_label_of_the_pools_keys_takes_only_gangs_that_require_nothing() -> None:
     """T1."""
     world = city("a/r0: 8", team=PLENTY)
     world.do(PutNode(Node("bare", {GPU: 16}, labels={"rack": "r0"})))
@@ -95,7 +95,7 @@ def test_a_node_without_a_label_of_the_pools_keys_takes_only_gangs_that_require_
     assert no_domain(world, "near") == ("zone", 1, 2)
 
 
-def test_a_node_without_the_label_of_the_host_is_a_host_by_its_name():
+def test_a_node_without_the_label_of_the_host_is_a_host_by_its_name() -> None:
     """T1."""
     hosts = replace(team("team", PLENTY, ("rack",)), topology_keys=(*keys("rack"), TopologyKey("host", HOSTNAME)))
     world = Told({"team": hosts}, fleet("r0: 8 4 | r1: 4 6", ("rack",)))
@@ -110,7 +110,7 @@ def test_a_node_without_the_label_of_the_host_is_a_host_by_its_name():
     ]
 
 
-def test_pools_with_unlike_keys_see_what_the_others_hold():
+def test_pools_with_unlike_keys_see_what_the_others_hold() -> None:
     """T6, T1: one has zones only, one has racks too, and one has none."""
     zones, none = team("zones", PLENTY, ("zone",)), team("none", PLENTY, ())
     world = city("a/r0: 8 8 | a/r1: 8 8 | b/r0: 8 8", team=PLENTY, zones=zones, none=none)
@@ -124,7 +124,7 @@ def test_pools_with_unlike_keys_see_what_the_others_hold():
     assert overfull(world) == {}
 
 
-def test_pods_that_ask_for_nothing_that_is_counted_have_room_everywhere():
+def test_pods_that_ask_for_nothing_that_is_counted_have_room_everywhere() -> None:
     """Any number on each node, and the sum of that over a rack is no less."""
     world = city("a/r0: 8 8 8 8 | a/r1: 8 8 8", team=PLENTY)
     submit(world, "cores", pods("t", 3, 0, "rack", cpu=1000))
@@ -137,7 +137,7 @@ def test_pods_that_ask_for_nothing_that_is_counted_have_room_everywhere():
 # ---------------------------------------------------------------- what it says while it waits
 
 
-def test_the_best_racks_are_named_with_what_each_of_them_lacks():
+def test_the_best_racks_are_named_with_what_each_of_them_lacks() -> None:
     """T1: three pods of four GPUs; the second rack has ten of twelve, the first twelve in pieces too small."""
     world = city("a/r0: 3 3 3 3 | a/r1: 8 2 | a/r2: 4 | a/r3: 1", team=PLENTY)
     enter(world, group("w", pods("t", 3, 4, "rack")), "team", NORMAL)
@@ -154,7 +154,7 @@ def test_the_best_racks_are_named_with_what_each_of_them_lacks():
     ]
 
 
-def test_unlike_pods_of_one_group_say_what_their_rack_lacks():
+def test_unlike_pods_of_one_group_say_what_their_rack_lacks() -> None:
     """T1: 24 GPUs are asked for in one rack, and the larger one has 20, in which each kind of pod alone has room."""
     world = city("a/r0: 8 | a/r1: 8 8 4", team=PLENTY)
     enter(world, group("w", pods("x", 2, 8, "rack"), pods("y", 2, 4, "rack")), "team", NORMAL)
@@ -164,7 +164,7 @@ def test_unlike_pods_of_one_group_say_what_their_rack_lacks():
     assert (reason.domains[0].domain, reason.domains[0].missing) == (("a", "r1"), ((GPU, 4),))
 
 
-def test_groups_that_find_a_rack_each_and_no_zone_together_name_the_zone():
+def test_groups_that_find_a_rack_each_and_no_zone_together_name_the_zone() -> None:
     """T1: 32 GPUs in one zone, and the better one has 28."""
     world = city("a/r0: 8 | a/r1: 8 8 4 | b/r0: 8 8", team=PLENTY)
     tasks = [pods("x", 1, 8, "zone", "rack/x"), pods("y", 4, 4, "zone", "rack/y"), pods("z", 1, 8, "zone", "rack/z")]
@@ -193,7 +193,7 @@ def alone_in_a_city(tasks: Sequence[TaskSpec]) -> World:
 
 
 @pytest.mark.parametrize("seeds", [range(60), range(60, 120)], ids=str)
-def test_the_reason_is_true_of_each_group_by_itself(seeds: range):
+def test_the_reason_is_true_of_each_group_by_itself(seeds: range) -> None:
     """T1: either a group of the level that is named has no domain, and all inside it have; or each group has one."""
     codes = []
     for seed in seeds:
@@ -217,7 +217,7 @@ def test_the_reason_is_true_of_each_group_by_itself(seeds: range):
     assert len(codes) > len(seeds) // 4
 
 
-def test_groups_that_each_find_the_same_rack_say_that_not_all_of_them_find_one():
+def test_groups_that_each_find_the_same_rack_say_that_not_all_of_them_find_one() -> None:
     """T1."""
     world = city("a/r0: 4 | a/r1: 3 | b/r0: 3", team=PLENTY)
     enter(world, group("w", pods("x", 1, 4, "rack/x"), pods("y", 4, 1, "rack/y")), "team", NORMAL)
@@ -228,7 +228,7 @@ def test_groups_that_each_find_the_same_rack_say_that_not_all_of_them_find_one()
 # ---------------------------------------------------------------- nodes that go, come and shrink
 
 
-def test_a_cordoned_node_takes_its_rack_out_for_gangs_that_need_all_of_it():
+def test_a_cordoned_node_takes_its_rack_out_for_gangs_that_need_all_of_it() -> None:
     world = city(TWO_RACKS, team=PLENTY)
     change(world, "n1", ready=False)
     submit(world, "one", pods("t", 2, 8, "rack"))
@@ -246,7 +246,7 @@ def test_a_cordoned_node_takes_its_rack_out_for_gangs_that_need_all_of_it():
 
 
 @pytest.mark.parametrize("loss", ["gone", "cordoned", "smaller", "in another rack"])
-def test_a_nominated_gang_whose_rack_lost_a_node_is_withdrawn_and_placed_in_another(loss: str):
+def test_a_nominated_gang_whose_rack_lost_a_node_is_withdrawn_and_placed_in_another(loss: str) -> None:
     """R4, T1: the node is lost between the plan and the next cycle."""
     world = full_of_low()
     submit(world, "hi", pods("t", 2, 8, "rack"), priority=HIGH)
@@ -278,7 +278,7 @@ def test_a_nominated_gang_whose_rack_lost_a_node_is_withdrawn_and_placed_in_anot
     assert overfull(world) == {}
 
 
-def test_a_node_that_gets_another_label_counts_in_its_new_rack():
+def test_a_node_that_gets_another_label_counts_in_its_new_rack() -> None:
     world = city(TWO_RACKS, team=PLENTY)
     enter(world, group("w", pods("t", 3, 8, "rack")), "team", NORMAL)
     assert world.cycle() == []
@@ -287,7 +287,7 @@ def test_a_node_that_gets_another_label_counts_in_its_new_rack():
     assert pods_on(world, "w") == {"t": {"n0": 1, "n1": 1, "n2": 1}}
 
 
-def test_room_that_another_tenant_took_is_not_given_to_a_gang():
+def test_room_that_another_tenant_took_is_not_given_to_a_gang() -> None:
     """T1: three pods of four GPUs in the rack whose first node has shrunk to one of them."""
     world = city("a/r0: 8 8 | a/r1: 8", team=PLENTY)
     change(world, "n0", resources={GPU: 4})
@@ -298,7 +298,7 @@ def test_room_that_another_tenant_took_is_not_given_to_a_gang():
     assert no_domain(world, "next") == ("zone", 2, 3)
 
 
-def test_a_node_that_is_overfull_takes_no_more_and_does_not_take_from_its_neighbours():
+def test_a_node_that_is_overfull_takes_no_more_and_does_not_take_from_its_neighbours() -> None:
     """T1: less than nothing is free there, and all of the other node."""
     world = city("a/r0: 8 8 | a/r1: 4", team=PLENTY)
     hold(world, "firm", priority=NORMAL, n0=8)
@@ -315,7 +315,7 @@ def test_a_node_that_is_overfull_takes_no_more_and_does_not_take_from_its_neighb
 # ---------------------------------------------------------------- fewer pods
 
 
-def test_a_gang_that_may_shrink_gets_exactly_what_the_best_rack_holds():
+def test_a_gang_that_may_shrink_gets_exactly_what_the_best_rack_holds() -> None:
     """A1, T5: racks of 32, 24 and 40 GPUs, and five of the first are taken."""
     world = city("a/r0: 8 8 8 8 | a/r1: 8 8 8 | b/r0: 8 8 8 8 8", team=PLENTY)
     hold(world, "firm", priority=NORMAL, n0=5)
@@ -327,7 +327,7 @@ def test_a_gang_that_may_shrink_gets_exactly_what_the_best_rack_holds():
     assert per_domain(world, "v", "rack") == {"a/r0": " ".join(["t"] * 27)}
 
 
-def test_of_a_lead_and_its_workers_the_workers_shrink():
+def test_of_a_lead_and_its_workers_the_workers_shrink() -> None:
     """A1."""
     world = city("a/r0: 8 8 8 | a/r1: 8 8 8 8 8", team=PLENTY)
     submit(world, "w", pods("lead", 1, 2, "rack"), pods("worker", 64, 1, "rack", least=2))
@@ -335,7 +335,7 @@ def test_of_a_lead_and_its_workers_the_workers_shrink():
     assert per_domain(world, "w", "rack") == {"a/r1": " ".join(["lead"] + ["worker"] * 38)}
 
 
-def test_the_size_that_the_best_rack_holds_once_low_has_left_comes_before_what_is_free():
+def test_the_size_that_the_best_rack_holds_once_low_has_left_comes_before_what_is_free() -> None:
     """A1, T4."""
     world = city("a/r0: 8 8 8 8 | b/r0: 8 8 8 8 8", team=PLENTY)
     hold(world, "low", n4=8)
@@ -344,7 +344,7 @@ def test_the_size_that_the_best_rack_holds_once_low_has_left_comes_before_what_i
     assert per_domain(world, "w", "rack") == {"b/r0": " ".join(["t"] * 40)}
 
 
-def test_what_is_less_than_the_least_in_every_rack_waits():
+def test_what_is_less_than_the_least_in_every_rack_waits() -> None:
     world = city("a/r0: 8 8 | a/r1: 8 4", team=PLENTY)
     enter(world, group("w", pods("t", 20, 1, "rack", least=17)), "team", NORMAL)
     assert world.cycle() == []
@@ -360,7 +360,7 @@ def slices(world: World, name: str, level: str, size: int) -> list[list[str]]:
     return [sorted(set(domains[at : at + size])) for at in range(0, len(domains), size)]
 
 
-def test_each_slice_is_in_one_rack_and_the_slices_are_wherever_they_fit():
+def test_each_slice_is_in_one_rack_and_the_slices_are_wherever_they_fit() -> None:
     """T1: room for three, five and one, which is one slice of two, two, and none."""
     world = city("a/r0: 1 2 | a/r1: 5 | a/r2: 1", team=PLENTY)
     submit(world, "w", pods("t", 6, 1, "rack*2"))
@@ -368,7 +368,7 @@ def test_each_slice_is_in_one_rack_and_the_slices_are_wherever_they_fit():
     assert sorted(slices(world, "w", "rack", 2)) == [["a/r0"], ["a/r1"], ["a/r1"]]
 
 
-def test_pods_that_would_fit_in_no_whole_slices_wait():
+def test_pods_that_would_fit_in_no_whole_slices_wait() -> None:
     """T1: five places, of which two are next to each other."""
     world = city("a/r0: 1 | a/r1: 1 | a/r2: 3", team=PLENTY)
     enter(world, group("w", pods("t", 4, 1, "rack*2")), "team", NORMAL)
@@ -376,7 +376,7 @@ def test_pods_that_would_fit_in_no_whole_slices_wait():
     assert reasons(world, "w") == (Reason(Code.NOT_ALL_GROUPS_FIT, "T1", where="rack", need=4),)
 
 
-def test_the_last_slice_may_be_shorter():
+def test_the_last_slice_may_be_shorter() -> None:
     world = city("a/r0: 2 | a/r1: 2 | a/r2: 1", team=PLENTY)
     submit(world, "w", pods("t", 5, 1, "rack*2"))
     assert world.cycle() == ["admit w"]
@@ -384,7 +384,7 @@ def test_the_last_slice_may_be_shorter():
     assert sorted(slices(world, "w", "rack", 2)) == [["a/r0"], ["a/r1"], ["a/r2"]]
 
 
-def test_slices_inside_slices():
+def test_slices_inside_slices() -> None:
     """T1: four pods in a zone, two of them in a rack, twice."""
     world = city("a/r0: 2 | a/r1: 3 | b/r0: 2 | b/r1: 1 2", team=PLENTY)
     submit(world, "w", pods("t", 8, 1, "zone*4", "rack*2"))
@@ -396,7 +396,7 @@ def test_slices_inside_slices():
 # ---------------------------------------------------------------- large free racks stay whole
 
 
-def test_a_gang_that_requires_nothing_leaves_free_racks_whole_for_one_that_does():
+def test_a_gang_that_requires_nothing_leaves_free_racks_whole_for_one_that_does() -> None:
     """T2: of three free nodes the one in the rack that is in use already is taken, and then the large gang fits too."""
     world = city(TWO_RACKS, team=PLENTY)
     hold(world, "firm", priority=NORMAL, n3=8)
@@ -406,7 +406,7 @@ def test_a_gang_that_requires_nothing_leaves_free_racks_whole_for_one_that_does(
     assert (pods_on(world, "small"), pods_on(world, "large")) == ({"t": {"n2": 1}}, {"t": {"n0": 1, "n1": 1}})
 
 
-def test_gangs_that_require_nothing_fill_one_rack_after_the_other():
+def test_gangs_that_require_nothing_fill_one_rack_after_the_other() -> None:
     """T2, T5: racks of 2, 3 and 4 nodes; the tightest first, then the next."""
     world = city("a/r0: 8 8 8 8 | a/r1: 8 8 | a/r2: 8 8 8", team=PLENTY)
     for at in range(5):
@@ -438,7 +438,7 @@ def busy(*, backwards: bool = False) -> Told:
     return world
 
 
-def test_the_same_state_gives_the_same_plan_byte_for_byte():
+def test_the_same_state_gives_the_same_plan_byte_for_byte() -> None:
     """Also where its nodes were declared in another order."""
     one, again, backwards = busy(), busy(), busy(backwards=True)
     for _ in range(3):
@@ -447,7 +447,7 @@ def test_the_same_state_gives_the_same_plan_byte_for_byte():
     assert "hi-1" in one.running()
 
 
-def test_a_state_that_was_loaded_or_replayed_decides_as_the_one_that_grew():
+def test_a_state_that_was_loaded_or_replayed_decides_as_the_one_that_grew() -> None:
     """The rows and the log are all there is."""
     world = busy()
     decided = []

@@ -39,7 +39,7 @@ from tests.topology.known import (
 # ---------------------------------------------------------------- whom a required rack stops
 
 
-def test_the_rack_in_which_the_fewest_gangs_stop_is_taken():
+def test_the_rack_in_which_the_fewest_gangs_stop_is_taken() -> None:
     """T4: one gang in the second rack; three that started later, and would each go first, in the first."""
     world = city(TWO_RACKS, team=PLENTY)
     hold(world, "wide", n2=8, n3=8)
@@ -52,7 +52,7 @@ def test_the_rack_in_which_the_fewest_gangs_stop_is_taken():
     assert world.cycle() == ["admit hi"]
 
 
-def test_of_as_many_gangs_those_with_fewer_pods_stop():
+def test_of_as_many_gangs_those_with_fewer_pods_stop() -> None:
     """T4: the gang of two pods started later."""
     world = city(TWO_RACKS, team=PLENTY)
     hold(world, "firm", priority=NORMAL, n3=8)
@@ -62,7 +62,7 @@ def test_of_as_many_gangs_those_with_fewer_pods_stop():
     assert world.cycle() == ["nominate hi", "preempt small for hi (PRIORITY)"]
 
 
-def test_of_as_many_pods_those_with_fewer_gpus_stop():
+def test_of_as_many_pods_those_with_fewer_gpus_stop() -> None:
     """T4: the pod of eight GPUs started later."""
     world = city(TWO_RACKS, team=PLENTY)
     hold(world, "firm", priority=NORMAL, n1=8, n2=2, n3=8)
@@ -73,7 +73,7 @@ def test_of_as_many_pods_those_with_fewer_gpus_stop():
 
 
 @pytest.mark.parametrize(("first", "second"), [("n0", "n1"), ("n1", "n0")])
-def test_of_equals_the_one_that_started_last_stops(first: str, second: str):
+def test_of_equals_the_one_that_started_last_stops(first: str, second: str) -> None:
     """T4, R3."""
     world = city("a/r0: 8 | a/r1: 8", team=PLENTY)
     hold(world, "early", **{first: 8})
@@ -84,7 +84,7 @@ def test_of_equals_the_one_that_started_last_stops(first: str, second: str):
 
 
 @pytest.mark.parametrize("resource", [CPU, MEMORY])
-def test_gangs_that_hold_no_gpu_are_in_the_way_too(resource: str):
+def test_gangs_that_hold_no_gpu_are_in_the_way_too(resource: str) -> None:
     """T4, R1: all GPUs of the first rack are free, and what its second node has of *resource* is taken."""
     world = city(TWO_RACKS, team=PLENTY)
     for name in ("n0", "n1", "n2", "n3"):
@@ -97,7 +97,7 @@ def test_gangs_that_hold_no_gpu_are_in_the_way_too(resource: str):
     assert pods_on(world, "hi") == {"t": {"n0": 1, "n1": 1}}
 
 
-def test_who_is_not_needed_goes_on():
+def test_who_is_not_needed_goes_on() -> None:
     """R3: six of eight GPUs on each node: the third may stay, and one of the two others."""
     world = city("a/r0: 8 8 | a/r1: 4 4", team=PLENTY)
     hold(world, "l0", n0=2)
@@ -109,7 +109,7 @@ def test_who_is_not_needed_goes_on():
     assert overfull(world) == {}
 
 
-def test_a_rack_whose_gangs_end_already_costs_nothing():
+def test_a_rack_whose_gangs_end_already_costs_nothing() -> None:
     """T4, R4: in the other rack a gang of one pod would have to be told."""
     world = city(TWO_RACKS, team=PLENTY)
     hold(world, "ends", n0=8, n1=8)
@@ -124,7 +124,7 @@ def test_a_rack_whose_gangs_end_already_costs_nothing():
     assert world.cycle() == ["admit hi"]
 
 
-def test_a_rack_with_firm_work_or_with_low_that_its_pools_quota_protects_is_not_taken():
+def test_a_rack_with_firm_work_or_with_low_that_its_pools_quota_protects_is_not_taken() -> None:
     """R2, R3: one protected gang in the first rack, a firm one in the second, two of the own pool in the third."""
     world = city("a/r0: 8 8 | a/r1: 8 8 | a/r2: 8 8", team=32, other=16)
     hold(world, "safe", pool="other", n0=8, n1=8)
@@ -136,7 +136,7 @@ def test_a_rack_with_firm_work_or_with_low_that_its_pools_quota_protects_is_not_
     assert pods_on(world, "hi") == {"t": {"n4": 1, "n5": 1}}
 
 
-def test_outside_of_the_rack_only_the_quota_makes_somebody_stop():
+def test_outside_of_the_rack_only_the_quota_makes_somebody_stop() -> None:
     """R2: the first rack is free, and what the pool was promised is lent to gangs in the second."""
     lab = Cohort("lab", None, gpu_quota(0, borrowing=0))
     mine, guest = team("mine", 16, cohort="lab"), team("guest", 0, cohort="lab")
@@ -149,7 +149,7 @@ def test_outside_of_the_rack_only_the_quota_makes_somebody_stop():
     assert sorted(world.cycle()) == ["admit half", "nominate rest", "preempt g0 for rest (RECLAIM)"]
 
 
-def test_of_nested_requirements_the_whole_is_compared_not_the_cheapest_rack():
+def test_of_nested_requirements_the_whole_is_compared_not_the_cheapest_rack() -> None:
     """T4: in zone a one rack is free and four gangs hold the other; in zone b one gang holds each."""
     world = city("a/r0: 8 8 | a/r1: 8 8 | b/r0: 8 8 | b/r1: 8 8", team=PLENTY)
     hold(world, "wide0", n4=8, n5=8)
@@ -169,7 +169,7 @@ def test_of_nested_requirements_the_whole_is_compared_not_the_cheapest_rack():
     assert world.cycle() == ["admit hi", "admit wide0"]  # which has no wishes, and goes to the free rack
 
 
-def test_two_gangs_that_need_a_rack_each_stop_different_gangs():
+def test_two_gangs_that_need_a_rack_each_stop_different_gangs() -> None:
     """R4: what the first has been promised is not promised again."""
     world = full_of_low()
     submit(world, "one", pods("t", 2, 8, "rack"), priority=HIGH)
@@ -188,7 +188,7 @@ def test_two_gangs_that_need_a_rack_each_stop_different_gangs():
     assert overfull(world) == {}
 
 
-def test_a_wish_stops_nobody():
+def test_a_wish_stops_nobody() -> None:
     """T2: it starts in two racks rather than have one of them cleared."""
     world = city(TWO_RACKS, team=PLENTY)
     hold(world, "low0", n1=8)
@@ -198,7 +198,7 @@ def test_a_wish_stops_nobody():
     assert pods_on(world, "hi") == {"t": {"n0": 1, "n2": 1}}
 
 
-def test_a_low_gang_that_was_stopped_comes_back_whole_in_one_rack():
+def test_a_low_gang_that_was_stopped_comes_back_whole_in_one_rack() -> None:
     """R6, T1."""
     world = city(TWO_RACKS, team=PLENTY)
     hold(world, "firm", priority=NORMAL, n3=8)
@@ -273,7 +273,7 @@ def fits(free: Mapping[str, int], low: Gangs, gone: Collection[str], count: int,
 
 
 @pytest.mark.parametrize("seeds", chunks(200), ids=str)
-def test_in_one_rack_the_cheapest_gangs_stop_all_of_them_needed_and_none_elsewhere(seeds: range):
+def test_in_one_rack_the_cheapest_gangs_stop_all_of_them_needed_and_none_elsewhere(seeds: range) -> None:
     """T4, R3."""
     nominated = 0
     for seed in seeds:
@@ -329,7 +329,7 @@ def starts(world: Told, gone: Collection[str]) -> bool:
 
 
 @pytest.mark.parametrize("seeds", chunks(200), ids=str)
-def test_whatever_is_required_the_cheapest_gangs_stop_and_all_of_them_are_needed(seeds: range):
+def test_whatever_is_required_the_cheapest_gangs_stop_and_all_of_them_are_needed(seeds: range) -> None:
     """T4, R3."""
     nominated = 0
     for seed in seeds:

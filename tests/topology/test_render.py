@@ -30,13 +30,13 @@ FLEET = (
     ("golden", "options"),
     [("subpool", ("--pool", "lab--a")), ("pool", ("--pool", "lab", "--priority", "HIGH"))],
 )
-def test_a_workflow_with_everything_becomes_exactly_this(golden: str, options: tuple[str, ...]):
+def test_a_workflow_with_everything_becomes_exactly_this(golden: str, options: tuple[str, ...]) -> None:
     """Flavors, taints, counts, tokens, files, labels that are not a user's to set, amounts, a subpool beside the shared leaf."""
     done = runrig(*FLEET, *options)
     assert (done.code, done.out, done.err) == (0, (DATA / f"fleet.{golden}.golden.yaml").read_text(), "")
 
 
-def test_slices_become_subgroups_and_each_pod_is_in_that_of_its_index():
+def test_slices_become_subgroups_and_each_pod_is_in_that_of_its_index() -> None:
     """The pod group and the first pod of each slice, exactly."""
     files = (str(EXAMPLES / "05-slices.yaml"), "--cluster", str(EXAMPLES / "05-cluster.yaml"))
     objects = documents(runrig("workflow", "render", *files))
@@ -45,12 +45,12 @@ def test_slices_become_subgroups_and_each_pod_is_in_that_of_its_index():
     assert [pod["metadata"]["labels"]["runrig/task"] for pod in pods] == [f"shard-{index}" for index in range(20)]
 
 
-def test_as_json_it_is_one_object_with_the_same_documents(tmp_path: Path):
+def test_as_json_it_is_one_object_with_the_same_documents(tmp_path: Path) -> None:
     done = rendered(tmp_path, TEXT, cluster(KEYS), "-t", "json")
     assert done.json == {"objects": documents(rendered(tmp_path, TEXT, cluster(KEYS)))}
 
 
-def test_a_server_renders_what_a_cluster_file_does(tmp_path: Path):
+def test_a_server_renders_what_a_cluster_file_does(tmp_path: Path) -> None:
     here = rendered(tmp_path, TEXT, cluster(KEYS), "-t", "json")
     with api(tmp_path / "server", cluster=cluster(KEYS)) as it:
         answer = it.call("POST", "/api/pool/p/render", {"file": TEXT})
@@ -62,7 +62,7 @@ def test_a_server_renders_what_a_cluster_file_does(tmp_path: Path):
     assert (missing, bad[0], bad[1]["message"].startswith("namespace 'a--B' must be")) == (404, 422, True)
 
 
-def test_without_a_cluster_file_the_server_is_asked():
+def test_without_a_cluster_file_the_server_is_asked() -> None:
     answer = {"objects": [{"kind": "A", "spec": {"b": 1, "a": ["x"]}}, {"kind": "B"}]}
     with serving({"POST /api/pool/p/render": answer}) as server:
         done = at(server, "workflow", "render", "-", "-p", "p", "-n", "jobs", "--priority", "LOW", stdin=TEXT)
@@ -72,7 +72,7 @@ def test_without_a_cluster_file_the_server_is_asked():
     assert server.asked == [("POST /api/pool/p/render", asked, body)]
 
 
-def test_what_no_cluster_takes_is_an_error_of_the_file(tmp_path: Path):
+def test_what_no_cluster_takes_is_an_error_of_the_file(tmp_path: Path) -> None:
     text = TEXT.replace('"command"', '"files": [{"path": "/a:b", "contents": "x"}], "command"')
     done = rendered(tmp_path, text, cluster(KEYS))
     words = "file '/a:b' has ':', which Kubernetes mounts nowhere: write a path without it"
@@ -96,7 +96,7 @@ def queues(plan: Blueprint) -> dict[str, tuple[int, int]]:
     }
 
 
-def test_queues_have_the_quota_of_the_pool_and_what_it_may_borrow():
+def test_queues_have_the_quota_of_the_pool_and_what_it_may_borrow() -> None:
     pools = {
         "team": Pool("team", gpu_quota(10, borrowing=4)),
         "team--a": Pool("team--a", gpu_quota(7), parent="team", subpool_name="a"),
@@ -111,7 +111,7 @@ def test_queues_have_the_quota_of_the_pool_and_what_it_may_borrow():
     assert queues(blueprint(world, "free")) == root | free
 
 
-def test_queues_have_room_for_what_was_admitted_before_a_quota_was_cut():
+def test_queues_have_room_for_what_was_admitted_before_a_quota_was_cut() -> None:
     world = World({"p": Pool("p", gpu_quota(8, borrowing=2))}, {"n0": 16})
     for number in range(8):
         world.submit(f"firm{number}", "p", HIGH)
@@ -135,7 +135,7 @@ def _cut(world: World, name: str, nominal: int) -> tuple[object, ...]:
 # ---------------------------------------------------------------- names
 
 
-def test_pods_and_pod_groups_have_names_that_kubernetes_takes_and_that_differ():
+def test_pods_and_pod_groups_have_names_that_kubernetes_takes_and_that_differ() -> None:
     longest = "A" + "b_" * 31 + "c"
     plan = blueprint(World({"p": 8}, {"n0": 16}), "p", longest, "x", "X_1")
     named = [each["metadata"]["name"] for each in objects.render(plan) if each["kind"] in ("Pod", "PodGroup")]
@@ -145,7 +145,7 @@ def test_pods_and_pod_groups_have_names_that_kubernetes_takes_and_that_differ():
     assert all(re.fullmatch(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", value) for value in labels)
 
 
-def test_the_name_of_a_pod_group_is_that_of_its_pool_workflow_and_group():
+def test_the_name_of_a_pod_group_is_that_of_its_pool_workflow_and_group() -> None:
     world = World({"p": 8, "q": 8}, {"n0": 16})
 
     def name(pool: str, workflow: str, group: str) -> str:
@@ -157,14 +157,14 @@ def test_the_name_of_a_pod_group_is_that_of_its_pool_workflow_and_group():
     assert len({name(*names) for names in (("q", "w", "g"), ("p", "v", "g"), ("p", "w", "h"), ("p", "w", "g"))}) == 4
 
 
-def test_a_queue_whose_name_is_no_label_value_is_named_in_the_spec_alone():
+def test_a_queue_whose_name_is_no_label_value_is_named_in_the_spec_alone() -> None:
     name = "p" * 60
     group, pod = objects.render(blueprint(World({name: 8}, {"n0": 16}), name))[-2:]
     assert group["spec"]["queue"] == f"osmo-pool-ns-{name}---shared"
     assert [key for each in (group, pod) for key in each["metadata"]["labels"] if "queue" in key] == []
 
 
-def test_each_priority_has_its_class_and_says_whether_it_may_be_preempted():
+def test_each_priority_has_its_class_and_says_whether_it_may_be_preempted() -> None:
     world = World({"p": 8}, {"n0": 16})
     found = {}
     for priority in Priority:

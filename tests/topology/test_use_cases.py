@@ -79,7 +79,7 @@ def apart(domains: Mapping[str, set[str]]) -> bool:
     return all(len(each) == 1 for each in domains.values()) and len(set.union(*domains.values())) == len(domains)
 
 
-def test_four_shards_go_to_one_rack():
+def test_four_shards_go_to_one_rack() -> None:
     """T1: use case 1; each shard takes a whole node."""
     case = UseCase("01-single-rack", "01-cluster")
     assert case.starts
@@ -88,14 +88,14 @@ def test_four_shards_go_to_one_rack():
 
 
 @pytest.mark.parametrize(("cordoned", "clique"), [("node2", "b"), ("node7", "a")])
-def test_four_shards_go_to_the_rack_that_has_four_nodes(cordoned: str, clique: str):
+def test_four_shards_go_to_the_rack_that_has_four_nodes(cordoned: str, clique: str) -> None:
     """T1."""
     case = UseCase("01-single-rack", "01-cluster", cordoned)
     assert case.domains(CLIQUE) == {"model1": {clique}}
 
 
 @EITHER
-def test_each_copy_of_the_model_goes_to_one_rack(mixed: bool):
+def test_each_copy_of_the_model_goes_to_one_rack(mixed: bool) -> None:
     """T1: use case 2; a rack holds one copy."""
     case = UseCase("02-two-racks", "02-cluster", mixed=mixed)
     assert case.starts
@@ -103,7 +103,7 @@ def test_each_copy_of_the_model_goes_to_one_rack(mixed: bool):
 
 
 @EITHER
-def test_both_copies_go_to_the_zone_that_has_two_racks(mixed: bool):
+def test_both_copies_go_to_the_zone_that_has_two_racks(mixed: bool) -> None:
     """T1: use case 3; zone b has one."""
     case = UseCase("03-one-zone", "03-cluster", mixed=mixed)
     assert case.starts
@@ -112,7 +112,7 @@ def test_both_copies_go_to_the_zone_that_has_two_racks(mixed: bool):
 
 
 @EITHER
-def test_best_effort_finds_a_rack_for_each_copy_and_one_spine_for_both(mixed: bool):
+def test_best_effort_finds_a_rack_for_each_copy_and_one_spine_for_both(mixed: bool) -> None:
     """T2: use case 4."""
     case = UseCase("04-best-effort", "04-cluster", mixed=mixed)
     assert case.starts
@@ -121,7 +121,7 @@ def test_best_effort_finds_a_rack_for_each_copy_and_one_spine_for_both(mixed: bo
 
 
 @EITHER
-def test_best_effort_starts_under_two_spines_where_no_spine_holds_both_copies(mixed: bool):
+def test_best_effort_starts_under_two_spines_where_no_spine_holds_both_copies(mixed: bool) -> None:
     """T2."""
     case = UseCase("04-best-effort", "04-cluster-apart", mixed=mixed)
     assert case.starts
@@ -132,7 +132,7 @@ def test_best_effort_starts_under_two_spines_where_no_spine_holds_both_copies(mi
 # ---------------------------------------------------------------- what does not fit
 
 
-def test_shards_wait_while_no_rack_has_four_nodes_and_say_which_level_it_is():
+def test_shards_wait_while_no_rack_has_four_nodes_and_say_which_level_it_is() -> None:
     """T1."""
     case = UseCase("01-single-rack", "01-cluster", "node1", "node8")
     assert case.decided == []
@@ -142,7 +142,7 @@ def test_shards_wait_while_no_rack_has_four_nodes_and_say_which_level_it_is():
     assert case.domains(CLIQUE) == {"model1": {"a"}}
 
 
-def test_copies_wait_while_each_finds_a_rack_and_no_zone_has_both():
+def test_copies_wait_while_each_finds_a_rack_and_no_zone_has_both() -> None:
     """T1: racks b and c are free, in different zones; in zone a a node of rack a is missing."""
     case = UseCase("03-one-zone", "03-cluster", "node1")
     assert case.decided == []
@@ -158,7 +158,7 @@ def test_copies_wait_while_each_finds_a_rack_and_no_zone_has_both():
     assert case.cycle() == ["admit one-zone"]
 
 
-def test_best_effort_does_not_wait_for_its_wishes():
+def test_best_effort_does_not_wait_for_its_wishes() -> None:
     """T2: one copy finds its rack, the other has to start in two or wait for ever, if it were required."""
     cluster = read_cluster((FOLDER / "04-cluster.yaml").read_text())
     (pool,) = cluster.pools
@@ -179,7 +179,7 @@ def test_best_effort_does_not_wait_for_its_wishes():
 # ---------------------------------------------------------------- on a server that is started anew
 
 
-def test_a_server_places_the_next_gang_beside_those_that_it_finds_in_its_store(tmp_path: Path):
+def test_a_server_places_the_next_gang_beside_those_that_it_finds_in_its_store(tmp_path: Path) -> None:
     """T1, W2: the rows hold requirements, slices and places, and the log gives the same."""
     cluster = read_cluster((FOLDER / "01-cluster.yaml").read_text())
     clique = {node.name: node.labels[CLIQUE] for node in cluster.nodes}

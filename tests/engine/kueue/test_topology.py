@@ -113,14 +113,14 @@ def held(made: World) -> dict[str, int]:
 TWO = (node("n1", "r1", 4), node("n2", "r1", 4), node("n3", "r2", 4), node("n4", "r2", 4))
 
 
-def test_heads_of_one_cycle_do_not_take_the_same_nodes():
+def test_heads_of_one_cycle_do_not_take_the_same_nodes() -> None:
     queues = [queue("q"), queue("p")]
     made = world(TWO, work("one", 2, 4, RACK), work("two", 2, 4, RACK, queue="p", at=1), queues=queues)
     assert started(made) == {"one": {"n1": 1, "n2": 1}, "two": {"n3": 1, "n4": 1}}
     assert held(made) == {"n1": 4, "n2": 4, "n3": 4, "n4": 4}
 
 
-def test_without_the_gate_whoever_finds_its_place_taken_comes_again():
+def test_without_the_gate_whoever_finds_its_place_taken_comes_again() -> None:
     queues = [queue("q"), queue("p")]
     gates = Settings(gates={"TASRecomputeAssignmentWithinSchedulingCycle": False})
     jobs = work("one", 2, 4, RACK), work("two", 2, 4, RACK, queue="p", at=1)
@@ -129,7 +129,7 @@ def test_without_the_gate_whoever_finds_its_place_taken_comes_again():
     assert started(made, 2) == {"two": {"n3": 1, "n4": 1}}
 
 
-def test_what_ends_gives_its_nodes_back_to_whoever_waits_for_them_in_another_tree():
+def test_what_ends_gives_its_nodes_back_to_whoever_waits_for_them_in_another_tree() -> None:
     queues = [queue("q"), queue("p")]
     made = world(TWO[:2], work("one", 2, 4, RACK), work("two", 2, 4, RACK, queue="p", at=1), queues=queues)
     assert started(made) == {"one": {"n1": 1, "n2": 1}}
@@ -140,7 +140,7 @@ def test_what_ends_gives_its_nodes_back_to_whoever_waits_for_them_in_another_tre
     assert started(made, 3) == {"two": {"n1": 1, "n2": 1}}
 
 
-def test_quota_is_enough_and_somebody_stops_for_the_nodes():
+def test_quota_is_enough_and_somebody_stops_for_the_nodes() -> None:
     lower = queue(policies=Policies(within_queue=Policy.LOWER))
     for settings in (Settings(), Settings(FAIR)):
         made = world(TWO, queues=[lower], settings=settings)
@@ -156,7 +156,7 @@ def test_quota_is_enough_and_somebody_stops_for_the_nodes():
         assert started(made, 10) == {"hi": {"n3": 1, "n4": 1}}
 
 
-def test_nobody_stops_where_it_would_not_help():
+def test_nobody_stops_where_it_would_not_help() -> None:
     lower = queue(policies=Policies(within_queue=Policy.LOWER))
     made = world(TWO, work("a", 1, 3, near(Near.REQUIRED, HOST)), queues=[lower])
     made.cycle(1.0)
@@ -168,7 +168,7 @@ def test_nobody_stops_where_it_would_not_help():
     assert (reason.have, reason.need, reason.law) == (2, 3, "T1")
 
 
-def test_a_flavor_without_a_place_leads_to_the_next_in_the_same_cycle():
+def test_a_flavor_without_a_place_leads_to_the_next_in_the_same_cycle() -> None:
     nodes = [node("n1", "r1", 2), node("m1", "r1", 8, "b")]
     made = world(
         nodes, work("one", 1, 4, RACK), queues=[queue(flavors=("a", "b"))], flavors=[flavor(), flavor("b", "b")]
@@ -176,21 +176,21 @@ def test_a_flavor_without_a_place_leads_to_the_next_in_the_same_cycle():
     assert started(made) == {"one": {"m1": 1}}
 
 
-def test_fewer_pods_start_where_the_best_rack_ends():
+def test_fewer_pods_start_where_the_best_rack_ends() -> None:
     made = world([*TWO, node("n5", "r2", 4)], work("one", 9, 4, RACK, least=1))
     assert started(made) == {"one": {"n3": 1, "n4": 1, "n5": 1}}
 
 
-def test_work_that_asks_for_nothing_is_placed_where_every_flavor_has_a_topology():
+def test_work_that_asks_for_nothing_is_placed_where_every_flavor_has_a_topology() -> None:
     assert started(world(TWO, work("one", 2, 3))) == {"one": {"n1": 1, "n2": 1}}
 
 
-def test_without_the_gate_quota_alone_decides():
+def test_without_the_gate_quota_alone_decides() -> None:
     made = world(TWO, work("one", 2, 9, RACK), settings=Settings(gates={"TopologyAwareScheduling": False}))
     assert started(made) == {"one": {}}
 
 
-def test_flavors_that_share_nodes_see_each_others_work():
+def test_flavors_that_share_nodes_see_each_others_work() -> None:
     queues = [queue("q", ("a",)), queue("p", ("b",))]
     jobs = work("one", 1, 3, RACK), work("two", 1, 3, RACK, queue="p", at=1)
     for overlapping, expected in ((True, {"one": {"n1": 1}}), (False, {"one": {"n1": 1}, "two": {"n1": 1}})):
@@ -199,7 +199,7 @@ def test_flavors_that_share_nodes_see_each_others_work():
         assert started(made) == expected
 
 
-def test_a_flavor_takes_only_work_for_which_it_has_the_levels():
+def test_a_flavor_takes_only_work_for_which_it_has_the_levels() -> None:
     made = world(TWO, work("one", 1, 1, near(Near.REQUIRED, "zone")))
     assert [each.word for each in made.cycle(1.0).pending] == [Word.NO_MATCHING_FLAVOR]
 
@@ -273,7 +273,7 @@ def _held_by_items(made: World) -> dict[str, int]:
     return dict(found)
 
 
-def test_a_leader_stands_with_its_workers_and_costs_as_little_as_it_can():
+def test_a_leader_stands_with_its_workers_and_costs_as_little_as_it_can() -> None:
     nodes = [node("n1", "r1", 2), node("n2", "r1", 4), node("n3", "r1", 3)]
     pod_sets = (
         WorkloadPodSet("leader", 1, None, (("gpu", 1),), group="g", topology=RACK),

@@ -36,11 +36,11 @@ def nominal(quantity: object, resource: str = "cpu") -> dict[str, object]:
         ([1], "expected a quantity, got a list"),
     ],
 )
-def test_a_quantity_is_finite_not_negative_and_fits_64_bits(quantity, message):
+def test_a_quantity_is_finite_not_negative_and_fits_64_bits(quantity, message) -> None:
     assert errors(nominal(quantity)) == [f"document 1, {QUOTA}.nominalQuota: {message}"]
 
 
-def test_unquoted_quantities_are_read_as_they_are_written():
+def test_unquoted_quantities_are_read_as_they_are_written() -> None:
     text = (
         "{{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {{name: q}}, spec: {{namespaceSelector: {{}}, "
         "resourceGroups: [{{coveredResources: [cpu], flavors: [{{name: f, resources: [{{name: cpu, nominalQuota: {}}}]}}]}}]}}}}"
@@ -81,11 +81,11 @@ CASES = [
 
 
 @pytest.mark.parametrize(("document", "messages"), CASES)
-def test_wrong_values(document, messages):
+def test_wrong_values(document, messages) -> None:
     assert errors(document) == messages
 
 
-def test_two_objects_of_one_kind_and_name():
+def test_two_objects_of_one_kind_and_name() -> None:
     spec = {"namespaceSelector": {}}
     assert errors(manifest("ClusterQueue", "a", spec), "", manifest("ClusterQueue", "a", spec)) == [
         "document 3: ClusterQueue a is here twice: it first stands in document 1"
@@ -98,7 +98,7 @@ def test_two_objects_of_one_kind_and_name():
     ]
 
 
-def test_one_name_in_two_namespaces_or_kinds_is_no_clash():
+def test_one_name_in_two_namespaces_or_kinds_is_no_clash() -> None:
     local = {"clusterQueue": "cq"}
     found = read_manifests(str(manifest("LocalQueue", "cq", local)), "a.yaml")
     assert len(found.warnings) == 1
@@ -107,13 +107,13 @@ def test_one_name_in_two_namespaces_or_kinds_is_no_clash():
     assert read_manifests(texts, "a.yaml").warnings == ()
 
 
-def test_a_job_and_a_workload_of_one_name_cannot_be_told_apart():
+def test_a_job_and_a_workload_of_one_name_cannot_be_told_apart() -> None:
     assert errors(*home(), workload("x"), job("x", {})) == [
         "document 5, metadata.labels.kueue.x-k8s.io/queue-name: two workloads would be called default/x: rename one"
     ]
 
 
-def test_all_errors_of_a_file_at_once_and_of_many_the_first():
+def test_all_errors_of_a_file_at_once_and_of_many_the_first() -> None:
     found = errors(nominal(-1), workload("w", {"priority": "x"}))
     assert found == [
         f"document 1, {QUOTA}.nominalQuota: '-1' is negative: amounts start at 0",
@@ -127,7 +127,7 @@ def test_all_errors_of_a_file_at_once_and_of_many_the_first():
     )
 
 
-def test_an_error_has_its_line_and_column():
+def test_an_error_has_its_line_and_column() -> None:
     with pytest.raises(InvalidInput) as raised:
         read_manifests("---\n---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: Cohort\nmetadata:\n  name: 5\n", "a.yaml")
     message = "document 2, metadata.name: expected text, got 5: put it in quotes"
@@ -147,14 +147,14 @@ def test_an_error_has_its_line_and_column():
         ("[" * 200, "document 1: nested more than 100 levels deep"),
     ],
 )  # fmt: skip
-def test_unreadable_files(data, message):
+def test_unreadable_files(data, message) -> None:
     with pytest.raises(InvalidInput) as raised:
         read_manifests(data, "a.yaml")
     assert raised.value.problems[0].message == message
 
 
 @pytest.mark.parametrize("data", [b"#" * 50_000_000, "#" * 50_000_000])
-def test_a_file_that_is_too_large_is_told_so_at_once(data):
+def test_a_file_that_is_too_large_is_told_so_at_once(data) -> None:
     with pytest.raises(InvalidInput) as raised:
         read_manifests(data, "a.yaml")
     assert [problem.message for problem in raised.value.problems] == [
@@ -162,7 +162,7 @@ def test_a_file_that_is_too_large_is_told_so_at_once(data):
     ]
 
 
-def test_aliases_that_unfold_without_end():
+def test_aliases_that_unfold_without_end() -> None:
     lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9)]
     bomb = "\n".join(lines)

@@ -29,7 +29,7 @@ def sentence(case: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=sentence)
-def test_job(case):
+def test_job(case) -> None:
     found = read(*home(), as_manifest(case["job"]))
     (read_job,) = found.jobs
     (workload,) = found.system.workloads
@@ -50,7 +50,7 @@ def test_job(case):
         assert allowed_update(read_job, case["update"]) is case["update_allowed"]
 
 
-def test_a_job_is_a_workload_of_its_name():
+def test_a_job_is_a_workload_of_its_name() -> None:
     spec = {"parallelism": 5, "completions": 3, "suspend": True}
     found = read(*home(), job("train", spec, {"priority-boost": "2"}))
     assert found.warnings == ()
@@ -60,11 +60,11 @@ def test_a_job_is_a_workload_of_its_name():
     assert found.jobs == (Job("default/train", parallelism=5, completions=3, suspend=True),)
 
 
-def test_a_job_that_says_nothing_is_one_pod():
+def test_a_job_that_says_nothing_is_one_pod() -> None:
     assert read(*home(), job("j", {})).system.workloads == (Workload("default/j", "cq", (MAIN,)),)
 
 
-def test_a_refused_annotation_is_a_problem_of_the_job_and_a_warning():
+def test_a_refused_annotation_is_a_problem_of_the_job_and_a_warning() -> None:
     wrong = job("j", {"parallelism": 4}, {"job-min-parallelism": "9"})
     message = "9 pods at least: allowed is from 1 to 3, less than its 4 pods"
     found = read(*home(), wrong)
@@ -78,19 +78,19 @@ def test_a_refused_annotation_is_a_problem_of_the_job_and_a_warning():
     ]
 
 
-def test_a_job_without_a_queue_is_not_read():
+def test_a_job_without_a_queue_is_not_read() -> None:
     alone = manifest("Job", "j", {"template": pod()}, "batch/v1")
     found = read(*home(), alone)
     assert (found.system.workloads, found.jobs) == ((), ())
     assert warnings(*home(), alone) == [(4, "", "not read: it has no label kueue.x-k8s.io/queue-name")]
 
 
-def test_a_job_that_has_ended_is_no_part_of_the_system():
+def test_a_job_that_has_ended_is_no_part_of_the_system() -> None:
     ended = {**job("j", {}), "status": {"conditions": [{"type": "Complete", "status": "True"}]}}
     assert read(*home(), ended) == read(*home())
 
 
-def test_a_generated_name_is_completed_with_the_number_of_the_document():
+def test_a_generated_name_is_completed_with_the_number_of_the_document() -> None:
     nameless = job("x", {})
     nameless["metadata"] = {**nameless["metadata"], "name": None, "generateName": "run-"}
     found = read(*home(), nameless, nameless)
@@ -101,7 +101,7 @@ def test_a_generated_name_is_completed_with_the_number_of_the_document():
     ]
 
 
-def test_the_workload_of_a_job_in_the_file_stands_for_it():
+def test_the_workload_of_a_job_in_the_file_stands_for_it() -> None:
     meta = {"ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u"}]}
     own = manifest("Workload", "job-train-1a2b", {"queueName": "lq", "podSets": [{"template": pod()}]}, meta=meta)
     found = read(*home(), job("train", {}), own)
@@ -131,7 +131,7 @@ GLOBAL = manifest("PriorityClass", "all", version="scheduling.k8s.io/v1", value=
         ((GLOBAL, DEFAULT), {}, "high", 100),
     ],
 )
-def test_where_the_priority_of_a_job_comes_from(more, template, label, priority):
+def test_where_the_priority_of_a_job_comes_from(more, template, label, priority) -> None:
     labels = {"priority-class": label} if label else {}
     found = read(*home(), *CLASSES, *more, job("j", {"template": pod(**template)}, None, **labels))
     assert (found.system.workloads[0].priority, found.warnings) == (priority, ())
@@ -152,14 +152,14 @@ def workers(count: int, least: int | None) -> Workload:
     return Workload("default/m", "cq", (launcher, WorkloadPodSet("worker", count, least, (("cpu", 2000),))))
 
 
-def test_an_mpi_job_is_a_launcher_and_its_workers():
+def test_an_mpi_job_is_a_launcher_and_its_workers() -> None:
     found = read(*home(), mpi(4, 2, suspend=True))
     assert found.warnings == ()
     assert found.system.workloads == (workers(4, 2),)
     assert found.jobs == (MpiJob("default/m", workers=4, least=2, suspend=True),)
 
 
-def test_fewer_workers_are_written_and_restored():
+def test_fewer_workers_are_written_and_restored() -> None:
     accepts = MpiJob("m", workers=4, least=2)
     assert started(accepts, {"launcher": 1, "worker": 3}) == {"suspend": False, "workers": 3}
     assert suspended(accepts) == {"suspend": True, "workers": 4}
@@ -168,13 +168,13 @@ def test_fewer_workers_are_written_and_restored():
 
 
 @pytest.mark.parametrize("least", [4, 5])
-def test_a_whole_gang_accepts_no_fewer_workers(least):
+def test_a_whole_gang_accepts_no_fewer_workers(least) -> None:
     found = read(*home(), mpi(4, least))
     assert (found.system.workloads, found.warnings) == ((workers(4, None),), ())
 
 
 @pytest.mark.parametrize("least", [0, 6])
-def test_a_minimum_of_workers_that_cannot_be_is_warned_of(least):
+def test_a_minimum_of_workers_that_cannot_be_is_warned_of(least) -> None:
     found = read(*home(), mpi(4, least))
     assert found.system.workloads == (workers(4, None),)
     assert [(w.path, w.message) for w in found.warnings] == [

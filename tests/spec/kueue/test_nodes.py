@@ -17,28 +17,28 @@ def bound(name: str, to: str | None = "n", phase: str = "Running", **meta: objec
     return manifest("Pod", name, spec, "v1", meta=meta, status={"phase": phase})
 
 
-def test_a_node_has_what_is_allocatable():
+def test_a_node_has_what_is_allocatable() -> None:
     found = system(node(taints=[{"key": "k", "effect": "NoSchedule"}]))
     assert found.nodes == (Node("n", LEFT, labels={"rack": "r"}, taints=(Taint("k", "", "NoSchedule"),)),)
 
 
-def test_a_cordoned_node_and_one_that_is_not_ready_take_no_pods():
+def test_a_cordoned_node_and_one_that_is_not_ready_take_no_pods() -> None:
     down = node("down", [{"type": "Ready", "status": "Unknown"}])
     up = node("up", [{"type": "Ready", "status": "True"}])
     assert [item.ready for item in system(node("n", unschedulable=True), down, up).nodes] == [False, False, True]
 
 
-def test_pods_of_others_take_room():
+def test_pods_of_others_take_room() -> None:
     found = system(node(), node("m"), bound("a"), bound("b"), bound("c", phase="Succeeded"), bound("d", phase="Failed"))
     assert [dict(item.resources) for item in found.nodes] == [{**LEFT, "cpu": 4000, "pods": 108}, LEFT]
 
 
-def test_room_does_not_fall_below_nothing():
+def test_room_does_not_fall_below_nothing() -> None:
     found = system(node(), *(bound(f"p{i}") for i in range(6)))
     assert found.nodes[0].resources == {**LEFT, "cpu": 0, "pods": 104}
 
 
-def test_pods_of_gangs_are_counted_by_their_workload():
+def test_pods_of_gangs_are_counted_by_their_workload() -> None:
     marked = bound("a", labels={"kueue.x-k8s.io/podset": "main"})
     named = bound("b", annotations={"kueue.x-k8s.io/workload": "w"})
     owned = bound("c", ownerReferences=[{"kind": "Job", "name": "j"}])
@@ -46,7 +46,7 @@ def test_pods_of_gangs_are_counted_by_their_workload():
     assert found.nodes[0].resources == LEFT
 
 
-def test_pods_that_are_not_read_are_warned_of():
+def test_pods_that_are_not_read_are_warned_of() -> None:
     queued = bound("q", labels={"kueue.x-k8s.io/queue-name": "lq"})
     assert warnings(node(), bound("a", None), queued, bound("b", "elsewhere")) == [
         (2, "", "not read: it is on no node, and takes no room"),

@@ -116,7 +116,7 @@ def survives(text: bytes | str) -> None:
     assert all(item.document > 0 and item.path.isprintable() and item.message.isprintable() for item in warned)
 
 
-def test_the_example_that_is_varied_below_is_understood():
+def test_the_example_that_is_varied_below_is_understood() -> None:
     found = read_manifests("\n---\n".join(json.dumps(item) for item in EVERYTHING), "all.yaml")
     assert isinstance(found, Manifests)
     assert len(found.system.workloads) == 3
@@ -126,23 +126,23 @@ def test_the_example_that_is_varied_below_is_understood():
 
 
 @given(st.text())
-def test_any_text(text):
+def test_any_text(text) -> None:
     survives(text)
 
 
 @given(st.binary())
-def test_any_bytes(data):
+def test_any_bytes(data) -> None:
     survives(data)
 
 
 @given(st.text(alphabet="{}[]&*!|>-:?'\"# \n\tabkind1", max_size=60))
-def test_any_text_that_looks_like_yaml(text):
+def test_any_text_that_looks_like_yaml(text) -> None:
     survives(text)
 
 
 @given(st.data())
 @settings(max_examples=EXAMPLES)
-def test_any_value_in_place_of_one_that_was_right(data):
+def test_any_value_in_place_of_one_that_was_right(data) -> None:
     """Replaces one value of a good file, so that every field meets values of every kind."""
     documents: list[Any] = json.loads(json.dumps(EVERYTHING))
     at: Any = documents
@@ -158,7 +158,7 @@ def test_any_value_in_place_of_one_that_was_right(data):
 
 
 @given(st.sampled_from(EVERYTHING), st.sampled_from(EVERYTHING))
-def test_the_order_of_documents_decides_nothing_but_order(one, other):
+def test_the_order_of_documents_decides_nothing_but_order(one, other) -> None:
     def both(*items: object) -> Manifests:
         return read_manifests("\n---\n".join(json.dumps(item) for item in items), "two.yaml")
 
@@ -170,7 +170,7 @@ def test_the_order_of_documents_decides_nothing_but_order(one, other):
 
 
 @given(st.integers(0, 30), st.none() | st.integers(0, 30), st.integers(-2, 32), st.booleans(), st.integers(0, 30))
-def test_what_is_written_and_restored_agrees_with_the_pods(parallelism, completions, least, synced, admitted):
+def test_what_is_written_and_restored_agrees_with_the_pods(parallelism, completions, least, synced, admitted) -> None:
     found = Job("j", parallelism, completions, synced, str(least), "true" if synced else None)
     assert (found.least is not None) == (problem(found) is None)
     if found.least is None:
@@ -186,7 +186,7 @@ def test_what_is_written_and_restored_agrees_with_the_pods(parallelism, completi
     assert suspended(found)["parallelism"] == parallelism
 
 
-def test_half_a_megabyte_is_read_in_two_seconds():
+def test_half_a_megabyte_is_read_in_two_seconds() -> None:
     """The limit is of processor time, several times what it takes."""
     one = yaml.safe_dump(workload("NAME", {"podSets": [{"count": 3, "template": POD}]}))
     count = 500_000 // len(one)

@@ -34,7 +34,7 @@ def queue(**spec: object) -> ClusterQueue:
     return found
 
 
-def test_a_queue_that_says_nothing_has_the_defaults_of_the_api():
+def test_a_queue_that_says_nothing_has_the_defaults_of_the_api() -> None:
     assert queue() == ClusterQueue("cq")
     assert ClusterQueue("cq") == ClusterQueue(
         name="cq",
@@ -50,7 +50,7 @@ def test_a_queue_that_says_nothing_has_the_defaults_of_the_api():
     )
 
 
-def test_a_queue_with_everything():
+def test_a_queue_with_everything() -> None:
     groups = [
         group({"b": {"cpu": {"nominalQuota": "1500m", "borrowingLimit": 2, "lendingLimit": "0.5"}, "memory": "1Gi"},
                "a": {"cpu": 3, "memory": "1.5"}}),
@@ -105,7 +105,7 @@ def test_a_queue_with_everything():
     )  # fmt: skip
 
 
-def test_the_old_version_has_other_names():
+def test_the_old_version_has_other_names() -> None:
     spec = {
         "cohort": "co",
         "namespaceSelector": {},
@@ -115,7 +115,7 @@ def test_the_old_version_has_other_names():
     assert found.queues == (ClusterQueue("cq", cohort="co", fungibility=Fungibility(False, False)),)
 
 
-def test_a_name_of_another_version_is_read_with_a_warning():
+def test_a_name_of_another_version_is_read_with_a_warning() -> None:
     found = read(manifest("ClusterQueue", "cq", {"cohort": "co", "namespaceSelector": {}}))
     assert found.system.queues == (ClusterQueue("cq", cohort="co"),)
     assert [(w.path, w.message) for w in found.warnings] == [
@@ -125,7 +125,7 @@ def test_a_name_of_another_version_is_read_with_a_warning():
     assert read(manifest("ClusterQueue", "cq", both)).system.queues == (ClusterQueue("cq", cohort="other"),)
 
 
-def test_without_a_selector_no_namespace_is_selected():
+def test_without_a_selector_no_namespace_is_selected() -> None:
     found = read(manifest("ClusterQueue", "cq", {}))
     assert found.system.queues == (ClusterQueue("cq", namespaces=None),)
     assert [w.message for w in found.warnings] == [
@@ -133,14 +133,14 @@ def test_without_a_selector_no_namespace_is_selected():
     ]
 
 
-def test_an_empty_cohort_name_is_none():
+def test_an_empty_cohort_name_is_none() -> None:
     assert queue(cohortName="") == ClusterQueue("cq")
 
 
 @pytest.mark.parametrize(
     ("version", "field"), [("v1alpha1", "parent"), ("v1beta1", "parentName"), ("v1beta2", "parentName")]
 )
-def test_a_cohort_in_every_version(version, field):
+def test_a_cohort_in_every_version(version, field) -> None:
     spec = {
         field: "root",
         "fairSharing": {"weight": 2},
@@ -151,16 +151,16 @@ def test_a_cohort_in_every_version(version, field):
     assert found.cohorts == (QueueCohort("co", "root", quotas, Fraction(2)),)
 
 
-def test_a_cohort_without_spec_is_a_root_without_quota():
+def test_a_cohort_without_spec_is_a_root_without_quota() -> None:
     assert system(manifest("Cohort", "co")).cohorts == (QueueCohort("co"),)
 
 
-def test_a_cohort_that_is_only_named_is_no_object():
+def test_a_cohort_that_is_only_named_is_no_object() -> None:
     assert queue(cohortName="nowhere") == ClusterQueue("cq", cohort="nowhere")
     assert system(manifest("Cohort", "co", {"parentName": "up"})).cohorts == (QueueCohort("co", "up"),)
 
 
-def test_a_flavor_with_everything():
+def test_a_flavor_with_everything() -> None:
     spec = {
         "nodeLabels": {"type": "spot"},
         "nodeTaints": [{"key": "k", "value": "v", "effect": "NoExecute"}, {"key": "k", "effect": "NoSchedule"}],
@@ -183,13 +183,13 @@ def test_a_flavor_with_everything():
     ]
 
 
-def test_order_in_the_file_is_kept():
+def test_order_in_the_file_is_kept() -> None:
     names = ["z", "a", "m"]
     found = system(*(manifest("ClusterQueue", name, {"namespaceSelector": {}}) for name in names))
     assert [queue.name for queue in found.queues] == names
 
 
-def test_namespaces_have_the_label_that_kubernetes_gives_them():
+def test_namespaces_have_the_label_that_kubernetes_gives_them() -> None:
     found = system(
         manifest("Namespace", "b", version="v1", meta={"labels": {"team": "x"}}),
         *home(),
@@ -201,19 +201,19 @@ def test_namespaces_have_the_label_that_kubernetes_gives_them():
     }
 
 
-def test_a_local_queue_gives_its_stop_policy_to_its_work():
+def test_a_local_queue_gives_its_stop_policy_to_its_work() -> None:
     flavor, cluster_queue, _ = home()
     stopped = manifest("LocalQueue", "lq", {"clusterQueue": "cq", "stopPolicy": "Hold"})
     (found,) = system(flavor, cluster_queue, stopped, workload()).workloads
     assert (found.queue, found.stop) == ("cq", StopPolicy.HOLD)
 
 
-def test_an_empty_file_is_an_empty_system():
+def test_an_empty_file_is_an_empty_system() -> None:
     for text in ("", "\n\n", "# nothing\n", "---\n---\n...\n"):
         assert system(text) == System()
 
 
-def test_lists_are_unfolded_and_empty_documents_counted():
+def test_lists_are_unfolded_and_empty_documents_counted() -> None:
     items = [manifest("Cohort", "a"), {"apiVersion": "v1", "kind": "List", "items": [manifest("Cohort", "b")]}, None]
     text = ["", {"apiVersion": "v1", "kind": "List", "items": items}, "", manifest("Cohort", "c", {"x": 1})]
     found = read(*text)
@@ -221,20 +221,20 @@ def test_lists_are_unfolded_and_empty_documents_counted():
     assert [(w.document, w.path) for w in found.warnings] == [(3, "spec.x")]  # a blank start before --- is no document
 
 
-def test_the_items_of_a_typed_list_need_not_say_their_kind():
+def test_the_items_of_a_typed_list_need_not_say_their_kind() -> None:
     found = system(
         {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "CohortList", "items": [{"metadata": {"name": "a"}}]}
     )
     assert found.cohorts == (QueueCohort("a"),)
 
 
-def test_json_is_read_too():
+def test_json_is_read_too() -> None:
     assert system('{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Cohort", "metadata": {"name": "a"}}').cohorts == (
         QueueCohort("a"),
     )
 
 
-def test_bytes_are_text_in_utf_8_with_or_without_a_mark():
+def test_bytes_are_text_in_utf_8_with_or_without_a_mark() -> None:
     text = "{apiVersion: kueue.x-k8s.io/v1beta2, kind: Cohort, metadata: {name: a}}"
     for data in (text.encode(), b"\xef\xbb\xbf" + text.encode()):
         assert read_manifests(data, "a.yaml") == Manifests(System(cohorts=(QueueCohort("a"),)))

@@ -33,7 +33,7 @@ def asked(request: object, count: int = 4) -> TopologyRequest | None:
         ),
     ],
 )  # fmt: skip
-def test_the_field_of_a_pod_set(request_: object, expected: TopologyRequest | None):
+def test_the_field_of_a_pod_set(request_: object, expected: TopologyRequest | None) -> None:
     assert asked(request_) == expected
 
 
@@ -53,7 +53,7 @@ def test_the_field_of_a_pod_set(request_: object, expected: TopologyRequest | No
         ),
     ],
 )
-def test_annotations_of_a_template(marks: dict[str, str], expected: TopologyRequest | None):
+def test_annotations_of_a_template(marks: dict[str, str], expected: TopologyRequest | None) -> None:
     annotations = {f"kueue.x-k8s.io/podset-{key}": value for key, value in marks.items()}
     template = {"metadata": {"annotations": annotations}, **pod()}
     found = read(*home(), TREE, job("j", {"parallelism": 4, "completions": 4, "template": template}))
@@ -74,7 +74,7 @@ SLICES = {
 
 
 @pytest.mark.parametrize("assignment", [DOMAINS, SLICES], ids=["v1beta1", "v1beta2"])
-def test_where_running_work_stands(assignment: object):
+def test_where_running_work_stands(assignment: object) -> None:
     granted = {"name": "main", "count": 3, "flavors": {"cpu": "f"}, "topologyAssignment": assignment}
     status = {"admission": {"clusterQueue": "cq", "podSetAssignments": [granted]}}
     found = only(read(*home(), workload("w", {"podSets": [{"count": 3, "template": pod()}]}, status=status)))
@@ -97,7 +97,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("request_", "expected"), WRONG)
-def test_of_requests_that_cannot_be_met(request_: object, expected: tuple[str, str]):
+def test_of_requests_that_cannot_be_met(request_: object, expected: tuple[str, str]) -> None:
     found = warnings(
         *home(), TREE, workload("w", {"podSets": [{"count": 4, "template": pod(), "topologyRequest": request_}]})
     )
@@ -105,7 +105,7 @@ def test_of_requests_that_cannot_be_met(request_: object, expected: tuple[str, s
 
 
 @pytest.mark.parametrize("text", ["[", "5", "[1]", '[{"topology": 1, "size": 1}]', '[{"topology": "a", "size": 0}]'])
-def test_of_layers_that_are_not_a_list_of_them(text: str):
+def test_of_layers_that_are_not_a_list_of_them(text: str) -> None:
     template = {
         "metadata": {"annotations": {"kueue.x-k8s.io/podset-slice-required-topology-constraints": text}},
         **pod(),
@@ -116,7 +116,7 @@ def test_of_layers_that_are_not_a_list_of_them(text: str):
     ]
 
 
-def test_of_an_assignment_that_does_not_add_up():
+def test_of_an_assignment_that_does_not_add_up() -> None:
     for slices in ([{"domainCount": 2, "podCounts": {"universal": 1}}], [{**SLICES["slices"][0], "domainCount": 3}]):  # type: ignore[dict-item]
         granted = {
             "name": "main",

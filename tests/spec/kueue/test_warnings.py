@@ -58,7 +58,7 @@ QUEUES = [
 
 
 @pytest.mark.parametrize(("spec", "expected"), QUEUES)
-def test_of_a_queue(spec, expected):
+def test_of_a_queue(spec, expected) -> None:
     assert of_queue(spec) == expected
 
 
@@ -72,12 +72,12 @@ COHORTS = [
 
 
 @pytest.mark.parametrize(("spec", "expected"), COHORTS)
-def test_of_a_cohort(spec, expected):
+def test_of_a_cohort(spec, expected) -> None:
     found = warnings(*FLAVORS, manifest("Cohort", "co", spec))
     assert [(path, message) for _, path, message in found] == expected
 
 
-def test_a_circle_is_told_at_each_of_its_cohorts_only():
+def test_a_circle_is_told_at_each_of_its_cohorts_only() -> None:
     parents = {"a": "b", "b": "c", "c": "a", "d": "a", "e": "d", "f": "nowhere"}
     found = read(*(manifest("Cohort", name, {"parentName": parent}) for name, parent in parents.items()))
     assert found.system.cohorts == tuple(QueueCohort(*item) for item in parents.items())
@@ -88,7 +88,7 @@ def test_a_circle_is_told_at_each_of_its_cohorts_only():
     ]
 
 
-def test_a_long_circle_is_told_in_short():
+def test_a_long_circle_is_told_in_short() -> None:
     size = 500
     found = warnings(*(manifest("Cohort", f"c{i}", {"parentName": f"c{(i + 1) % size}"}) for i in range(size)))
     assert len(found) == size
@@ -124,7 +124,7 @@ TEMPLATES = [
 
 
 @pytest.mark.parametrize(("spec", "expected"), TEMPLATES)
-def test_of_a_template(spec, expected):
+def test_of_a_template(spec, expected) -> None:
     assert of_template(**spec) == expected
 
 
@@ -146,13 +146,13 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize(("spec", "problem"), PROBLEMS)
-def test_what_keeps_a_workload_from_being_looked_at(spec, problem):
+def test_what_keeps_a_workload_from_being_looked_at(spec, problem) -> None:
     found = read(*home(), workload("w", spec))
     assert [item.problem for item in found.system.workloads] == [problem]
     assert len(found.warnings) == 1
 
 
-def test_a_queue_that_leads_nowhere():
+def test_a_queue_that_leads_nowhere() -> None:
     lost = manifest("LocalQueue", "lost", {"clusterQueue": "gone"})
     found = read(*home(), lost, workload("w", {"queueName": "lost"}))
     assert found.system.workloads == (Workload("default/w", "gone", ONE, problem="there is no ClusterQueue 'gone'"),)
@@ -184,12 +184,12 @@ WORKLOADS = [
 
 
 @pytest.mark.parametrize(("spec", "status", "expected"), WORKLOADS)
-def test_of_a_workload(spec, status, expected):
+def test_of_a_workload(spec, status, expected) -> None:
     found = warnings(*home(), workload("w", spec, **({"status": status} if status else {})))
     assert [(path, message) for _, path, message in found] == expected
 
 
-def test_of_labels_and_annotations_of_the_queue_system():
+def test_of_labels_and_annotations_of_the_queue_system() -> None:
     meta = {
         "labels": {"app": "x", "kueue.x-k8s.io/managed": "true", "kueue.x-k8s.io/max-exec-time-seconds": "5"},
         "annotations": {"kueue.x-k8s.io/elastic-job": "true", "kueue.x-k8s.io/priority-boost": "lots"},
@@ -201,13 +201,13 @@ def test_of_labels_and_annotations_of_the_queue_system():
     ]
 
 
-def test_topology_annotations_of_a_template():
+def test_topology_annotations_of_a_template() -> None:
     template = {"metadata": {"annotations": {"kueue.x-k8s.io/podset-required-topology": "rack"}}, **pod()}
     path = "spec.template.metadata.annotations"
     assert warnings(*home(), job("j", {"template": template})) == [(4, path, NO_TOPOLOGY)]
 
 
-def test_a_namespace_that_is_selected_by_labels_must_be_in_the_file():
+def test_a_namespace_that_is_selected_by_labels_must_be_in_the_file() -> None:
     picky = manifest("ClusterQueue", "cq", {"namespaceSelector": {"matchLabels": {"team": "x"}}})
     local = manifest("LocalQueue", "lq", {"clusterQueue": "cq"})
     assert warnings(picky, local, workload()) == [
@@ -232,11 +232,11 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("document", "message"), OTHERS)
-def test_of_other_kinds(document, message):
+def test_of_other_kinds(document, message) -> None:
     assert warnings("a: &x 1", "", document)[1:] == [(3, "", message)]
 
 
-def test_fields_beside_the_spec_and_flavors():
+def test_fields_beside_the_spec_and_flavors() -> None:
     assert warnings({**manifest("Cohort", "a"), "sepc": {}}) == [
         (1, "sepc", "not a field that is known here, and not read: did you mean 'spec'?")
     ]
@@ -253,6 +253,6 @@ def test_fields_beside_the_spec_and_flavors():
     ]
 
 
-def test_warnings_change_nothing_of_what_is_understood():
+def test_warnings_change_nothing_of_what_is_understood() -> None:
     found = read(manifest("ClusterQueue", "cq", {"namespaceSelector": {}, "stopPolicy": "Halt", "weight": 2}))
     assert found.system.queues == (ClusterQueue("cq"),)

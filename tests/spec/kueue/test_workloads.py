@@ -24,11 +24,11 @@ def running(*conditions: dict[str, object], **status: object) -> Workload:
     return only(read(*home(), workload(status={"admission": admission, "conditions": list(conditions), **status})))
 
 
-def test_a_workload_that_says_nothing_has_the_defaults():
+def test_a_workload_that_says_nothing_has_the_defaults() -> None:
     assert only(read(*home(), workload())) == Workload("default/w", "cq", ONE)
 
 
-def test_a_pending_workload_with_everything():
+def test_a_pending_workload_with_everything() -> None:
     spec = {
         "priority": -3,
         "active": False,
@@ -67,7 +67,7 @@ def test_a_pending_workload_with_everything():
     )
 
 
-def test_a_running_workload_with_everything():
+def test_a_running_workload_with_everything() -> None:
     assignments = [
         {
             "name": "main",
@@ -96,7 +96,7 @@ def test_a_running_workload_with_everything():
     )
 
 
-def test_usage_that_is_not_said_is_derived_from_the_pods():
+def test_usage_that_is_not_said_is_derived_from_the_pods() -> None:
     assignments = [{"count": 3, "flavors": {"cpu": "f", "pods": "f", "memory": "f"}}]
     status = {"admission": {"clusterQueue": "cq", "podSetAssignments": assignments}}
     spec = {"podSets": [{"count": 4, "template": pod({"cpu": "250m"})}]}
@@ -116,11 +116,11 @@ def test_usage_that_is_not_said_is_derived_from_the_pods():
         ([condition("Admitted", "False")], False),
     ],
 )
-def test_with_quota_it_runs_unless_its_conditions_say_otherwise(conditions, admitted):
+def test_with_quota_it_runs_unless_its_conditions_say_otherwise(conditions, admitted) -> None:
     assert running(*conditions).admitted is admitted
 
 
-def test_a_time_that_is_not_said_is_the_latest_of_the_file():
+def test_a_time_that_is_not_said_is_the_latest_of_the_file() -> None:
     found = system(
         *home(),
         workload("a"),
@@ -138,7 +138,7 @@ def test_a_time_that_is_not_said_is_the_latest_of_the_file():
     ("reason", "queued"),
     [("PodsReadyTimeout", 20), ("AdmissionCheck", 20), ("Preempted", 1), ("ClusterQueueStopped", 1)],
 )
-def test_only_two_kinds_of_eviction_cost_it_its_place(reason, queued):
+def test_only_two_kinds_of_eviction_cost_it_its_place(reason, queued) -> None:
     status = {"conditions": [condition("Evicted", "True", 20, reason)]}
     found = only(read(*home(), workload(meta={"creationTimestamp": at(1)}, status=status)))
     assert (found.created_at, found.queued_at, found.evicted) == (T0 + 1, T0 + queued, False)
@@ -146,12 +146,12 @@ def test_only_two_kinds_of_eviction_cost_it_its_place(reason, queued):
     assert only(read(*home(), workload(meta={"creationTimestamp": at(1)}, status=over))).queued_at == T0 + 1
 
 
-def test_finished_work_is_no_part_of_the_system():
+def test_finished_work_is_no_part_of_the_system() -> None:
     assert system(*home(), workload(status={"conditions": [condition("Finished")]})).workloads == ()
     assert len(system(*home(), workload(status={"conditions": [condition("Finished", "False")]})).workloads) == 1
 
 
-def test_the_holder_of_quota_is_in_the_queue_of_its_admission():
+def test_the_holder_of_quota_is_in_the_queue_of_its_admission() -> None:
     other = manifest("ClusterQueue", "other", {"namespaceSelector": {}})
     status = {"admission": {"clusterQueue": "other", "podSetAssignments": [{"flavors": {}}]}}
     found = read(*home(), other, workload(status=status))
@@ -183,7 +183,7 @@ CLASSES = (
         (None, {}, 0),
     ],
 )
-def test_priority_is_the_number_or_that_of_the_class(version, spec, priority):
+def test_priority_is_the_number_or_that_of_the_class(version, spec, priority) -> None:
     more = {} if version is None else {"version": version}
     assert only(read(*home(), *CLASSES, workload("w", spec, **more))).priority == priority
 
@@ -219,7 +219,7 @@ def container(cpu: object = None, *, limit: object = None, always: bool = False)
         ({"containers": [container(1)], "initContainers": [container(3)], "overhead": {"cpu": "200m"}}, 3200),
     ],
 )
-def test_what_a_pod_asks(spec, cpu):
+def test_what_a_pod_asks(spec, cpu) -> None:
     assert requests(**spec).get("cpu") == cpu
 
 
@@ -232,12 +232,12 @@ def test_what_a_pod_asks(spec, cpu):
         ("memory", "1e-300", 1), ("memory", "9223372036854775807", 2**63 - 1), ("cpu", "9223372036854775.807", 2**63 - 1),
     ],
 )  # fmt: skip
-def test_quantities_are_exact_and_rounded_up(resource, quantity, amount):
+def test_quantities_are_exact_and_rounded_up(resource, quantity, amount) -> None:
     found = only(read(*home(), workload("w", {"podSets": [{"template": pod({resource: quantity})}]})))
     assert found.pod_sets[0].requests == ((resource, amount),)
 
 
-def test_which_nodes_a_pod_accepts():
+def test_which_nodes_a_pod_accepts() -> None:
     terms = [
         {
             "matchExpressions": [
@@ -263,7 +263,7 @@ def test_which_nodes_a_pod_accepts():
     )
 
 
-def test_what_only_says_how_a_pod_runs_is_passed_over():
+def test_what_only_says_how_a_pod_runs_is_passed_over() -> None:
     spec = pod(restartPolicy="Never", volumes=[{"name": "v"}], serviceAccountName="s", terminationGracePeriodSeconds=1)
     spec["metadata"] = {"labels": {"a": "b"}, "annotations": {"kueue.x-k8s.io/podset-group-name": "g"}}
     spec["spec"]["containers"][0].update(image="i", command=["c"], args=["a"], env=[{"name": "A"}], ports=[])
