@@ -10,7 +10,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.plan import Release
 from runrig.domain.pools import Cohort, Pool, Quota, Quotas
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.engine.ledger import Ledger
+from runrig.engine.ledger.ledger import Ledger
 
 POOLS = (100, 1000, 4000)
 DEPTHS = tuple(range(1, 9))

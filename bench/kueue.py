@@ -28,7 +28,7 @@ from runrig.domain.kueue import (
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource, requests_of
 from runrig.engine.kueue.cycle import Cycle
-from runrig.engine.kueue.world import World
+from runrig.engine.kueue.simulator import World
 
 CLASSICAL_SETTINGS = Settings()
 FAIR_SETTINGS = Settings(strategies=FAIR)

@@ -13,8 +13,8 @@ from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor, Node
 from runrig.domain.plan import Admit, PutCohort, PutNode, PutPool, SetFlavors
 from runrig.domain.pools import HOSTNAME, Cohort, Pool, Quota, TopologyKey
 from runrig.domain.quantities import CPU, GPU, MEMORY, PODS, FlavorResource, of_one_pod, requests_of
-from runrig.engine.ledger import Entry, Ledger
-from runrig.engine.state import State
+from runrig.engine.ledger.ledger import Entry, Ledger
+from runrig.engine.state.state import State
 
 GPUS = 8
 NODE = {CPU: 96_000, MEMORY: 768 * 2**30, GPU: GPUS, PODS: 110}

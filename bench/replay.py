@@ -28,7 +28,7 @@ from runrig.domain.kueue import (
 )
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import CPU, FlavorResource
-from runrig.engine.kueue.world import World
+from runrig.engine.kueue.simulator import World
 
 FLAVOR = "default"
 CORE = 1000

@@ -11,10 +11,10 @@ from bench.timing import Times, timed
 from bench.world import gang, queue, thousand_pools
 from runrig.domain.gangs import Assignment, Priority
 from runrig.domain.plan import Admit, Release
-from runrig.engine.balance import CHARGED, REAL, add, fits
-from runrig.engine.flavors import options
-from runrig.engine.ledger import Entry, Ledger
-from runrig.engine.order import Heads
+from runrig.engine.ledger.ledger import Entry, Ledger
+from runrig.engine.ledger.options import options
+from runrig.engine.quota.quota_node import CHARGED, REAL, add, fits
+from runrig.engine.scheduling.queue_order import Heads
 
 GANGS = 10_000
 

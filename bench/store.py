@@ -33,11 +33,11 @@ from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Change, Event
 from runrig.domain.workflows import Group, Status, Task, Workflow, WorkflowStatus
-from runrig.engine.state import State
+from runrig.engine.state.state import State
 from runrig.ports import SpecText
-from runrig.service.door import Door
+from runrig.service.commands.submissions import Submission, read
+from runrig.service.runtime.transactor import Door
 from runrig.service.service import Service
-from runrig.service.submissions import Submission, read
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
 from runrig.store.database import open_database

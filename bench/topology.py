@@ -17,11 +17,11 @@ from runrig.domain.plan import Admit, Queue, Release, Submit
 from runrig.domain.quantities import requests_of
 from runrig.domain.reasons import Code
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
-from runrig.engine.fit import find_place
-from runrig.engine.ledger import Entry, Ledger
-from runrig.engine.preemption import Targets, find_targets
-from runrig.engine.state import State
-from runrig.engine.why import why
+from runrig.engine.explain.why import why
+from runrig.engine.ledger.fit import find_place
+from runrig.engine.ledger.ledger import Entry, Ledger
+from runrig.engine.preemption.targets import Targets, find_targets
+from runrig.engine.state.state import State
 
 CALLS = 5
 """Of one run where a call takes about a millisecond."""

@@ -12,8 +12,8 @@ from runrig.domain.nodes import Flavor
 from runrig.domain.plan import Queue
 from runrig.domain.pools import Cohort, Pool, Quota, Quotas
 from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource, of_one_pod, requests_of
-from runrig.engine.admission import decide
-from runrig.engine.ledger import Decision, Ledger
+from runrig.engine.ledger.ledger import Decision, Ledger
+from runrig.engine.scheduling.admission import decide
 
 FLAVORS = ("a100", "h100")
 GPUS_PER_POOL = 8

@@ -7,7 +7,7 @@ the numbers that they were given, which are kept apart, and gangs that once wait
 from dataclasses import replace
 
 from runrig.domain.plan import Action, Nominate, Submit
-from runrig.engine.state import State
+from runrig.engine.state.state import State
 from runrig.store import SqlStore
 
 

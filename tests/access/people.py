@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from runrig.domain.access import Grant, Identity, Kind, role_named
-from runrig.service.access import Access
+from runrig.service.access.access import Access
 from runrig.store import SqlStore
 
 T0 = 1_800_000_000.0

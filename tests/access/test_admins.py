@@ -7,8 +7,8 @@ import pytest
 from runrig.domain.access import Grant, Kind, role_named
 from runrig.domain.cluster import RoleGrant
 from runrig.domain.errors import Conflict, InvalidInput, NotFound
-from runrig.service import roles
-from runrig.service.roles import RoleChanges
+from runrig.service.access import roles
+from runrig.service.access.roles import RoleChanges
 from tests.access.people import ADMIN, VIEWER, people
 from tests.service.builders import TWO_POOLS, desk
 

@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 
 from runrig.api.app import create_app
-from runrig.cli import saved
+from runrig.cli.transport import saved
 from tests.cli.world import Done, runrig
 from tests.service.builders import desk, one_task
 

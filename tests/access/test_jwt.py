@@ -11,7 +11,7 @@ import pytest
 
 from runrig.domain.access import Identity
 from runrig.domain.errors import NotLoggedIn
-from runrig.service.access import Access
+from runrig.service.access.access import Access
 from runrig.store import SqlStore
 from tests.access.people import ELSEWHERE, T0, People, people
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runrig.domain.errors import NotLoggedIn, TooMany
-from runrig.service.logins import ALL_SOURCES, MOST_SOURCES, ONE_SOURCE, FailedLogins, network_of
+from runrig.service.access.logins import ALL_SOURCES, MOST_SOURCES, ONE_SOURCE, FailedLogins, network_of
 from tests.access.people import ELSEWHERE, T0, people
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from runrig.domain.access import Identity, TokenRow, role_named
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, NotLoggedIn, ServerFault
-from runrig.service.access import MOST_TOKENS
+from runrig.service.access.access import MOST_TOKENS
 from tests.access.people import ADMIN, ELSEWHERE, T0, VIEWER, people
 
 

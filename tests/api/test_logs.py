@@ -10,8 +10,8 @@ from fastapi.testclient import TestClient
 from runrig.api.app import create_app
 from runrig.backends.clock import SystemClock
 from runrig.backends.local import LocalBackend
+from runrig.service.commands.submissions import Submission
 from runrig.service.service import Service
-from runrig.service.submissions import Submission
 from runrig.store import SqlStore
 from tests.api.client import AUTHORIZED, PORT, TOKEN, URL
 

@@ -9,7 +9,7 @@ from fastapi.dependencies.models import Dependant
 
 from runrig.api import app as application
 from runrig.api.permissions import Needs, Open
-from runrig.api.shape import Route
+from runrig.api.routing import Route
 
 ROUTES = [route for module in application._MODULES for route in module.router.routes]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from runrig.backends.kubernetes.answers import Refusal
-from runrig.backends.kubernetes.applying import Crew
+from runrig.backends.kubernetes.drift import Crew
 from runrig.domain.errors import ServerFault, Unavailable
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from runrig.backends.kubernetes.applying import differences
+from runrig.backends.kubernetes.drift import differences
 
 POD = {
     "apiVersion": "v1",

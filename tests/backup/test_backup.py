@@ -13,7 +13,7 @@ from runrig.domain.gangs import Priority
 from runrig.store import SqlStore, schema
 from runrig.store.backup import BackupWriter
 from runrig.store.schema import HEAD
-from runrig.wiring_backup import check_backup, restore_backup, write_backup
+from runrig.wiring.backup import check_backup, restore_backup, write_backup
 from tests.backup.world import busy, everything, some_users
 from tests.replaying import replayed
 from tests.service.builders import Desk, desk

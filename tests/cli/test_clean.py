@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from runrig.cli import clean
+from runrig.cli.rendering import sanitize
 from tests.cli.world import answered, entry
 
 
@@ -25,17 +25,17 @@ from tests.cli.world import answered, entry
     ],
 )
 def test_a_block_of_text_keeps_newlines_and_tabs_only(said: str, shown: str) -> None:
-    assert clean.block(said) == shown
+    assert sanitize.block(said) == shown
 
 
 def test_a_cell_is_one_line() -> None:
-    assert clean.line("a\nb\tc\r\nd") == "a b c d"
-    assert clean.line(None) == "-"
+    assert sanitize.line("a\nb\tc\r\nd") == "a b c d"
+    assert sanitize.line(None) == "-"
 
 
 def test_json_escapes_what_a_terminal_would_obey() -> None:
     value = {"name": "\x1b[31m\x9b\u202e\x7f é"}
-    text = clean.as_json(value)
+    text = sanitize.as_json(value)
     assert json.loads(text) == value
     assert text.replace("\n", "").isascii()
     assert text.replace("\n", "").isprintable()

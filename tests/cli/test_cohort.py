@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from runrig import wire
-from runrig.cli.cohort_tree import question
+from runrig.cli.rendering.cohort_tree import question
 from tests.cli.world import answered, at, lines, runrig, serving
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from runrig.cli.localpath import inlined
+from runrig.cli.transport.localpath import inlined
 from runrig.domain.errors import InvalidInput, Problem
 from tests.cli.world import SUBMITTED, answered, at, serving, written
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runrig.cli.place import Address, Place
+from runrig.cli.transport.server_address import Address, Place
 from tests.cli.world import runrig, serving
 
 VERSION = {"major": "0", "minor": "1", "revision": "0", "hash": "", "version": "0.1.0"}

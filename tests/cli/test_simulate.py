@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
-from runrig.cli import simulate
+from runrig.cli.commands import simulate
 from tests.cli.world import lines, process, runrig, written
 from tests.service.simulations import FLAVOR, LATEST, kueue, manifests, one_task, queue, workload
 

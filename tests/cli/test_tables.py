@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
-from runrig.cli import times
-from runrig.cli.tables import Table, plain
-from runrig.cli.watch import picture
+from runrig.cli.commands.watch import picture
+from runrig.cli.rendering import times
+from runrig.cli.rendering.tables import Table, plain
 from tests.cli.world import entry, pool, pool_quota, process, serving, task, workflow
 
 

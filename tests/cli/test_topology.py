@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runrig import wire
-from runrig.cli import topology_map
+from runrig.cli.rendering import topology_map
 from tests.cli.test_end_to_end import Up, submitted, up
 from tests.cli.world import answered, at, lines, process, refused, runrig, serving
 

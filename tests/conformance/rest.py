@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 
 from runrig.domain.kueue import CycleReport, Settings, System
-from runrig.engine.kueue.world import World
+from runrig.engine.kueue.simulator import World
 
 
 @dataclass(frozen=True, slots=True)

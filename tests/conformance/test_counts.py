@@ -3,7 +3,7 @@
 import pytest
 
 from runrig.domain.gangs import PodSet
-from runrig.engine.partial import bisected
+from runrig.engine.placement.partial import bisected
 from tests.conformance.cases import Case, parameters
 
 Counts = tuple[int, ...]

@@ -3,9 +3,9 @@
 import pytest
 
 from runrig.domain.quantities import FlavorResource
-from runrig.engine.balance import CHARGED, REAL
-from runrig.engine.kueue.nominate import finder
-from runrig.engine.kueue.world import World
+from runrig.engine.kueue.nomination import finder
+from runrig.engine.kueue.simulator import World
+from runrig.engine.quota.quota_node import CHARGED, REAL
 from tests.conformance.cases import Case, parameters
 from tests.conformance.manifests import full
 from tests.conformance.outcomes import preempted

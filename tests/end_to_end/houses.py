@@ -15,8 +15,8 @@ from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
 from runrig.domain.plan import Admit
 from runrig.ports import Backend, Clock
+from runrig.service.commands.submissions import Submission
 from runrig.service.service import Service
-from runrig.service.submissions import Submission
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
 

@@ -14,9 +14,10 @@ from runrig.domain.plan import Action, Admit, Nominate, Preempt, PutCohort, PutN
 from runrig.domain.pools import Cohort, Pool, Queueing, Quota
 from runrig.domain.quantities import GPU, FlavorResource, requests_of
 from runrig.domain.workflows import GroupSpec, Status, TaskKey, TaskSpec, WorkflowSpec
-from runrig.engine import cycle, gate
-from runrig.engine.state import State
-from runrig.engine.workflows import cancel
+from runrig.engine import cycle
+from runrig.engine.lifecycle import submission_gate
+from runrig.engine.lifecycle.workflows import cancel
+from runrig.engine.state.state import State
 
 HIGH, NORMAL, LOW = Priority.HIGH, Priority.NORMAL, Priority.LOW
 GPUS = FlavorResource("default", GPU)
@@ -80,7 +81,7 @@ class World:
         self.now += 1
         spec = spec or workflow(name, task("t", gpus))
         self.state.specs[f"hash of {name}"] = spec
-        plan = gate.submit(
+        plan = submission_gate.submit(
             self.state,
             spec,
             spec_hash=f"hash of {name}",

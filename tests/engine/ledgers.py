@@ -1,7 +1,7 @@
 """A ledger as plain values, so that one that grew by actions can be compared with one that was loaded."""
 
-from runrig.engine.balance import CHARGED, REAL
-from runrig.engine.state import State
+from runrig.engine.quota.quota_node import CHARGED, REAL
+from runrig.engine.state.state import State
 
 
 def portrait(state: State) -> dict[str, object]:

@@ -9,7 +9,7 @@ from runrig.domain.observed import Observation, TaskFact
 from runrig.domain.plan import Action, Admit, Queue, Release, Replace, Stop
 from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, TaskKey, TaskSpec, WorkflowSpec
 from runrig.engine import cycle
-from runrig.engine.state import State
+from runrig.engine.state.state import State
 from tests.engine.builders import NORMAL
 from tests.engine.ledgers import portrait
 from tests.topology.known import PLENTY, Told, city

@@ -17,12 +17,13 @@ from runrig.domain.pools import Queueing
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Loaded
 from runrig.domain.workflows import TaskKey
-from runrig.engine import cycle, gate
-from runrig.engine.flavors import choices
-from runrig.engine.ledger import Entry
-from runrig.engine.partial import least_counts
-from runrig.engine.seats import seats_of, shares_of
-from runrig.engine.state import State
+from runrig.engine import cycle
+from runrig.engine.ledger.ledger import Entry
+from runrig.engine.ledger.options import choices
+from runrig.engine.lifecycle import submission_gate
+from runrig.engine.placement.partial import least_counts
+from runrig.engine.placement.pod_slots import seats_of, shares_of
+from runrig.engine.state.state import State
 from tests.engine.ledgers import portrait
 from tests.engine.oracle import Oracle, asked, holds_now
 
@@ -72,7 +73,7 @@ class Driver:
         for each in (self.state, self.shadow):
             each.specs[spec_hash] = spec  # type: ignore[assignment]
         try:
-            plan = gate.submit(
+            plan = submission_gate.submit(
                 self.state,
                 spec,
                 spec_hash=spec_hash,

@@ -10,8 +10,8 @@ from functools import cached_property
 from runrig.domain.gangs import Gang, GangState, Placement
 from runrig.domain.pools import Pool, PoolState, Quota
 from runrig.domain.quantities import GPU, UNLISTED_IS_UNCOUNTED, FlavorResource, Requests
-from runrig.engine.ledger import Entry
-from runrig.engine.state import State
+from runrig.engine.ledger.ledger import Entry
+from runrig.engine.state.state import State
 
 Amounts = dict[FlavorResource, int]
 Place = tuple[str, str]

@@ -11,8 +11,8 @@ from runrig.domain.plan import PutPool
 from runrig.domain.pools import Pool, PoolState, Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
 from runrig.domain.workflows import GroupSpec, Status, WorkflowSpec
-from runrig.engine import gate
-from runrig.engine.state import State
+from runrig.engine.lifecycle import submission_gate
+from runrig.engine.state.state import State
 from tests.engine.builders import HIGH, LOW, NORMAL, World, gpu_quota, task, workflow
 
 
@@ -20,7 +20,7 @@ def refusal(world: World, pool: str, priority: Priority, spec: WorkflowSpec) -> 
     """The refusal, after which nothing is stored."""
     before = world.state.rows()
     with pytest.raises(Refused) as caught:
-        gate.submit(world.state, spec, spec_hash="h", pool=pool, priority=priority, user="u", uuid="", now=1)
+        submission_gate.submit(world.state, spec, spec_hash="h", pool=pool, priority=priority, user="u", uuid="", now=1)
     assert world.state.rows() == before
     assert world.state.take_changes() is not None
     return caught.value
@@ -28,7 +28,9 @@ def refusal(world: World, pool: str, priority: Priority, spec: WorkflowSpec) -> 
 
 def accepted(world: World, pool: str, priority: Priority, spec: WorkflowSpec) -> bool:
     return bool(
-        gate.submit(world.state, spec, spec_hash="h", pool=pool, priority=priority, user="u", uuid="", now=1).actions
+        submission_gate.submit(
+            world.state, spec, spec_hash="h", pool=pool, priority=priority, user="u", uuid="", now=1
+        ).actions
     )
 
 

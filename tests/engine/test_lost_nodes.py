@@ -10,8 +10,8 @@ from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.plan import Preempt
 from runrig.domain.quantities import GPU
 from runrig.domain.workflows import ExitAction, ExitRule, Status, TaskKey
-from runrig.engine.exits import MOST_RETRIES
-from runrig.engine.state import State
+from runrig.engine.lifecycle.exit_codes import MOST_RETRIES
+from runrig.engine.state.state import State
 from tests.engine.builders import HIGH, LOW, NORMAL
 from tests.engine.ledgers import portrait
 from tests.engine.losses import come_back, ends, running, standing, submit, told, turn

@@ -16,7 +16,7 @@ from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.plan import Action, DropNode, Replace
 from runrig.domain.quantities import GPU
 from runrig.domain.workflows import Task, TaskSpec
-from runrig.engine.replacing import find
+from runrig.engine.state.replacement import find
 from tests.engine.builders import HIGH, LOW, NORMAL
 from tests.engine.losses import come_back, each_pod, submit, turn
 from tests.topology.known import PLENTY, Told, change, city, held, hold, overfull, pods

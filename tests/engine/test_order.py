@@ -5,7 +5,7 @@ import random
 from runrig.domain.plan import PutPool
 from runrig.domain.pools import Pool, Queueing, Quota
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.engine.order import ahead_of, head_of, waiting_in_order
+from runrig.engine.scheduling.queue_order import ahead_of, head_of, waiting_in_order
 from tests.engine.builders import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
 
 

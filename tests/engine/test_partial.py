@@ -1,7 +1,7 @@
 """Smaller counts: in proportion, largest first; every step where they are few, a bisection where they are many (law A1)."""
 
 from runrig.domain.gangs import PodSet
-from runrig.engine.partial import ALL_TRIED, largest, least_counts
+from runrig.engine.placement.partial import ALL_TRIED, largest, least_counts
 
 
 def sets(*ranges: tuple[int, int | None]) -> tuple[PodSet, ...]:

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 from runrig.domain.gangs import NodeShare
 from runrig.domain.nodes import Flavor, Node, Taint
 from runrig.domain.quantities import CPU, GPU, MEMORY, Requests, requests_of
-from runrig.engine import nearest, search
-from runrig.engine.balance import CHARGED, REAL
-from runrig.engine.needs import Wanted
-from runrig.engine.noderoom import EMPTY, NO_BOUND
-from runrig.engine.placement import Layout, most_pods, place
-from runrig.engine.room import Room
+from runrig.engine.nodes.cluster_nodes import Room
+from runrig.engine.nodes.node_capacity import EMPTY, NO_BOUND
+from runrig.engine.placement import best_fit, exact_search
+from runrig.engine.placement.demand import Wanted
+from runrig.engine.placement.place import Layout, most_pods, place
+from runrig.engine.quota.quota_node import CHARGED, REAL
 from tests.engine.oracle import packs
 
 NOW = (CHARGED,)
@@ -207,13 +207,13 @@ def test_a_search_beyond_its_budget_says_that_nothing_is_proven(monkeypatch) -> 
     """T1: no clock, a fixed number of steps."""
     room = rooms(n0=Node("n0", {GPU: 4, CPU: 2}), n1=Node("n1", {GPU: 3, CPU: 4}))
     wanted = [pods(2, gpus=2, cpu=1), pods(1, gpus=3, cpu=1)]
-    monkeypatch.setattr(nearest, "PACKING_STEPS", 0)
-    monkeypatch.setattr(search, "BUDGET", 1)
+    monkeypatch.setattr(best_fit, "PACKING_STEPS", 0)
+    monkeypatch.setattr(exact_search, "BUDGET", 1)
     assert place(room, wanted, NOW) == Layout(None, proven=False)
 
 
 def test_what_is_refused_by_counting_alone_is_proven_at_once(monkeypatch) -> None:
-    monkeypatch.setattr(search, "BUDGET", 0)
+    monkeypatch.setattr(exact_search, "BUDGET", 0)
     assert place(rooms(n0=3), [pods(2), pods(1, gpus=2)], NOW) == Layout(None, proven=False)
     assert place(rooms(n0=3), [pods(4), pods(1, gpus=2)], NOW) == Layout(None, proven=True)
 

@@ -12,8 +12,8 @@ from runrig.domain.plan import DropCohort, Plan, PutCohort, PutNode, PutPool, Se
 from runrig.domain.pools import TRANSITIONS, Cohort, Pool, PoolEvent, PoolState, Queueing, Quota, TopologyKey
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.workflows import Status, WorkflowStatus
-from runrig.engine import pools
-from runrig.engine.report import gpu_holders, pool_balance
+from runrig.engine.explain.report import gpu_holders, pool_balance
+from runrig.engine.lifecycle import pools
 from tests.engine.builders import GPUS, LOW, NORMAL, World, gpu_quota, task, workflow
 
 ACTIVE, DELETING, ARCHIVED = PoolState.ACTIVE, PoolState.DELETING, PoolState.ARCHIVED

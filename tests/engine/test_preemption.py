@@ -9,8 +9,8 @@ from runrig.domain.quantities import CPU, GPU, PODS, FlavorResource, requests_of
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.workflows import Status, WorkflowSpec
 from runrig.engine import cycle
-from runrig.engine.state import State
-from runrig.engine.why import why
+from runrig.engine.explain.why import why
+from runrig.engine.state.state import State
 from tests.engine.builders import GPUS, HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
 
 TWO_POOLS = {"a": 2, "b": 2}

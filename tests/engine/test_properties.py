@@ -15,7 +15,7 @@ from runrig.domain.plan import Admit, Nominate, Preempt, PutNode, SetFlavors, Wi
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
 from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, TaskSpec, WorkflowSpec
-from runrig.engine import gate, pools, workflows
+from runrig.engine.lifecycle import pools, submission_gate, workflows
 from tests.engine.machine import Driver, check_guarantees
 
 FLAVORS = (Flavor("a", {"kind": "a"}, position=0), Flavor("b", {"kind": "b"}, position=1))
@@ -274,7 +274,7 @@ class Engine(RuleBasedStateMachine):
         state, flow = self.driver.state, self.driver.state.workflows[workflow]
         try:
             for group in state.spec_of(workflow).groups:
-                gate._check(state, state.pools[flow.pool], group, gate.gang_of(flow, group))
+                submission_gate._check(state, state.pools[flow.pool], group, submission_gate.gang_of(flow, group))
         except RunrigError:
             return False
         return True

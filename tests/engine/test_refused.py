@@ -25,9 +25,10 @@ from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, Status, Task, WorkflowSpec
-from runrig.engine import cycle, workflows
-from runrig.engine.state import State
-from runrig.engine.why import why
+from runrig.engine import cycle
+from runrig.engine.explain.why import why
+from runrig.engine.lifecycle import workflows
+from runrig.engine.state.state import State
 from tests.engine.builders import HIGH, LOW, NORMAL, STRICT, gpu_quota
 from tests.engine.ledgers import portrait
 from tests.topology.known import PLENTY, Told, change, pods

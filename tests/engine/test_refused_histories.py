@@ -25,8 +25,8 @@ from runrig.domain.plan import (
 )
 from runrig.domain.pools import Queueing
 from runrig.engine import cycle
-from runrig.engine.ledger import Entry
-from runrig.engine.state import State
+from runrig.engine.ledger.ledger import Entry
+from runrig.engine.state.state import State
 from tests.engine.machine import Driver, check_guarantees, shuffled
 from tests.engine.oracle import Oracle
 from tests.engine.test_properties import CHECKS, Engine

@@ -13,8 +13,8 @@ from runrig.domain.plan import Plan, PutPool
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota, Quotas, TopologyKey, gpus_of, share_of
 from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource
 from runrig.domain.workflows import ExitAction, ExitRule, WorkflowStatus
-from runrig.engine import gate, pools
-from runrig.engine.report import pool_balance
+from runrig.engine.explain.report import pool_balance
+from runrig.engine.lifecycle import pools, submission_gate
 from tests.engine.builders import GPUS, HIGH, LOW, NORMAL, World, gpu_quota, task, workflow
 
 ACTIVE, DELETING, ARCHIVED = PoolState.ACTIVE, PoolState.DELETING, PoolState.ARCHIVED
@@ -255,7 +255,7 @@ def test_the_parents_request_is_measured_by_what_is_unallocated_and_the_message_
 
     def refused(gpus: int) -> Refused:
         with pytest.raises(Refused) as caught:
-            gate.submit(
+            submission_gate.submit(
                 world.state, workflow("v", task("t", gpus)), spec_hash="h", pool="team", priority=HIGH, user="u", uuid="", now=1
             )  # fmt: skip
         return caught.value

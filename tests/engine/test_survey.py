@@ -16,11 +16,11 @@ from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Release, Stop
 from runrig.domain.pools import HOSTNAME, Pool, Quota, TopologyKey
 from runrig.domain.quantities import GPU, FlavorResource, requests_of
 from runrig.domain.workflows import Status
-from runrig.engine.balance import CHARGED
-from runrig.engine.fit import find_place
-from runrig.engine.ledger import Ledger
-from runrig.engine.preemption import find_targets
-from runrig.engine.survey import Fit, Gpus, Holder, Level, Question, Size, Survey, View, survey
+from runrig.engine.explain.topology_report import Fit, Gpus, Holder, Level, Question, Size, Survey, View, survey
+from runrig.engine.ledger.fit import find_place
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.preemption.targets import find_targets
+from runrig.engine.quota.quota_node import CHARGED
 from tests.engine.builders import World
 from tests.engine.ledgers import portrait
 

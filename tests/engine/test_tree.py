@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from runrig.domain.pools import Cohort, Pool, PoolState, Quota
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.engine.balance import CHARGED, REAL, TreeNode, add, binding, fits, headroom, potential, take
-from runrig.engine.tree import QuotaTree
+from runrig.engine.quota.pool_tree import QuotaTree
+from runrig.engine.quota.quota_node import CHARGED, REAL, TreeNode, add, binding, fits, headroom, potential, take
 from tests.engine.builders import GPUS, gpu_quota
 
 CASES = yaml.safe_load((Path(__file__).parent / "data" / "trees.yaml").read_text())

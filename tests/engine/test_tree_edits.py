@@ -9,8 +9,8 @@ from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.nodes import Flavor
 from runrig.domain.plan import DropCohort, Plan, PutCohort, PutNode
 from runrig.domain.pools import Cohort, Pool, Quota
-from runrig.engine import pools
-from runrig.engine.outline import NodeBalance, overpromised, tree_rows
+from runrig.engine.explain.quota_report import NodeBalance, overpromised, tree_rows
+from runrig.engine.lifecycle import pools
 from tests.engine.builders import GPUS, HIGH, LOW, NORMAL, World, gpu_quota
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.engine.balance import CHARGED, REAL, Kind, TreeNode, add, fits, headroom, potential, take
-from runrig.engine.outline import _Sums, lent
-from runrig.engine.tree import QuotaTree
+from runrig.engine.explain.quota_report import _Sums, lent
+from runrig.engine.quota.pool_tree import QuotaTree
+from runrig.engine.quota.quota_node import CHARGED, REAL, Kind, TreeNode, add, fits, headroom, potential, take
 
 KEYS = (FlavorResource("a", "fpga"), FlavorResource("a", GPU))
 MOST_DEPTH = 5

@@ -10,8 +10,8 @@ from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.workflows import Status
-from runrig.engine import nearest, search
-from runrig.engine.why import GroupWhy, Why, why
+from runrig.engine.explain.why import GroupWhy, Why, why
+from runrig.engine.placement import best_fit, exact_search
 from tests.engine.builders import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
 
 
@@ -110,8 +110,8 @@ def test_a_search_that_came_to_its_budget_says_so(monkeypatch) -> None:
             ),
         ),
     )
-    monkeypatch.setattr(nearest, "PACKING_STEPS", 0)
-    monkeypatch.setattr(search, "BUDGET", 1)
+    monkeypatch.setattr(best_fit, "PACKING_STEPS", 0)
+    monkeypatch.setattr(exact_search, "BUDGET", 1)
     world.submit("w", "a", NORMAL, spec=two_shapes)
     assert world.cycle() == []
     assert reasons(world, "w") == (Reason(Code.PLACEMENT_NOT_PROVEN, "T1", resource="default", need=3),)

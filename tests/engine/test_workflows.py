@@ -22,9 +22,9 @@ from runrig.domain.workflows import (
     WorkflowStatus,
 )
 from runrig.engine import cycle
-from runrig.engine.exits import MOST_PREEMPTIONS, MOST_RETRIES
-from runrig.engine.state import State
-from runrig.engine.workflows import next_deadline, workflow_status
+from runrig.engine.lifecycle.exit_codes import MOST_PREEMPTIONS, MOST_RETRIES
+from runrig.engine.lifecycle.workflows import next_deadline, workflow_status
+from runrig.engine.state.state import State
 from tests.engine.builders import LOW, NORMAL, World, gpu_quota, task, workflow
 
 COMPLETE, FAIL, RESCHEDULE = ExitAction.COMPLETE, ExitAction.FAIL, ExitAction.RESCHEDULE

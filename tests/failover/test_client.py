@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from runrig.cli.client import Client, patience
-from runrig.cli.place import Address
+from runrig.cli.transport.client import Client, patience
+from runrig.cli.transport.server_address import Address
 from runrig.domain.errors import InvalidInput, RunrigError
 
 STANDBY, BUSY, HANGS_UP, DONE = "standby", "busy", "hangs up", "done"

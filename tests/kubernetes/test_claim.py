@@ -9,10 +9,10 @@ import pytest
 
 from e2e.api import Object, path_of
 from e2e.objects import namespace_object
-from runrig.backends.kubernetes.claim import Claim
 from runrig.backends.kubernetes.cluster import connect
+from runrig.backends.kubernetes.namespace_claim import Claim
 from runrig.domain.errors import Unavailable
-from runrig.service.leadership import UNREACHABLE
+from runrig.service.runtime.leadership import UNREACHABLE
 from tests.failover.servers import Server
 from tests.kubernetes.comparing import agree
 from tests.kubernetes.faults import CLUSTER, gang, submit

@@ -9,9 +9,9 @@ import pytest
 
 from e2e.api import Object, Refusal
 from e2e.objects import namespace_object
-from runrig.backends.kubernetes import seen
+from runrig.backends.kubernetes import cluster_view
 from runrig.backends.kubernetes.cluster import Timeouts, connect
-from runrig.backends.kubernetes.seen import Seen
+from runrig.backends.kubernetes.cluster_view import Seen
 from runrig.domain.errors import Unavailable
 from tests.kubernetes.comparing import agree
 from tests.kubernetes.faults import CLUSTER, gang, submit
@@ -75,7 +75,7 @@ def reader(world: World, tmp_path: Path) -> Iterator[tuple[Path, Object]]:
 def test_a_right_that_is_taken_away_is_told_and_all_is_well_when_it_is_back(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, plural: str
 ) -> None:
-    monkeypatch.setattr(seen, "LOST_S", 1.0)
+    monkeypatch.setattr(cluster_view, "LOST_S", 1.0)
     with reader(world, tmp_path) as (place, role), looking(world, place) as found:
         world.plane.until(lambda: trouble(found) is None, "all is seen")
         left = [
@@ -102,7 +102,7 @@ def test_an_api_server_that_is_away_for_a_moment_is_no_trouble_and_for_longer_it
             line.cut()
             world.plane.until(lambda: found._watches["Pod"].lost_s > 1, "it is out of touch")
             assert trouble(found) is None
-            monkeypatch.setattr(seen, "LOST_S", 1.0)
+            monkeypatch.setattr(cluster_view, "LOST_S", 1.0)
             assert "tells nothing new of its Pod objects: the API server https://127.0.0.1" in (trouble(found) or "")
             line.mend()
             world.plane.until(lambda: trouble(found) is None, "all is seen again")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from e2e.api import until
-from runrig.service.leadership import UNREACHABLE
+from runrig.service.runtime.leadership import UNREACHABLE
 from tests.kubernetes.faults import CLUSTER, begin_again, gang, submit
 from tests.kubernetes.runrigs import Rig, rig
 from tests.kubernetes.world import World

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runrig.service import logs
+from runrig.service.runtime import logs
 from tests.api.client import Api, api
 from tests.service.builders import one_task
 

@@ -11,10 +11,10 @@ from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import PutCohort, PutNode, PutPool, Queue, SetFlavors
 from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
-from runrig.engine.figures import Gpus, Waiting, figures
-from runrig.engine.outline import tree_rows
-from runrig.engine.state import State
-from runrig.service.metrics import Metrics
+from runrig.engine.explain.monitor_snapshot import Gpus, Waiting, figures
+from runrig.engine.explain.quota_report import tree_rows
+from runrig.engine.state.state import State
+from runrig.service.runtime.metrics import Metrics
 from tests.api.client import Api, api
 from tests.metrics.scrape import labelled, scraped
 from tests.service.builders import desk, one_task

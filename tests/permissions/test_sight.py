@@ -13,10 +13,10 @@ from runrig.domain.plan import MoveTask, Nominate, Preempt, Submit
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.records import Event
 from runrig.domain.workflows import Status, TaskKey
-from runrig.engine.why import GroupWhy
+from runrig.engine.explain.why import GroupWhy
 from runrig.ports import WorkflowQuery
-from runrig.service.anonymous import Names
-from runrig.service.sight import ALL, Sight
+from runrig.service.queries.redaction import Names
+from runrig.service.queries.visibility import ALL, Sight
 from tests.permissions.rows import ROWS
 from tests.permissions.test_routes import QUESTIONS
 from tests.permissions.world import FOREIGN, World, world

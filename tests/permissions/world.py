@@ -10,7 +10,7 @@ import httpx2
 
 from runrig.domain.access import role_named
 from runrig.domain.gangs import Priority
-from runrig.service.submissions import Submission
+from runrig.service.commands.submissions import Submission
 from tests.api.client import Api, api
 from tests.service.builders import one_task
 

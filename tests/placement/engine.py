@@ -7,9 +7,9 @@ from runrig.domain.plan import Admit, Queue
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource, requests_of
 from runrig.domain.reasons import Code
-from runrig.engine.fit import find_place
-from runrig.engine.ledger import Entry, Ledger
-from runrig.engine.why import explain
+from runrig.engine.explain.why import explain
+from runrig.engine.ledger.fit import find_place
+from runrig.engine.ledger.ledger import Entry, Ledger
 from tests.placement.problem import Problem
 
 PLENTY = Quota(10**12)

@@ -14,9 +14,9 @@ from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Release, Stop, W
 from runrig.domain.pools import Pool, Quota, TopologyKey
 from runrig.domain.quantities import CPU, GPU, FlavorResource
 from runrig.domain.workflows import Status
-from runrig.engine.admission import decide
-from runrig.engine.fit import find_place
-from runrig.engine.ledger import Decision, Ledger
+from runrig.engine.ledger.fit import find_place
+from runrig.engine.ledger.ledger import Decision, Ledger
+from runrig.engine.scheduling.admission import decide
 from tests.placement.problem import Problem
 from tests.placement.solver import solve
 from tests.placement.yardstick import faults

@@ -9,10 +9,10 @@ import httpx2
 import pytest
 
 from runrig.backends.kubernetes import backend as module
+from runrig.backends.kubernetes.apply import Wanted
 from runrig.backends.kubernetes.backend import KubernetesBackend
-from runrig.backends.kubernetes.claim import Claim
 from runrig.backends.kubernetes.cluster import Cluster, Timeouts
-from runrig.backends.kubernetes.making import Wanted
+from runrig.backends.kubernetes.namespace_claim import Claim
 from runrig.domain.workflows import TaskKey
 from runrig.ports import Desired, Launch
 from tests.rendering.gangs import gang, launch, pods, settings

@@ -7,10 +7,11 @@ from pathlib import Path
 from runrig.domain.gangs import Priority
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import PutNode
-from runrig.engine import cycle, gate, pools
-from runrig.engine.state import State
+from runrig.engine import cycle
+from runrig.engine.lifecycle import pools, submission_gate
+from runrig.engine.state.state import State
 from runrig.ports import Desired
-from runrig.service.desired import Launches
+from runrig.service.runtime.desired import Launches
 from runrig.spec.cluster import read_cluster
 from runrig.spec.template import render
 from runrig.spec.workflow import read_workflow
@@ -29,7 +30,7 @@ def rounds(workflow: Path, cluster: str, *, priority: Priority, pool: str | None
     state.apply_all([PutNode(node) for node in declared.nodes], 0.0)
     spec = read_workflow(render(workflow.read_text()))
     state.specs["hash"] = spec
-    submitted = gate.submit(
+    submitted = submission_gate.submit(
         state,
         spec,
         spec_hash="hash",

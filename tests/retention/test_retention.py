@@ -15,7 +15,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.plan import Nominate
 from runrig.domain.workflows import TaskKey
 from runrig.ports import Desired, WorkflowQuery
-from runrig.service import retention
+from runrig.service.runtime import retention
 from runrig.store import SqlStore, schema
 from tests.backends.builders import launch
 from tests.backup.world import busy

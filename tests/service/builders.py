@@ -10,8 +10,8 @@ from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
 from runrig.domain.plan import Action
 from runrig.ports import Desired
+from runrig.service.commands.submissions import Submission
 from runrig.service.service import Service
-from runrig.service.submissions import Submission
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
 

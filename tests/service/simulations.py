@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runrig.domain.errors import InvalidInput
-from runrig.service.simulate import Options, outcome
+from runrig.service.simulate.simulate import Options, outcome
 from runrig.wire.simulate import as_line
 
 

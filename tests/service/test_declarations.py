@@ -8,7 +8,7 @@ from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused
 from runrig.domain.gangs import Priority
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import FlavorResource
-from runrig.service.declarations import CohortEdit, PoolEdit
+from runrig.service.commands.declarations import CohortEdit, PoolEdit
 from tests.service.builders import Desk, desk
 
 GPU = FlavorResource("default", "gpu")

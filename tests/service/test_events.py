@@ -32,7 +32,7 @@ from runrig.domain.plan import (
 from runrig.domain.pools import Cohort, Pool, PoolState, Quota
 from runrig.domain.quantities import FlavorResource
 from runrig.domain.workflows import Status, TaskKey, Workflow, WorkflowStatus
-from runrig.service.events import in_words, unnumbered
+from runrig.service.queries.events import in_words, unnumbered
 
 GPU = FlavorResource("default", "gpu")
 KEY = TaskKey("w-1", "main", 1)

@@ -21,8 +21,8 @@ from runrig.domain.pools import Pool, PoolState, Queueing, Quota, TopologyKey
 from runrig.domain.quantities import FlavorResource
 from runrig.domain.records import Event
 from runrig.ports import ChangesQuery
-from runrig.service.declarations import CohortEdit, PoolEdit
-from runrig.service.history import Edit, HistoryQuery, PoolChange, change_of, is_reserved
+from runrig.service.commands.declarations import CohortEdit, PoolEdit
+from runrig.service.queries.history import Edit, HistoryQuery, PoolChange, change_of, is_reserved
 from runrig.store import SqlStore, schema
 from tests.service.builders import T0, Desk, desk
 from tests.store import make_dump

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runrig.domain.errors import InvalidInput, RunrigError, Unavailable
-from runrig.service.leadership import Leadership, Reign
+from runrig.service.runtime.leadership import Leadership, Reign
 from runrig.store.election import SqlTerm, election
 
 

@@ -10,8 +10,8 @@ from runrig.domain.errors import Unavailable
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Admit, MoveTask, Preempt
 from runrig.domain.workflows import Status, WorkflowStatus
-from runrig.service import reconciler
-from runrig.service.reconciler import Standstill
+from runrig.service.runtime import reconciler
+from runrig.service.runtime.reconciler import Standstill
 from runrig.store import SqlStore
 from tests.service.builders import TWO_POOLS, desk
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from runrig.domain.nodes import Node
 from runrig.domain.plan import Action, Replace
 from runrig.domain.workflows import Status
-from runrig.service.events import in_words
+from runrig.service.queries.events import in_words
 from tests.replaying import replayed
 
 from .builders import T0, Desk, desk

@@ -6,8 +6,8 @@ import pytest
 
 from runrig.backends import simulated
 from runrig.domain.errors import InvalidInput
-from runrig.service import simulate_cluster
-from runrig.service.simulate import Options, start
+from runrig.service.simulate import cluster_run
+from runrig.service.simulate.simulate import Options, start
 from tests.service.simulations import cell, folder, line, one_task, share
 
 TO_THE_END = Options(cycles=0)
@@ -253,5 +253,5 @@ def test_every_workflow_file_that_is_wrong_is_named() -> None:
 
 
 def test_tasks_take_as_long_as_on_the_simulated_backend() -> None:
-    ours = (simulate_cluster.DEFAULT_DURATION_S, simulate_cluster.LONGEST_GRACE_S)
+    ours = (cluster_run.DEFAULT_DURATION_S, cluster_run.LONGEST_GRACE_S)
     assert ours == (simulated.DEFAULT_DURATION_S, simulated.LONGEST_GRACE_S)

@@ -6,7 +6,7 @@ import pytest
 
 from runrig.domain.errors import InvalidInput
 from runrig.domain.kueue import FAIR, Settings
-from runrig.service.simulate import Options, outcome
+from runrig.service.simulate.simulate import Options, outcome
 from tests.service.simulations import (
     FLAVOR,
     LATEST,

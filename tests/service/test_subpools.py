@@ -14,10 +14,10 @@ from runrig.domain.gangs import Priority
 from runrig.domain.plan import Plan, PutPool, Submit
 from runrig.domain.pools import PoolState, gpus_of
 from runrig.domain.records import Event
-from runrig.service.door import Door
-from runrig.service.drains import EVERY_S, Drains
+from runrig.service.commands.submissions import Submission
+from runrig.service.runtime.drain_sweep import EVERY_S, Drains
+from runrig.service.runtime.transactor import Door
 from runrig.service.service import Service
-from runrig.service.submissions import Submission
 from runrig.store import SqlStore
 from tests.service.builders import T0, Backend, Desk, desk, one_task
 

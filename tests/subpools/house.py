@@ -21,10 +21,10 @@ from runrig.domain.quantities import GPU
 from runrig.domain.records import Loaded
 from runrig.domain.workflows import TaskKey
 from runrig.ports import Clock, Desired, Launch, LogFile
-from runrig.service.declarations import PoolEdit
-from runrig.service.queries import PoolView
+from runrig.service.commands.declarations import PoolEdit
+from runrig.service.commands.submissions import Submission
+from runrig.service.queries.resource_queries import PoolView
 from runrig.service.service import Service
-from runrig.service.submissions import Submission
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
 from runrig.store.schema import metadata

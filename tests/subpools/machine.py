@@ -20,7 +20,7 @@ from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused, Serv
 from runrig.domain.gangs import GangState, Priority
 from runrig.domain.pools import Pool, PoolState
 from runrig.domain.workflows import WorkflowStatus
-from runrig.engine.state import State
+from runrig.engine.state.state import State
 from runrig.ports import WorkflowQuery
 from runrig.store import SqlStore
 from tests import postgres

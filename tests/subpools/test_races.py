@@ -19,8 +19,8 @@ from runrig.domain.errors import Conflict, Refused
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import PutPool, Submit
 from runrig.domain.records import Event
-from runrig.service.declarations import PoolEdit
-from runrig.service.submissions import Submission
+from runrig.service.commands.declarations import PoolEdit
+from runrig.service.commands.submissions import Submission
 from tests.subpools.house import House, file
 from tests.subpools.serving import Client, serving
 from tests.subpools.witness import Witness, gpus

@@ -28,10 +28,10 @@ from runrig.domain.plan import (
 from runrig.domain.pools import Pool, PoolState
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Event
-from runrig.engine.partial import least_counts
-from runrig.engine.rows import gang_of
-from runrig.engine.state import State
-from runrig.service.door import ENGINE
+from runrig.engine.ledger.rows import gang_of
+from runrig.engine.placement.partial import least_counts
+from runrig.engine.state.state import State
+from runrig.service.runtime.transactor import ENGINE
 from runrig.store import SqlStore
 from tests.engine.machine import check_admission, check_nodes, check_nomination
 from tests.engine.oracle import asked, holds_now

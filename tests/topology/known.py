@@ -19,10 +19,10 @@ from runrig.domain.quantities import GPU, UNLISTED_IS_UNCOUNTED, requests_of
 from runrig.domain.reasons import Reason
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
 from runrig.engine import cycle
-from runrig.engine.ledger import Entry
-from runrig.engine.rows import gang_of
-from runrig.engine.state import State
-from runrig.engine.why import why
+from runrig.engine.explain.why import why
+from runrig.engine.ledger.ledger import Entry
+from runrig.engine.ledger.rows import gang_of
+from runrig.engine.state.state import State
 from tests.engine.builders import LOW, NORMAL, World, gpu_quota
 
 LEVELS = ("zone", "rack")

@@ -14,7 +14,7 @@ from runrig.domain.quantities import GPU
 from runrig.domain.reasons import Code, DomainRoom, Reason
 from runrig.domain.workflows import TaskSpec
 from runrig.engine import cycle
-from runrig.engine.state import State
+from runrig.engine.state.state import State
 from tests.engine.builders import HIGH, LOW, NORMAL, World
 from tests.topology.known import (
     PLENTY,

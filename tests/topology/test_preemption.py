@@ -12,7 +12,7 @@ from runrig.domain.pools import Cohort
 from runrig.domain.quantities import CPU, GPU, MEMORY
 from runrig.domain.workflows import Status, TaskSpec
 from runrig.engine import cycle
-from runrig.engine.fit import find_place
+from runrig.engine.ledger.fit import find_place
 from tests.engine.builders import HIGH, LOW, NORMAL, gpu_quota
 from tests.topology.known import (
     PLENTY,

@@ -11,7 +11,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.pools import Pool
 from runrig.domain.workflows import GroupSpec, WorkflowSpec
 from runrig.ports import Blueprint
-from runrig.service import rendering
+from runrig.service.runtime import rendering
 from tests.api.client import api
 from tests.cli.world import at, runrig, serving
 from tests.engine.builders import HIGH, LOW, World, gpu_quota, task
@@ -127,7 +127,7 @@ def test_queues_have_room_for_what_was_admitted_before_a_quota_was_cut() -> None
 
 
 def _cut(world: World, name: str, nominal: int) -> tuple[object, ...]:
-    from runrig.engine import pools
+    from runrig.engine.lifecycle import pools
 
     return pools.put_pool(world.state, Pool(name, gpu_quota(nominal, borrowing=2)), create=False).actions
 

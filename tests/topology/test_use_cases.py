@@ -11,9 +11,9 @@ from runrig.domain.gangs import Requirement
 from runrig.domain.plan import PutNode
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.workflows import WorkflowSpec
-from runrig.engine.why import why
+from runrig.engine.explain.why import why
+from runrig.service.commands.submissions import Submission
 from runrig.service.service import Service
-from runrig.service.submissions import Submission
 from runrig.spec.cluster import read_cluster
 from runrig.spec.workflow import read_workflow
 from runrig.store import SqlStore

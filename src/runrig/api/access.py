@@ -9,7 +9,7 @@ from runrig.api.answers import access as as_answers
 from runrig.api.failures import Said
 from runrig.api.guard import source
 from runrig.api.permissions import OPEN, needs
-from runrig.api.shape import Route, Serving, Who, answers
+from runrig.api.routing import Route, Serving, Who, answers
 from runrig.domain.access import Permission, allows, role_named
 from runrig.domain.pools import PoolState
 

@@ -7,9 +7,9 @@ from fastapi import APIRouter, Query
 from runrig import wire
 from runrig.api.answers import pools as as_answers
 from runrig.api.permissions import Seeing, needs
-from runrig.api.shape import Route, Serving, User, answers
+from runrig.api.routing import Route, Serving, User, answers
 from runrig.domain.access import Permission
-from runrig.service.declarations import KEEP, CohortEdit
+from runrig.service.commands.declarations import KEEP, CohortEdit
 
 router = APIRouter(route_class=Route, tags=["cohorts"])
 

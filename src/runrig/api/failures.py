@@ -22,7 +22,7 @@ from runrig.domain.errors import (
     TooMany,
     Unavailable,
 )
-from runrig.service import logs
+from runrig.service.runtime import logs
 from runrig.wire import ErrorAnswer, ProblemAnswer
 
 # The first that fits counts: what is special stands before what is general.

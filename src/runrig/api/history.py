@@ -8,11 +8,11 @@ from fastapi import APIRouter, Query
 from runrig import wire
 from runrig.api.answers import history as as_answers
 from runrig.api.permissions import Seeing, named, needs
-from runrig.api.shape import LONGEST_USER_NAME, Route, Serving, answers
+from runrig.api.routing import LONGEST_USER_NAME, Route, Serving, answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
-from runrig.service.history import HistoryQuery
-from runrig.service.sight import Sight
+from runrig.service.queries.history import HistoryQuery
+from runrig.service.queries.visibility import Sight
 
 router = APIRouter(route_class=Route, tags=["pools"])
 

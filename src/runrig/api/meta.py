@@ -8,7 +8,7 @@ from runrig import __version__, wire
 from runrig.api.answers import pools as as_answers
 from runrig.api.failures import documented
 from runrig.api.permissions import OPEN, needs
-from runrig.api.shape import Responses, Route, Serving, User, answers
+from runrig.api.routing import Responses, Route, Serving, User, answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import Unavailable
 

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Response
 
 from runrig.api.permissions import needs
-from runrig.api.shape import Route, Serving, text_answers
+from runrig.api.routing import Route, Serving, text_answers
 from runrig.domain.access import Permission
 
 router = APIRouter(route_class=Route, tags=["server"])

@@ -12,12 +12,12 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
-from runrig.api.shape import Serving, Who
+from runrig.api.routing import Serving, Who
 from runrig.domain.access import Identity, Permission, allows
 from runrig.domain.errors import NotAllowed
 from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.service.queries.visibility import Sight
 from runrig.service.service import Service
-from runrig.service.sight import Sight
 
 OPENLY = "none"
 """In the document, of a route that needs no token."""

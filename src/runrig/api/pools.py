@@ -9,12 +9,12 @@ from runrig import wire
 from runrig.api.answers import pools as as_answers
 from runrig.api.history import pool_at
 from runrig.api.permissions import About, Asker, Asking, Seeing, named, needs
-from runrig.api.shape import Route, Serving, User, answers
+from runrig.api.routing import Route, Serving, User, answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.pools import SUBPOOL_DELIMITER, Queueing, TopologyKey
-from runrig.service.declarations import KEEP, Keep, PoolEdit
-from runrig.service.sight import Sight
+from runrig.service.commands.declarations import KEEP, Keep, PoolEdit
+from runrig.service.queries.visibility import Sight
 
 router = APIRouter(route_class=Route, tags=["pools"])
 

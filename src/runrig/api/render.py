@@ -6,12 +6,12 @@ from fastapi import APIRouter, Query
 
 from runrig import wire
 from runrig.api.permissions import named, needs
-from runrig.api.shape import Route, Serving, User, answers
+from runrig.api.routing import Route, Serving, User, answers
 from runrig.backends.kubernetes import objects
 from runrig.domain.access import Permission
 from runrig.domain.gangs import Priority
-from runrig.service.rendering import DEFAULT_NAMESPACE
-from runrig.service.submissions import Submission
+from runrig.service.commands.submissions import Submission
+from runrig.service.runtime.rendering import DEFAULT_NAMESPACE
 
 router = APIRouter(route_class=Route, tags=["workflows"])
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from runrig import wire
 from runrig.api.answers.resources import resource
 from runrig.api.permissions import Seeing, needs
-from runrig.api.shape import Route, Serving, answers
+from runrig.api.routing import Route, Serving, answers
 from runrig.domain.access import Permission
 
 router = APIRouter(route_class=Route, tags=["resources"])

@@ -8,9 +8,9 @@ from runrig import wire
 from runrig.api.answers import pools as as_answers
 from runrig.api.failures import Said
 from runrig.api.permissions import Seeing, named, needs
-from runrig.api.shape import Route, Serving, User, answers
+from runrig.api.routing import Route, Serving, User, answers
 from runrig.domain.access import Permission
-from runrig.service.queries import PoolView
+from runrig.service.queries.resource_queries import PoolView
 from runrig.service.service import Service
 
 router = APIRouter(route_class=Route, tags=["subpools"])

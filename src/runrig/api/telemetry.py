@@ -11,8 +11,8 @@ import time
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from runrig.service import logs
-from runrig.service.metrics import Metrics
+from runrig.service.runtime import logs
+from runrig.service.runtime.metrics import Metrics
 
 HEADER = "x-request-id"
 NO_ROUTE = "(none)"

@@ -7,10 +7,10 @@ from fastapi import APIRouter, Query
 from runrig import wire
 from runrig.api.answers import topology as as_answers
 from runrig.api.permissions import Seeing, needs
-from runrig.api.shape import Route, Serving, answers
+from runrig.api.routing import Route, Serving, answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
-from runrig.service.topology import MOST_HOLDERS, MapQuery, parse_size
+from runrig.service.queries.topology import MOST_HOLDERS, MapQuery, parse_size
 
 router = APIRouter(route_class=Route, tags=["resources"])
 

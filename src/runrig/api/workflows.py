@@ -11,14 +11,14 @@ from runrig import wire
 from runrig.api import logs
 from runrig.api.answers import workflows as as_answers
 from runrig.api.permissions import Asking, Seeing, named, needs, workflow
-from runrig.api.shape import Base, IdempotencyKey, Route, Serving, User, answers, text_answers
+from runrig.api.routing import Base, IdempotencyKey, Route, Serving, User, answers, text_answers
 from runrig.api.waiting import statuses
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotAllowed
 from runrig.domain.gangs import Priority
 from runrig.domain.workflows import WorkflowStatus
 from runrig.ports import WorkflowQuery
-from runrig.service.submissions import Accepted, Submission
+from runrig.service.commands.submissions import Accepted, Submission
 from runrig.spec.masked import masked
 
 router = APIRouter(route_class=Route, tags=["workflows"])

@@ -11,10 +11,10 @@ from typing import Any
 
 import click
 
-from runrig.cli import clean
-from runrig.cli.failure import document, sentence
 from runrig.cli.lazy import LazyGroup, examples
-from runrig.cli.place import Place
+from runrig.cli.rendering import sanitize
+from runrig.cli.transport.failure import document, sentence
+from runrig.cli.transport.server_address import Place
 from runrig.domain.errors import InvalidInput, RunrigError
 
 INTERRUPTED = 3
@@ -35,24 +35,30 @@ class _Root(LazyGroup):
 @click.group(
     cls=_Root,
     lazy={
-        "up": ("runrig.cli.up:up", "Start a server with everything in one process."),
-        "serve": ("runrig.cli.serve:serve", "Start a server for many people, as a file says."),
-        "version": ("runrig.cli.version:version", "The versions of this program and of the server."),
-        "login": ("runrig.cli.login:login", "Log in to a server, and remember its token."),
-        "logout": ("runrig.cli.login:logout", "Forget the token of a server."),
-        "token": ("runrig.cli.token:token", "Tokens: what lets a person or a program in."),
-        "user": ("runrig.cli.user:user", "Users: who may have tokens and roles."),
-        "role": ("runrig.cli.role:role", "Roles: who may do what."),
-        "pool": ("runrig.cli.pool:pool", "Pools: named shares of GPUs that people submit to."),
-        "cohort": ("runrig.cli.cohort:cohort", "Cohorts: inner nodes of the quota tree."),
-        "apply": ("runrig.cli.apply:apply", "Declare cohorts and pools from a cluster file."),
-        "resource": ("runrig.cli.resource:resource", "Nodes: what they have and who holds it."),
-        "topology": ("runrig.cli.topology:topology", "Zones, spines, racks: what is free there, and what fits."),
-        "workflow": ("runrig.cli.workflow:workflow", "Submit workflows, follow them, ask why they wait."),
-        "simulate": ("runrig.cli.simulate:simulate", "What would be admitted, of Kueue manifests or a cluster file."),
-        "backup": ("runrig.cli.backup:backup", "Write all that a server knows into one file."),
-        "restore": ("runrig.cli.backup:restore", "Fill an empty database from a backup."),
-        "completion": ("runrig.cli.completion:completion", "Completion of commands for your shell."),
+        "up": ("runrig.cli.commands.up:up", "Start a server with everything in one process."),
+        "serve": ("runrig.cli.commands.serve:serve", "Start a server for many people, as a file says."),
+        "version": ("runrig.cli.commands.version:version", "The versions of this program and of the server."),
+        "login": ("runrig.cli.commands.login:login", "Log in to a server, and remember its token."),
+        "logout": ("runrig.cli.commands.login:logout", "Forget the token of a server."),
+        "token": ("runrig.cli.commands.token:token", "Tokens: what lets a person or a program in."),
+        "user": ("runrig.cli.commands.user:user", "Users: who may have tokens and roles."),
+        "role": ("runrig.cli.commands.role:role", "Roles: who may do what."),
+        "pool": ("runrig.cli.commands.pool:pool", "Pools: named shares of GPUs that people submit to."),
+        "cohort": ("runrig.cli.commands.cohort:cohort", "Cohorts: inner nodes of the quota tree."),
+        "apply": ("runrig.cli.commands.apply:apply", "Declare cohorts and pools from a cluster file."),
+        "resource": ("runrig.cli.commands.resource:resource", "Nodes: what they have and who holds it."),
+        "topology": (
+            "runrig.cli.commands.topology:topology",
+            "Zones, spines, racks: what is free there, and what fits.",
+        ),
+        "workflow": ("runrig.cli.commands.workflow:workflow", "Submit workflows, follow them, ask why they wait."),
+        "simulate": (
+            "runrig.cli.commands.simulate:simulate",
+            "What would be admitted, of Kueue manifests or a cluster file.",
+        ),
+        "backup": ("runrig.cli.commands.backup:backup", "Write all that a server knows into one file."),
+        "restore": ("runrig.cli.commands.backup:restore", "Fill an empty database from a backup."),
+        "completion": ("runrig.cli.commands.completion:completion", "Completion of commands for your shell."),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=examples("runrig up --gpus 4", "runrig workflow submit train.yaml", "runrig pool list"),
@@ -91,9 +97,9 @@ def run(args: Sequence[str]) -> int:
 
 def _fail(error: RunrigError, *, as_json: bool) -> int:
     if as_json:
-        click.echo(clean.as_json(document(error)))
+        click.echo(sanitize.as_json(document(error)))
     else:
-        click.echo(clean.block(sentence(error)), err=True)
+        click.echo(sanitize.block(sentence(error)), err=True)
     return error.exit_code
 
 

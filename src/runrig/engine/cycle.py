@@ -12,10 +12,10 @@ from dataclasses import replace
 from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor, Node
 from runrig.domain.observed import Observation
 from runrig.domain.plan import Action, DropNode, Plan, PutNode
-from runrig.engine import pools
-from runrig.engine.admission import decide
-from runrig.engine.state import State
-from runrig.engine.workflows import digest, time_out
+from runrig.engine.lifecycle import pools
+from runrig.engine.lifecycle.workflows import digest, time_out
+from runrig.engine.scheduling.admission import decide
+from runrig.engine.state.state import State
 
 
 def run(state: State, observed: Observation, now: float) -> Plan:

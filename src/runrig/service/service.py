@@ -7,20 +7,20 @@ from runrig.domain.cluster import ClusterSpec
 from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.engine.figures import Figures, figures
+from runrig.engine.explain.monitor_snapshot import Figures, figures
 from runrig.ports import Backend, Clock, Store
-from runrig.service import drains, retention
-from runrig.service.access import Access
-from runrig.service.declarations import APPLY, Declarations
-from runrig.service.door import Door, Listener
-from runrig.service.history import History
-from runrig.service.metrics import Metrics
-from runrig.service.queries import Queries
-from runrig.service.reconciler import Reconciler, Standstill
-from runrig.service.stories import Stories
-from runrig.service.submissions import Submissions
-from runrig.service.subpools import Subpools
-from runrig.service.topology import Topology
+from runrig.service.access.access import Access
+from runrig.service.commands.declarations import APPLY, Declarations
+from runrig.service.commands.submissions import Submissions
+from runrig.service.commands.subpools import Subpools
+from runrig.service.queries.history import History
+from runrig.service.queries.resource_queries import Queries
+from runrig.service.queries.topology import Topology
+from runrig.service.queries.workflow_queries import Stories
+from runrig.service.runtime import drain_sweep, retention
+from runrig.service.runtime.metrics import Metrics
+from runrig.service.runtime.reconciler import Reconciler, Standstill
+from runrig.service.runtime.transactor import Door, Listener
 
 DEFAULT_POOL = "default"
 
@@ -38,7 +38,7 @@ class Service:
         clock: Clock,
         *,
         node_labels: Mapping[str, str] | None = None,
-        drain_sweep_s: float = drains.EVERY_S,
+        drain_sweep_s: float = drain_sweep.EVERY_S,
         retention_days: float | None = retention.DAYS,
         metrics: Metrics | None = None,
     ) -> None:
@@ -53,7 +53,7 @@ class Service:
         self._door = Door(
             store, clock, fixed_nodes=backend.fixed_nodes, topology=backend.topology, metrics=self.metrics
         )
-        sweeps = drains.Drains(self._door, store, clock, drain_sweep_s)
+        sweeps = drain_sweep.Drains(self._door, store, clock, drain_sweep_s)
         self._reconciler = Reconciler(self._door, backend, clock, sweeps, node_labels or {}, self.metrics)
         self._backend = backend
         self._store = store

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runrig.domain.kueue import ClusterQueue, Workload, WorkloadPodSet
-from runrig.engine.kueue.forest import Forest
-from runrig.engine.kueue.line import Line
-from runrig.engine.kueue.work import Item, Shape
+from runrig.engine.kueue.cluster_queue import Line
+from runrig.engine.kueue.workload import Item, Shape
+from runrig.engine.quota.queue_tree import Forest
 
 SHAPES = tuple(Shape((WorkloadPodSet(count=count),), (), ()) for count in (1, 2))
 

@@ -15,7 +15,7 @@ from runrig.domain.kueue import (
 )
 from runrig.domain.pools import Queueing, Quota
 from runrig.domain.quantities import FlavorResource
-from runrig.engine.kueue.world import World
+from runrig.engine.kueue.simulator import World
 
 RECLAIM = Policies(reclaim=Policy.ANY)
 

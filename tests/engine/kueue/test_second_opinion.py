@@ -32,7 +32,7 @@ from runrig.domain.kueue import (
 )
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import CPU, FlavorResource
-from runrig.engine.kueue.world import World
+from runrig.engine.kueue.simulator import World
 from tests.engine.kueue.flavors_model import Nomination, full_counts, nominate, ranges, reduced, totals
 from tests.engine.kueue.model import Model, shape
 from tests.engine.kueue.preemption_model import Holder, Need, Search, allows, amounts_of, without

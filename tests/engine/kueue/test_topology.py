@@ -28,8 +28,8 @@ from runrig.domain.kueue import (
 from runrig.domain.nodes import Node
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import FlavorResource
-from runrig.engine.kueue.rooms import HOST
-from runrig.engine.kueue.world import World
+from runrig.engine.kueue.node_tree import HOST
+from runrig.engine.kueue.simulator import World
 
 RACKS = Topology("racks", ("rack", HOST))
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from runrig import wire
 from runrig.domain.access import AccessEvent, GrantRow, Identity, TokenRow, User
-from runrig.service.accounts import MadeToken
+from runrig.service.access.accounts import MadeToken
 from runrig.wire.base import utc
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from runrig import wire
 from runrig.api.answers.pools import exit_actions, quotas
 from runrig.domain.pools import TopologyKey
-from runrig.service.history import ChangePage, Edit, PoolAt, PoolChange, PoolThen
+from runrig.service.queries.history import ChangePage, Edit, PoolAt, PoolChange, PoolThen
 
 
 def page(pool: str, found: ChangePage) -> wire.PoolHistoryAnswer:

@@ -8,8 +8,8 @@ from runrig.domain.access import Grant
 from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Cohort, Pool, PoolState, Quota, Quotas
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.service.declarations import Difference
-from runrig.service.queries import CohortView, GpuTotals, NodeBalance, NodeSet, PoolView, TreeView
+from runrig.service.commands.declarations import Difference
+from runrig.service.queries.resource_queries import CohortView, GpuTotals, NodeBalance, NodeSet, PoolView, TreeView
 
 NO_LIMIT = -1
 """In the reference's fields only."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from runrig import wire
 from runrig.domain.quantities import BYTES, CPU, format_quantity
-from runrig.service.queries import NodeView
+from runrig.service.queries.resource_queries import NodeView
 
 GIB = 1024**3
 _REFERENCE_KINDS = ("gpu", "cpu", "memory", "storage")

@@ -1,7 +1,7 @@
 """Domains as answers."""
 
 from runrig import wire
-from runrig.service.topology import Apart, Fit, Gpus, Holder, Level, Map, Size, View
+from runrig.service.queries.topology import Apart, Fit, Gpus, Holder, Level, Map, Size, View
 
 
 def maps(found: tuple[Map, ...], size: Size | None) -> wire.TopologyAnswer:

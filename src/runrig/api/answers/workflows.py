@@ -9,11 +9,11 @@ from runrig.domain.observed import ClusterEvent
 from runrig.domain.reasons import Reason
 from runrig.domain.records import Event
 from runrig.domain.workflows import Group, Status, Task, Workflow, task_uuid
-from runrig.service.endings import Ending
-from runrig.service.events import in_words
-from runrig.service.reconciler import Standstill
-from runrig.service.stories import GroupWhy, Listed, Preempted, WhyView, WorkflowView
-from runrig.service.submissions import Accepted
+from runrig.service.commands.submissions import Accepted
+from runrig.service.queries.events import in_words
+from runrig.service.queries.pool_deletions import Ending
+from runrig.service.queries.workflow_queries import GroupWhy, Listed, Preempted, WhyView, WorkflowView
+from runrig.service.runtime.reconciler import Standstill
 from runrig.wire import utc
 
 

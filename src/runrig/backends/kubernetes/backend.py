@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from runrig.backends.kubernetes import names, status
-from runrig.backends.kubernetes.applying import Crew
-from runrig.backends.kubernetes.claim import Claim
+from runrig.backends.kubernetes.apply import Maker, Wanted
 from runrig.backends.kubernetes.cluster import Cluster, Refusal
+from runrig.backends.kubernetes.cluster_view import Seen
+from runrig.backends.kubernetes.drift import Crew
 from runrig.backends.kubernetes.events import ClusterEvents
 from runrig.backends.kubernetes.logs import KeptLogs
-from runrig.backends.kubernetes.making import Maker, Wanted
+from runrig.backends.kubernetes.namespace_claim import Claim
 from runrig.backends.kubernetes.pods import Settings
-from runrig.backends.kubernetes.seen import Seen
 from runrig.domain.errors import RunrigError, Unavailable
 from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from runrig.backends.kubernetes import names
 from runrig.backends.kubernetes.cluster import EVENT, POD, POD_GROUP, Cluster
+from runrig.backends.kubernetes.cluster_view import Seen
 from runrig.backends.kubernetes.eventfile import Entry, EventFile
 from runrig.backends.kubernetes.names import Object
-from runrig.backends.kubernetes.seen import Seen
 from runrig.backends.kubernetes.watching import Watch
 from runrig.backends.local.attempt import is_folder_name
 from runrig.domain.observed import ClusterEvent

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from runrig.backends.local import machine, supervisor
 from runrig.backends.local.attempt import Attempt, is_folder_name
-from runrig.backends.local.bell import Bell
 from runrig.backends.local.live import LiveFolder
 from runrig.backends.local.prepare import prepare
 from runrig.backends.local.processes import kill_marked, marked
+from runrig.backends.local.wake_pipe import Bell
 from runrig.domain.errors import ServerFault
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.workflows import ExitCode, TaskKey

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from runrig.engine.kueue.counts import Ask, Counts, Share
-from runrig.engine.kueue.rooms import Domain, Tree
+from runrig.engine.kueue.fit_counts import Ask, Counts, Share
+from runrig.engine.kueue.node_tree import Domain, Tree
 
 MOST_STEPS = 100_000
 """Items times domains, up to which the tightest set is looked for; beyond, the largest are taken."""

@@ -6,10 +6,10 @@ First those already told to stop; then by lower priority, later start, uid, name
 from collections.abc import Iterable, Iterator
 
 from runrig.domain.kueue import Policy
-from runrig.engine.kueue.book import Book, Entry
-from runrig.engine.kueue.line import Line
-from runrig.engine.kueue.places import FindsPlace
-from runrig.engine.kueue.work import Item
+from runrig.engine.kueue.cluster_queue import Line
+from runrig.engine.kueue.scheduler_context import Book, Entry
+from runrig.engine.kueue.workload import Item
+from runrig.engine.kueue.workload_placement import FindsPlace
 
 
 def allows(policy: Policy, preemptor: Item, candidate: Item) -> bool:

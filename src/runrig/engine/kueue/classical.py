@@ -10,12 +10,12 @@ from heapq import merge
 from typing import NamedTuple
 
 from runrig.domain.kueue import Policy, Taken
-from runrig.engine.balance import CHARGED, Request, TreeNode, add_on_trial, fits, take_on_trial
-from runrig.engine.kueue.book import Book, Source, over_nominal, put_back_on_trial
 from runrig.engine.kueue.candidates import Search, nobody
-from runrig.engine.kueue.places import FindsPlace
-from runrig.engine.kueue.rooms import occupy, vacate
-from runrig.engine.kueue.work import Item, Target
+from runrig.engine.kueue.node_tree import occupy, vacate
+from runrig.engine.kueue.scheduler_context import Book, Source, over_nominal, put_back_on_trial
+from runrig.engine.kueue.workload import Item, Target
+from runrig.engine.kueue.workload_placement import FindsPlace
+from runrig.engine.quota.quota_node import CHARGED, Request, TreeNode, add_on_trial, fits, take_on_trial
 
 
 def find_classical(

@@ -10,14 +10,14 @@
 from collections.abc import Iterable
 
 from runrig.domain.kueue import Admission, Policy, Preemption, Word
-from runrig.engine.balance import CHARGED, REAL, Request, add, fits, take
-from runrig.engine.kueue.book import Book, put_back, take_away
-from runrig.engine.kueue.matching import selects
-from runrig.engine.kueue.nominate import nominate, nominate_again, nominate_promised, places_now
-from runrig.engine.kueue.order import Entry, in_classical_order, in_fair_order
-from runrig.engine.kueue.placing import Misfit
-from runrig.engine.kueue.rooms import Spot, have_room, occupy, vacate
-from runrig.engine.kueue.work import FIT, NOFIT, Item
+from runrig.engine.kueue.head_order import Entry, in_classical_order, in_fair_order
+from runrig.engine.kueue.node_matching import selects
+from runrig.engine.kueue.node_tree import Spot, have_room, occupy, vacate
+from runrig.engine.kueue.nomination import nominate, nominate_again, nominate_promised, places_now
+from runrig.engine.kueue.podset_placement import Misfit
+from runrig.engine.kueue.scheduler_context import Book, put_back, take_away
+from runrig.engine.kueue.workload import FIT, NOFIT, Item
+from runrig.engine.quota.quota_node import CHARGED, REAL, Request, add, fits, take
 
 LAYERS = (CHARGED, REAL)
 

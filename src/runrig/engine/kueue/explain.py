@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from runrig.domain.kueue import StopPolicy, Word, Workload
 from runrig.domain.reasons import Code, Reason
-from runrig.engine.balance import REAL, TreeNode, binding, left_at, potential
-from runrig.engine.kueue.book import Book
-from runrig.engine.kueue.matching import selects
-from runrig.engine.kueue.work import Item, Need, Option
+from runrig.engine.kueue.node_matching import selects
+from runrig.engine.kueue.scheduler_context import Book
+from runrig.engine.kueue.workload import Item, Need, Option
+from runrig.engine.quota.quota_node import REAL, TreeNode, binding, left_at, potential
 
 
 def reasons(book: Book, item: Item) -> tuple[Reason, ...]:

@@ -11,14 +11,14 @@ from heapq import heappop, heappush
 from itertools import chain
 
 from runrig.domain.kueue import Policy, Strategy, Taken
-from runrig.engine.balance import CHARGED, Kind, Request, TreeNode, add_on_trial, fits, take_on_trial
-from runrig.engine.kueue.book import Book, over_nominal, put_back_on_trial
 from runrig.engine.kueue.candidates import Search, nobody
-from runrig.engine.kueue.line import Line
-from runrig.engine.kueue.places import FindsPlace
-from runrig.engine.kueue.rooms import occupy, vacate
-from runrig.engine.kueue.shares import Amount
-from runrig.engine.kueue.work import Item, Target, TargetKey
+from runrig.engine.kueue.cluster_queue import Line
+from runrig.engine.kueue.node_tree import occupy, vacate
+from runrig.engine.kueue.scheduler_context import Book, over_nominal, put_back_on_trial
+from runrig.engine.kueue.workload import Item, Target, TargetKey
+from runrig.engine.kueue.workload_placement import FindsPlace
+from runrig.engine.quota.quota_node import CHARGED, Kind, Request, TreeNode, add_on_trial, fits, take_on_trial
+from runrig.engine.quota.share import Amount
 
 
 def find_fair(

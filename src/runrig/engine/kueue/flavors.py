@@ -10,12 +10,10 @@ from typing import NamedTuple, Protocol
 
 from runrig.domain.kueue import Fungibility, Policy, Preference, Word
 from runrig.domain.reasons import Code, Reason
-from runrig.engine.balance import CHARGED, Request, fits, take_on_trial
-from runrig.engine.kueue.book import Book, level_of, put_back_on_trial
-from runrig.engine.kueue.line import Line
-from runrig.engine.kueue.places import FindsPlace, Places
-from runrig.engine.kueue.placing import Misfit
-from runrig.engine.kueue.work import (
+from runrig.engine.kueue.cluster_queue import Line
+from runrig.engine.kueue.podset_placement import Misfit
+from runrig.engine.kueue.scheduler_context import Book, level_of, put_back_on_trial
+from runrig.engine.kueue.workload import (
     FIT,
     NO_CANDIDATES,
     NOFIT,
@@ -27,6 +25,8 @@ from runrig.engine.kueue.work import (
     Option,
     Target,
 )
+from runrig.engine.kueue.workload_placement import FindsPlace, Places
+from runrig.engine.quota.quota_node import CHARGED, Request, fits, take_on_trial
 
 WORDS = (None, Word.TOPOLOGY, Word.WAITING_FOR_QUOTA, Word.EXCEEDS_MAX_QUOTA, Word.NO_MATCHING_FLAVOR)
 """What stands in the way, the least severe first; numbers from here on, as they are compared for every option."""

@@ -1,0 +1,389 @@
+"""From what is wanted to what is: objects made, repaired and taken away, in an order that never lets a half gang start.
+
+Level-triggered: any number of times has the effect of once, also where another life of the server stopped in the middle.
+"""
+
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from typing import Any, TypeVar
+
+from runrig.backends.kubernetes import names, objects
+from runrig.backends.kubernetes.cluster import Cluster, Refusal
+from runrig.backends.kubernetes.cluster_view import Seen
+from runrig.backends.kubernetes.drift import Crew, differences
+from runrig.backends.kubernetes.pods import GangPods, Settings
+from runrig.domain.errors import Refused, RunrigError, Unavailable
+from runrig.domain.workflows import TaskKey
+from runrig.ports import Desired, Launch
+
+Object = dict[str, Any]
+T = TypeVar("T")
+
+_OURS_TO_SAY = ("labels", "annotations")
+_FEW = 100
+
+_log = logging.getLogger(__name__)
+
+
+_UNMAKEABLE = (ValueError, Refused)
+"""Raised for a gang that no cluster takes, or whose pool has changed so that it cannot be said any more."""
+
+
+@dataclass(slots=True)
+class _Gang:
+    """*pods*: what its pods are made from; *before*: what is made before its pod group; *group*: that, for those *alive*."""
+
+    pods: GangPods
+    before: tuple[Object, ...]
+    alive: Mapping[str, int] = field(default_factory=dict)
+    group: Object = field(default_factory=dict)
+
+    def objects(self, launches: Iterable[Launch]) -> tuple[Object, ...]:
+        """All but its pods.  *launches*: those that shall run."""
+        alive = Counter(self.pods.leaf(launch.spec, launch.index) for launch in launches)
+        if alive != self.alive:
+            self.alive, self.group = alive, objects.pod_group(self.pods, alive)
+        return *self.before, self.group
+
+
+@dataclass(slots=True)
+class Wanted:
+    """*desired* with the objects of its gangs, made when they are asked for.  *impossible*: attempts that no cluster takes, and why."""
+
+    desired: Desired
+    settings: Settings
+    impossible: dict[TaskKey, str] = field(default_factory=dict)
+    gangs: dict[str, "_Gang"] = field(default_factory=dict)
+    """By uuid."""
+
+    def after(self, desired: Desired, settings: Settings) -> "Wanted":
+        """The next one, with what is still good of this one."""
+        uuids = {gang.uuid for gang in desired.gangs.values()} if settings == self.settings else set()
+        keys = {*desired.run, *desired.stop}
+        return Wanted(
+            desired,
+            settings,
+            {key: why for key, why in self.impossible.items() if key in keys},
+            {uuid: made for uuid, made in self.gangs.items() if uuid in uuids},
+        )
+
+    def gang(self, id: str) -> _Gang:
+        """Raises what is in `_UNMAKEABLE`."""
+        gang = self.desired.gangs[id]
+        found = self.gangs.get(gang.uuid)
+        if found is None:
+            pods = GangPods(gang, self.settings)
+            found = self.gangs[gang.uuid] = _Gang(pods, objects.before_the_group(pods))
+        return found
+
+    def pod_name(self, launch: Launch) -> str:
+        return names.pod_name(self.desired.gangs[launch.gang].uuid, launch.key.task, launch.key.retry_id)
+
+
+class Held:
+    """What the API server did not let us do now, from one look to the next; it is tried again.
+
+    *begun*: gangs of which something has run.  *gangs*: by id, what it says of their objects, "" for what all need.
+    *refused*: those of which it would take a part at most, and nothing has run (law T7).  *said*: all that it said.
+    """
+
+    def __init__(self, begun: Collection[str] = ()) -> None:
+        self.begun = begun
+        self.gangs: dict[str, str] = {}
+        self.refused: dict[str, str] = {}
+        self.said: dict[str, None] = {}
+
+    def note(self, gang: str, refusal: Refusal) -> None:
+        self.gangs[gang] = str(refusal)
+        if refusal.over_quota and gang not in self.begun:
+            self.refused[gang] = str(refusal)
+
+
+class Maker:
+    """*leads*: whether this server still does, by a clock that went on while it slept.
+
+    *let_go*: takes a pod that is finished business away, in its own time.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        seen: Seen,
+        crew: Crew,
+        leads: Callable[[], bool],
+        let_go: Callable[[Object], None],
+    ) -> None:
+        self._cluster = cluster
+        self._seen = seen
+        self._crew = crew
+        self._leads = leads
+        self._let_go = let_go
+        self._right: dict[tuple[str, str, str], tuple[str, Object]] = {}
+        """Objects that were as they should be: their versions then, and how they should be."""
+        self._kept = 0
+        self.held = Held()
+        """Of the last look."""
+
+    def carry_out(self, wanted: Wanted, made: set[TaskKey]) -> None:
+        """*made*: attempts whose pods there have been; those made here are added.
+
+        Does all that can be done.  Raises Unavailable if the API server did not answer; what it refused is in `held`.
+        """
+        trouble: list[Unavailable] = []
+        desired = wanted.desired
+        held = Held({desired.run[key].gang for key in desired.running if key in desired.run})
+        steps: tuple[Callable[[], None], ...] = (
+            lambda: self._cluster_wide(wanted, held),
+            lambda: self._stop(wanted, held),
+            lambda: self._gangs(wanted, made, held),
+            lambda: self._finish(wanted),
+            lambda: self._prune(wanted, held),
+        )
+        for step in steps:
+            try:
+                step()
+            except Unavailable as error:
+                trouble.append(error)
+        for words in held.said.keys() - self.held.said.keys():
+            _log.warning("event=refused error=%r", words)
+        self.held = held
+        self._forget()
+        if trouble:
+            raise trouble[0]
+
+    def _all(self, calls: Sequence[Callable[[], object]], held: Held) -> tuple[Refusal, ...]:
+        refused = self._crew.run_all(calls)
+        held.said |= dict.fromkeys(map(str, refused))
+        return refused
+
+    def _forget(self) -> None:
+        """Objects that are no more, now and then."""
+        if len(self._right) > 2 * self._kept + _FEW:
+            self._right = {id: right for id, right in self._right.items() if self._seen.has(id)}
+            self._kept = len(self._right)
+
+    # ------------------------------------------------------------ queues, topologies, priority classes
+
+    def _cluster_wide(self, wanted: Wanted, held: Held) -> None:
+        """Parents before children.  Without a pool nothing is wanted yet."""
+        if not wanted.desired.pools:
+            return
+        made = objects.cluster_objects(wanted.desired.pools, wanted.settings.namespace)
+        for _, alike in groupby(made, key=_stage):
+            for refused in self._all([partial(self._put, each) for each in alike], held):
+                held.note("", refused)
+
+    def _put(self, each: Object) -> None:
+        """Makes *each*, or makes it as it should be."""
+        there = self._seen.there(each)
+        if there is not None and self._is_right(each, there):
+            return
+        known = self._right.get(names.wanted_id(each))
+        if known is not None and known[1] == each:
+            _log.warning("event=drift object=%s/%s", each["kind"], each["metadata"]["name"])
+        if there is not None and each["kind"] == "Topology" and there["spec"] != each["spec"]:
+            self._remove(there)  # its levels can only be made anew
+        self._seen.note(self._told(lambda: self._cluster.apply(each)))
+
+    def _is_right(self, each: Object, there: Object) -> bool:
+        id, version = names.wanted_id(each), there["metadata"]["resourceVersion"]
+        if self._right.get(id) == (version, each):
+            return True
+        if differences(each, there):
+            return False
+        self._right[id] = version, each
+        return True
+
+    # ------------------------------------------------------------ gangs
+
+    def _stop(self, wanted: Wanted, held: Held) -> None:
+        """Told to end, with their grace; whoever has ended stays until the engine has heard it."""
+        calls = []
+        for launch in wanted.desired.stop.values():
+            pod = self._seen.ours.get(wanted.pod_name(launch))
+            if pod is not None and _alive(pod) and not _ends_within(pod, launch.grace_s):
+                calls.append(partial(self._delete, pod, launch.grace_s))
+        self._all(calls, held)
+
+    def _delete(self, pod: Object, grace_s: float) -> None:
+        self._told(lambda: self._cluster.delete(pod, uid=pod["metadata"]["uid"], grace_s=max(1.0, grace_s)))
+
+    def _gangs(self, wanted: Wanted, made: set[TaskKey], held: Held) -> None:
+        """What a gang needs first, then its pods: KAI begins with none before all are there."""
+        running: dict[str, list[Launch]] = defaultdict(list)
+        for launch in wanted.desired.run.values():
+            running[launch.gang].append(launch)
+        missing = self._missing(wanted, made)
+        self._all(list(self._mended(wanted)), held)
+        ready: set[str] = set()
+        gangs = [
+            partial(self._gang, wanted, id, launches, missing.get(id, ()), ready, held)
+            for id, launches in sorted(running.items())
+        ]
+        try:
+            self._all(gangs, held)
+        finally:
+            pods = [
+                partial(self._pod, wanted, launch, made, held)
+                for id, launches in missing.items()
+                if id in ready
+                for launch in launches
+            ]
+            self._all(pods, held)
+
+    def _missing(self, wanted: Wanted, made: set[TaskKey]) -> Mapping[str, list[Launch]]:
+        """By gang, attempts that have no pod and never had one."""
+        found: dict[str, list[Launch]] = defaultdict(list)
+        ours = self._seen.ours
+        for key, launch in wanted.desired.run.items():
+            if wanted.pod_name(launch) in ours:
+                made.add(key)
+            elif key not in made and key not in wanted.desired.running and key not in wanted.impossible:
+                found[launch.gang].append(launch)
+        return found
+
+    def _mended(self, wanted: Wanted) -> Iterator[Callable[[], None]]:
+        """What puts right those pods that somebody else has changed since they were looked at last."""
+        for launch in wanted.desired.run.values():
+            pod = self._seen.ours.get(wanted.pod_name(launch))
+            if pod is None or "deletionTimestamp" in pod["metadata"]:
+                continue
+            id, version = names.wanted_id(pod), pod["metadata"]["resourceVersion"]
+            if self._right.get(id, ("",))[0] == version:
+                continue
+            try:
+                made = wanted.gang(launch.gang).pods.pod(launch)
+            except _UNMAKEABLE:  # another version of runrig made it: it is left as it is
+                continue
+            patch = _mending(made["metadata"], pod["metadata"])
+            if patch:
+                _log.warning("event=drift object=Pod/%s", pod["metadata"]["name"])
+                yield partial(self._mend, pod, patch)
+            else:
+                self._right[id] = version, {}
+
+    def _mend(self, pod: Object, patch: Object) -> None:
+        self._seen.note(self._told(lambda: self._cluster.patch(pod, {"metadata": patch})))
+
+    def _gang(
+        self,
+        wanted: Wanted,
+        id: str,
+        launches: Iterable[Launch],
+        missing: Iterable[Launch],
+        ready: set[str],
+        held: Held,
+    ) -> None:
+        """All but its pods.  One that no cluster would take is marked, with the words of who said so."""
+        try:
+            for each in wanted.gang(id).objects(launches):
+                self._put(each)
+        except (*_UNMAKEABLE, Refusal) as error:
+            if isinstance(error, Refusal) and not error.final:
+                held.note(id, error)
+                raise
+            wanted.impossible |= {launch.key: str(error) for launch in missing}
+        except RunrigError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one gang shall not stop all others
+            _log.exception("event=gang_not_made gang=%s", id)
+            wanted.impossible |= {launch.key: f"runrig could not make its objects: {error!r}" for launch in missing}
+        else:
+            ready.add(id)
+
+    def _pod(self, wanted: Wanted, launch: Launch, made: set[TaskKey], held: Held) -> None:
+        try:
+            pod = wanted.gang(launch.gang).pods.pod(launch)
+            answered = self._told(lambda: self._cluster.create(pod)) or self._cluster.get(pod)
+        except (*_UNMAKEABLE, Refusal) as error:
+            if isinstance(error, Refusal) and not error.final:
+                held.note(launch.gang, error)
+                raise
+            wanted.impossible[launch.key] = str(error)
+            return
+        made.add(launch.key)
+        self._seen.note(answered)
+
+    # ------------------------------------------------------------ what is finished
+
+    def _finish(self, wanted: Wanted) -> None:
+        """Pods that nobody wants any more; those that a later server made are not for this one to judge."""
+        run, stop = wanted.desired.run, wanted.desired.stop
+        kept = {wanted.pod_name(launch) for launch in (*run.values(), *stop.values())}
+        for name, pod in self._seen.ours.items():
+            if name not in kept and names.epoch_of(pod) <= (wanted.settings.epoch or 0):
+                self._let_go(pod)
+
+    def _prune(self, wanted: Wanted, held: Held) -> None:
+        """Objects of gangs that are no more, when their pods are gone too; queues and topologies of pools that are no more."""
+        gangs = {gang.uuid for gang in wanted.desired.gangs.values()}
+        gangs |= {(pod["metadata"].get("labels") or {}).get(names.GANG, "") for pod in self._seen.ours.values()}
+        term = wanted.settings.epoch or 0
+        gone = [
+            each
+            for each in self._seen.all_of("PodGroup", "Secret", "Service")
+            if each["metadata"]["labels"].get(names.GANG, "") not in gangs and names.epoch_of(each) <= term
+        ]
+        if wanted.desired.pools:
+            gone += self._pools_that_went(wanted)
+        self._all([partial(self._remove, each) for each in gone], held)
+
+    def _pools_that_went(self, wanted: Wanted) -> Iterator[Object]:
+        """A queue stays as long as a pod group is in it, or another queue is below it: its webhook says so, and KAI takes such a
+        child for gone."""
+        made = objects.cluster_objects(wanted.desired.pools, wanted.settings.namespace)
+        kept = {names.wanted_id(each) for each in made}
+        kept |= {("Queue", "", group["spec"].get("queue", "")) for group in self._seen.all_of("PodGroup")}
+        kept |= {("Queue", "", queue["spec"].get("parentQueue", "")) for queue in self._seen.all_of("Queue")}
+        for each in self._seen.all_of("Topology", "Queue"):
+            ours = each["metadata"]["labels"].get(names.NAMESPACE) == wanted.settings.namespace
+            if ours and names.wanted_id(each) not in kept and not each.get("status", {}).get("childQueues"):
+                yield each
+
+    def _remove(self, each: Object) -> None:
+        self._told(lambda: self._cluster.delete(each, uid=each["metadata"]["uid"]))
+
+    def _told(self, call: Callable[[], T]) -> T:
+        """*call*, as long as this server leads."""
+        if not self._leads():
+            # Who slept here may have been succeeded, and what he takes for drift, or for missing, is how the next one wants it.
+            raise Unavailable("this server does not lead any more: it changes nothing")
+        return call()
+
+
+def _stage(each: Object) -> tuple[int, int]:
+    """What must be there before others: priority classes, then queues from the root down, then topologies."""
+    if each["kind"] == "Queue":
+        parent = each["spec"].get("parentQueue")
+        return 1, 0 if parent is None else 1 if parent.startswith("osmo-default-") else 2
+    return (0, 0) if each["kind"] == "PriorityClass" else (2, 0)
+
+
+def _mending(wanted: Object, there: Object) -> Object:
+    """Of metadata, what is missing or not as it was made; whose epoch it is does not count."""
+    patch: Object = {}
+    for part in _OURS_TO_SAY:
+        has = there.get(part) or {}
+        lacks = {
+            name: value
+            for name, value in wanted.get(part, {}).items()
+            if has.get(name) != value and (name != names.EPOCH or name not in has)
+        }
+        patch |= {part: lacks} if lacks else {}
+    if names.FINALIZER not in (there.get("finalizers") or ()):
+        patch["finalizers"] = [*(there.get("finalizers") or ()), names.FINALIZER]
+    return patch
+
+
+def _alive(pod: Object) -> bool:
+    return pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+
+
+def _ends_within(pod: Object, grace_s: float) -> bool:
+    """It was told to already, with no more grace."""
+    meta: Mapping[str, Any] = pod["metadata"]
+    return "deletionTimestamp" in meta and float(meta.get("deletionGracePeriodSeconds") or 0) <= max(1.0, grace_s)

@@ -1,0 +1,81 @@
+"""`runrig backup` and `runrig restore`: a server's state as one file, and back."""
+
+import os
+from pathlib import Path
+
+import click
+
+from runrig.cli.lazy import examples
+from runrig.cli.transport.failure import located
+from runrig.cli.transport.files import read_text, shown
+from runrig.cli.transport.server_address import Place
+from runrig.cli.transport.session import say
+from runrig.domain.errors import InvalidInput
+
+DATABASE = "runrig.db"
+
+
+@click.command(
+    epilog=examples(
+        "runrig backup --config /etc/runrig/serve.yaml -o runrig-monday.backup",
+        "runrig backup -o laptop.backup",
+    )
+)
+@click.option("--config", metavar="FILE", help="That of `runrig serve`; without it the data folder of `runrig up`.")
+@click.option("--data", metavar="DIR", help="Data folder of `runrig up` [RUNRIG_DATA].")
+@click.option("-o", "--output", required=True, metavar="OUT", help="The file to write; it must not be there yet.")
+@click.option("--no-logs", is_flag=True, help="Leave out what tasks printed.")
+@click.pass_context
+def backup(context: click.Context, config: str | None, data: str | None, output: str, no_logs: bool) -> None:
+    """Write all that a server knows into one file, as it is at one moment; the server may run meanwhile.
+
+    The file has specifications with their environments, and the hashes of tokens: keep it as you keep secrets.
+    """
+    from runrig.wiring.backup import in_words, write_backup
+
+    database, folder = _place(context, config, data)
+    contents = write_backup(database, folder, Path(output), log_files=not no_logs)
+    say(f"{output}: {in_words(contents)}")
+
+
+@click.command(
+    epilog=examples(
+        "runrig restore runrig-monday.backup --check",
+        "runrig restore runrig-monday.backup --config /etc/runrig/serve.yaml",
+        "runrig restore laptop.backup --data ~/restored",
+    )
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--config", metavar="FILE", help="That of `runrig serve`; without it the data folder of `runrig up`.")
+@click.option("--data", metavar="DIR", help="Data folder of `runrig up` [RUNRIG_DATA].")
+@click.option("--check", is_flag=True, help="Only read FILE and say what is in it.")
+@click.pass_context
+def restore(context: click.Context, file: Path, config: str | None, data: str | None, check: bool) -> None:
+    """Fill an empty database from a backup; whether it was SQLite or PostgreSQL makes no difference.
+
+    All of it or nothing is restored. No server may run on the database; one that starts afterwards goes on from there.
+    """
+    from runrig.wiring.backup import check_backup, in_words, restore_backup
+
+    if check:
+        say(f"{file} is whole: {in_words(check_backup(file))}")
+        return
+    database, folder = _place(context, config, data)
+    say(f"restored {in_words(restore_backup(file, database, folder))}")
+
+
+def _place(context: click.Context, config: str | None, data: str | None) -> tuple[str | Path, Path]:
+    """The database, and the data folder."""
+    before = context.find_object(Place) or Place()
+    if config is None:
+        folder = Place(data=data or before.data).data_folder()
+        return folder / DATABASE, folder
+    if data is not None:
+        raise InvalidInput.one("--config says where the data are: leave --data out")
+    from runrig.spec.serve import folder_and_mode, read_serve
+
+    text = read_text(config)
+    folder, mode = (Path.cwd(), 0o600) if config == "-" else folder_and_mode(Path(config))
+    with located(shown(config)):
+        spec = read_serve(text, folder, os.environ, mode=mode)
+    return spec.database, spec.data

@@ -1,0 +1,113 @@
+"""`runrig cohort`: list, show, create, update, delete."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import click
+
+from runrig.cli.commands import pool_changes
+from runrig.cli.confirm import confirmed
+from runrig.cli.lazy import examples
+from runrig.cli.quota_options import quota_options, request, something
+from runrig.cli.rendering import cohort_tree, sanitize
+from runrig.cli.transport.client import path
+from runrig.cli.transport.session import Session, say, with_session
+
+Node = Mapping[str, Any]
+
+
+@click.group(epilog=examples("runrig cohort list", "runrig cohort create research --parent org --quota 16"))
+def cohort() -> None:
+    """Cohorts: inner nodes of the quota tree."""
+
+
+@cohort.command("list", epilog=examples("runrig cohort list", "runrig cohort list -t json"))
+@with_session
+def list_cohorts(session: Session) -> None:
+    """The quota tree, pools as its leaves, with what each node has, holds, borrows and lends.
+
+    Used is held by HIGH and NORMAL, Total by all; Headroom is what a node may still use, limits at all levels applied.
+    """
+    answer = session.client.get(path("cohort"))
+    if session.show(answer):
+        return
+    cohort_tree.show_tree(answer)
+
+
+@cohort.command("show", epilog=examples("runrig cohort show research"))
+@click.argument("name")
+@with_session
+def show_cohort(session: Session, name: str) -> None:
+    """Quota, limits and balances of the cohort NAME."""
+    _print(session, session.client.get(path("cohort", name)))
+
+
+@cohort.command(
+    "create",
+    epilog=examples(
+        "runrig cohort create research --quota 16",
+        "runrig cohort create vision-lab --parent research --lending-limit 4",
+        "runrig cohort create mixed --quota h100=8,b200=4,b200/cpu=96 --borrowing-limit h100=8",
+    ),
+)
+@click.argument("name")
+@quota_options
+@click.option("--parent", metavar="NAME", help="The cohort above it.")
+@with_session
+def create(session: Session, name: str, **settings: Any) -> None:
+    """Create the cohort NAME."""
+    answer = session.client.call("POST", path("cohort"), body={"name": name} | request(**settings))
+    _print(session, answer, pool_changes.created)
+
+
+@cohort.command(
+    "update",
+    epilog=examples(
+        "runrig cohort update research --quota 24 --borrowing-limit 8",
+        "runrig cohort update research --borrowing-limit none",
+        "runrig cohort update research --parent org",
+    ),
+)
+@click.argument("name")
+@quota_options
+@click.option("--parent", metavar="NAME", help="The cohort that shall be above it.")
+@click.option("--no-parent", is_flag=True, help="Take it out of the cohort above it.")
+@with_session
+def update(session: Session, name: str, no_parent: bool, **settings: Any) -> None:
+    """Change the cohort NAME.  What is not said stays; work that runs is never stopped."""
+    if no_parent and settings["parent"] is not None:
+        raise click.UsageError("--parent and --no-parent say opposite things: give one of them")
+    body = something(request(**settings) | ({"parent": None} if no_parent else {}), "cohort")
+    client, route = session.client, path("cohort", name)
+    before = {} if session.as_json else client.get(route)
+    _print(session, client.call("PATCH", route, body=body), partial(pool_changes.updated, before))
+
+
+@cohort.command(
+    "delete",
+    short_help="Delete the cohort NAME.",
+    epilog=examples("runrig cohort delete research --yes", "runrig cohort delete research --leave-children"),
+)
+@click.argument("name")
+@click.option(
+    "--leave-children", is_flag=True, help="Also with children: they stay under the name, at the top of the tree."
+)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@with_session
+def delete(session: Session, name: str, leave_children: bool, yes: bool) -> None:
+    """Delete the cohort NAME with its quota.  Work that runs is never stopped."""
+    client, route = session.client, path("cohort", name)
+    confirmed(lambda: cohort_tree.question(client.get(route), leave_children=leave_children), yes=yes)
+    answer = client.call("DELETE", route, query={"leave_children": leave_children or None})
+    if not session.show(answer):
+        say(f"cohort {name} is deleted")
+
+
+def _print(session: Session, answer: Node, headline: Callable[[Node], str] | None = None) -> None:
+    """*headline*: the line before the cohort, about what was done to it."""
+    if session.show(answer):
+        return
+    if headline is not None:
+        say(sanitize.line(headline(answer)) + "\n")
+    cohort_tree.show_node(answer)

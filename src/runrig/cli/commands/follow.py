@@ -1,0 +1,116 @@
+"""`runrig workflow logs` and `wait`: until something has come."""
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from runrig.cli.lazy import examples
+from runrig.cli.transport.client import ANSWER_S, Client, path
+from runrig.cli.transport.session import Session, say, warn, with_session
+from runrig.domain.errors import Unavailable
+from runrig.domain.workflows import WorkflowStatus
+
+_POLL_S = 20.0
+_SHORTEST_POLL_S = 0.2
+_STATUS = click.Choice([status.value for status in WorkflowStatus], case_sensitive=False)
+ENDED_OTHERWISE = 1
+
+
+@click.command(
+    epilog=examples(
+        "runrig workflow logs train-1",
+        "runrig workflow logs train-1 -f",
+        "runrig workflow logs train-1 --task main --error -n 50",
+    )
+)
+@click.argument("id")
+@click.option("--task", metavar="NAME", help="Only of this task.")
+@click.option("--retry", type=click.IntRange(min=0), help="Only of this attempt, from 0; needs --task.")
+@click.option("-n", "--lines", "count", type=click.IntRange(min=1), help="Only the last so many lines.")
+@click.option(
+    "--error", is_flag=True, help="stderr instead of stdout; nothing on Kubernetes, where the output has both."
+)
+@click.option("--follow", "-f", is_flag=True, help="Go on until the workflow has ended.")
+@with_session
+def logs(
+    session: Session, id: str, task: str | None, retry: int | None, count: int | None, error: bool, follow: bool
+) -> None:
+    """What the tasks of the workflow ID wrote; with several, each line begins with its task."""
+    if retry is not None and task is None:
+        raise click.UsageError("--retry needs --task: attempts are counted per task")
+    query = {"task_name": task, "retry_id": retry, "last_n_lines": count, "follow": follow or None}
+    lines = session.client.lines(path("workflow", id, "error_logs" if error else "logs"), query)
+    if session.as_json:
+        session.show({"workflow": id, "lines": list(lines)})
+        return
+    for line in lines:
+        say(line)
+
+
+@click.command(
+    epilog=examples("runrig workflow wait train-1", "runrig workflow wait train-1 --for RUNNING --timeout 60")
+)
+@click.argument("id")
+@click.option(
+    "--for",
+    "status",
+    type=_STATUS,
+    metavar="STATUS",
+    default="COMPLETED",
+    show_default=True,
+    help="The status to wait for.",
+)
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Seconds; without it, as long as it takes.")
+@with_session
+def wait(session: Session, id: str, status: str, timeout: float | None) -> None:
+    """Wait until the workflow ID has a status.
+
+    Exit code 0 once it has; 1 if it ended otherwise; 75 if the time is up.
+    """
+    if timeout is not None and math.isnan(timeout):
+        raise click.UsageError("--timeout is a number of seconds")
+    answer = _awaited(session.client, id, status, timeout)
+    if not reached(answer, status) and not finished(answer):
+        raise Unavailable(f"{id} is {answer['status']} after {timeout:g} s: 'runrig workflow why {id}' says why")
+    if not session.show(answer):
+        (say if reached(answer, status) else warn)(ending(answer))
+    if not reached(answer, status):
+        raise click.exceptions.Exit(ENDED_OTHERWISE)
+
+
+def _awaited(client: Client, id: str, status: str, timeout: float | None) -> dict[str, Any]:
+    """The workflow once it has *status*, has ended, or *timeout* seconds are over."""
+    until = None if timeout is None else time.monotonic() + timeout
+    while True:
+        begun = time.monotonic()
+        ask = _POLL_S if until is None else max(0.0, min(_POLL_S, until - begun))
+        query = {"for": status, "timeout": f"{ask:.3f}"}
+        answer: dict[str, Any] = client.get(path("workflow", id, "wait"), query, timeout_s=ask + ANSWER_S)
+        now = time.monotonic()
+        if reached(answer, status) or finished(answer) or (until is not None and now >= until):
+            return answer
+        # A server that answers at once, such as one that is stopping, is not asked without end.
+        time.sleep(max(0.0, min(_SHORTEST_POLL_S, begun + _SHORTEST_POLL_S - now)))
+
+
+def reached(answer: Mapping[str, Any], status: str) -> bool:
+    """Whether the workflow has *status*.  RUNNING counts for one that ran and has ended, FAILED for every way to fail."""
+    now = answer["status"]
+    if status == WorkflowStatus.RUNNING.value and finished(answer):
+        return answer["start_time"] is not None
+    if status == WorkflowStatus.FAILED.value:
+        return str(now).startswith(status)
+    return bool(now == status)
+
+
+def finished(answer: Mapping[str, Any]) -> bool:
+    return answer["status"] not in (WorkflowStatus.PENDING.value, WorkflowStatus.RUNNING.value)
+
+
+def ending(answer: Mapping[str, Any]) -> str:
+    """How it stands, in a sentence."""
+    message = answer.get("failure_message")
+    return f"{answer['name']} is {answer['status']}" + (f": {message}" if message else "")

@@ -1,0 +1,176 @@
+"""`runrig pool history`, and `runrig pool show --at`: what was changed, by whom, and how it stood."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from runrig.cli.commands.queries import Moment
+from runrig.cli.lazy import examples
+from runrig.cli.rendering import sanitize, times
+from runrig.cli.rendering.tables import Table, facts, show
+from runrig.cli.transport.client import Client, Query, path
+from runrig.cli.transport.session import Session, say, with_session
+from runrig.domain.quantities import format_quantity
+
+Entry = Mapping[str, Any]
+
+_LARGEST_PAGE = 1000
+_DEFAULT_FLAVOR = "default"
+_NONE = "none"
+_FIELDS = {"nominal": "quota"}
+
+
+class WholeSecond(Moment):
+    """A time without a fraction means the end of its second, so that what is printed to the second can be typed as it is printed."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = super().convert(value, param, ctx)
+        return text if "." in text else f"{text}.999999"
+
+
+@click.command(
+    epilog=examples(
+        "runrig pool history team",
+        "runrig pool history team --by ann --since 2026-01-31",
+        "runrig pool history team --pool a -t json",
+    )
+)
+@click.argument("name")
+@click.option("--since", type=Moment(), help="Only what was changed then or later.")
+@click.option("--until", type=WholeSecond(), help="Only what was changed then or earlier.")
+@click.option("--by", metavar="PERSON", help="Only what this person changed; runrig: what it did by itself.")
+@click.option("--pool", "-p", metavar="SUB", help="Only this subpool; NAME again: the pool without its subpools.")
+@click.option("--limit", "-n", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@with_session
+def history(session: Session, name: str, limit: int, **filters: Any) -> None:
+    """Who changed the pool NAME and its subpools: when, what, before and after; newest first.
+
+    Nothing of it is ever deleted: pools that are ARCHIVED have theirs too.
+    """
+    answer = _pages(session.client, name, {each: filters[each] for each in ("since", "until", "by", "pool")}, limit)
+    if session.show(answer):
+        return
+    if not answer["entries"]:
+        say(sanitize.line(_nothing(name, **filters)))
+        return
+    show(_table(answer["entries"]))
+    if answer["next"] is not None:
+        say(f"there are older ones: --limit {limit * 2} shows more of them, --until the time of the last line the rest")
+
+
+def _nothing(name: str, *, since: str | None, until: str | None, by: str | None, pool: str | None) -> str:
+    where = f"pool {name}" if pool is None else f"{pool} of pool {name}"
+    who = "" if by is None else f" by {by!r}"
+    return f"nothing was changed in {where}{who}{' in that time' if since or until else ''}"
+
+
+def _pages(client: Client, name: str, filters: Query, limit: int) -> dict[str, Any]:
+    """Up to *limit* entries in one answer, however many the server gives at once."""
+    found: list[Any] = []
+    after: str | None = None
+    while True:
+        page: Query = {**filters, "limit": min(limit - len(found), _LARGEST_PAGE), "after": after}
+        answer = client.get(path("configs", "pool", name, "history"), page)
+        found += answer["entries"]
+        after = answer["next"]
+        if len(found) >= limit or after is None or not answer["entries"]:
+            return {"pool": answer["pool"], "entries": found, "next": after}
+
+
+def _table(entries: list[Entry]) -> Table:
+    rows = [
+        (times.local(each["time"]), _who(each), each["pool"], ", ".join(each["what"]), ", ".join(changes(each)) or "-")
+        for each in entries
+    ]
+    return Table(("Time", "By", "Pool", "What", "Changes"), rows)
+
+
+def _who(entry: Entry) -> str:
+    return f"{entry['by']} (apply)" if entry["via"] == "apply" else str(entry["by"])
+
+
+def changes(entry: Entry) -> Iterator[str]:
+    """``quota gpu 30 → 40``; of a new pool ``quota gpu 30``."""
+    new = "created" in entry["what"]
+    for each in entry["changes"]:
+        flavor, _, resource = (each["resource"] or "").partition("/")
+        place = resource if flavor == _DEFAULT_FLAVOR else each["resource"]
+        name = " ".join(filter(None, (_FIELDS.get(each["field"], each["field"].replace("_", " ")), place)))
+        before, after = (_shown(resource, each[side]) for side in ("before", "after"))
+        if not new:
+            yield f"{name} {before} → {after}"
+        elif each["after"] is not None:
+            yield f"{name} {after}"
+
+
+def _shown(resource: str, value: Any) -> str:
+    if resource and isinstance(value, int):
+        return format_quantity(resource, value)
+    if isinstance(value, list):
+        return (
+            ",".join(f"{each['key']}={each['label']}" if isinstance(each, dict) else str(each) for each in value)
+            or _NONE
+        )
+    if isinstance(value, dict):
+        return ",".join(f"{key}={item}" for key, item in sorted(value.items())) or _NONE
+    return _NONE if value in (None, "") else str(value)
+
+
+# ---------------------------------------------------------------- as it stood
+
+at_option = click.option(
+    "--at",
+    type=WholeSecond(),
+    help="As it stood at that time, from the audit trail: settings, quotas and state, not what ran there.",
+)
+
+
+def show_at(session: Session, name: str, at: str) -> None:
+    """The pool NAME and its subpools as they stood at *at*."""
+    answer = session.client.get(path("configs", "pool", name), {"at": at})
+    if session.show(answer):
+        return
+    pool = answer["pool"]
+    keys = [f"{key['key']}={key['label']}" for key in pool["topology_keys"]]
+    facts(
+        (
+            ("As of", times.local(answer["at"])),
+            ("Pool", pool["name"]),
+            ("State", pool["state"]),
+            ("Description", pool["description"] or None),
+            ("Parent", pool["parent"]),
+            ("Cohort", pool["cohort"]),
+            ("Flavors", ", ".join(pool["flavors"]) or "all"),
+            ("Topology keys", ", ".join(keys) or None),
+            ("Queueing", pool["queueing"]),
+            ("Weight", pool["weight"]),
+            ("Last change", f"{times.local(pool['changed']['time'])} by {_who(pool['changed'])}"),
+        )
+    )
+    say("")
+    show(_quotas([pool, *answer["subpools"]]))
+    say(f"\nThis is {answer['note']}.")
+
+
+def _quotas(pools: list[Mapping[str, Any]]) -> Table:
+    """A row per pool and resource.  What a parent has not given to its subpools is told in GPUs."""
+    columns = ("Pool", "State", "GPU Quota", "Flavor/Resource", "Quota", "Borrowing Limit", "Lending Limit")
+    rows = []
+    for pool in pools:
+        whole = pool["quota"] == pool["unallocated"]
+        gpus = str(pool["quota"]) if whole else f"{pool['unallocated']} (Total: {pool['quota']})"
+        for place, quota in _places(pool):
+            resource = place.partition("/")[2]
+            limits = [_shown(resource, quota.get(each)) for each in ("nominal", "borrowing_limit", "lending_limit")]
+            rows.append((pool["name"], pool["state"], gpus, place, *limits))
+    return Table(columns, rows)
+
+
+def _places(pool: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    found = [
+        (f"{flavor}/{resource}", quota)
+        for flavor, by_resource in pool["quotas"].items()
+        for resource, quota in by_resource.items()
+    ]
+    return found or [("-", {})]

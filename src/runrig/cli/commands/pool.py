@@ -1,0 +1,157 @@
+"""`runrig pool`: list, show, history, create, update, delete; `runrig pool subpool` is in subpool."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import click
+
+from runrig.cli.commands import history, pool_changes
+from runrig.cli.commands.subpool import subpool
+from runrig.cli.confirm import confirmed
+from runrig.cli.lazy import examples
+from runrig.cli.quota_options import TopologyKey, quota_options, request, something
+from runrig.cli.rendering import balances, pool_table, sanitize
+from runrig.cli.rendering.tables import Table, facts, show
+from runrig.cli.transport.client import Value, path
+from runrig.cli.transport.session import Session, say, with_session
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@click.group(epilog=examples("runrig pool list --wide", "runrig pool create vision --quota 8"))
+def pool() -> None:
+    """Pools: named shares of GPUs that people submit to."""
+
+
+pool.add_command(subpool)
+
+
+def _settings(command: F) -> F:
+    for option in (
+        click.option("--description", help="What the pool is for."),
+        click.option(
+            "--queueing",
+            type=click.Choice(["BEST_EFFORT_FIFO", "STRICT_FIFO"], case_sensitive=False),
+            metavar="BEST_EFFORT_FIFO|STRICT_FIFO",
+            help="Whether a later gang may start while the head waits.",
+        ),
+        click.option("--flavor", "flavors", multiple=True, metavar="NAME", help="Kind of node, in order; repeat it."),
+        click.option(
+            "--topology-key", "topology_keys", type=TopologyKey(), multiple=True, help="Coarse to fine; repeat it."
+        ),
+    ):
+        command = option(command)
+    return quota_options(command)
+
+
+@pool.command(
+    "list", epilog=examples("runrig pool list", "runrig pool list --pool team --wide", "runrig pool list -t json")
+)
+@click.option("--pool", "-p", "pools", multiple=True, metavar="NAME", help="Only this pool; repeat it for more.")
+@click.option("--mode", "-m", type=click.Choice(["used", "free"]), default="used", help="What the numbers tell.")
+@click.option("--wide", is_flag=True, help="Also Total, Borrowed, Lent and Capacity.")
+@click.option("--all", "archived", is_flag=True, help="Also pools that are ARCHIVED.")
+@with_session
+def list_pools(session: Session, pools: tuple[str, ...], mode: str, wide: bool, archived: bool) -> None:
+    """Quota and use of the pools, in GPUs."""
+    query: dict[str, Value] = {"pools": pools, "all_pools": not pools, "archived": archived or None}
+    answer = session.client.get(path("pool_quota"), query)
+    if session.show(answer):
+        return
+    table = pool_table.table(answer, free=mode == "free", wide=wide, archived=archived)
+    if table.rows:
+        show(table)
+    else:
+        say("no pools: 'runrig pool create NAME --quota GPUS' makes one")
+
+
+@pool.command("show", epilog=examples("runrig pool show vision", "runrig pool show vision --at '2026-01-31 13:00:00'"))
+@click.argument("name")
+@history.at_option
+@with_session
+def show_pool(session: Session, name: str, at: str | None) -> None:
+    """Settings and balances of the pool NAME; with --at only what was declared then."""
+    if at is not None:
+        history.show_at(session, name, at)
+    else:
+        _print(session, session.client.get(path("configs", "pool", name)))
+
+
+pool.add_command(history.history)
+
+
+@pool.command(
+    "create",
+    epilog=examples(
+        "runrig pool create vision --quota 8",
+        "runrig pool create batch --quota 4 --cohort research --borrowing-limit 8 --lending-limit 2",
+        "runrig pool create mixed --quota h100=8,b200=4",
+    ),
+)
+@click.argument("name")
+@_settings
+@click.option("--cohort", metavar="NAME", help="The cohort that it belongs to.")
+@with_session
+def create(session: Session, name: str, **settings: Any) -> None:
+    """Create the pool NAME, or bring back one that is ARCHIVED."""
+    answer = session.client.call("POST", path("configs", "pool"), body={"name": name} | request(**settings))
+    _print(session, answer, pool_changes.created)
+
+
+@pool.command(
+    "update",
+    epilog=examples("runrig pool update vision --quota 12", "runrig pool update vision --borrowing-limit none"),
+)
+@click.argument("name")
+@_settings
+@click.option("--cohort", metavar="NAME", help="The cohort that it shall belong to.")
+@click.option("--no-cohort", is_flag=True, help="Take it out of its cohort.")
+@with_session
+def update(session: Session, name: str, no_cohort: bool, **settings: Any) -> None:
+    """Change the pool NAME.  What is not said stays; work that runs is never stopped."""
+    body = something(request(**settings) | ({"cohort": None} if no_cohort else {}), "pool")
+    client, route = session.client, path("configs", "pool", name)
+    before = {} if session.as_json else client.get(route)
+    _print(session, client.call("PATCH", route, body=body), partial(pool_changes.updated, before))
+
+
+@pool.command(
+    "delete",
+    short_help="Delete the pool NAME.",
+    epilog=examples("runrig pool delete vision", "runrig pool delete vision --yes"),
+)
+@click.argument("name")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@with_session
+def delete(session: Session, name: str, yes: bool) -> None:
+    """Delete the pool NAME: what waits there is cancelled, what runs goes on to its end."""
+    confirmed(f"Delete pool {name}? What waits there is cancelled, what runs goes on to its end.", yes=yes)
+    answer = session.client.call("DELETE", path("configs", "pool", name))
+    if not session.show(answer):
+        say(pool_changes.deleted(answer))
+
+
+def _print(session: Session, answer: dict[str, Any], headline: Callable[[dict[str, Any]], str] | None = None) -> None:
+    """*headline*: the line before the pool, about what was done to it."""
+    if session.show(answer):
+        return
+    if headline is not None:
+        say(sanitize.line(headline(answer)) + "\n")
+    keys = [f"{key['key']}={key['label']}" for key in answer["topology_keys"]]
+    facts(
+        (
+            ("Pool", answer["name"]),
+            ("State", answer["state"]),
+            ("Description", answer["description"] or None),
+            ("Parent", answer["parent"]),
+            ("Cohort", answer["cohort"]),
+            ("Flavors", ", ".join(answer["flavors"]) or "all"),
+            ("Topology keys", ", ".join(keys) or None),
+            ("Queueing", answer["queueing"]),
+            ("Weight", answer["weight"]),
+        )
+    )
+    if answer.get("balances"):
+        say("")
+        show(Table(balances.COLUMNS, balances.rows(answer["balances"])))

@@ -1,0 +1,191 @@
+"""`runrig workflow list`, `query`, `events` and `spec`: what is known of workflows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from runrig.cli.lazy import examples
+from runrig.cli.rendering import sanitize, times
+from runrig.cli.rendering.tables import Table, facts, show
+from runrig.cli.transport.client import Client, Query, Value, path
+from runrig.cli.transport.session import Session, say, with_session
+from runrig.domain.workflows import WorkflowStatus
+
+_LARGEST_PAGE = 1000
+_STATUS = click.Choice([status.value for status in WorkflowStatus], case_sensitive=False)
+
+
+class Moment(click.ParamType[str]):
+    """A time in the zone of this machine, or with a zone of its own."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return times.utc_text(str(value))
+        except (ValueError, OverflowError, OSError):
+            self.fail(f"{value!r} is not a time: write 2026-01-31 or 2026-01-31T13:00", param, ctx)
+
+
+@click.command(
+    "list",
+    epilog=examples(
+        "runrig workflow list",
+        "runrig workflow list --all --status RUNNING --pool vision",
+        "runrig workflow list -t json",
+    ),
+)
+@click.option("--count", "-c", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many.")
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out so many of the newest.")
+@click.option("--name", "-n", help="Only of workflows with this in their name.")
+@click.option(
+    "--status",
+    "-s",
+    "statuses",
+    type=_STATUS,
+    multiple=True,
+    metavar="STATUS",
+    help="Only with this status; repeat it.",
+)
+@click.option("--user", "-u", "users", multiple=True, metavar="NAME", help="Only of this user; repeat it.")
+@click.option("--all", "-a", "all_users", is_flag=True, help="Of all users, not only yours.")
+@click.option("--pool", "-p", "pools", multiple=True, metavar="NAME", help="Only in this pool; repeat it.")
+@click.option(
+    "--priority",
+    "priorities",
+    type=click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False),
+    multiple=True,
+    metavar="HIGH|NORMAL|LOW",
+    help="Only with this priority; repeat it.",
+)
+@click.option("--submitted-after", type=Moment(), help="Only those submitted since.")
+@click.option("--submitted-before", type=Moment(), help="Only those submitted until then.")
+@with_session
+def list_workflows(session: Session, count: int, offset: int, **filters: Any) -> None:
+    """Your workflows, newest first."""
+    query: dict[str, Value] = {
+        "users": filters["users"],
+        "all_users": filters["all_users"],
+        "statuses": filters["statuses"],
+        "name": filters["name"],
+        "pools": filters["pools"],
+        "all_pools": None if filters["pools"] else True,
+        "priority": filters["priorities"],
+        "submitted_after": filters["submitted_after"],
+        "submitted_before": filters["submitted_before"],
+        "order": "DESC",
+    }
+    answer = _pages(session.client, query, count, offset)
+    if session.show(answer):
+        return
+    if not answer["workflows"]:
+        say("no workflows" + ("" if filters["all_users"] else ": --all shows those of all users"))
+        return
+    show(_table(answer["workflows"]))
+    if answer["more_entries"]:
+        say(f"there are more: --count {count * 2} or --offset {offset + count} shows them")
+
+
+def _pages(client: Client, query: Query, count: int, offset: int) -> dict[str, Any]:
+    """Up to *count* entries in one answer, however many the server gives at once."""
+    found: list[Any] = []
+    while True:
+        page = {"limit": min(count - len(found), _LARGEST_PAGE), "offset": offset + len(found)}
+        answer = client.get(path("workflow"), {**query, **page})
+        found += answer["workflows"]
+        if len(found) >= count or not answer["more_entries"] or not answer["workflows"]:
+            return {"workflows": found, "more_entries": answer["more_entries"]}
+
+
+def _table(workflows: list[Mapping[str, Any]]) -> Table:
+    columns = ("User", "Workflow ID", "Submit Time", "Status", "Priority", "Pool", "GPUs")
+    rows = [
+        (
+            workflow["user"],
+            workflow["name"],
+            times.local(workflow["submit_time"]),
+            workflow["status"],
+            workflow["priority"],
+            workflow.get("pool") or "-",
+            "-" if workflow["gpus"] is None else str(workflow["gpus"]),
+        )
+        for workflow in workflows
+    ]
+    return Table(columns, rows)
+
+
+@click.command(epilog=examples("runrig workflow query train-1", "runrig workflow query train-1 -t json"))
+@click.argument("id")
+@with_session
+def query(session: Session, id: str) -> None:
+    """The workflow ID, and every attempt of its tasks."""
+    answer = session.client.get(path("workflow", id))
+    if session.show(answer):
+        return
+    facts(_header(answer))
+    say("")
+    show(Table(_TASK_COLUMNS, [task_row(task) for group in answer["groups"] for task in group["tasks"]]))
+
+
+def _header(answer: Mapping[str, Any]) -> tuple[tuple[str, object], ...]:
+    labels = ", ".join(f"{name}={value}" for name, value in sorted(answer["labels"].items()))
+    return (
+        ("Workflow ID", answer["name"]),
+        ("Status", answer["status"]),
+        ("Message", answer.get("failure_message") or None),
+        ("Pool", answer["pool"]),
+        ("Priority", answer["priority"]),
+        ("User", answer["submitted_by"]),
+        ("Cancelled by", answer.get("cancelled_by")),
+        ("Submitted", times.local(answer["submit_time"])),
+        ("Started", times.local(answer["start_time"])),
+        ("Ended", times.local(answer["end_time"])),
+        ("Queued", times.span(answer["queued_time"])),
+        ("Duration", times.span(answer["duration"])),
+        ("Labels", labels or None),
+        ("Restart of", answer.get("parent_name")),
+        ("Overview", answer["overview"]),
+        *(("Warning", warning) for warning in answer.get("warnings") or ()),
+    )
+
+
+_TASK_COLUMNS = ("Task", "Retry", "Status", "Exit Code", "Node", "GPUs", "Start", "Duration", "Message")
+
+
+def task_row(task: Mapping[str, Any]) -> tuple[str, ...]:
+    """One attempt of a task as the cells of `query` and `watch`."""
+    exit_code = task["exit_code"]
+    return (
+        task["name"],
+        str(task["retry_id"]),
+        task["status"],
+        "-" if exit_code is None else str(exit_code),
+        task["node_name"] or "-",
+        str(len(task.get("gpus") or ()) or "-"),
+        times.local(task["start_time"]),
+        times.span(times.between(task["start_time"], task["end_time"])),
+        task["failure_message"] or "",
+    )
+
+
+@click.command(epilog=examples("runrig workflow events train-1", "runrig workflow events train-1 -t json"))
+@click.argument("id")
+@with_session
+def events(session: Session, id: str) -> None:
+    """Everything that happened to the workflow ID: what was decided, and what programs of its cluster noted, in order."""
+    answer = session.client.get(path("workflow", id, "events"), {"format": "json"})
+    if not session.show(answer):
+        for event in answer:
+            say(f"{times.local(event['time'])}  {sanitize.line(event['text'])}")
+
+
+@click.command(epilog=examples("runrig workflow spec train-1", "runrig workflow spec train-1 --template"))
+@click.argument("id")
+@click.option("--template", is_flag=True, help="As it was sent, before it was rendered.")
+@with_session
+def spec(session: Session, id: str, template: bool) -> None:
+    """The file of the workflow ID."""
+    text = session.client.text(path("workflow", id, "spec"), {"use_template": template})
+    if not session.show({"workflow": id, "spec": text}):
+        say(text.rstrip("\n"))

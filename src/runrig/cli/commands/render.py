@@ -1,0 +1,90 @@
+"""`runrig workflow render`: a workflow as objects of Kubernetes."""
+
+from typing import Any
+
+import click
+
+from runrig.cli.commands.submit import (
+    Settings,
+    declared,
+    default_pool,
+    submit_options,
+    with_files_here,
+    with_local_files,
+)
+from runrig.cli.lazy import examples
+from runrig.cli.transport.client import path
+from runrig.cli.transport.failure import located
+from runrig.cli.transport.files import read_text, shown
+from runrig.cli.transport.session import Session, say, with_session
+
+
+@click.command(
+    epilog=examples(
+        "runrig workflow render train.yaml --pool vision",
+        "runrig workflow render train.yaml --pool vision --cluster cluster.yaml --namespace jobs",
+    )
+)
+@click.argument("file")
+@click.option("--pool", "-p", metavar="NAME", help="The pool that it would go to; the only one if not said.")
+@click.option("--cluster", metavar="CLUSTER", help="Read the pool from this cluster file: no server is needed.")
+@click.option(
+    "--namespace", "-n", default="runrig", metavar="NAME", help="Namespace of the gangs, and a part of other names."
+)
+@submit_options
+@with_session
+def render(session: Session, file: str, pool: str | None, cluster: str | None, namespace: str, **said: Any) -> None:
+    """Print the Kubernetes objects that the workflow FILE becomes, as YAML: queues, topology, pod groups and pods."""
+    text = read_text(file)
+    settings = Settings(**said)
+    if cluster is not None:
+        objects = _offline(text, file, pool, cluster, namespace, settings)
+    else:
+        objects = _by_server(session, text, file, pool, namespace, settings)
+    if not session.show({"objects": objects}):
+        say(as_yaml(objects))
+
+
+def _offline(
+    text: str, file: str, pool: str | None, cluster_file: str, namespace: str, settings: Settings
+) -> list[dict[str, Any]]:
+    from runrig.wiring import up
+
+    cluster, into = declared(cluster_file, pool)
+    with located(shown(file)):
+        text = with_files_here(text, file, settings)
+        return up.render(text, cluster, pool=into, namespace=namespace, **settings.said()).objects
+
+
+def _by_server(
+    session: Session, text: str, file: str, pool: str | None, namespace: str, settings: Settings
+) -> list[dict[str, Any]]:
+    client = session.client
+    into = pool or default_pool(client)
+    body = settings.body(text)
+    with located(shown(file)):
+        body |= with_local_files(client, path("pool", into, "workflow"), body, file)
+        query = settings.query() | {"namespace": namespace}
+        answer = client.call("POST", path("pool", into, "render"), body=body, query=query)
+    objects: list[dict[str, Any]] = answer["objects"]
+    return objects
+
+
+def as_yaml(objects: list[dict[str, Any]]) -> str:
+    """A document each, fields in the order in which they were made."""
+    import yaml
+
+    dumped = (yaml.dump(each, Dumper=_dumper(), sort_keys=False, width=1000, allow_unicode=True) for each in objects)
+    return "---\n".join(dumped).rstrip("\n")
+
+
+def _dumper() -> Any:
+    import yaml
+
+    class Plain(yaml.SafeDumper):
+        """Without anchors: what is alike in two places is written twice, as people expect it."""
+
+        def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+            return True
+
+    return Plain

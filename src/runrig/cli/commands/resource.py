@@ -1,0 +1,108 @@
+"""`runrig resource`: the nodes, what they have, and who holds it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from runrig.cli.lazy import examples
+from runrig.cli.rendering.tables import Table, facts, show
+from runrig.cli.transport.client import Value, path
+from runrig.cli.transport.session import Session, say, with_session
+
+Node = Mapping[str, Any]
+_AMOUNTS = (("GPUs", "gpu"), ("CPU", "cpu"), ("Memory", "memory"))
+
+
+@click.group(epilog=examples("runrig resource list", "runrig resource info n00"))
+def resource() -> None:
+    """Nodes: what they have and who holds it."""
+
+
+@resource.command("list", epilog=examples("runrig resource list --pool vision", "runrig resource list --mode free"))
+@click.option(
+    "--pool", "-p", "pools", multiple=True, metavar="NAME", help="Only nodes of this pool; repeat it for more."
+)
+@click.option("--platform", "platforms", multiple=True, metavar="NAME", help="Only this flavor; repeat it for more.")
+@click.option("--mode", "-m", type=click.Choice(["used", "free"]), default="used", help="What the numbers tell.")
+@click.option("--all", "-a", is_flag=True, expose_value=False, help="Nodes of all pools, as without --pool.")
+@with_session
+def list_nodes(session: Session, pools: tuple[str, ...], platforms: tuple[str, ...], mode: str) -> None:
+    """A row per node: used / capacity, or what is free."""
+    query: dict[str, Value] = {"pools": pools, "all_pools": not pools, "platforms": platforms}
+    answer = session.client.get(path("resources"), query)
+    if session.show(answer):
+        return
+    nodes = sorted(answer["resources"], key=lambda node: str(node["hostname"]))
+    if nodes:
+        show(_table(nodes, free=mode == "free"))
+    else:
+        say("no nodes")
+
+
+def _table(nodes: Sequence[Node], *, free: bool) -> Table:
+    columns = ("Node", "State", "Flavor", "Pools", *(name for name, _ in _AMOUNTS))
+    rows = [
+        (
+            node["hostname"],
+            _state(node),
+            node["flavor"],
+            ", ".join(sorted(node["pool_platform_labels"])) or "-",
+            *(_free(node, key) if free else _used(node, key) for _, key in _AMOUNTS),
+        )
+        for node in nodes
+    ]
+    return Table(columns, rows)
+
+
+def _state(node: Node) -> str:
+    """Ready, NotReady, Cordoned or Tainted."""
+    return str(node["conditions"][-1])
+
+
+def _used(node: Node, resource: str) -> str:
+    """``used/capacity``; ``-`` for what the node does not have."""
+    capacity = node["allocatable_fields"].get(resource, "0")
+    return "-" if capacity == "0" else f"{node['usage_fields'].get(resource, '0')}/{capacity}"
+
+
+def _free(node: Node, resource: str) -> str:
+    from runrig.domain.quantities import format_quantity
+
+    amount = node["free"].get(resource)
+    return "-" if amount is None else format_quantity(resource, amount)
+
+
+@resource.command("info", epilog=examples("runrig resource info n00", "runrig resource info n00 -t json"))
+@click.argument("node")
+@with_session
+def info(session: Session, node: str) -> None:
+    """What the node NODE has, and who holds each of its GPUs."""
+    answer = session.client.get(path("resources", node))
+    if session.show(answer):
+        return
+    found = answer["resources"][0]
+    facts(
+        (
+            ("Node", found["hostname"]),
+            ("State", _state(found)),
+            ("Flavor", found["flavor"]),
+            ("Pools", ", ".join(sorted(found["pool_platform_labels"])) or None),
+            *((f"{name} used", _used(found, key)) for name, key in _AMOUNTS),
+            *((f"Label {name}", value) for name, value in sorted(found["label_fields"].items())),
+            *((f"Taint {each['key']}", _taint(each)) for each in found["taints"]),
+        )
+    )
+    if found["gpus"]:
+        say("")
+        show(Table(("GPU", "Workflow", "Task"), [_holder(at, gpu) for at, gpu in enumerate(found["gpus"])]))
+
+
+def _taint(taint: Mapping[str, str]) -> str:
+    return f"{taint['value']}:{taint['effect']}" if taint["value"] else taint["effect"]
+
+
+def _holder(index: int, gpu: Mapping[str, Any] | None) -> tuple[str, ...]:
+    if not gpu:
+        return (str(index), "free", "-")
+    return (str(index), gpu["workflow"] or "another pool's work", gpu["task"] or "-")

@@ -1,0 +1,61 @@
+"""`runrig role`: who may do what; for admins."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from runrig.cli.lazy import examples
+from runrig.cli.rendering import sanitize, times
+from runrig.cli.rendering.tables import Table, show
+from runrig.cli.transport.client import path
+from runrig.cli.transport.session import Session, say, with_session
+
+
+@click.group(epilog=examples("runrig role list", "runrig role grant alice vision-user"))
+def role() -> None:
+    """Roles: who may do what; for admins.
+
+    POOL-user submits to a pool and its subpools and sees their work, POOL-admin changes them besides, POOL-viewer only sees;
+    viewer sees everything, user submits everywhere, admin may do everything.
+    """
+
+
+@role.command("list", epilog=examples("runrig role list", "runrig role list --pool vision"))
+@click.option("--user", "-u", metavar="NAME", help="Only of this user.")
+@click.option("--pool", "-p", metavar="NAME", help="Only on this pool.")
+@with_session
+def list_roles(session: Session, user: str | None, pool: str | None) -> None:
+    """Who has which role, since when, and by whom."""
+    answer = session.client.get(path("role"))
+    found = [each for each in answer["roles"] if user in (None, each["user"]) and pool in (None, each["pool"])]
+    if session.show({"roles": found}):
+        return
+    if not found:
+        say("no roles")
+        return
+    rows = [(each["user"], each["role"], times.local(each["granted_at"]), each["granted_by"]) for each in found]
+    show(Table(("User", "Role", "Granted", "By"), rows))
+
+
+@role.command("grant", epilog=examples("runrig role grant alice vision-user", "runrig role grant root admin"))
+@click.argument("user")
+@click.argument("role")
+@with_session
+def grant(session: Session, user: str, role: str) -> None:
+    """Give USER the ROLE: admin, viewer, user, or POOL-admin, POOL-user, POOL-viewer of a top-level pool."""
+    _tell(session, session.client.call("POST", path("role"), body={"user": user, "role": role}))
+
+
+@role.command("revoke", epilog=examples("runrig role revoke alice vision-user"))
+@click.argument("user")
+@click.argument("role")
+@with_session
+def revoke(session: Session, user: str, role: str) -> None:
+    """Take the ROLE from USER.  It counts from the next request on."""
+    _tell(session, session.client.call("DELETE", path("role", user, role)))
+
+
+def _tell(session: Session, answer: Mapping[str, Any]) -> None:
+    if not session.show(answer):
+        say(sanitize.line(f"user {answer['name']} has: {', '.join(answer['roles']) or 'no roles'}"))

@@ -1,0 +1,45 @@
+"""`runrig serve`: the server for many people, from one file; it imports the server only when it runs."""
+
+import os
+from pathlib import Path
+
+import click
+
+from runrig.cli.lazy import examples
+from runrig.cli.transport.failure import located
+from runrig.cli.transport.files import read_text, shown
+from runrig.cli.transport.session import say
+from runrig.domain.errors import InvalidInput
+
+
+@click.command(
+    epilog=examples(
+        "runrig serve --config /etc/runrig/serve.yaml --check",
+        "runrig serve --config /etc/runrig/serve.yaml --init-admin alice",
+        "runrig serve --config /etc/runrig/serve.yaml",
+    )
+)
+@click.option("--config", required=True, metavar="FILE", help="What the server is; docs/production.md has the fields.")
+@click.option("--check", is_flag=True, help="Only say what is wrong with the file.")
+@click.option("--init-admin", metavar="NAME", help="Make the first administrator, print the token, and end.")
+def serve(config: str, check: bool, init_admin: str | None) -> None:
+    """Start a server for many people: tokens, roles, TLS, and a standby that takes over."""
+    from runrig.spec.serve import folder_and_mode, read_serve
+
+    if check and init_admin is not None:
+        raise InvalidInput.one("--check changes nothing, and --init-admin does: write one of them")
+    text = read_text(config)
+    folder, mode = (Path.cwd(), 0o600) if config == "-" else folder_and_mode(Path(config))
+    with located(shown(config)):
+        spec = read_serve(text, folder, os.environ, mode=mode)
+    from runrig.wiring import serve
+
+    if init_admin is not None:
+        say(serve.first_admin(spec, init_admin))
+        return
+    with located(shown(config)):
+        serve.check(spec)
+    if check:
+        say(f"{shown(config)} is valid")
+        return
+    serve.serve(spec)

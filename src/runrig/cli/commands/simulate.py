@@ -1,0 +1,183 @@
+"""`runrig simulate`: scenarios through an engine, on this machine, without a server."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from runrig.cli.lazy import examples
+from runrig.cli.rendering import sanitize
+from runrig.cli.transport.files import read_text, shown
+from runrig.cli.transport.localpath import KEY, inlined
+from runrig.cli.transport.session import JSON, TEXT, warn
+from runrig.domain.errors import InvalidInput, RunrigError
+
+if TYPE_CHECKING:
+    from runrig.service.simulate.simulate import Options
+    from runrig.wire.simulate import Outcome
+
+LARGEST_FILE = 20 * 1024 * 1024
+_FAIR, _FAILED = "--fair-sharing", 2
+_SILENT_S, _BETWEEN_S = 2.0, 0.2
+
+
+class _OptionalValue(click.Command):
+    """``--fair-sharing`` takes a value only behind ``=``, so that a FILE may follow it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        return super().parse_args(ctx, [f"{_FAIR}=" if arg == _FAIR else arg for arg in args[:end]] + args[end:])
+
+
+@click.command(
+    cls=_OptionalValue,
+    epilog=examples(
+        "runrig simulate cohort.yaml",
+        "runrig simulate --cycles 0 manifests/*.yaml",
+        "runrig simulate --fair-sharing=LessThanInitialShare --feature-gates PartialAdmission=false cohort.yaml",
+        "kubectl get clusterqueues,cohorts,localqueues,resourceflavors,workloads -A -o yaml | runrig simulate - -t json",
+    ),
+)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--cycles",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="How many cycles to run; 0: until one changes nothing.",
+)
+@click.option(
+    _FAIR,
+    metavar="[=STRATEGY,...]",
+    help="Kueue's fair sharing instead of classical preemption; both of its strategies unless one is named.",
+)
+@click.option(
+    "--feature-gates", metavar="NAME=true,...", multiple=True, help="Kueue's feature gates, under Kueue's names."
+)
+@click.option(
+    "-t", "--format-type", type=click.Choice([TEXT, JSON]), default=TEXT, help="json: one line per FILE on stdout."
+)
+def simulate(
+    files: tuple[str, ...], cycles: int, fair_sharing: str | None, feature_gates: tuple[str, ...], format_type: str
+) -> None:
+    """What would be admitted, preempted and kept waiting: each FILE (stdin for -) is a scenario of its own.
+
+    A FILE holds Kubernetes manifests as Kueue reads them, or a cluster file with the workflows that arrive.  No server is
+    needed, and nothing is changed anywhere.
+    """
+    from runrig.wire.simulate import as_line, error_line
+
+    options = _options(cycles, fair_sharing, feature_gates)
+    failed = told = False
+    for file in files:
+        scenario = shown(file) if file == "-" else Path(file).name
+        try:
+            outcome = _run(file, scenario, options)
+        except RunrigError as error:
+            failed = True
+            problems = _problems(scenario, error)
+            if format_type == JSON:
+                click.echo(error_line(scenario, "; ".join(problems)))
+            else:
+                warn("\n".join(problems))
+            continue
+        if format_type == JSON:
+            click.echo(as_line(outcome))
+        else:
+            _tell(outcome, first=not told)
+            told = True
+    if failed:
+        raise click.exceptions.Exit(_FAILED)
+
+
+def _options(cycles: int, strategies: str | None, gates: tuple[str, ...]) -> "Options":
+    from runrig.domain.kueue import Settings
+    from runrig.service.simulate.simulate import Options, parse_gates, parse_strategies
+
+    chosen = None if strategies is None else parse_strategies(strategies)
+    return Options(cycles, Settings(chosen, parse_gates(",".join(gates))))
+
+
+def _run(file: str, scenario: str, options: "Options") -> "Outcome":
+    from runrig.service.simulate.simulate import start
+
+    folder = Path() if file == "-" else Path(file).parent
+    run = start(_bytes(file), scenario, options, lambda name: _workflow(folder, name))
+    with _progress(scenario) as tell:
+        for cycles in run.steps():
+            tell(cycles)
+    return run.outcome()
+
+
+def _problems(scenario: str, error: RunrigError) -> list[str]:
+    if isinstance(error, InvalidInput):
+        return [problem.located(scenario) for problem in error.problems]
+    return [f"{scenario}: {error.message}"]
+
+
+# ---------------------------------------------------------------- files
+
+
+def _bytes(name: str) -> bytes:
+    """Raises InvalidInput with the reason if *name* cannot be read, or is larger than any scenario."""
+    try:
+        if name == "-":
+            raw = sys.stdin.buffer.read(LARGEST_FILE + 1)
+        else:
+            with Path(name).open("rb") as file:
+                raw = file.read(LARGEST_FILE + 1)
+    except FileNotFoundError:
+        raise InvalidInput.one("no such file") from None
+    except IsADirectoryError:
+        raise InvalidInput.one("this is a folder: name a file in it") from None
+    except (OSError, ValueError) as error:
+        raise InvalidInput.one(f"it cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if len(raw) > LARGEST_FILE:
+        raise InvalidInput.one(f"larger than {LARGEST_FILE // 1024 // 1024} MiB: is it the right file?")
+    return raw
+
+
+def _workflow(folder: Path, name: str) -> str:
+    """The workflow file *name* of a scenario in *folder*, with the files that it names put into it."""
+    file = folder / name
+    text = read_text(str(file))
+    if KEY not in text:
+        return text
+    from runrig.spec.template import render
+
+    return inlined(render(text), file.parent)
+
+
+# ---------------------------------------------------------------- while it runs
+
+
+@contextmanager
+def _progress(scenario: str) -> Iterator[Any]:
+    """Gives a function that takes the number of cycles so far; a person who waits long sees it on stderr."""
+    started = told = time.monotonic()
+
+    def tell(cycles: int) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if now - started > _SILENT_S and now - told > _BETWEEN_S and sys.stderr.isatty():
+            told = now
+            click.echo(f"\r\x1b[K{sanitize.line(scenario)}: {cycles:,} cycles", err=True, nl=False)
+
+    try:
+        yield tell
+    finally:
+        if told != started:
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def _tell(outcome: "Outcome", *, first: bool) -> None:
+    from runrig.cli.rendering.simulate_text import tell
+
+    if not first:
+        click.echo()
+    tell(outcome)

@@ -1,0 +1,305 @@
+"""`runrig workflow submit`, `validate`, `restart` and `cancel`: what changes a workflow."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import click
+
+from runrig.cli.lazy import examples
+from runrig.cli.rendering.tables import facts
+from runrig.cli.transport.client import Client, Value, path
+from runrig.cli.transport.failure import ServerSaid, document, located
+from runrig.cli.transport.files import read_text, shown
+from runrig.cli.transport.localpath import KEY, inlined
+from runrig.cli.transport.session import Session, say, warn, with_session
+from runrig.domain.cluster import ClusterSpec
+from runrig.domain.errors import InvalidInput, NotFound, RunrigError, ServerFault
+from runrig.domain.tokens import TOKEN
+
+_PRIORITY = click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False)
+_TEMPLATE = re.compile(r"""\{%|\{\{|\{#|^["']?default-values""", re.MULTILINE)
+_REFUSED = 1
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Pair(click.ParamType[str]):
+    """``KEY=VALUE``; everything behind the first ``=`` is the value."""
+
+    name = "K=V"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        key, sign, _ = str(value).partition("=")
+        if not (sign and key.strip()):
+            self.fail(f"{value!r} is not KEY=VALUE", param, ctx)
+        return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is said of a file beside the file."""
+
+    priority: str | None
+    variables: tuple[str, ...]
+    strings: tuple[str, ...]
+    env_vars: tuple[str, ...]
+
+    def query(self) -> dict[str, Value]:
+        return {"priority": self.priority, "env_vars": self.env_vars}
+
+    def said(self) -> dict[str, Any]:
+        """As `wiring` takes it."""
+        return {
+            "priority": self.priority,
+            "variables": self.variables,
+            "strings": self.strings,
+            "environment": self.env_vars,
+        }
+
+    def body(self, text: str) -> dict[str, Any]:
+        return {"file": text, "set_variables": list(self.variables), "set_string_variables": list(self.strings)}
+
+
+def submit_options(command: F) -> F:
+    """The options of `Settings`."""
+    for option in (
+        click.option("--set-env", "env_vars", type=Pair(), multiple=True, help="Environment of every task; repeat it."),
+        click.option("--set-string", "strings", type=Pair(), multiple=True, help="The same, never read as a number."),
+        click.option("--set", "variables", type=Pair(), multiple=True, help="Variable of the template; repeat it."),
+        click.option(
+            "--priority",
+            type=_PRIORITY,
+            metavar="HIGH|NORMAL|LOW",
+            help="HIGH and NORMAL are never preempted; LOW is, and may borrow.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def default_pool(client: Client) -> str:
+    """The only pool that takes work of this user.  Raises InvalidInput, with the names, if there are several or none."""
+    answer = client.get(path("pool"))["pools"]
+    names = [str(name) for name, pool in answer.items() if pool["state"] == "ACTIVE"]
+    if len(names) > 1:  # those that one sees; one may submit to fewer
+        names = _open_to_me(client, names)
+    return only_pool(names, "there is no pool yet: 'runrig pool create NAME --quota GPUS' makes one")
+
+
+def _open_to_me(client: Client, names: list[str]) -> list[str]:
+    """All of *names* on a server of 0.1, which knows no roles."""
+    try:
+        mine = client.get(path("profile", "settings"))["pools"]
+    except ServerSaid as error:
+        if error.code != NotFound.code:
+            raise
+        return names
+    return [name for name in names if name in mine]
+
+
+def only_pool(names: Iterable[str], none: str) -> str:
+    """Raises InvalidInput, with the names if there are several, with *none* if there are none."""
+    found = sorted(names)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InvalidInput.one(f"there are {len(found)} pools: choose one of {', '.join(found)} with --pool")
+    raise InvalidInput.one(none)
+
+
+@click.command(
+    epilog=examples(
+        "runrig workflow submit train.yaml",
+        "runrig workflow submit train.yaml --pool vision --priority LOW --set epochs=3 --set-env MODE=fast",
+        "runrig workflow submit - --dry-run < train.yaml",
+    )
+)
+@click.argument("file")
+@click.option("--pool", "-p", metavar="NAME", help="The pool to submit to; the only one if not said.")
+@submit_options
+@click.option("--dry-run", is_flag=True, help="Print the rendered file, and submit nothing.")
+@with_session
+def submit(session: Session, file: str, pool: str | None, dry_run: bool, **said: Any) -> None:
+    """Submit the workflow FILE, or stdin for -."""
+    text = read_text(file)
+    settings = Settings(**said)
+    client = session.client
+    route = path("pool", pool or default_pool(client), "workflow")
+    body = settings.body(text)
+    with located(shown(file)):
+        body |= with_local_files(client, route, body, file)
+        answer = client.call("POST", route, body=body, query=settings.query() | {"dry_run": dry_run}, key=str(uuid4()))
+    if session.show(answer):
+        return
+    if dry_run:
+        say(answer["spec"].rstrip("\n"))
+        _warn(answer)
+    else:
+        _submitted(answer)
+
+
+def with_local_files(client: Client, route: str, body: dict[str, Any], file: str) -> dict[str, Any]:
+    """What the ``localpath`` of files changes in *body*.  A template is rendered by the server first: only then are they known."""
+    text = body["file"]
+    if KEY not in text:
+        return {}
+    folder = _folder(file)
+    if not _TEMPLATE.search(TOKEN.sub("", text)):
+        return {"file": inlined(text, folder)}
+    rendered = client.call("POST", route, body=body, query={"dry_run": True})["spec"]
+    return {"file": inlined(rendered, folder), "uploaded_templated_spec": text}
+
+
+def _submitted(answer: dict[str, Any]) -> None:
+    name = answer["name"]
+    facts(
+        (
+            ("Workflow ID", name),
+            ("Overview", answer.get("overview")),
+            ("Watch it", f"runrig workflow watch {name}"),
+            ("Ask why it waits", f"runrig workflow why {name}"),
+        )
+    )
+    _warn(answer)
+
+
+def _warn(answer: dict[str, Any]) -> None:
+    for warning in answer.get("warnings") or ():
+        warn(f"Warning: {warning}")
+
+
+@click.command(
+    epilog=examples(
+        "runrig workflow validate train.yaml",
+        "runrig workflow validate train.yaml --pool vision",
+        "runrig workflow validate train.yaml --pool vision --priority LOW --cluster cluster.yaml",
+    )
+)
+@click.argument("file")
+@click.option("--pool", "-p", metavar="NAME", help="Also check whether this pool could ever run it; asks the server.")
+@click.option(
+    "--cluster", metavar="CLUSTER", help="Check it against a pool of this cluster file instead: no server is needed."
+)
+@submit_options
+@with_session
+def validate(session: Session, file: str, pool: str | None, cluster: str | None, **said: Any) -> None:
+    """Check the workflow FILE, or stdin for -: every error as FILE:LINE:COLUMN.  Without --pool no server is needed."""
+    text = read_text(file)
+    settings = Settings(**said)
+    if cluster is not None:
+        pool, answer = _checked_offline(text, file, pool, cluster, settings)
+    elif pool is not None:
+        with located(shown(file)):
+            client = session.client
+            route = path("pool", pool, "workflow")
+            query = settings.query() | {"validation_only": True, "dry_run": False}
+            body = settings.body(text)
+            body |= with_local_files(client, route, body, file)
+            answer = client.call("POST", route, body=body, query=query)
+    else:
+        with located(shown(file)):
+            answer = _checked_here(text, _folder(file), settings)
+    if session.show(answer):
+        return
+    say(f"{shown(file)} is valid" + (f" in pool {pool}" if pool else ""))
+    _warn(answer)
+
+
+def _folder(file: str) -> Path:
+    """Where the files are that a workflow file names."""
+    return Path() if file == "-" else Path(file).parent
+
+
+def _checked_here(text: str, folder: Path, settings: Settings) -> dict[str, Any]:
+    """Whether the file can be read; whether it could run is not asked."""
+    from runrig.spec.template import render
+    from runrig.spec.workflow import parse_environment, read_workflow
+
+    spec = read_workflow(inlined(render(text, settings.variables, settings.strings), folder))
+    parse_environment(settings.env_vars)
+    return {"name": spec.name, "warnings": []}
+
+
+def _checked_offline(
+    text: str, file: str, pool: str | None, cluster_file: str, settings: Settings
+) -> tuple[str, dict[str, Any]]:
+    """(the pool, what a server of the cluster in *cluster_file* would answer)."""
+    from runrig.wiring.up import check
+
+    cluster, into = declared(cluster_file, pool)
+    with located(shown(file)):
+        answer = check(with_files_here(text, file, settings), cluster, pool=into, **settings.said())
+    return into, answer.model_dump(mode="json")
+
+
+def declared(cluster_file: str, pool: str | None) -> tuple[ClusterSpec, str]:
+    """The cluster of the file, and *pool* or its only one."""
+    from runrig.spec.cluster import read_cluster
+
+    text = read_text(cluster_file)
+    with located(shown(cluster_file)):
+        cluster = read_cluster(text)
+    none = f"{shown(cluster_file)} has no pools: write pools: [{{name: NAME, quota: GPUS}}]"
+    return cluster, pool or only_pool((each.name for each in cluster.pools), none)
+
+
+def with_files_here(text: str, file: str, settings: Settings) -> str:
+    """*text*, rendered if that is needed to put the files in that it names by ``localpath``."""
+    from runrig.spec.template import render
+
+    if KEY not in text:
+        return text
+    return inlined(render(text, settings.variables, settings.strings), _folder(file))
+
+
+@click.command(epilog=examples("runrig workflow restart train-1", "runrig workflow restart train-1 --pool batch"))
+@click.argument("id")
+@click.option("--pool", "-p", metavar="NAME", help="The pool to submit to; that of the workflow if not said.")
+@with_session
+def restart(session: Session, id: str, pool: str | None) -> None:
+    """Submit the failed workflow ID again, as a new one."""
+    client = session.client
+    into = pool or client.get(path("workflow", id))["pool"]
+    answer = client.call("POST", path("pool", into, "workflow", id, "restart"), key=str(uuid4()))
+    if not session.show(answer):
+        _submitted(answer)
+
+
+@click.command(
+    epilog=examples("runrig workflow cancel train-1", 'runrig workflow cancel train-1 train-2 -m "wrong data"')
+)
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.option("--message", "-m", help="Why; it is kept with the workflow.")
+@click.option("--force", "-f", is_flag=True, help="Makes no difference: a cancel always arrives.")
+@with_session
+def cancel(session: Session, ids: tuple[str, ...], message: str | None, force: bool) -> None:
+    """Stop each workflow ID.  One that cannot be stopped does not keep the others."""
+    client = session.client
+    cancelled: list[str] = []
+    failed: list[tuple[str, RunrigError]] = []
+    for id in ids:
+        try:
+            answer = client.call("POST", path("workflow", id, "cancel"), query={"force": force, "message": message})
+            cancelled.append(answer["name"])
+        except ServerFault:
+            raise
+        except RunrigError as error:
+            if len(ids) == 1:
+                raise
+            failed.append((id, error))
+    _report(session, cancelled, failed)
+
+
+def _report(session: Session, cancelled: list[str], failed: list[tuple[str, RunrigError]]) -> None:
+    """Raises Exit(1) if one failed."""
+    in_json = {"cancelled": cancelled, "failed": [{"name": id} | document(error) for id, error in failed]}
+    if not session.show(in_json):
+        for name in cancelled:
+            say(f"{name} is cancelled")
+        for id, error in failed:
+            warn(f"{id} is not: {error.message}")
+    if failed:
+        raise click.exceptions.Exit(_REFUSED)

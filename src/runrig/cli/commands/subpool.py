@@ -1,0 +1,142 @@
+"""`runrig pool subpool`: list, create, update, delete."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from runrig.cli.commands import pool_changes
+from runrig.cli.confirm import confirmed
+from runrig.cli.lazy import examples
+from runrig.cli.rendering import pool_table, sanitize
+from runrig.cli.rendering.tables import show
+from runrig.cli.transport.client import path
+from runrig.cli.transport.session import Session, say, with_session
+
+Pool = Mapping[str, Any]
+
+
+class Share(click.ParamType[int | str]):
+    """GPUs; a percentage, or ``h100=8,b200=4``, goes to the server, which knows the parent."""
+
+    name = "GPUS|PERCENT%"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        text = str(value)
+        if text.isascii() and text.isdecimal() and len(text) < 100:
+            return int(text)
+        if not ("%" in text or "=" in text):
+            self.fail(
+                f"{sanitize.line(text)!r} is not a share: write whole GPUs such as 8, a percentage of the parent's quota such as 25%, "
+                "or FLAVOR=GPUS,FLAVOR=GPUS",
+                param,
+                ctx,
+            )
+        return text
+
+
+_quota = click.option(
+    "--quota",
+    type=Share(),
+    required=True,
+    help="Whole GPUs; a percentage of the parent's quota, rounded down; FLAVOR=GPUS,... with several flavors.",
+)
+_dry_run = click.option("--dry-run", is_flag=True, help="Say what would be, and change nothing.")
+
+
+@click.group(epilog=examples("runrig pool subpool list team", "runrig pool subpool create team a --quota 30"))
+def subpool() -> None:
+    """Subpools: guaranteed slices of a pool."""
+
+
+@subpool.command("list", epilog=examples("runrig pool subpool list team", "runrig pool subpool list team --all"))
+@click.argument("parent")
+@click.option("--all", "archived", is_flag=True, help="Also those that are ARCHIVED.")
+@with_session
+def list_subpools(session: Session, parent: str, archived: bool) -> None:
+    """Quota and use of the subpools of the pool PARENT, in GPUs."""
+    answer = session.client.get(_route(parent), {"archived": archived or None})
+    if session.show(answer):
+        return
+    if answer["subpools"]:
+        show(pool_table.of_subpools(answer["subpools"]))
+    else:
+        say(f"pool {parent} has no subpools: 'runrig pool subpool create {parent} NAME --quota GPUS' makes one")
+
+
+@subpool.command(
+    "create",
+    epilog=examples("runrig pool subpool create team a --quota 30", "runrig pool subpool create team b --quota 25%"),
+)
+@click.argument("parent")
+@click.argument("subpool")
+@_quota
+@_dry_run
+@with_session
+def create(session: Session, parent: str, subpool: str, quota: int | str, dry_run: bool) -> None:
+    """Reserve a part of the pool PARENT as SUBPOOL, or bring back one that is ARCHIVED.
+
+    It is called PARENT--SUBPOOL.  Work that runs in PARENT goes on.
+    """
+    body = {"name": subpool, "quota": quota}
+    answer = session.client.call("POST", _route(parent), body=body, query={"dry_run": dry_run or None})
+    done = "would be created" if dry_run else "created"
+    _tell(session, parent, answer, f"{done} with {pool_changes.given(answer['quotas'])}", dry_run=dry_run)
+
+
+@subpool.command("update", epilog=examples("runrig pool subpool update team a --quota 40"))
+@click.argument("parent")
+@click.argument("subpool")
+@_quota
+@_dry_run
+@with_session
+def update(session: Session, parent: str, subpool: str, quota: int | str, dry_run: bool) -> None:
+    """Give SUBPOOL of the pool PARENT another quota.  Work that runs is never stopped: Available may go below zero."""
+    client, route = session.client, _route(parent, subpool)
+    before = {} if session.as_json else client.get(route)
+    answer = client.call("PATCH", route, body={"quota": quota}, query={"dry_run": dry_run or None})
+    if session.as_json:
+        session.show(answer)
+        return
+    changes = pool_changes.resized(before["quotas"], answer["quotas"])
+    _tell(session, parent, answer, ("would change: " if dry_run else "") + changes, dry_run=dry_run)
+
+
+@subpool.command(
+    "delete",
+    short_help="Delete SUBPOOL of the pool PARENT.",
+    epilog=examples("runrig pool subpool delete team a", "runrig pool subpool delete team a --dry-run"),
+)
+@click.argument("parent")
+@click.argument("subpool")
+@_dry_run
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@with_session
+def delete(session: Session, parent: str, subpool: str, dry_run: bool, yes: bool) -> None:
+    """Delete SUBPOOL of the pool PARENT: what never started is cancelled, what has started goes on to its end.
+
+    ARCHIVED at once if nothing runs there; else DELETING, and it keeps its quota until then.
+    """
+    question = (
+        f"Delete {parent}--{subpool}? What never started there is cancelled, what has started goes on to its end."
+    )
+    confirmed(question, yes=yes or dry_run)
+    answer = session.client.call("DELETE", _route(parent, subpool), query={"dry_run": dry_run or None})
+    if not session.show(answer):
+        say(pool_changes.deleted(answer, dry_run=dry_run))
+
+
+def _route(parent: str, *subpool: str) -> str:
+    return path("configs", "pool", parent, "subpool", *subpool)
+
+
+def _tell(session: Session, parent: str, answer: Pool, what: str, *, dry_run: bool) -> None:
+    """*what* was done to it, what it drains, and what is left of its parent."""
+    if session.show(answer):
+        return
+    say(sanitize.line(f"subpool {answer['name']}: {what}"))
+    if answer["available"] < 0:
+        say(f"{answer['used']} GPUs are in use there: Available is {answer['available']} until as many are free")
+    if not dry_run:
+        above = session.client.get(path("configs", "pool", parent))
+        say(f"pool {above['name']} has {above['unallocated']} of its {above['quota']} GPUs unallocated")

@@ -1,0 +1,97 @@
+"""`runrig token`: what lets a person or a program in."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from runrig.cli.confirm import confirmed
+from runrig.cli.lazy import examples
+from runrig.cli.rendering import sanitize, times
+from runrig.cli.rendering.tables import Table, show
+from runrig.cli.transport.client import path
+from runrig.cli.transport.session import Session, say, warn, with_session
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+_SPAN = re.compile(r"([0-9]{1,9})([smhdw])")
+
+
+class Lifetime(click.ParamType[float | None]):
+    """``90d``, ``12h``; never is None."""
+
+    name = "TIME|never"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | None:
+        if value is None or isinstance(value, float) or value == "never":
+            return None if value == "never" else value
+        found = _SPAN.fullmatch(str(value))
+        if found is None:
+            self.fail(f"{sanitize.line(value)!r} is not a time: write such as 90d, 12h, or never", param, ctx)
+        return float(int(found[1]) * _UNITS[found[2]])
+
+
+_user = click.option("--user", "-u", metavar="NAME", help="Of another user; only admins may.")
+
+
+@click.group(epilog=examples("runrig token list", "runrig token create laptop --expires 30d"))
+def token() -> None:
+    """Tokens: what lets a person or a program in."""
+
+
+@token.command("list", epilog=examples("runrig token list", "runrig token list --user alice --all"))
+@_user
+@click.option("--all", "-a", "ended", is_flag=True, help="Also those that are expired or revoked.")
+@with_session
+def list_tokens(session: Session, user: str | None, ended: bool) -> None:
+    """Your tokens: when they were made, when they end, and when they were used last."""
+    answer = session.client.get(_route(user), {"all": ended or None})
+    if session.show(answer):
+        return
+    if not answer["tokens"]:
+        say("no tokens")
+        return
+    rows = [(each["name"], each["user"], each["state"], *_times(each)) for each in answer["tokens"]]
+    show(Table(("Name", "User", "State", "Created", "Expires", "Last used"), rows))
+
+
+def _times(each: Mapping[str, Any]) -> tuple[str, str, str]:
+    expires = times.local(each["expires_at"]) if each["expires_at"] else "never"
+    return times.local(each["created_at"]), expires, times.local(each["last_used_at"])
+
+
+@token.command(
+    "create",
+    epilog=examples("runrig token create laptop", "runrig token create ci --expires 30d --user builds > token"),
+)
+@click.argument("name")
+@click.option(
+    "--expires", type=Lifetime(), default="90d", show_default=True, help="How long it is good: 90d, 12h, never."
+)
+@_user
+@with_session
+def create(session: Session, name: str, expires: float | None, user: str | None) -> None:
+    """Make a token called NAME.  It is printed this once and kept nowhere: stdout has the token alone."""
+    answer = session.client.call("POST", _route(user), body={"name": name, "expires_in_s": expires})
+    if session.show(answer):
+        return
+    ends = f"until {times.local(answer['expires_at'])}" if answer["expires_at"] else "until it is deleted"
+    warn(sanitize.line(f"token {answer['name']} of {answer['user']} is good {ends}; it is shown this once:"))
+    say(answer["token"])
+
+
+@token.command("delete", epilog=examples("runrig token delete laptop", "runrig token delete ci --user builds --yes"))
+@click.argument("name")
+@_user
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@with_session
+def delete(session: Session, name: str, user: str | None, yes: bool) -> None:
+    """Revoke the token NAME: whoever has it gets in no longer, from this moment on."""
+    confirmed(f"Revoke the token {sanitize.line(name)}? Whoever uses it gets in no longer.", yes=yes)
+    answer = session.client.call("DELETE", _route(user, name))
+    if not session.show(answer):
+        say(sanitize.line(f"token {answer['name']} of {answer['user']} is revoked"))
+
+
+def _route(user: str | None, *name: str) -> str:
+    return path("token", *name) if user is None else path("user", user, "token", *name)

@@ -1,0 +1,59 @@
+"""`runrig up`: the one command that starts a server; it imports the server only when it runs."""
+
+from contextlib import nullcontext
+
+import click
+
+from runrig.cli.lazy import examples
+from runrig.cli.transport.failure import located
+from runrig.cli.transport.files import read_text, shown
+from runrig.cli.transport.server_address import Place
+
+DEFAULT_PORT = 8700
+DRAIN_SWEEP_S = 900
+
+
+@click.command(
+    epilog=examples(
+        "runrig up",
+        "runrig up --gpus 4 --port 0",
+        "runrig up --backend simulated --cluster cluster.yaml --data /tmp/lab",
+    )
+)
+@click.option(
+    "--backend",
+    type=click.Choice(["local", "simulated"]),
+    help="Who runs the tasks; that of the cluster file, else local.",
+)
+@click.option("--cluster", metavar="FILE", help="Cluster file; without it one pool, default, has all GPUs.")
+@click.option("--data", metavar="DIR", help="Data folder [RUNRIG_DATA]; the user's data directory if not said.")
+@click.option("--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0: any free one.")
+@click.option("--gpus", type=click.IntRange(min=0), help="Stand-in GPUs, instead of those of this machine.")
+@click.option(
+    "--drain-sweep",
+    "drain_sweep_s",
+    type=click.IntRange(1, 86_400),
+    default=DRAIN_SWEEP_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often pools that are DELETING are looked at, besides whenever something ends.",
+)
+@click.pass_context
+def up(
+    context: click.Context,
+    backend: str | None,
+    cluster: str | None,
+    data: str | None,
+    port: int,
+    gpus: int | None,
+    drain_sweep_s: int,
+) -> None:
+    """Start a server with everything in one process, for this machine; Ctrl-C stops it, and the tasks go on."""
+    from runrig.wiring.up import up as run
+
+    before = context.find_object(Place) or Place()
+    folder = Place(data=data or before.data).data_folder()
+    text = None if cluster is None else read_text(cluster)
+    # Without a file there is nothing but options to be wrong.
+    with nullcontext() if cluster is None else located(shown(cluster)):
+        run(backend=backend, cluster=text, data=folder, port=port, gpus=gpus, drain_sweep_s=drain_sweep_s)

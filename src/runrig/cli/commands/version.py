@@ -1,0 +1,29 @@
+"""`runrig version`: works without a server too."""
+
+from typing import Any
+
+import click
+
+from runrig import __version__
+from runrig.cli.lazy import examples
+from runrig.cli.transport.client import path
+from runrig.cli.transport.session import Session, say, with_session
+from runrig.domain.errors import ServerFault
+
+_ANSWER_S = 5.0
+
+
+@click.command(epilog=examples("runrig version", "runrig version -t json"))
+@with_session
+def version(session: Session) -> None:
+    """The versions of this program and of the server, if one is up."""
+    client = session.client
+    server: dict[str, Any] | None
+    try:
+        server = client.get(path("version"), timeout_s=_ANSWER_S)
+    except ServerFault:
+        server = None
+    if session.show({"client": {"version": __version__}, "server": server}):
+        return
+    say(f"runrig {__version__}")
+    say(f"server {server['version']} at {client.url}" if server else f"no server answers at {client.url}")

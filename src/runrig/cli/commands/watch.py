@@ -1,0 +1,120 @@
+"""`runrig workflow watch`: a live picture on a terminal, a line per change elsewhere; ends with the workflow."""
+
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from runrig.cli.commands.follow import ENDED_OTHERWISE, ending, finished
+from runrig.cli.commands.queries import task_row
+from runrig.cli.lazy import examples
+from runrig.cli.rendering import sanitize, times
+from runrig.cli.rendering.tables import on_terminal, style
+from runrig.cli.transport.client import Client, path
+from runrig.cli.transport.session import Session, say, with_session
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_POLL_S = 0.5
+_COLUMNS = ("Task", "Status", "Node", "GPUs", "Duration", "Message")
+_SHOWN = (0, 2, 4, 5, 7, 8)
+Answer = Mapping[str, Any]
+
+
+@click.command(epilog=examples("runrig workflow watch train-1"))
+@click.argument("id")
+@with_session
+def watch(session: Session, id: str) -> None:
+    """Follow the workflow ID to its end.  Exit code 0 if it is COMPLETED, 1 if it ended otherwise."""
+    views = _views(session.client, id)
+    if session.as_json:
+        *_, (last, _) = views
+        session.show(last)
+    elif on_terminal():
+        last = _draw(views)
+    else:
+        last = _tell(views)
+    if last["status"] != "COMPLETED":
+        raise click.exceptions.Exit(ENDED_OTHERWISE)
+
+
+def _views(client: Client, id: str) -> Iterator[tuple[Answer, str]]:
+    """The workflow as it is now and again, and why it waits ("" if it does not); the last one is finished."""
+    while True:
+        answer = client.get(path("workflow", id))
+        waits = any(group["status"] == "SCHEDULING" for group in answer["groups"])
+        yield answer, str(client.get(path("workflow", id, "why"))["sentence"]) if waits else ""
+        if finished(answer):
+            return
+        time.sleep(_POLL_S)
+
+
+def _tell(views: Iterator[tuple[Answer, str]]) -> Answer:
+    """Prints what is new in each view."""
+    told: dict[str, str] = {}
+    for answer, why in views:
+        for subject, line in _news(answer, why):
+            if told.get(subject) != line:
+                told[subject] = line
+                say(f"{datetime.now(UTC).astimezone():%H:%M:%S}  {line}")
+    return answer
+
+
+def _news(answer: Answer, why: str) -> Iterator[tuple[str, str]]:
+    """What there is to say: a subject, and a line that is told again only when it changes.  How it stands comes last."""
+    if why:
+        yield "why", sanitize.line(why)
+    for group in answer["groups"]:
+        for task in group["tasks"]:
+            where = f" on {task['node_name']}" if task["node_name"] else ""
+            code = "" if task["exit_code"] is None else f" with exit code {task['exit_code']}"
+            attempt = f"{task['name']} (attempt {task['retry_id']})" if task["retry_id"] else task["name"]
+            message = f": {task['failure_message']}" if task["failure_message"] else ""
+            yield (
+                f"{task['name']}/{task['retry_id']}",
+                sanitize.line(f"  {attempt} {task['status']}{where}{code}{message}"),
+            )
+    yield "status", sanitize.line(ending(answer))
+
+
+def _draw(views: Iterator[tuple[Answer, str]]) -> Answer:
+    """Draws each view over the one before, and leaves the last."""
+    from rich.console import Console
+    from rich.live import Live
+
+    with Live(console=Console(highlight=False), auto_refresh=False, transient=False) as live:
+        for answer, why in views:
+            live.update(picture(answer, why), refresh=True)
+    return answer
+
+
+def picture(answer: Answer, why: str) -> "RenderableType":
+    """How *answer* looks on a terminal."""
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    # A later attempt stands for the ones before it.
+    current = {task["name"]: task for group in answer["groups"] for task in group["tasks"]}
+    done = sum(task["status"] in ("COMPLETED", "RESCHEDULED") for task in current.values())
+    head = Table.grid(padding=(0, 2))
+    status = sanitize.line(answer["status"])
+    elapsed = times.span(times.between(answer["submit_time"], answer["end_time"]))
+    head.add_row(
+        Text(sanitize.line(answer["name"]), style="bold"),
+        Text(status, style=style(status)),
+        ProgressBar(total=max(1, len(current)), completed=done, width=24),
+        Text(f"{done} of {len(current)} tasks"),
+        Text(elapsed),
+        Text(sanitize.line(f"pool {answer['pool']}, {answer['priority']}"), style="dim"),
+    )
+    tasks = Table(*_COLUMNS, box=None, pad_edge=False, header_style="dim")
+    for task in current.values():
+        cells = [sanitize.line(cell) for cell in task_row(task)]
+        tasks.add_row(*(Text(cells[at], style=style(cells[at])) for at in _SHOWN))
+    message = answer.get("failure_message") or why
+    return Group(head, *([Text(sanitize.line(message), style="yellow")] if message else []), tasks)

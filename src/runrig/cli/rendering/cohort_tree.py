@@ -1,0 +1,106 @@
+"""The quota tree as people see it: all of it as a table, one cohort as a page."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from runrig.cli.rendering import balances
+from runrig.cli.rendering.tables import Table, facts, show
+from runrig.cli.transport.session import say
+
+Node = Mapping[str, Any]
+
+ROOT = "(cluster)"
+_CIRCLE = "the parents of {} run in a circle: nothing new starts in that tree until one of them is changed (law Q5)"
+
+
+def show_tree(answer: Mapping[str, Any]) -> None:
+    """Every node with a row per flavor and resource; below it what is out of order."""
+    rows: list[tuple[str, ...]] = []
+    for name, node in [(ROOT, answer["root"]), *_drawn(answer["cohorts"])]:
+        lines = balances.rows(node["balances"]) or [("-",) * len(balances.COLUMNS)]
+        rows += [((name, _kind(node)) if at == 0 else ("", "")) + line for at, line in enumerate(lines)]
+    show(Table(("Name", "Kind", *balances.COLUMNS), rows))
+    notes = [note for node in (answer["root"], *answer["cohorts"]) for note in _notes(node)]
+    notes += [f"promised beyond the nodes that there are: {balances.shown(*each)}" for each in _overpromised(answer)]
+    if notes:
+        say("\n" + "\n".join(notes))
+
+
+def _overpromised(answer: Mapping[str, Any]) -> list[tuple[str, int]]:
+    return sorted(answer["overpromised"].items())
+
+
+def _kind(node: Node) -> str:
+    marks = (
+        ("only named", not node["declared"]),
+        ("in a circle", not node["active"]),
+        ("over-committed", bool(balances.over(node["balances"]))),
+    )
+    said = ", ".join(mark for mark, holds in marks if holds)
+    return f"{node['kind']} ({said})" if said else str(node["kind"])
+
+
+def _notes(node: Node) -> Iterator[str]:
+    who = f"{node['kind']} {node['name']}".strip()
+    if not node["active"]:
+        yield _CIRCLE.format(who)
+    if beyond := balances.over(node["balances"]):
+        yield f"{who} is over-committed by {beyond}: what runs goes on, and new work of it waits until that has ended (law Q4)"
+
+
+def _drawn(nodes: Sequence[Node]) -> Iterator[tuple[str, Node]]:
+    """Every node with its name drawn as in a tree.  A circle of parents (law Q5) has no top: its nodes come last, undrawn."""
+    children: dict[tuple[str, str] | None, list[Node]] = {}
+    known = {(node["kind"], node["name"]) for node in nodes}
+    for node in nodes:
+        parent = (node["parent_kind"] or "cohort", node["parent"])
+        children.setdefault(parent if parent in known else None, []).append(node)
+    drawn: set[tuple[str, str]] = set()
+
+    def below(parent: tuple[str, str] | None, indent: str) -> Iterator[tuple[str, Node]]:
+        siblings = children.get(parent, [])
+        for node in siblings:
+            last, key = node is siblings[-1], (node["kind"], node["name"])
+            drawn.add(key)
+            yield indent + ("└─ " if last else "├─ ") + node["name"], node
+            yield from below(key, indent + ("   " if last else "│  "))
+
+    yield from below(None, "")
+    yield from ((node["name"], node) for node in nodes if (node["kind"], node["name"]) not in drawn)
+
+
+def show_node(node: Node) -> None:
+    """One cohort with all its numbers."""
+    facts(
+        (
+            ("Cohort", node["name"]),
+            ("Declared", None if node["declared"] else "no: it is only named by others (law Q6)"),
+            ("Parent", node["parent"]),
+            ("Children", ", ".join(node["children"]) or None),
+            ("Weight", node["weight"]),
+        )
+    )
+    if node["balances"]:
+        say("")
+        show(Table(balances.ALL_COLUMNS, balances.rows(node["balances"], full=True)))
+    if notes := list(_notes(node)):
+        say("\n" + "\n".join(notes))
+
+
+def question(node: Node, *, leave_children: bool) -> str:
+    """What a person is asked before the cohort goes: what it takes away, and where its children would hang."""
+    quotas = [
+        balances.shown(f"{flavor}/{resource}", quota["nominal"])
+        for flavor, of_flavor in sorted(node["quotas"].items())
+        for resource, quota in sorted(of_flavor.items())
+        if quota["nominal"]
+    ]
+    said = [f"Delete cohort {node['name']}?"]
+    if quotas:
+        said.append(f"Its quota goes: {', '.join(quotas)}.")
+    if node["children"] and leave_children:
+        below = ", ".join(node["children"])
+        said.append(
+            f"{below} stay under a cohort that is only named, at the top of the tree, without quota and limits."
+        )
+    return " ".join(said)

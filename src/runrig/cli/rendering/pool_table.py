@@ -1,0 +1,94 @@
+"""The table of `pool list`: subpools below their pool, numbers in GPUs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from runrig.cli.rendering.tables import Table
+
+Pool = Mapping[str, Any]
+ACTIVE, DELETING, ARCHIVED = "ACTIVE", "DELETING", "ARCHIVED"
+_NAMES = ("Pool", "Status", "Subpool State")
+_WIDE = ("Total", "Borrowed", "Lent", "Capacity")
+_WIDTHS = {"Pool": 14, "Status": 13}
+
+
+def table(answer: Mapping[str, Any], *, free: bool, wide: bool, archived: bool) -> Table:
+    """A row per pool, and one of sums if several pools have no parent.
+
+    *free*: what is left of quota and capacity instead of what is used.  *archived*: those rows too.
+    """
+    pools = {
+        pool["name"]: pool
+        for node_set in answer["node_sets"]
+        for pool in node_set["pools"]
+        if archived or pool["state"] != ARCHIVED
+    }
+    columns = _NAMES + (("Quota Free", "Capacity Free") if free else ("GPU Quota", "Used", "Available"))
+    tops = [pool for pool in pools.values() if pool["parent"] not in pools]
+    return Table(
+        columns + (_WIDE if wide else ()),
+        [_row(prefix, pool, free=free, wide=wide) for prefix, pool in _tree(pools)],
+        _sums(answer["resource_sum"], pools, tops, free=free, wide=wide) if len(tops) > 1 else None,
+        _WIDTHS,
+    )
+
+
+def of_subpools(pools: Sequence[Pool]) -> Table:
+    """A row per subpool, as `pool list` shows it."""
+    rows = [_row("", pool, free=False, wide=False) for pool in pools]
+    return Table((*_NAMES, "GPU Quota", "Used", "Available"), rows, None, _WIDTHS)
+
+
+def _tree(pools: Mapping[str, Pool]) -> Iterator[tuple[str, Pool]]:
+    """Every pool with the lines drawn before its name: by name, children after their parent."""
+    children: dict[str | None, list[Pool]] = {}
+    for pool in sorted(pools.values(), key=lambda pool: str(pool["name"])):
+        children.setdefault(pool["parent"] if pool["parent"] in pools else None, []).append(pool)
+
+    def below(parent: str | None, indent: str) -> Iterator[tuple[str, Pool]]:
+        siblings = children.get(parent, [])
+        for pool in siblings:
+            last = pool is siblings[-1]
+            yield ("" if parent is None else indent + ("└─ " if last else "├─ ")), pool
+            yield from below(pool["name"], "" if parent is None else indent + ("   " if last else "│  "))
+
+    return below(None, "")
+
+
+def _row(prefix: str, pool: Pool, *, free: bool, wide: bool) -> tuple[str, ...]:
+    names = (prefix + pool["name"], _status(pool), pool["subpool_state"] or "-")
+    if free:
+        numbers: tuple[Any, ...] = (pool["available"], pool["resource_usage"]["total_free"])
+    else:
+        numbers = (_quota(pool), pool["used"], pool["available"])
+    if wide:
+        numbers += tuple(pool[name] for name in ("total", "borrowed", "lent", "capacity"))
+    return names + tuple(str(number) for number in numbers)
+
+
+def _status(pool: Pool) -> str:
+    """ONLINE or OFFLINE; the state instead where no other column tells why it is OFFLINE."""
+    ends = pool["parent"] is None and pool["state"] != ACTIVE
+    return str(pool["state"] if ends else pool["status"])
+
+
+def _quota(pool: Pool) -> str:
+    """What is unallocated and all that it has; of a pool that is DELETING what it still holds of that."""
+    if pool["state"] == DELETING:
+        return f"0 (Held: {pool['held']})"
+    return f"{pool['unallocated']} (Total: {pool['quota']})" if pool["subpools"] else str(pool["quota"])
+
+
+def _sums(
+    shared: Mapping[str, Any], pools: Mapping[str, Pool], tops: list[Pool], *, free: bool, wide: bool
+) -> tuple[str, ...]:
+    """Quota of the pools without a parent; *shared* counts nodes that several pools share once."""
+    available = sum(pool["available"] for pool in pools.values())
+    if free:
+        numbers: tuple[Any, ...] = (available, shared["total_free"])
+    else:
+        numbers = (sum(pool["quota"] for pool in tops), sum(pool["used"] for pool in pools.values()), available)
+    if wide:
+        borrowed, lent = (sum(pool[name] for pool in tops) for name in ("borrowed", "lent"))
+        numbers += (shared["total_usage"], borrowed, lent, shared["total_capacity"])
+    return ("Sum", "", "", *(str(number) for number in numbers))

@@ -1,0 +1,163 @@
+"""How the outcome of a simulation looks to people: the tree with its balances, then what each cycle did, then what to know."""
+
+from collections.abc import Iterator, Sequence
+
+from runrig.cli.rendering.tables import Table, show
+from runrig.cli.transport.session import say
+from runrig.domain.quantities import FlavorResource, format_quantity
+from runrig.wire.simulate import Admitted, Cycle, Numbers, Outcome, Pending, TreeNode
+
+_TREE = ("Name", "Kind", "Resource", "Nominal", "Used", "Available", "Borrowed")
+_WHY = {
+    "PRIORITY": "it has a higher priority in the same pool (law R1)",
+    "RECLAIM": "its pool takes back what was borrowed (law R2)",
+    "InClusterQueue": "it goes before it in the same queue",
+    "InCohortReclamation": "its queue takes back what others borrow",
+    "InCohortReclaimWhileBorrowing": "its queue takes it, though it borrows itself",
+    "InCohortFairSharing": "its queue has the smaller share",
+}
+
+
+def tell(outcome: Outcome) -> None:
+    """Prints *outcome*."""
+    say(outcome.scenario)
+    rows = list(_tree(outcome))
+    if rows:
+        say("")
+        show(Table(_TREE, rows))
+    if outcome.inactive:
+        say("")
+    for each in outcome.inactive:
+        say(f"{each.kind} {each.name} is inactive ({each.reason}): nothing new starts there")
+    _tell_cycles(outcome.cycles)
+    if outcome.warnings:
+        say("\nWarnings")
+        for warning in outcome.warnings:
+            place = f"document {warning.document}: " if warning.document else ""
+            say(f"  {place}{warning.path + ': ' if warning.path else ''}{warning.message}")
+
+
+# ---------------------------------------------------------------- the tree
+
+
+def _tree(outcome: Outcome) -> Iterator[tuple[str, ...]]:
+    """A line per node and (flavor, resource), children below their parents; numbers that the cycles changed as ``1 → 4``."""
+    for name, node in _drawn(outcome.tree):
+        before = outcome.before.quotas.get(node.key, {})
+        after = outcome.after.quotas.get(node.key, {})
+        lines = [_numbers(key, before[key], after[key]) for key in sorted(before)] or [("-",) * (len(_TREE) - 2)]
+        for at, line in enumerate(lines):
+            yield ((name, node.kind) if at == 0 else ("", "")) + line
+
+
+def _drawn(nodes: tuple[TreeNode, ...]) -> Iterator[tuple[str, TreeNode]]:
+    """Every node with the lines drawn before its name.  Parents that run in a circle have no top: they come last, undrawn."""
+    known = {node.key for node in nodes}
+    children: dict[str | None, list[TreeNode]] = {}
+    for node in nodes:
+        children.setdefault(node.parent if node.parent in known else None, []).append(node)
+    drawn: set[str] = set()
+    stack = [("", "", node) for node in reversed(children.get(None, []))]
+    while stack:
+        name, indent, node = stack.pop()
+        drawn.add(node.key)
+        yield name + node.name, node
+        below = children.get(node.key, [])
+        for child in reversed(below):
+            last = child is below[-1]
+            stack.append((indent + ("└─ " if last else "├─ "), indent + ("   " if last else "│  "), child))
+    yield from ((node.name, node) for node in nodes if node.key not in drawn)
+
+
+def _numbers(key: FlavorResource, before: Numbers, after: Numbers) -> tuple[str, ...]:
+    def cell(was: int, now: int) -> str:
+        first, last = (format_quantity(key.resource, amount) for amount in (was, now))
+        return first if first == last else f"{first} → {last}"
+
+    old, new = before.balance, after.balance
+    return (
+        str(key),
+        format_quantity(key.resource, old.nominal),
+        cell(old.usage, new.usage),
+        cell(old.available, new.available),
+        cell(max(0, -old.balance), max(0, -new.balance)),
+    )
+
+
+# ---------------------------------------------------------------- cycles
+
+
+def _tell_cycles(cycles: tuple[Cycle, ...]) -> None:
+    """What waits as it did before is not told again, and a cycle that changed nothing only as a number."""
+    told: dict[str, tuple[str, ...]] = {}
+    quiet: list[int] = []
+    for number, cycle in enumerate(cycles, start=1):
+        rows = {each.workload: _waiting(each) for each in cycle.pending}
+        news = [row for workload, row in rows.items() if told.get(workload) != row]
+        told = rows
+        if cycle.admitted or cycle.preempted or news:
+            _tell_quiet(quiet)
+            quiet = []
+            _tell_cycle(number, cycle, news)
+        else:
+            quiet.append(number)
+    _tell_quiet(quiet)
+
+
+def _tell_quiet(numbers: list[int]) -> None:
+    if numbers:
+        which = f"Cycle {numbers[0]}" if len(numbers) == 1 else f"Cycles {numbers[0]} to {numbers[-1]}"
+        say(f"\n{which}: nothing new")
+
+
+def _tell_cycle(number: int, cycle: Cycle, news: list[tuple[str, ...]]) -> None:
+    when = "" if cycle.at is None else f", at {cycle.at:.15g} s"
+    say(f"\nCycle {number}{when}: {_summary(cycle)}")
+    if cycle.admitted:
+        _show(("Admitted", "Queue", "Pods", "Flavors"), [_started(each) for each in cycle.admitted])
+    if cycle.preempted:
+        by = [(each.workload, each.queue, each.by, _why(each.reason)) for each in cycle.preempted]
+        _show(("Preempted", "Queue", "By", "Reason"), by)
+    if news:
+        _show(("Pending", "Queue", "State", "Reason"), news)
+
+
+def _show(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    say("")
+    show(Table(columns, rows))
+
+
+def _summary(cycle: Cycle) -> str:
+    counts = (("admitted", cycle.admitted), ("preempted", cycle.preempted), ("pending", cycle.pending))
+    skipped = sum(cycle.skipped.values())
+    parts = [f"{len(found)} {name}" for name, found in counts if found]
+    parts += [f"{skipped} preemption{'' if skipped == 1 else 's'} put off"] if skipped else []
+    return ", ".join(parts)
+
+
+def _why(reason: str) -> str:
+    return f"{reason}: {_WHY[reason]}" if reason in _WHY else reason
+
+
+def _started(admitted: Admitted) -> tuple[str, ...]:
+    several = len(admitted.pod_sets) > 1
+    pods, flavors = [], []
+    for each in admitted.pod_sets:
+        name = f"{each.name} " if several else ""
+        count = str(each.count) if each.count == each.asked else f"{each.count} of {each.asked} pods"
+        where = ", ".join(f"{node} ({count})" if count > 1 else node for node, count in each.nodes)
+        pods.append(name + count + (f" on {where}" if where else ""))
+        chosen = dict.fromkeys(flavor for _, flavor in each.flavors)
+        mixed = ", ".join(f"{resource}: {flavor}" for resource, flavor in each.flavors)
+        flavors.append(mixed if len(chosen) > 1 else "".join(chosen))
+    open_checks = " (quota only: checks are open)" if admitted.reserved_only else ""
+    return admitted.workload + open_checks, admitted.queue, "; ".join(pods), "; ".join(dict.fromkeys(flavors)) or "-"
+
+
+def _waiting(pending: Pending) -> tuple[str, ...]:
+    if pending.note:
+        return pending.workload, pending.queue or "-", "held back", pending.note
+    state = "parked" if pending.parked else "considered" if pending.considered else "in the queue"
+    word = f"{pending.reason}: " if pending.reason else ""
+    reasons = "; ".join(dict.fromkeys(str(reason) for reason in pending.reasons))
+    return pending.workload, pending.queue, state, (word + reasons).removesuffix(": ") or "-"

@@ -1,0 +1,240 @@
+"""How `topology show` draws the domains: a tree with a bar each, as wide as the terminal."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+from runrig.cli.rendering import sanitize
+from runrig.cli.rendering.tables import Table, on_terminal, plain
+
+Domain = Mapping[str, Any]
+Row = tuple[str, Domain]
+"""The name with the lines of the tree before it, and what is there."""
+
+MOST_ROWS = 60
+"""Domains that are drawn of one map, unless more are asked for."""
+MOST_APART = 20
+MOST_POOLS = 8
+
+_WIDTH_OF_A_FILE = 120
+_NARROWEST_BAR, _WIDEST_BAR = 10, 24
+_NARROWEST_HOLDERS = 20
+_GAP = 2
+_PARTS = (
+    ("firm", "█", "HIGH and NORMAL"),
+    ("low", "▒", "LOW"),
+    ("changing", "~", "stopping or promised"),
+    ("cordoned", "x", "free, but cordoned"),
+    ("free", "·", "free"),
+)
+_LEGEND = "  ".join(f"{mark} {meaning}" for _, mark, meaning in _PARTS)
+_COLOURS = {"█": "blue", "▒": "yellow", "·": "green"}
+_FITS = (("Now", "now"), ("After LOW", "after_low"), ("Ever", "ever"))
+_WHAT_FITS = """\
+Now        beside all that is there
+After LOW  once all LOW, of every pool, is taken back, and what stops is gone
+Ever       on empty nodes that are all ready
+Only GPUs are counted: quota, CPU and memory may allow fewer."""
+
+
+def show(answer: Mapping[str, Any], *, everything: bool, nodes: bool) -> None:
+    """*everything*: however many domains there are.  *nodes*: those of pools without keys too, beside others that have some."""
+    width, maps = _width(), answer["maps"]
+    lines: list[str] = []
+    for found in maps:
+        flat = nodes or len(maps) == 1
+        lines += [*_page(found, answer["size"], width, everything=everything, flat=flat), ""]
+    lines.append(_LEGEND)
+    if answer["size"] is not None:
+        lines.append(_WHAT_FITS)
+    text = sanitize.block("\n".join(lines))
+    click.echo(_painted(text) if on_terminal() and not os.environ.get("NO_COLOR") else text)
+
+
+def _width() -> int:
+    """Of the terminal, or what COLUMNS says; of a file enough for most."""
+    if on_terminal():
+        return shutil.get_terminal_size().columns
+    said = os.environ.get("COLUMNS", "")
+    return int(said) if said.isdecimal() and 0 < len(said) < 5 and int(said) else _WIDTH_OF_A_FILE
+
+
+def _page(
+    found: Mapping[str, Any], size: Mapping[str, int] | None, width: int, *, everything: bool, flat: bool
+) -> list[str]:
+    whole, keys = found["all"], [each["key"] for each in found["keys"]]
+    pools = _pools(found["pools"])
+    if keys:
+        rows, left_out = _shown(found, everything=everything)
+        lines = [f"{' > '.join(keys)} of {pools}"]
+    else:
+        rows, left_out = _flat(whole, everything=everything, flat=flat)
+        has = "has" if len(found["pools"]) == 1 else "have"
+        lines = [f"{pools} {has} no topology keys: gangs may lie anywhere, and none can ask to lie near"]
+    lines += ["", *_tree(rows, found, width), *left_out]
+    if size is not None:
+        lines += ["", *_gangs(found, size)]
+    if found["apart"]:
+        lines += ["", *_apart(found["apart"], whole=everything)]
+    return lines
+
+
+def _pools(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_POOLS} more" if len(names) > MOST_POOLS else ""
+    return f"pool{'s' if len(names) > 1 else ''} {', '.join(names[:MOST_POOLS])}{more}"
+
+
+# ---------------------------------------------------------------- which domains
+
+
+def _shown(found: Mapping[str, Any], *, everything: bool) -> tuple[list[Row], list[str]]:
+    """The rows, and a line about the levels that are left out."""
+    levels, depth, count = found["levels"], 0, 0
+    for level in levels:
+        count += level["domains"]
+        if everything or depth == 0 or count <= MOST_ROWS:
+            depth += 1
+        else:
+            break
+    rows = [("all nodes", found["all"]), *_drawn(found["all"]["domains"], len(levels) + 1 if everything else depth, "")]
+    left = [f"{each['domains']} of {each['key']}" for each in levels[depth:]]
+    if everything or not left:
+        return rows, []
+    finest = levels[-1]["key"]
+    return rows, [f"left out, as they are many: {', '.join(left)}; --level {finest} shows them, --nodes the nodes too"]
+
+
+def _flat(whole: Domain, *, everything: bool, flat: bool) -> tuple[list[Row], list[str]]:
+    nodes = _sorted(whole["domains"]) if flat else []
+    rows = list(_drawn(nodes if everything else nodes[:MOST_ROWS], 1, ""))
+    left = len(whole["domains"]) - len(rows)
+    return [("all nodes", whole), *rows], [f"{left} nodes are left out: --nodes shows them"] if left else []
+
+
+def _drawn(domains: Sequence[Domain], depth: int, indent: str) -> Iterator[Row]:
+    ordered = _sorted(domains) if depth else []
+    for domain in ordered:
+        last = domain is ordered[-1]
+        yield f"{indent}{'└─ ' if last else '├─ '}{_name(domain)}", domain
+        yield from _drawn(domain["domains"], depth - 1, indent + ("   " if last else "│  "))
+
+
+def _sorted(domains: Sequence[Domain]) -> list[Domain]:
+    return sorted(domains, key=lambda each: _natural(each["path"][-1]))
+
+
+def _natural(name: str) -> list[tuple[str, int]]:
+    """Numbers in names count: r9 stands before r10."""
+    return [(text, int(number or 0)) for text, number in re.findall(r"([^0-9]*)([0-9]{0,18})", name)]
+
+
+def _name(domain: Domain) -> str:
+    """Of a node that takes no new pods with its state."""
+    name = str(domain["path"][-1])
+    return name if domain["state"] in (None, "Ready") else f"{name} ({domain['state']})"
+
+
+# ---------------------------------------------------------------- the table
+
+
+def _tree(rows: Sequence[Row], found: Mapping[str, Any], width: int) -> list[str]:
+    """The bar, and who holds what, get the width that the other columns leave; where that is too little only the bar."""
+    columns: list[tuple[str, list[str]]] = [
+        ("Domain", [sanitize.line(name) for name, _ in rows]),
+        ("Nodes", [str(each["nodes"]) for _, each in rows]),
+    ]
+    if found["all"]["cordoned_nodes"]:
+        columns.append(("Cordoned", [str(each["cordoned_nodes"] or "-") for _, each in rows]))
+    columns.append(("GPUs Free", [_free(each["gpus"]) for _, each in rows]))
+    if len(found["flavors"]) > 1:
+        columns.append(("By Flavor", [_by_flavor(each) for _, each in rows]))
+    behind = [(name, [str(each["gangs"][field]) for _, each in rows]) for name, field in _FITS if found["all"]["gangs"]]
+    taken = sum(max(map(len, [name, *cells])) + _GAP for name, cells in columns + behind)
+    left = width - taken
+    beside = left - _GAP - _NARROWEST_HOLDERS
+    bar = max(_NARROWEST_BAR, min(_WIDEST_BAR, beside if beside >= _NARROWEST_BAR else left))
+    columns += [("Use", [_bar(each["gpus"], bar) for _, each in rows]), *behind]
+    if beside >= _NARROWEST_BAR:
+        columns.append(("Held By", [_holders(each, left - bar - _GAP) for _, each in rows]))
+    return plain(Table(tuple(name for name, _ in columns), list(zip(*(cells for _, cells in columns), strict=True))))
+
+
+def _free(gpus: Mapping[str, int]) -> str:
+    return f"{gpus['free']}/{gpus['total']}"
+
+
+def _by_flavor(domain: Domain) -> str:
+    return ", ".join(f"{sanitize.line(name)} {_free(gpus)}" for name, gpus in sorted(domain["flavors"].items())) or "-"
+
+
+def _bar(gpus: Mapping[str, int], width: int) -> str:
+    """*width* characters in proportion; whatever is there at all has one."""
+    amounts = [gpus[field] for field, _, _ in _PARTS]
+    total = sum(amounts)
+    if not total:
+        return "-"
+    cells = [max(1, amount * width // total) if amount else 0 for amount in amounts]
+    while sum(cells) > width:
+        cells[cells.index(max(cells))] -= 1
+    while sum(cells) < width:
+        short = [amount * width - cell * total for amount, cell in zip(amounts, cells, strict=True)]
+        cells[short.index(max(short))] += 1
+    return "".join(mark * cell for (_, mark, _), cell in zip(_PARTS, cells, strict=True))
+
+
+def _holders(domain: Domain, room: int) -> str:
+    """As many gangs as there is *room* for, the others counted."""
+    named = [_holder(each) for each in domain["holders"]]
+    total = len(named) + domain["others"]["gangs"]
+    for shown in range(len(named), 0, -1):
+        rest = total - shown
+        text = ", ".join(named[:shown]) + (f", +{rest}" if rest else "")
+        if len(text) <= room:
+            return text
+    return f"{total} gang{'s' if total > 1 else ''}" if total else "-"
+
+
+def _holder(holder: Mapping[str, Any]) -> str:
+    """Its workflow and GPUs; what it is only if that is not HIGH or NORMAL and running."""
+    mark = "" if holder["state"] == "ADMITTED" else f" {holder['state']}"
+    low = " LOW" if holder["priority"] == "LOW" else ""
+    return f"{sanitize.line(holder['gang'].partition('/')[0])} {holder['gpus']}{low}{mark}"
+
+
+# ---------------------------------------------------------------- below it
+
+
+def _gangs(found: Mapping[str, Any], size: Mapping[str, int]) -> list[str]:
+    """How many gangs fit in all, by the level in one domain of which each lies."""
+    pods, gpus = size["pods"], size["gpus"]
+    what = f"Gangs of {pods} {'pod' if pods == 1 else 'pods'} x {gpus} {'GPU' if gpus == 1 else 'GPUs'}"
+    places = [("anywhere", found["all"]["nodes"], found["all"]["gangs"])]
+    places += [
+        (f"each in one {sanitize.line(each['key'])}", each["domains"], each["gangs"]) for each in found["levels"]
+    ]
+    rows = [(where, *(str(gangs[field]) for _, field in _FITS)) for where, _, gangs in places]
+    return plain(Table((what, *(name for name, _ in _FITS)), rows))
+
+
+def _apart(apart: Sequence[Mapping[str, Any]], *, whole: bool) -> list[str]:
+    lines = ["Without the labels of the keys, so no gang with topology requirements goes there (law T1):"]
+    ordered = sorted(apart, key=lambda each: _natural(each["node"]["path"][-1]))
+    shown = ordered if whole else ordered[:MOST_APART]
+    rows = []
+    for each in shown:
+        node = each["node"]
+        rows.append((sanitize.line(_name(node)), _free(node["gpus"]), sanitize.line(", ".join(each["lacks"]))))
+    lines += plain(Table(("Node", "GPUs Free", "Lacks"), rows))
+    if left := len(apart) - len(shown):
+        lines.append(f"and {left} more: --nodes shows them")
+    return lines
+
+
+def _painted(text: str) -> str:
+    """The bars in colour; they can be read without."""
+    marks = "".join(_COLOURS)
+    return re.sub(f"([{marks}])\\1*", lambda match: click.style(match[0], fg=_COLOURS[match[1]]), text)

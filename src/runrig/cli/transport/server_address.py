@@ -1,0 +1,105 @@
+"""Where the server is, and the token that it asks for.
+
+Address: ``--server``, else RUNRIG_SERVER, else the one of the last login, else what a server wrote into its data folder, else the
+default.  Token: RUNRIG_TOKEN, else that of the login at the address, else the file in the data folder.  Data folder: ``--data``, else
+RUNRIG_DATA, else the user's; whoever names one means the server of that folder, and no login.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from runrig.cli.transport import saved
+from runrig.domain.errors import InvalidInput
+
+DEFAULT_URL = "http://127.0.0.1:8700"
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """*source* says where *url* was found, for messages."""
+
+    url: str
+    source: str
+
+    @property
+    def loopback(self) -> bool:
+        return urlsplit(self.url).hostname in _LOOPBACK
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What was said on the command line; None: nothing."""
+
+    server: str | None = None
+    data: str | None = None
+
+    @property
+    def _chosen_data(self) -> str | None:
+        return self.data or os.environ.get("RUNRIG_DATA")
+
+    def data_folder(self) -> Path:
+        if self._chosen_data:
+            return Path(self._chosen_data).expanduser()
+        from platformdirs import user_data_dir
+
+        return Path(user_data_dir("runrig"))
+
+    def address(self) -> Address:
+        """Raises InvalidInput if it is not an HTTP address."""
+        if self.server:
+            return checked(self.server, "--server")
+        if in_environment := os.environ.get("RUNRIG_SERVER"):
+            return checked(in_environment, "RUNRIG_SERVER")
+        if not self._chosen_data and (current := saved.read().current):
+            return checked(current, "runrig login")
+        record = self.data_folder() / "server.json"
+        if url := _written(record):
+            return checked(url, str(record))
+        return Address(DEFAULT_URL, "the default")
+
+    def token(self, address: Address) -> str | None:
+        """None if there is none.  That of the data folder belongs to the server of this machine: it goes nowhere else."""
+        if in_environment := os.environ.get("RUNRIG_TOKEN"):
+            return one_line(in_environment, "RUNRIG_TOKEN")
+        if not (self._chosen_data and address.loopback) and (kept := saved.read().token(address.url)):
+            return one_line(kept, str(saved.file()))
+        if not address.loopback:
+            return None
+        file = self.data_folder() / "token"
+        try:
+            return one_line(file.read_text(encoding="ascii"), str(file))
+        except (OSError, UnicodeDecodeError):
+            return None
+
+
+def checked(url: str, source: str) -> Address:
+    """Raises InvalidInput if *url* is not an HTTP address."""
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
+    except ValueError:
+        known = False
+    if not known or not url.isascii() or any(character.isspace() for character in url):
+        raise InvalidInput.one(f"{url!r} (from {source}) is not the address of a server: write http://HOST:PORT")
+    return Address(url.rstrip("/"), source)
+
+
+def _written(record: Path) -> str | None:
+    """The address in *record*; None while no server has written one, or a half of it."""
+    try:
+        url = json.loads(record.read_text(encoding="utf-8"))["url"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return url if isinstance(url, str) else None
+
+
+def one_line(text: str, source: str) -> str | None:
+    """The token in *text*, None if there is none.  Raises InvalidInput for what can be in no header."""
+    token = text.strip()
+    if not token.isascii() or any(not character.isprintable() for character in token):
+        raise InvalidInput.one(f"the token in {source} has characters that no token has: write it again")
+    return token or None

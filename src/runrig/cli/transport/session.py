@@ -1,0 +1,77 @@
+"""What every command that talks to the server has: the options that find it, and JSON or text as the answer."""
+
+import os
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import click
+
+from runrig.cli.rendering import sanitize
+from runrig.cli.transport.client import Client, patience
+from runrig.cli.transport.server_address import Place
+from runrig.domain.errors import ServerFault
+
+Command = Callable[..., None]
+TEXT, JSON = "text", "json"
+
+
+class Session:
+    """One command's way to the server."""
+
+    def __init__(self, place: Place, *, as_json: bool) -> None:
+        self.place = place
+        self.as_json = as_json
+
+    @property
+    def client(self) -> Client:
+        address = self.place.address()
+        token = self.place.token(address)
+        hint = f"; 'runrig login {address.url}' keeps {'another' if token else 'one'}, RUNRIG_TOKEN sets one"
+        if address.loopback and token is None:
+            hint = f": there is none in {self.place.data_folder()}; --data names the folder of the server"
+        return Client(address, token, hint, patience_s=patience(address, os.environ))
+
+    def show(self, answer: Any) -> bool:
+        """Prints *answer* in JSON mode, and says whether it did."""
+        if self.as_json:
+            click.echo(sanitize.as_json(answer))
+        return self.as_json
+
+
+def say(text: str) -> None:
+    """Prints *text* of one or more lines to stdout."""
+    click.echo(sanitize.block(text))
+
+
+def warn(text: str) -> None:
+    """Prints *text* to stderr, which scripts do not read."""
+    click.echo(sanitize.block(text), err=True)
+
+
+_FORMAT = click.option(
+    "-t", "--format-type", type=click.Choice([TEXT, JSON]), default=TEXT, help="json: one document on stdout."
+)
+_SERVER = click.option("--server", metavar="URL", help="Address of the server.")
+_DATA = click.option("--data", metavar="DIR", help="Data folder of the server, where its token lies.")
+
+
+def with_session(command: Command) -> Command:
+    """Gives *command* a Session as its first argument, and itself the options --server, --data and -t."""
+
+    @wraps(command)
+    def run(**kwargs: Any) -> None:
+        context = click.get_current_context()
+        before = context.find_object(Place) or Place()
+        server, data = kwargs.pop("server", None), kwargs.pop("data", None)
+        place = Place(server or before.server, data or before.data)
+        session = Session(place, as_json=kwargs.pop("format_type", TEXT) == JSON)
+        try:
+            command(session, **kwargs)
+        except KeyError as error:
+            raise ServerFault(
+                f"the answer of {session.client.url} has no {error}: is it a runrig server, of this version? "
+                "'runrig version' tells"
+            ) from error
+
+    return _FORMAT(_SERVER(_DATA(run)))

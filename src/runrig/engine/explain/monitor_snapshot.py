@@ -1,0 +1,113 @@
+"""Figures for a monitor: who waits and how long, what each node of the quota tree has left, where the GPUs are.
+
+Nothing here costs by the number of gangs that wait: 50,000 of them lie in a few buckets, each in order.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.engine.ledger.ledger import Entry
+from runrig.engine.quota.pool_tree import QuotaTree
+from runrig.engine.quota.quota_node import REAL, TreeNode, headroom
+from runrig.engine.state.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Gangs of one pool and priority that have not started, the nominated included; *since*: when the oldest was submitted."""
+
+    gangs: int
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Of one (flavor, resource) at one node of the tree.  *kind*: "root", "cohort" or "pool"; *usage*: what its subtree holds."""
+
+    node: str
+    kind: str
+    key: FlavorResource
+    nominal: int
+    usage: int
+    headroom: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """Of one flavor: *held* and *free* on ready nodes, and all of those on nodes that are not ready."""
+
+    held: int = 0
+    free: int = 0
+    not_ready: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """*waiting*: by pool and priority; *gpus*: by flavor."""
+
+    revision: int
+    now: float
+    waiting: dict[tuple[str, str], Waiting]
+    shares: tuple[Share, ...]
+    gpus: dict[str, Gpus]
+
+
+def figures(state: State, now: float) -> Figures:
+    """O(buckets + nodes of the tree x its resources + nodes)."""
+    return Figures(state.revision, now, waiting(state), tuple(_shares(state)), _gpus(state))
+
+
+def waiting(state: State) -> dict[tuple[str, str], Waiting]:
+    found: dict[tuple[str, str], Waiting] = {}
+    for bucket in state.ledger.pending.values():
+        _count(found, bucket.waiting[0][1], len(bucket.waiting))  # within a bucket the head was submitted first
+    for entry in state.ledger.nominated.values():
+        _count(found, entry, 1)
+    return dict(sorted(found.items()))
+
+
+def _count(found: dict[tuple[str, str], Waiting], oldest: Entry, gangs: int) -> None:
+    key = (oldest.gang.pool, oldest.gang.priority.value)
+    before = found.get(key, Waiting(0, oldest.gang.submitted_at))
+    found[key] = Waiting(before.gangs + gangs, min(before.since, oldest.gang.submitted_at))
+
+
+def _shares(state: State) -> Iterator[Share]:
+    tree = state.ledger.tree
+    nodes: list[TreeNode] = [tree.root]
+    nodes += [node for _, node in sorted(tree.cohorts.items())]
+    nodes += [node for _, node in sorted(tree.pools.items())]
+    held = _held(tree)
+    for node in nodes:
+        for index, key in enumerate(tree.keys):
+            left = headroom(node, index, REAL) if node.active else 0
+            yield Share(node.name, node.kind.value, key, node.nominal[index], held[id(node)][index], left)
+
+
+def _held(tree: QuotaTree) -> dict[int, list[int]]:
+    """By node, what all gangs below hold: its own count leaves out what lending limits keep further down."""
+    held = {id(node): [0] * len(tree.keys) for node in tree.nodes()}
+    for leaf in (*tree.firm.values(), *tree.low.values()):
+        for index, amount in enumerate(leaf.usage[REAL]):
+            if amount:
+                for node in leaf.path:
+                    held[id(node)][index] += amount
+    return held
+
+
+def _gpus(state: State) -> dict[str, Gpus]:
+    held: dict[str, int] = dict.fromkeys(state.flavors, 0)
+    free, not_ready = dict(held), dict(held)
+    for room in state.ledger.room.nodes.values():
+        node, has = room.node, room.node.resources.get(GPU, 0)
+        if not has:
+            continue
+        if node.ready:
+            left = room.free[REAL][GPU]
+            held[node.flavor] = held.get(node.flavor, 0) + has - left
+            free[node.flavor] = free.get(node.flavor, 0) + left
+        else:
+            not_ready[node.flavor] = not_ready.get(node.flavor, 0) + has
+    flavors = sorted({*held, *free, *not_ready})
+    return {name: Gpus(held.get(name, 0), free.get(name, 0), not_ready.get(name, 0)) for name in flavors}

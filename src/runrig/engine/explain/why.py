@@ -1,0 +1,169 @@
+"""Why a workflow waits: its place in the queue, the first law that blocks each choice of flavors, and who it waits for.
+
+Computed on demand from the live state, never kept.
+"""
+
+from dataclasses import dataclass
+from heapq import nsmallest
+
+from runrig.domain.gangs import GangState, Placement
+from runrig.domain.pools import Queueing
+from runrig.domain.reasons import Code, Reason
+from runrig.domain.workflows import Group, Status
+from runrig.engine.explain.shortage import shortage
+from runrig.engine.ledger.fit import find_place, settle
+from runrig.engine.ledger.ledger import Entry, Ledger
+from runrig.engine.ledger.options import choices, left_out, wanted
+from runrig.engine.placement.partial import least_counts
+from runrig.engine.placement.place import most_pods, place
+from runrig.engine.quota.quota_node import CHARGED, Kind, TreeNode, binding, left_at
+from runrig.engine.scheduling.queue_order import ahead_of, head_of
+from runrig.engine.state.state import State
+
+MOST_HOLDERS = 5
+"""How many of the gangs that hold a quota a reason names."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWhy:
+    """*position*: 1 is the head of its pool's queue, None if it does not wait there; *ahead*: gangs before it in all pools.
+
+    *reasons*: one per choice of flavors, of the smallest gang that it accepts; empty if nothing blocks it.
+    """
+
+    group: str
+    status: Status
+    position: int | None = None
+    ahead: int | None = None
+    reasons: tuple[Reason, ...] = ()
+    waits_for: tuple[str, ...] = ()
+    preempted_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    workflow: str
+    groups: tuple[GroupWhy, ...]
+
+
+def why(state: State, workflow: str) -> Why:
+    """Of a live workflow.  O(buckets x log pending + nodes)."""
+    return Why(workflow, tuple(_group(state, group) for group in state.groups_of(workflow)))
+
+
+def _group(state: State, group: Group) -> GroupWhy:
+    if group.status is Status.WAITING:
+        upstream = state.group_spec((group.workflow, group.name)).upstream
+        before = tuple(name for name in upstream if state.groups[group.workflow, name].status is not Status.COMPLETED)
+        return GroupWhy(group.name, group.status, reasons=(Reason(Code.UPSTREAM, "W1", holders=before),))
+    entry = state.ledger.entries.get(group.gang_id)
+    if entry is None:
+        return GroupWhy(group.name, group.status)
+    if entry.state is GangState.NOMINATED:
+        left = tuple(name for name in entry.waits_for if name in state.ledger.entries)
+        return GroupWhy(group.name, group.status, 0, 0, (Reason(Code.WAITS_FOR_TARGETS, "R4", holders=left),), left)
+    if entry.state is not GangState.PENDING:
+        return GroupWhy(group.name, group.status, preempted_by=entry.preempted_by)
+    everywhere, in_pool = ahead_of(state.ledger, entry)
+    return GroupWhy(group.name, group.status, in_pool + 1, everywhere, explain(state.ledger, entry))
+
+
+def explain(ledger: Ledger, entry: Entry) -> tuple[Reason, ...]:
+    """The first law that blocks, per choice of flavors, counting what is decided (nominated gangs in, their targets out)."""
+    leaf = ledger.leaf(entry)
+    if not leaf.active:
+        return (Reason(Code.COHORT_CYCLE, "Q5", where=_name(leaf)),)
+    head = _strict_head(ledger, entry.gang.pool)
+    if head is not None and head is not entry:
+        return (Reason(Code.BEHIND_HEAD, "P4", where=entry.gang.pool, holders=(head.gang.id,)),)
+    if entry.gang.refused:
+        return (Reason(Code.KAI_NOT_PLACED, "T7", where=entry.gang.refused),)
+    least = least_counts(entry.gang.pod_sets)
+    if find_place(ledger, entry, least) is None:
+        found = [_blocking(ledger, entry, choice) for choice in choices(ledger, entry, least)]
+        if None not in found:
+            if left_out(ledger, entry):
+                found.append(Reason(Code.PLACEMENT_NOT_PROVEN, "T1", need=sum(least)))
+            return tuple(dict.fromkeys(reason for reason in found if reason is not None))
+        leaving = tuple(sorted(name for name, each in ledger.stopping.items() if not each.charged))
+        return (Reason(Code.WAITS_FOR_TARGETS, "R4", holders=leaving),)
+    return (Reason(Code.NOT_CONSIDERED, "P5"),)
+
+
+def _strict_head(ledger: Ledger, pool: str) -> Entry | None:
+    """Whom nobody of the pool may pass; None if its queue is not strict."""
+    if ledger.pools[pool].queueing is not Queueing.STRICT_FIFO:
+        return None
+    placed = [each for each in ledger.nominated.values() if each.gang.pool == pool]
+    return min(placed, key=lambda each: each.order, default=head_of(ledger, pool))
+
+
+def _blocking(ledger: Ledger, entry: Entry, choice: Placement) -> Reason | None:
+    leaf = ledger.leaf(entry)
+    for index, amount in ledger.request_of(entry, choice):
+        reason = _quota_reason(ledger, leaf, index, amount)
+        if reason is not None:
+            return reason
+    if settle(ledger, entry, choice) is not None:
+        return None
+    return no_place(ledger, entry, choice)
+
+
+def no_place(ledger: Ledger, entry: Entry, choice: Placement, layer: int = CHARGED) -> Reason:
+    """Of a *choice* for which there is no place on nodes in *layer*."""
+    asks = wanted(entry, choice)
+    need = sum(each.pods for each in asks)
+    near = ledger.near(entry, tuple(each.count for each in choice))
+    if near is None:
+        return Reason(Code.KEYS_CHANGED, "T3", where=f"pool {entry.gang.pool}")
+    if not place(ledger.room, asks, (layer,), near).proven:
+        return Reason(Code.PLACEMENT_NOT_PROVEN, "T1", resource=choice[0].flavor, need=need)
+    short = shortage(ledger.room, asks, (layer,), near)
+    if short is not None:
+        key = ledger.pools[entry.gang.pool].topology_keys[short.level].key
+        if short.best is None:
+            return Reason(Code.NOT_ALL_GROUPS_FIT, "T1", where=key, need=need)
+        have = short.best[0].have if short.best else 0
+        return Reason(Code.NO_DOMAIN_FITS, "T1", where=key, have=have, need=short.pods, domains=short.best)
+    have = min(need - 1, sum(most_pods(ledger.room, each, (layer,)) for each in asks))
+    return Reason(Code.NO_ROOM_ON_NODES, "T1", resource=choice[0].flavor, have=have, need=need)
+
+
+def _quota_reason(ledger: Ledger, leaf: TreeNode, index: int, amount: int) -> Reason | None:
+    key = str(ledger.tree.keys[index])
+    if leaf.kind is Kind.FIRM:
+        for pool, left in [
+            (leaf, leaf.balance(index, CHARGED)),
+            *((pool, _firm_left(pool, index)) for pool in leaf.capping),
+        ]:
+            if amount > left:
+                return Reason(Code.QUOTA_FULL, "P2", pool.name, key, left, amount, _firm_holders(ledger, pool, index))
+    node = binding(leaf, index, amount)
+    if node is None:
+        return None
+    have = left_at(leaf, node, index)
+    if node.room[index] is not None:
+        return Reason(Code.BORROWING_LIMIT, "Q3", _name(node), key, have, amount)
+    return Reason(Code.NO_IDLE_TO_BORROW, "Q3", _name(node), key, have, amount)
+
+
+def _firm_holders(ledger: Ledger, pool: TreeNode, index: int) -> tuple[str, ...]:
+    """Firm gangs that count against *pool*, a firm leaf or a pool with subpools: largest first, then id.  O(gangs)."""
+    held = []
+    for entry in ledger.entries.values():
+        if entry.charged and entry.bucket.firm:
+            leaf = ledger.leaf(entry)
+            amount = dict(entry.request).get(index, 0)
+            if amount and (leaf is pool or pool in leaf.capping):
+                held.append((-amount, entry.gang.id))
+    return tuple(gang for _, gang in nsmallest(MOST_HOLDERS, held))
+
+
+def _firm_left(pool: TreeNode, index: int) -> int:
+    return pool.nominal[index] - pool.used[CHARGED][index]
+
+
+def _name(node: TreeNode) -> str:
+    if node.kind is Kind.ROOT:
+        return "the cluster"
+    return f"{'cohort' if node.kind is Kind.COHORT else 'pool'} {node.name}"

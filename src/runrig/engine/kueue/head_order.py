@@ -1,0 +1,113 @@
+"""In which order the heads of a cycle are served, classical and fair.
+
+A preemptor whose targets have gone comes first (law R5).  Then, classical: who borrows from nearer, higher priority, longer
+queued.  Fair: a tournament from the root down, whoever leaves its subtree with the lower share wins.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from runrig.engine.kueue.scheduler_context import Book
+from runrig.engine.kueue.workload import Assigned, Item, Target
+from runrig.engine.quota.quota_node import REAL, TreeNode, add_on_trial, take_on_trial
+from runrig.engine.quota.share import Amount
+
+
+@dataclass(slots=True)
+class Entry:
+    """A head of this cycle, with what was found for it.  *promised*: it is a preemptor whose targets have gone."""
+
+    item: Item
+    assigned: Assigned
+    targets: tuple[Target, ...] = ()
+    promised: bool = False
+
+
+SortKey = tuple[bool, int, int, float, str, str]
+
+
+def in_classical_order(book: Book, entries: Iterable[Entry]) -> list[Entry]:
+    by_priority = book.gates["PrioritySortingWithinCohort"]
+
+    def key(entry: Entry) -> SortKey:
+        minus_priority, queued_at, uid, name = entry.item.key
+        return (not entry.promised, entry.assigned.level, minus_priority if by_priority else 0, queued_at, uid, name)
+
+    return sorted(entries, key=key)
+
+
+def in_fair_order(book: Book, entries: Iterable[Entry]) -> Iterator[Entry]:
+    """The entries one by one; what the consumer did with one counts before the next is chosen.
+
+    Queues on their own first, then tree by tree.
+    """
+    by_root: dict[TreeNode, list[Entry]] = {}
+    for entry in entries:
+        by_root.setdefault(entry.item.leaf.path[-1], []).append(entry)
+    for root in sorted(by_root, key=lambda node: (node.parent is None and bool(node.children), node.name)):
+        if root.children:
+            yield from _Tournament(book, by_root[root])
+        else:
+            yield from by_root[root]
+
+
+MatchKey = tuple[bool, bool, Amount, int, float, str, str]
+
+
+class _Tournament:
+    """One tree's entries.  Each cohort keeps its children's champions in a heap.
+
+    Only what stands on the path of the last entry served can have changed: shares are of a subtree's own usage.  So each entry
+    costs O(depth x (resources + log children)), whatever the number of heads.
+    """
+
+    def __init__(self, book: Book, entries: Iterable[Entry]) -> None:
+        self._shares = book.shares
+        self._by_borrowing = book.gates["FairSharingPrioritizeNonBorrowing"]
+        self._champion: dict[TreeNode, Entry | None] = {}
+        self._heaps: dict[TreeNode, list[tuple[MatchKey, int, TreeNode]]] = {}
+        self._stamps: dict[TreeNode, int] = {}
+        self._count = 0
+        levels: dict[TreeNode, int] = {}
+        for entry in entries:
+            path = entry.item.leaf.path
+            self._champion[path[0]] = entry
+            levels.update((node, len(node.path)) for node in path)
+        for node in sorted(levels, key=lambda node: -levels[node]):
+            self._advance(node)
+        self._root = min(levels, key=lambda node: levels[node])
+
+    def __iter__(self) -> Iterator[Entry]:
+        while (entry := self._champion[self._root]) is not None:
+            path = entry.item.leaf.path
+            self._champion[path[0]] = None
+            yield entry
+            for node in path:
+                self._advance(node)
+
+    def _advance(self, node: TreeNode) -> None:
+        """Works out the champion of *node* anew, and enters it in the match at its parent."""
+        heap = self._heaps.get(node)
+        if heap is not None:
+            while heap and self._stamps[heap[0][2]] != heap[0][1]:
+                heappop(heap)
+            self._champion[node] = self._champion[heap[0][2]] if heap else None
+        self._count += 1
+        self._stamps[node] = self._count
+        champion = self._champion[node]
+        if champion is not None and node.parent is not None:
+            entered = (self._key(node, champion), self._count, node)
+            heappush(self._heaps.setdefault(node.parent, []), entered)
+        elif node.parent is not None:
+            self._heaps.setdefault(node.parent, [])
+
+    def _key(self, node: TreeNode, entry: Entry) -> MatchKey:
+        """How *entry* stands for *node* in the match at its parent, with its request counted; lower wins."""
+        leaf, request = entry.item.leaf, entry.assigned.request
+        add_on_trial(leaf, request, REAL)
+        usage, subtree = node.usage[REAL], node.subtree
+        borrows = self._by_borrowing and any(usage[index] > subtree[index] for index, _ in request)
+        share = self._shares.of(node, REAL)
+        take_on_trial(leaf, request, REAL)
+        return (not entry.promised, borrows, share, *entry.item.key)

@@ -1,0 +1,236 @@
+"""Imported queues as a whole: what is declared, who waits, who holds quota; and a cycle at a time (laws Q1-Q5, A1, R5).
+
+Deterministic and without a clock: whoever uses it says what time it is.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from runrig.domain.kueue import (
+    Balance,
+    CycleReport,
+    Granted,
+    Inactive,
+    Placed,
+    Settings,
+    Share,
+    StopPolicy,
+    System,
+    Waiting,
+    Workload,
+    WorkloadPodSet,
+)
+from runrig.domain.quantities import FlavorResource
+from runrig.engine.kueue.cluster_queue import Line
+from runrig.engine.kueue.cycle import Cycle
+from runrig.engine.kueue.explain import reasons, why_aside
+from runrig.engine.kueue.node_tree import held_by, occupy, vacate
+from runrig.engine.kueue.scheduler_context import Book
+from runrig.engine.kueue.workload import Item, Shape, shape_of
+from runrig.engine.quota.queue_tree import Forest
+from runrig.engine.quota.quota_node import CHARGED, REAL, Request, add, take
+
+LAYERS = (CHARGED, REAL)
+
+
+class World:
+    """Mutable; `cycle` and `carry_out` in turn move it on."""
+
+    def __init__(self, system: System, settings: Settings = Settings()) -> None:  # noqa: B008  (a frozen value)
+        forest = Forest(system.cohorts, system.queues, system.workloads)
+        queues = sorted(system.queues, key=lambda queue: queue.name)
+        lines = {queue.name: Line(queue, forest.queues[queue.name]) for queue in queues}
+        self._forest = forest
+        self._book = Book(forest, lines, settings, system)
+        self._flavors = {flavor.name: flavor for flavor in system.flavors}
+        self._shapes: dict[tuple[str, tuple[WorkloadPodSet, ...]], Shape] = {}
+        self._items: dict[str, Item] = {}
+        self._aside: dict[str, Workload] = {}
+        self._number = 0
+        for workload in sorted(system.workloads, key=lambda each: each.name):
+            self.submit(workload)
+
+    # ------------------------------------------------------------ what comes in and goes
+
+    def submit(self, workload: Workload) -> None:
+        """*workload* waits, or holds quota if it has been granted some."""
+        if workload.boost and self._book.gates["PriorityBoost"]:
+            workload = replace(workload, priority=workload.priority + workload.boost)
+        line = self._book.lines.get(workload.queue)
+        if line is None or (workload.granted is None and _held_back(workload)):
+            self._aside[workload.name] = workload
+            return
+        item = self._items[workload.name] = Item(workload, line.queue.name, line.leaf, self._shape(workload, line))
+        if workload.granted is None:
+            line.arrive(item)
+            return
+        granted = tuple(
+            _after_reclaim(each, workload, self._book.gates["ReclaimablePods"]) for each in workload.granted
+        )
+        item.holds(self._request(granted), granted, held_by(workload, granted, self._book.nodes.trees))
+        occupy(item.spots)
+        item.reserved_at = workload.reserved_at
+        item.evicted = workload.evicted or _has_to_stop(workload, line)
+        for layer in LAYERS:
+            add(item.leaf, item.request, layer)
+        line.hold(item)
+        self._book.stopping += item.evicted
+        self._book.changed(item.leaf)
+
+    def _shape(self, workload: Workload, line: Line) -> Shape:
+        pod_sets = workload.pod_sets
+        if not self._book.gates["ReclaimablePods"]:
+            pod_sets = tuple(replace(each, reclaimable=0) for each in pod_sets)
+        key = (workload.queue, pod_sets)
+        known = self._shapes.get(key)
+        if known is None:
+            known = self._shapes[key] = shape_of(
+                line.queue, pod_sets, self._flavors, self._forest.index_of, self._book.nodes
+            )
+        return known
+
+    def _request(self, granted: Iterable[Granted]) -> Request:
+        total: dict[int, int] = {}
+        for each in granted:
+            flavors = dict(each.flavors)
+            for resource, amount in each.usage:
+                if amount and resource in flavors:
+                    index = self._forest.index_of[FlavorResource(flavors[resource], resource)]
+                    total[index] = total.get(index, 0) + amount
+        return tuple(sorted(total.items()))
+
+    def finish(self, name: str) -> None:
+        """The workload *name*, which holds quota, has ended: what it held is free, and whoever is parked in its tree wakes."""
+        item = self._items.pop(name)
+        frees_nodes = bool(item.spots)
+        self._release(item)
+        self._book.evicted_by.forget(name)
+        self._wake_for([item], frees_nodes=frees_nodes)
+
+    def carry_out(self) -> tuple[str, ...]:
+        """Whoever was told to stop is gone: its quota is free, it waits again, and whoever is parked in its tree wakes."""
+        gone = [item for line in self._book.lines.values() for _, item in line.leaving]
+        frees_nodes = any(item.spots for item in gone)
+        for item in gone:
+            self._release(item)
+            workload = item.workload
+            if _held_back(workload):
+                self._aside[workload.name] = workload
+                del self._items[workload.name]
+            else:
+                self._book.lines[item.queue].add(item)
+        self._wake_for(gone, frees_nodes=frees_nodes)
+        return tuple(sorted(item.workload.name for item in gone))
+
+    def wake(self) -> None:
+        """Everything parked is looked at again."""
+        for line in self._book.lines.values():
+            line.wake()
+
+    def _release(self, item: Item) -> None:
+        self._book.stopping -= item.evicted
+        self._book.lines[item.queue].let_go(item)
+        for layer in LAYERS:
+            take(item.leaf, item.request, layer)
+        vacate(item.spots)
+        item.holds((), ())
+        self._book.changed(item.leaf)
+
+    def _wake_for(self, gone: Iterable[Item], *, frees_nodes: bool) -> None:
+        """Whoever is parked in the trees of *gone* wakes; in every tree if nodes are freed, which know no trees."""
+        if frees_nodes:
+            self.wake()
+            return
+        for root in dict.fromkeys(item.leaf.path[-1] for item in gone):
+            for line in self._book.lines_in(root):
+                line.wake()
+
+    # ------------------------------------------------------------ deciding
+
+    def decide(self, now: float) -> Cycle:
+        """One cycle, without the list of who waits: what it costs is scheduling alone."""
+        self._number += 1
+        cycle = Cycle(self._book, self._number, now)
+        cycle.run()
+        return cycle
+
+    def cycle(self, now: float) -> CycleReport:
+        """One cycle, and who waits after it, by queue and place in its line."""
+        done = self.decide(now)
+        return CycleReport(
+            tuple(done.admitted), tuple(done.preempted), self._waiting(done.looked), dict(sorted(done.skipped.items()))
+        )
+
+    def _waiting(self, looked: set[str]) -> tuple[Waiting, ...]:
+        waiting = [
+            Waiting(
+                item.workload.name,
+                item.queue,
+                considered=item.workload.name in looked,
+                parked=lot is not None,
+                word=item.word if item.workload.name in looked else lot.word if lot is not None else None,
+                reasons=reasons(self._book, item),
+            )
+            for line in self._book.lines.values()
+            for item, lot in sorted(line.waiting(), key=lambda each: each[0].key)
+        ]
+        aside = [
+            Waiting(each.name, each.queue, considered=False, parked=False, word=None, reasons=(why_aside(each),))
+            for _, each in sorted(self._aside.items())
+        ]
+        return (*waiting, *aside)
+
+    # ------------------------------------------------------------ reading
+
+    def quotas(self) -> dict[str, dict[FlavorResource, Balance]]:
+        """The numbers of laws Q3 and Q4 by node, of what is held now (targets that have not gone included)."""
+        return self._forest.balances()
+
+    def shares(self) -> dict[str, Share]:
+        """The dominant share of every queue and cohort, of what is held now."""
+        nodes = {self._forest.label(node): node for node in self._forest.nodes() if node.active}
+        return {label: self._book.shares.shown(nodes[label]) for label in sorted(nodes)}
+
+    def inactive(self) -> tuple[Inactive, ...]:
+        """Queues and cohorts in which nothing new starts."""
+        stopped = [
+            Inactive(line.queue.name, "ClusterQueue", "Stopped")
+            for line in self._book.lines.values()
+            if line.leaf.active and not line.open
+        ]
+        return tuple(sorted((*self._forest.inactive(), *stopped), key=lambda each: (each.name, each.kind)))
+
+
+def _held_back(workload: Workload) -> bool:
+    """It does not even stand in line: its local queue is stopped, or its owner holds it back."""
+    return workload.stop is not StopPolicy.NONE or not workload.active
+
+
+def _has_to_stop(workload: Workload, line: Line) -> bool:
+    """Its queue or its local queue is drained, or was stopped before it was admitted, or its owner holds it back."""
+    stops = {workload.stop, line.queue.stop}
+    if StopPolicy.HOLD_AND_DRAIN in stops or not workload.active:
+        return True
+    return StopPolicy.HOLD in stops and not workload.admitted
+
+
+def _after_reclaim(granted: Granted, workload: Workload, reclaimable: bool) -> Granted:
+    """What the pod set holds once the pods that need no quota any more are left out."""
+    pod_set = next((each for each in workload.pod_sets if each.name == granted.pod_set), None)
+    if not reclaimable or pod_set is None or not granted.count:
+        return granted
+    count = min(granted.count, pod_set.count - pod_set.reclaimable)
+    usage = tuple((resource, amount // granted.count * count) for resource, amount in granted.usage)
+    if count == granted.count:
+        return granted
+    return Granted(granted.pod_set, count, granted.flavors, usage, _first(granted.placement, count))
+
+
+def _first(placement: Iterable[Placed], count: int) -> tuple[Placed, ...]:
+    """*placement* of the first *count* pods."""
+    kept = []
+    for each in placement:
+        if count > 0:
+            kept.append(Placed(each.domain, min(each.count, count)))
+        count -= each.count
+    return tuple(kept)

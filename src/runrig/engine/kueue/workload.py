@@ -1,0 +1,321 @@
+"""Workloads as the cycle sees them: what a shape asks of which flavors, and what one workload holds and waits for."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from runrig.domain.kueue import (
+    ClusterQueue,
+    Granted,
+    NodeChoice,
+    ResourceFlavor,
+    ResourceGroup,
+    Taken,
+    TopologyRequest,
+    Word,
+    Workload,
+    WorkloadPodSet,
+)
+from runrig.domain.quantities import PODS, FlavorResource
+from runrig.domain.reasons import Reason
+from runrig.engine.kueue.node_matching import mismatch
+from runrig.engine.kueue.node_tree import Spot
+from runrig.engine.kueue.workload_placement import NOWHERE, Nodes, Places
+from runrig.engine.quota.quota_node import Request, TreeNode
+
+
+class Option(NamedTuple):
+    """A flavor that a need may take.  *misfit*: why its pods cannot, None if they can.  *indices*: per resource of the need.
+
+    -1 among *indices*: the queue has no quota of that resource in this flavor.
+    """
+
+    flavor: str
+    misfit: str | None
+    indices: tuple[int, ...]
+
+
+class Need(NamedTuple):
+    """What the pod sets *members* take from one flavor: *per_pod* of each member, per resource."""
+
+    members: tuple[int, ...]
+    resources: tuple[str, ...]
+    per_pod: tuple[tuple[int, ...], ...]
+    options: tuple[Option, ...]
+
+    def amounts(self, counts: Sequence[int]) -> list[int]:
+        """Per resource, for *counts* pods per pod set."""
+        if len(self.members) == 1:
+            count = counts[self.members[0]]
+            return [amount * count for amount in self.per_pod[0]]
+        return [
+            sum(amounts[at] * counts[member] for member, amounts in zip(self.members, self.per_pod, strict=True))
+            for at in range(len(self.resources))
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """How many pods of a pod set would do.  *min_count* None: no fewer than *count*."""
+
+    count: int
+    min_count: int | None
+
+
+class Shape:
+    """Pod sets that are equal in every respect, in one queue: they get the same answer.
+
+    *uncovered*: asked, and in no group.  *counts*: pods that need quota; *whole*: what these ask, by need and resource.
+    *grants*: what was granted to one of it so far, by counts and flavors.
+    *topology*: per pod set, how it has to be placed; *placed*: at least one has.  *short*: what nodes lacked at the last look.
+    """
+
+    __slots__ = (
+        "counts",
+        "grants",
+        "needs",
+        "placed",
+        "pod_sets",
+        "ranges",
+        "short",
+        "topology",
+        "uncovered",
+        "variable",
+        "whole",
+    )
+
+    def __init__(
+        self,
+        pod_sets: tuple[WorkloadPodSet, ...],
+        needs: tuple[Need, ...],
+        uncovered: tuple[str, ...],
+        topology: tuple[TopologyRequest | None, ...] = (),
+    ) -> None:
+        self.pod_sets = pod_sets
+        self.needs = needs
+        self.uncovered = uncovered
+        self.counts = tuple(each.count - each.reclaimable for each in pod_sets)
+        self.ranges = tuple(
+            Range(count, None if each.min_count is None else min(each.min_count, count))
+            for each, count in zip(pod_sets, self.counts, strict=True)
+        )
+        self.grants: dict[tuple[tuple[int, ...], tuple[str | None, ...]], tuple[Granted, ...]] = {}
+        self.whole = tuple(need.amounts(self.counts) for need in needs)
+        self.variable = any(each.min_count not in (None, each.count) for each in self.ranges)
+        self.topology = topology
+        self.placed = any(each is not None for each in topology)
+        self.short: tuple[Reason, ...] = ()
+
+    def members(
+        self, need: Need, counts: Sequence[int]
+    ) -> list[tuple[int, WorkloadPodSet, TopologyRequest | None, int]]:
+        """The pod sets of *need* as `Nodes.place` takes them."""
+        return [(at, self.pod_sets[at], self.topology[at], counts[at]) for at in need.members]
+
+
+def shape_of(
+    queue: ClusterQueue,
+    pod_sets: tuple[WorkloadPodSet, ...],
+    flavors: Mapping[str, ResourceFlavor],
+    index_of: Mapping[FlavorResource, int],
+    nodes: Nodes,
+) -> Shape:
+    """What *pod_sets* need of the groups of *queue*, flavor by flavor.  O(pod sets x groups x flavors)."""
+    topology = nodes.requests(queue, pod_sets)
+    covered = {resource: group for group in queue.groups for resource in group.resources}
+    needs: list[Need] = []
+    uncovered: set[str] = set()
+    for members in _together(pod_sets):
+        asked = {resource: amount for member in members for resource, amount in pod_sets[member].requests}
+        uncovered |= {resource for resource, amount in asked.items() if amount and resource not in covered}
+        if PODS in covered:
+            asked[PODS] = 1
+        wanted = [
+            (group, resources)
+            for group in queue.groups
+            if (resources := tuple(each for each in sorted(group.resources) if each in asked))
+        ]
+        for group, resources in wanted:
+            need = _need(group, members, resources, [pod_sets[member] for member in members], flavors, index_of)
+            needs.append(_on_nodes(need, nodes, [topology[member] for member in members], alone=len(wanted) == 1))
+    return Shape(pod_sets, tuple(needs), tuple(sorted(uncovered)), topology)
+
+
+def _on_nodes(need: Need, nodes: Nodes, requests: Sequence[TopologyRequest | None], *, alone: bool) -> Need:
+    """*need* without the options that its topology rules out."""
+    options = tuple(
+        option._replace(misfit=option.misfit or nodes.misfit(option.flavor, requests, alone=alone))
+        for option in need.options
+    )
+    return need._replace(options=options)
+
+
+def _together(pod_sets: Sequence[WorkloadPodSet]) -> Iterator[tuple[int, ...]]:
+    """Pod sets that take the same flavors, in order of the first of them."""
+    seen: dict[str, list[int]] = {}
+    order: list[list[int]] = []
+    for at, each in enumerate(pod_sets):
+        if each.group is not None and each.group in seen:
+            seen[each.group].append(at)
+            continue
+        order.append([at])
+        if each.group is not None:
+            seen[each.group] = order[-1]
+    return (tuple(each) for each in order)
+
+
+def _need(
+    group: ResourceGroup,
+    members: tuple[int, ...],
+    resources: tuple[str, ...],
+    pod_sets: Sequence[WorkloadPodSet],
+    flavors: Mapping[str, ResourceFlavor],
+    index_of: Mapping[FlavorResource, int],
+) -> Need:
+    per_pod = tuple(
+        tuple(1 if resource == PODS else dict(each.requests).get(resource, 0) for resource in resources)
+        for each in pod_sets
+    )
+    options = tuple(
+        Option(
+            name,
+            _misfit(flavors.get(name), [each.nodes for each in pod_sets]),
+            tuple(index_of.get(FlavorResource(name, resource), -1) for resource in resources),
+        )
+        for name in group.flavors
+    )
+    return Need(members, resources, per_pod, options)
+
+
+def _misfit(flavor: ResourceFlavor | None, choices: Sequence[NodeChoice]) -> str | None:
+    """A flavor that is not defined has neither labels nor taints: every pod may take it."""
+    if flavor is None:
+        return None
+    return next((why for each in choices if (why := mismatch(flavor, each)) is not None), None)
+
+
+class Target(NamedTuple):
+    """A workload that would have to stop, and the right by which."""
+
+    item: "Item"
+    reason: Taken
+
+
+NOFIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = range(5)
+"""How well an assignment does, worst first."""
+
+
+@dataclass(slots=True)
+class Assigned:
+    """Flavors for every pod set of a workload.
+
+    *mode*: the worst over its needs.  *level*: how far up it borrows, 0 not at all.  *chosen*: the option of each need, None
+    where nothing was found.  *contested*: indices that need preemption.  *tried*: per need, the option to go on after; -1: from
+    the first.  *word*: why it is not FIT.
+    *searched*: the searches for targets on the way, each for one resource in one flavor: what for, and whom it found.
+    *places*: where its pods go; if it is not FIT and has no targets: where they would, if no work held any node.
+    *short*: what nodes lack.
+    """
+
+    counts: tuple[int, ...]
+    mode: int = FIT
+    level: int = 0
+    chosen: list[Option | None] = field(default_factory=list)
+    request: Request = ()
+    contested: frozenset[int] = frozenset()
+    tried: tuple[int, ...] = ()
+    word: Word | None = None
+    searched: tuple[tuple[Request, Sequence["Target"]], ...] = ()
+    places: Places = NOWHERE
+    short: tuple[Reason, ...] = ()
+
+    def granted(self, shape: Shape) -> tuple[Granted, ...]:
+        """What each pod set gets, as it is recorded."""
+        key = (self.counts, tuple(None if option is None else option.flavor for option in self.chosen))
+        known = shape.grants.get(key)
+        if known is None:
+            known = shape.grants[key] = self._granted(shape)
+        if self.places.of:
+            of = self.places.of
+            return tuple(replace(each, placement=of.get(at, ())) for at, each in enumerate(known))
+        return known
+
+    def _granted(self, shape: Shape) -> tuple[Granted, ...]:
+        flavors: list[dict[str, str]] = [{} for _ in shape.pod_sets]
+        usage: list[dict[str, int]] = [{} for _ in shape.pod_sets]
+        for need, option in zip(shape.needs, self.chosen, strict=True):
+            if option is None:
+                continue
+            for member, amounts in zip(need.members, need.per_pod, strict=True):
+                asked = {resource for resource, _ in shape.pod_sets[member].requests} | {PODS}
+                for resource, amount in zip(need.resources, amounts, strict=True):
+                    if resource in asked:
+                        flavors[member][resource] = option.flavor
+                        usage[member][resource] = amount * self.counts[member]
+        return tuple(
+            Granted(each.name, self.counts[at], tuple(sorted(flavors[at].items())), tuple(sorted(usage[at].items())))
+            for at, each in enumerate(shape.pod_sets)
+        )
+
+
+QueueKey = tuple[int, float, str, str]
+"""Place in a queue: minus the priority, the time it was queued, uid, name; lower comes first."""
+
+TargetKey = tuple[int, float, str, str]
+"""Place among candidates for preemption: priority, minus the time it got its quota, uid, name; lower goes first."""
+
+
+class Item:
+    """A workload in the engine.
+
+    *request*: what it holds of the tree, empty while it waits; *indices*: of which.  *granted*: the same, as recorded.
+    *spots*: what it holds of nodes.
+    *tried*, *tried_in*: the options that the last look got to, and the state of its queue then.
+    *held*: it is a preemptor whose targets stop, and this is kept for it (law R5).  *waits_for*: names of those that it waits for.
+    """
+
+    __slots__ = (
+        "evicted",
+        "granted",
+        "held",
+        "indices",
+        "key",
+        "leaf",
+        "queue",
+        "request",
+        "reserved_at",
+        "shape",
+        "spots",
+        "tried",
+        "tried_in",
+        "waits_for",
+        "word",
+        "workload",
+    )
+
+    def __init__(self, workload: Workload, queue: str, leaf: TreeNode, shape: Shape) -> None:
+        self.workload = workload
+        self.queue = queue
+        self.leaf = leaf
+        self.shape = shape
+        self.key: QueueKey = (-workload.priority, workload.queued_at, workload.uid, workload.name)
+        self.request: Request = ()
+        self.indices: frozenset[int] = frozenset()
+        self.granted: tuple[Granted, ...] = ()
+        self.spots: tuple[Spot, ...] = ()
+        self.reserved_at = 0.0
+        self.evicted = False
+        self.tried: tuple[int, ...] = ()
+        self.tried_in: tuple[int, int] = (-1, -1)
+        self.held: Assigned | None = None
+        self.waits_for: tuple[str, ...] = ()
+        self.word: Word | None = None
+
+    def holds(self, request: Request, granted: tuple[Granted, ...], spots: tuple[Spot, ...] = ()) -> None:
+        """Takes note of what it holds from now on; nothing: two empty tuples."""
+        self.request, self.granted, self.spots = request, granted, spots
+        self.indices = frozenset(index for index, _ in request)
+
+    @property
+    def target_key(self) -> TargetKey:
+        return (self.workload.priority, -self.reserved_at, self.workload.uid, self.workload.name)

@@ -1,0 +1,71 @@
+"""Does a gang fit now, in quota and on nodes, without anybody stopping?"""
+
+from collections.abc import Sequence
+
+from runrig.domain.gangs import Assignment, Placement
+from runrig.engine.ledger.ledger import Entry, Ledger
+from runrig.engine.ledger.options import options, wanted
+from runrig.engine.nodes.topology import Domain
+from runrig.engine.placement.place import place
+from runrig.engine.quota.quota_node import CHARGED, REAL, Request, fits
+
+DECIDED = (CHARGED,)
+DECIDED_AND_STILL_THERE = (CHARGED, REAL)
+
+
+def find_place(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Placement | None:
+    """Where *entry* can start at once with *counts* pods; None if nowhere.
+
+    While somebody is nominated it has to fit twice: with what is decided, and with what is still there (law R4).
+    """
+    leaf = ledger.leaf(entry)
+    if not leaf.active:
+        return None
+    layers = DECIDED_AND_STILL_THERE if ledger.skewed else DECIDED
+    for choice, request in options(ledger, entry, counts, mixed=True):
+        if fits(leaf, request, CHARGED) and (layers is DECIDED or fits(leaf, request, REAL)):
+            placement = settle(ledger, entry, choice, layers)
+            if placement is not None:
+                return placement
+    return None
+
+
+def starts_now(ledger: Ledger, entry: Entry) -> bool:
+    """The nominated *entry* has what it holds: quota and nodes are free of those that had to stop."""
+    return would_start(ledger, entry, entry.placement, entry.request)
+
+
+def would_start(ledger: Ledger, entry: Entry, placement: Placement, request: Request) -> bool:
+    """*placement*, which asks *request*, is free of everything that is still there."""
+    leaf = ledger.leaf(entry)
+    if not leaf.active or not fits(leaf, request, REAL):
+        return False
+    asked: dict[str, dict[str, int]] = {}
+    for each, pod_set in zip(placement, entry.gang.pod_sets, strict=True):
+        for share in each.shares:
+            total = asked.setdefault(share.node, {})
+            for resource, amount in pod_set.requests:
+                total[resource] = total.get(resource, 0) + amount * share.count
+    return all(ledger.room.nodes[name].pods(tuple(total.items()), REAL) >= 1 for name, total in asked.items())
+
+
+def settle(
+    ledger: Ledger,
+    entry: Entry,
+    choice: Placement,
+    layers: Sequence[int] = DECIDED,
+    within: Domain | None = None,
+) -> Placement | None:
+    """*choice* with nodes filled in, all of them inside *within*; None if they have no room; *choice* itself where there are no nodes."""
+    if not ledger.place:
+        return choice
+    near = ledger.near(entry, tuple(each.count for each in choice))
+    if near is None:
+        return None
+    layout = place(ledger.room, wanted(entry, choice), layers, near, within)
+    if layout.shares is None:
+        return None
+    return tuple(
+        Assignment(each.pod_set, each.flavor, each.count, shares)
+        for each, shares in zip(choice, layout.shares, strict=True)
+    )

@@ -1,0 +1,441 @@
+"""The ledger: every gang, what it holds of quota and nodes, and who waits; kept as actions apply, never rebuilt per cycle.
+
+A gang holds in two layers.  PENDING: in neither.  NOMINATED: CHARGED only (law R4).  ADMITTED: both.  STOPPING: both, but a
+target that a nomination waits for is REAL only, so that what it frees is spoken for once.
+Whoever changes the ledger uses `apply`; trial edits (`uncharge`, `charge`) are undone by whoever makes them.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import NamedTuple
+
+from runrig.domain.gangs import Assignment, Gang, GangState, Law, Placement, PodSet, Requirement
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Refuse, Release, Stop, Withdraw
+from runrig.domain.pools import Cohort, Pool, Queueing
+from runrig.domain.quantities import GPU, FlavorResource, Requests
+from runrig.engine.nodes.cluster_nodes import Room
+from runrig.engine.placement.constraint_tree import Near, near_of
+from runrig.engine.quota.pool_tree import QuotaTree
+from runrig.engine.quota.quota_node import CHARGED, REAL, Request, TreeNode, add, take
+
+Decision = Queue | Nominate | Withdraw | Preempt | Stop | Admit | Refuse | Release
+
+Order = tuple[int, float, str]
+"""Place in the order of law P4: higher rank, earlier submission, id; lower comes first."""
+
+Option = tuple[Placement, Request]
+"""A choice of flavors, without nodes, and what it asks of the tree."""
+
+
+class BucketKey(NamedTuple):
+    """Gangs that get the same answer: same leaf, same rank, same shape, and all of them or none to be tried (law T7)."""
+
+    pool: str
+    firm: bool
+    rank: int
+    shape: tuple[tuple[int, int | None, Requests, str | None, tuple[Requirement, ...]], ...]
+    refused: bool = False
+
+
+class Bucket:
+    """The gangs of one key that wait, in order.
+
+    *counts*: pods per pod set of the full gang.  *parked*: the ledger's generation when its head found no place.
+    *options*: what the full gang may take, with what that asks of the tree; *options_of*: the tree and the name of the pod set
+    that they were worked out for.
+    """
+
+    __slots__ = ("counts", "firm", "key", "options", "options_of", "parked", "pool", "rank", "waiting")
+
+    def __init__(self, key: BucketKey) -> None:
+        self.key = key
+        self.pool, self.firm, self.rank, *_ = key
+        self.counts = tuple(count for count, *_ in key.shape)
+        self.waiting: list[tuple[Order, Entry]] = []
+        self.parked: int | None = None
+        self.options: tuple[Option, ...] = ()
+        self.options_of: tuple[QuotaTree, str] | None = None
+
+
+class Entry:
+    """A gang in the ledger.  *charged*, *held*: whether it counts in the layer CHARGED, REAL.  *rows*: kept by `footprints`."""
+
+    __slots__ = (
+        "admitted_at",
+        "bucket",
+        "charged",
+        "gang",
+        "held",
+        "law",
+        "order",
+        "placement",
+        "preempted_by",
+        "request",
+        "rows",
+        "state",
+        "waits_for",
+    )
+
+    def __init__(self, gang: Gang) -> None:
+        self.gang = gang
+        self.state = GangState.PENDING
+        shape = tuple(
+            (each.count, each.min_count, each.requests, each.platform, each.topology) for each in gang.pod_sets
+        )
+        self.bucket = Bucket(
+            BucketKey(gang.pool, not gang.priority.may_borrow, gang.priority.rank, shape, bool(gang.refused))
+        )
+        self.order: Order = (-self.bucket.rank, gang.submitted_at, gang.id)
+        self.placement: Placement = ()
+        self.request: Request = ()
+        self.rows: object = None
+        self.waits_for: tuple[str, ...] = ()
+        self.admitted_at: float | None = None
+        self.preempted_by: str | None = None
+        self.law: Law | None = None
+        self.charged = False
+        self.held = False
+
+    @property
+    def preemption_key(self) -> tuple[int, float, str]:
+        """Who goes first among candidates of one place (law R3): lower priority, later start, id."""
+        return (self.bucket.rank, -(self.admitted_at or 0.0), self.gang.id)
+
+
+class Ledger:
+    """*place* False: quota alone decides, there are no nodes.  *generation* grows whenever room may have grown.
+
+    *unclaimed*: those of *stopping* that are charged, as no nomination waits for what they hold.
+    """
+
+    def __init__(self, *, place: bool = True) -> None:
+        self.place = place
+        self.flavors: dict[str, Flavor] = {}
+        self.cohorts: dict[str, Cohort] = {}
+        self.pools: dict[str, Pool] = {}
+        self.room = Room()
+        self.entries: dict[str, Entry] = {}
+        self.pending: dict[BucketKey, Bucket] = {}
+        self.nominated: dict[str, Entry] = {}
+        self.stopping: dict[str, Entry] = {}
+        self.unclaimed: dict[str, Entry] = {}
+        self._waiting_for: dict[str, list[Entry]] = {}
+        self.preemptible: dict[str, list[tuple[tuple[int, float, str], Entry]]] = {}
+        self.generation = 0
+        self._tree: QuotaTree | None = None
+        self._requests: dict[tuple[frozenset[str], str, Requests, int], Request] = {}
+
+    # ------------------------------------------------------------ what is declared
+
+    def set_flavors(self, flavors: Iterable[Flavor]) -> None:
+        self.flavors = {each.name: each for each in sorted(flavors, key=lambda flavor: (flavor.position, flavor.name))}
+        self.room.set_flavors(self.flavors)
+        self._changed()
+
+    def put_cohort(self, cohort: Cohort) -> None:
+        self.cohorts[cohort.name] = cohort
+        self._changed()
+
+    def drop_cohort(self, name: str) -> None:
+        del self.cohorts[name]
+        self._changed()
+
+    def put_pool(self, pool: Pool) -> None:
+        self.pools[pool.name] = pool
+        self._changed()
+
+    def put_node(self, node: Node) -> None:
+        """Adds or replaces *node*; what gangs hold there they go on holding.  O(gangs)."""
+        self.room.put(node)
+        for entry in self.entries.values():
+            for each, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=False):
+                here = [share for share in each.shares if share.node == node.name]
+                for layer in self._layers(entry):
+                    self.room.hold(here, pod_set.requests, layer)
+                if entry.held:
+                    self.room.take_gpus(here)
+        self._changed()
+
+    def drop_node(self, name: str) -> None:
+        self.room.drop(name)
+        self._changed()
+
+    def _changed(self) -> None:
+        self._tree = None
+        self.generation += 1
+
+    @property
+    def tree(self) -> QuotaTree:
+        """The quota tree; built anew, with all that is held, after something was declared."""
+        if self._tree is None:
+            quotas = [*(each.quotas for each in self.cohorts.values()), *(each.quotas for each in self.pools.values())]
+            resources = {key.resource for each in quotas for key in each} | {GPU}
+            capacity = self.room.capacity(resources)
+            for flavor in self.flavors:
+                capacity.setdefault(FlavorResource(flavor, GPU), 0)
+            self._tree = QuotaTree(self.cohorts.values(), self.pools.values(), capacity)
+            self._requests = {}
+            for entry in self.entries.values():
+                entry.request = self.request_of(entry, entry.placement)
+                for layer in self._layers(entry):
+                    add(self.leaf(entry), entry.request, layer)
+        return self._tree
+
+    # ------------------------------------------------------------ reading
+
+    def leaf(self, entry: Entry) -> TreeNode:
+        tree = self._tree or self.tree
+        return (tree.firm if entry.bucket.firm else tree.low)[entry.gang.pool]
+
+    def request_of(self, entry: Entry, placement: Placement) -> Request:
+        """What *placement* asks of the tree, summed per (flavor, resource)."""
+        counted = self.leaf(entry).counted
+        if len(placement) == 1:
+            return self._asked(counted, placement[0].flavor, entry.gang.pod_sets[0].requests, placement[0].count)
+        return _summed(
+            self._asked(counted, each.flavor, pod_set.requests, each.count)
+            for each, pod_set in zip(placement, entry.gang.pod_sets, strict=False)
+        )
+
+    def _asked(self, counted: frozenset[str], flavor: str, requests: Requests, count: int) -> Request:
+        key = (counted, flavor, requests, count)
+        known = self._requests.get(key)
+        if known is None:
+            index_of = self.tree.index_of
+            known = self._requests[key] = tuple(
+                (index_of[FlavorResource(flavor, resource)], amount * count)
+                for resource, amount in requests
+                if resource in counted and count and FlavorResource(flavor, resource) in index_of
+            )
+        return known
+
+    def flavors_of(self, pool: Pool, pod_set: PodSet) -> tuple[str, ...]:
+        """The flavors that the pod set may take in this pool, in order (the platform that it names, or all of the pool)."""
+        allowed = pool.flavors or tuple(self.flavors)
+        platform = pod_set.platform or pool.default_platform
+        return allowed if platform is None else tuple(name for name in allowed if name == platform)
+
+    def near(self, entry: Entry, counts: tuple[int, ...]) -> Near | None:
+        """Which of *counts* pods lie together, by the keys that the pool has today; None if it lacks one that is asked for."""
+        return near_of(self.pools[entry.gang.pool].topology_keys, entry.gang.pod_sets, counts)
+
+    @property
+    def skewed(self) -> bool:
+        """The layers differ: somebody is nominated, or stops for one who is."""
+        return bool(self.nominated)
+
+    def waiting_for(self, gang: str) -> Sequence[Entry]:
+        """The nominated gangs that wait until *gang* is gone."""
+        return self._waiting_for.get(gang, [])
+
+    def strict_and_waiting(self) -> set[str]:
+        """STRICT_FIFO pools whose head has a place but has not started: nobody may pass it (law P4)."""
+        return {
+            entry.gang.pool
+            for entry in self.nominated.values()
+            if self.pools[entry.gang.pool].queueing is Queueing.STRICT_FIFO
+        }
+
+    # ------------------------------------------------------------ holding and letting go
+
+    @staticmethod
+    def _layers(entry: Entry) -> list[int]:
+        return [layer for layer, counts in ((CHARGED, entry.charged), (REAL, entry.held)) if counts]
+
+    def _book(self, entry: Entry, layer: int, *, give_back: bool) -> None:
+        (take if give_back else add)(self.leaf(entry), entry.request, layer)
+        if self.place:
+            for each, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=True):
+                self.room.hold(each.shares, pod_set.requests, layer, give_back=give_back)
+
+    def charge(self, entry: Entry) -> None:
+        """The gang counts in decisions."""
+        assert not entry.charged, f"{entry.gang.id} is charged twice"
+        self._book(entry, CHARGED, give_back=False)
+        entry.charged = True
+        if entry.state is GangState.STOPPING:
+            self.unclaimed[entry.gang.id] = entry
+
+    def uncharge(self, entry: Entry) -> None:
+        """The gang is taken as gone in decisions: the inverse of `charge`."""
+        assert entry.charged, f"{entry.gang.id} is not charged"
+        self._book(entry, CHARGED, give_back=True)
+        entry.charged = False
+        if entry.state is GangState.STOPPING:
+            del self.unclaimed[entry.gang.id]
+
+    @contextmanager
+    def as_if_gone(self, entries: Iterable[Entry]) -> Iterator[None]:
+        """On trial, *entries* hold nothing any more in the layer REAL."""
+        held = [entry for entry in entries if entry.held]
+        for entry in held:
+            self._book(entry, REAL, give_back=True)
+        try:
+            yield
+        finally:
+            for entry in held:
+                self._book(entry, REAL, give_back=False)
+
+    def _hold(self, entry: Entry) -> None:
+        self._book(entry, REAL, give_back=False)
+        entry.held = True
+        for each in entry.placement:
+            self.room.take_gpus(each.shares)
+
+    def _let_go(self, entry: Entry) -> None:
+        self._book(entry, REAL, give_back=True)
+        entry.held = False
+        for each in entry.placement:
+            self.room.return_gpus(each.shares)
+
+    def with_gpus(self, gang: Gang, placement: Placement) -> Placement:
+        """*placement* with the indices of the GPUs that its pods get: the lowest free ones of each node."""
+        spoken: dict[str, int] = {}
+        return tuple(
+            Assignment(
+                each.pod_set, each.flavor, each.count, tuple(self.room.with_gpus(each.shares, pod_set.requests, spoken))
+            )
+            for each, pod_set in zip(placement, gang.pod_sets, strict=True)
+        )
+
+    # ------------------------------------------------------------ decisions
+
+    def apply(self, action: Decision, at: float) -> None:
+        """The only way in which gangs move.  O(depth + nodes of the gang)."""
+        match action:
+            case Admit(gang, placement):
+                self._admit(self.entries[gang], placement, at)
+            case Queue(gang):
+                self._queue(gang)
+            case Nominate(gang, placement, targets):
+                self._nominate(self.entries[gang], placement, targets)
+            case Withdraw(gang):
+                self._withdraw(self.entries[gang])
+            case Preempt(gang, by, law):
+                entry = self.entries[gang]
+                entry.preempted_by, entry.law = by, law
+                self._stop(entry)
+            case Stop(gang):
+                self._stop(self.entries[gang])
+            case Refuse(gang, said):
+                entry = self.entries[gang]
+                entry.gang = replace(entry.gang, refused=said)
+                self._stop(entry)
+            case Release(gang):
+                self._release(self.entries[gang])
+
+    def _queue(self, gang: Gang) -> None:
+        assert gang.id not in self.entries, f"{gang.id} is in the ledger already"
+        entry = self.entries[gang.id] = Entry(gang)
+        self._wait(entry)
+
+    def _wait(self, entry: Entry) -> None:
+        entry.state = GangState.PENDING
+        entry.bucket = self.pending.setdefault(entry.bucket.key, entry.bucket)
+        insort(entry.bucket.waiting, (entry.order, entry))
+
+    def _no_longer_waits(self, entry: Entry) -> None:
+        bucket = entry.bucket
+        is_head = bucket.waiting[0][1] is entry
+        del bucket.waiting[0 if is_head else bisect_left(bucket.waiting, (entry.order,))]
+        if not bucket.waiting:
+            del self.pending[bucket.key]
+            bucket.parked = None
+
+    def _nominate(self, entry: Entry, placement: Placement, targets: Sequence[str]) -> None:
+        self._no_longer_waits(entry)
+        for name in targets:
+            self._waiting_for.setdefault(name, []).append(entry)
+            target = self.entries[name]
+            if target.charged:
+                self.uncharge(target)
+        entry.state, entry.placement, entry.waits_for = GangState.NOMINATED, placement, tuple(targets)
+        entry.request = self.request_of(entry, placement)
+        self.nominated[entry.gang.id] = entry
+        self.charge(entry)
+        self.generation += 1  # targets are whole gangs: they may free more than the hold takes
+
+    def _end_nomination(self, entry: Entry) -> None:
+        """Targets that are still there count again, unless another nomination waits for them too."""
+        del self.nominated[entry.gang.id]
+        self.uncharge(entry)
+        for name in entry.waits_for:
+            others = self._waiting_for[name]
+            others.remove(entry)
+            if not others:
+                del self._waiting_for[name]
+                target = self.entries[name]
+                if target.held and not target.charged:
+                    self.charge(target)
+        entry.waits_for = ()
+
+    def _withdraw(self, entry: Entry) -> None:
+        self._end_nomination(entry)
+        entry.placement, entry.request = (), ()
+        self._wait(entry)
+        self.generation += 1
+
+    def _admit(self, entry: Entry, placement: Placement, at: float) -> None:
+        if entry.state is GangState.NOMINATED:
+            self._end_nomination(entry)
+        else:
+            self._no_longer_waits(entry)
+        entry.placement, entry.request = placement, self.request_of(entry, placement)
+        entry.state, entry.admitted_at = GangState.ADMITTED, at
+        self._charge_admitted(entry)
+        self._hold(entry)
+        if entry.gang.priority.preemptible:
+            insort(self.preemptible.setdefault(entry.gang.pool, []), (entry.preemption_key, entry))
+
+    def _charge_admitted(self, entry: Entry) -> None:
+        """A pool that borrows from now on has lost the protection of law R2: whoever found no target before may find one."""
+        outer = self.leaf(entry).outer
+        before = list(outer.over)
+        self.charge(entry)
+        if outer.over != before:
+            self.generation += 1
+
+    def _stop(self, entry: Entry) -> None:
+        if entry.state is GangState.ADMITTED:
+            self._no_candidate(entry)
+            entry.state = GangState.STOPPING
+            self.stopping[entry.gang.id] = entry
+            if entry.charged:
+                self.unclaimed[entry.gang.id] = entry
+                self.generation += 1  # whoever was passed over may wait for it now
+
+    def _no_candidate(self, entry: Entry) -> None:
+        if entry.gang.priority.preemptible:
+            candidates = self.preemptible[entry.gang.pool]
+            del candidates[bisect_left(candidates, (entry.preemption_key,))]
+
+    def _release(self, entry: Entry) -> None:
+        match entry.state:
+            case GangState.PENDING:
+                self._no_longer_waits(entry)
+            case GangState.NOMINATED:
+                self._end_nomination(entry)
+            case GangState.ADMITTED:
+                self._no_candidate(entry)
+            case GangState.STOPPING:
+                del self.stopping[entry.gang.id]
+        if entry.charged:
+            self.uncharge(entry)
+        if entry.held:
+            self._let_go(entry)
+        for each in self._waiting_for.pop(entry.gang.id, ()):
+            # The id comes back when the gang is queued again; that one is nobody's target.
+            each.waits_for = tuple(name for name in each.waits_for if name != entry.gang.id)
+        del self.entries[entry.gang.id]
+        self.generation += 1
+
+
+def _summed(parts: Iterable[Request]) -> Request:
+    total: dict[int, int] = {}
+    for part in parts:
+        for index, amount in part:
+            total[index] = total.get(index, 0) + amount
+    return tuple(sorted(total.items()))

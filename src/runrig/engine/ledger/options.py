@@ -1,0 +1,117 @@
+"""Flavors: which kind of node each pod set of a gang takes, tried in the order of the pool.
+
+Pod sets that ask for the same thing take the same flavor where they can; only where that finds no place they are mixed.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, combinations_with_replacement, islice, product
+from math import comb, prod
+
+from runrig.domain.gangs import Assignment, Placement, PodSet
+from runrig.domain.pools import Pool
+from runrig.engine.ledger.ledger import Entry, Ledger, Option
+from runrig.engine.placement.demand import Wanted
+
+MOST_CHOICES = 256
+"""Combinations of flavors that are tried for one gang."""
+
+
+def choices(ledger: Ledger, entry: Entry, counts: Sequence[int], *, mixed: bool = False) -> Iterator[Placement]:
+    """Combinations of flavors for *counts* pods per pod set, without nodes; the pool's first flavors first.
+
+    *mixed*: those in which pod sets that ask for the same differ too, after the others.  At most MOST_CHOICES.
+    """
+    pool = ledger.pools[entry.gang.pool]
+    pod_sets = entry.gang.pod_sets
+    if len(pod_sets) == 1:
+        for flavor in ledger.flavors_of(pool, pod_sets[0]):
+            yield (Assignment(pod_sets[0].name, flavor, counts[0]),)
+        return
+    every = _together(ledger, pool, pod_sets)
+    if mixed:
+        every = chain(every, _mixed(ledger, pool, pod_sets))
+    for chosen in islice(every, MOST_CHOICES):
+        yield tuple(
+            Assignment(each.name, flavor, count) for each, flavor, count in zip(pod_sets, chosen, counts, strict=True)
+        )
+
+
+def left_out(ledger: Ledger, entry: Entry) -> bool:
+    """There are more combinations than are tried, so that a place may be there which was not looked for (law T1)."""
+    pool = ledger.pools[entry.gang.pool]
+    pod_sets = entry.gang.pod_sets
+    if len(pod_sets) == 1:
+        return False
+    together = prod(len(ledger.flavors_of(pool, members[0])) for members in _kinds(pod_sets))
+    ways = [(len(members), len(ledger.flavors_of(pool, members[0]))) for members in _alike(pod_sets)]
+    return together + prod(comb(count + flavors - 1, count) for count, flavors in ways) > MOST_CHOICES
+
+
+def options(ledger: Ledger, entry: Entry, counts: tuple[int, ...], *, mixed: bool = False) -> Iterable[Option]:
+    """`choices`, each with what it asks of the tree; of a full gang of one pod set worked out once for all of its bucket."""
+    bucket = entry.bucket
+    if len(counts) > 1 or counts != bucket.counts:
+        found = choices(ledger, entry, counts, mixed=mixed)
+        return ((choice, ledger.request_of(entry, choice)) for choice in found)
+    asked_by = (ledger.tree, entry.gang.pod_sets[0].name)
+    if bucket.options_of != asked_by:
+        bucket.options_of = asked_by
+        bucket.options = tuple((choice, ledger.request_of(entry, choice)) for choice in choices(ledger, entry, counts))
+    return bucket.options
+
+
+def wanted(entry: Entry, choice: Placement) -> list[Wanted]:
+    """What *choice* asks of the nodes, one per pod set."""
+    return [
+        Wanted(pod_set.requests, each.flavor, each.count)
+        for each, pod_set in zip(choice, entry.gang.pod_sets, strict=True)
+    ]
+
+
+Chosen = tuple[str, ...]
+"""A flavor per pod set."""
+
+
+def _together(ledger: Ledger, pool: Pool, pod_sets: Sequence[PodSet]) -> Iterator[Chosen]:
+    kinds = _kinds(pod_sets)
+    for chosen in product(*(ledger.flavors_of(pool, members[0]) for members in kinds)):
+        yield _dealt(pod_sets, kinds, [(flavor,) * len(members) for members, flavor in zip(kinds, chosen, strict=True)])
+
+
+def _mixed(ledger: Ledger, pool: Pool, pod_sets: Sequence[PodSet]) -> Iterator[Chosen]:
+    """Where nothing tells pod sets apart, which of them takes what makes no difference."""
+    alike = _alike(pod_sets)
+    ways = [combinations_with_replacement(ledger.flavors_of(pool, members[0]), len(members)) for members in alike]
+    kinds = _kinds(pod_sets)
+    for chosen in product(*ways):
+        found = _dealt(pod_sets, alike, chosen)
+        flavor_of = dict(zip((each.name for each in pod_sets), found, strict=True))
+        if any(len({flavor_of[each.name] for each in members}) > 1 for members in kinds):
+            yield found
+
+
+def _dealt(pod_sets: Sequence[PodSet], groups: Sequence[Sequence[PodSet]], chosen: Sequence[Chosen]) -> Chosen:
+    """The flavors *chosen* for the members of each group, in the order of the pod sets."""
+    flavor_of = {
+        each.name: flavor
+        for members, flavors in zip(groups, chosen, strict=True)
+        for each, flavor in zip(members, flavors, strict=True)
+    }
+    return tuple(flavor_of[each.name] for each in pod_sets)
+
+
+def _kinds(pod_sets: Sequence[PodSet]) -> list[list[PodSet]]:
+    """Those that ask for the same thing."""
+    found: dict[object, list[PodSet]] = {}
+    for each in pod_sets:
+        found.setdefault((each.requests, each.platform), []).append(each)
+    return list(found.values())
+
+
+def _alike(pod_sets: Sequence[PodSet]) -> list[list[PodSet]]:
+    """Those that nothing but the name tells apart."""
+    found: dict[object, list[PodSet]] = {}
+    for each in pod_sets:
+        key = (each.requests, each.platform, each.count, each.min_count, each.topology)
+        found.setdefault(key, []).append(each)
+    return list(found.values())

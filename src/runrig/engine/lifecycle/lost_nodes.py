@@ -1,0 +1,86 @@
+"""Lost nodes: which attempts ended with them, and whether their pods have other nodes to start again on (law T1)."""
+
+from collections.abc import Generator, Mapping
+
+from runrig.domain.observed import Observation, Phase, TaskFact
+from runrig.domain.plan import Action, Replace
+from runrig.domain.workflows import ExitCode, Status, Task, TaskKey
+from runrig.engine.lifecycle.exit_codes import concerns_all, starts_again
+from runrig.engine.state.replacement import find
+from runrig.engine.state.state import State
+
+Lost = Mapping[TaskKey, TaskFact]
+"""Attempts that have ended where they cannot start again, and how: their node is gone, or takes no new pods and the backend
+lost them there."""
+
+
+def lost_in(state: State, observed: Observation) -> Lost:
+    """O(active attempts)."""
+    found = {}
+    for key in state.active:
+        task, seen = state.tasks[key], observed.tasks.get(key)
+        if seen is not None and seen.exit_code is None and task.node in state.nodes:
+            continue  # nearly all: in a cycle without losses this is all that is done
+        fact = _lost(state, task, observed)
+        if fact is not None:
+            found[key] = fact
+    return found
+
+
+def _lost(state: State, task: Task, observed: Observation) -> TaskFact | None:
+    if task.node is None:
+        return None
+    node, fact = state.nodes.get(task.node), fact_of(task, observed)
+    if node is None:
+        if fact is not None and fact.phase is Phase.ENDED:
+            return fact
+        return TaskFact(Phase.ENDED, ExitCode.BACKEND_ERROR, f"lost: {task.node} is gone")
+    if fact is None or fact.exit_code != ExitCode.BACKEND_ERROR or state.ledger.room.takes(node.name, node.flavor):
+        return None
+    return fact
+
+
+def fact_of(task: Task, observed: Observation) -> TaskFact | None:
+    """What the backend says; a task that ran and that it does not know any more has ended."""
+    fact = observed.tasks.get(task.key)
+    if fact is None and task.status is Status.RUNNING:
+        return TaskFact(Phase.ENDED, ExitCode.BACKEND_ERROR, f"lost: {task.node} does not know it any more")
+    return fact
+
+
+def in_turn(state: State, lost: Lost) -> list[TaskKey]:
+    """Active attempts by key; but if some are lost, by gangs in the order of law P4, so that who comes first finds room first."""
+    keys = sorted(state.active)
+    if lost:
+        entries = state.ledger.entries
+        keys.sort(key=lambda key: entries[_gang_id(state.tasks[key])].order)
+    return keys
+
+
+def seated(state: State, task: Task, lost: Lost) -> Generator[Action, None, bool]:
+    """Whether the pod has a node to start again on; where that is lost, all lost pods of its gang get others at once."""
+    seat = state.seat(task)
+    if task.key not in lost or seat is None or seat.node != task.node:
+        return True
+    live = [each for each in state.current_tasks((task.workflow, task.group)) if not each.status.finished]
+    moving = [each for each in live if each.key in lost and _moves(state, each, lost[each.key], by=task)]
+    placement = find(
+        state.ledger,
+        state.ledger.entries[_gang_id(task)],
+        lost={(each.spec, each.index) for each in moving},
+        staying={(each.spec, each.index) for each in live if each.key not in lost},
+    )
+    if placement is None:
+        return False
+    yield Replace(_gang_id(task), placement)
+    return True
+
+
+def _moves(state: State, task: Task, fact: TaskFact, *, by: Task) -> bool:
+    """It starts again, for itself or because *by* does."""
+    code = ExitCode.UNKNOWN if fact.exit_code is None else fact.exit_code
+    return concerns_all(state, by) or starts_again(state, task, code)
+
+
+def _gang_id(task: Task) -> str:
+    return f"{task.workflow}/{task.group}"

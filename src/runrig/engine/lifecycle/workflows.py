@@ -1,0 +1,386 @@
+"""How workflows move: from what the backend saw, from time, and from their owner (law W1; reference statuses).
+
+Generators of actions.  Whoever draws them applies each to the state before asking for the next, so that every rule reads
+the state as it is by then.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from heapq import heappop
+
+from runrig.domain.errors import Conflict, NotFound
+from runrig.domain.gangs import GangState
+from runrig.domain.observed import Observation, Phase, TaskFact
+from runrig.domain.plan import (
+    Action,
+    MoveGroup,
+    MoveTask,
+    MoveWorkflow,
+    Plan,
+    Queue,
+    Refuse,
+    Release,
+    RestartTask,
+    RetryTask,
+    Stop,
+    TryAgain,
+)
+from runrig.domain.workflows import ExitAction, ExitCode, Group, Status, Task, WorkflowStatus
+from runrig.engine.ledger.rows import gang_of
+from runrig.engine.lifecycle.exit_codes import (
+    MOST_RETRIES,
+    after_preemption,
+    concerns_all,
+    exit_action,
+    retries_used_up,
+    starts_again,
+)
+from runrig.engine.lifecycle.lost_nodes import Lost, fact_of, in_turn, lost_in, seated
+from runrig.engine.state.deadlines import TRY_AGAIN, deadlines_of
+from runrig.engine.state.rejections import stands
+from runrig.engine.state.state import GroupKey, State
+
+_OWN_FAILURES = {
+    ExitCode.BACKEND_ERROR: Status.FAILED_BACKEND_ERROR,
+    ExitCode.START_ERROR: Status.FAILED_START_ERROR,
+    ExitCode.EVICTED: Status.FAILED_EVICTED,
+    ExitCode.START_TIMEOUT: Status.FAILED_START_TIMEOUT,
+    ExitCode.IMAGE_PULL: Status.FAILED_IMAGE_PULL,
+    ExitCode.IMAGE_PULL_BACK_OFF: Status.FAILED_IMAGE_PULL,
+    ExitCode.SERVER_ERROR: Status.FAILED_SERVER_ERROR,
+}
+
+_SILENT = "it does not say why"
+
+
+# ---------------------------------------------------------------- what the backend saw
+
+
+def digest(state: State, observed: Observation) -> Iterator[Action]:
+    """What has started and what has ended since, task by task in the order of their keys."""
+    lost = lost_in(state, observed)
+    yield from _refused(state, {**_never_begun(state, observed, lost), **observed.refused})
+    for key in in_turn(state, lost):
+        task = state.tasks.get(key)
+        if task is None or key not in state.active:
+            continue
+        fact = lost.get(key) or fact_of(task, observed)
+        if fact is None:
+            continue
+        if task.status is Status.INITIALIZING and (fact.phase is Phase.RUNNING or _ran(fact)):
+            yield from _started(state, task)
+        if fact.phase is Phase.ENDED:
+            yield from _ended(state, task, fact, lost)
+
+
+def _never_begun(state: State, observed: Observation, lost: Lost) -> dict[str, str]:
+    """Gangs of which nothing has run yet, and a node is gone: nothing is lost with it, they are placed again (law T7)."""
+    found = {}
+    for key in lost:
+        task, seen = state.tasks[key], observed.tasks.get(key)
+        group = state.groups[task.workflow, task.group]
+        if seen is not None and seen.phase is Phase.STARTING and group.status is Status.INITIALIZING:
+            found[group.gang_id] = f"node {task.node} is gone"
+    return found
+
+
+def _refused(state: State, refused: Mapping[str, str]) -> Iterator[Action]:
+    for gang, said in sorted(refused.items()):
+        entry = state.ledger.entries.get(gang)
+        if entry is not None and entry.state is GangState.ADMITTED:
+            yield Refuse(gang, said or _SILENT, Status.FAILED_BACKEND_ERROR)
+
+
+def _ran(fact: TaskFact) -> bool:
+    return fact.phase is Phase.ENDED and fact.exit_code is not None and fact.exit_code < 256
+
+
+def _started(state: State, task: Task) -> Iterator[Action]:
+    group = state.groups[task.workflow, task.group]
+    if group.stopping is not None:
+        return
+    yield MoveTask(task.key, Status.RUNNING)
+    if group.status is Status.INITIALIZING:
+        yield MoveGroup(task.workflow, task.group, Status.RUNNING)
+    if state.workflows[task.workflow].status is not WorkflowStatus.RUNNING:
+        yield MoveWorkflow(task.workflow, WorkflowStatus.RUNNING)
+
+
+def _ended(state: State, task: Task, fact: TaskFact, lost: Lost) -> Iterator[Action]:
+    key = (task.workflow, task.group)
+    code = ExitCode.UNKNOWN if fact.exit_code is None else fact.exit_code
+    group = state.groups[key]
+    if group.stopping is None and code == ExitCode.PREEMPTED:
+        yield Refuse(group.gang_id, fact.message or _SILENT, Status.FAILED_PREEMPTED)
+        group = state.groups[key]
+    if group.stopping is Status.FAILED_PREEMPTED:
+        by = state.ledger.entries[group.gang_id].preempted_by
+        message = f"preempted by {by}" if by else group.failure_message
+        yield MoveTask(task.key, Status.FAILED_PREEMPTED, ExitCode.PREEMPTED, message)
+    elif group.stopping is Status.FAILED_BACKEND_ERROR:
+        yield MoveTask(task.key, group.stopping, ExitCode.BACKEND_ERROR, group.failure_message)
+    elif group.stopping is not None:
+        yield MoveTask(task.key, group.stopping, code, group.failure_message)
+    elif not starts_again(state, task, code):
+        yield from _end(state, task, code, fact.message)
+    elif (yield from seated(state, task, lost)):
+        yield from _start_again(state, task, code, fact.message)
+    elif group.attempt == group.preemptions + group.refusals:
+        yield from _leave(state, task, fact.message)
+    else:
+        code = ExitCode.BACKEND_ERROR if task.restarting else code
+        yield from _end(state, task, code, f"{_no_place(fact.message)}, and its group was queued again once before")
+    if all(each.status.finished for each in state.current_tasks(key)):
+        yield from _finish_group(state, key)
+
+
+def _start_again(state: State, task: Task, code: int, message: str) -> Iterator[Action]:
+    if task.restarting:
+        message = "started again with its group"
+    yield MoveTask(task.key, Status.RESCHEDULED, code, message or f"exit code {code}: started again")
+    yield RetryTask(task.key)
+    if not task.restarting and concerns_all(state, task):
+        yield from (RestartTask(each.key) for each in _live_siblings(state, task))
+
+
+def _end(state: State, task: Task, code: int, message: str) -> Iterator[Action]:
+    action = exit_action(state, task, code)
+    if action is ExitAction.RESCHEDULE and retries_used_up(state, task):
+        message = (
+            f"{message} exit code {code}: not started again, the limit of {MOST_RETRIES} retries is reached".strip()
+        )
+    if action is ExitAction.COMPLETE:
+        yield MoveTask(task.key, Status.COMPLETED, code, message)
+    else:
+        yield MoveTask(task.key, _OWN_FAILURES.get(code, Status.FAILED), code, message or f"exit code {code}")
+    failed = action is not ExitAction.COMPLETE
+    if (task.lead or (failed and concerns_all(state, task))) and _live_siblings(state, task):
+        yield from _stop_group(state, (task.workflow, task.group), failed=failed, by=task)
+
+
+def _stop_group(state: State, key: GroupKey, *, failed: bool, by: Task) -> Iterator[Action]:
+    cause = Status.FAILED if failed else Status.COMPLETED
+    who = "the lead task" if by.lead else "task"
+    status = state.groups[key].status
+    yield MoveGroup(*key, status, message=f"{who} {by.name} ended", stopping=cause)
+    yield Stop(state.groups[key].gang_id, cause)
+
+
+def _live_siblings(state: State, task: Task) -> list[Task]:
+    mates = state.current_tasks((task.workflow, task.group))
+    return [each for each in mates if each.name != task.name and not each.status.finished]
+
+
+# ---------------------------------------------------------------- lost nodes
+
+
+def _leave(state: State, task: Task, cause: str) -> Iterator[Action]:
+    """The whole gang stops, to be queued again: there is no other place beside those of its pods that stay."""
+    key = (task.workflow, task.group)
+    message = _no_place(cause)
+    yield MoveTask(task.key, Status.FAILED_BACKEND_ERROR, ExitCode.BACKEND_ERROR, message)
+    yield MoveGroup(*key, state.groups[key].status, message=message, stopping=Status.FAILED_BACKEND_ERROR)
+    yield Stop(state.groups[key].gang_id, Status.FAILED_BACKEND_ERROR)
+
+
+def _no_place(cause: str) -> str:
+    return f"{cause or 'lost with its node'}; there is no other place for it"
+
+
+# ---------------------------------------------------------------- groups and workflows from their parts
+
+
+def _finish_group(state: State, key: GroupKey) -> Iterator[Action]:
+    group, refused = state.groups[key], _still_refused(state, key)
+    yield Release(group.gang_id)
+    if group.stopping is Status.FAILED_PREEMPTED:
+        after = after_preemption(state, key)
+        if after is ExitAction.RESCHEDULE:
+            yield from _queue_again(state, group, group.stopping, refused)
+            return
+        status = Status.COMPLETED if after is ExitAction.COMPLETE else Status.FAILED_PREEMPTED
+    elif group.stopping is Status.FAILED_BACKEND_ERROR:
+        yield from _queue_again(state, group, group.stopping, refused)
+        return
+    elif group.stopping in (None, Status.COMPLETED, Status.FAILED):
+        status = _group_status(state, key)
+    else:
+        status = group.stopping
+    yield MoveGroup(*key, status, message="" if status is Status.COMPLETED else _first_failure(state, key))
+    yield from _go_on(state, key)
+
+
+def _still_refused(state: State, key: GroupKey) -> str:
+    """What keeps its gang from being tried again at once; "" if its nodes have changed since, by our own books (law T7)."""
+    entry = state.ledger.entries[state.groups[key].gang_id]
+    return entry.gang.refused if entry.gang.refused and stands(state.ledger, entry) else ""
+
+
+def _queue_again(state: State, group: Group, status: Status, refused: str) -> Iterator[Action]:
+    key = (group.workflow, group.name)
+    yield MoveGroup(*key, status, message=_first_failure(state, key))
+    gang = gang_of(state.workflows[group.workflow], state.group_spec(key), group.attempt + 1)
+    yield Queue(replace(gang, refused=refused))
+    if not any(each.status is Status.RUNNING for each in state.groups_of(group.workflow)):
+        yield MoveWorkflow(
+            group.workflow, WorkflowStatus.PENDING, message=f"{_first_failure(state, key)}, queued again"
+        )
+
+
+def _first_failure(state: State, key: GroupKey) -> str:
+    """The message of the lead if it has one, else of the first task that failed."""
+    tasks = sorted(state.current_tasks(key), key=lambda task: not task.lead)
+    return next((task.failure_message for task in tasks if task.failure_message), state.groups[key].failure_message)
+
+
+def _group_status(state: State, key: GroupKey) -> Status:
+    """Of a group whose tasks have all ended by themselves."""
+    tasks = state.current_tasks(key)
+    for status in (Status.FAILED_UPSTREAM, Status.FAILED_SERVER_ERROR):
+        if any(task.status is status for task in tasks):
+            return status
+    counting = [task for task in tasks if task.lead] if state.group_spec(key).ignore_nonlead_status else tasks
+    if any(task.status is Status.FAILED_EVICTED for task in counting):
+        return Status.FAILED_EVICTED
+    return Status.FAILED if any(task.status.failed for task in counting) else Status.COMPLETED
+
+
+def _go_on(state: State, key: GroupKey) -> Iterator[Action]:
+    """After a group has finished: the groups behind it start or fail, and the workflow may have finished too."""
+    if state.groups[key].status is Status.COMPLETED:
+        for group in state.groups_of(key[0]):
+            if group.status is Status.WAITING and _upstream_done(state, group):
+                yield Queue(gang_of(state.workflows[key[0]], state.group_spec((key[0], group.name))))
+    else:
+        yield from _fail_downstream(state, key)
+    yield from _finish_workflow(state, key[0])
+
+
+def _upstream_done(state: State, group: Group) -> bool:
+    upstream = state.group_spec((group.workflow, group.name)).upstream
+    return all(state.groups[group.workflow, name].status is Status.COMPLETED for name in upstream)
+
+
+def _fail_downstream(state: State, key: GroupKey) -> Iterator[Action]:
+    for group in state.groups_of(key[0]):
+        behind = (group.workflow, group.name)
+        if group.status is Status.WAITING and key[1] in state.group_spec(behind).upstream:
+            message = f"group {key[1]} before it did not complete"
+            yield from _end_waiting(state, behind, Status.FAILED_UPSTREAM, ExitCode.UPSTREAM, message)
+            yield from _fail_downstream(state, behind)
+
+
+def _end_waiting(state: State, key: GroupKey, status: Status, code: int | None, message: str) -> Iterator[Action]:
+    """A group that holds nothing ends at once."""
+    for task in state.current_tasks(key):
+        if not task.status.finished:
+            yield MoveTask(task.key, status, code, message)
+    yield MoveGroup(*key, status, message=message)
+
+
+def _finish_workflow(state: State, workflow: str) -> Iterator[Action]:
+    groups = state.groups_of(workflow)
+    if all(group.status.finished for group in groups):
+        status = workflow_status([group.status for group in groups])
+        message = next((group.failure_message for group in groups if group.status.failed and group.failure_message), "")
+        yield MoveWorkflow(workflow, status, message=message)
+
+
+_PRECEDENCE = (
+    WorkflowStatus.FAILED_CANCELED,
+    WorkflowStatus.FAILED_SERVER_ERROR,
+    WorkflowStatus.FAILED_EXEC_TIMEOUT,
+    WorkflowStatus.FAILED_QUEUE_TIMEOUT,
+)
+
+
+def workflow_status(groups: Iterable[Status]) -> WorkflowStatus:
+    """Of a workflow whose groups have all finished."""
+    failed = {status.value for status in groups if status.failed}
+    if not failed:
+        return WorkflowStatus.COMPLETED
+    for status in _PRECEDENCE:
+        if status.value in failed:
+            return status
+    distinct = failed - {Status.FAILED_UPSTREAM.value}
+    return WorkflowStatus(distinct.pop()) if len(distinct) == 1 else WorkflowStatus.FAILED
+
+
+# ---------------------------------------------------------------- time and the owner
+
+
+def time_out(state: State, now: float) -> Iterator[Action]:
+    """Groups whose time in the queue or on nodes is up; gangs whose refusal is so long ago that they are tried again."""
+    while state.deadlines and state.deadlines[0].at <= now:
+        deadline = heappop(state.deadlines)
+        group = state.groups.get((deadline.workflow, deadline.group))
+        if group is None or deadline not in deadlines_of(state.spec_of(group.workflow), group):
+            continue
+        if deadline.cause == TRY_AGAIN:
+            if state.ledger.entries[group.gang_id].gang.refused:
+                yield TryAgain(group.gang_id)
+        else:
+            cause = Status(deadline.cause)
+            yield from _stop_or_end(state, group, cause, _TIMED_OUT[cause])
+
+
+_TIMED_OUT = {
+    Status.FAILED_QUEUE_TIMEOUT: "waited longer than its queue_timeout",
+    Status.FAILED_EXEC_TIMEOUT: "ran longer than its exec_timeout",
+}
+
+
+def next_deadline(state: State) -> float | None:
+    """The earliest time at which a group may time out, or a refused gang is tried again; None if there is none.  It may be stale,
+    never late.
+    """
+    return state.deadlines[0].at if state.deadlines else None
+
+
+def _stop_or_end(state: State, group: Group, status: Status, message: str) -> Iterator[Action]:
+    """Pods are stopped first; a group that has none ends at once."""
+    key = (group.workflow, group.name)
+    entry = state.ledger.entries.get(group.gang_id)
+    if entry is not None and entry.state in (GangState.ADMITTED, GangState.STOPPING):
+        yield MoveGroup(*key, group.status, message=message, stopping=status)
+        yield Stop(group.gang_id, status)
+        return
+    if entry is not None:
+        yield Release(group.gang_id)
+    yield from _end_waiting(state, key, status, None, message)
+    yield from _go_on(state, key)
+
+
+def cancel(state: State, workflow_id: str, *, user: str, message: str = "") -> Plan:
+    """Everything of the workflow stops; what waits ends at once.
+
+    Raises NotFound, and Conflict for a workflow that has finished.
+    """
+    workflow = state.workflows.get(workflow_id)
+    if workflow is None:
+        raise NotFound(f"no live workflow {workflow_id!r}: `runrig workflow list` shows those there are")
+    if workflow.status.finished:
+        raise Conflict(f"{workflow_id} has finished already: it is {workflow.status.value}")
+    return Plan(tuple(_cancel(state, workflow_id, f"cancelled by {user}" + (f": {message}" if message else ""), user)))
+
+
+def _cancel(state: State, workflow_id: str, message: str, user: str) -> Iterator[Action]:
+    """Does not read what it yields: a plan of a command is applied as a whole."""
+    live = [group for group in state.groups_of(workflow_id) if not group.status.finished]
+    on_nodes = [group for group in live if _holds_nodes(state, group)]
+    for group in live:
+        key = (group.workflow, group.name)
+        if group in on_nodes:
+            yield MoveGroup(*key, group.status, message=message, stopping=Status.FAILED_CANCELED)
+            yield Stop(group.gang_id, Status.FAILED_CANCELED)
+            continue
+        if group.gang_id in state.ledger.entries:
+            yield Release(group.gang_id)
+        yield from _end_waiting(state, key, Status.FAILED_CANCELED, None, message)
+    status = state.workflows[workflow_id].status if on_nodes else WorkflowStatus.FAILED_CANCELED
+    yield MoveWorkflow(workflow_id, status, message=message, cancelled_by=user)
+
+
+def _holds_nodes(state: State, group: Group) -> bool:
+    entry = state.ledger.entries.get(group.gang_id)
+    return entry is not None and entry.state in (GangState.ADMITTED, GangState.STOPPING)

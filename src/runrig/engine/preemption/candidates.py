@@ -1,0 +1,144 @@
+"""Who may be stopped for a gang, in the one order of law R3; and who is safe from it (laws R1, R2)."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+
+from runrig.domain.gangs import Placement
+from runrig.engine.ledger.ledger import Entry, Ledger
+from runrig.engine.quota.quota_node import Kind, Request, TreeNode, headroom
+
+MOST_SPARED = 8
+"""How many cheaper candidates a preemption names (law R6)."""
+
+
+class Candidates:
+    """Of one preemptor in one choice of flavors.  Asked while targets are taken as gone, it answers for what is left."""
+
+    def __init__(self, ledger: Ledger, entry: Entry, choice: Placement, request: Request) -> None:
+        self._ledger = ledger
+        self._entry = entry
+        self._leaf = ledger.leaf(entry)
+        short = tuple(index for index, amount in request if amount > headroom(self._leaf, index))
+        # Where the quota is there and only nodes are full, whoever holds of the same resources may be in the way.
+        self._contested = short or tuple(index for index, _ in request)
+        self._flavors = {each.flavor for each in choice} if ledger.place else set()
+        self._resources = {resource for pod_set in entry.gang.pod_sets for resource, _ in pod_set.requests}
+        self._passed: dict[str, str] = {}  # in order, with the law that spares them unless they become targets
+
+    def in_order(self) -> Iterator[Entry]:
+        """Already stopping; then who borrows, nearest common cohort first; then the own pool.  Whoever is drawn need not be taken."""
+        drawn: set[str] = set()
+        for each in self._all():
+            if each.gang.id not in drawn:
+                drawn.add(each.gang.id)
+                self._passed[each.gang.id] = "R3"
+                yield each
+
+    def may_take(self, candidate: Entry) -> bool:
+        """As things stand on trial, law R2 does not protect it."""
+        if candidate.gang.pool == self._entry.gang.pool or candidate.gang.id in self._ledger.unclaimed:
+            return True
+        pools: list[TreeNode] = []
+        for node in self._ledger.leaf(candidate).path:
+            if node in self._leaf.path:
+                break
+            if node.kind is Kind.POOL:
+                pools.append(node)
+        return self._unprotected(pools[::-1], inner_too=True)
+
+    def spared_before(self, gone: Sequence[Entry]) -> dict[str, tuple[tuple[str, str], ...]]:
+        """For each of *gone*: who came before it in the order and goes on, the last ones first."""
+        going = {each.gang.id for each in gone}
+        last: deque[tuple[str, str]] = deque(maxlen=MOST_SPARED)
+        spared: dict[str, tuple[tuple[str, str], ...]] = {}
+        for seen in self._passed.items():
+            if seen[0] in going:
+                spared[seen[0]] = tuple(reversed(last))
+            else:
+                last.append(seen)
+        return spared
+
+    # ------------------------------------------------------------ the order of law R3
+
+    def _all(self) -> Iterator[Entry]:
+        """Who borrows in an inner pool of one that does not may come twice."""
+        yield from self._stopping()
+        yield from self._borrowers(inner_too=False)
+        yield from self._borrowers(inner_too=True)
+        yield from (each for _, each in self._ledger.preemptible.get(self._entry.gang.pool, ()) if self._may_go(each))
+
+    def _stopping(self) -> Iterator[Entry]:
+        for _, each in sorted(self._ledger.unclaimed.items()):
+            if self._holds_contested(each):
+                yield each
+
+    def _may_go(self, candidate: Entry) -> bool:
+        """It still counts, ranks lower, and holds of what is short."""
+        return (
+            candidate.charged and candidate.bucket.rank < self._entry.bucket.rank and self._holds_contested(candidate)
+        )
+
+    def _holds_contested(self, candidate: Entry) -> bool:
+        contested = self._contested
+        for index, _ in candidate.request:
+            if index in contested:
+                return True
+        return self._in_the_way(candidate)
+
+    def _in_the_way(self, candidate: Entry) -> bool:
+        """It holds room on nodes of what the preemptor asks, be it something that no quota counts (law R1).
+
+        The node's flavor of today counts: it may have changed since the candidate was admitted.
+        """
+        nodes = self._ledger.room.nodes
+        return any(
+            any(resource in self._resources for resource, _ in pod_set.requests)
+            and any(share.node in nodes and nodes[share.node].node.flavor in self._flavors for share in each.shares)
+            for each, pod_set in zip(candidate.placement, candidate.gang.pod_sets, strict=True)
+        )
+
+    def _borrowers(self, *, inner_too: bool) -> Iterator[Entry]:
+        """LOW of other pools, from the own leaf's parent up; within one common cohort by priority, start and id.
+
+        Safe is whoever sits in an outermost pool that is within its nominal (law R2).  *inner_too* takes, where that pool is
+        over, also those of its inner pools that are not.
+        """
+        below: TreeNode = self._leaf
+        for ancestor in self._leaf.path[1:]:
+            siblings = [child for child in ancestor.children if child is not below and child.kind is not Kind.LOW]
+            if ancestor.kind is not Kind.OWN:
+                yield from self._of(siblings, inner_too=inner_too)
+            below = ancestor
+
+    def _of(self, subtrees: Iterable[TreeNode], *, inner_too: bool) -> Iterator[Entry]:
+        leaves = [leaf for top in subtrees for leaf in self._low_leaves(top)]
+        queues = [self._ledger.preemptible.get(leaf.name, []) for leaf, _ in leaves]
+        pools_of = {leaf.name: pools for leaf, pools in leaves}
+        for _, candidate in merge(*queues):
+            if self._may_go(candidate):
+                if self._unprotected(pools_of[candidate.gang.pool], inner_too=inner_too):
+                    yield candidate
+                else:
+                    self._passed.setdefault(candidate.gang.id, "R2")
+
+    def _low_leaves(self, top: TreeNode) -> Iterator[tuple[TreeNode, tuple[TreeNode, ...]]]:
+        """The low leaves under *top*, each with the pools between, outermost first; protected subtrees are not entered."""
+        stack: list[tuple[TreeNode, tuple[TreeNode, ...]]] = [(top, ())]
+        while stack:
+            node, pools = stack.pop()
+            if node.kind is Kind.LOW:
+                yield node, pools
+                continue
+            if node.kind is Kind.COHORT and not any(node.over[index] for index in self._contested):
+                continue
+            if node.kind is Kind.POOL:
+                if not pools and not node.over_nominal(self._contested):
+                    continue
+                pools = (*pools, node)
+            stack.extend((child, pools) for child in node.children if child.kind is not Kind.FIRM)
+
+    def _unprotected(self, pools: Sequence[TreeNode], *, inner_too: bool) -> bool:
+        """As things stand on trial: a pool that has come within its nominal is safe from then on."""
+        asked = pools[:1] if inner_too else pools
+        return all(pool.over_nominal(self._contested) for pool in asked)

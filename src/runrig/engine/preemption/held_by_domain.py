@@ -1,0 +1,165 @@
+"""What candidates hold in each domain, as columns: how much room every one of them could make for a gang (law T4)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runrig.domain.gangs import Placement
+from runrig.domain.quantities import GPU, UNLISTED_IS_UNCOUNTED
+from runrig.engine.ledger.ledger import Entry
+from runrig.engine.nodes.topology import MOST_PER_NODE, UNLISTED, Domain, Forest, Ints
+from runrig.engine.placement.demand import Demand
+from runrig.engine.placement.trial_capacity import Space
+
+
+class Held(NamedTuple):
+    """What one candidate holds inside one domain.  *gains*: per shape, pods for which it makes room at most."""
+
+    candidate: int
+    gains: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Footprints:
+    """*held*: per domain, by its place in the level.  *most*: per shape and domain, the pods that fit if all candidates are gone."""
+
+    held: dict[int, list[Held]]
+    now: list[Ints]
+    most: list[Ints]
+
+
+class _Rows(NamedTuple):
+    """One row per candidate and node: who, where, and how much of each resource."""
+
+    who: Ints
+    node: Ints
+    amounts: dict[str, Ints]
+
+
+def footprints(space: Space, candidates: Sequence[Entry], demand: Demand, level: int, whole: Domain) -> Footprints:
+    """Of the domains of *level* inside *whole*; of *whole* itself if it is of that level.  O(nodes that candidates hold)."""
+    forest = space.forest
+    resources = sorted({resource for shape, _ in demand for resource, _ in space.shapes[shape].requests})
+    rows = _rows(forest, candidates, resources, whole)
+    touched = np.flatnonzero(np.bincount(rows.node, minlength=len(forest.rooms)))
+    domains = _domains(forest, level, whole)
+    now, most, gains = [], [], []
+    for shape, _ in demand:
+        counts = space.counts(shape)
+        fitting = counts.levels[-1][whole.first : whole.last]
+        size = int(domains[-1]) + 1 if len(domains) else 0
+        sums = np.bincount(domains, weights=fitting, minlength=size).astype(np.int64)
+        gain = np.zeros(len(forest.rooms), dtype=np.int64)
+        gain[touched] = _all_gone(space, shape, rows, touched) - counts.levels[-1][touched]
+        gain[~counts.takes] = 0
+        more = np.bincount(domains, weights=gain[whole.first : whole.last], minlength=size).astype(np.int64)
+        now.append(sums)
+        most.append(sums + more)
+        gains.append(gain)
+    return Footprints(_held(rows, domains, whole, gains, len(candidates)), now, most)
+
+
+def _domains(forest: Forest, level: int, whole: Domain) -> Ints:
+    """Per node of *whole*, its domain, counted from the first one inside."""
+    if level <= whole.level:
+        return np.zeros(whole.last - whole.first, dtype=np.int64)
+    of = forest.of[level][whole.first : whole.last]
+    return of - of[0] if len(of) else of
+
+
+class _Own(NamedTuple):
+    """Rows of one candidate, kept with it for as long as it has that placement and the forest stands."""
+
+    forest: Forest
+    placement: Placement
+    node: Ints
+    amounts: dict[str, Ints]
+    size: tuple[int, int]
+
+
+def sizes(forest: Forest, candidates: Sequence[Entry]) -> list[tuple[int, int]]:
+    """Pods and GPUs that each holds."""
+    return [_own(forest, each).size for each in candidates]
+
+
+def _rows(forest: Forest, candidates: Sequence[Entry], resources: Sequence[str], whole: Domain) -> _Rows:
+    owns = [_own(forest, each) for each in candidates]
+    if not owns:
+        return _Rows(_ints([]), _ints([]), {resource: _ints([]) for resource in resources})
+    node = np.concatenate([own.node for own in owns])
+    who = np.repeat(np.arange(len(owns)), [len(own.node) for own in owns])
+    amounts = {
+        resource: np.concatenate([own.amounts[resource] if resource in own.amounts else own.node * 0 for own in owns])
+        for resource in resources
+    }
+    inside = (node >= whole.first) & (node < whole.last)
+    if not inside.all():
+        node, who = node[inside], who[inside]
+        amounts = {resource: column[inside] for resource, column in amounts.items()}
+    return _Rows(who, node, amounts)
+
+
+def _own(forest: Forest, entry: Entry) -> _Own:
+    own = entry.rows
+    if isinstance(own, _Own) and own.forest is forest and own.placement is entry.placement:
+        return own
+    node: list[int] = []
+    amounts: dict[str, list[int]] = {resource: [] for each in entry.gang.pod_sets for resource, _ in each.requests}
+    for assignment, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=True):
+        requests = dict(pod_set.requests)
+        for share in assignment.shares:
+            node.append(forest.index.get(share.node, -1))
+            for resource, column in amounts.items():
+                column.append(requests.get(resource, 0) * share.count)
+    columns = {each: _ints(column) for each, column in amounts.items()}
+    own = _Own(forest, entry.placement, _ints(node), columns, _size(entry))
+    entry.rows = own
+    return own
+
+
+def _size(entry: Entry) -> tuple[int, int]:
+    pods = gpus = 0
+    for each, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=True):
+        pods += each.count
+        gpus += each.count * dict(pod_set.requests).get(GPU, 0)
+    return pods, gpus
+
+
+def _ints(values: Sequence[int]) -> Ints:
+    return np.array(values, dtype=np.int64)
+
+
+def _all_gone(space: Space, shape: int, rows: _Rows, touched: Ints) -> Ints:
+    """Per touched node, the pods of *shape* that fit if every candidate is gone."""
+    most = np.full(len(touched), MOST_PER_NODE, dtype=np.int64)
+    at = np.searchsorted(touched, rows.node)
+    for resource, amount in space.shapes[shape].requests:
+        free = space.column(resource)[touched]
+        freed = np.zeros(len(touched), dtype=np.int64)
+        np.add.at(freed, at, rows.amounts[resource])
+        listed = free != UNLISTED
+        fitting = np.maximum(np.where(listed, free, 0) + freed, 0) // amount
+        fitting[~listed] = MOST_PER_NODE if resource in UNLISTED_IS_UNCOUNTED else 0
+        np.minimum(most, fitting, out=most)
+    return most
+
+
+def _held(rows: _Rows, domains: Ints, whole: Domain, gains: Sequence[Ints], candidates: int) -> dict[int, list[Held]]:
+    """By domain; within one in the order of the candidates."""
+    found: dict[int, list[Held]] = {}
+    if not len(rows.who):
+        return found
+    pairs, inverse = np.unique(domains[rows.node - whole.first] * candidates + rows.who, return_inverse=True)
+    columns = [_per_pair(inverse, gain[rows.node], len(pairs)) for gain in gains]
+    for pair, *sums in zip(pairs.tolist(), *(column.tolist() for column in columns), strict=True):
+        found.setdefault(pair // candidates, []).append(Held(pair % candidates, tuple(sums)))
+    return found
+
+
+def _per_pair(inverse: NDArray[np.intp], gains: Ints, pairs: int) -> Ints:
+    sums = np.zeros(pairs, dtype=np.int64)
+    np.add.at(sums, inverse, gains)
+    return sums

@@ -1,0 +1,98 @@
+"""Shares: how far a queue or cohort stands above its own, of what its parent could ever get (law Q2: weight).
+
+Of each resource: what is held above the subtree's quota, summed over flavors, by what the parent could ever get of it, over
+the node's weight; the largest of these is the node's share.  Whole numbers throughout: equal shares compare equal.
+"""
+
+import math
+from collections import defaultdict
+from fractions import Fraction
+from typing import NamedTuple
+
+from runrig.domain.kueue import Share
+from runrig.domain.quantities import LARGEST
+from runrig.engine.quota.queue_tree import Forest
+from runrig.engine.quota.quota_node import CHARGED, REAL, Kind, TreeNode, potential
+
+PER_MILLE = 1000
+FINE = 64
+"""Shares are compared in steps of 2**-64 per mille."""
+
+Amount = tuple[int, int]
+"""A share to compare: (1 if it borrows with weight 0, the share or, with weight 0, what it would be with weight 1)."""
+
+NONE: Amount = (0, 0)
+
+
+class _Scale(NamedTuple):
+    """*over*, *under*: the weight as a fraction.  *resources*: of each what the parent could ever get, and its indices."""
+
+    over: int
+    under: int
+    resources: tuple[tuple[str, int, tuple[int, ...]], ...]
+
+
+class Shares:
+    """Shares of the nodes of one forest.  What does not change with usage is worked out once per node."""
+
+    def __init__(self, forest: Forest) -> None:
+        self._forest = forest
+        self._scales: dict[TreeNode, _Scale] = {}
+
+    def of(self, node: TreeNode, layer: int = CHARGED) -> Amount:
+        """The share of *node* as things stand; nothing for a root.  O(flavors x resources)."""
+        if node.parent is None:
+            return NONE
+        usage, subtree = node.usage[layer], node.subtree
+        most, by = 0, 1
+        scale = self._scales.get(node) or self._scale(node)
+        for _, lendable, indices in scale.resources:
+            over = 0
+            for index in indices:
+                excess = usage[index] - subtree[index]
+                if excess > 0:
+                    over += excess
+            if over * by > most * lendable:
+                most, by = over, lendable
+        if not most:
+            return NONE
+        if not scale.over:
+            return (1, (most * PER_MILLE << FINE) // by)
+        return (0, (most * PER_MILLE * scale.under << FINE) // (by * scale.over))
+
+    def shown(self, node: TreeNode) -> Share:
+        """The share for people: rounded up, with the resource that makes it, and whether the node borrows at all."""
+        over: defaultdict[str, int] = defaultdict(int)
+        for index, key in enumerate(self._forest.keys):
+            over[key.resource] += max(0, node.usage[REAL][index] - node.subtree[index])
+        borrowing = node.parent is not None and any(over.values())
+        if not borrowing:
+            return Share(0, "", False)
+        scale = self._scales.get(node) or self._scale(node)
+        ratios = {
+            resource: Fraction(over[resource], lendable) for resource, lendable, _ in scale.resources if over[resource]
+        }
+        if not ratios:
+            return Share(0, "", True)
+        resource = min(ratios, key=lambda name: (-ratios[name], name))
+        if not scale.over:
+            return Share(LARGEST, resource, True)
+        return Share(math.ceil(ratios[resource] * PER_MILLE * scale.under / scale.over), resource, True)
+
+    def _scale(self, node: TreeNode) -> _Scale:
+        assert node.parent is not None
+        indices_of: dict[str, list[int]] = {}
+        for index, key in enumerate(self._forest.keys):
+            indices_of.setdefault(key.resource, []).append(index)
+        lendable = {
+            resource: sum(potential(node.parent, index) for index in indices)
+            for resource, indices in indices_of.items()
+        }
+        weights = self._forest.cohort_weights if node.kind is Kind.COHORT else self._forest.weights
+        weight = weights.get(node.name, Fraction(1))
+        scale = self._scales[node] = _Scale(
+            weight.numerator,
+            weight.denominator,
+            tuple((name, lendable[name], tuple(indices)) for name, indices in indices_of.items() if lendable[name] > 0),
+        )
+        return scale

@@ -1,0 +1,156 @@
+"""One cycle of decisions over everything that waits (laws P4, P5, R4, A1).
+
+1. Nominated gangs start where their targets are gone; those whose nodes went away wait again.
+2. HIGH and NORMAL, in order: start; else preempt and be nominated.
+3. LOW that stays within its pool's nominal, in order: start.
+4. LOW that borrows, in order: start.
+
+Yields decisions; whoever draws them applies each to the ledger before asking for the next.
+"""
+
+from collections.abc import Iterator
+
+from runrig.domain.gangs import Gang, Placement
+from runrig.domain.plan import Admit, Nominate, Preempt, Withdraw
+from runrig.domain.pools import Queueing
+from runrig.engine.ledger.fit import find_place, starts_now
+from runrig.engine.ledger.ledger import Bucket, Decision, Entry, Ledger
+from runrig.engine.placement.constraint_tree import kept
+from runrig.engine.placement.partial import largest
+from runrig.engine.preemption.targets import Targets, find_targets
+from runrig.engine.scheduling.queue_order import Heads, would_borrow
+
+
+def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Iterator[Decision]:
+    """Everything that can be decided now.  *heads_per_pool*: how many gangs of a pool are looked at, None for all."""
+    yield from _nominated(ledger)
+    looked = _Looked(ledger, heads_per_pool)
+    firm = [bucket for bucket in ledger.pending.values() if bucket.firm]
+    low = [bucket for bucket in ledger.pending.values() if not bucket.firm]
+    yield from _firm(ledger, Heads(firm), looked)
+    borrowing: list[Bucket] = []
+    yield from _low(ledger, Heads(low), looked, borrowing)
+    yield from _low(ledger, Heads(borrowing), looked, None)
+
+
+class _Looked:
+    """Which gangs this cycle passes over without a look: parked ones, and those behind the head of a STRICT_FIFO pool."""
+
+    def __init__(self, ledger: Ledger, heads_per_pool: int | None) -> None:
+        self._ledger = ledger
+        self._most = heads_per_pool
+        self._count: dict[str, int] = {}
+        self._closed = ledger.strict_and_waiting()
+
+    def skips(self, entry: Entry) -> bool:
+        pool = entry.bucket.pool
+        if pool in self._closed:
+            return True
+        if entry.gang.refused or entry.bucket.parked == self._ledger.generation:
+            self.failed(entry)
+            return True
+        if self._most is not None:
+            seen = self._count[pool] = self._count.get(pool, 0) + 1
+            return seen > self._most
+        return False
+
+    def enough_of(self, pool: str) -> bool:
+        """As many of *pool* were looked at as one cycle may."""
+        return self._most is not None and self._count[pool] >= self._most
+
+    def failed(self, entry: Entry) -> None:
+        """Nothing has changed for the better since: all of the bucket would get the same answer."""
+        entry.bucket.parked = self._ledger.generation
+        if self._ledger.pools[entry.gang.pool].queueing is Queueing.STRICT_FIFO:
+            self._closed.add(entry.gang.pool)
+
+
+def _nominated(ledger: Ledger) -> Iterator[Decision]:
+    for entry in sorted(ledger.nominated.values(), key=lambda entry: entry.order):
+        if ledger.place and not _nodes_stand(ledger, entry):
+            yield Withdraw(entry.gang.id)
+        elif starts_now(ledger, entry):
+            yield _admit(ledger, entry.gang, entry.placement)
+        elif len(ledger.unclaimed) == len(ledger.stopping):
+            yield Withdraw(entry.gang.id)  # an edit took what it was promised: nobody is left whose end it waits for
+
+
+def _nodes_stand(ledger: Ledger, entry: Entry) -> bool:
+    """Every node of its place is there, takes new pods, is of the flavor that was granted, and in the domain that is required."""
+    if not all(ledger.room.takes(share.node, each.flavor) for each in entry.placement for share in each.shares):
+        return False
+    near = ledger.near(entry, tuple(each.count for each in entry.placement))
+    nodes = [[share.node for share in each.shares for _ in range(share.count)] for each in entry.placement]
+    return near is not None and kept(near, ledger.room.forest(near.labels), nodes)
+
+
+def _firm(ledger: Ledger, heads: Heads, looked: _Looked) -> Iterator[Decision]:
+    for entry in heads:
+        if looked.skips(entry):
+            continue
+        found = _start_or_preempt(ledger, entry)
+        if found is None:
+            looked.failed(entry)
+            continue
+        if isinstance(found, Targets):
+            yield Nominate(entry.gang.id, found.placement, found.gangs)
+            for target in found.told:
+                yield Preempt(target.gang, entry.gang.id, target.law, target.spared)
+            if ledger.pools[entry.gang.pool].queueing is Queueing.STRICT_FIFO:
+                looked.failed(entry)
+        else:
+            yield _admit(ledger, entry.gang, found)
+        if not looked.enough_of(entry.bucket.pool):
+            heads.next_of(entry.bucket)
+
+
+Start = Placement | Targets
+"""How a gang may start: at once in a place, or in one that others have to leave first."""
+
+
+def _start_or_preempt(ledger: Ledger, entry: Entry) -> Start | None:
+    """The full gang now, the full gang by preemption, then smaller ones, largest first (law A1)."""
+
+    def attempt(counts: tuple[int, ...]) -> Start | None:
+        placement = find_place(ledger, entry, counts)
+        if placement is not None:
+            return placement
+        return find_targets(ledger, entry, counts)
+
+    found = attempt(entry.bucket.counts)
+    if found is None:
+        found = largest(entry.gang.pod_sets, attempt)
+    return found
+
+
+def _low(ledger: Ledger, heads: Heads, looked: _Looked, borrowing: list[Bucket] | None) -> Iterator[Decision]:
+    """*borrowing*: where to put buckets that would borrow, to be looked at afterwards; None: they may."""
+    for entry in heads:
+        if borrowing is not None and would_borrow(ledger, entry):
+            borrowing.append(entry.bucket)
+            continue
+        if looked.skips(entry):
+            continue
+        found = _start(ledger, entry)
+        if found is None:
+            looked.failed(entry)
+            continue
+        yield _admit(ledger, entry.gang, found)
+        if not looked.enough_of(entry.bucket.pool):
+            heads.next_of(entry.bucket)
+
+
+def _start(ledger: Ledger, entry: Entry) -> Placement | None:
+    """The full gang now, then smaller ones."""
+
+    def attempt(counts: tuple[int, ...]) -> Placement | None:
+        return find_place(ledger, entry, counts)
+
+    found = attempt(entry.bucket.counts)
+    if found is None:
+        found = largest(entry.gang.pod_sets, attempt)
+    return found
+
+
+def _admit(ledger: Ledger, gang: Gang, placement: Placement) -> Admit:
+    return Admit(gang.id, ledger.with_gpus(gang, placement) if ledger.place else placement)

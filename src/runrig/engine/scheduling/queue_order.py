@@ -1,0 +1,82 @@
+"""The order in which gangs are looked at (scheduling.md; law P4).
+
+One order over all pools: priority, then LOW within its pool's nominal before LOW that borrows, then submit time, then id.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from heapq import heapify, heappop, heappush
+
+from runrig.engine.ledger.ledger import Bucket, Entry, Ledger, Order
+from runrig.engine.ledger.options import options
+from runrig.engine.quota.quota_node import CHARGED
+
+
+class Heads:
+    """Waiting gangs in order, drawn bucket by bucket: a bucket whose head failed is left out as a whole.
+
+    O(log buckets) per gang drawn: what is parked behind a head that failed costs nothing.
+    """
+
+    def __init__(self, buckets: Iterable[Bucket]) -> None:
+        self._heap = [bucket.waiting[0] for bucket in buckets]
+        heapify(self._heap)
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Each gang once, if what was drawn before it left its bucket; ask `next_of` for the one behind it."""
+        while self._heap:
+            yield heappop(self._heap)[1]
+
+    def next_of(self, bucket: Bucket) -> None:
+        """The bucket's head has gone: the next of the bucket takes its place in the order."""
+        if bucket.waiting:
+            heappush(self._heap, bucket.waiting[0])
+
+
+def would_borrow(ledger: Ledger, entry: Entry) -> bool:
+    """The full gang would take its pool above nominal, in the first flavor that the pool has for it."""
+    pool = ledger.tree.pools[entry.gang.pool]
+    _, request = next(iter(options(ledger, entry, entry.bucket.counts)), ((), ()))
+    usage = pool.usage[CHARGED]
+    return any(usage[index] + amount > pool.subtree[index] for index, amount in request)
+
+
+def waiting_in_order(ledger: Ledger) -> list[Entry]:
+    """Everything that is pending, in the order in which the next cycle looks at it.
+
+    Who borrows is asked as things stand: what starts in that cycle may still make a borrower of those behind it.
+    O(n log n); for people, not for cycles.
+    """
+    found: list[tuple[tuple[int, bool], Order, Entry]] = []
+    for bucket in ledger.pending.values():
+        kind = _kind(ledger, bucket)
+        found += [(kind, order, entry) for order, entry in bucket.waiting]
+    return [entry for *_, entry in sorted(found, key=lambda each: each[:2])]
+
+
+def ahead_of(ledger: Ledger, entry: Entry) -> tuple[int, int]:
+    """How many gangs the next cycle looks at before *entry*, which waits: in all pools, and in its own.
+
+    The same order as `waiting_in_order`, without writing it out.  O(buckets x log gangs).
+    """
+    mine = _kind(ledger, entry.bucket)
+    everywhere = in_pool = 0
+    for bucket in ledger.pending.values():
+        kind = _kind(ledger, bucket)
+        before = len(bucket.waiting) if kind < mine else 0
+        if kind == mine:
+            before = bisect_left(bucket.waiting, (entry.order,))
+        everywhere += before
+        in_pool += before if bucket.pool == entry.gang.pool else 0
+    return everywhere, in_pool
+
+
+def head_of(ledger: Ledger, pool: str) -> Entry | None:
+    """Whom the next cycle looks at first of those who wait in *pool*.  O(buckets)."""
+    heads = [(_kind(ledger, bucket), bucket.waiting[0]) for bucket in ledger.pending.values() if bucket.pool == pool]
+    return min(heads, key=lambda each: (each[0], each[1][0]))[1][1] if heads else None
+
+
+def _kind(ledger: Ledger, bucket: Bucket) -> tuple[int, bool]:
+    """What comes before submit time in law P4; lower comes first.  All of a bucket ask for the same."""
+    return -bucket.rank, not bucket.firm and would_borrow(ledger, bucket.waiting[0][1])

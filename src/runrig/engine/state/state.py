@@ -1,0 +1,426 @@
+"""The state: what is declared, what was submitted, and the ledger; changed by actions only.
+
+`apply` is the one meaning of every action.  Loading rows, replaying the event log and deciding live all go through it, so
+that they cannot disagree.  It notes which rows an action touched; a commit writes those.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from heapq import heappush
+
+from runrig.domain.gangs import Placement
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.plan import (
+    Action,
+    Admit,
+    DropCohort,
+    DropNode,
+    MoveGroup,
+    MoveTask,
+    MoveWorkflow,
+    Nominate,
+    Preempt,
+    PutCohort,
+    PutNode,
+    PutPool,
+    Queue,
+    Refuse,
+    Release,
+    Replace,
+    RestartTask,
+    RetryTask,
+    SetFlavors,
+    Stop,
+    Submit,
+    TryAgain,
+    Withdraw,
+)
+from runrig.domain.pools import Cohort, Pool
+from runrig.domain.records import Change, Loaded, Record
+from runrig.domain.workflows import Group, GroupSpec, Status, Task, TaskKey, Workflow, WorkflowSpec, WorkflowStatus
+from runrig.engine.ledger.ledger import Decision, Ledger
+from runrig.engine.ledger.rows import gang_row, load_gangs
+from runrig.engine.placement.pod_slots import Seat, seats_of
+from runrig.engine.state.deadlines import Deadline, deadlines_of
+from runrig.engine.state.rejections import flavors_left, let_try, try_again
+from runrig.engine.state.replacement import move
+
+GroupKey = tuple[str, str]
+ON_NODES = (Status.INITIALIZING, Status.RUNNING)
+
+
+class State:
+    """One server's working copy.  Not safe for threads: the caller holds a lock.
+
+    *fixed_nodes*: what no empty cluster could hold is refused at once (law P3).  *topology*: pools may have topology keys.
+    *active*: attempts that are on nodes.  *current*: per group, the latest attempt of each pod.
+    *deadlines*: a heap; stale entries are passed over when they are due.
+    """
+
+    def __init__(self, *, fixed_nodes: bool = True, place: bool = True, topology: bool = True) -> None:
+        self.fixed_nodes = fixed_nodes
+        self.topology = topology
+        self.revision = 0
+        self.ledger = Ledger(place=place)
+        self.nodes: dict[str, Node] = {}
+        self.workflows: dict[str, Workflow] = {}
+        self.groups: dict[GroupKey, Group] = {}
+        self.tasks: dict[TaskKey, Task] = {}
+        self.specs: dict[str, WorkflowSpec] = {}
+        self.numbers: dict[str, int] = {}
+        self.active: set[TaskKey] = set()
+        self.current: dict[GroupKey, dict[str, int]] = {}
+        self.deadlines: list[Deadline] = []
+        self._spec_uses: Counter[str] = Counter()
+        self._changed: dict[tuple[str, tuple[str | int, ...]], None] = {}
+        self._seats: tuple[Placement, dict[str, list[Seat]]] = ((), {})  # of the gang that was asked for last
+
+    @classmethod
+    def empty(cls, *, fixed_nodes: bool = True, place: bool = True, topology: bool = True) -> "State":
+        return cls(fixed_nodes=fixed_nodes, place=place, topology=topology)
+
+    @classmethod
+    def load(cls, loaded: Loaded, *, fixed_nodes: bool = True, place: bool = True, topology: bool = True) -> "State":
+        """The state that the rows describe."""
+        state = cls(fixed_nodes=fixed_nodes, place=place, topology=topology)
+        state.revision = loaded.revision
+        state.specs = dict(loaded.specs)
+        state.numbers = dict(loaded.numbers)
+        state.ledger.set_flavors(loaded.flavors)
+        for cohort in loaded.cohorts:
+            state.ledger.put_cohort(cohort)
+        for pool in loaded.pools:
+            state.ledger.put_pool(pool)
+        for node in loaded.nodes:
+            state.nodes[node.name] = node
+            state.ledger.put_node(node)
+        state.workflows = {each.id: each for each in loaded.workflows}
+        state._spec_uses = Counter(each.spec_hash for each in loaded.workflows)
+        for task in sorted(loaded.tasks, key=lambda each: each.key):
+            state._put_task(task)
+        for group in loaded.groups:
+            state._put_group(group)
+        state._leave_out()
+        load_gangs(state.ledger, loaded.gangs)
+        state._changed = {}
+        return state
+
+    def _leave_out(self) -> None:
+        """A pod that the latest attempt of its gang was not granted has rows of earlier attempts only: it is not current (law A3)."""
+        for key, group in self.groups.items():
+            if group.attempt and group.queued_time is not None:
+                for task in self.current_tasks(key):
+                    if task.end_time is not None and task.end_time <= group.queued_time:
+                        del self.current[key][task.name]
+
+    # ------------------------------------------------------------ reading
+
+    @property
+    def flavors(self) -> Mapping[str, Flavor]:
+        return self.ledger.flavors
+
+    @property
+    def cohorts(self) -> Mapping[str, Cohort]:
+        return self.ledger.cohorts
+
+    @property
+    def pools(self) -> Mapping[str, Pool]:
+        return self.ledger.pools
+
+    def spec_of(self, workflow: str) -> WorkflowSpec:
+        return self.specs[self.workflows[workflow].spec_hash]
+
+    def group_spec(self, key: GroupKey) -> GroupSpec:
+        return self.spec_of(key[0]).group(key[1])
+
+    def current_tasks(self, key: GroupKey) -> list[Task]:
+        """The latest attempt of each pod of a group, by name."""
+        return [self.tasks[TaskKey(key[0], name, retry)] for name, retry in sorted(self.current.get(key, {}).items())]
+
+    def attempts(self, workflow: str, pod: str) -> list[Task]:
+        """Every attempt of a pod, first to last."""
+        found: list[Task] = []
+        while (key := TaskKey(workflow, pod, len(found))) in self.tasks:
+            found.append(self.tasks[key])
+        return found
+
+    def seat(self, task: Task) -> Seat | None:
+        """What its gang holds for the pod today, which is not where the attempt runs if its node is lost; None: no nodes."""
+        entry = self.ledger.entries.get(f"{task.workflow}/{task.group}")
+        if entry is None:
+            return None
+        if self._seats[0] is not entry.placement:
+            self._seats = entry.placement, {each.pod_set: seats_of(each.shares) for each in entry.placement}
+        seats = self._seats[1].get(task.spec)
+        return seats[task.index] if seats else None
+
+    def groups_of(self, workflow: str) -> list[Group]:
+        """In the order of the file."""
+        return [self.groups[workflow, each.name] for each in self.spec_of(workflow).groups]
+
+    # ------------------------------------------------------------ changing
+
+    def apply_all(self, actions: Iterable[Action], at: float) -> None:
+        for action in actions:
+            self.apply(action, at)
+
+    def apply(self, action: Action, at: float) -> None:
+        """Changes the state as *action* says, at time *at*.  Raises KeyError on what only a bug can ask for."""
+        match action:
+            case SetFlavors() | PutNode() | DropNode() | PutCohort() | DropCohort() | PutPool():
+                self._declare(action)
+            case Submit(workflow, groups):
+                self._submit(workflow, groups)
+            case MoveTask() | RetryTask() | RestartTask():
+                self._move_task(action, at)
+            case MoveGroup():
+                self._move_group(action, at)
+            case MoveWorkflow():
+                self._move_workflow(action, at)
+            case Replace(gang, placement):
+                move(self.ledger, self.ledger.entries[gang], placement)
+                self._touch("GangRow", gang)
+            case TryAgain(gang):
+                let_try(self.ledger, self.ledger.entries[gang])
+                self._touch("GangRow", gang)
+            case _:
+                self._decide(action, at)
+
+    def _declare(self, action: SetFlavors | PutNode | DropNode | PutCohort | DropCohort | PutPool) -> None:
+        match action:
+            case SetFlavors(flavors):
+                for name in {*self.flavors, *(each.name for each in flavors)}:
+                    self._touch("Flavor", name)
+                self.ledger.set_flavors(replace(each, position=position) for position, each in enumerate(flavors))
+            case PutNode(node):
+                before = self.nodes.get(node.name)
+                self.nodes[node.name] = node
+                self.ledger.put_node(node)
+                self._touch("Node", node.name)
+                self._try_again({node.flavor} | ({before.flavor} if before else set()))
+            case DropNode(name):
+                before = self.nodes.pop(name)
+                self.ledger.drop_node(name)
+                self._touch("Node", name)
+                self._try_again({before.flavor})
+            case PutCohort(cohort):
+                self.ledger.put_cohort(cohort)
+                self._touch("Cohort", cohort.name)
+            case DropCohort(before):
+                self.ledger.drop_cohort(before.name)
+                self._touch("Cohort", before.name)
+            case PutPool(pool):
+                self.ledger.put_pool(pool)
+                self._touch("Pool", pool.name)
+                self._touch_gangs(try_again(self.ledger, {pool.name}))
+
+    def _try_again(self, flavors: set[str]) -> None:
+        """Gangs that the cluster's scheduler refused, and that could use nodes of these flavors (law T7)."""
+        pools = {each.name for each in self.pools.values() if not each.flavors or flavors & set(each.flavors)}
+        self._touch_gangs(try_again(self.ledger, pools))
+
+    def _touch_gangs(self, ids: Iterable[str]) -> None:
+        for id in ids:
+            self._touch("GangRow", id)
+
+    def _submit(self, workflow: Workflow, groups: tuple[Group, ...]) -> None:
+        self.workflows[workflow.id] = workflow
+        self._spec_uses[workflow.spec_hash] += 1
+        self.numbers[workflow.name] = max(workflow.number, self.numbers.get(workflow.name, 0))
+        self._touch("Workflow", workflow.id)
+        for group in groups:
+            self._put_group(group)
+            self._new_attempt(group, Status.WAITING)
+
+    def _new_attempt(self, group: Group, status: Status) -> None:
+        """Every pod of the group gets its next attempt; pods that a smaller gang had left out are back (law A3)."""
+        for spec in self.group_spec((group.workflow, group.name)).tasks:
+            for index in range(spec.pods):
+                name = spec.pod_name(index)
+                # Not from what is current: a pod left out of the last attempt has run before all the same.
+                retry = len(self.attempts(group.workflow, name))
+                self._put_task(
+                    Task(group.workflow, name, retry, group.name, spec.name, index, spec.lead and index == 0, status)
+                )
+
+    def _put_task(self, task: Task) -> None:
+        self.tasks[task.key] = task
+        self.current.setdefault((task.workflow, task.group), {})[task.name] = task.retry_id
+        (self.active.add if task.status in ON_NODES else self.active.discard)(task.key)
+        self._touch("Task", *task.key)
+
+    def _put_group(self, group: Group) -> None:
+        key = (group.workflow, group.name)
+        spec, before = self.spec_of(group.workflow), self.groups.get(key)
+        known = () if before is None else deadlines_of(spec, before)
+        for deadline in deadlines_of(spec, group):
+            if deadline not in known:
+                heappush(self.deadlines, deadline)
+        self.groups[key] = group
+        self._touch("Group", *key)
+
+    def _move_task(self, action: MoveTask | RetryTask | RestartTask, at: float) -> None:
+        task = self.tasks[action.key]
+        match action:
+            case MoveTask(_, status, exit_code, message):
+                started = at if status is Status.RUNNING and task.start_time is None else task.start_time
+                ended = at if status.finished else None
+                code = task.exit_code if exit_code is None else exit_code
+                moved = replace(task, status=status, exit_code=code, start_time=started, end_time=ended)
+                self._put_task(replace(moved, failure_message=message or task.failure_message))
+            case RetryTask():
+                fresh = Task(task.workflow, task.name, task.retry_id + 1, task.group, task.spec, task.index, task.lead)
+                node, gpus = self.seat(task) or (task.node, task.gpus)
+                self._put_task(replace(fresh, status=Status.INITIALIZING, node=node, gpus=gpus))
+            case RestartTask():
+                self._put_task(replace(task, restarting=True))
+
+    def _move_group(self, action: MoveGroup, at: float) -> None:
+        group = self.groups[action.workflow, action.group]
+        started = at if action.status is Status.RUNNING and group.start_time is None else group.start_time
+        moved = replace(group, status=action.status, stopping=action.stopping, start_time=started)
+        ended = at if action.status.finished else None
+        message = "" if action.status is Status.COMPLETED else action.message or group.failure_message
+        self._put_group(replace(moved, end_time=ended, failure_message=message))
+
+    def _move_workflow(self, action: MoveWorkflow, at: float) -> None:
+        workflow = self.workflows[action.workflow]
+        started = at if action.status is WorkflowStatus.RUNNING and workflow.start_time is None else workflow.start_time
+        completed = action.status is WorkflowStatus.COMPLETED
+        self.workflows[workflow.id] = replace(
+            workflow,
+            status=action.status,
+            start_time=started,
+            end_time=at if action.status.finished else None,
+            failure_message="" if completed else action.message or workflow.failure_message,
+            cancelled_by=action.cancelled_by or workflow.cancelled_by,
+        )
+        self._touch("Workflow", workflow.id)
+
+    def _decide(self, action: Decision, at: float) -> None:
+        gang_id = action.gang.id if isinstance(action, Queue) else action.gang
+        left: set[str] = set()
+        if isinstance(action, Release):
+            for waiting in self.ledger.waiting_for(gang_id):
+                self._touch("GangRow", waiting.gang.id)
+            left = flavors_left(self.ledger.entries[gang_id])
+        self.ledger.apply(action, at)
+        self._touch("GangRow", gang_id)
+        if left:
+            self._try_again(left)
+        workflow, _, name = gang_id.partition("/")
+        group = self.groups.get((workflow, name))
+        if group is None:
+            return
+        match action:
+            case Queue(gang):
+                self._put_group(
+                    replace(
+                        group,
+                        status=Status.SCHEDULING,
+                        attempt=gang.attempt,
+                        stopping=None,
+                        queued_time=at,
+                        start_time=None,
+                        end_time=None,
+                    )
+                )
+                self._queue_tasks(group)
+            case Preempt():
+                self._put_group(replace(group, stopping=Status.FAILED_PREEMPTED, preemptions=group.preemptions + 1))
+            case Stop(_, cause):
+                self._put_group(replace(group, stopping=cause))
+            case Admit(_, placement):
+                self._put_group(replace(group, status=Status.INITIALIZING))
+                self._start_tasks((workflow, name), placement)
+            case Refuse(_, said, cause):
+                what = "thrown out by" if cause is Status.FAILED_PREEMPTED else "not taken by"
+                message = f"{what} the cluster's scheduler: {said}"
+                self._put_group(replace(group, stopping=cause, failure_message=message, refusals=group.refusals + 1))
+            case Nominate() | Withdraw() | Release():
+                pass
+
+    def _queue_tasks(self, group: Group) -> None:
+        tasks = self.current_tasks((group.workflow, group.name))
+        if all(task.status is Status.WAITING for task in tasks):
+            for task in tasks:
+                self._put_task(replace(task, status=Status.SCHEDULING))
+        else:
+            self._new_attempt(group, Status.SCHEDULING)
+
+    def _start_tasks(self, key: GroupKey, placement: Placement) -> None:
+        """Each pod gets its node and GPUs; the pods that were not granted are left out of this attempt."""
+        granted = {each.pod_set: (each.count, seats_of(each.shares)) for each in placement}
+        for task in self.current_tasks(key):
+            count, pods = granted[task.spec]
+            if task.index >= count:
+                del self.tasks[task.key]
+                del self.current[key][task.name]
+                self._touch("Task", *task.key)
+                continue
+            node, gpus = pods[task.index] if pods else (None, ())
+            self._put_task(replace(task, status=Status.INITIALIZING, node=node, gpus=gpus))
+
+    # ------------------------------------------------------------ rows
+
+    def _touch(self, kind: str, *key: str | int) -> None:
+        self._changed[kind, key] = None
+
+    def take_changes(self) -> tuple[Change, ...]:
+        """The rows that changed since the last call; workflows that have finished leave the memory with it."""
+        changes = tuple(Change(kind, key, self._record(kind, key)) for kind, key in sorted(self._changed, key=repr))
+        self._changed = {}
+        for change in changes:
+            if isinstance(change.record, Workflow) and change.record.status.finished:
+                self._forget(change.record.id)
+        return changes
+
+    def _record(self, kind: str, key: tuple[str | int, ...]) -> Record | None:
+        name = str(key[0])
+        match kind:
+            case "Flavor":
+                return self.flavors.get(name)
+            case "Node":
+                return self.nodes.get(name)
+            case "Cohort":
+                return self.cohorts.get(name)
+            case "Pool":
+                return self.pools.get(name)
+            case "Workflow":
+                return self.workflows.get(name)
+            case "Group":
+                return self.groups.get((name, str(key[1])))
+            case "Task":
+                return self.tasks.get(TaskKey(name, str(key[1]), int(key[2])))
+        entry = self.ledger.entries.get(name)
+        return None if entry is None else gang_row(entry)
+
+    def _forget(self, workflow: str) -> None:
+        spec_hash = self.workflows[workflow].spec_hash
+        for spec in self.spec_of(workflow).groups:
+            del self.groups[workflow, spec.name]
+            self.current.pop((workflow, spec.name), None)
+            for name in [task.pod_name(index) for task in spec.tasks for index in range(task.pods)]:
+                for attempt in self.attempts(workflow, name):
+                    del self.tasks[attempt.key]
+        del self.workflows[workflow]
+        self._spec_uses[spec_hash] -= 1
+        if not self._spec_uses[spec_hash]:
+            del self.specs[spec_hash], self._spec_uses[spec_hash]
+
+    def rows(self) -> Loaded:
+        """Everything, sorted, as a store would load it."""
+        return Loaded(
+            revision=self.revision,
+            flavors=tuple(self.flavors.values()),
+            nodes=tuple(node for _, node in sorted(self.nodes.items())),
+            cohorts=tuple(cohort for _, cohort in sorted(self.cohorts.items())),
+            pools=tuple(pool for _, pool in sorted(self.pools.items())),
+            workflows=tuple(each for _, each in sorted(self.workflows.items())),
+            groups=tuple(group for _, group in sorted(self.groups.items())),
+            tasks=tuple(task for _, task in sorted(self.tasks.items())),
+            gangs=tuple(gang_row(entry) for _, entry in sorted(self.ledger.entries.items())),
+            specs=dict(sorted(self.specs.items())),
+            numbers=dict(sorted(self.numbers.items())),
+        )

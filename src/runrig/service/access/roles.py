@@ -1,0 +1,43 @@
+"""The roles that a cluster file declares: those that are missing are granted; `--prune` takes back what an earlier file granted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runrig.domain.access import Grant, GrantRow, Kind, role_on
+from runrig.domain.cluster import RoleGrant
+from runrig.domain.errors import Conflict
+from runrig.service.access.access import Access
+
+_KINDS = {"admin": Kind.ADMIN, "viewer": Kind.VIEWER, "user": Kind.POOL_USER}
+
+
+@dataclass(frozen=True, slots=True)
+class RoleChanges:
+    """Each a user with a role."""
+
+    granted: tuple[tuple[str, Grant], ...] = ()
+    withdrawn: tuple[GrantRow, ...] = ()
+    unchanged: tuple[tuple[str, Grant], ...] = ()
+
+
+def changes(access: Access, declared: Sequence[RoleGrant], *, prune: str | None) -> RoleChanges:
+    """What would become of the roles that there are.  *prune*: how the actors begin whose grants leave if they are not *declared*.
+
+    Raises Conflict if no admin would be left.
+    """
+    wanted = dict.fromkeys((each.user, role_on(_KINDS[each.role], each.pool)) for each in declared)
+    there = {(row.user, row.grant): row for row in access.grants()}
+    gone = [row for key, row in there.items() if key not in wanted and prune and row.granted_by.startswith(prune)]
+    granted = tuple(key for key in wanted if key not in there)
+    losing = {row.user for row in gone if row.grant.kind is Kind.ADMIN}
+    if losing and not any(grant.kind is Kind.ADMIN for _, grant in granted) and not access.admins() - losing:
+        raise Conflict(
+            f"{', '.join(sorted(losing))} would lose the role admin, and no other admin is left: keep it in the file, or make "
+            "another first, with `runrig role grant USER admin`"
+        )
+    return RoleChanges(granted, tuple(gone), tuple(key for key in wanted if key in there))
+
+
+def carry_out(access: Access, found: RoleChanges, *, actor: str) -> None:
+    if found.granted or found.withdrawn:
+        access.change_roles(found.granted, found.withdrawn, actor)

@@ -1,0 +1,363 @@
+"""Commands about the cluster: pools and cohorts one by one, and whole cluster files (`apply`).
+
+Who made what is in the event log: the actor of what an apply made begins with `APPLY`, so that a later one may prune it.
+"""
+
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+
+from runrig.domain.access import Grant
+from runrig.domain.cluster import ClusterSpec
+from runrig.domain.errors import Conflict, InvalidInput, NotFound, Problem
+from runrig.domain.nodes import Flavor
+from runrig.domain.plan import DropCohort, Plan, PutCohort, PutPool, SetFlavors
+from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota, Quotas, TopologyKey
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.records import Event
+from runrig.engine.lifecycle import pools
+from runrig.engine.state.state import State
+from runrig.ports import Backend, Store
+from runrig.service.access import roles
+from runrig.service.access.access import Access
+from runrig.service.access.roles import RoleChanges
+from runrig.service.queries.lookup import live_pool
+from runrig.service.queries.resource_queries import PoolView, pool_view
+from runrig.service.runtime.reconciler import Reconciler
+from runrig.service.runtime.transactor import Door, Writing
+from runrig.spec import cluster
+
+APPLY = "apply by "
+_PAGE = 10_000
+
+
+class Keep(enum.Enum):
+    """What an edit does not mention stays as it is; None means: no longer any."""
+
+    KEEP = "keep"
+
+
+KEEP = Keep.KEEP
+
+QuotaText = int | str | Mapping[str, object]
+"""GPUs; ``h100=8,b200/cpu=96``, ``none`` for no quota; or per flavor and resource, as in a cluster file."""
+
+LimitText = int | str
+"""GPUs of the only flavor, or ``h100=8,b200/cpu=none``."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolEdit:
+    quota: QuotaText | Keep = KEEP
+    cohort: str | Keep | None = KEEP
+    borrowing_limit: LimitText | Keep | None = KEEP
+    lending_limit: LimitText | Keep | None = KEEP
+    topology_keys: tuple[TopologyKey, ...] | Keep = KEEP
+    flavors: tuple[str, ...] | Keep = KEEP
+    queueing: Queueing | Keep = KEEP
+    weight: int | Keep = KEEP
+    description: str | Keep = KEEP
+
+
+@dataclass(frozen=True, slots=True)
+class CohortEdit:
+    quota: QuotaText | Keep = KEEP
+    parent: str | Keep | None = KEEP
+    borrowing_limit: LimitText | Keep | None = KEEP
+    lending_limit: LimitText | Keep | None = KEEP
+    weight: int | Keep = KEEP
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One line of what an apply does.  *kind*: pool, cohort, flavor, role, whose name is ``USER ROLE``.
+
+    *action*: create, update, delete, unchanged; keep: a cohort that was to be pruned, and something hangs under it that is not
+    in the file.
+    """
+
+    action: str
+    kind: str
+    name: str
+    before: Pool | Cohort | Flavor | Grant | None
+    after: Pool | Cohort | Flavor | Grant | None
+
+
+class Declarations:
+    def __init__(self, door: Door, store: Store, backend: Backend, reconciler: Reconciler, access: Access) -> None:
+        self._door = door
+        self._store = store
+        self._access = access
+        self._backend = backend
+        self._reconciler = reconciler
+
+    # ------------------------------------------------------------ one by one
+
+    def create_pool(self, name: str, edit: PoolEdit, *, user: str) -> PoolView:
+        """The pool as this command left it.  Raises Conflict if it exists; InvalidInput, NotFound, Refused as the rules say."""
+        with self.editing(user) as writing:
+            pool = _edited_pool(Pool(name), edit, writing.state)
+            writing.commit(pools.put_pool(writing.state, pool, create=True))
+            return pool_view(writing.state, name)
+
+    def update_pool(self, name: str, edit: PoolEdit, *, user: str) -> PoolView:
+        with self.editing(user) as writing:
+            before = live_pool(writing.state, name)
+            pool = _edited_pool(before, edit, writing.state)
+            writing.commit(pools.put_pool(writing.state, pool, create=False))
+            return pool_view(writing.state, name)
+
+    def delete_pool(self, name: str, *, user: str) -> PoolView:
+        with self.editing(user) as writing:
+            writing.commit(pools.delete_pool(writing.state, name, user=user))
+            return pool_view(writing.state, name)
+
+    def create_cohort(self, name: str, edit: CohortEdit, *, user: str) -> None:
+        with self.editing(user) as writing:
+            cohort = _edited_cohort(Cohort(name), edit, writing.state)
+            writing.commit(pools.put_cohort(writing.state, cohort, create=True))
+
+    def update_cohort(self, name: str, edit: CohortEdit, *, user: str) -> None:
+        with self.editing(user) as writing:
+            before = writing.state.cohorts.get(name)
+            if before is None:
+                raise NotFound(f"there is no cohort {name!r}: `runrig cohort list` shows those that there are")
+            cohort = _edited_cohort(before, edit, writing.state)
+            writing.commit(pools.put_cohort(writing.state, cohort, create=False))
+
+    def delete_cohort(self, name: str, *, user: str, leave_children: bool = False) -> None:
+        with self.editing(user) as writing:
+            writing.commit(pools.delete_cohort(writing.state, name, leave_children=leave_children))
+
+    # ------------------------------------------------------------ whole files
+
+    def apply(self, text: str, *, user: str, prune: bool = False, dry_run: bool = False) -> tuple[Difference, ...]:
+        """What *text*, a cluster file, changes; done unless *dry_run*, as a whole or not at all (law Q7).
+
+        *prune*: what an earlier apply made and *text* does not name is deleted.  A *text* without flavors is about those that
+        there are.  Raises InvalidInput with all problems.
+        """
+        with self._door.reading() as state:
+            spec = cluster.read_cluster(text, there=tuple(state.flavors.values()))
+            self._check_fixed(state, spec)
+        return self.declare(spec, actor=APPLY + user, prune=prune, dry_run=dry_run)
+
+    def declare(
+        self, spec: ClusterSpec, *, actor: str, prune: bool = False, dry_run: bool = False
+    ) -> tuple[Difference, ...]:
+        """`apply` of a file that has been read, in the name of *actor*; at a start, when nothing is fixed yet.
+
+        Roles have a store of their own, and come after the pools that they are on.
+        """
+        found = roles.changes(self._access, spec.roles, prune=APPLY if prune else None)
+        with self.editing(actor) as writing:
+            names = self._prunable(writing.state, spec) if prune else ()
+            plan = pools.declare(writing.state, spec, prune=names, user=actor.removeprefix(APPLY))
+            differences = tuple(_differences(writing.state, spec, plan, names))
+            if not dry_run:
+                writing.commit(plan)
+        if not dry_run:
+            roles.carry_out(self._access, found, actor=actor)
+        return (*differences, *_role_differences(found))
+
+    def _check_fixed(self, state: State, spec: ClusterSpec) -> None:
+        """Raises Conflict if the file would change what is fixed once a server has started: its backend and its nodes."""
+        if spec.backend_type is not None and spec.backend_type != self._backend.name:
+            raise Conflict(
+                f"the file says backend {spec.backend_type}, but this server runs with {self._backend.name}: "
+                "a backend is fixed after start; take `backend` out of the file, or start another server"
+            )
+        there = {node.name: node for node in state.nodes.values()}
+        changed = [node.name for node in spec.nodes if there.get(node.name, node).resources != node.resources]
+        missing = [node.name for node in spec.nodes if node.name not in there]
+        if there and (changed or missing) and self._backend.name == "simulated":
+            raise Conflict(
+                f"nodes are fixed after start, and {', '.join([*changed, *missing][:5])} differ from those there: "
+                "restart `runrig up` with this file, or take `nodes` out of it"
+            )
+
+    def _prunable(self, state: State, spec: ClusterSpec) -> tuple[str, ...]:
+        """What an apply made and *spec* does not have, as ``kind/name``.  Reads the whole log if a cohort is in question."""
+        kept_pools, kept_cohorts = {each.name for each in spec.pools}, {each.name for each in spec.cohorts}
+        live = sorted(each.name for each in state.pools.values() if each.state is not PoolState.ARCHIVED)
+        pools_made = [name for name in live if name not in kept_pools and self._applied_pool(name)]
+        cohorts = set(state.cohorts) - kept_cohorts
+        cohorts_made = sorted(cohorts & self._applied_cohorts()) if cohorts else []
+        return (*(f"pool/{name}" for name in pools_made), *(f"cohort/{name}" for name in cohorts_made))
+
+    def _applied_pool(self, name: str) -> bool:
+        creations = [
+            event
+            for event in self._store.events(pool=name)
+            if isinstance(event.action, PutPool) and _is_creation(event.action)
+        ]
+        return bool(creations) and creations[-1].actor.startswith(APPLY)
+
+    def _applied_cohorts(self) -> set[str]:
+        makers: dict[str, str] = {}
+        for event in _pages(self._store):
+            if isinstance(event.action, PutCohort) and event.action.before is None:
+                makers[event.action.cohort.name] = event.actor
+        return {name for name, actor in makers.items() if actor.startswith(APPLY)}
+
+    @contextmanager
+    def editing(self, actor: str) -> Iterator[Writing]:
+        """The door, for a command of *actor*.  Whatever changes in the cluster may let somebody start."""
+        with self._door.writing(actor) as writing:
+            yield writing
+        if writing.committed:
+            self._reconciler.wake()
+
+
+# ---------------------------------------------------------------- edits
+
+
+def _edited_pool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
+    if pool.parent is not None:
+        return _edited_subpool(pool, edit, state)
+    changed = replace(
+        pool,
+        cohort=pool.cohort if isinstance(edit.cohort, Keep) else edit.cohort,
+        topology_keys=pool.topology_keys if isinstance(edit.topology_keys, Keep) else edit.topology_keys,
+        flavors=pool.flavors if isinstance(edit.flavors, Keep) else edit.flavors,
+        queueing=pool.queueing if isinstance(edit.queueing, Keep) else edit.queueing,
+        weight=pool.weight if isinstance(edit.weight, Keep) else edit.weight,
+        description=pool.description if isinstance(edit.description, Keep) else edit.description,
+    )
+    return replace(changed, quotas=_edited_quotas(pool.quotas, edit, changed.flavors or tuple(state.flavors), state))
+
+
+def _edited_subpool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
+    """Of a subpool only the quota is its own (law S5)."""
+    others = [
+        each.name for each in fields(edit) if each.name != "quota" and not isinstance(getattr(edit, each.name), Keep)
+    ]
+    if others:
+        raise InvalidInput(
+            tuple(
+                Problem(
+                    f"subpool {pool.name} has no {name} of its own: it is that of {pool.parent}, change it there", name
+                )
+                for name in others
+            )
+        )
+    if isinstance(edit.quota, Keep):
+        return pool
+    parent = state.pools[pool.parent or ""]
+    return replace(
+        pool, quotas=cluster.share_from_json(edit.quota, parent.quotas, parent.flavors or tuple(state.flavors))
+    )
+
+
+def _edited_cohort(cohort: Cohort, edit: CohortEdit, state: State) -> Cohort:
+    return replace(
+        cohort,
+        parent=cohort.parent if isinstance(edit.parent, Keep) else edit.parent,
+        weight=cohort.weight if isinstance(edit.weight, Keep) else edit.weight,
+        quotas=_edited_quotas(cohort.quotas, edit, tuple(state.flavors), state),
+    )
+
+
+def _edited_quotas(before: Quotas, edit: PoolEdit | CohortEdit, flavors: tuple[str, ...], state: State) -> Quotas:
+    """A short form of a quota changes the nominals and keeps the limits; the full form replaces everything that it names."""
+    quotas = dict(before)
+    resources = sorted({resource for node in state.nodes.values() for resource in node.resources})
+    if isinstance(edit.quota, Mapping):
+        quotas.update(cluster.quota_from_json(edit.quota, flavors, resources))
+    elif isinstance(edit.quota, str):
+        for key, amount in cluster.amounts_from_text(edit.quota, flavors, resources).items():
+            if amount is None:
+                quotas.pop(key, None)
+            else:
+                quotas[key] = replace(quotas.get(key, Quota()), nominal=amount)
+    elif not isinstance(edit.quota, Keep):
+        for key, quota in cluster.quota_from_json(edit.quota, flavors).items():
+            quotas[key] = replace(quotas.get(key, Quota()), nominal=quota.nominal)
+    for key, limit in _limits(edit.borrowing_limit, "borrowing_limit", quotas, flavors, resources):
+        quotas[key] = replace(quotas.get(key, Quota()), borrowing_limit=limit)
+    for key, limit in _limits(edit.lending_limit, "lending_limit", quotas, flavors, resources):
+        quotas[key] = replace(quotas.get(key, Quota()), lending_limit=limit)
+    return quotas
+
+
+def _limits(
+    limit: LimitText | Keep | None, name: str, quotas: Quotas, flavors: tuple[str, ...], resources: Sequence[str]
+) -> Iterator[tuple[FlavorResource, int | None]]:
+    """(key, limit) of all that is said."""
+    if isinstance(limit, str):
+        yield from cluster.amounts_from_text(limit, flavors, resources, path=name).items()
+    elif not isinstance(limit, Keep):
+        if limit is not None and limit < 0:
+            raise InvalidInput.one(f"{name} {limit} is negative: limits start at 0", name)
+        yield _gpu_key(quotas, flavors, name), limit
+
+
+def _gpu_key(quotas: Quotas, flavors: tuple[str, ...], name: str) -> FlavorResource:
+    """The one GPU quota that a plain limit speaks of."""
+    keys = sorted(key for key in quotas if key.resource == GPU) or [FlavorResource(name, GPU) for name in flavors]
+    if len(keys) != 1:
+        raise InvalidInput.one(
+            f"there are {len(keys)} kinds of GPUs ({', '.join(key.flavor for key in keys)}), so a plain limit is not clear: "
+            f"say it for each, such as {','.join(f'{key.flavor}=8' for key in keys)}",
+            name,
+        )
+    return keys[0]
+
+
+# ---------------------------------------------------------------- differences
+
+
+def _differences(state: State, spec: ClusterSpec, plan: Plan, prune: Sequence[str]) -> Iterator[Difference]:
+    """In the order of the plan; then what was to be pruned and is kept; then what the file has and the cluster has alike."""
+    touched: set[tuple[str, str]] = set()
+    for action in plan.actions:
+        for difference in _of_action(state, action):
+            touched.add((difference.kind, difference.name))
+            yield difference
+    for name in sorted(name for name in state.cohorts if f"cohort/{name}" in prune and ("cohort", name) not in touched):
+        yield Difference("keep", "cohort", name, state.cohorts[name], state.cohorts[name])
+    for kind, declared in (("cohort", spec.cohorts), ("pool", spec.pools)):
+        for each in declared:
+            if (kind, each.name) not in touched:
+                yield Difference("unchanged", kind, each.name, each, each)
+
+
+def _of_action(state: State, action: object) -> Iterator[Difference]:
+    match action:
+        case PutPool(pool, before):
+            deleted = before is not None and before.state is PoolState.ACTIVE and pool.state is not PoolState.ACTIVE
+            verb = "create" if _is_creation(action) else "delete" if deleted else "update"
+            yield Difference(verb, "pool", pool.name, before, pool)
+        case PutCohort(cohort, before):
+            yield Difference("create" if before is None else "update", "cohort", cohort.name, before, cohort)
+        case DropCohort(before):
+            yield Difference("delete", "cohort", before.name, before, None)
+        case SetFlavors(flavors):
+            after = {flavor.name: flavor for flavor in flavors}
+            for name in sorted({*after, *state.flavors}):
+                old, new = state.flavors.get(name), after.get(name)
+                if old != new:
+                    verb = "create" if old is None else "delete" if new is None else "update"
+                    yield Difference(verb, "flavor", name, old, new)
+
+
+def _role_differences(found: RoleChanges) -> Iterator[Difference]:
+    for user, grant in found.granted:
+        yield Difference("create", "role", f"{user} {grant}", None, grant)
+    for row in found.withdrawn:
+        yield Difference("delete", "role", f"{row.user} {row.grant}", row.grant, None)
+    for user, grant in found.unchanged:
+        yield Difference("unchanged", "role", f"{user} {grant}", grant, grant)
+
+
+def _is_creation(action: PutPool) -> bool:
+    return action.before is None or action.before.state is PoolState.ARCHIVED
+
+
+def _pages(store: Store) -> Iterator[Event]:
+    """The whole log, a page at a time."""
+    after = 0
+    while page := store.events(after=after, limit=_PAGE):
+        yield from page
+        after = page[-1].revision

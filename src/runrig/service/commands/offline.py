@@ -1,0 +1,58 @@
+"""What a server would say to a submission, without one: the gate, on the empty cluster that a cluster file declares.
+
+Nothing runs there and nothing is kept; the rules, their words and their errors are those of a server (law P3).
+"""
+
+from dataclasses import replace
+
+from runrig.domain.cluster import ClusterSpec
+from runrig.domain.plan import PutCohort, PutNode
+from runrig.domain.pools import Cohort, Quota
+from runrig.domain.quantities import GPU, LARGEST, FlavorResource
+from runrig.engine.lifecycle import pools
+from runrig.engine.state.state import State
+from runrig.ports import Blueprint
+from runrig.service.commands.submissions import Accepted, Submission, read
+from runrig.service.runtime import rendering
+
+NOT_SAID = "local"
+"""The backend that `runrig up` takes where a file names none."""
+
+_UNPROMISED = "(unpromised)"  # no file can name it
+
+
+def check(submission: Submission, cluster: ClusterSpec) -> Accepted:
+    """As `Submissions.check` on a server that has just started with *cluster*.
+
+    Without nodes in the file nobody knows how large the cluster is: then quotas decide alone, and a warning says so.
+    Raises InvalidInput (the workflow file), NotFound (pool), Refused (also a cluster file whose parts do not agree).
+    """
+    order = read(submission)
+    state = _declared(cluster)
+    accepted = order.accepted(order.plan(state, now=0.0), cluster.backend_type or NOT_SAID)
+    if cluster.nodes:
+        return accepted
+    unknown = "the cluster file lists no nodes: quotas were checked, room on nodes was not"
+    return replace(accepted, warnings=(*accepted.warnings, unknown))
+
+
+def blueprint(submission: Submission, cluster: ClusterSpec, namespace: str) -> Blueprint:
+    """As `Submissions.blueprint` on such a server, with the names of resources that the file has."""
+    order = read(submission)
+    found = rendering.blueprint(
+        _declared(cluster), order.spec.spec, pool=order.pool, priority=order.priority, namespace=namespace
+    )
+    return replace(found, resource_names=cluster.resource_names)
+
+
+def _declared(cluster: ClusterSpec) -> State:
+    state = State.empty(fixed_nodes=bool(cluster.nodes), topology=cluster.backend_type != "local")
+    state.apply_all(pools.declare(state, cluster).actions, at=0.0)
+    state.apply_all([PutNode(node) for node in cluster.nodes], at=0.0)
+    if not cluster.nodes:
+        # What the nodes have beyond all promises can be borrowed (law Q8): as nobody knows them, there is no end of it.
+        keys = {key for pool in cluster.pools for key in pool.quotas}
+        keys |= {FlavorResource(flavor.name, GPU) for flavor in cluster.flavors}
+        endless = Cohort(_UNPROMISED, quotas=dict.fromkeys(sorted(keys), Quota(LARGEST)))
+        state.apply_all([PutCohort(endless)], at=0.0)
+    return state

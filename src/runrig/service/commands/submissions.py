@@ -1,0 +1,220 @@
+"""Commands about workflows: submit, check, restart, cancel.  Each is stored before it is answered (law W2)."""
+
+import uuid
+from dataclasses import dataclass
+
+from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused
+from runrig.domain.gangs import Priority
+from runrig.domain.plan import Plan, Submit
+from runrig.domain.workflows import WorkflowSpec, WorkflowStatus
+from runrig.engine.lifecycle import submission_gate, workflows
+from runrig.engine.state.state import State
+from runrig.ports import Backend, Blueprint, SpecText, Store
+from runrig.service.queries.pool_deletions import endings, utc
+from runrig.service.runtime import rendering
+from runrig.service.runtime.reconciler import Reconciler
+from runrig.service.runtime.transactor import Door, Writing
+from runrig.spec import template, workflow
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What a user sends.  *text* may be a template; *template*: the one that *text* was rendered from, if the client did that.
+
+    *variables*, *string_variables*: ``k=v`` for the template; *environment*: ``K=V`` for every task.
+    *priority* None: that of the file, else NORMAL.  *uuid*: which the workflow shall have, so that a client that got no answer
+    can send the same again and doubles nothing; None: any.
+    """
+
+    text: str
+    pool: str
+    user: str
+    variables: tuple[str, ...] = ()
+    string_variables: tuple[str, ...] = ()
+    template: str | None = None
+    environment: tuple[str, ...] = ()
+    priority: Priority | None = None
+    uuid: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """*id* is the number that the workflow got; of a check, the one that it would get.  *text*: as rendered."""
+
+    id: str
+    text: str
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A submission that has been read."""
+
+    spec: SpecText
+    pool: str
+    user: str
+    priority: Priority
+    parent: str | None = None
+    uuid: str | None = None
+
+    def plan(self, state: State, now: float) -> Plan:
+        """What it does to *state*.  Raises NotFound (pool) and Refused (law P3)."""
+        return submission_gate.submit(
+            state,
+            self.spec.spec,
+            spec_hash=self.spec.hash,
+            pool=self.pool,
+            priority=self.priority,
+            user=self.user,
+            uuid=self.uuid or str(uuid.uuid4()),
+            now=now,
+            parent=self.parent,
+        )
+
+    def accepted(self, plan: Plan, backend: str) -> Accepted:
+        """*plan*: as `plan` made it; *backend*: the kind that the work is for."""
+        submit = plan.actions[0]
+        assert isinstance(submit, Submit), "the first action of the gate is the submission"
+        return Accepted(submit.workflow.id, self.spec.text, tuple(_warnings(backend, self.spec.spec)))
+
+
+def read(submission: Submission) -> Order:
+    """Raises InvalidInput with all problems of the file."""
+    text = _rendered(submission)
+    spec = workflow.read_workflow(text)
+    spec = workflow.with_environment(spec, workflow.parse_environment(submission.environment))
+    source = submission.text if submission.template is None else submission.template
+    # Not only the text makes the specification: the same file with another environment is another one.
+    name = workflow.spec_hash("\0".join((text, source, *submission.environment)))
+    priority = submission.priority or spec.priority or Priority.NORMAL
+    return Order(SpecText(name, text, source, spec), submission.pool, submission.user, priority, uuid=submission.uuid)
+
+
+class Submissions:
+    def __init__(self, door: Door, store: Store, backend: Backend, reconciler: Reconciler) -> None:
+        self._door = door
+        self._store = store
+        self._backend = backend
+        self._reconciler = reconciler
+
+    def submit(self, submission: Submission) -> Accepted:
+        """Stores the workflow.  Raises InvalidInput, NotFound (pool), Refused (law P3), Unavailable."""
+        return self._enter(read(submission))
+
+    def check(self, submission: Submission) -> Accepted:
+        """What `submit` would say, and nothing is stored."""
+        order = read(submission)
+        with self._door.writing(order.user) as writing:
+            return order.accepted(self._plan(order, writing), self._backend.name)
+
+    def blueprint(self, submission: Submission, namespace: str) -> Blueprint:
+        """What its Kubernetes objects are made of.  Raises what `rendering.blueprint` raises, and InvalidInput for the file."""
+        order = read(submission)
+        with self._door.reading() as state:
+            return rendering.blueprint(
+                state, order.spec.spec, pool=order.pool, priority=order.priority, namespace=namespace
+            )
+
+    def rendered(self, submission: Submission) -> Accepted:
+        """The text after templating.  Checked as a whole too, unless files are still to be put into it by the client."""
+        text = _rendered(submission)
+        if "localpath" in text:
+            return Accepted("", text)
+        return self.check(submission)
+
+    def again(
+        self, id: str, *, pool: str, user: str, priority: Priority | None = None, uuid: str | None = None
+    ) -> Accepted:
+        """Submits the specification of workflow *id* once more, with its priority unless another is given."""
+        old = self._store.workflow(id).workflow
+        spec = self._store.spec(old.spec_hash)
+        return self._enter(Order(spec, pool, user, priority or old.priority, parent=old.id, uuid=uuid))
+
+    def restart(self, id: str, *, pool: str, user: str, uuid: str | None = None) -> Accepted:
+        """Like `again`, for a workflow that failed.  Raises Conflict for any other."""
+        old = self._store.workflow(id).workflow
+        if not old.status.finished or old.status is WorkflowStatus.COMPLETED:
+            raise Conflict(
+                f"{old.id} is {old.status.value}: only a workflow that failed can be restarted; submit its file to run it again"
+            )
+        return self.again(old.id, pool=pool, user=user, uuid=uuid)
+
+    def cancel(self, id: str, *, user: str, message: str = "") -> str:
+        """The id of the workflow, which stops from now on.  Raises NotFound, Conflict if it has ended."""
+        workflow = self._store.workflow(id).workflow
+        if workflow.status.finished:
+            raise Conflict(f"{workflow.id} is {workflow.status.value} already: there is nothing to cancel")
+        with self._door.writing(user) as writing:
+            writing.commit(workflows.cancel(writing.state, workflow.id, user=user, message=message))
+        self._reconciler.wake()
+        return workflow.id
+
+    # ------------------------------------------------------------ steps
+
+    def _enter(self, order: Order) -> Accepted:
+        with self._door.writing(order.user) as writing:
+            # Under the lock: nobody else can store the same meanwhile.
+            if order.uuid is not None and (known := self._entered(order, order.uuid)) is not None:
+                return known
+            plan = self._plan(order, writing)
+            writing.commit(plan, order.spec)
+        self._reconciler.wake()
+        return order.accepted(plan, self._backend.name)
+
+    def _entered(self, order: Order, key: str) -> Accepted | None:
+        """What was answered to the same submission before; None if there was none.  Raises Conflict if it was another one."""
+        try:
+            there = self._store.workflow(key).workflow
+        except NotFound:
+            return None
+        if (there.uuid, there.submitted_by, there.pool, there.spec_hash, there.parent) != (
+            key,
+            order.user,
+            order.pool,
+            order.spec.hash,
+            order.parent,
+        ):
+            raise Conflict("the Idempotency-Key belongs to another submission: send each one with a key of its own")
+        return Accepted(there.id, order.spec.text, tuple(_warnings(self._backend.name, order.spec.spec)))
+
+    def _plan(self, order: Order, writing: Writing) -> Plan:
+        """What the gate says; of a pool that takes no submissions any more, also who made it so, and when."""
+        if not self._backend.outputs:
+            _without_inputs(order.spec.spec, self._backend.name)
+        try:
+            return order.plan(writing.state, writing.now)
+        except Refused as error:
+            found = endings(self._store, order.pool) if "state" in error.details else ()
+            if not found:
+                raise
+            last = found[-1]
+            details = {name: value for name, value in error.details.items() if name != "law"}
+            told = {"deleted_by": last.by, "deleted_at": utc(last.at)}
+            raise Refused(f"{error.message}; {last}", error.law, details | told) from None
+
+
+def _rendered(submission: Submission) -> str:
+    return template.render(submission.text, submission.variables, submission.string_variables)
+
+
+def _without_inputs(spec: WorkflowSpec, backend: str) -> None:
+    """Raises InvalidInput."""
+    for task in (task for group in spec.groups for task in group.tasks if task.inputs):
+        raise InvalidInput.one(
+            f"task {task.name} reads the output of {task.inputs[0]}, and the {backend} backend does not keep outputs: write to "
+            "storage of your own, and leave inputs out",
+            "inputs",
+        )
+
+
+def _warnings(backend: str, spec: WorkflowSpec) -> list[str]:
+    """What will not be done, though the file says it."""
+    tasks = [task for group in spec.groups for task in group.tasks]
+    found: list[str] = []
+    if backend != "local":
+        return found
+    if any(task.image for task in tasks):
+        found.append("the local backend runs commands on this machine: images are recorded and not used")
+    if any(task.duration_s is not None for task in tasks):
+        found.append("duration counts on the simulated backend only: here a task takes as long as it takes")
+    return found

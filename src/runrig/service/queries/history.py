@@ -1,0 +1,279 @@
+"""The audit trail of pools: who changed what and when, and how a pool stood at a past time (law S6).
+
+Both are read from the event log, from which nothing is ever deleted.  Its order is that of the revisions: where the clock was
+put back, the later revision counts.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Literal
+
+from runrig.domain.errors import InvalidInput, NotFound
+from runrig.domain.plan import PutPool
+from runrig.domain.pools import Pool, PoolState, Quota
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.records import Event
+from runrig.ports import ChangesQuery, Clock, Store
+from runrig.service.commands.declarations import APPLY
+from runrig.service.queries.visibility import ALL, Sight
+from runrig.service.runtime.transactor import ENGINE, Door
+
+RUNRIG = "runrig"
+"""Who made what no person asked for just then: the end of a drain."""
+
+SLACK_S = 1.0
+"""A time without a fraction means its whole second, which may not be over yet."""
+
+_EARLIEST, _LATEST = 0.0, 253_402_300_799.0
+"""1970 and 9999: what lies beyond is before or after everything in the log, and no database time."""
+
+_NEVER_CHANGE = ("name", "parent", "subpool_name")
+
+Via = Literal["command", "apply", "engine"]
+What = Literal["created", "resized", "moved", "changed", "unchanged", "deleted", "draining", "archived", "reactivated"]
+
+_STATE_WORDS: Mapping[tuple[PoolState, PoolState], tuple[What, ...]] = {
+    (PoolState.ACTIVE, PoolState.DELETING): ("deleted", "draining"),
+    (PoolState.ACTIVE, PoolState.ARCHIVED): ("deleted", "archived"),
+    (PoolState.DELETING, PoolState.ARCHIVED): ("archived",),
+    (PoolState.ARCHIVED, PoolState.ACTIVE): ("reactivated",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One field that changed.  *resource*: of which quota, None for what is no quota.
+
+    *before* is None for a pool that was not there.  A nominal of None: the pool had no quota of that resource; a limit of None is
+    no limit.
+    """
+
+    field: str
+    resource: FlavorResource | None
+    before: object
+    after: object
+
+
+@dataclass(frozen=True, slots=True)
+class PoolChange:
+    """One entry of the trail.  *by*: a person, or `RUNRIG`; *via*: a command, a cluster file, or the engine itself."""
+
+    revision: int
+    seq: int
+    time: float
+    by: str
+    via: Via
+    pool: str
+    what: tuple[What, ...]
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePage:
+    """*next*: (revision, seq) of the last entry, behind which there are more; None if there are not."""
+
+    entries: tuple[PoolChange, ...]
+    next: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryQuery:
+    """Changes of a pool and its subpools, newest first.  *subpool*: only of this one, by its short or its whole name, or of the
+    pool alone by its own name.  *since* and *until* are times that are still in it; *after*: only what is older than that entry.
+    """
+
+    subpool: str | None = None
+    by: str | None = None
+    since: float | None = None
+    until: float | None = None
+    after: tuple[int, int] | None = None
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class PoolThen:
+    """A pool at a past time.  *settings*: with what a subpool had from its parent then (law S5).  *quota*, *unallocated*: GPUs.
+
+    *changed*: the change that made it so.
+    """
+
+    pool: Pool
+    settings: Pool
+    quota: int
+    unallocated: int
+    changed: PoolChange
+
+
+@dataclass(frozen=True, slots=True)
+class PoolAt:
+    """*subpools*: those that were not ARCHIVED, by name.  What ran there is not in the trail of pools."""
+
+    at: float
+    pool: PoolThen
+    subpools: tuple[PoolThen, ...]
+
+
+class History:
+    def __init__(self, door: Door, store: Store, clock: Clock) -> None:
+        self._door = door
+        self._store = store
+        self._clock = clock
+
+    def changes(self, name: str, query: HistoryQuery, sight: Sight = ALL) -> ChangePage:
+        """Also of an ARCHIVED pool.  Raises NotFound, and InvalidInput for a *since* behind its *until*."""
+        pool, alone = self._known(name, sight).name, False
+        if query.subpool is not None:
+            pool, alone = self._chosen(pool, query.subpool), True
+        since, until = _bounded(query.since), _bounded(query.until)
+        if since is not None and until is not None and since > until:
+            raise InvalidInput.one(
+                f"since {_utc(since)} is later than until {_utc(until)}: nothing lies between them", "since"
+            )
+        found, more = self._store.pool_changes(
+            ChangesQuery(pool, alone, _actors(query.by), since, until, query.after, query.limit)
+        )
+        entries = tuple(change_of(event) for event in found)
+        return ChangePage(entries, (entries[-1].revision, entries[-1].seq) if more else None)
+
+    def pool_at(self, name: str, at: float, sight: Sight = ALL) -> PoolAt:
+        """The pool *name* as it stood at *at*, after whatever was committed at that very time.
+
+        Raises NotFound for a pool that is not known or was not there yet, InvalidInput for a time to come.
+        """
+        now, at = self._clock.now(), _bounded(at) or 0.0
+        if at >= now + SLACK_S:
+            raise InvalidInput.one(f"{_utc(at)} is still to come (it is {_utc(now)}): name a time that is over", "at")
+        pool = self._known(name, sight)
+        events = {change.pool: (action, change) for action, change in self._stood(pool.parent or name, at)}
+        if name not in events:
+            raise self._not_there_yet(name, at)
+        pools = {each: action.pool for each, (action, _) in events.items()}
+        views = {each: _then(pools, each, change) for each, (_, change) in events.items()}
+        below = sorted(
+            each.name for each in pools.values() if each.parent == name and each.state is not PoolState.ARCHIVED
+        )
+        return PoolAt(at, views[name], tuple(views[each] for each in below))
+
+    def _stood(self, top: str, at: float) -> Iterator[tuple[PutPool, PoolChange]]:
+        for event in self._store.pools_at(top, at):
+            assert isinstance(event.action, PutPool), "only changes of pools have a pool in the log"
+            yield event.action, change_of(event)
+
+    def _not_there_yet(self, name: str, at: float) -> NotFound:
+        first = change_of(self._store.events(pool=name, limit=1)[0])
+        return NotFound(
+            f"there was no pool {name!r} at {_utc(at)}: {first.by} created it at {_utc(first.time)}",
+            {"pool": name, "created_at": _moment(first.time).isoformat(), "created_by": first.by},
+        )
+
+    def _known(self, name: str, sight: Sight) -> Pool:
+        """ARCHIVED pools are known too."""
+        with self._door.reading() as state:
+            pool, there = state.pools.get(name), sight.of(sorted(state.pools))
+        if pool is None or not sight.sees(name):
+            raise NotFound(f"there is no pool {name!r}: there are {', '.join(there) or sight.none_there}")
+        return pool
+
+    def _chosen(self, name: str, subpool: str) -> str:
+        with self._door.reading() as state:
+            family = {each.name: each for each in state.pools.values() if name in (each.name, each.parent)}
+        for each in family.values():
+            if subpool in (each.name, each.subpool_name):
+                return each.name
+        short = sorted(each.subpool_name for each in family.values() if each.subpool_name is not None)
+        raise NotFound(f"pool {name!r} has no subpool {subpool!r}: it has {', '.join(short) or 'none'}")
+
+
+# ---------------------------------------------------------------- people and times
+
+
+def _actors(person: str | None) -> tuple[str, ...]:
+    """As they stand in the log: what *person* did by command and by cluster file."""
+    if person is None:
+        return ()
+    return (person, APPLY + person, *((ENGINE,) if person == RUNRIG else ()))
+
+
+def is_reserved(person: str) -> bool:
+    """Whether the log would take *person* for something else, so that nobody may be called so."""
+    return _who(person) != (person, "command")
+
+
+def _who(actor: str) -> tuple[str, Via]:
+    if actor == ENGINE:
+        return RUNRIG, "engine"
+    if actor.startswith(APPLY):
+        return actor.removeprefix(APPLY), "apply"
+    return actor, "command"
+
+
+def _bounded(at: float | None) -> float | None:
+    return None if at is None else min(max(at, _EARLIEST), _LATEST)
+
+
+def _moment(at: float) -> datetime:
+    return datetime.fromtimestamp(at, UTC).replace(tzinfo=None)
+
+
+def _utc(at: float) -> str:
+    return f"{_moment(at).isoformat(' ')} UTC"
+
+
+# ---------------------------------------------------------------- changes
+
+
+def change_of(event: Event) -> PoolChange:
+    """The entry of the trail that *event*, a change of a pool, is."""
+    assert isinstance(event.action, PutPool), "only changes of pools have a pool in the log"
+    pool, before = event.action.pool, event.action.before
+    by, via = _who(event.actor)
+    found = tuple(_edits(before, pool))
+    return PoolChange(event.revision, event.seq, event.time, by, via, pool.name, _what(before, pool, found), found)
+
+
+def _edits(before: Pool | None, after: Pool) -> Iterator[Edit]:
+    """Quotas first; of a new pool what is not as in every new pool."""
+    old = Pool(after.name) if before is None else before
+    for key in sorted({*old.quotas, *after.quotas}):
+        pair = old.quotas.get(key), after.quotas.get(key)
+        for each in fields(Quota):
+            values = [None if quota is None else getattr(quota, each.name) for quota in pair]
+            if values[0] != values[1]:
+                yield Edit(each.name, key, values[0], values[1])
+    for each in fields(Pool):
+        values = [getattr(pool, each.name) for pool in (old, after)]
+        if each.name not in (*_NEVER_CHANGE, "quotas") and values[0] != values[1]:
+            yield Edit(each.name, None, None if before is None else values[0], values[1])
+
+
+def _what(before: Pool | None, after: Pool, edits: tuple[Edit, ...]) -> tuple[What, ...]:
+    if before is None:
+        return ("created",)
+    kinds = {_kind(edit) for edit in edits if edit.field != "state"}
+    words = _STATE_WORDS[before.state, after.state] if before.state is not after.state else ()
+    return words + tuple(kind for kind in _KINDS if kind in kinds) or ("unchanged",)
+
+
+_KINDS: tuple[What, ...] = ("resized", "moved", "changed")
+
+
+def _kind(edit: Edit) -> What:
+    if edit.field == "nominal":
+        return "resized"
+    return "moved" if edit.field == "cohort" else "changed"
+
+
+# ---------------------------------------------------------------- as it stood
+
+
+def _then(pools: Mapping[str, Pool], name: str, changed: PoolChange) -> PoolThen:
+    pool = pools[name]
+    below = [each for each in pools.values() if each.parent == name and each.state is not PoolState.ARCHIVED]
+    quota = _gpus(pool) if pool.state is PoolState.ACTIVE else 0
+    unallocated = quota - sum(_gpus(each) for each in below)
+    return PoolThen(pool, pools[pool.parent] if pool.parent else pool, quota, unallocated, changed)
+
+
+def _gpus(pool: Pool) -> int:
+    return sum(quota.nominal for key, quota in pool.quotas.items() if key.resource == GPU)

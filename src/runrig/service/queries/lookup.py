@@ -1,0 +1,41 @@
+"""A pool or subpool by its name, or a refusal that names those that there are: to each only those that they see."""
+
+from runrig.domain.errors import NotFound
+from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState
+from runrig.engine.lifecycle import subpools
+from runrig.engine.state.state import State
+from runrig.service.queries.visibility import ALL, Sight
+from runrig.spec import cluster
+
+
+def live_pool(state: State, name: str, sight: Sight = ALL) -> Pool:
+    """Raises NotFound, with the names that there are."""
+    pool = state.pools.get(name)
+    if pool is None or pool.state is PoolState.ARCHIVED or not sight.sees(name):
+        live = (each.name for each in state.pools.values() if each.state is not PoolState.ARCHIVED)
+        raise NotFound(
+            f"there is no pool {name!r}: there are {cluster.listed(sorted(sight.of(live))) or sight.none_there}"
+        )
+    return pool
+
+
+def known_pool(state: State, name: str, sight: Sight = ALL) -> Pool:
+    """In any of its states.  Raises NotFound."""
+    pool = state.pools.get(name)
+    return pool if pool is not None and sight.sees(name) else live_pool(state, name, sight)
+
+
+def any_subpool(state: State, parent: str, short: str, sight: Sight = ALL) -> Pool:
+    """In any of its states.  Raises NotFound, with the names that there are."""
+    found = state.pools.get(f"{parent}{SUBPOOL_DELIMITER}{short}")
+    if found is not None and found.parent == parent and sight.sees(parent):
+        return found
+    live_pool(state, parent, sight)
+    there = [each.subpool_name or "" for each in subpools.children_of(state.pools, parent)]
+    has = f"it has {cluster.listed(there)}" if there else "it has none"
+    raise NotFound(f"pool {parent} has no subpool {short!r}: {has}")
+
+
+def no_workflow(id: str) -> NotFound:
+    """As the store says it, so that what is not seen cannot be told from what is not there."""
+    return NotFound(f"there is no workflow {id!r}: `runrig workflow list` shows those that there are")

@@ -1,0 +1,114 @@
+"""The work of pools that somebody does not see, as amounts: in reasons, events, messages, and on the map of nodes."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+
+from runrig.domain.plan import MoveGroup, MoveTask, MoveWorkflow, Nominate, Preempt
+from runrig.domain.reasons import Code, Reason
+from runrig.domain.records import Event
+from runrig.engine.explain.topology_report import Survey, View
+from runrig.engine.explain.why import GroupWhy
+from runrig.ports import StoredWorkflow
+from runrig.service.queries.visibility import Sight
+
+ANOTHER = "work of another pool"
+
+_PREEMPTED_BY = re.compile(r"\bpreempted by (?P<gang>[^\s/,;]+/[^\s/,;]+)")
+"""As the engine writes it into the messages that it keeps."""
+
+
+class Names:
+    """Gangs by their names as far as *sight* reaches.  *pool_of*: workflow → its pool, None if it is no longer kept."""
+
+    def __init__(self, sight: Sight, pool_of: Callable[[str], str | None]) -> None:
+        self._sight = sight
+        self._pool_of = cache(pool_of)
+
+    def shows(self, gang: str) -> bool:
+        if self._sight.whole:
+            return True
+        pool = self._pool_of(gang.partition("/")[0])
+        return pool is not None and self._sight.sees(pool)
+
+    def one(self, gang: str) -> str:
+        return gang if self.shows(gang) else ANOTHER
+
+    def several(self, gangs: Sequence[str]) -> tuple[str, ...]:
+        """Those that are seen, in their order; behind them how many there are besides."""
+        seen = tuple(gang for gang in gangs if self.shows(gang))
+        others = len(gangs) - len(seen)
+        if not others:
+            return seen
+        return (*seen, ANOTHER if others == 1 else f"{others} gangs of other pools")
+
+    def text(self, message: str) -> str:
+        """A message that was kept when something was preempted."""
+        return _PREEMPTED_BY.sub(lambda match: f"preempted by {self.one(match['gang'])}", message)
+
+    # ------------------------------------------------------------ what is told of a workflow
+
+    def event(self, event: Event) -> Event:
+        """An entry of the log of a workflow that is seen."""
+        action = event.action
+        match action:
+            case Preempt(spared=spared):
+                others = tuple((self.one(gang), law) for gang, law in spared)
+                return replace(event, action=replace(action, by=self.one(action.by), spared=_once(others)))
+            case Nominate(targets=targets):
+                return replace(event, action=replace(action, targets=self.several(targets)))
+            case MoveTask() | MoveGroup() | MoveWorkflow():
+                return replace(event, action=replace(action, message=self.text(action.message)))
+        return event
+
+    def why(self, group: GroupWhy) -> GroupWhy:
+        return replace(
+            group,
+            reasons=tuple(self._reason(each) for each in group.reasons),
+            waits_for=self.several(group.waits_for),
+            preempted_by=None if group.preempted_by is None else self.one(group.preempted_by),
+        )
+
+    def _reason(self, reason: Reason) -> Reason:
+        """Those that are waited for upstream are groups of the workflow itself."""
+        return reason if reason.code is Code.UPSTREAM else replace(reason, holders=self.several(reason.holders))
+
+    def workflow(self, stored: StoredWorkflow) -> StoredWorkflow:
+        """Also without the name of the workflow that it repeats, if that ran in a pool that is not seen."""
+        it = stored.workflow
+        parent = it.parent if it.parent is not None and self.shows(it.parent) else None
+        return StoredWorkflow(
+            replace(it, failure_message=self.text(it.failure_message), parent=parent),
+            tuple(replace(each, failure_message=self.text(each.failure_message)) for each in stored.groups),
+            tuple(replace(each, failure_message=self.text(each.failure_message)) for each in stored.tasks),
+        )
+
+
+def _once(spared: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    return tuple(dict.fromkeys(spared))
+
+
+# ---------------------------------------------------------------- the map of nodes
+
+
+def survey(found: Survey, sees: Callable[[str], bool], most: int) -> Survey:
+    """With at most *most* holders in each domain, all of pools that are seen; the rest is counted among the others."""
+    return replace(
+        found,
+        whole=_view(found.whole, sees, most),
+        apart=tuple(replace(each, node=_view(each.node, sees, most)) for each in found.apart),
+    )
+
+
+def _view(view: View, sees: Callable[[str], bool], most: int) -> View:
+    shown = tuple(each for each in view.holders if sees(each.pool))[:most]
+    named = {each.gang for each in shown}
+    hidden = [each for each in view.holders if each.gang not in named]
+    gangs, gpus = view.others
+    return replace(
+        view,
+        holders=shown,
+        others=(gangs + len(hidden), gpus + sum(each.gpus for each in hidden)),
+        inside=tuple(_view(each, sees, most) for each in view.inside),
+    )

@@ -1,0 +1,352 @@
+"""Questions about pools, cohorts and nodes: values from the state in memory.  Nothing here changes anything."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from runrig.domain.errors import NotFound
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.pools import Cohort, Pool, PoolState
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.engine.explain import report
+from runrig.engine.explain.quota_report import NodeBalance as NodeBalance
+from runrig.engine.explain.quota_report import TreeRow, overpromised, tree_rows
+from runrig.engine.explain.report import PoolBalance
+from runrig.engine.state.state import State
+from runrig.service.queries.lookup import any_subpool, known_pool, live_pool
+from runrig.service.queries.visibility import ALL, Sight
+from runrig.service.runtime.transactor import Door
+
+
+@dataclass(frozen=True, slots=True)
+class GpuTotals:
+    """GPUs of a set of nodes: on ready nodes, and of these held."""
+
+    capacity: int
+    usage: int
+
+    @property
+    def free(self) -> int:
+        return self.capacity - self.usage
+
+
+@dataclass(frozen=True, slots=True)
+class PoolView:
+    """*pool* as it is kept, *settings* with what a subpool has from its parent (law S5); *flavors*: those that it may use.
+
+    *subpools*: those that are not ARCHIVED; *workflows*: how many of its own have not ended.
+    """
+
+    pool: Pool
+    settings: Pool
+    balance: PoolBalance
+    row: TreeRow | None
+    subpools: tuple[str, ...]
+    flavors: tuple[Flavor, ...]
+    totals: GpuTotals
+    workflows: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSet:
+    """Pools that share nodes, directly or through others, and the GPUs of these."""
+
+    pools: tuple[PoolView, ...]
+    totals: GpuTotals
+
+
+@dataclass(frozen=True, slots=True)
+class CohortView:
+    """A row of the quota tree.  *cohort* None: a pool, the root, or a cohort that is only named by others (law Q6)."""
+
+    row: TreeRow
+    cohort: Cohort | None
+    pool: Pool | None
+    parent_kind: str | None
+    children: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeView:
+    """*nodes*: cohorts, then live pools, each by name; *overpromised*: by how much the promises exceed the nodes (law Q8)."""
+
+    root: CohortView
+    nodes: tuple[CohortView, ...]
+    overpromised: Mapping[FlavorResource, int]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """*gpus*: per GPU the task that holds it, as (workflow, task), `ANOTHER` if that is not seen, None if it is free.
+
+    *pools*: that may use the node, as far as they are seen; *shared_by*: how many there are, seen or not.
+    *tainted*: it has a taint that its flavor does not name, and so takes no new pods.
+    """
+
+    node: Node
+    flavor: Flavor
+    free: Mapping[str, int]
+    gpus: tuple[tuple[str, str] | None, ...]
+    pools: tuple[str, ...]
+    shared_by: int
+    tainted: bool
+
+
+ANOTHER = ("", "")
+"""Who holds a GPU, where that is work of a pool that is not seen."""
+
+
+class Queries:
+    """To each *sight* its pools: others are not there for it, and in sums they are counted."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    # ------------------------------------------------------------ pools
+
+    def pools(self, *, names: Iterable[str] = (), archived: bool = False, sight: Sight = ALL) -> tuple[PoolView, ...]:
+        """Sorted, subpools behind their parents.  Raises NotFound if one of *names* is not there."""
+        found = self.node_sets(names=names, archived=archived, sight=sight)
+        return tuple(view for each in found for view in each.pools)
+
+    def pool(self, name: str, sight: Sight = ALL) -> PoolView:
+        """ARCHIVED ones too.  Raises NotFound."""
+        with self._door.reading() as state:
+            return pool_view(state, known_pool(state, name, sight).name)
+
+    def check_pool(self, name: str, sight: Sight, *, live: bool = False) -> None:
+        """Raises NotFound, with the names that are seen, if it is not there; if *live*, also if it is ARCHIVED."""
+        with self._door.reading() as state:
+            (live_pool if live else known_pool)(state, name, sight)
+
+    def subpools(self, parent: str, *, archived: bool = False, sight: Sight = ALL) -> tuple[PoolView, ...]:
+        """Of a pool that is not ARCHIVED unless *archived*; by name.  Raises NotFound."""
+        with self._door.reading() as state:
+            (known_pool if archived else live_pool)(state, parent, sight)
+            shown = [
+                each
+                for each in state.pools.values()
+                if each.parent == parent and (archived or each.state is not PoolState.ARCHIVED)
+            ]
+            views = _node_sets(state, sorted(shown, key=_tree_order))
+            return tuple(sorted((view for each in views for view in each.pools), key=lambda view: view.pool.name))
+
+    def subpool(self, parent: str, short: str, sight: Sight = ALL) -> PoolView:
+        """In any state.  Raises NotFound."""
+        with self._door.reading() as state:
+            return pool_view(state, any_subpool(state, parent, short, sight).name)
+
+    def node_sets(
+        self, *, names: Iterable[str] = (), archived: bool = False, sight: Sight = ALL
+    ) -> tuple[NodeSet, ...]:
+        """Of a pool in *names* its subpools too."""
+        with self._door.reading() as state:
+            wanted = set(names)
+            for name in sorted(wanted):
+                (known_pool if archived else live_pool)(state, name, sight)
+            shown = [
+                pool
+                for pool in state.pools.values()
+                if (not wanted or pool.name in wanted or pool.parent in wanted)
+                and (archived or pool.state is not PoolState.ARCHIVED)
+                and sight.sees(pool.name)
+            ]
+            return tuple(_node_sets(state, sorted(shown, key=_tree_order)))
+
+    # ------------------------------------------------------------ cohorts
+
+    def quota_tree(self, sight: Sight = ALL) -> TreeView:
+        """Of the cohorts those above a pool that is seen."""
+        with self._door.reading() as state:
+            return _tree_view(state, sight)
+
+    def cohorts(self, sight: Sight = ALL) -> tuple[CohortView, ...]:
+        """Cohorts, then live pools, each by name."""
+        return self.quota_tree(sight).nodes
+
+    def cohort(self, name: str, sight: Sight = ALL) -> CohortView:
+        """Raises NotFound."""
+        cohorts = (view for view in self.cohorts(sight) if view.row.kind == "cohort")
+        found = next((view for view in cohorts if view.row.name == name), None)
+        if found is None:
+            raise NotFound(f"there is no cohort {name!r}: `runrig cohort list` shows those that there are")
+        return found
+
+    # ------------------------------------------------------------ nodes
+
+    def nodes(
+        self, *, pools: Iterable[str] = (), platforms: Iterable[str] = (), sight: Sight = ALL
+    ) -> tuple[NodeView, ...]:
+        """Those that one of *pools* may use and that are of one of *platforms*, where these are given; sorted."""
+        wanted_pools, wanted_flavors = set(pools), set(platforms)
+        with self._door.reading() as state:
+            for name in sorted(wanted_pools):
+                live_pool(state, name, sight)
+            views = [_node_view(state, node, sight) for _, node in sorted(state.nodes.items())]
+        return tuple(
+            view
+            for view in views
+            if (not wanted_pools or wanted_pools & set(view.pools))
+            and (not wanted_flavors or view.node.flavor in wanted_flavors)
+        )
+
+    def node(self, name: str, sight: Sight = ALL) -> NodeView:
+        """Raises NotFound."""
+        with self._door.reading() as state:
+            node = state.nodes.get(name)
+            if node is None:
+                raise NotFound(f"there is no node {name!r}: `runrig resource list` shows those that there are")
+            return _node_view(state, node, sight)
+
+    def flavors(self) -> tuple[str, ...]:
+        with self._door.reading() as state:
+            return tuple(state.flavors)
+
+
+# ---------------------------------------------------------------- pools
+
+
+def _tree_order(pool: Pool) -> tuple[str, str]:
+    return (pool.parent or pool.name, pool.name)
+
+
+def _settings(state: State, pool: Pool) -> Pool:
+    return pool if pool.parent is None else state.pools[pool.parent]
+
+
+def _flavors_of(state: State, pool: Pool) -> tuple[str, ...]:
+    return _settings(state, pool).flavors or tuple(state.flavors)
+
+
+def pool_view(state: State, name: str) -> PoolView:
+    """Raises NotFound.  O(pools): where it lends to and borrows from is worked out over the whole tree."""
+    pool = state.pools.get(name) or live_pool(state, name)
+    (found,) = _node_sets(state, [pool])
+    return found.pools[0]
+
+
+class _Known:
+    """What many views share, worked out once."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.rows = {row.name: row for row in tree_rows(state) if row.kind == "pool"}
+        self.capacities = report.capacity_by_flavor(state)
+        self.workflows = report.live_workflows(state)
+        self.subpools: dict[str, list[str]] = defaultdict(list)
+        for pool in state.pools.values():
+            if pool.parent is not None and pool.state is not PoolState.ARCHIVED:
+                self.subpools[pool.parent].append(pool.name)
+
+    def view(self, pool: Pool, totals: GpuTotals) -> PoolView:
+        state, row = self.state, self.rows.get(pool.name)
+        lends = 0 if row is None else sum(each.lent for key, each in row.balances.items() if key.resource == GPU)
+        return PoolView(
+            pool=pool,
+            settings=_settings(state, pool),
+            balance=report.pool_balance(state, pool.name, capacities=self.capacities, lends=lends),
+            row=row,
+            subpools=tuple(sorted(self.subpools[pool.name])),
+            flavors=tuple(state.flavors[name] for name in _flavors_of(state, pool) if name in state.flavors),
+            totals=totals,
+            workflows=self.workflows[pool.name],
+        )
+
+
+def _node_sets(state: State, pools: list[Pool]) -> Iterator[NodeSet]:
+    """Connected components: pools are joined by every flavor that has nodes."""
+    gpus_by_flavor, known = _gpus_by_flavor(state), _Known(state)
+    for members in _components(state, pools, set(gpus_by_flavor)):
+        flavors = sorted({name for pool in members for name in _flavors_of(state, pool)} & set(gpus_by_flavor))
+        totals = GpuTotals(
+            sum(gpus_by_flavor[name].capacity for name in flavors), sum(gpus_by_flavor[name].usage for name in flavors)
+        )
+        yield NodeSet(tuple(known.view(pool, totals) for pool in members), totals)
+
+
+def _components(state: State, pools: list[Pool], with_nodes: set[str]) -> list[list[Pool]]:
+    """Groups of *pools*, each in their order, ordered by their first pool."""
+    alike: dict[tuple[frozenset[str], str], list[Pool]] = defaultdict(list)
+    for pool in pools:
+        flavors = frozenset(_flavors_of(state, pool)) & with_nodes
+        alike[flavors, "" if flavors else pool.name].append(pool)
+    found: list[tuple[set[str], list[Pool]]] = []
+    for (flavors, _), own in alike.items():
+        joined = [each for each in found if each[0] & flavors] if flavors else []
+        found = [each for each in found if not each[0] & flavors]
+        members = [member for each in joined for member in each[1]]
+        found.append((set(flavors).union(*(each[0] for each in joined)), [*members, *own]))
+    ordered = [sorted(members, key=_tree_order) for _, members in found]
+    return sorted(ordered, key=lambda members: _tree_order(members[0]))
+
+
+def _gpus_by_flavor(state: State) -> Mapping[str, GpuTotals]:
+    """Of ready nodes; what is held on a node that is not ready is not in it."""
+    totals: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for node in state.nodes.values():
+        if node.ready:
+            capacity, usage = totals[node.flavor]
+            has = node.resources.get(GPU, 0)
+            totals[node.flavor] = (capacity + has, usage + has - report.node_free(state, node.name).get(GPU, 0))
+    return {name: GpuTotals(*pair) for name, pair in totals.items()}
+
+
+# ---------------------------------------------------------------- cohorts and nodes
+
+
+def _tree_view(state: State, sight: Sight) -> TreeView:
+    rows = _seen_rows(state, tree_rows(state), sight)
+    children: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for row in rows:
+        if row.kind != "root":
+            children[_parent_kind(state, row) or "root", row.parent].append(row.name)
+    root, *nodes = (_cohort_view(state, row, sorted(children[row.kind, row.name])) for row in rows)
+    return TreeView(root, tuple(nodes), overpromised(state))
+
+
+def _seen_rows(state: State, rows: Iterable[TreeRow], sight: Sight) -> list[TreeRow]:
+    """The root, the pools that are seen, and what lies above these."""
+    if sight.whole:
+        return list(rows)
+    by_key = {(row.kind, row.name): row for row in rows}
+    seen: set[tuple[str, str]] = set()
+    for name in sight.of(name for kind, name in by_key if kind == "pool"):
+        above = by_key.get(("pool", name))
+        while above is not None and (above.kind, above.name) not in seen:  # the parents may run in a circle (law Q5)
+            seen.add((above.kind, above.name))
+            above = by_key.get((_parent_kind(state, above) or "root", above.parent))
+    return [row for key, row in by_key.items() if row.kind == "root" or key in seen]
+
+
+def _cohort_view(state: State, row: TreeRow, children: Iterable[str]) -> CohortView:
+    pool = state.pools.get(row.name) if row.kind == "pool" else None
+    cohort = state.cohorts.get(row.name) if row.kind == "cohort" else None
+    return CohortView(row, cohort, pool, _parent_kind(state, row), tuple(children))
+
+
+def _parent_kind(state: State, row: TreeRow) -> str | None:
+    """A subpool hangs under a pool, all else under cohorts: the name alone does not tell the two apart.  None: the root."""
+    if not row.parent:
+        return None
+    return "pool" if row.kind == "pool" and state.pools[row.name].parent else "cohort"
+
+
+def _node_view(state: State, node: Node, sight: Sight) -> NodeView:
+    pools = sorted(
+        pool.name
+        for pool in state.pools.values()
+        if pool.state is not PoolState.ARCHIVED and node.flavor in _flavors_of(state, pool)
+    )
+    return NodeView(
+        node=node,
+        flavor=state.flavors.get(node.flavor) or Flavor(node.flavor),
+        free=report.node_free(state, node.name),
+        gpus=tuple(_seen_holder(state, each, sight) for each in report.gpu_holders(state, node.name)),
+        pools=sight.of(pools),
+        shared_by=len(pools),
+        tainted=not state.ledger.room.tolerated(node),
+    )
+
+
+def _seen_holder(state: State, holder: tuple[str, str] | None, sight: Sight) -> tuple[str, str] | None:
+    return holder if holder is None or sight.sees(state.workflows[holder[0]].pool) else ANOTHER

@@ -1,0 +1,298 @@
+"""Questions about workflows: where they are, why they wait, what happened to them, what they print."""
+
+import heapq
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from runrig.domain.errors import NotFound
+from runrig.domain.gangs import Priority
+from runrig.domain.observed import ClusterEvent
+from runrig.domain.plan import MoveTask, Preempt, RestartTask, RetryTask
+from runrig.domain.pools import PoolState
+from runrig.domain.quantities import GPU, format_quantity
+from runrig.domain.reasons import Code
+from runrig.domain.records import Event
+from runrig.domain.workflows import Task, TaskKey, Workflow, WorkflowSpec, WorkflowStatus
+from runrig.engine.explain import report, why
+from runrig.engine.explain.report import Hold
+from runrig.engine.explain.why import GroupWhy as GroupWhy
+from runrig.ports import Backend, Clock, LogFile, SpecText, Store, StoredWorkflow, WorkflowQuery
+from runrig.service.queries.events import preempted_in_words, unnumbered
+from runrig.service.queries.lookup import no_workflow
+from runrig.service.queries.pool_deletions import Ending, ending_of, utc
+from runrig.service.queries.redaction import Names
+from runrig.service.queries.visibility import ALL, Sight
+from runrig.service.runtime.reconciler import Reconciler, Standstill
+from runrig.service.runtime.transactor import Door
+
+MOST_NODES = 4
+"""How many nodes a sentence names."""
+_MOST_REMEMBERED = 10_000
+_OF_A_TASK = (MoveTask, RetryTask, RestartTask)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowView:
+    """*now*: when it was asked, for durations.  *spec* None: older than the retention."""
+
+    stored: StoredWorkflow
+    spec: WorkflowSpec | None
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """*gpus*: what all its tasks ask for together, each with its full count; None: older than the retention."""
+
+    workflow: Workflow
+    gpus: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a workflow is, and whose it is."""
+
+    id: str
+    pool: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preempted:
+    """One time that the gang was preempted."""
+
+    at: float
+    gang: str
+    by: str
+    law: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class WhyView:
+    """*groups* is empty for a workflow that has ended.  *ending*: the deletion of its pool that concerns it.
+
+    *standstill*: nothing is decided at present, about no workflow; None for one that has ended.
+    """
+
+    workflow: Workflow
+    groups: tuple[GroupWhy, ...]
+    preempted: tuple[Preempted, ...]
+    sentence: str
+    ending: Ending | None = None
+    standstill: Standstill | None = None
+
+
+class Stories:
+    def __init__(self, door: Door, store: Store, backend: Backend, clock: Clock, reconciler: Reconciler) -> None:
+        self._door = door
+        self._store = store
+        self._backend = backend
+        self._clock = clock
+        self._reconciler = reconciler
+        self._gpus: dict[str, int] = {}
+
+    def place(self, id: str, sight: Sight = ALL) -> Place:
+        """By id or uuid.  Raises NotFound."""
+        it = self._head(id, sight)
+        return Place(it.id, it.pool, it.submitted_by)
+
+    def _head(self, id: str, sight: Sight) -> Workflow:
+        """From the store, which nobody has to wait for."""
+        found = self._store.head(id)
+        if not sight.sees(found.pool):
+            raise no_workflow(id)
+        return found
+
+    def _pool_of(self, id: str) -> str | None:
+        try:
+            return self._store.head(id).pool
+        except NotFound:
+            return None
+
+    def workflow(self, id: str, sight: Sight = ALL) -> WorkflowView:
+        """By id or uuid.  Raises NotFound."""
+        stored = self._store.workflow(id)
+        if not sight.sees(stored.workflow.pool):
+            raise no_workflow(id)
+        stored = Names(sight, self._pool_of).workflow(stored)
+        try:
+            spec = self._store.spec(stored.workflow.spec_hash).spec
+        except NotFound:
+            spec = None
+        return WorkflowView(stored, spec, self._clock.now())
+
+    def workflows(self, query: WorkflowQuery, sight: Sight = ALL) -> tuple[tuple[Listed, ...], bool]:
+        """The page, and whether there is more."""
+        if not sight.whole:
+            pools = sight.of(query.pools)
+            if not sight.tops or (query.pools and not pools):
+                return (), False
+            query = replace(query, pools=pools, below=sight.tops)
+        page, more = self._store.workflows(query)
+        gpus = self._gpus_of({each.spec_hash for each in page})
+        return tuple(Listed(each, gpus.get(each.spec_hash)) for each in page), more
+
+    def _gpus_of(self, hashes: Collection[str]) -> Mapping[str, int]:
+        """Per specification what it asks for; each is read once, as what a hash stands for never changes."""
+        found = {hash: gpus for hash in hashes if (gpus := self._gpus.get(hash)) is not None}
+        unknown = set(hashes) - found.keys()
+        if unknown:
+            found |= {hash: _gpus(spec) for hash, spec in self._store.specs(unknown).items()}
+            if len(self._gpus) > _MOST_REMEMBERED:
+                self._gpus = {}
+            self._gpus |= found
+        return found
+
+    def now(self) -> float:
+        return self._clock.now()
+
+    def status(self, id: str) -> WorkflowStatus:
+        """As stored, without the door's lock, so that many may wait for it while others submit.  Raises NotFound."""
+        return self._store.head(id).status
+
+    def spec(self, id: str) -> SpecText:
+        return self._store.spec(self._store.workflow(id).workflow.spec_hash)
+
+    def events(
+        self, id: str, *, task: str | None = None, retry_id: int | None = None, sight: Sight = ALL
+    ) -> tuple[Event | ClusterEvent, ...]:
+        """Of the workflow, ours in order, and between them by time what the cluster noted; of one task or attempt just that.
+
+        Raises NotFound.
+        """
+        it = self._head(id, sight)
+
+        def asked(key: TaskKey | None) -> bool:
+            return key is not None and task in (None, key.task) and retry_id in (None, key.retry_id)
+
+        ours: Iterable[Event] = self._events(it.id, sight)
+        theirs: Iterable[ClusterEvent] = self._backend.events(it.id)
+        if task is not None or retry_id is not None:
+            ours = (each for each in ours if isinstance(each.action, _OF_A_TASK) and asked(each.action.key))
+            theirs = (each for each in theirs if asked(each.key))
+        return tuple(heapq.merge(ours, theirs, key=_when))
+
+    def _events(self, id: str, sight: Sight) -> tuple[Event, ...]:
+        names = Names(sight, self._pool_of)
+        events = tuple(names.event(each) for each in self._store.events(workflow=id))
+        if self._backend.queues:  # its nodes choose the devices
+            return tuple(replace(each, action=unnumbered(each.action)) for each in events)
+        return events
+
+    def why(self, id: str, sight: Sight = ALL) -> WhyView:
+        """Why it waits, and by whom it was preempted.  Raises NotFound."""
+        workflow = self._head(id, sight)
+        groups: tuple[GroupWhy, ...] = ()
+        hold: Hold | None = None
+        draining = False
+        with self._door.reading() as state:
+            if workflow.id in state.workflows:
+                workflow = state.workflows[workflow.id]
+                groups = why.why(state, workflow.id).groups
+                hold = report.hold(state, workflow.id)
+                draining = state.pools[workflow.pool].state is PoolState.DELETING
+        names = Names(sight, self._pool_of)
+        groups = tuple(names.why(each) for each in groups)
+        workflow = replace(workflow, failure_message=names.text(workflow.failure_message))
+        preempted = tuple(_preemptions(self._events(workflow.id, sight)))
+        ending = ending_of(self._store, workflow, draining=draining)
+        sentence = "; ".join((_sentence(workflow, groups, hold), *self._backend.says(workflow.id)))
+        if ending is not None:
+            sentence += _of_ending(workflow, ending)
+        standstill = None if workflow.status.finished else self._reconciler.standstill
+        if standstill is not None:
+            sentence += f"; nothing is decided since {utc(standstill.since)}: {standstill.why}"
+        return WhyView(workflow, groups, preempted, sentence, ending, standstill)
+
+    # ------------------------------------------------------------ logs
+
+    def attempts(self, id: str, *, task: str | None = None, retry_id: int | None = None) -> tuple[Task, ...]:
+        """Of each pod (or of *task*) the latest attempt, or attempt *retry_id*.  Raises NotFound if there is none such."""
+        stored = self._store.workflow(id)
+        pods: dict[str, Task] = {}
+        for each in sorted(stored.tasks, key=lambda each: each.retry_id):
+            if task in (None, each.name) and retry_id in (None, each.retry_id):
+                pods[each.name] = each
+        if not pods and (task is not None or retry_id is not None):
+            there = ", ".join(sorted({each.name for each in stored.tasks})) or "none"
+            wanted = f"task {task!r}" if task is not None else "task"
+            attempt = "" if retry_id is None else f" with attempt {retry_id}"
+            raise NotFound(f"{stored.workflow.id} has no {wanted}{attempt}: its tasks are {there}")
+        return tuple(pods.values())
+
+    def log(self, key: TaskKey, *, error: bool) -> LogFile | None:
+        return self._backend.log(key, error=error)
+
+
+def _when(event: Event | ClusterEvent) -> float:
+    return event.latest if isinstance(event, ClusterEvent) else event.time
+
+
+def _preemptions(events: tuple[Event, ...]) -> Iterator[Preempted]:
+    for event in events:
+        action = event.action
+        if isinstance(action, Preempt):
+            yield Preempted(event.time, action.gang, action.by, action.law.value, preempted_in_words(action))
+
+
+def _gpus(spec: WorkflowSpec) -> int:
+    tasks = [task for group in spec.groups for task in group.tasks]
+    return sum(task.pods * amount for task in tasks for resource, amount in task.requests if resource == GPU)
+
+
+# ---------------------------------------------------------------- sentences
+
+
+def _sentence(workflow: Workflow, groups: tuple[GroupWhy, ...], hold: Hold | None) -> str:
+    """The first blocker in words, or how it is.  That a group waits for one of its own that runs blocks nothing."""
+    waiting = [group for group in groups if group.reasons and (hold is None or not _waits_for_upstream(group))]
+    if waiting:
+        group = waiting[0]
+        where = f" ({group.group} is number {group.position} in the queue)" if group.position else ""
+        return f"{workflow.id} waits: {group.reasons[0]}{where}"
+    preemptor = next((group.preempted_by for group in groups if group.preempted_by), None)
+    if preemptor is not None:
+        return f"{workflow.id} stops: it is preempted by {preemptor}"
+    if hold is not None:
+        status = workflow.status.value if workflow.status is WorkflowStatus.RUNNING else "starting"
+        return f"{workflow.id} is {status} with {_held(hold)}; {_safety(hold, workflow.priority)}"
+    reason = f": {workflow.failure_message}" if workflow.failure_message else ""
+    return f"{workflow.id} is {workflow.status.value}{reason}"
+
+
+def _of_ending(workflow: Workflow, ending: Ending) -> str:
+    """Law S3: who deleted its pool, and what that means for the workflow."""
+    if not workflow.status.finished:
+        return f"; pool {ending.pool} is DELETING ({ending}), and what has started there goes on to its end"
+    later = "" if ending.state is ending.then else f", and {ending.state.value} later"
+    return f"; pool {ending.pool} became {ending.then.value} with that{later}: {ending}"
+
+
+def _waits_for_upstream(group: GroupWhy) -> bool:
+    return group.reasons[0].code is Code.UPSTREAM
+
+
+def _held(hold: Hold) -> str:
+    gpus = _gpus_in_words(hold.gpus) if hold.gpus else "no GPU"
+    if not hold.nodes:
+        return gpus
+    return f"{gpus} on {', '.join(hold.nodes) if len(hold.nodes) <= MOST_NODES else f'{len(hold.nodes)} nodes'}"
+
+
+def _gpus_in_words(gpus: int) -> str:
+    return f"{gpus} GPU" if gpus == 1 else f"{gpus} GPUs"
+
+
+def _safety(hold: Hold, priority: Priority) -> str:
+    """Whether it could be preempted, and by whom (laws R1, R2, R3)."""
+    if not hold.preemptible:
+        return f"{priority.value} is never preempted"
+    if hold.borrower is None:
+        below = " and its subpools" if hold.subpools else ""
+        return f"{priority.value} within its pool's quota: only HIGH and NORMAL of its own pool{below} can preempt it"
+    borrowed = [
+        _gpus_in_words(amount) if key.resource == GPU else f"{format_quantity(key.resource, amount)} of {key}"
+        for key, amount in sorted(hold.borrowed.items())
+    ]
+    return f"pool {hold.borrower} borrows {' and '.join(borrowed)}: RECLAIM may take it back"

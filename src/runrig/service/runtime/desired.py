@@ -1,0 +1,124 @@
+"""From the state to what the backend shall make true.  Pure, and level-triggered: the same state gives the same answer."""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+
+from runrig.domain.gangs import Assignment, GangState
+from runrig.domain.pools import PoolState
+from runrig.domain.workflows import GroupSpec, Status, Task, TaskKey, TaskSpec, task_uuid
+from runrig.engine.ledger.ledger import Entry
+from runrig.engine.state.state import State
+from runrig.ports import Desired, GangLaunch, Launch, PoolShares
+from runrig.service.runtime.kai_quota import pool_shares
+
+
+class Launches:
+    """Remembers launches, which never change while an attempt lives, so that a round costs only what is new.
+
+    *queues*: the backend has some, and needs to know pools and gangs.
+    """
+
+    def __init__(self, *, queues: bool = False) -> None:
+        self._known: dict[TaskKey, Launch] = {}
+        self._queues = queues
+
+    def desired(self, state: State) -> Desired:
+        """*run*: what is on nodes; *stop*: that of it whose gang stops, or that restarts in place."""
+        run: dict[TaskKey, Launch] = {}
+        stop: dict[TaskKey, Launch] = {}
+        tasks_by_gang: dict[str, list[Task]] = defaultdict(list)
+        for key in sorted(state.active):
+            task = state.tasks[key]
+            tasks_by_gang[f"{task.workflow}/{task.group}"].append(task)
+        for gang_id, tasks in tasks_by_gang.items():
+            entry = state.ledger.entries[gang_id]
+            stopping = entry.state is GangState.STOPPING
+            hosts = {} if all(task.key in self._known for task in tasks) else _hosts(tasks)
+            for task in tasks:
+                wanted = stop if stopping or task.restarting else run
+                wanted[task.key] = self._known.get(task.key) or _launch(state, entry, task, hosts)
+        self._known = {**run, **stop}
+        if not self._queues:
+            return Desired(run, stop)
+        running = frozenset(key for key in run if state.tasks[key].status is Status.RUNNING)
+        gangs = {id: _gang(state, state.ledger.entries[id]) for id in tasks_by_gang}
+        return Desired(run, stop, running, gangs, _pools(state), dict(state.flavors))
+
+
+def _launch(state: State, entry: Entry, task: Task, hosts: Mapping[str, str]) -> Launch:
+    """*hosts*: one for all of its gang, which may have ten thousand pods."""
+    spec = _spec_of(state, task)
+    workflow = state.workflows[task.workflow]
+    assert task.node is not None, f"{task.key} is started nowhere"
+    granted = {each.pod_set: each for each in entry.placement}[spec.name]
+    return Launch(
+        key=task.key,
+        gang=entry.gang.id,
+        spec=spec.name,
+        flavor=granted.flavor,
+        uuid=task_uuid(workflow.uuid, task.name),
+        node=task.node,
+        gpus=task.gpus,
+        command=(*spec.command, *spec.args),
+        environment=spec.environment,
+        files=spec.files,
+        inputs=tuple((name, _attempts_behind(state, task.workflow, name)) for name in spec.inputs),
+        hosts=hosts,
+        index=task.index,
+        count=granted.count,
+        max_count=spec.pods,
+        grace_s=state.pools[workflow.pool].grace_s,
+        duration_s=spec.duration_s,
+    )
+
+
+def _gang(state: State, entry: Entry) -> GangLaunch:
+    workflow = state.workflows[entry.gang.workflow]
+    pool = state.pools[workflow.pool]
+    group = state.group_spec((workflow.id, entry.gang.id.removeprefix(f"{workflow.id}/")))
+    return GangLaunch(
+        id=entry.gang.id,
+        uuid=str(uuid.uuid5(uuid.UUID(workflow.uuid), f"{group.name}/{entry.gang.attempt}")),
+        workflow=workflow.id,
+        workflow_uuid=workflow.uuid,
+        pool=pool,
+        top=pool if pool.parent is None else state.pools[pool.parent],
+        priority=workflow.priority,
+        user=workflow.submitted_by,
+        group=_as_admitted(group, {each.pod_set: each for each in entry.placement}),
+        labels=workflow.labels,
+    )
+
+
+def _as_admitted(group: GroupSpec, granted: Mapping[str, Assignment]) -> GroupSpec:
+    tasks = (each if each.count is None else replace(each, count=granted[each.name].count) for each in group.tasks)
+    return replace(group, tasks=tuple(tasks))
+
+
+def _pools(state: State) -> tuple[PoolShares, ...]:
+    """All that are not ARCHIVED, subpools behind their parents."""
+    live = [each for each in state.pools.values() if each.state is not PoolState.ARCHIVED]
+    return tuple(
+        pool_shares(state, each) for each in sorted(live, key=lambda pool: (pool.parent is not None, pool.name))
+    )
+
+
+def _spec_of(state: State, task: Task) -> TaskSpec:
+    group = state.group_spec((task.workflow, task.group))
+    return next(spec for spec in group.tasks if spec.name == task.spec)
+
+
+def _attempts_behind(state: State, workflow: str, name: str) -> tuple[TaskKey, ...]:
+    """The attempts whose output is the input *name*: of each of its pods the one that is COMPLETED."""
+    done = [
+        task
+        for task in state.tasks.values()
+        if task.workflow == workflow and task.spec == name and task.status is Status.COMPLETED
+    ]
+    return tuple(task.key for task in sorted(done, key=lambda task: (task.index, task.retry_id)))
+
+
+def _hosts(gang: list[Task]) -> Mapping[str, str]:
+    return {task.name: task.node for task in gang if task.node is not None}

@@ -1,0 +1,52 @@
+"""The periodic look at pools that are DELETING: the safety net under what every cycle does by itself (law S3).
+
+A pool is ARCHIVED in the cycle in which its last workflow ends.  The sweep asks the store instead of the memory: should the
+memory hold a workflow that has ended there, the memory is wrong, and is loaded again.  All that it goes by is stored, so it
+works on after a restart, whose first round begins with one.
+"""
+
+import logging
+
+from runrig.domain.pools import PoolState
+from runrig.domain.workflows import WorkflowStatus
+from runrig.engine.explain import report
+from runrig.ports import Clock, Store, WorkflowQuery
+from runrig.service.runtime.transactor import Door
+
+EVERY_S = 900.0
+_ALIVE = tuple(status.value for status in WorkflowStatus if not status.finished)
+
+_log = logging.getLogger(__name__)
+
+
+class Drains:
+    def __init__(self, door: Door, store: Store, clock: Clock, every_s: float) -> None:
+        assert every_s > 0, f"a sweep every {every_s} s"
+        self._door = door
+        self._store = store
+        self._clock = clock
+        self._every_s = every_s
+        self._due: float | None = None
+
+    def due_in_s(self) -> float:
+        """0 or less: now."""
+        return 0.0 if self._due is None else self._due - self._clock.now()
+
+    def sweep(self) -> None:
+        """Looks if it is time to.  Raises what the store raises; then it is still due."""
+        if self.due_in_s() > 0:
+            return
+        with self._door.reading() as state:
+            alive = report.live_workflows(state)
+            draining = sorted(each.name for each in state.pools.values() if each.state is PoolState.DELETING)
+            ended = [name for name in draining if alive[name] and not self._alive_in_store(name)]
+            if ended:
+                _log.error("event=memory_differs pools=%s", ",".join(ended))
+                self._door.reload()
+            elif draining:
+                _log.info("event=drain_sweep pools=%s", ",".join(draining))
+        self._due = self._clock.now() + self._every_s
+
+    def _alive_in_store(self, pool: str) -> bool:
+        page, _ = self._store.workflows(WorkflowQuery(pools=(pool,), statuses=_ALIVE, limit=1))
+        return bool(page)

@@ -1,0 +1,38 @@
+"""The numbers of a pool as another scheduler's queues are told them: never less than what was admitted here, so that it does not object."""
+
+from runrig.domain.pools import Pool
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.engine.explain import report
+from runrig.engine.state.state import State
+from runrig.ports import PoolShares, Share
+
+
+def pool_shares(state: State, pool: Pool) -> PoolShares:
+    return PoolShares(pool, whole=_whole(state, pool) if pool.parent is None else None, own=_own(state, pool))
+
+
+def _whole(state: State, pool: Pool) -> Share:
+    balance = report.pool_balance(state, pool.name)
+    most = _most_borrowed(state, pool)
+    nominal = balance.quota + balance.held
+    return Share(
+        quota=max(nominal, balance.subtree_used),
+        limit=None if most is None else max(nominal + most, balance.total),
+        weight=pool.weight,
+    )
+
+
+def _own(state: State, pool: Pool) -> Share:
+    balance = report.pool_balance(state, pool.name)
+    return Share(quota=max(balance.unallocated, balance.used), limit=None, weight=pool.weight)
+
+
+def _most_borrowed(state: State, pool: Pool) -> int | None:
+    """GPUs, over the pool's flavors.  None: there is one of which it may borrow without end."""
+    total = 0
+    for flavor in pool.flavors or tuple(state.flavors):
+        quota = pool.quotas.get(FlavorResource(flavor, GPU))
+        if quota is None or quota.borrowing_limit is None:
+            return None
+        total += quota.borrowing_limit
+    return total

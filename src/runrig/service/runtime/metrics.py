@@ -1,0 +1,196 @@
+"""What a monitor reads: counters and times that are kept as things happen, and figures of the state, asked for at each scrape.
+
+One registry per server.  Labels are pools, priorities, nodes of the quota tree, flavors, kinds of actions, laws and routes: what
+the operator declared or this program knows, never users, workflows or what a client sent.
+"""
+
+import logging
+from collections import Counter as Amounts
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+
+from runrig import __version__
+from runrig.domain.plan import Admit, Plan, Preempt, law_of
+from runrig.engine.explain.monitor_snapshot import Figures
+from runrig.engine.state.state import State
+from runrig.service.runtime import logs
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_WAITS = (1, 10, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600)
+
+# They would be a second series for each counter, which nobody reads.
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+_log = logging.getLogger(__name__)
+
+Source = Callable[[], tuple[Figures, bool]]
+"""The figures of now, and whether the server is ready."""
+
+
+class Metrics:
+    """Of one server, over all the times that it leads; *attach* when it begins to, *detach* when it ends."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry(auto_describe=False)
+        build = Gauge("runrig_build_info", "The version of this server; always 1.", ["version"], registry=registry)
+        build.labels(__version__).set(1)
+        self._cycle = Histogram("runrig_cycle_seconds", "One run of the engine.", registry=registry, buckets=_SECONDS)
+        self._commit = Histogram(
+            "runrig_commit_seconds", "One transaction of the store.", registry=registry, buckets=_SECONDS
+        )
+        self._actions = Counter(
+            "runrig_actions", "Actions committed, by kind: Admit, Preempt, Submit, ...", ["kind"], registry=registry
+        )
+        self._preemptions = Counter(
+            "runrig_preemptions", "Gangs preempted, by law: R1 own pool, R2 taken back.", ["law"], registry=registry
+        )
+        self._waits = Histogram(
+            "runrig_wait_seconds",
+            "From the submission of a gang to its admission.",
+            ["pool", "priority"],
+            registry=registry,
+            buckets=_WAITS,
+        )
+        self._failed_rounds = Counter(
+            "runrig_failed_rounds", "Rounds of the loop that failed and were tried again.", registry=registry
+        )
+        self._pruned = Counter(
+            "runrig_pruned_workflows", "Finished workflows removed after their retention.", registry=registry
+        )
+        self._failed_logins = Counter("runrig_failed_logins", "Requests without a good token.", registry=registry)
+        self._requests = Counter(
+            "runrig_http_requests", "Answers, by route and status.", ["method", "route", "status"], registry=registry
+        )
+        self._latency = Histogram(
+            "runrig_http_request_seconds",
+            "Time until an answer begins.",
+            ["method", "route"],
+            registry=registry,
+            buckets=_SECONDS,
+        )
+        self._source: Source | None = None
+
+    def attach(self, source: Source) -> None:
+        """This server leads, and its state is what *source* says."""
+        self._source = source
+
+    def detach(self) -> None:
+        """It leads no longer."""
+        self._source = None
+
+    def text(self) -> bytes:
+        """All of it, in the text format of Prometheus."""
+        return generate_latest(self.registry) + _written(_of_state(self._source))
+
+    # ------------------------------------------------------------ what happens
+
+    def cycle(self, seconds: float) -> None:
+        self._cycle.observe(seconds)
+
+    def committed(self, state: State, plan: Plan, *, actor: str, now: float, seconds: float) -> None:
+        """*plan* was stored as the revision that *state* has; one line of the log."""
+        self._commit.observe(seconds)
+        kinds = Amounts(type(action).__name__ for action in plan.actions)
+        for kind, amount in kinds.items():
+            self._actions.labels(kind).inc(amount)
+        for action in plan.actions:
+            if isinstance(action, Preempt):
+                self._preemptions.labels(law_of(action)).inc()
+            elif isinstance(action, Admit):
+                self._started(state, action.gang, now)
+        listed = ",".join(f"{kind}:{amount}" for kind, amount in sorted(kinds.items()))
+        ms = seconds * 1000
+        _log.info("%s", logs.line("committed", revision=state.revision, actor=actor, actions=listed, ms=ms))
+
+    def _started(self, state: State, id: str, now: float) -> None:
+        entry = state.ledger.entries.get(id)  # gone if it ended in the same cycle
+        if entry is not None:
+            waited = self._waits.labels(entry.gang.pool, entry.gang.priority.value)
+            waited.observe(max(0.0, now - entry.gang.submitted_at))
+
+    def round_failed(self) -> None:
+        self._failed_rounds.inc()
+
+    def pruned(self, workflows: int) -> None:
+        self._pruned.inc(workflows)
+
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """*route*: its template, never the path that was asked for."""
+        self._requests.labels(method, route, str(status)).inc()
+        self._latency.labels(method, route).observe(seconds)
+        if status in (401, 429):
+            self._failed_logins.inc()
+
+
+# ---------------------------------------------------------------- figures of the state
+
+
+@dataclass(frozen=True, slots=True)
+class _Gauge:
+    """Its series: labels as they are written, and the value."""
+
+    name: str
+    about: str
+    series: Sequence[tuple[str, float]]
+
+
+def _written(gauges: Iterable[_Gauge]) -> bytes:
+    """In the text format; by hand, because a large tree has 10,000 series, and the library takes 20 us for each."""
+    lines: list[str] = []
+    for gauge in gauges:
+        lines += (f"# HELP {gauge.name} {gauge.about}", f"# TYPE {gauge.name} gauge")
+        lines += [f"{gauge.name}{labels} {value}" for labels, value in gauge.series]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _labels(**values: str) -> str:
+    pairs = (f'{name}="{_escaped(value)}"' for name, value in values.items())
+    return "{" + ",".join(pairs) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _of_state(source: Source | None) -> Iterable[_Gauge]:
+    yield _Gauge("runrig_leader", "1 while this server leads, 0 while it stands by.", [("", int(source is not None))])
+    if source is None:
+        return
+    figures, ready = source()
+    yield _Gauge("runrig_ready", "1 while the last round of the loop went well.", [("", int(ready))])
+    yield _Gauge("runrig_revision", "Number of the last commit.", [("", figures.revision)])
+    yield from _queues(figures)
+    yield from _tree(figures)
+    gpus = [
+        (_labels(flavor=flavor, state=state), getattr(each, state))
+        for flavor, each in figures.gpus.items()
+        for state in ("held", "free", "not_ready")
+    ]
+    yield _Gauge("runrig_gpus", "GPUs of the nodes: held, free, not_ready.", gpus)
+
+
+def _queues(figures: Figures) -> Iterable[_Gauge]:
+    rows = [(_labels(pool=pool, priority=priority), each) for (pool, priority), each in figures.waiting.items()]
+    lengths = [(labels, each.gangs) for labels, each in rows]
+    ages = [(labels, round(max(0.0, figures.now - each.since), 3)) for labels, each in rows]
+    yield _Gauge("runrig_queue_gangs", "Gangs that wait, the nominated included.", lengths)
+    yield _Gauge("runrig_queue_oldest_seconds", "Age of the gang that waits longest.", ages)
+
+
+def _tree(figures: Figures) -> Iterable[_Gauge]:
+    rows = [
+        (_labels(node=each.node, kind=each.kind, flavor=each.key.flavor, resource=each.key.resource), each)
+        for each in figures.shares
+    ]
+    nominal = [(labels, each.nominal) for labels, each in rows]
+    usage = [(labels, each.usage) for labels, each in rows]
+    headroom = [(labels, each.headroom) for labels, each in rows]
+    yield _Gauge("runrig_quota_nominal", "What a node of the quota tree was promised.", nominal)
+    yield _Gauge("runrig_quota_usage", "What all gangs below it hold.", usage)
+    yield _Gauge(
+        "runrig_quota_headroom",
+        "What it may still use while others hold what they do; negative: over-committed.",
+        headroom,
+    )

@@ -1,0 +1,154 @@
+"""The loop: observe, decide, commit, make it so; then sleep until something happens or the next deadline.
+
+It never gives up: a round that fails is logged and tried again, later and later, while the server says that it is not ready.
+"""
+
+import logging
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from runrig.domain.errors import Unavailable
+from runrig.domain.nodes import Node
+from runrig.domain.observed import Observation
+from runrig.engine.lifecycle import workflows
+from runrig.ports import Backend, Clock
+from runrig.service.runtime.desired import Launches
+from runrig.service.runtime.drain_sweep import Drains
+from runrig.service.runtime.metrics import Metrics
+from runrig.service.runtime.transactor import Door
+
+LONGEST_SLEEP_S = 3600.0
+FIRST_BACK_OFF_S = 0.1
+LONGEST_BACK_OFF_S = 30.0
+
+FAULT = "the server made a mistake, which its log has"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Standstill:
+    """Nothing is decided *since* then.  *why*: in words for everybody who may ask about work.
+
+    *unreachable*: what the server works with, its database or its cluster, cannot be had; else the fault is its own.
+    """
+
+    since: float
+    why: str
+    unreachable: bool
+
+
+class Reconciler:
+    """*node_labels*: given to every node that is seen, over its own."""
+
+    def __init__(
+        self,
+        door: Door,
+        backend: Backend,
+        clock: Clock,
+        drains: Drains,
+        node_labels: Mapping[str, str],
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._door = door
+        self._metrics = metrics or Metrics()
+        self._backend = backend
+        self._clock = clock
+        self._drains = drains
+        self._node_labels = node_labels
+        self._launches = Launches(queues=backend.queues)
+        self._synced: int | None = None
+        self._nodes: tuple[Node, ...] | None = None
+        self._repeat_nodes = False
+        self._thread: threading.Thread | None = None
+        self._stopped = threading.Event()
+        self.failure: str | None = "the first round has not ended yet"
+        """Why the last round failed, None if it did not."""
+        self.standstill: Standstill | None = None
+        """The same for those who are not its administrators; *since* the first of the rounds in a row that failed."""
+
+    # ------------------------------------------------------------ one round
+
+    def round(self) -> bool:
+        """One turn of the loop; whether it changed anything.  Raises whatever goes wrong."""
+        if self._synced is None:
+            self._sync()  # after a restart the backend must know what to look for before it says what it sees
+        self._drains.sweep()
+        plan = self._door.cycle(self._observe())
+        self._repeat_nodes = False
+        with self._door.reading() as state:
+            behind = state.revision != self._synced
+        if behind:
+            self._sync()
+        self.failure = self.standstill = None
+        return bool(plan.actions)
+
+    def _sync(self) -> None:
+        with self._door.reading() as state:
+            revision, desired = state.revision, self._launches.desired(state)
+        self._backend.sync(desired)
+        self._synced = revision
+
+    def _observe(self) -> Observation:
+        """What the backend sees; its nodes too as long as no round has digested them."""
+        observed = self._backend.observe()
+        if observed.nodes is not None:
+            self._nodes = tuple(replace(node, labels={**node.labels, **self._node_labels}) for node in observed.nodes)
+            self._repeat_nodes = True
+        if not self._repeat_nodes or self._nodes is None:
+            return observed
+        return replace(observed, nodes=self._nodes)
+
+    def sleep_s(self) -> float:
+        """Seconds of the clock until the next deadline, or the next sweep."""
+        with self._door.reading() as state:
+            deadline = workflows.next_deadline(state)
+        left = (
+            self._drains.due_in_s() if deadline is None else min(deadline - self._clock.now(), self._drains.due_in_s())
+        )
+        return min(LONGEST_SLEEP_S, max(0.0, left))
+
+    # ------------------------------------------------------------ the thread
+
+    def start(self) -> None:
+        assert self._thread is None, "the reconciler runs already"
+        self._thread = threading.Thread(target=self._run, name="reconciler", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Returns when the round at work has ended; the tasks go on."""
+        self._stopped.set()
+        self._backend.wake()
+        if self._thread is not None:
+            self._thread.join()
+
+    def wake(self) -> None:
+        """There is something to do."""
+        self._backend.wake()
+
+    def _run(self) -> None:
+        back_off_s = FIRST_BACK_OFF_S
+        while not self._stopped.is_set():
+            try:
+                if not self.round():
+                    self._backend.wait(self.sleep_s())
+                back_off_s = FIRST_BACK_OFF_S
+            except Exception as error:  # noqa: BLE001 - the loop must outlive any fault of what it calls
+                self._failed(error, back_off_s)
+                self._stopped.wait(back_off_s)
+                back_off_s = min(2 * back_off_s, LONGEST_BACK_OFF_S)
+
+    def _failed(self, error: Exception, back_off_s: float) -> None:
+        unreachable = isinstance(error, Unavailable)
+        since = self._clock.now() if self.standstill is None else self.standstill.since
+        self.standstill = Standstill(since, str(error) if unreachable else FAULT, unreachable)
+        self.failure = f"{type(error).__name__}: {error}"
+        self._metrics.round_failed()
+        self._synced, self._repeat_nodes = None, True
+        _log.error(
+            "event=round_failed retry_in_s=%s error=%r",
+            back_off_s,
+            self.failure,
+            exc_info=None if unreachable else error,
+        )

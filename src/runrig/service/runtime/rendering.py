@@ -1,0 +1,58 @@
+"""What Kubernetes objects are made of: a workflow, its pool, and the pool's numbers as they stand."""
+
+import uuid
+
+from runrig.domain import constraints
+from runrig.domain.errors import InvalidInput
+from runrig.domain.gangs import Priority
+from runrig.domain.pools import Pool
+from runrig.domain.workflows import GroupSpec, WorkflowSpec
+from runrig.engine.lifecycle import submission_gate
+from runrig.engine.state.state import State
+from runrig.ports import Blueprint, GangLaunch
+from runrig.service.runtime.kai_quota import pool_shares
+from runrig.spec.serve import NAMESPACE
+
+DEFAULT_NAMESPACE = "runrig"
+
+_IDS = uuid.UUID("3f6c2a52-0f0e-5d53-9a4e-7a8c1e0b6d11")
+
+
+def blueprint(state: State, spec: WorkflowSpec, *, pool: str, priority: Priority, namespace: str) -> Blueprint:
+    """*spec* in *pool* of *state*; whether there is quota for it is not asked.
+
+    Raises NotFound (pool), InvalidInput (namespace), and Refused for topology requirements or platforms that the pool does not
+    have, and for a pool that takes no submissions.
+    """
+    if not NAMESPACE.fullmatch(namespace):
+        raise InvalidInput.one(
+            f"namespace {namespace!r} must be lower-case letters, digits and '-', at most 63", "namespace"
+        )
+    target = submission_gate.open_pool(state, pool)
+    constraints.check(target, spec)
+    for group in spec.groups:
+        for task in group.tasks:
+            submission_gate.check_flavors(state, target, task)
+    top = target if target.parent is None else state.pools[target.parent]
+    return Blueprint(
+        namespace=namespace,
+        gangs=tuple(_gang(spec, group, target, top, priority) for group in spec.groups),
+        pools=tuple(pool_shares(state, each) for each in (top, target)[: 1 if top is target else 2]),
+        flavors=dict(state.flavors),
+    )
+
+
+def _gang(spec: WorkflowSpec, group: GroupSpec, pool: Pool, top: Pool, priority: Priority) -> GangLaunch:
+    """Ids are stable, so that what is printed today can be compared with what was printed yesterday."""
+    return GangLaunch(
+        id=f"{spec.name}/{group.name}",
+        uuid=str(uuid.uuid5(_IDS, f"{pool.name}/{spec.name}/{group.name}")),
+        workflow=spec.name,
+        workflow_uuid=None,
+        pool=pool,
+        top=top,
+        priority=priority,
+        user="",
+        group=group,
+        labels=spec.labels,
+    )

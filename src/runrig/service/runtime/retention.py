@@ -1,0 +1,80 @@
+"""Finished workflows leave after their time, with their logs, specifications and events; the audit of pools and of access stays.
+
+In a thread of its own and in small steps: between two of them whatever wants to commit does, and it rests several times as long
+as it works.  A step that fails is logged and tried again; nothing depends on when it happens.
+"""
+
+import logging
+import threading
+import time
+
+from runrig.ports import Backend, Clock, Store
+from runrig.service.runtime import logs
+from runrig.service.runtime.metrics import Metrics
+
+DAYS = 90.0
+EVERY_S = 600.0
+WORKFLOWS_AT_ONCE = 200
+ROWS_AT_ONCE = 500
+"""About 10 ms, so that a commit never waits 50 ms for it."""
+REST = 4.0
+"""Times as long as the step before."""
+
+_log = logging.getLogger(__name__)
+
+
+class Retention:
+    """*days* None: everything is kept."""
+
+    def __init__(self, store: Store, backend: Backend, clock: Clock, days: float | None, metrics: Metrics) -> None:
+        assert days is None or days > 0, f"a retention of {days} days"
+        self._store = store
+        self._backend = backend
+        self._clock = clock
+        self._days = days
+        self._metrics = metrics
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._due: list[str] = []
+
+    def step(self) -> bool:
+        """One small piece of what is due; whether there was any.  Raises what the store raises: then it is still due."""
+        if self._days is None:
+            return False
+        if self._store.prune_events(ROWS_AT_ONCE).rows:
+            return True
+        if not self._due:
+            before = self._clock.now() - self._days * 86_400
+            self._due = list(self._store.expired(before, WORKFLOWS_AT_ONCE))
+            # Files first: a workflow whose row is gone would leave them behind for ever.
+            for id in self._due:
+                self._backend.discard(id)
+        if not self._due:
+            return False
+        gone = self._store.prune(self._due, ROWS_AT_ONCE).workflows
+        del self._due[:gone]
+        if gone:
+            self._metrics.pruned(gone)
+            _log.info("%s", logs.line("pruned", workflows=gone))
+        return True
+
+    def start(self) -> None:
+        if self._days is not None:
+            self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Returns when the step at work has ended."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            began = time.monotonic()
+            try:
+                more = self.step()
+            except Exception as error:  # noqa: BLE001 - it must outlive any fault of what it calls
+                _log.error("%s", logs.line("retention_failed", error=repr(error)), exc_info=error)
+                more, self._due = False, []
+            self._stopped.wait((time.monotonic() - began) * REST if more else EVERY_S)

@@ -1,0 +1,346 @@
+"""A scenario of our own dialect, run in virtual time: the engine of a server, and tasks that are nothing but the time they take.
+
+A cycle runs at each event: a workflow arrives, a task ends, a preempted one is gone, a timeout is due.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from runrig.domain.errors import NotFound, Refused
+from runrig.domain.gangs import GangState, Placement
+from runrig.domain.kueue import Balance, Settings, Share, Warned
+from runrig.domain.observed import Observation, Phase, TaskFact
+from runrig.domain.plan import Action, Admit, Preempt, PutNode
+from runrig.domain.quantities import LARGEST, PODS
+from runrig.domain.reasons import Code, Reason
+from runrig.domain.workflows import Status, Task, TaskKey
+from runrig.engine import cycle
+from runrig.engine.explain.why import explain
+from runrig.engine.ledger.ledger import Bucket, Entry
+from runrig.engine.lifecycle import pools, submission_gate
+from runrig.engine.lifecycle.workflows import next_deadline
+from runrig.engine.quota.quota_node import REAL, TreeNode, headroom, potential
+from runrig.engine.scheduling.queue_order import waiting_in_order
+from runrig.engine.state.state import State
+from runrig.service.simulate.options import Options
+from runrig.service.simulate.scenario import USER, Arrival, Scenario
+from runrig.wire.simulate import (
+    COHORT,
+    Admitted,
+    Cycle,
+    Moment,
+    Numbers,
+    Outcome,
+    Pending,
+    PodSetStarted,
+    Preempted,
+    Quotas,
+)
+from runrig.wire.simulate import TreeNode as Shown
+
+DEFAULT_DURATION_S = 60.0
+LONGEST_GRACE_S = 1.0
+"""Both as the simulated backend has them."""
+
+_STOPPED = 143
+_NO_NODES = "the file lists no nodes: quotas alone decide, room on nodes is not looked at"
+
+
+@dataclass(slots=True)
+class _Run:
+    """A task on its way, and what it gives at its end."""
+
+    end: float
+    exit_code: int = 0
+
+
+class ClusterRun:
+    """Until nothing more happens, if the options name no number of cycles."""
+
+    def __init__(self, name: str, scenario: Scenario, options: Options) -> None:
+        """Raises Refused and what else a server would say to the cluster."""
+        self._name = name
+        self._most = options.cycles
+        self._arrivals = list(reversed(scenario.arrivals))
+        self._runs: dict[TaskKey, _Run] = {}
+        self._cycles: list[Cycle] = []
+        self._warnings: list[Warned] = []
+        if options.settings != Settings():
+            self._warnings.append(
+                Warned(0, "--fair-sharing, --feature-gates", "these are for Kueue manifests: not used")
+            )
+        cluster = scenario.cluster
+        has_nodes = bool(cluster.nodes)
+        if not has_nodes:
+            self._warnings.append(Warned(1, "nodes", _NO_NODES))
+        self._state = State.empty(fixed_nodes=has_nodes, place=has_nodes, topology=cluster.backend_type != "local")
+        self._state.apply_all(pools.declare(self._state, cluster).actions, at=0.0)
+        self._state.apply_all([PutNode(node) for node in cluster.nodes], at=0.0)
+        self._before = _moment(self._state)
+
+    def steps(self) -> Iterator[int]:
+        """Runs; after each cycle, how many there were so far."""
+        while not self._most or len(self._cycles) < self._most:
+            at = self._next()
+            if at is None:
+                return
+            found = self._cycle(at)
+            if found is not None:
+                self._cycles.append(found)
+            yield len(self._cycles)
+
+    def outcome(self) -> Outcome:
+        """As far as it has run."""
+        return Outcome(
+            scenario=self._name,
+            tree=tuple(_tree(self._state)),
+            before=self._before,
+            after=_moment(self._state),
+            cycles=tuple(self._cycles),
+            warnings=tuple(self._warnings),
+        )
+
+    # ------------------------------------------------------------ time
+
+    def _next(self) -> float | None:
+        """When the next event is; None: nothing happens any more."""
+        times = [run.end for run in self._runs.values()]
+        times += [arrival.at for arrival in self._arrivals[-1:]]
+        deadline = next_deadline(self._state)
+        times += [] if deadline is None else [deadline]
+        return min(times, default=None)
+
+    def _cycle(self, at: float) -> Cycle | None:
+        """Everything that happens *at*; None if it was a timeout that had lapsed."""
+        arrived = self._arrive(at)
+        ended = any(run.end <= at for run in self._runs.values())
+        actions = self._decide(at, Observation(dict(self._facts(at))))
+        while more := self._decide(at, Observation(dict(self._facts(None)))):
+            actions += more
+        if not (arrived or ended or actions):
+            return None
+        found = Cycle(
+            admitted=tuple(self._admitted(each) for each in actions if isinstance(each, Admit)),
+            preempted=tuple(self._preempted(each) for each in actions if isinstance(each, Preempt)),
+            pending=tuple(self._pending()),
+            at=round(at, 6),
+        )
+        self._state.take_changes()  # what has finished is forgotten
+        return found
+
+    def _arrive(self, at: float) -> bool:
+        """Submits what is due; whether there was anything."""
+        arrived = False
+        while self._arrivals and self._arrivals[-1].at <= at:
+            arrived = True
+            self._submit(self._arrivals.pop())
+        return arrived
+
+    def _submit(self, arrival: Arrival) -> None:
+        order = arrival.order
+        state, spec = self._state, order.spec
+        try:
+            plan = submission_gate.submit(
+                state,
+                spec.spec,
+                spec_hash=spec.hash,
+                pool=order.pool,
+                priority=order.priority,
+                user=USER,
+                uuid="",
+                now=arrival.at,
+            )
+        except (Refused, NotFound) as error:
+            self._warnings.append(Warned(1, arrival.path, f"refused: {error.message}"))
+            return
+        state.specs[spec.hash] = spec.spec
+        state.apply_all(plan.actions, arrival.at)
+
+    def _decide(self, at: float, observed: Observation) -> tuple[Action, ...]:
+        actions = cycle.run(self._state, observed, at).actions
+        self._go_on(at)
+        return actions
+
+    # ------------------------------------------------------------ tasks
+
+    def _facts(self, now: float | None) -> Iterator[tuple[TaskKey, TaskFact]]:
+        """What is seen of every task on nodes.  *now* None: none has ended, even one that takes no time: that is an event of its own."""
+        for key in sorted(self._state.active):
+            run = self._runs[key]
+            ended = now is not None and run.end <= now
+            yield key, TaskFact(Phase.ENDED, run.exit_code) if ended else TaskFact(Phase.RUNNING)
+
+    def _go_on(self, now: float) -> None:
+        """Starts and stops tasks as the state wants it; what it no longer has on nodes is gone."""
+        runs = {}
+        for key in sorted(self._state.active):
+            task = self._state.tasks[key]
+            run = self._runs.get(key) or _Run(round(now + self._duration(task), 6))
+            if self._stops(task) and run.exit_code != _STOPPED:
+                grace = self._state.pools[self._state.workflows[task.workflow].pool].grace_s
+                gone = round(now + min(grace, LONGEST_GRACE_S), 6)
+                run = run if run.end <= gone else _Run(gone, _STOPPED)
+            runs[key] = run
+        self._runs = runs
+
+    def _stops(self, task: Task) -> bool:
+        entry = self._state.ledger.entries[f"{task.workflow}/{task.group}"]
+        return entry.state is GangState.STOPPING or task.restarting
+
+    def _duration(self, task: Task) -> float:
+        group = self._state.group_spec((task.workflow, task.group))
+        said = next(spec.duration_s for spec in group.tasks if spec.name == task.spec)
+        return DEFAULT_DURATION_S if said is None else said
+
+    # ------------------------------------------------------------ what is told
+
+    def _admitted(self, action: Admit) -> Admitted:
+        gang = self._state.ledger.entries[action.gang].gang
+        return Admitted(gang.id, gang.pool, tuple(_started(self._state, gang.id, action.placement)))
+
+    def _preempted(self, action: Preempt) -> Preempted:
+        pool = self._state.ledger.entries[action.gang].gang.pool
+        return Preempted(action.gang, pool, action.by, action.law.value)
+
+    def _pending(self) -> Iterator[Pending]:
+        """Who has a place, then who waits in the queue, each in its order, then who waits for groups before it."""
+        ledger = self._state.ledger
+        for entry in sorted(ledger.nominated.values(), key=lambda entry: entry.order):
+            left = tuple(name for name in entry.waits_for if name in ledger.entries)
+            yield _waiting(entry, (Reason(Code.WAITS_FOR_TARGETS, "R4", holders=left),), parked=False)
+        heads: set[str] = set()
+        known: dict[tuple[Bucket, bool], tuple[Reason, ...]] = {}
+        for entry in waiting_in_order(ledger):
+            # All of a bucket get the same answer; but for the head of the queue, which nobody stands before.
+            kind = (entry.bucket, entry.gang.pool not in heads)
+            heads.add(entry.gang.pool)
+            if kind not in known:
+                known[kind] = explain(ledger, entry)
+            parked = entry.bucket.parked == ledger.generation
+            yield _waiting(entry, known[kind], parked=parked)
+        yield from self._waiting_for_groups()
+
+    def _waiting_for_groups(self) -> Iterator[Pending]:
+        state = self._state
+        for workflow in sorted(state.workflows):
+            for group in state.groups_of(workflow):
+                if group.status is not Status.WAITING:
+                    continue
+                upstream = state.group_spec((workflow, group.name)).upstream
+                before = tuple(each for each in upstream if state.groups[workflow, each].status is not Status.COMPLETED)
+                reason = Reason(Code.UPSTREAM, "W1", holders=before)
+                pool = state.workflows[workflow].pool
+                yield Pending(group.gang_id, pool, False, True, reason.code.value, (reason,))
+
+
+def _waiting(entry: Entry, reasons: tuple[Reason, ...], *, parked: bool) -> Pending:
+    first = reasons[0].code if reasons else None
+    return Pending(
+        workload=entry.gang.id,
+        queue=entry.gang.pool,
+        considered=first is not Code.BEHIND_HEAD,
+        parked=parked,
+        reason=first.value if first else None,
+        reasons=reasons,
+    )
+
+
+def _started(state: State, gang: str, placement: Placement) -> Iterator[PodSetStarted]:
+    ledger = state.ledger
+    pod_sets = {each.name: each for each in ledger.entries[gang].gang.pod_sets}
+    keys = ledger.pools[ledger.entries[gang].gang.pool].topology_keys
+    forest = ledger.room.forest(tuple(key.label for key in keys))
+    asked = any(each.topology for each in pod_sets.values())
+    for each in placement:
+        pod_set = pod_sets[each.pod_set]
+        yield PodSetStarted(
+            each.pod_set,
+            each.count,
+            pod_set.count,
+            tuple((resource, each.flavor) for resource, _ in pod_set.requests if resource != PODS),
+            tuple((share.node, share.count) for share in each.shares),
+            tuple((forest.path_of_node(share.node), share.count) for share in each.shares) if asked else (),
+        )
+
+
+# ---------------------------------------------------------------- the tree
+
+
+def _keys(state: State) -> dict[str, TreeNode]:
+    """Pools and cohorts by the name that quotas give them, cohorts first, each by name."""
+    tree = state.ledger.tree
+    cohorts = {_cohort_key(state, name): node for name, node in sorted(tree.cohorts.items())}
+    return cohorts | dict(sorted(tree.pools.items()))
+
+
+def _cohort_key(state: State, name: str) -> str:
+    return f"cohort/{name}" if name in state.ledger.tree.pools else name
+
+
+def _tree(state: State) -> Iterator[Shown]:
+    tree = state.ledger.tree
+    names = {id(node): key for key, node in _keys(state).items()}
+    for key, node in _keys(state).items():
+        kind = COHORT if tree.cohorts.get(node.name) is node else "Pool"
+        yield Shown(key, node.name, kind, names.get(id(node.parent)))
+
+
+def _moment(state: State) -> Moment:
+    shares = {key: _share(state, node) for key, node in _keys(state).items()}
+    return Moment(_quotas(state), shares)
+
+
+def _quotas(state: State) -> Quotas:
+    tree = state.ledger.tree
+    return {
+        key: {
+            kind: _numbers(state, node, index)
+            for index, kind in enumerate(tree.keys)
+            if node.pool is None or not node.pool.flavors or kind.flavor in node.pool.flavors
+        }
+        for key, node in _keys(state).items()
+    }
+
+
+def _numbers(state: State, node: TreeNode, index: int) -> Numbers:
+    balance = Balance(
+        nominal=node.nominal[index],
+        subtree=node.subtree[index],
+        local=node.local[index],
+        usage=node.usage[REAL][index],
+        balance=node.balance(index),
+        available=headroom(node, index, REAL),
+        potential=potential(node, index),
+    )
+    firm = None if node.pool is None else state.ledger.tree.firm[node.name]
+    return Numbers(balance, None if firm is None else firm.usage[REAL][index])
+
+
+def _share(state: State, node: TreeNode) -> Share:
+    """Of what the parent could ever get, how much the node holds above its own, of its dominant resource, over its weight."""
+    keys = state.ledger.tree.keys
+    borrowed: dict[str, int] = {}
+    lendable: dict[str, int] = {}
+    assert node.parent is not None, "pools and cohorts hang under the root"
+    for index, key in enumerate(keys):
+        over = max(0, node.usage[REAL][index] - node.subtree[index])
+        borrowed[key.resource] = borrowed.get(key.resource, 0) + over
+        lendable[key.resource] = lendable.get(key.resource, 0) + potential(node.parent, index)
+    ratios = [
+        (Fraction(amount * 1000, lendable[resource]), resource)
+        for resource, amount in sorted(borrowed.items())
+        if amount and lendable[resource] > 0
+    ]
+    if not ratios:
+        return Share(0, "", any(borrowed.values()))
+    ratio, resource = max(ratios, key=lambda each: each[0])  # of equal ones the first by name
+    share = ratio / _weight(state, node)
+    return Share(min(LARGEST, -(-share.numerator // share.denominator)), resource, True)
+
+
+def _weight(state: State, node: TreeNode) -> int:
+    if node.pool is not None:
+        return node.pool.weight
+    cohort = state.cohorts.get(node.name)
+    return 1 if cohort is None else cohort.weight

@@ -1,0 +1,173 @@
+"""Kueue manifests, run cycle by cycle: one head per cluster queue each time, as Kueue does."""
+
+from collections.abc import Iterator, Mapping
+
+from runrig.domain import kueue
+from runrig.domain.kueue import CycleReport, Granted, Settings, StopPolicy, System, Warned, Workload
+from runrig.domain.quantities import FlavorResource
+from runrig.engine.kueue.scheduler_context import GATES
+from runrig.engine.kueue.simulator import World
+from runrig.service.simulate.options import Options
+from runrig.spec.kueue import Manifests
+from runrig.spec.kueue.jobs import started, suspended
+from runrig.wire.simulate import (
+    COHORT,
+    Admitted,
+    Cycle,
+    Moment,
+    Numbers,
+    Outcome,
+    Pending,
+    PodSetStarted,
+    Preempted,
+    TreeNode,
+)
+
+QUEUE = "ClusterQueue"
+_WRITTEN = ("parallelism", "completions", "workers", "suspend")
+
+
+def _without_effect(settings: Settings) -> Iterator[Warned]:
+    """Gates of features that are not there; they belong to no document."""
+    for gate in sorted(set(settings.gates) - set(GATES)):
+        yield Warned(0, "--feature-gates", f"{gate} changes nothing here: what it switches is not simulated")
+
+
+def _in_order(changes: Mapping[str, object]) -> Mapping[str, object]:
+    return {name: changes[name] for name in _WRITTEN if name in changes}
+
+
+class KueueRun:
+    """Cycle k is at T0 + k seconds; what a cycle preempts is gone before the next one, and not before."""
+
+    def __init__(self, name: str, manifests: Manifests, options: Options) -> None:
+        self._name = name
+        self._manifests = manifests
+        self._most = options.cycles
+        self._settings = options.settings
+        self._world = World(manifests.system, options.settings)
+        self._workloads = {each.name: each for each in manifests.system.workloads}
+        self._jobs = {each.workload: each for each in manifests.jobs}
+        self._cycles: list[Cycle] = []
+        self._before = _moment(self._world)
+
+    def steps(self) -> Iterator[int]:
+        """Runs; after each cycle, how many there were so far."""
+        while True:
+            done = len(self._cycles) + 1
+            report = self._world.cycle(self._manifests.system.now + done)
+            self._cycles.append(self._told(report))
+            yield done
+            if done == self._most:
+                return
+            gone = self._world.carry_out()
+            if not self._most and not gone and _rests(report):
+                return
+
+    def outcome(self) -> Outcome:
+        """As far as it has run."""
+        return Outcome(
+            scenario=self._name,
+            tree=tuple(_tree(self._manifests.system)),
+            before=self._before,
+            after=_moment(self._world),
+            cycles=tuple(self._cycles),
+            inactive=self._world.inactive(),
+            warnings=(*self._manifests.warnings, *_without_effect(self._settings)),
+        )
+
+    # ------------------------------------------------------------ what is told
+
+    def _told(self, report: CycleReport) -> Cycle:
+        return Cycle(
+            admitted=tuple(self._admitted(each) for each in report.admitted),
+            preempted=tuple(self._preempted(each) for each in report.preempted),
+            pending=tuple(_pending(each, self._workloads[each.workload]) for each in report.pending),
+            skipped=report.skipped,
+        )
+
+    def _admitted(self, admission: kueue.Admission) -> Admitted:
+        workload = self._workloads[admission.workload]
+        pod_sets = tuple(_started(workload, each) for each in admission.granted)
+        return Admitted(admission.workload, admission.queue, pod_sets, admission.reserved_only, self._job(admission))
+
+    def _job(self, admission: kueue.Admission) -> Mapping[str, object] | None:
+        """What is written into the job behind it; nothing while checks are open: it stays suspended."""
+        job = self._jobs.get(admission.workload)
+        if job is None or admission.reserved_only:
+            return None
+        return _in_order(started(job, {each.pod_set: each.count for each in admission.granted}))
+
+    def _preempted(self, preemption: kueue.Preemption) -> Preempted:
+        job = self._jobs.get(preemption.workload)
+        restored = None if job is None else _in_order(suspended(job))
+        return Preempted(preemption.workload, preemption.queue, preemption.by, preemption.reason.value, restored)
+
+
+def _rests(report: CycleReport) -> bool:
+    """It admitted, preempted and parked nothing: every further cycle would be the same."""
+    parked = any(each.considered and each.parked for each in report.pending)
+    return not (report.admitted or report.preempted or parked)
+
+
+def _started(workload: Workload, granted: Granted) -> PodSetStarted:
+    asked = next(each.count for each in workload.pod_sets if each.name == granted.pod_set)
+    return PodSetStarted(
+        granted.pod_set,
+        granted.count,
+        asked,
+        granted.flavors,
+        nodes=tuple((each.domain[-1], each.count) for each in granted.placement),
+        placement=tuple((each.domain, each.count) for each in granted.placement),
+    )
+
+
+def _pending(waiting: kueue.Waiting, workload: Workload) -> Pending:
+    return Pending(
+        workload=waiting.workload,
+        queue=waiting.queue,
+        considered=waiting.considered,
+        parked=waiting.parked,
+        reason=None if waiting.word is None else waiting.word.value,
+        reasons=waiting.reasons,
+        note=_held_back(workload),
+    )
+
+
+def _held_back(workload: Workload) -> str:
+    """Why no cycle will look at it; "" if one may."""
+    if workload.problem:
+        return workload.problem
+    if not workload.active:
+        return "it is not active"
+    return "" if workload.stop is StopPolicy.NONE else f"its local queue is stopped ({workload.stop.value})"
+
+
+# ---------------------------------------------------------------- the tree
+
+
+def _moment(world: World) -> Moment:
+    quotas = {node: _numbers(balances) for node, balances in world.quotas().items()}
+    return Moment(quotas, world.shares())
+
+
+def _numbers(balances: Mapping[FlavorResource, kueue.Balance]) -> Mapping[FlavorResource, Numbers]:
+    return {key: Numbers(balance) for key, balance in balances.items()}
+
+
+def _tree(system: System) -> Iterator[TreeNode]:
+    """Cohorts, those that are only named too, then queues; each by name."""
+    parents = {each.name: each.parent for each in system.cohorts}
+    named = [*parents.values(), *(each.cohort for each in system.queues)]
+    for name in named:
+        if name is not None:
+            parents.setdefault(name, None)
+    queues = {each.name: each for each in system.queues}
+
+    def key(cohort: str | None) -> str | None:
+        return f"cohort/{cohort}" if cohort in queues else cohort
+
+    for name, parent in sorted(parents.items()):
+        yield TreeNode(key(name) or name, name, COHORT, key(parent))
+    for name, queue in sorted(queues.items()):
+        yield TreeNode(name, name, QUEUE, key(queue.cohort))

@@ -1,0 +1,121 @@
+"""A scenario of our own dialect: a cluster file with the workflows that arrive, and when."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from runrig.domain.cluster import ClusterSpec
+from runrig.domain.errors import InvalidInput, Problem
+from runrig.domain.gangs import Priority
+from runrig.service.commands.submissions import Order, Submission
+from runrig.service.commands.submissions import read as read_submission
+from runrig.spec import cluster as cluster_file
+from runrig.spec.fields import Field, Fields, closest, root
+from runrig.spec.values import parse_duration
+from runrig.spec.yamltree import decoded, read_yaml
+
+USER = "simulate"
+_WORKFLOW = ("file", "pool", "priority", "at")
+_PRIORITIES = {priority.value: priority for priority in Priority}
+
+ReadText = Callable[[str], str]
+"""The text of a file as a scenario names it, relative to the scenario.  Raises InvalidInput."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A workflow that is submitted *at* so many seconds.  *path*: where the scenario names it."""
+
+    at: float
+    order: Order
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """*arrivals*: by time, else in the order of the file."""
+
+    cluster: ClusterSpec
+    arrivals: tuple[Arrival, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    field: Field
+    file: str
+    pool: str
+    priority: Priority | None
+    at: float
+
+
+def read_scenario(data: bytes | str, read: ReadText) -> Scenario:
+    """Raises InvalidInput with all problems of the scenario, or else with all of its workflow files."""
+    text = data if isinstance(data, str) else decoded(data, "scenario")
+    top = root(read_yaml(text, "scenario"))
+    # The reader of cluster files, but with one field more.
+    fields = top.fields(
+        "a scenario",
+        (*cluster_file.FIELDS, "workflows"),
+        {"workflow": "this is a workflow file: name it under workflows: [{file: NAME}] of a scenario"},
+    )
+    cluster = cluster_file.cluster_of(fields) if fields else None
+    entries = _entries(fields, cluster) if fields and cluster else []
+    top.problems.raise_if_any()
+    assert cluster is not None, "a file without a problem declares a cluster"
+    return Scenario(cluster, tuple(sorted(_arrivals(entries, read), key=lambda arrival: arrival.at)))
+
+
+def _entries(fields: Fields, cluster: ClusterSpec) -> list[_Entry]:
+    pools = [pool.name for pool in cluster.pools]
+    found = []
+    for item in fields.items("workflows"):
+        inner = item.fields("a workflow of a scenario", _WORKFLOW)
+        file = inner.need("file", "file: train.yaml") if inner else None
+        if inner is None or file is None:
+            continue
+        priority, at = inner.get("priority"), inner.get("at")
+        found.append(
+            _Entry(
+                item,
+                file.text() or "",
+                _pool(inner, pools),
+                priority.choice(_PRIORITIES) if priority else None,
+                (at.parsed(parse_duration) if at else None) or 0.0,
+            )
+        )
+    return found
+
+
+def _pool(fields: Fields, pools: list[str]) -> str:
+    field = fields.get("pool")
+    if field is None:
+        if len(pools) == 1:
+            return pools[0]
+        way_out = f"there are {len(pools)} pools: write pool: with one of {', '.join(pools)}"
+        none = "there is no pool in this file: write pools: [{name: NAME, quota: GPUS}]"
+        fields.field.wrong(way_out if pools else none)
+        return ""
+    name = field.text() or ""
+    if name and name not in pools:
+        field.wrong(f"there is no pool {name!r} in this file: {closest(name, pools)}")
+    return name
+
+
+def _arrivals(entries: list[_Entry], read: ReadText) -> list[Arrival]:
+    arrivals: list[Arrival] = []
+    problems: list[Problem] = []
+    texts: dict[str, str] = {}
+    for entry in entries:
+        place = entry.field.node.place or (None, None)
+        try:
+            if entry.file not in texts:
+                texts[entry.file] = read(entry.file)
+            submission = Submission(texts[entry.file], entry.pool, USER, priority=entry.priority)
+            arrivals.append(Arrival(entry.at, read_submission(submission), entry.field.path))
+        except InvalidInput as error:
+            for problem in error.problems:
+                message = problem.located(entry.file) if problem.line is not None else problem.message
+                path = f"{entry.field.path}.file"
+                problems.append(replace(problem, message=message, path=path, line=place[0], column=place[1]))
+    if problems:
+        raise InvalidInput(tuple(dict.fromkeys(problems)))
+    return arrivals

@@ -1,0 +1,95 @@
+"""`runrig simulate`: a scenario through an engine, without a server, a database or a clock.
+
+    run = start(data, "borrow.yaml", Options(), read)
+    for cycles in run.steps(): ...
+    run.outcome()
+
+A scenario is Kubernetes manifests or a cluster file with workflows; the field `apiVersion` tells them apart.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Protocol
+
+import yaml
+
+from runrig.domain.errors import InvalidInput
+from runrig.service.simulate.options import GATES, Options, parse_gates, parse_strategies
+from runrig.service.simulate.scenario import ReadText
+from runrig.wire.simulate import Outcome
+
+__all__ = ["GATES", "Options", "Run", "is_kubernetes", "outcome", "parse_gates", "parse_strategies", "start"]
+
+_API_VERSION = "apiVersion"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_WORD = re.compile(rb"apiVersion[\"']?[ \t]*:")
+_AT_TOP = re.compile(rb"^(?:\{[ \t]*)?[\"']?apiVersion[\"']?[ \t]*:", re.MULTILINE)
+_CONTENT = re.compile(rb"^(?![ \t\r]*(?:#|$|(?:---|\.\.\.)[ \t\r]*(?:#.*)?$)).", re.MULTILINE)
+
+
+class Run(Protocol):
+    """A scenario under way."""
+
+    def steps(self) -> Iterator[int]:
+        """Runs; after each cycle, how many there were so far."""
+
+    def outcome(self) -> Outcome:
+        """As far as it has run."""
+
+
+def outcome(data: bytes | str, name: str, options: Options | None = None, read: ReadText | None = None) -> Outcome:
+    """Of the scenario *data*, run to its end; *name* is what the answer calls it.  Raises what `start` raises."""
+    run = start(data, name, options or Options(), read or _read_none)
+    for _ in run.steps():
+        pass
+    return run.outcome()
+
+
+def start(data: bytes | str, name: str, options: Options, read: ReadText) -> Run:
+    """*read* gives the workflow files that a cluster scenario names.
+
+    Raises InvalidInput with all problems of the file, and what a server would say to a cluster whose parts do not agree.
+    """
+    if is_kubernetes(data):
+        from runrig.service.simulate.kueue_run import KueueRun
+        from runrig.spec.kueue import read_manifests
+
+        return KueueRun(name, read_manifests(data, name), options)
+    from runrig.service.simulate.cluster_run import ClusterRun
+    from runrig.service.simulate.scenario import read_scenario
+
+    return ClusterRun(name, read_scenario(data, read), options)
+
+
+def _read_none(file: str) -> str:
+    raise InvalidInput.one(f"{file}: this scenario may not read other files")
+
+
+def is_kubernetes(data: bytes | str) -> bool:
+    """Whether some document of *data* has the field `apiVersion`; a file without any content counts as such too."""
+    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    if _AT_TOP.search(raw) or not _CONTENT.search(raw.removeprefix(_BYTE_ORDER_MARK)):
+        return True
+    return _WORD.search(raw) is not None and _top_has_it(raw)
+
+
+def _top_has_it(raw: bytes) -> bool:
+    """As far as the text can be read: the word may stand anywhere, and as a key of a whole document only there."""
+    open_maps: list[bool] = []
+    is_key = True
+    try:
+        for event in yaml.parse(raw, Loader=yaml.CSafeLoader):
+            if isinstance(event, yaml.DocumentStartEvent):
+                is_key = True
+            elif isinstance(event, yaml.CollectionEndEvent):
+                open_maps.pop()
+                is_key ^= open_maps == [True]
+            elif isinstance(event, yaml.CollectionStartEvent):
+                open_maps.append(isinstance(event, yaml.MappingStartEvent))
+            elif open_maps == [True]:
+                if is_key and isinstance(event, yaml.ScalarEvent) and event.value == _API_VERSION:
+                    return True
+                is_key = not is_key
+    except yaml.YAMLError:
+        pass
+    return False

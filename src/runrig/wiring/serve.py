@@ -1,0 +1,270 @@
+"""From the file of `runrig serve` to a running server, which leads or stands by."""
+
+import gc
+import logging
+import os
+import re
+import socket
+import uuid
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from runrig import __version__
+from runrig.api import connections
+from runrig.api.app import create_app
+from runrig.api.standby import BROKEN, Standby, Standing
+from runrig.backends.clock import SystemClock
+from runrig.backends.simulated import SimulatedBackend, SimulatedClock
+from runrig.domain.errors import Conflict, ServerFault
+from runrig.domain.nodes import Node
+from runrig.domain.quantities import GPU
+from runrig.ports import Backend, Clock, Store
+from runrig.service.access.access import Access
+from runrig.service.runtime.leadership import UNREACHABLE, Leadership
+from runrig.service.runtime.metrics import Metrics
+from runrig.service.service import Service
+from runrig.spec.serve import KubernetesSpec, ServeSpec
+from runrig.store.database import is_postgresql
+from runrig.store.election import SqlTerm, election
+from runrig.wiring.process import SHUTDOWN_S, Server, data_folder, keep_backend, listening, logging_to
+
+if TYPE_CHECKING:
+    from runrig.backends.kubernetes.cluster import Cluster
+
+ACTOR = "serve"
+"""Who declares the cluster file, in the log."""
+DEFAULT_SIMULATED_GPUS = 8
+HANDOVER_S = 10.0
+_ELSEWHERE = "name another as data: in the file"
+
+_PORT = re.compile(r":[0-9]+$")
+
+_log = logging.getLogger("runrig")
+
+
+def serve(spec: ServeSpec) -> None:
+    """Runs a server until SIGTERM (returns) or SIGINT (raises KeyboardInterrupt); the tasks go on.
+
+    Raises, with nothing made, what keeps it from serving at all: a data folder or a port that it cannot have, a database that
+    it cannot use, or on SQLite another server that has it.
+    """
+    with ExitStack() as stack:
+        folder = data_folder(spec.data, _ELSEWHERE)
+        listener = stack.enter_context(
+            listening(spec.host, spec.port, elsewhere="write another as listen: in the file")
+        )
+        stack.enter_context(logging_to(spec.log_file))
+        keep_backend(folder, spec.backend, _ELSEWHERE)
+        house = House(spec, folder, listener.getsockname()[1])
+        leadership = Leadership(election(spec.database), house.begin)
+        if not is_postgresql(spec.database):
+            house.refuse_second()
+        app = Standby(_standing(leadership))
+        server = Server(_config(spec, app))
+        leadership.when_led = house.led
+        leadership.when_failed = lambda: setattr(server, "should_exit", True)
+        server.when_told = leadership.stop
+        server.when_ready = lambda: _announce(spec, house.port)
+        leadership.start()
+        stack.callback(leadership.join, HANDOVER_S)
+        stack.callback(leadership.stop)
+        interrupted = server.serve_until_told(listener)
+    if leadership.failure is not None:
+        raise leadership.failure
+    _log.info("event=stopped")
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def check(spec: ServeSpec) -> None:
+    """Raises InvalidInput for a kubeconfig or a context that cannot be used; nothing is sent to the cluster."""
+    if spec.kubernetes is not None:
+        _api(spec.kubernetes).close()
+
+
+def first_admin(spec: ServeSpec, name: str) -> str:
+    """The token of the new administrator *name*; nobody serves meanwhile.
+
+    Raises Conflict if there is an administrator who can log in, Unavailable or ServerFault if a server has the database.
+    """
+    data_folder(spec.data, _ELSEWHERE)
+    elected = election(spec.database)
+    try:
+        term = elected.take()
+        try:
+            return Access(term.open().access).first_admin(name)
+        finally:
+            term.close()
+    finally:
+        elected.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Reign:
+    """What a leader works with."""
+
+    service: Service
+    app: ASGIApp
+
+    def close(self) -> None:
+        self.service.close()
+        gc.unfreeze()
+
+
+class House:
+    """All that outlives a reign, and how one begins."""
+
+    def __init__(self, spec: ServeSpec, folder: Path, port: int) -> None:
+        self._spec = spec
+        self._folder = folder
+        self.port = port
+        self.metrics = Metrics()
+
+    def begin(self, term: SqlTerm, leads: Callable[[], bool]) -> Reign:
+        spec, store = self._spec, term.open()
+        backend, clock = self._backend(store, term, leads)
+        service = Service(
+            store,
+            backend,
+            clock,
+            drain_sweep_s=spec.drain_sweep_s,
+            retention_days=spec.retention_days,
+            metrics=self.metrics,
+        )
+        try:
+            self._declare(service)
+            app = create_app(
+                service, port=self.port, hosts=hosts(spec, self.port), scheme="https" if spec.https else "http"
+            )
+            # What is here now stays: the collector need not walk through it in the middle of every other answer.
+            gc.collect()
+            gc.freeze()
+            service.start()
+        except BaseException:
+            service.close()
+            raise
+        return Reign(service, app)
+
+    def led(self, reign: Reign) -> None:
+        _log.info("event=serving gpus=%s", _gpus(reign.service))
+
+    def refuse_second(self) -> None:
+        """Raises ServerFault that names the server that has the file, before this one says that it is up."""
+        elected = election(self._spec.database)
+        elected.take().close()
+
+    def _backend(self, store: Store, term: SqlTerm, leads: Callable[[], bool]) -> tuple[Backend, Clock]:
+        """Only a leader may touch the folder: what runs in it is shared by the servers of one machine."""
+        cluster = self._spec.cluster
+        if self._spec.kubernetes is not None:
+            identity = store.access.secret("identity", str(uuid.uuid4()))
+            return self._kubernetes(self._spec.kubernetes, identity, term, leads), SystemClock()
+        nodes = () if cluster is None else cluster.nodes
+        clock = SimulatedClock(1.0 if cluster is None else cluster.speed, self._folder)
+        found = nodes or (Node("n0", {GPU: DEFAULT_SIMULATED_GPUS}),)
+        return SimulatedBackend(found, clock, self._folder, epoch=term.epoch), clock
+
+    def _kubernetes(self, spec: KubernetesSpec, identity: str, term: SqlTerm, leads: Callable[[], bool]) -> Backend:
+        api, cluster = _api(spec), self._spec.cluster
+        from runrig.backends.kubernetes.backend import KubernetesBackend
+        from runrig.backends.kubernetes.namespace_claim import Claim
+
+        return KubernetesBackend(
+            api,
+            self._spec.log_store or self._folder / "logs",
+            namespace=spec.namespace,
+            claim=Claim(api, spec.namespace, identity, term.epoch, term.beat),
+            resource_names={} if cluster is None else cluster.resource_names,
+            bind_timeout_s=spec.bind_timeout_s,
+            start_timeout_s=spec.start_timeout_s,
+            leads=leads,
+        )
+
+    def _declare(self, service: Service) -> None:
+        """The cluster file makes the cluster of an empty database; later it is `runrig apply` that changes it.
+
+        Else every change of hand would undo what was changed since.
+        """
+        cluster = self._spec.cluster
+        fresh = not service.queries.pools(archived=True)
+        service.prepare(cluster if fresh else None, user=ACTOR)
+        if cluster is None or fresh:
+            return
+        try:
+            differences = service.declarations.declare(cluster, actor=ACTOR, dry_run=True)
+        except Conflict as error:
+            _log.warning("event=cluster_file_differs error=%r", error.message)
+            return
+        changed = [f"{each.kind}/{each.name}" for each in differences if each.action not in ("unchanged", "keep")]
+        if changed:
+            _log.warning("event=cluster_file_differs names=%s hint='runrig apply -f makes it so'", ",".join(changed))
+
+
+def _api(spec: KubernetesSpec) -> "Cluster":
+    """Imported here: who does without it need not have the client library."""
+    try:
+        from runrig.backends.kubernetes.cluster import connect
+    except ImportError as error:
+        raise ServerFault(f"the kubernetes backend needs {error.name}: pip install 'runrig[kubernetes]'") from error
+    return connect(spec.kubeconfig, spec.context)
+
+
+def hosts(spec: ServeSpec, port: int) -> frozenset[str]:
+    """What may stand in Host: the names of the file, with the port too, and the address that it listens on."""
+    own = {f"[{spec.host}]" if ":" in spec.host else spec.host.lower(), *spec.hosts}
+    if spec.loopback:
+        own |= {"127.0.0.1", "localhost", "[::1]"}
+    usual = 443 if spec.https else 80
+    found = set()
+    for name in own:
+        if _PORT.search(name):
+            found.add(name)
+        else:
+            # Without a port: the usual one, which is a proxy's where there is one.
+            found |= {f"{name}:{port}", f"{name}:{usual}"} | ({name} if usual == port or spec.proxies else set())
+    return frozenset(found)
+
+
+def _standing(leadership: Leadership[SqlTerm, Reign]) -> Callable[[], Standing]:
+    def standing() -> Standing:
+        reign = leadership.reign
+        if reign is None:
+            return Standing(None, leadership.standing)
+        if reign.service.not_ready is None:
+            return Standing(reign.app, None)
+        still = reign.service.standstill
+        return Standing(reign.app, UNREACHABLE if still is not None and still.unreachable else BROKEN)
+
+    return standing
+
+
+def _config(spec: ServeSpec, app: ASGIApp) -> uvicorn.Config:
+    tls: dict[str, str] = (
+        {} if spec.tls is None else {"ssl_certfile": str(spec.tls.cert), "ssl_keyfile": str(spec.tls.key)}
+    )
+    return connections.config(
+        app,
+        read_timeout_s=spec.read_timeout_s,
+        connections=spec.connections,
+        proxies=spec.proxies,
+        timeout_graceful_shutdown=SHUTDOWN_S,
+        lifespan="off",
+        **tls,
+    )
+
+
+def _announce(spec: ServeSpec, port: int) -> None:
+    host = f"[{spec.host}]" if ":" in spec.host else spec.host
+    url = f"{'https' if spec.tls else 'http'}://{host}:{port}"
+    _log.info("event=up url=%s backend=%s pid=%s host=%s", url, spec.backend, os.getpid(), socket.gethostname())
+    print(f"runrig {__version__} listens at {url} (backend {spec.backend}, data {spec.data})", flush=True)  # noqa: T201
+
+
+def _gpus(service: Service) -> int:
+    return sum(view.node.resources.get(GPU, 0) for view in service.queries.nodes())

@@ -1,0 +1,224 @@
+"""From settings to a running server: the only module that knows every concrete part."""
+
+import gc
+import getpass
+import json
+import logging
+import os
+import secrets
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from runrig import __version__, wire
+from runrig.api import connections
+from runrig.api.answers import workflows as as_answers
+from runrig.api.app import create_app
+from runrig.backends.clock import SystemClock
+from runrig.backends.kubernetes import objects
+from runrig.backends.local import LocalBackend
+from runrig.backends.simulated import SimulatedBackend, SimulatedClock
+from runrig.domain.cluster import ClusterSpec
+from runrig.domain.errors import InvalidInput
+from runrig.domain.gangs import Priority
+from runrig.domain.nodes import Node
+from runrig.domain.quantities import GPU
+from runrig.ports import Backend, Clock
+from runrig.service.commands import offline
+from runrig.service.commands.submissions import Submission
+from runrig.service.runtime import drain_sweep
+from runrig.service.service import Service
+from runrig.spec.cluster import read_cluster
+from runrig.store import SqlStore
+from runrig.wiring.process import SHUTDOWN_S, Server, data_folder, keep_backend, listening, logging_to
+
+HOST = "127.0.0.1"
+BACKENDS = ("local", "simulated")
+DEFAULT_SIMULATED_GPUS = 8
+
+_log = logging.getLogger("runrig")
+
+
+def up(
+    *,
+    backend: str | None,
+    cluster: str | None,
+    data: Path,
+    port: int,
+    gpus: int | None,
+    drain_sweep_s: float = drain_sweep.EVERY_S,
+) -> None:
+    """Runs a server until SIGTERM (returns) or SIGINT (raises KeyboardInterrupt); the tasks go on.
+
+    *cluster*: the text of a cluster file.  *port* 0: any free one.  *gpus* None: those of this machine or of the file.
+    *drain_sweep_s*: how often pools that are DELETING are looked at besides (law S3).
+    Raises InvalidInput, with nothing made, for a file that is wrong; ServerFault if the machine does not let us.
+    """
+    settings = _settings(backend, cluster, gpus)
+    with ExitStack() as stack:
+        folder = data_folder(data, "choose another with --data or RUNRIG_DATA")
+        listener = stack.enter_context(listening(HOST, port, elsewhere="choose another with --port (0: any free one)"))
+        port = listener.getsockname()[1]
+        stack.enter_context(logging_to(folder / "server.log"))
+        store = SqlStore.open(folder / "runrig.db", exclusive=True)
+        stack.callback(store.close)
+        keep_backend(folder, settings.backend, "choose another folder with --data")
+        parts = _parts(settings, folder)
+        user = _user()
+        service = Service(store, parts.backend, parts.clock, node_labels=parts.node_labels, drain_sweep_s=drain_sweep_s)
+        stack.callback(service.close)
+        service.prepare(settings.cluster, user=user)
+        # What is here now stays: the collector need not walk through it in the middle of every other answer.
+        gc.collect()
+        gc.freeze()
+        app = create_app(service, token=_token(folder), port=port, user=user)
+        server = Server(connections.config(app, timeout_graceful_shutdown=SHUTDOWN_S))
+        server.when_ready = lambda: _announce(service, settings.backend, folder, port)
+        service.start()
+        stack.callback((folder / "server.json").unlink, missing_ok=True)
+        interrupted = server.serve_until_told(listener)
+    _log.info("event=stopped")
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def check(
+    text: str,
+    cluster: ClusterSpec,
+    *,
+    pool: str,
+    priority: str | None = None,
+    variables: tuple[str, ...] = (),
+    strings: tuple[str, ...] = (),
+    environment: tuple[str, ...] = (),
+) -> wire.SubmitAnswer:
+    """What a server of *cluster* would answer to a validation of *text*, a workflow file; raises what `offline.check` raises."""
+    submission = _submission(text, pool, priority, variables, strings, environment)
+    return as_answers.checked(offline.check(submission, cluster))
+
+
+def render(
+    text: str,
+    cluster: ClusterSpec,
+    *,
+    pool: str,
+    namespace: str,
+    priority: str | None = None,
+    variables: tuple[str, ...] = (),
+    strings: tuple[str, ...] = (),
+    environment: tuple[str, ...] = (),
+) -> wire.RenderAnswer:
+    """The Kubernetes objects that *text* becomes in *pool* of *cluster*; raises what `offline.blueprint` raises."""
+    submission = _submission(text, pool, priority, variables, strings, environment)
+    return wire.RenderAnswer(objects=list(objects.render(offline.blueprint(submission, cluster, namespace))))
+
+
+def _submission(
+    text: str,
+    pool: str,
+    priority: str | None,
+    variables: tuple[str, ...],
+    strings: tuple[str, ...],
+    environment: tuple[str, ...],
+) -> Submission:
+    chosen = None if priority is None else Priority(priority)
+    return Submission(
+        text, pool, _user(), variables=variables, string_variables=strings, environment=environment, priority=chosen
+    )
+
+
+# ---------------------------------------------------------------- settings
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    backend: str
+    cluster: ClusterSpec | None
+    gpus: int | None
+
+
+def _settings(backend: str | None, text: str | None, gpus: int | None) -> _Settings:
+    """What was asked, checked as a whole."""
+    cluster = None if text is None else read_cluster(text)
+    named = cluster.backend_type if cluster is not None else None
+    if backend is not None and named is not None and backend != named:
+        raise InvalidInput.one(f"--backend is {backend}, and the cluster file says {named}: make them agree", "backend")
+    chosen = backend or named or "local"
+    if chosen not in BACKENDS:
+        raise InvalidInput.one(f"backend {chosen} is not for `up`: it runs {' and '.join(BACKENDS)}", "backend.type")
+    nodes = () if cluster is None else cluster.nodes
+    if chosen == "local" and len(nodes) > 1:
+        raise InvalidInput.one(
+            f"the local backend is this one machine, and the file has {len(nodes)} nodes: keep one, or write "
+            "backend: {type: simulated}",
+            "nodes",
+        )
+    if chosen == "simulated" and gpus is not None and nodes:
+        raise InvalidInput.one(
+            "--gpus and the nodes of the cluster file say different things: leave --gpus out", "nodes"
+        )
+    return _Settings(chosen, cluster, gpus)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    backend: Backend
+    clock: Clock
+    node_labels: Mapping[str, str] = field(default_factory=dict)
+
+
+def _parts(settings: _Settings, folder: Path) -> _Parts:
+    nodes = () if settings.cluster is None else settings.cluster.nodes
+    if settings.backend == "simulated":
+        speed = 1.0 if settings.cluster is None else settings.cluster.speed
+        gpus = DEFAULT_SIMULATED_GPUS if settings.gpus is None else settings.gpus
+        clock = SimulatedClock(speed, folder)
+        return _Parts(SimulatedBackend(nodes or (Node("n0", {GPU: gpus}),), clock, folder), clock)
+    listed = nodes[0].resources.get(GPU) if nodes else None
+    labels = nodes[0].labels if nodes else {}
+    gpus_here = listed if settings.gpus is None else settings.gpus
+    return _Parts(LocalBackend(folder, gpus_here), SystemClock(), labels)
+
+
+# ---------------------------------------------------------------- the data folder
+
+
+def _token(folder: Path) -> str:
+    """The one of the folder, made at the first start.  Only its owner can read it from the first moment on."""
+    file = folder / "token"
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        file.chmod(0o600)
+        token = file.read_text(encoding="ascii").strip()
+        if token:
+            return token
+        file.unlink()  # a start that was killed between making and writing it
+        return _token(folder)
+    token = secrets.token_urlsafe(32)
+    with os.fdopen(descriptor, "w", encoding="ascii") as stream:
+        stream.write(f"{token}\n")
+    return token
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+# ---------------------------------------------------------------- serving
+
+
+def _announce(service: Service, backend: str, folder: Path, port: int) -> None:
+    """The ready line, and the file by which commands of the same folder find this server."""
+    url = f"http://{HOST}:{port}"
+    partial = folder / "server.json.new"
+    partial.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n", encoding="utf-8")
+    partial.replace(folder / "server.json")
+    gpus = sum(view.node.resources.get(GPU, 0) for view in service.queries.nodes())
+    _log.info("event=up url=%s backend=%s gpus=%s", url, backend, gpus)
+    amount = f"{gpus} GPU{'' if gpus == 1 else 's'}"
+    print(f"runrig {__version__} is up at {url} (backend {backend}, {amount}, data {folder})", flush=True)  # noqa: T201
