@@ -132,6 +132,18 @@ def test_flavors_are_tried_in_turn_and_an_unknown_platform_is_refused_by_name() 
     assert accepted(world, "a", NORMAL, workflow("w", task("t", allow=("privileged",))))
 
 
+def test_the_platform_that_forbids_what_a_task_asks_is_the_one_that_is_named() -> None:
+    flavors = (Flavor("a100", {"gpu": "a100"}, allow=("privileged",)), Flavor("b200", {"gpu": "b200"}))
+    pool = Pool("a", {FlavorResource(name, GPU): Quota(4) for name in ("a100", "b200")})
+    nodes = {name: Node(name, {GPU: 4}, flavor=name, labels={"gpu": name}) for name in ("a100", "b200")}
+    world = World({"a": pool}, nodes, flavors=flavors)
+    assert str(refusal(world, "a", NORMAL, workflow("w", task("t", allow=("privileged",))))) == (
+        "task t asks for privileged, which platform b200 does not allow: leave it out, or ask your administrator to add it "
+        "to the flavor's `allow`"
+    )
+    assert accepted(world, "a", NORMAL, workflow("w", task("t", allow=("privileged",), platform="a100")))
+
+
 @pytest.mark.parametrize("state", [PoolState.DELETING, PoolState.ARCHIVED])
 def test_a_pool_that_is_on_its_way_out_takes_no_submissions(state) -> None:
     """S3."""

@@ -131,11 +131,12 @@ def check_flavors(state: State, pool: Pool, task: TaskSpec) -> None:
             law="P3",
         )
     platform = task.platform or pool.default_platform
-    chosen = [platform] if platform else list(allowed)
+    chosen = [platform] if platform else allowed
     for asked in task.allow:
-        if not all(asked in state.flavors[name].allow for name in chosen):
+        forbidding = next((name for name in chosen if asked not in state.flavors[name].allow), None)
+        if forbidding is not None:
             raise Refused(
-                f"task {task.name} asks for {asked}, which platform {chosen[0]} does not allow: leave it out, or ask your "
+                f"task {task.name} asks for {asked}, which platform {forbidding} does not allow: leave it out, or ask your "
                 f"administrator to add it to the flavor's `allow`",
                 law="P3",
             )
