@@ -144,6 +144,14 @@ def test_the_platform_that_forbids_what_a_task_asks_is_the_one_that_is_named() -
     assert accepted(world, "a", NORMAL, workflow("w", task("t", allow=("privileged",), platform="a100")))
 
 
+@pytest.mark.parametrize("platform", [None, "h100"])
+def test_where_there_is_no_flavor_a_submission_is_refused_with_what_to_do(platform: str | None) -> None:
+    world = World({"a": Pool("a")}, {"n0": 4}, flavors=())
+    assert str(refusal(world, "a", NORMAL, workflow("w", task("t", platform=platform)))) == (
+        "task t has no kind of node to run on: no flavor is declared, so ask your administrator to declare one"
+    )
+
+
 @pytest.mark.parametrize("state", [PoolState.DELETING, PoolState.ARCHIVED])
 def test_a_pool_that_is_on_its_way_out_takes_no_submissions(state) -> None:
     """S3."""

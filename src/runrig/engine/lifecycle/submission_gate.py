@@ -123,8 +123,16 @@ def _check(state: State, pool: Pool, group: GroupSpec, gang: Gang) -> None:
 
 
 def check_flavors(state: State, pool: Pool, task: TaskSpec) -> None:
-    """Raises Refused for a platform that *pool* does not have, or that does not allow what *task* asks beyond the ordinary."""
+    """Raises Refused for a platform that *pool* does not have, or that does not allow what *task* asks beyond the ordinary.
+
+    Also where there is no flavor at all: nothing could ever run.
+    """
     allowed = pool.flavors or tuple(state.flavors)
+    if not allowed:
+        raise Refused(
+            f"task {task.name} has no kind of node to run on: no flavor is declared, so ask your administrator to declare one",
+            law="P3",
+        )
     if task.platform is not None and task.platform not in allowed:
         raise Refused(
             f"task {task.name} asks for platform {task.platform!r}, and pool {pool.name} has {', '.join(allowed)}: name one of these",
