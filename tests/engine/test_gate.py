@@ -9,7 +9,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import PutPool
 from runrig.domain.pools import Pool, PoolState, Quota
-from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
+from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource, requests_of
 from runrig.domain.workflows import GroupSpec, Status, WorkflowSpec
 from runrig.engine.lifecycle import submission_gate
 from runrig.engine.state.state import State
@@ -112,6 +112,16 @@ def test_other_resources_count_where_the_pool_has_a_quota_of_them_and_on_nodes_i
     assert "asks 3 of default/cpu in one gang; pool a has 2" in str(refusal(world, "a", NORMAL, workflow("w", cores)))
     assert accepted(world, "b", NORMAL, workflow("w", cores))
     refusal(world, "b", NORMAL, workflow("w", task("t", requests=requests_of({CPU: 9000}))))
+
+
+def test_amounts_that_are_not_the_same_do_not_look_the_same_in_a_refusal() -> None:
+    memory = FlavorResource("default", MEMORY)
+    world = World({"a": Pool("a", {memory: Quota(2**30, 0)})}, {"n0": Node("n0", {GPU: 4, MEMORY: 2**40})})
+    asked = task("t", requests=requests_of({MEMORY: 1_048_577 * 2**10}))
+    assert str(refusal(world, "a", NORMAL, workflow("w", asked))) == (
+        "w/t-group asks 1048577Ki of default/memory in one gang; pool a has 1Gi as its quota: ask for less, or submit with "
+        "priority LOW"
+    )
 
 
 def test_flavors_are_tried_in_turn_and_an_unknown_platform_is_refused_by_name() -> None:

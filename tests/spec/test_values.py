@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runrig.domain.quantities import format_quantity, parse_quantity
+from runrig.domain.quantities import LARGEST, format_quantity, parse_quantity
 from runrig.spec.values import LONGEST_DURATION_S, format_duration, parse_duration, parse_exit_codes, parse_size
 
 
@@ -95,6 +95,50 @@ def test_a_size_reads_back_equal(number, unit) -> None:
 def test_a_quantity_reads_back_equal(amount) -> None:
     assert parse_quantity("memory", str(amount)) == parse_size(str(amount)) == amount
     assert parse_quantity("cpu", f"{amount}m") == amount
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "text"),
+    [
+        ("memory", 0, "0"),
+        ("memory", 1500, "1500"),
+        ("memory", 2**30, "1Gi"),
+        ("memory", 3 * 2**39, "1.5Ti"),
+        ("storage", 9 * 2**37, "1.125Ti"),
+        ("memory", 12_345 * 2**40, "12345Ti"),
+        ("memory", 1_048_577 * 2**10, "1048577Ki"),
+        ("memory", 2**30 + 1, "1073741825"),
+        ("memory", -3 * 2**29, "-1.5Gi"),
+        ("cpu", 500, "0.5"),
+        ("cpu", 96_000, "96"),
+        ("cpu", 1_234_567, "1234.567"),
+        ("cpu", 1_000_000_000, "1000000"),
+        ("cpu", -1, "-0.001"),
+        ("gpu", 1_234_567, "1234567"),
+    ],
+)
+def test_amounts_are_shown_short_and_exact(resource: str, amount: int, text: str) -> None:
+    assert format_quantity(resource, amount) == text
+
+
+_NEAR_A_UNIT = st.builds(
+    lambda number, unit, off: max(0, min(number * unit // 1000 + off, LARGEST)),
+    st.integers(0, 10**9),
+    st.sampled_from([2**10, 2**20, 2**30, 2**40]),
+    st.integers(-1, 1),
+)
+
+
+@given(
+    st.sampled_from(["cpu", "memory", "storage", "gpu"]),
+    st.sampled_from(["Ti", "Gi"]),
+    st.integers(0, LARGEST) | _NEAR_A_UNIT,
+)
+@settings(deadline=None)
+def test_a_shown_amount_reads_back_equal_so_that_no_two_look_the_same(resource: str, largest: str, amount: int) -> None:
+    text = format_quantity(resource, amount, largest_unit=largest)
+    assert parse_quantity(resource, text) == amount
+    assert format_quantity(resource, -amount, largest_unit=largest) == (f"-{text}" if amount else "0")
 
 
 def test_exit_codes_are_ranges_in_the_order_written() -> None:

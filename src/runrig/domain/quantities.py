@@ -30,6 +30,8 @@ _SUFFIXES = {
     **{unit: Decimal(1000) ** power for power, unit in enumerate(("k", "M", "G", "T", "P", "E"), start=1)},
     **{unit: Decimal(1024) ** power for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), start=1)},
 }
+_BYTE_UNITS = ("Ti", "Gi", "Mi", "Ki")
+"""In which bytes are shown, the largest first."""
 _QUANTITY = re.compile(r"([+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]{1,4})?)(Ki|Mi|Gi|Ti|Pi|Ei|m|k|M|G|T|P|E)?")
 
 
@@ -67,16 +69,27 @@ def parse_quantity(resource: str, value: str | int) -> int:
     return whole
 
 
-def format_quantity(resource: str, amount: int) -> str:
-    """*amount* for people: cores for cpu, binary units for bytes, else the number itself."""
+def format_quantity(resource: str, amount: int, *, largest_unit: str = "Ti") -> str:
+    """*amount* for people, exact: cores for cpu, binary units up to *largest_unit* for bytes, else the number itself.
+
+    Bytes take the largest unit in which at most three decimals say everything, so no two amounts read the same, and what
+    is not negative reads back as it was (`parse_quantity`).
+    """
     if resource == CPU:
-        return f"{amount / 1000:g}"
-    if resource in BYTES and amount:
-        for suffix in ("Ti", "Gi", "Mi", "Ki"):
-            size = int(_SUFFIXES[suffix])
-            if abs(amount) >= size:
-                return f"{amount / size:.4g}{suffix}"
+        return _from_thousandths(amount)
+    if resource in BYTES:
+        for unit in _BYTE_UNITS[_BYTE_UNITS.index(largest_unit) :]:
+            size = int(_SUFFIXES[unit])
+            thousandths, rest = divmod(amount * 1000, size)
+            if abs(amount) >= size and not rest:
+                return _from_thousandths(thousandths) + unit
     return str(amount)
+
+
+def _from_thousandths(amount: int) -> str:
+    """*amount* / 1000, without zeros at the end."""
+    whole, rest = divmod(abs(amount), 1000)
+    return f"{'-' if amount < 0 else ''}{whole}{f'.{rest:03}'.rstrip('0') if rest else ''}"
 
 
 def requests_of(amounts: Mapping[str, int]) -> Requests:

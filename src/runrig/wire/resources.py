@@ -45,7 +45,8 @@ _NODE: dict[str, Any] = {
 
 
 class ResourceAnswer(Answer):
-    """A node.  The amounts of the reference's fields are text (cores, Gi); *free* has exact ones (milli-cores, bytes, GPUs).
+    """A node.  The amounts of the reference's fields are text: cores, and Gi, or a smaller unit where Gi would take more than three
+    decimals.  *free* has numbers: milli-cores, bytes, GPUs.
 
     *resource_type*: RESERVED for one pool, SHARED by several, UNUSED.  *gpus*: one entry per GPU, null where it is free.
     *conditions*: Ready or NotReady, as *ready*; behind it Cordoned (Kubernetes) or Tainted (by what its flavor does not name): it takes

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 
 from runrig import wire
-from runrig.domain.quantities import BYTES, CPU, format_quantity
+from runrig.domain.quantities import format_quantity
 from runrig.service.queries.resource_queries import NodeView
 
-GIB = 1024**3
 _REFERENCE_KINDS = ("gpu", "cpu", "memory", "storage")
 _CORDONED = "node.kubernetes.io/unschedulable"
 _DOWN = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
@@ -57,12 +56,6 @@ def _conditions(view: NodeView) -> list[str]:
 
 
 def _texts(amounts: Mapping[str, int]) -> dict[str, str]:
-    """In the units of the reference: cores, Gi, whole GPUs; its four kinds always, others where there are any."""
+    """In the units of the reference: cores, at most Gi, whole GPUs; its four kinds always, others where there are any."""
     kinds = (*_REFERENCE_KINDS, *sorted(set(amounts) - set(_REFERENCE_KINDS)))
-    return {kind: _text(kind, amounts.get(kind, 0)) for kind in kinds}
-
-
-def _text(kind: str, amount: int) -> str:
-    if kind in BYTES:
-        return f"{amount / GIB:.6g}Gi" if amount else "0"
-    return format_quantity(kind, amount) if kind == CPU else str(amount)
+    return {kind: format_quantity(kind, amounts.get(kind, 0), largest_unit="Gi") for kind in kinds}
