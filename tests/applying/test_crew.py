@@ -25,12 +25,14 @@ def failing(error: BaseException) -> Callable[[], None]:
 
 
 def test_all_calls_are_made_in_parallel(crew: Crew) -> None:
-    together = threading.Barrier(4, timeout=10)
-    crew.run_all([together.wait] * 8)
+    together = threading.Barrier(4, timeout=60)
+    arrived: list[int] = []
+    assert crew.run_all([lambda: arrived.append(together.wait())] * 8) == ()
+    assert sorted(arrived) == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
 def test_nothing_to_do_is_fine(crew: Crew) -> None:
-    crew.run_all([])
+    assert crew.run_all([]) == ()
 
 
 def test_what_fails_hinders_nothing_else_and_is_told_once(crew: Crew) -> None:

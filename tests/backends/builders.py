@@ -73,6 +73,13 @@ def until(condition: Callable[[], object], wait: Callable[[], object] = lambda: 
         wait()
 
 
+def returns_early(wait: Callable[[float], object]) -> bool:
+    """True if *wait*, which is told for how many seconds at most, was woken before they were over."""
+    began = time.monotonic()
+    wait(PATIENCE_S)
+    return time.monotonic() - began < PATIENCE_S
+
+
 def until_phase(backend: LocalBackend, phase: Phase, *launches: Launch) -> Mapping[TaskKey, TaskFact]:
     """What is observed once all of *launches* are in *phase*."""
     seen: dict[TaskKey, TaskFact] = {}

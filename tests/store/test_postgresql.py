@@ -56,8 +56,13 @@ def test_a_url_that_means_no_database_is_refused_without_its_password(url: str, 
 
 
 def test_all_names_of_the_driver_mean_the_same(url: str) -> None:
+    store = SqlStore.open(url)
+    fill(store)
+    store.close()
     for scheme in ("postgres://", "postgresql://", "postgresql+psycopg://"):
-        SqlStore.open(url.replace("postgresql://", scheme)).close()
+        other = SqlStore.open(url.replace("postgresql://", scheme))
+        assert other.load() == LOADED
+        other.close()
 
 
 # ---------------------------------------------------------------- servers that cannot be used
