@@ -5,13 +5,31 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 from tests.stores import KINDS, store_url
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+TIMEOUTS_S = {"soak": 7200, "kubernetes": 600}
+"""How long a test with this mark may take, by the first that it has; pyproject.toml has the timeout of all others."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    usual = float(config.getini("timeout"))
+    for item in items:
+        limit = next((TIMEOUTS_S[mark] for mark in TIMEOUTS_S if item.get_closest_marker(mark)), usual)
+        item.add_marker(pytest.mark.timeout(limit, method="thread" if is_repeated(item) else "signal"))
+
+
+def is_repeated(item: pytest.Item) -> bool:
+    """True if Hypothesis would run it again after a timeout, and hang again: only the end of its process ends it."""
+    if not isinstance(item, pytest.Function):
+        return False
+    return is_hypothesis_test(item.function) or hasattr(item.module, "run_state_machine_as_test")
 
 
 @pytest.fixture(params=KINDS)
