@@ -28,7 +28,7 @@ from runrig.domain.kueue import (
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource, requests_of
 from runrig.engine.kueue.cycle import Cycle
-from runrig.engine.kueue.simulator import World
+from runrig.engine.kueue.simulator import Simulator
 
 CLASSICAL_SETTINGS = Settings()
 FAIR_SETTINGS = Settings(strategies=FAIR)
@@ -94,15 +94,15 @@ def running(name: str, queue: ClusterQueue, at: float, flavor: str, priority: in
     )
 
 
-def world(system: System, workloads: Iterable[Workload], settings: Settings) -> World:
-    made = World(system, settings)
+def world(system: System, workloads: Iterable[Workload], settings: Settings) -> Simulator:
+    made = Simulator(system, settings)
     for each in workloads:
         made.submit(each)
     gc.collect()  # what building left; a cycle pays for its own
     return made
 
 
-def timed_cycle(made: World, at: float) -> tuple[float, Cycle]:
+def timed_cycle(made: Simulator, at: float) -> tuple[float, Cycle]:
     start = perf_counter()
     done = made.decide(at)
     return perf_counter() - start, done

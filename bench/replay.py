@@ -28,7 +28,7 @@ from runrig.domain.kueue import (
 )
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import CPU, FlavorResource
-from runrig.engine.kueue.simulator import World
+from runrig.engine.kueue.simulator import Simulator
 
 FLAVOR = "default"
 CORE = 1000
@@ -143,7 +143,7 @@ class _Run:
         self._arrivals = arrivals(trace)
         self._by_name = {each.workload.name: each for each in self._arrivals}
         cohorts = tuple(QueueCohort(f"c{each:02}") for each in range(trace.cohorts))
-        self._world = World(System(cohorts, tuple(queues(trace)), (ResourceFlavor(FLAVOR),)), settings)
+        self._world = Simulator(System(cohorts, tuple(queues(trace)), (ResourceFlavor(FLAVOR),)), settings)
         self._ends: list[tuple[int, str]] = []
         self._runs_until: dict[str, int] = {}
         self._first: dict[str, int] = {}

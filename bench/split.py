@@ -14,7 +14,7 @@ from runrig.domain.plan import Admit, Release
 from runrig.engine.ledger.ledger import Entry, Ledger
 from runrig.engine.ledger.options import options
 from runrig.engine.quota.quota_node import CHARGED, REAL, add, fits
-from runrig.engine.scheduling.queue_order import Heads
+from runrig.engine.scheduling.queue_order import QueueHeads
 
 GANGS = 10_000
 
@@ -43,7 +43,7 @@ def _alone(part: Callable[[Ledger], None]) -> float:
 def _draw(ledger: Ledger) -> None:
     """The same ten rounds of a thousand heads; *Release* does to a gang that waits what taking it out does."""
     for _ in range(10):
-        for entry in Heads(list(ledger.pending.values())):
+        for entry in QueueHeads(list(ledger.pending.values())):
             ledger.apply(Release(entry.gang.id), 0)
 
 

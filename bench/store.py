@@ -31,12 +31,12 @@ from runrig.domain.observed import Observation
 from runrig.domain.plan import Action, Admit, Plan, PutNode, PutPool, SetFlavors
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.domain.records import Change, Event
+from runrig.domain.records import Event, RowChange
 from runrig.domain.workflows import Group, Status, Task, Workflow, WorkflowStatus
 from runrig.engine.state.state import State
 from runrig.ports import SpecText
 from runrig.service.commands.submissions import Submission, read
-from runrig.service.runtime.transactor import Door
+from runrig.service.runtime.transactor import Transactor
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
@@ -211,7 +211,7 @@ class TimedStore(SqlStore):
     seconds = 0.0
 
     def commit(
-        self, revision: int, events: Sequence[Event], changes: Sequence[Change], spec: SpecText | None = None
+        self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], spec: SpecText | None = None
     ) -> None:
         start = perf_counter()
         super().commit(revision, events, changes, spec)
@@ -223,7 +223,7 @@ def _cycle(url: str, gangs: int) -> tuple[float, float, int]:
     spec, actions = _waiting(gangs)
     with closing(TimedStore(open_database(url, exclusive=True))) as store:
         store._prepare()
-        door = Door(store, SimulatedClock(), fixed_nodes=True, topology=True)
+        door = Transactor(store, SimulatedClock(), fixed_nodes=True, topology=True)
         with door.writing("bench") as writing:
             writing.commit(Plan(actions), spec)
         start = perf_counter()
@@ -304,7 +304,7 @@ def _fill(url: str, finished: int, each: int) -> None:
     store = SqlStore.open(url)
     revision = store.load().revision
     for first in range(0, finished, 10_000):
-        changes: list[Change] = []
+        changes: list[RowChange] = []
         for at in range(first, min(first + 10_000, finished)):
             changes += _ended(at, f"p{at % PARENTS:02}--s{at % each:03}", spec.hash)
         revision += 1
@@ -312,7 +312,7 @@ def _fill(url: str, finished: int, each: int) -> None:
     store.close()
 
 
-def _ended(at: int, pool: str, spec: str) -> Iterator[Change]:
+def _ended(at: int, pool: str, spec: str) -> Iterator[RowChange]:
     """The rows of the workflow number *at*."""
     submitted = 1.7e9 + at
     workflow = Workflow(
@@ -321,9 +321,9 @@ def _ended(at: int, pool: str, spec: str) -> Iterator[Change]:
     workflow = replace(workflow, status=WorkflowStatus.COMPLETED, start_time=submitted + 1, end_time=submitted + 61)
     group = Group(workflow.id, "main-group", Status.COMPLETED, start_time=submitted + 1, end_time=submitted + 61)
     task = Task(workflow.id, "main", 0, group.name, "main", 0, lead=True, status=Status.COMPLETED, exit_code=0)
-    yield Change("Workflow", (workflow.id,), workflow)
-    yield Change("Group", (workflow.id, group.name), group)
-    yield Change("Task", task.key, task)
+    yield RowChange("Workflow", (workflow.id,), workflow)
+    yield RowChange("Group", (workflow.id, group.name), group)
+    yield RowChange("Task", task.key, task)
 
 
 if __name__ == "__main__":

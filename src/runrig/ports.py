@@ -9,7 +9,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Flavor
 from runrig.domain.observed import ClusterEvent, Observation
 from runrig.domain.pools import Pool
-from runrig.domain.records import Change, Event, Loaded
+from runrig.domain.records import Event, Loaded, RowChange
 from runrig.domain.workflows import FileSpec, Group, GroupSpec, Task, TaskKey, Workflow, WorkflowSpec
 
 
@@ -237,7 +237,7 @@ class Store(Protocol):
     def load(self) -> Loaded: ...
 
     def commit(
-        self, revision: int, events: Sequence[Event], changes: Sequence[Change], spec: SpecText | None = None
+        self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], spec: SpecText | None = None
     ) -> None:
         """Writes all of it in one transaction as *revision*, or raises Unavailable if that is not the next one."""
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runrig.cli.transport.server_address import Address, Place
+from runrig.cli.transport.server_address import Address, ServerAddress
 from tests.cli.world import runrig, serving
 
 VERSION = {"major": "0", "minor": "1", "revision": "0", "hash": "", "version": "0.1.0"}
@@ -52,13 +52,13 @@ def test_the_token_of_the_environment_is_stronger_than_that_of_the_folder(tmp_pa
 @pytest.mark.parametrize("host", ["127.0.0.1:8700", "localhost:1", "[::1]:8700"])
 def test_the_token_of_the_folder_goes_to_this_machine(host: str, tmp_path: Path) -> None:
     data_folder(tmp_path, token="s3cret")
-    assert Place(data=str(tmp_path)).token(Address(f"http://{host}", "a test")) == "s3cret"
+    assert ServerAddress(data=str(tmp_path)).token(Address(f"http://{host}", "a test")) == "s3cret"
 
 
 @pytest.mark.parametrize("host", ["gpu.example:8700", "192.0.2.1", "localhost.example", "127.0.0.1.example"])
 def test_the_token_of_the_folder_goes_nowhere_else(host: str, tmp_path: Path) -> None:
     data_folder(tmp_path, token="s3cret")
-    assert Place(data=str(tmp_path)).token(Address(f"http://{host}", "a test")) is None
+    assert ServerAddress(data=str(tmp_path)).token(Address(f"http://{host}", "a test")) is None
 
 
 def test_a_refusal_without_a_token_says_where_one_would_be(tmp_path: Path) -> None:

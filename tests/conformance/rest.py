@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 
 from runrig.domain.kueue import CycleReport, Settings, System
-from runrig.engine.kueue.simulator import World
+from runrig.engine.kueue.simulator import Simulator
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ def run(system: System, settings: Settings, *, patient: bool, bound: int, one_by
     After a quiet cycle everything parked is woken.  *patient*: a cycle that parks somebody is not quiet, so that each
     round looks at all work; else only one that admits or preempts.  *one_by_one*: one workload per cycle, else all at once.
     """
-    world = World(replace(system, workloads=()), settings)
+    world = Simulator(replace(system, workloads=()), settings)
     coming = deque(sorted(system.workloads, key=lambda each: (each.created_at, each.name)))
     preemptions, calm_rounds, calm, parked = 0, -1, True, frozenset[str]()
     for number in range(1, bound + 1):

@@ -4,7 +4,7 @@ import pytest
 
 from runrig.domain.quantities import FlavorResource
 from runrig.engine.kueue.nomination import finder
-from runrig.engine.kueue.simulator import World
+from runrig.engine.kueue.simulator import Simulator
 from runrig.engine.quota.quota_node import CHARGED, REAL
 from tests.conformance.cases import Case, parameters
 from tests.conformance.manifests import full
@@ -28,8 +28,8 @@ def test_the_listed_work_is_preempted(case: Case) -> None:
 
 @pytest.mark.parametrize("case", parameters("preemption"))
 def test_the_search_finds_the_listed_work_and_changes_nothing(case: Case) -> None:
-    world = World(system(with_incoming(case)), settings(case))
-    book, index_of = world._book, world._forest.index_of
+    world = Simulator(system(with_incoming(case)), settings(case))
+    book, index_of = world._book, world._tree.index_of
     incoming = world._items[full(case["incoming"]["name"])]
     request = tuple(sorted((index_of[_key(key)], amount) for key, amount in case["incoming"]["requests"].items()))
     contested = frozenset(index_of[_key(key)] for key in case["incoming"]["contested"])
@@ -47,6 +47,6 @@ def _key(text: str) -> FlavorResource:
     return FlavorResource(*text.split("/", 1))
 
 
-def _usage(world: World) -> dict[str, tuple[list[int], list[int]]]:
-    nodes = world._forest.nodes()
-    return {world._forest.label(node): (list(node.usage[CHARGED]), list(node.usage[REAL])) for node in nodes}
+def _usage(world: Simulator) -> dict[str, tuple[list[int], list[int]]]:
+    nodes = world._tree.nodes()
+    return {world._tree.label(node): (list(node.usage[CHARGED]), list(node.usage[REAL])) for node in nodes}

@@ -21,12 +21,12 @@ def portrait(state: State) -> dict[str, object]:
                 node.usage[REAL],
                 node.used[CHARGED],
                 node.used[REAL],
-                node.over,
+                node.pools_over_nominal,
             )
             for node in tree.nodes()
         ],
-        "free": {name: [dict(view) for view in room.free] for name, room in sorted(ledger.room.nodes.items())},
-        "gpus": {name: room.gpus for name, room in sorted(ledger.room.nodes.items())},
+        "free": {name: [dict(view) for view in room.free] for name, room in sorted(ledger.nodes.by_name.items())},
+        "gpus": {name: room.gpus for name, room in sorted(ledger.nodes.by_name.items())},
         "pending": {
             repr(key): [entry.gang.id for _, entry in bucket.waiting] for key, bucket in ledger.pending.items()
         },

@@ -19,10 +19,10 @@ from runrig.domain.records import Loaded
 from runrig.domain.workflows import TaskKey
 from runrig.engine import cycle
 from runrig.engine.ledger.ledger import Entry
-from runrig.engine.ledger.options import choices
+from runrig.engine.ledger.options import flavor_choices
 from runrig.engine.lifecycle import submission_gate
 from runrig.engine.placement.partial import least_counts
-from runrig.engine.placement.pod_slots import seats_of, shares_of
+from runrig.engine.placement.pod_slots import shares_of, slots_of
 from runrig.engine.state.state import State
 from tests.engine.ledgers import portrait
 from tests.engine.oracle import Oracle, asked, holds_now
@@ -214,7 +214,7 @@ def check_replacement(state: State, gang_id: str, placement: Placement) -> None:
     moved = []
     for old, new in zip(entry.placement, placement, strict=True):
         assert (old.pod_set, old.flavor, old.count) == (new.pod_set, new.flavor, new.count)
-        pairs = zip(seats_of(old.shares), seats_of(new.shares), strict=True)
+        pairs = zip(slots_of(old.shares), slots_of(new.shares), strict=True)
         seats = [now for was, now in pairs if was != now]
         assert all(state.nodes[seat.node].ready and state.nodes[seat.node].flavor == new.flavor for seat in seats)
         moved.append(replace(new, count=len(seats), shares=shares_of(seats)))
@@ -338,7 +338,7 @@ def check_nodes(state: State) -> None:
     now, decided = Oracle.now(state), Oracle.decided(state)
     held_gpus(state)
     for name in state.nodes:
-        room = state.ledger.room.nodes[name]
+        room = state.ledger.nodes.by_name[name]
         assert dict(room.free[1]) == now.free(name)
         assert dict(room.free[0]) == decided.free(name)
 
@@ -356,6 +356,6 @@ def check_guarantees(state: State) -> None:
         if entry.state is not GangState.PENDING or not entry.bucket.firm or pool.queueing is Queueing.STRICT_FIFO:
             continue
         oracle = Oracle.decided(state, without=low.get(pool.name, []))
-        for choice in choices(state.ledger, entry, least_counts(entry.gang.pod_sets)):
+        for choice in flavor_choices(state.ledger, entry, least_counts(entry.gang.pod_sets)):
             possible = oracle.allows(entry.gang, choice) and oracle.could_place(entry.gang, choice)
             assert not possible, f"{entry.gang.id} waits, and would start without LOW of its own pool"

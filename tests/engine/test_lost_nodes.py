@@ -189,7 +189,7 @@ def test_a_pod_that_the_backend_lost_on_a_node_that_takes_no_new_pods_goes_elsew
     assert standing(world) == {"t-0": (0, "n0", (0,)), "t-1": (0, "n1", (0,))}
     turn(world, facts={TaskKey("w-1", "t-0", 0): TaskFact(Phase.ENDED, 3001, "lost")})
     assert standing(world)["t-0"] == (1, "n2", (0,))
-    assert world.state.ledger.room.nodes["n0"].gpus == [0]
+    assert world.state.ledger.nodes.by_name["n0"].gpus == [0]
 
 
 def test_a_pod_that_the_backend_lost_on_a_ready_node_starts_again_in_place() -> None:
@@ -215,8 +215,8 @@ def test_a_node_that_comes_back_later_is_free() -> None:
     node = world.state.nodes["n0"]
     turn(world, "n0")
     come_back(world, node)
-    assert world.state.ledger.room.nodes["n0"].gpus == [0]
-    assert world.state.ledger.room.nodes["n0"].free[0] == {GPU: 1}
+    assert world.state.ledger.nodes.by_name["n0"].gpus == [0]
+    assert world.state.ledger.nodes.by_name["n0"].free[0] == {GPU: 1}
     assert portrait(world.state) == portrait(State.load(world.state.rows()))
 
 

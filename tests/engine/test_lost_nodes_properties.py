@@ -16,7 +16,7 @@ from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.plan import Action, DropNode, Replace
 from runrig.domain.quantities import GPU
 from runrig.domain.workflows import Task, TaskSpec
-from runrig.engine.state.replacement import find
+from runrig.engine.state.replacement import find_replacement
 from tests.engine.builders import HIGH, LOW, NORMAL
 from tests.engine.losses import come_back, each_pod, submit, turn
 from tests.topology.known import PLENTY, Told, change, city, held, hold, overfull, pods
@@ -120,7 +120,7 @@ def check(world: Told) -> None:
     ]
     assert len(held) == len(set(held))
     for key in state.active:
-        assert state.seat(state.tasks[key]) == (state.tasks[key].node, state.tasks[key].gpus)
+        assert state.slot(state.tasks[key]) == (state.tasks[key].node, state.tasks[key].gpus)
 
 
 def check_moves(actions: list[Action], before: Mapping[str, object], gone: set[str]) -> None:
@@ -168,7 +168,7 @@ def one_loss(mix: random.Random) -> bool | None:
     if len(lost) > 4:
         return None
     world.do(*map(DropNode, gone))
-    found = find(world.state.ledger, entry, lost, stands.keys() - set(lost))
+    found = find_replacement(world.state.ledger, entry, lost, stands.keys() - set(lost))
     tasks = world.state.group_spec(("w-1", "g")).tasks
     ways = [
         nodes for nodes in product(world.state.nodes, repeat=len(lost)) if allowed(world, tasks, stands, lost, nodes)

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from runrig.domain.gangs import NodeShare
 from runrig.domain.nodes import Flavor, Node, Taint
 from runrig.domain.quantities import CPU, GPU, MEMORY, Requests, requests_of
-from runrig.engine.nodes.cluster_nodes import Room
+from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.nodes.node_capacity import EMPTY, NO_BOUND
 from runrig.engine.placement import best_fit, exact_search
-from runrig.engine.placement.demand import Wanted
-from runrig.engine.placement.place import Layout, most_pods, place
+from runrig.engine.placement.demand import PodRequest
+from runrig.engine.placement.place import Layout, place, pods_that_fit
 from runrig.engine.quota.quota_node import CHARGED, REAL
 from tests.engine.oracle import packs
 
@@ -18,17 +18,17 @@ NOW = (CHARGED,)
 DEFAULT = "default"
 
 
-def rooms(**nodes: int | Node) -> Room:
+def rooms(**nodes: int | Node) -> ClusterNodes:
     """Nodes by name: GPUs, or the node itself."""
-    room = Room()
+    room = ClusterNodes()
     room.set_flavors({DEFAULT: Flavor(DEFAULT)})
     for name, node in nodes.items():
         room.put(Node(name, {GPU: node}) if isinstance(node, int) else node)
     return room
 
 
-def pods(count: int, gpus: int = 1, **more: int) -> Wanted:
-    return Wanted(requests_of({GPU: gpus, **more}), DEFAULT, count)
+def pods(count: int, gpus: int = 1, **more: int) -> PodRequest:
+    return PodRequest(requests_of({GPU: gpus, **more}), DEFAULT, count)
 
 
 def on(*shares: tuple[str, int]) -> tuple[NodeShare, ...]:
@@ -73,8 +73,8 @@ def test_greedy_failing_the_search_finds_the_place() -> None:
 
 
 def test_pods_that_ask_nothing_need_a_node_all_the_same() -> None:
-    assert place(rooms(n0=0), [Wanted((), DEFAULT, 5)], NOW) == Layout((on(("n0", 5)),))
-    assert place(rooms(), [Wanted((), DEFAULT, 5)], NOW) == Layout(None)
+    assert place(rooms(n0=0), [PodRequest((), DEFAULT, 5)], NOW) == Layout((on(("n0", 5)),))
+    assert place(rooms(), [PodRequest((), DEFAULT, 5)], NOW) == Layout(None)
     assert rooms(n0=0).nodes["n0"].pods((), CHARGED) == NO_BOUND
 
 
@@ -114,7 +114,7 @@ def test_what_is_free_is_the_least_over_the_layers() -> None:
     room.hold(on(("n1", 3)), requests_of({GPU: 1}), CHARGED)
     assert place(room, [pods(3)], NOW) == Layout((on(("n0", 3)),))
     assert place(room, [pods(3)], (CHARGED, REAL)) == Layout((on(("n0", 2), ("n1", 1)),))
-    assert most_pods(room, pods(9), (CHARGED, REAL)) == 3
+    assert pods_that_fit(room, pods(9), (CHARGED, REAL)) == 3
 
 
 def test_cpu_and_memory_that_a_node_does_not_list_are_not_counted_and_other_resources_are_not_there() -> None:
@@ -130,7 +130,7 @@ def test_a_node_with_less_than_nothing_free_takes_nothing() -> None:
     room = rooms(n0=2)
     room.hold(on(("n0", 4)), requests_of({GPU: 1}), CHARGED)
     assert place(room, [pods(1)], NOW) == Layout(None)
-    assert most_pods(room, pods(1), NOW) == 0
+    assert pods_that_fit(room, pods(1), NOW) == 0
 
 
 def test_gpus_are_given_by_index_lowest_first_and_come_back_in_order() -> None:
@@ -140,17 +140,17 @@ def test_gpus_are_given_by_index_lowest_first_and_come_back_in_order() -> None:
     shares = [*room.with_gpus(on(("n0", 1)), asked, spoken), *room.with_gpus(on(("n0", 1)), asked, spoken)]
     assert shares == [NodeShare("n0", 1, (0, 1)), NodeShare("n0", 1, (2, 3))]
     room.take_gpus(shares)
-    assert room.nodes["n0"].gpus == []
+    assert room.by_name["n0"].gpus == []
     room.return_gpus(shares[1:])
     room.return_gpus(shares[:1])
-    assert room.nodes["n0"].gpus == [0, 1, 2, 3]
+    assert room.by_name["n0"].gpus == [0, 1, 2, 3]
 
 
 def test_a_gpu_that_the_node_has_lost_does_not_come_back() -> None:
     room = rooms(n0=4)
     room.put(Node("n0", {GPU: 2}))
     room.return_gpus([NodeShare("n0", 4, (0, 1, 2, 3))])
-    assert room.nodes["n0"].gpus == [0, 1]
+    assert room.by_name["n0"].gpus == [0, 1]
 
 
 # ---------------------------------------------------------------- exact, within a budget
@@ -159,7 +159,10 @@ amounts = st.integers(0, 3)
 shapes = st.builds(lambda gpus, cpu: requests_of({GPU: gpus, CPU: cpu}), amounts, amounts)
 asks = st.lists(
     st.builds(
-        lambda shape, count, flavor: Wanted(shape, flavor, count), shapes, st.integers(1, 4), st.sampled_from("fffg")
+        lambda shape, count, flavor: PodRequest(shape, flavor, count),
+        shapes,
+        st.integers(1, 4),
+        st.sampled_from("fffg"),
     ),
     min_size=1,
     max_size=3,
@@ -180,7 +183,7 @@ machines = st.lists(
 @given(machines, asks)
 def test_a_place_is_found_iff_there_is_one_and_it_is_one(nodes, wanted) -> None:
     """T1, against trying everything."""
-    room = Room()
+    room = ClusterNodes()
     room.set_flavors({name: Flavor(name) for name in "fg"})
     for at, node in enumerate(nodes):
         room.put(Node(f"n{at}", node.resources, node.flavor))
@@ -221,4 +224,4 @@ def test_what_is_refused_by_counting_alone_is_proven_at_once(monkeypatch) -> Non
 def test_a_search_leaves_no_trace() -> None:
     room = rooms(n0=2, n1=2)
     place(room, [pods(1, gpus=2), pods(3)], NOW)
-    assert {name: dict(node.free[CHARGED]) for name, node in room.nodes.items()} == {"n0": {GPU: 2}, "n1": {GPU: 2}}
+    assert {name: dict(node.free[CHARGED]) for name, node in room.by_name.items()} == {"n0": {GPU: 2}, "n1": {GPU: 2}}

@@ -16,7 +16,17 @@ from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Release, Stop
 from runrig.domain.pools import HOSTNAME, Pool, Quota, TopologyKey
 from runrig.domain.quantities import GPU, FlavorResource, requests_of
 from runrig.domain.workflows import Status
-from runrig.engine.explain.topology_report import Fit, Gpus, Holder, Level, Question, Size, Survey, View, survey
+from runrig.engine.explain.topology_report import (
+    DomainGpus,
+    DomainReport,
+    GangsThatFit,
+    Holder,
+    LevelReport,
+    Size,
+    TopologyQuestion,
+    TopologyReport,
+    topology_report,
+)
 from runrig.engine.ledger.fit import find_place
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.preemption.targets import find_targets
@@ -58,14 +68,14 @@ def placed(gang: Gang, on: dict[str, int], flavor: str = "default") -> tuple[Ass
     return (Assignment("a", flavor, sum(on.values()), shares),)
 
 
-def rows(view: View) -> Iterator[View]:
+def rows(view: DomainReport) -> Iterator[DomainReport]:
     """All domains of a tree, from the top."""
     yield view
     for each in view.inside:
         yield from rows(each)
 
 
-def gpus_of(found: Survey) -> dict[tuple[str, ...], Gpus]:
+def gpus_of(found: TopologyReport) -> dict[tuple[str, ...], DomainGpus]:
     return {each.path: each.gpus for each in rows(found.whole)}
 
 
@@ -89,14 +99,14 @@ def drawn() -> Ledger:
 
 
 def test_every_gpu_of_a_domain_is_counted_once() -> None:
-    found = survey(drawn(), KEYS, ["default"])
+    found = topology_report(drawn(), KEYS, ["default"])
     assert gpus_of(found) == {
-        (): Gpus(44, 11, 6, 13, 0, 14),
-        ("za",): Gpus(24, 8, 6, 4, 0, 6),
-        ("za", "0"): Gpus(16, 8, 4, 4, 0, 0),
-        ("za", "1"): Gpus(8, 0, 2, 0, 0, 6),
-        ("zb",): Gpus(16, 0, 0, 8, 0, 8),
-        ("zb", "0"): Gpus(16, 0, 0, 8, 0, 8),
+        (): DomainGpus(44, 11, 6, 13, 0, 14),
+        ("za",): DomainGpus(24, 8, 6, 4, 0, 6),
+        ("za", "0"): DomainGpus(16, 8, 4, 4, 0, 0),
+        ("za", "1"): DomainGpus(8, 0, 2, 0, 0, 6),
+        ("zb",): DomainGpus(16, 0, 0, 8, 0, 8),
+        ("zb", "0"): DomainGpus(16, 0, 0, 8, 0, 8),
     }
     assert [(each.nodes, each.cordoned, each.state) for each in rows(found.whole)] == [
         (6, 2, None),
@@ -110,34 +120,36 @@ def test_every_gpu_of_a_domain_is_counted_once() -> None:
 
 def test_who_holds_a_domain_the_largest_first_and_the_rest_as_a_number() -> None:
     ledger = drawn()
-    holders = {each.path: (each.holders, each.others) for each in rows(survey(ledger, KEYS, ["default"]).whole)}
+    holders = {
+        each.path: (each.holders, each.others) for each in rows(topology_report(ledger, KEYS, ["default"]).whole)
+    }
     firm = Holder("firm-1/g", "p", "NORMAL", GangState.ADMITTED, 4, 4)
     assert holders["za", "0"] == ((firm, Holder("low-1/g", "p", "LOW", GangState.ADMITTED, 2, 4)), (0, 0))
-    only = survey(ledger, KEYS, ["default"], Question(holders=1))
+    only = topology_report(ledger, KEYS, ["default"], TopologyQuestion(holders=1))
     assert (only.whole.holders, only.whole.others) == (
         (Holder("low-2/g", "p", "LOW", GangState.ADMITTED, 9, 9),),
         (2, 10),
     )
-    none = survey(ledger, KEYS, ["default"], Question(holders=0))
+    none = topology_report(ledger, KEYS, ["default"], TopologyQuestion(holders=0))
     assert (none.whole.holders, none.whole.others) == ((), (3, 19))
 
 
 def test_a_node_that_lacks_a_label_stands_apart_with_what_it_lacks() -> None:
-    found = survey(drawn(), KEYS, ["default"])
+    found = topology_report(drawn(), KEYS, ["default"])
     (apart,) = found.apart
     assert (apart.lacks, apart.node.path, apart.node.gpus, apart.node.state) == (
         ("r",),
         ("n5",),
-        Gpus(4, 3, 0, 1, 0, 0),
+        DomainGpus(4, 3, 0, 1, 0, 0),
         "Ready",
     )
     host = TopologyKey("host", HOSTNAME)
-    assert [each.lacks for each in survey(drawn(), (ZONE, RACK, host), ["default"]).apart] == [("r",)]
+    assert [each.lacks for each in topology_report(drawn(), (ZONE, RACK, host), ["default"]).apart] == [("r",)]
 
 
 def test_nodes_are_shown_when_asked_for_and_always_without_keys() -> None:
     states = {"n0": "Ready", "n1": "Ready", "n2": "NotReady", "n3": "Ready", "n4": "Tainted"}
-    below = survey(drawn(), KEYS, ["default"], Question(nodes=True))
+    below = topology_report(drawn(), KEYS, ["default"], TopologyQuestion(nodes=True))
     assert {each.path[-1]: each.state for each in rows(below.whole) if each.state} == states
     assert [each.path for each in rows(below.whole) if each.key is None] == [
         (),
@@ -147,21 +159,21 @@ def test_nodes_are_shown_when_asked_for_and_always_without_keys() -> None:
         ("zb", "0", "n3"),
         ("zb", "0", "n4"),
     ]
-    flat = survey(drawn(), (), ["default"])
+    flat = topology_report(drawn(), (), ["default"])
     assert {each.path[-1]: each.state for each in flat.whole.inside} == states | {"n5": "Ready"}
     assert (flat.levels, flat.apart) == ((), ())
-    hosts = survey(drawn(), (RACK, TopologyKey("host", HOSTNAME)), ["default"], Question(nodes=True))
+    hosts = topology_report(drawn(), (RACK, TopologyKey("host", HOSTNAME)), ["default"], TopologyQuestion(nodes=True))
     assert {each.key for each in rows(hosts.whole)} == {None, "rack", "host"}, (
         "a level of hosts shows the nodes already"
     )
 
 
 def test_levels_below_the_one_that_is_asked_for_are_not_shown_but_summed() -> None:
-    found = survey(drawn(), KEYS, ["default"], Question(Size(8, 1), depth=1))
+    found = topology_report(drawn(), KEYS, ["default"], TopologyQuestion(Size(8, 1), depth=1))
     assert [each.path for each in rows(found.whole)] == [(), ("za",), ("zb",)]
     assert found.levels == (
-        Level("zone", "z", 2, Fit(1, 2, 4)),
-        Level("rack", "r", 3, Fit(1, 2, 4)),
+        LevelReport("zone", "z", 2, GangsThatFit(1, 2, 4)),
+        LevelReport("rack", "r", 3, GangsThatFit(1, 2, 4)),
     )
 
 
@@ -170,7 +182,7 @@ def test_a_gang_is_whole_in_one_domain_and_never_on_what_is_left_over_in_two() -
     ledger = ledger_of(node("n0", "a0", 5), node("n1", "a1", 5))
 
     def fit(pods: int, gpus: int = 1) -> list[int]:
-        found = survey(ledger, KEYS, ["default"], Question(Size(pods, gpus)))
+        found = topology_report(ledger, KEYS, ["default"], TopologyQuestion(Size(pods, gpus)))
         return [each.gangs.now for each in (found.whole, *found.levels) if each.gangs]
 
     assert (fit(4), fit(6), fit(10), fit(11)) == ([2, 2, 2], [1, 1, 0], [1, 1, 0], [0, 0, 0])
@@ -179,14 +191,14 @@ def test_a_gang_is_whole_in_one_domain_and_never_on_what_is_left_over_in_two() -
 
 def test_now_after_low_and_ever() -> None:
     """n2 is not ready and n4 repels: neither now, nor after LOW; n2 comes back some day, and n4 not by itself."""
-    found = survey(drawn(), KEYS, ["default"], Question(Size(4, 1)))
+    found = topology_report(drawn(), KEYS, ["default"], TopologyQuestion(Size(4, 1)))
     assert {each.path: each.gangs for each in rows(found.whole)} == {
-        (): Fit(2, 6, 9),
-        ("za",): Fit(2, 3, 6),
-        ("za", "0"): Fit(2, 3, 4),
-        ("za", "1"): Fit(0, 0, 2),
-        ("zb",): Fit(0, 2, 2),
-        ("zb", "0"): Fit(0, 2, 2),
+        (): GangsThatFit(2, 6, 9),
+        ("za",): GangsThatFit(2, 3, 6),
+        ("za", "0"): GangsThatFit(2, 3, 4),
+        ("za", "1"): GangsThatFit(0, 0, 2),
+        ("zb",): GangsThatFit(0, 2, 2),
+        ("zb", "0"): GangsThatFit(0, 2, 2),
     }
 
 
@@ -201,17 +213,23 @@ def test_a_gang_takes_one_flavor_and_gpus_are_told_by_flavor() -> None:
     ledger = ledger_of(*nodes, flavors=flavors)
     run(ledger, "w-1/g", NORMAL, {"n1": 2}, flavor="b200")
     run(ledger, "w-2/g", NORMAL, {"n3": 8}, flavor="other")
-    found = survey(ledger, KEYS, ["h100", "b200", "none"], Question(Size(5, 1)))
+    found = topology_report(ledger, KEYS, ["h100", "b200", "none"], TopologyQuestion(Size(5, 1)))
     assert found.flavors == ("b200", "h100")
     assert {each.path: (each.flavors, each.gangs) for each in rows(found.whole)} == {
-        (): ({"b200": Gpus(14, 12, 2, 0, 0, 0), "h100": Gpus(6, 6, 0, 0, 0, 0)}, Fit(3, 3, 3)),
-        ("za",): ({"b200": Gpus(14, 12, 2, 0, 0, 0), "h100": Gpus(6, 6, 0, 0, 0, 0)}, Fit(3, 3, 3)),
-        ("za", "0"): ({"b200": Gpus(6, 4, 2, 0, 0, 0), "h100": Gpus(6, 6, 0, 0, 0, 0)}, Fit(1, 1, 2)),
-        ("za", "1"): ({"b200": Gpus(8, 8, 0, 0, 0, 0)}, Fit(1, 1, 1)),
+        (): ({"b200": DomainGpus(14, 12, 2, 0, 0, 0), "h100": DomainGpus(6, 6, 0, 0, 0, 0)}, GangsThatFit(3, 3, 3)),
+        ("za",): (
+            {"b200": DomainGpus(14, 12, 2, 0, 0, 0), "h100": DomainGpus(6, 6, 0, 0, 0, 0)},
+            GangsThatFit(3, 3, 3),
+        ),
+        ("za", "0"): (
+            {"b200": DomainGpus(6, 4, 2, 0, 0, 0), "h100": DomainGpus(6, 6, 0, 0, 0, 0)},
+            GangsThatFit(1, 1, 2),
+        ),
+        ("za", "1"): ({"b200": DomainGpus(8, 8, 0, 0, 0, 0)}, GangsThatFit(1, 1, 1)),
     }
     assert [each.domains for each in found.levels] == [1, 2]
     assert [each.gang for each in found.whole.holders] == ["w-1/g"]
-    assert survey(ledger, KEYS, ["h100"]).whole.flavors == {}
+    assert topology_report(ledger, KEYS, ["h100"]).whole.flavors == {}
 
 
 def test_what_is_promised_is_counted_once_and_goes_to_nobody_else() -> None:
@@ -223,15 +241,15 @@ def test_what_is_promised_is_counted_once_and_goes_to_nobody_else() -> None:
     ledger.apply(Queue(gang), 2.0)
     ledger.apply(Nominate("high-1/g", placed(gang, {"n0": 4}), ("low-1/g",)), 2.0)
     ledger.apply(Preempt("low-1/g", "high-1/g", Law.PRIORITY), 2.0)
-    found = survey(ledger, KEYS, ["default"], Question(Size(4, 1), nodes=True))
+    found = topology_report(ledger, KEYS, ["default"], TopologyQuestion(Size(4, 1), nodes=True))
     assert gpus_of(found) == {
-        (): Gpus(16, 4, 0, 4, 8, 0),
-        ("za",): Gpus(16, 4, 0, 4, 8, 0),
-        ("za", "0"): Gpus(16, 4, 0, 4, 8, 0),
-        ("za", "0", "n0"): Gpus(8, 0, 0, 0, 8, 0),
-        ("za", "0", "n1"): Gpus(8, 4, 0, 4, 0, 0),
+        (): DomainGpus(16, 4, 0, 4, 8, 0),
+        ("za",): DomainGpus(16, 4, 0, 4, 8, 0),
+        ("za", "0"): DomainGpus(16, 4, 0, 4, 8, 0),
+        ("za", "0", "n0"): DomainGpus(8, 0, 0, 0, 8, 0),
+        ("za", "0", "n1"): DomainGpus(8, 4, 0, 4, 0, 0),
     }
-    assert found.whole.gangs == Fit(1, 3, 4)
+    assert found.whole.gangs == GangsThatFit(1, 3, 4)
     assert [(each.gang, each.state.value, each.gpus) for each in found.whole.holders] == [
         ("low-1/g", "STOPPING", 8),
         ("high-1/g", "NOMINATED", 4),
@@ -243,27 +261,29 @@ def test_what_stops_for_nobody_is_room_after_low() -> None:
     ledger = ledger_of(node("n0", "a0"))
     run(ledger, "firm-1/g", NORMAL, {"n0": 6})
     ledger.apply(Stop("firm-1/g", Status.FAILED), 2.0)
-    found = survey(ledger, KEYS, ["default"], Question(Size(2, 1)))
-    assert (found.whole.gpus, found.whole.gangs) == (Gpus(8, 2, 0, 0, 6, 0), Fit(1, 4, 4))
+    found = topology_report(ledger, KEYS, ["default"], TopologyQuestion(Size(2, 1)))
+    assert (found.whole.gpus, found.whole.gangs) == (DomainGpus(8, 2, 0, 0, 6, 0), GangsThatFit(1, 4, 4))
 
 
 @pytest.mark.parametrize(
     ("firm", "low", "left", "gpus", "fit"),
     [
-        (4, 4, 4, Gpus(4, 0, 4, 4, 0, 0), Fit(0, 0, 4)),
-        (8, 0, 4, Gpus(4, 0, 8, 0, 0, 0), Fit(0, 0, 4)),
-        (2, 6, 4, Gpus(4, 0, 2, 6, 0, 0), Fit(0, 2, 4)),
-        (0, 8, None, Gpus(0, 0, 0, 8, 0, 0), Fit(0, 0, 0)),
+        (4, 4, 4, DomainGpus(4, 0, 4, 4, 0, 0), GangsThatFit(0, 0, 4)),
+        (8, 0, 4, DomainGpus(4, 0, 8, 0, 0, 0), GangsThatFit(0, 0, 4)),
+        (2, 6, 4, DomainGpus(4, 0, 2, 6, 0, 0), GangsThatFit(0, 2, 4)),
+        (0, 8, None, DomainGpus(0, 0, 0, 8, 0, 0), GangsThatFit(0, 0, 0)),
     ],
 )
-def test_a_node_that_has_fewer_gpus_than_it_holds(firm: int, low: int, left: int | None, gpus: Gpus, fit: Fit) -> None:
+def test_a_node_that_has_fewer_gpus_than_it_holds(
+    firm: int, low: int, left: int | None, gpus: DomainGpus, fit: GangsThatFit
+) -> None:
     """*left* None: it does not list GPUs any more."""
     ledger = ledger_of(node("n0", "a0"))
     run(ledger, "firm-1/g", NORMAL, {"n0": firm})
     run(ledger, "low-1/g", LOW, {"n0": low})
     changed = node("n0", "a0", left or 0)
     ledger.put_node(changed if left is not None else replace(changed, resources={"cpu": 1000}))
-    found = survey(ledger, KEYS, ["default"], Question(Size(1, 1)))
+    found = topology_report(ledger, KEYS, ["default"], TopologyQuestion(Size(1, 1)))
     assert (found.whole.gpus, found.whole.gangs) == (gpus, fit)
 
 
@@ -271,15 +291,17 @@ def test_holders_of_as_many_gpus_stand_by_pods_and_then_by_name() -> None:
     ledger = ledger_of(node("n0", "a0", 16))
     for name, pods, gpus in (("a-1/g", 1, 4), ("b-1/g", 2, 2), ("d-1/g", 4, 1), ("c-1/g", 4, 1)):
         run(ledger, name, NORMAL, {"n0": pods}, gpus=gpus)
-    found = survey(ledger, KEYS, ["default"], Question())
+    found = topology_report(ledger, KEYS, ["default"], TopologyQuestion())
     assert [each.gang for each in found.whole.holders] == ["c-1/g", "d-1/g", "b-1/g", "a-1/g"]
 
 
 def test_without_nodes_or_without_those_of_the_flavors_nothing_is_there() -> None:
     for ledger in (ledger_of(), ledger_of(node("n0", "a0"))):
-        found = survey(ledger, KEYS, ["b200"], Question(Size(1, 1), nodes=True))
-        assert found.whole == View(None, (), None, 0, 0, Gpus(0, 0, 0, 0, 0, 0), {}, Fit(0, 0, 0), (), (0, 0), ())
-        assert [(each.domains, each.gangs) for each in found.levels] == [(0, Fit(0, 0, 0))] * 2
+        found = topology_report(ledger, KEYS, ["b200"], TopologyQuestion(Size(1, 1), nodes=True))
+        assert found.whole == DomainReport(
+            None, (), None, 0, 0, DomainGpus(0, 0, 0, 0, 0, 0), {}, GangsThatFit(0, 0, 0), (), (0, 0), ()
+        )
+        assert [(each.domains, each.gangs) for each in found.levels] == [(0, GangsThatFit(0, 0, 0))] * 2
         assert found.apart == ()
 
 
@@ -289,7 +311,7 @@ def test_a_survey_changes_nothing() -> None:
         world.submit(name, "p", priority, gpus=4)
         world.cycle()
     before = portrait(world.state)
-    survey(world.state.ledger, KEYS, ["default"], Question(Size(2, 2), nodes=True))
+    topology_report(world.state.ledger, KEYS, ["default"], TopologyQuestion(Size(2, 2), nodes=True))
     assert portrait(world.state) == before
 
 
@@ -328,7 +350,7 @@ def run_somewhere(draw: st.DrawFn, ledger: Ledger, at: int) -> None:
     """A gang of one flavor on whatever is free."""
     gpus, flavor = draw(st.integers(1, 3)), draw(st.sampled_from(["one", "two"]))
     on = {}
-    for name, room in ledger.room.nodes.items():
+    for name, room in ledger.nodes.by_name.items():
         most = min(2, room.pods(((GPU, gpus),), CHARGED)) if room.node.flavor == flavor else 0
         if pods := draw(st.integers(0, most)):
             on[name] = pods
@@ -348,7 +370,7 @@ def packed(bins: Sequence[int], size: Size) -> int:
         gangs += 1
 
 
-def brute(ledger: Ledger, nodes: Sequence[Node], size: Size) -> Fit:
+def brute(ledger: Ledger, nodes: Sequence[Node], size: Size) -> GangsThatFit:
     held: Counter[str] = Counter()
     stays: Counter[str] = Counter()
     for entry in ledger.entries.values():
@@ -366,14 +388,14 @@ def brute(ledger: Ledger, nodes: Sequence[Node], size: Size) -> Fit:
             total += packed([n.resources[GPU] - taken[n.name] for n in tolerated if n.ready or up], size)
         return total
 
-    return Fit(fit(held, up=False), fit(stays, up=False), fit(Counter(), up=True))
+    return GangsThatFit(fit(held, up=False), fit(stays, up=False), fit(Counter(), up=True))
 
 
 @settings(max_examples=150, deadline=None)
 @given(clusters(), st.builds(Size, st.integers(1, 6), st.integers(1, 3)))
 def test_gangs_are_as_many_as_brute_force_puts_down(ledger: Ledger, size: Size) -> None:
-    found = survey(ledger, KEYS, ["one", "two"], Question(size))
-    nodes = [room.node for room in ledger.room.nodes.values()]
+    found = topology_report(ledger, KEYS, ["one", "two"], TopologyQuestion(size))
+    nodes = [room.node for room in ledger.nodes.by_name.values()]
     labelled = [each for each in nodes if {"z", "r"} <= set(each.labels)]
     expected = {(): brute(ledger, nodes, size)}
     for depth in (1, 2):
@@ -384,13 +406,15 @@ def test_gangs_are_as_many_as_brute_force_puts_down(ledger: Ledger, size: Size) 
     for depth, level in enumerate(found.levels, start=1):
         of_level = [fit for path, fit in expected.items() if len(path) == depth]
         assert level.domains == len(of_level)
-        assert level.gangs == Fit(*map(sum, zip(*of_level, strict=True))) if of_level else Fit(0, 0, 0)
+        assert (
+            level.gangs == GangsThatFit(*map(sum, zip(*of_level, strict=True))) if of_level else GangsThatFit(0, 0, 0)
+        )
 
 
 @settings(max_examples=150, deadline=None)
 @given(clusters())
 def test_every_gpu_is_in_one_part_of_every_domain_and_every_holder_counts(ledger: Ledger) -> None:
-    found = survey(ledger, KEYS, ["one", "two"], Question(nodes=True, holders=99))
+    found = topology_report(ledger, KEYS, ["one", "two"], TopologyQuestion(nodes=True, holders=99))
     for view in (*rows(found.whole), *(each.node for each in found.apart)):
         gpus = view.gpus
         assert gpus.total == gpus.free + gpus.firm + gpus.low + gpus.changing + gpus.cordoned
@@ -413,7 +437,7 @@ def test_every_gpu_is_in_one_part_of_every_domain_and_every_holder_counts(ledger
 @given(clusters(), st.builds(Size, st.integers(1, 6), st.integers(1, 3)))
 def test_a_gang_fits_where_the_engine_finds_a_place_for_one(ledger: Ledger, size: Size) -> None:
     """Now without anybody stopping; after LOW with targets, as here all LOW is of the gang's own pool (law R1)."""
-    found = survey(ledger, KEYS, ["one", "two"], Question(size))
+    found = topology_report(ledger, KEYS, ["one", "two"], TopologyQuestion(size))
     for key, fits in (("", found.whole.gangs), *((each.key, each.gangs) for each in found.levels)):
         near = (Requirement(key),) if key else ()
         pods = PodSet("a", size.pods, requests_of({GPU: size.gpus}), topology=near)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from runrig.domain.pools import Cohort, Pool, PoolState, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.quota.pool_tree import QuotaTree
-from runrig.engine.quota.quota_node import CHARGED, REAL, TreeNode, add, binding, fits, headroom, potential, take
+from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaNode, add, binding, fits, headroom, potential, take
 from tests.engine.builders import GPUS, gpu_quota
 
 CASES = yaml.safe_load((Path(__file__).parent / "data" / "trees.yaml").read_text())
@@ -93,7 +93,7 @@ quota_maps = st.fixed_dictionaries(
 
 
 @st.composite
-def trees(draw) -> tuple[QuotaTree, list[TreeNode]]:
+def trees(draw) -> tuple[QuotaTree, list[QuotaNode]]:
     """Up to five cohorts, up to three pools with up to two subpools each, and the leaves that take work."""
     cohorts = [
         Cohort(f"k{at}", draw(st.sampled_from([None, *(f"k{up}" for up in range(at))])), draw(quota_maps))
@@ -124,14 +124,14 @@ loads = st.lists(st.tuples(st.integers(0, 30), requests), max_size=8)
 several = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 
 
-def loaded(tree: QuotaTree, leaves: list[TreeNode], load: list) -> None:
+def loaded(tree: QuotaTree, leaves: list[QuotaNode], load: list) -> None:
     for at, asked in load:
         for layer in (CHARGED, REAL):
             add(leaves[at % len(leaves)], asked, layer)
 
 
 def numbers(tree: QuotaTree) -> list:
-    return [(each.usage, each.used, each.over) for each in tree.nodes()]
+    return [(each.usage, each.used, each.pools_over_nominal) for each in tree.nodes()]
 
 
 @several
@@ -145,7 +145,9 @@ def test_a_request_fits_iff_each_amount_is_within_headroom_and_firm_work_within_
     leaf = leaves[at % len(leaves)]
     within = all(amount <= headroom(leaf, index) for index, amount in asked)
     caps = all(
-        pool.used[CHARGED][index] + amount <= pool.nominal[index] for pool in leaf.capping for index, amount in asked
+        pool.used[CHARGED][index] + amount <= pool.nominal[index]
+        for pool in leaf.pools_above
+        for index, amount in asked
     )
     assert fits(leaf, asked) == (within and caps)
 
@@ -207,7 +209,7 @@ def test_over_counts_the_outermost_pools_that_hold_more_than_their_nominal(grown
     for node in [tree.root, *tree.cohorts.values()]:
         below = [top for top in tops if node in top.path]
         counted = [sum(top.usage[CHARGED][at] > top.subtree[at] for top in below) for at in range(len(tree.keys))]
-        assert node.over == counted, node
+        assert node.pools_over_nominal == counted, node
 
 
 @several
@@ -241,10 +243,10 @@ def test_a_pool_is_a_small_cohort_with_a_firm_and_a_low_leaf() -> None:
 
 def test_a_cohort_that_is_only_named_has_no_quota_and_hangs_under_the_root() -> None:
     """Q6."""
-    tree = QuotaTree([Cohort("inner", "outer", gpu_quota(2))], [Pool("p", gpu_quota(1), "other")], {})
+    tree = QuotaTree([Cohort("inner", "outermost_pool", gpu_quota(2))], [Pool("p", gpu_quota(1), "other")], {})
     assert {name: (node.parent, node.nominal[0]) for name, node in tree.cohorts.items()} == {
-        "inner": (tree.cohorts["outer"], 2),
-        "outer": (tree.root, 0),
+        "inner": (tree.cohorts["outermost_pool"], 2),
+        "outermost_pool": (tree.root, 0),
         "other": (tree.root, 0),
     }
 

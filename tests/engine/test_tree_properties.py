@@ -14,7 +14,7 @@ from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.explain.quota_report import _Sums, lent
 from runrig.engine.quota.pool_tree import QuotaTree
-from runrig.engine.quota.quota_node import CHARGED, REAL, Kind, TreeNode, add, fits, headroom, potential, take
+from runrig.engine.quota.quota_node import CHARGED, REAL, Kind, QuotaNode, add, fits, headroom, potential, take
 
 KEYS = (FlavorResource("a", "fpga"), FlavorResource("a", GPU))
 MOST_DEPTH = 5
@@ -193,7 +193,7 @@ class Grown:
 
     def __post_init__(self) -> None:
         self.tree = fresh(self.model)
-        nodes: dict[Place, TreeNode] = {("root", ""): self.tree.root}
+        nodes: dict[Place, QuotaNode] = {("root", ""): self.tree.root}
         for kind, found in (
             ("cohort", self.tree.cohorts),
             ("pool", self.tree.pools),
@@ -292,7 +292,8 @@ def test_the_order_in_which_work_comes_and_goes_leaves_no_trace(model, load, mix
     for at, request in staying:
         only.hold(at, request)
     portraits = [
-        {repr(node): (node.usage, node.used, node.over) for node in each.tree.nodes()} for each in (both, only)
+        {repr(node): (node.usage, node.used, node.pools_over_nominal) for node in each.tree.nodes()}
+        for each in (both, only)
     ]
     assert portraits[0] == portraits[1]
 

@@ -10,7 +10,7 @@ import pytest
 from e2e.api import Object, path_of
 from e2e.objects import namespace_object
 from runrig.backends.kubernetes.cluster import connect
-from runrig.backends.kubernetes.namespace_claim import Claim
+from runrig.backends.kubernetes.namespace_claim import NamespaceClaim
 from runrig.domain.errors import Unavailable
 from runrig.service.runtime.leadership import UNREACHABLE
 from tests.failover.servers import Server
@@ -238,7 +238,7 @@ def test_a_leader_that_slept_before_it_began_takes_no_term(world: World) -> None
     cluster = connect(world.plane.kubeconfig)
 
     def term(epoch: int, leads: Callable[[], bool]) -> int:
-        made = Claim(cluster, world.namespace, "ours", epoch, leads)
+        made = NamespaceClaim(cluster, world.namespace, "ours", epoch, leads)
         made.hold()
         return made.term
 

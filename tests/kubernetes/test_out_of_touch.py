@@ -11,7 +11,7 @@ from e2e.api import Object, Refusal
 from e2e.objects import namespace_object
 from runrig.backends.kubernetes import cluster_view
 from runrig.backends.kubernetes.cluster import Timeouts, connect
-from runrig.backends.kubernetes.cluster_view import Seen
+from runrig.backends.kubernetes.cluster_view import ClusterView
 from runrig.domain.errors import Unavailable
 from tests.kubernetes.comparing import agree
 from tests.kubernetes.faults import CLUSTER, gang, submit
@@ -26,10 +26,10 @@ PLURALS = ("nodes", "pods", "podgroups", "services", "secrets", "queues", "topol
 
 
 @contextmanager
-def looking(world: World, place: Path) -> Iterator[Seen]:
+def looking(world: World, place: Path) -> Iterator[ClusterView]:
     """With watches that end every second."""
     cluster = connect(place, timeouts=Timeouts(watch=1))
-    made = Seen(cluster, world.namespace, lambda: None)
+    made = ClusterView(cluster, world.namespace, lambda: None)
     try:
         yield made
     finally:
@@ -37,7 +37,7 @@ def looking(world: World, place: Path) -> Iterator[Seen]:
         cluster.close()
 
 
-def trouble(found: Seen) -> str | None:
+def trouble(found: ClusterView) -> str | None:
     try:
         found.start()
     except Unavailable as error:

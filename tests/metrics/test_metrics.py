@@ -11,7 +11,7 @@ from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import PutCohort, PutNode, PutPool, Queue, SetFlavors
 from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
-from runrig.engine.explain.monitor_snapshot import Gpus, Waiting, figures
+from runrig.engine.explain.monitor_snapshot import GpusByState, WaitingGangs, monitor_snapshot
 from runrig.engine.explain.quota_report import tree_rows
 from runrig.engine.state.state import State
 from runrig.service.runtime.metrics import Metrics
@@ -155,7 +155,7 @@ def test_names_with_quotes_and_backslashes_are_escaped() -> None:
     odd = 'a "b" \\ c\nd'
     state.apply(SetFlavors((Flavor(odd),)), 0)
     metrics = Metrics()
-    metrics.attach(lambda: (figures(state, 0.0), True))
+    metrics.attach(lambda: (monitor_snapshot(state, 0.0), True))
     assert scraped(metrics.text().decode())["runrig_gpus"][labelled(flavor=odd, state="free")] == 0
 
 
@@ -182,7 +182,7 @@ def large(nodes: int, queued: int, pools: int) -> State:
 
 def test_the_tree_says_what_the_outline_says() -> None:
     state = large(20, 0, 6)
-    shares = {(each.kind, each.node, each.key): each for each in figures(state, 0.0).shares}
+    shares = {(each.kind, each.node, each.key): each for each in monitor_snapshot(state, 0.0).shares}
     rows = {(row.kind, row.name, key): each for row in tree_rows(state) for key, each in row.balances.items()}
     assert {key: (each.nominal, each.usage, each.headroom) for key, each in shares.items()} == {
         key: (each.nominal, each.total, each.headroom) for key, each in rows.items()
@@ -190,17 +190,17 @@ def test_the_tree_says_what_the_outline_says() -> None:
 
 
 def test_gpus_of_nodes_that_are_down_are_apart() -> None:
-    assert figures(large(20, 0, 1), 0.0).gpus == {
-        "h100": Gpus(held=0, free=64, not_ready=16),
-        "b200": Gpus(held=0, free=80, not_ready=0),
+    assert monitor_snapshot(large(20, 0, 1), 0.0).gpus == {
+        "h100": GpusByState(held=0, free=64, not_ready=16),
+        "b200": GpusByState(held=0, free=80, not_ready=0),
     }
 
 
 def test_a_line_is_counted_whole_and_by_its_oldest() -> None:
-    found = figures(large(0, 3000, 10), 0.0).waiting
+    found = monitor_snapshot(large(0, 3000, 10), 0.0).waiting
     everybody = [(f"p{number % 10}", tuple(Priority)[number % 3].value, float(number)) for number in range(3000)]
     assert found == {
-        key: Waiting(len(times), min(times))
+        key: WaitingGangs(len(times), min(times))
         for key in sorted({each[:2] for each in everybody})
         if (times := [each[2] for each in everybody if each[:2] == key])
     }
@@ -210,7 +210,7 @@ def test_a_scrape_of_a_large_cluster_is_quick() -> None:
     """10,000 nodes, 50,000 queued, 100 pools: 8 ms on the machine of the figure; the test leaves room for busy ones."""
     state = large(10_000, 50_000, 100)
     metrics = Metrics()
-    metrics.attach(lambda: (figures(state, 1e6), True))
+    metrics.attach(lambda: (monitor_snapshot(state, 1e6), True))
     metrics.text()
     took = []
     for _ in range(5):

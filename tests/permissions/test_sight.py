@@ -16,14 +16,14 @@ from runrig.domain.workflows import Status, TaskKey
 from runrig.engine.explain.why import GroupWhy
 from runrig.ports import WorkflowQuery
 from runrig.service.queries.redaction import Names
-from runrig.service.queries.visibility import ALL, Sight
+from runrig.service.queries.visibility import ALL, Visibility
 from tests.permissions.rows import ROWS
 from tests.permissions.test_routes import QUESTIONS
 from tests.permissions.world import FOREIGN, World, world
 from tests.service.builders import desk
 
 LOW = Priority.LOW
-TEAM = Sight(Identity("tom", (Grant(Kind.POOL_USER, "team"),)))
+TEAM = Visibility(Identity("tom", (Grant(Kind.POOL_USER, "team"),)))
 
 
 def _answers(it: World, actor: str, pool: str) -> dict[str, str]:
@@ -182,7 +182,7 @@ SOME_GRANTS = st.lists(
 @given(SOME_GRANTS, NAMES, st.sampled_from(["", "--a", "--team2"]))
 def test_what_is_below_the_pools_of_the_roles_is_what_is_seen(grants: list[Grant], top: str, rest: str) -> None:
     """S5: the list asks the database by the names of the pools, all else asks the rule."""
-    sight = Sight(Identity("tom", tuple(grants)))
+    sight = Visibility(Identity("tom", tuple(grants)))
     assert sight.sees(top + rest) is any(
         top + rest == each or (top + rest).startswith(f"{each}--") for each in sight.tops
     )
@@ -203,7 +203,7 @@ def test_the_list_takes_a_name_for_a_name_and_never_for_a_pattern(tmp_path: Path
 POOLS = {"a-1": "team", "b-1": "team2", "c-1": "team2--b", "d-1": "team--x"}
 
 
-def _names(sight: Sight = TEAM) -> Names:
+def _names(sight: Visibility = TEAM) -> Names:
     return Names(sight, POOLS.get)
 
 

@@ -12,7 +12,7 @@ from runrig.backends.kubernetes import backend as module
 from runrig.backends.kubernetes.apply import Wanted
 from runrig.backends.kubernetes.backend import KubernetesBackend
 from runrig.backends.kubernetes.cluster import Cluster, Timeouts
-from runrig.backends.kubernetes.namespace_claim import Claim
+from runrig.backends.kubernetes.namespace_claim import NamespaceClaim
 from runrig.domain.workflows import TaskKey
 from runrig.ports import Desired, Launch
 from tests.rendering.gangs import gang, launch, pods, settings
@@ -25,7 +25,7 @@ def backend(tmp_path: Path) -> Iterator[KubernetesBackend]:
     """Its API server cannot do anything now."""
     http = httpx2.Client(transport=httpx2.MockTransport(lambda _: httpx2.Response(503)), base_url="http://test")
     cluster = Cluster(http, "http://test", Timeouts())
-    claim = Claim(cluster, "jobs", "mine", 1, lambda: True)
+    claim = NamespaceClaim(cluster, "jobs", "mine", 1, lambda: True)
     made = KubernetesBackend(cluster, tmp_path, namespace="jobs", claim=claim, bind_timeout_s=0.0)
     yield made
     made.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runrig.domain.errors import InvalidInput, RunrigError, Unavailable
-from runrig.service.runtime.leadership import Leadership, Reign
+from runrig.service.runtime.leadership import Leadership, LeaderTerm
 from runrig.store.election import SqlTerm, election
 
 
@@ -16,11 +16,11 @@ class Nothing:
     def close(self) -> None: ...
 
 
-def led(folder: Path, *errors: RunrigError) -> Leadership[SqlTerm, Reign]:
+def led(folder: Path, *errors: RunrigError) -> Leadership[SqlTerm, LeaderTerm]:
     """It has led, or given up, after *errors* came one after the other."""
     waiting, done = [*errors], threading.Event()
 
-    def begin(term: SqlTerm, leads: Callable[[], bool]) -> Reign:
+    def begin(term: SqlTerm, leads: Callable[[], bool]) -> LeaderTerm:
         if waiting:
             raise waiting.pop(0)
         return Nothing()

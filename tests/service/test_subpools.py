@@ -15,8 +15,8 @@ from runrig.domain.plan import Plan, PutPool, Submit
 from runrig.domain.pools import PoolState, gpus_of
 from runrig.domain.records import Event
 from runrig.service.commands.submissions import Submission
-from runrig.service.runtime.drain_sweep import EVERY_S, Drains
-from runrig.service.runtime.transactor import Door
+from runrig.service.runtime.drain_sweep import EVERY_S, DrainSweep
+from runrig.service.runtime.transactor import Transactor
 from runrig.service.service import Service
 from runrig.store import SqlStore
 from tests.service.builders import T0, Backend, Desk, desk, one_task
@@ -156,7 +156,7 @@ def test_the_sweep_looks_at_the_start_and_at_every_interval(tmp_path: Path) -> N
     with closing(SqlStore.open(tmp_path / "runrig.db")) as store:
         moments = [T0]
         clock = SimulatedClock(1.0, tmp_path, real_time=lambda: moments[0])
-        drains = Drains(Door(store, clock, fixed_nodes=True, topology=False), store, clock, EVERY_S)
+        drains = DrainSweep(Transactor(store, clock, fixed_nodes=True, topology=False), store, clock, EVERY_S)
         assert drains.due_in_s() == 0
         drains.sweep()
         assert drains.due_in_s() == 900
@@ -177,11 +177,11 @@ def test_the_sweep_goes_by_what_is_stored_and_not_by_what_is_remembered(tmp_path
         it.service.subpools.delete("team", "a", user="ann")
         with closing(SqlStore.open(tmp_path / "runrig.db")) as store:
             clock = SimulatedClock(1.0, tmp_path, real_time=lambda: it.time[0])
-            door = Door(store, clock, fixed_nodes=True, topology=False)
+            door = Transactor(store, clock, fixed_nodes=True, topology=False)
             with door.reading() as remembered:
                 assert "w-1" in remembered.workflows
             it.later(200)
-            Drains(door, store, clock, EVERY_S).sweep()
+            DrainSweep(door, store, clock, EVERY_S).sweep()
             with door.reading() as state:
                 assert state is not remembered
                 assert (state.workflows, state.pools["team--a"].state) == ({}, PoolState.ARCHIVED)
@@ -219,7 +219,7 @@ def test_a_subpool_that_did_not_follow_its_parent_does_so_at_the_next_start(tmp_
     """S5: before there were commands for subpools, a change of the parent left them as they were."""
     with desk(tmp_path, cluster=TEAM, gpus=10) as it:
         _create(it, "a", 4)
-        door = Door(
+        door = Transactor(
             it.store, SimulatedClock(1.0, tmp_path, real_time=lambda: it.time[0]), fixed_nodes=True, topology=False
         )
         with door.writing("ann") as writing:

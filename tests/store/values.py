@@ -34,7 +34,7 @@ from runrig.domain.plan import (
 )
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota, TopologyKey
 from runrig.domain.quantities import FlavorResource
-from runrig.domain.records import Change, Event, GangRow, Loaded, Record
+from runrig.domain.records import Event, GangRow, Loaded, Record, RowChange
 from runrig.domain.workflows import (
     ExitAction,
     ExitRule,
@@ -60,19 +60,19 @@ class Commit:
 
     revision: int
     events: tuple[Event, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[RowChange, ...]
     spec: SpecText | None = None
 
     def to(self, store: Store) -> None:
         store.commit(self.revision, self.events, self.changes, self.spec)
 
 
-def put(record: Record) -> Change:
-    return Change(type(record).__name__, key_of(record), record)
+def put(record: Record) -> RowChange:
+    return RowChange(type(record).__name__, key_of(record), record)
 
 
-def drop(record: Record) -> Change:
-    return Change(type(record).__name__, key_of(record), None)
+def drop(record: Record) -> RowChange:
+    return RowChange(type(record).__name__, key_of(record), None)
 
 
 def key_of(record: Record) -> tuple[str | int, ...]:
@@ -89,7 +89,7 @@ def key_of(record: Record) -> tuple[str | int, ...]:
             return (record.name,)
 
 
-def commit(revision: int, actions: tuple[Action, ...], *changes: Change, spec: SpecText | None = None) -> Commit:
+def commit(revision: int, actions: tuple[Action, ...], *changes: RowChange, spec: SpecText | None = None) -> Commit:
     """One event per action, a second per revision, by alice, under law P1."""
     events = tuple(Event(revision, seq, T0 + revision, "alice", action, "P1") for seq, action in enumerate(actions))
     return Commit(revision, events, changes, spec)

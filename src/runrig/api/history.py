@@ -12,7 +12,7 @@ from runrig.api.routing import LONGEST_USER_NAME, Route, Serving, answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.service.queries.history import HistoryQuery
-from runrig.service.queries.visibility import Sight
+from runrig.service.queries.visibility import Visibility
 
 router = APIRouter(route_class=Route, tags=["pools"])
 
@@ -55,7 +55,7 @@ def history(
     return as_answers.page(name, service.history.changes(name, query, sight))
 
 
-def pool_at(service: Serving, name: str, at: datetime, sight: Sight) -> wire.PoolAtAnswer:
+def pool_at(service: Serving, name: str, at: datetime, sight: Visibility) -> wire.PoolAtAnswer:
     """The answer of `GET /api/configs/pool/{name}?at=`."""
     return as_answers.pool_at(service.history.pool_at(name, _seconds(at), sight))
 

@@ -16,7 +16,7 @@ from runrig.api.routing import Serving, Who
 from runrig.domain.access import Identity, Permission, allows
 from runrig.domain.errors import NotAllowed
 from runrig.domain.pools import SUBPOOL_DELIMITER
-from runrig.service.queries.visibility import Sight
+from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
 
 OPENLY = "none"
@@ -37,7 +37,7 @@ class Asker:
 
     def __init__(self, identity: Identity, service: Service) -> None:
         self.identity = identity
-        self.sight = Sight(identity)
+        self.sight = Visibility(identity)
         self._service = service
 
     def workflow(self, id: str) -> About:
@@ -159,12 +159,12 @@ async def _asker(service: Serving, identity: Who) -> Asker:
     return Asker(identity, service)
 
 
-async def _sight(identity: Who) -> Sight:
-    return Sight(identity)
+async def _sight(identity: Who) -> Visibility:
+    return Visibility(identity)
 
 
 Asking = Annotated[Asker, Depends(_asker)]
-Seeing = Annotated[Sight, Depends(_sight)]
+Seeing = Annotated[Visibility, Depends(_sight)]
 
 
 # ---------------------------------------------------------------- in words

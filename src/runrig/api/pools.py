@@ -14,7 +14,7 @@ from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.pools import SUBPOOL_DELIMITER, Queueing, TopologyKey
 from runrig.service.commands.declarations import KEEP, Keep, PoolEdit
-from runrig.service.queries.visibility import Sight
+from runrig.service.queries.visibility import Visibility
 
 router = APIRouter(route_class=Route, tags=["pools"])
 
@@ -43,7 +43,7 @@ def list_settings(service: Serving, sight: Seeing, verbose: bool = False) -> wir
     return _settings(service, [], sight)
 
 
-def _settings(service: Serving, names: list[str], sight: Sight) -> wire.PoolsAnswer:
+def _settings(service: Serving, names: list[str], sight: Visibility) -> wire.PoolsAnswer:
     views = service.queries.pools(names=names, sight=sight)
     return wire.PoolsAnswer(pools={view.pool.name: as_answers.settings(view, service.backend_name) for view in views})
 

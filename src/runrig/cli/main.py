@@ -14,7 +14,7 @@ import click
 from runrig.cli.lazy import LazyGroup, examples
 from runrig.cli.rendering import sanitize
 from runrig.cli.transport.failure import document, sentence
-from runrig.cli.transport.server_address import Place
+from runrig.cli.transport.server_address import ServerAddress
 from runrig.domain.errors import InvalidInput, RunrigError
 
 INTERRUPTED = 3
@@ -68,7 +68,7 @@ class _Root(LazyGroup):
 @click.pass_context
 def cli(context: click.Context, server: str | None, data: str | None) -> None:
     """Shares GPUs between teams, and says of every waiting workflow why it waits."""
-    context.obj = Place(server, data)
+    context.obj = ServerAddress(server, data)
 
 
 def main() -> None:

@@ -140,7 +140,7 @@ class NodeChoice:
     preferred: tuple[tuple[int, tuple[MatchExpression, ...]], ...] = ()
 
 
-class Near(enum.Enum):
+class TopologyMode(enum.Enum):
     """How close the pods of a pod set must be.  SLICES: only the pods of each slice; UNCONSTRAINED: anywhere."""
 
     REQUIRED = "required"
@@ -161,7 +161,7 @@ class Slices:
 class TopologyRequest:
     """*level*: a node label, empty where *near* needs none.  *slices*: from the outermost layer in."""
 
-    near: Near = Near.UNCONSTRAINED
+    near: TopologyMode = TopologyMode.UNCONSTRAINED
     level: str = ""
     slices: tuple[Slices, ...] = ()
 
@@ -293,7 +293,7 @@ class System:
 # ---------------------------------------------------------------- what comes out
 
 
-class Word(enum.Enum):
+class PendingReason(enum.Enum):
     """Kueue's word for why a workload that was looked at has no quota."""
 
     NO_MATCHING_FLAVOR = "NoMatchingFlavor"
@@ -306,7 +306,7 @@ class Word(enum.Enum):
     PENDING_EVALUATION = "PendingEvaluation"
 
 
-class Taken(enum.Enum):
+class PreemptionReason(enum.Enum):
     """By which right a target is preempted."""
 
     IN_QUEUE = "InClusterQueue"
@@ -328,7 +328,7 @@ class Preemption:
     workload: str
     queue: str
     by: str
-    reason: Taken
+    reason: PreemptionReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +339,7 @@ class Waiting:
     queue: str
     considered: bool
     parked: bool
-    word: Word | None
+    word: PendingReason | None
     reasons: tuple[Reason, ...] = ()
 
 

@@ -27,7 +27,7 @@ Record = Flavor | Node | Cohort | Pool | Workflow | Group | Task | GangRow
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RowChange:
     """A row to write: *record* None deletes it.  *kind* is the record's class name, *key* its identity:
     name | workflow id | (workflow, group) | (workflow, task, retry_id) | gang id."""
 

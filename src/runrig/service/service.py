@@ -7,20 +7,20 @@ from runrig.domain.cluster import ClusterSpec
 from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.engine.explain.monitor_snapshot import Figures, figures
+from runrig.engine.explain.monitor_snapshot import MonitorSnapshot, monitor_snapshot
 from runrig.ports import Backend, Clock, Store
 from runrig.service.access.access import Access
 from runrig.service.commands.declarations import APPLY, Declarations
 from runrig.service.commands.submissions import Submissions
 from runrig.service.commands.subpools import Subpools
 from runrig.service.queries.history import History
-from runrig.service.queries.resource_queries import Queries
+from runrig.service.queries.resource_queries import ResourceQueries
 from runrig.service.queries.topology import Topology
-from runrig.service.queries.workflow_queries import Stories
+from runrig.service.queries.workflow_queries import WorkflowQueries
 from runrig.service.runtime import drain_sweep, retention
 from runrig.service.runtime.metrics import Metrics
 from runrig.service.runtime.reconciler import Reconciler, Standstill
-from runrig.service.runtime.transactor import Door, Listener
+from runrig.service.runtime.transactor import Listener, Transactor
 
 DEFAULT_POOL = "default"
 
@@ -50,10 +50,10 @@ class Service:
         self.backend_name = backend.name
         self.metrics = metrics or Metrics()
         self._clock = clock
-        self._door = Door(
+        self._door = Transactor(
             store, clock, fixed_nodes=backend.fixed_nodes, topology=backend.topology, metrics=self.metrics
         )
-        sweeps = drain_sweep.Drains(self._door, store, clock, drain_sweep_s)
+        sweeps = drain_sweep.DrainSweep(self._door, store, clock, drain_sweep_s)
         self._reconciler = Reconciler(self._door, backend, clock, sweeps, node_labels or {}, self.metrics)
         self._backend = backend
         self._store = store
@@ -62,9 +62,9 @@ class Service:
         self.submissions = Submissions(self._door, store, backend, self._reconciler)
         self.declarations = Declarations(self._door, store, backend, self._reconciler, self.access)
         self.subpools = Subpools(self.declarations.editing)
-        self.queries = Queries(self._door)
+        self.queries = ResourceQueries(self._door)
         self.topology = Topology(self._door)
-        self.stories = Stories(self._door, store, backend, clock, self._reconciler)
+        self.stories = WorkflowQueries(self._door, store, backend, clock, self._reconciler)
         self.history = History(self._door, store, clock)
         self.metrics.attach(self._figures)
 
@@ -105,15 +105,15 @@ class Service:
         self._door.close()
 
     def listening(self, listener: Listener, workflow: str | None = None) -> AbstractContextManager[None]:
-        """As `Door.listening`."""
+        """As `Transactor.listening`."""
         return self._door.listening(listener, workflow)
 
     def _top_pools(self) -> list[str]:
         return [view.pool.name for view in self.queries.pools() if view.pool.parent is None]
 
-    def _figures(self) -> tuple[Figures, bool]:
+    def _figures(self) -> tuple[MonitorSnapshot, bool]:
         with self._door.reading() as state:
-            return figures(state, self._clock.now()), self.not_ready is None
+            return monitor_snapshot(state, self._clock.now()), self.not_ready is None
 
     @property
     def not_ready(self) -> str | None:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Select, bindparam, delete, func, inspect, or_
 
 from runrig.domain.errors import NotFound, ServerFault, Unavailable
 from runrig.domain.pools import SUBPOOL_DELIMITER
-from runrig.domain.records import Change, Event, Loaded
+from runrig.domain.records import Event, Loaded, RowChange
 from runrig.domain.workflows import Workflow, WorkflowSpec, WorkflowStatus
 from runrig.ports import AccessStore, ChangesQuery, Pruned, SpecText, StoredWorkflow, WorkflowQuery
 from runrig.store import history, retention, schema
@@ -103,7 +103,7 @@ class SqlStore:
     # ------------------------------------------------------------ writing
 
     def commit(
-        self, revision: int, events: Sequence[Event], changes: Sequence[Change], spec: SpecText | None = None
+        self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], spec: SpecText | None = None
     ) -> None:
         """As `ports.Store.commit`.  Of several changes of one row the last counts; an event must carry *revision*."""
         assert all(event.revision == revision for event in events), "an event of another revision"

@@ -61,7 +61,7 @@ def serve(spec: ServeSpec) -> None:
         )
         stack.enter_context(logging_to(spec.log_file))
         keep_backend(folder, spec.backend, _ELSEWHERE)
-        house = House(spec, folder, listener.getsockname()[1])
+        house = ServerRuntime(spec, folder, listener.getsockname()[1])
         leadership = Leadership(election(spec.database), house.begin)
         if not is_postgresql(spec.database):
             house.refuse_second()
@@ -106,7 +106,7 @@ def first_admin(spec: ServeSpec, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Reign:
+class LeaderTerm:
     """What a leader works with."""
 
     service: Service
@@ -117,7 +117,7 @@ class Reign:
         gc.unfreeze()
 
 
-class House:
+class ServerRuntime:
     """All that outlives a reign, and how one begins."""
 
     def __init__(self, spec: ServeSpec, folder: Path, port: int) -> None:
@@ -126,7 +126,7 @@ class House:
         self.port = port
         self.metrics = Metrics()
 
-    def begin(self, term: SqlTerm, leads: Callable[[], bool]) -> Reign:
+    def begin(self, term: SqlTerm, leads: Callable[[], bool]) -> LeaderTerm:
         spec, store = self._spec, term.open()
         backend, clock = self._backend(store, term, leads)
         service = Service(
@@ -149,9 +149,9 @@ class House:
         except BaseException:
             service.close()
             raise
-        return Reign(service, app)
+        return LeaderTerm(service, app)
 
-    def led(self, reign: Reign) -> None:
+    def led(self, reign: LeaderTerm) -> None:
         _log.info("event=serving gpus=%s", _gpus(reign.service))
 
     def refuse_second(self) -> None:
@@ -173,13 +173,13 @@ class House:
     def _kubernetes(self, spec: KubernetesSpec, identity: str, term: SqlTerm, leads: Callable[[], bool]) -> Backend:
         api, cluster = _api(spec), self._spec.cluster
         from runrig.backends.kubernetes.backend import KubernetesBackend
-        from runrig.backends.kubernetes.namespace_claim import Claim
+        from runrig.backends.kubernetes.namespace_claim import NamespaceClaim
 
         return KubernetesBackend(
             api,
             self._spec.log_store or self._folder / "logs",
             namespace=spec.namespace,
-            claim=Claim(api, spec.namespace, identity, term.epoch, term.beat),
+            claim=NamespaceClaim(api, spec.namespace, identity, term.epoch, term.beat),
             resource_names={} if cluster is None else cluster.resource_names,
             bind_timeout_s=spec.bind_timeout_s,
             start_timeout_s=spec.start_timeout_s,
@@ -231,7 +231,7 @@ def hosts(spec: ServeSpec, port: int) -> frozenset[str]:
     return frozenset(found)
 
 
-def _standing(leadership: Leadership[SqlTerm, Reign]) -> Callable[[], Standing]:
+def _standing(leadership: Leadership[SqlTerm, LeaderTerm]) -> Callable[[], Standing]:
     def standing() -> Standing:
         reign = leadership.reign
         if reign is None:

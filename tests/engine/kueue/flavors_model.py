@@ -9,13 +9,13 @@ from runrig.domain.kueue import (
     Granted,
     MatchExpression,
     NodeChoice,
+    PendingReason,
     Policy,
     Preference,
     ResourceFlavor,
     ResourceGroup,
     Settings,
     Toleration,
-    Word,
     Workload,
     WorkloadPodSet,
 )
@@ -33,7 +33,7 @@ class Mode(enum.IntEnum):
     FIT = 4
 
 
-SEVERITY = (Word.WAITING_FOR_QUOTA, Word.EXCEEDS_MAX_QUOTA, Word.NO_MATCHING_FLAVOR)
+SEVERITY = (PendingReason.WAITING_FOR_QUOTA, PendingReason.EXCEEDS_MAX_QUOTA, PendingReason.NO_MATCHING_FLAVOR)
 """The mildest first."""
 
 Start = Mapping[tuple[str, str], int]
@@ -47,7 +47,7 @@ class Tried:
     flavor: str
     mode: Mode
     level: int = 0
-    word: Word | None = None
+    word: PendingReason | None = None
     modes: Mapping[str, tuple[Mode, int]] = field(default_factory=dict)
 
 
@@ -60,7 +60,7 @@ class Assignment:
     amounts: Mapping[FlavorResource, int]
     contested: frozenset[FlavorResource]
     level: int
-    word: Word | None
+    word: PendingReason | None
     last_tried: Start
     chosen: Mapping[tuple[str, str], str]
 
@@ -155,7 +155,7 @@ class Scan:
         self.queue = self.tree.queues[workload.queue]
         self.node = Node(QUEUE, workload.queue)
         self.earlier: Amounts = {}
-        self.words: list[Word] = []
+        self.words: list[PendingReason] = []
         self.worst = Mode.FIT
         self.level = 0
         self.contested: set[FlavorResource] = set()
@@ -212,7 +212,7 @@ class Scan:
                 need[resource] = need.get(resource, 0) + amount
         if any(self.tree.group_of(self.queue.name, resource) is None for resource in need):
             self.worst = Mode.NO_FIT
-            self.words.append(Word.NO_MATCHING_FLAVOR)
+            self.words.append(PendingReason.NO_MATCHING_FLAVOR)
             need = {}
         found: Amounts = {}
         for group in self.queue.groups:
@@ -240,7 +240,7 @@ class Scan:
         """The flavor chosen for one group of resources; empty if none would do."""
         fungibility = self.queue.fungibility
         best: Tried | None = None
-        mildest: list[Word] = []
+        mildest: list[PendingReason] = []
         self.last_tried[key] = -1
         for index, name in enumerate(flavors):
             if index <= last:
@@ -261,7 +261,7 @@ class Scan:
                 break
         if best is None or best.mode is Mode.NO_FIT:
             self.worst = Mode.NO_FIT
-            self.words.append(min(mildest, key=SEVERITY.index, default=Word.NO_MATCHING_FLAVOR))
+            self.words.append(min(mildest, key=SEVERITY.index, default=PendingReason.NO_MATCHING_FLAVOR))
             return ""
         if best.mode is not Mode.FIT:
             self.words.append(min(mildest, key=SEVERITY.index))
@@ -279,9 +279,9 @@ class Scan:
     def flavor(self, name: str, part: Mapping[str, int], together: list[WorkloadPodSet]) -> Tried:
         flavor = self.situation.flavors.get(name)
         if flavor is None or not all(matches(flavor, pod_set.nodes) for pod_set in together):
-            return Tried(name, Mode.NO_FIT, 0, Word.NO_MATCHING_FLAVOR)
+            return Tried(name, Mode.NO_FIT, 0, PendingReason.NO_MATCHING_FLAVOR)
         modes: dict[str, tuple[Mode, int]] = {}
-        words: list[Word] = []
+        words: list[PendingReason] = []
         for resource, amount in part.items():
             fr = FlavorResource(name, resource)
             mode, level, word = self.resource(fr, amount + self.earlier.get(fr, 0))
@@ -292,25 +292,25 @@ class Scan:
         mode, level = min(modes.values(), key=lambda one: rank(preference, *one))
         return Tried(name, mode, level, max(words, key=SEVERITY.index, default=None), modes)
 
-    def resource(self, fr: FlavorResource, amount: int) -> tuple[Mode, int, Word | None]:
+    def resource(self, fr: FlavorResource, amount: int) -> tuple[Mode, int, PendingReason | None]:
         queue, policies = self.queue, self.queue.policies
         if amount > self.tree.potential(self.node, fr):
-            return Mode.NO_FIT, 0, Word.EXCEEDS_MAX_QUOTA
+            return Mode.NO_FIT, 0, PendingReason.EXCEEDS_MAX_QUOTA
         level, may_reclaim = self.ledger.borrowing_level(queue.name, fr, amount)
         if self.ledger.fits(queue.name, {fr: amount}):
             return Mode.FIT, level, None
         fair = self.situation.settings.strategies is not None
         while_borrowing = (policies.reclaim if fair else policies.borrow) is not Policy.NEVER
         if not (self.tree.quota(self.node, fr).nominal >= amount or may_reclaim or while_borrowing):
-            return Mode.NO_FIT, 0, Word.WAITING_FOR_QUOTA
+            return Mode.NO_FIT, 0, PendingReason.WAITING_FOR_QUOTA
         need = Need(self.workload, {fr: amount}, frozenset({fr}))
         found = targets(self.ledger, self.situation.holders, need, self.situation.settings)
         if not found:
-            return Mode.NO_CANDIDATES, level, Word.WAITING_FOR_QUOTA
+            return Mode.NO_CANDIDATES, level, PendingReason.WAITING_FOR_QUOTA
         after = without(self.ledger, (holder for holder, _ in found))
         level, _ = after.borrowing_level(queue.name, fr, amount)
         inside = any(holder.queue == queue.name for holder, _ in found)
-        return (Mode.PREEMPT if inside else Mode.RECLAIM), level, Word.WAITING_FOR_QUOTA
+        return (Mode.PREEMPT if inside else Mode.RECLAIM), level, PendingReason.WAITING_FOR_QUOTA
 
 
 # ---------------------------------------------------------------- counts

@@ -13,6 +13,7 @@ from runrig.domain.kueue import (
     CycleReport,
     LabelSelector,
     MatchExpression,
+    PendingReason,
     Policy,
     Preemption,
     Settings,
@@ -20,7 +21,6 @@ from runrig.domain.kueue import (
     StopPolicy,
     System,
     Waiting,
-    Word,
     Workload,
 )
 from runrig.domain.pools import Queueing
@@ -46,7 +46,7 @@ PLAIN = Settings()
 class Outcome:
     """What became of a head.  *again*: it goes back to its queue, whatever the queue's order is."""
 
-    word: Word
+    word: PendingReason
     again: bool
     shape_parked: bool = False
 
@@ -167,11 +167,11 @@ class Model:
         outcomes: dict[str, Outcome] = {}
         for head in heads:
             if not self.active(self.tree.queues[head.queue]):
-                outcomes[head.name] = Outcome(Word.SUSPENDED, again=False)
+                outcomes[head.name] = Outcome(PendingReason.SUSPENDED, again=False)
             elif self.welcome(head):
                 entries.append(Entry(nominate(self.situation(), head, self.start_of(head))))
             else:
-                outcomes[head.name] = Outcome(Word.MISCONFIGURED, again=False)
+                outcomes[head.name] = Outcome(PendingReason.MISCONFIGURED, again=False)
         turn = Turn(self.usage())
         self.process(entries, turn)
         for entry in entries:
@@ -205,7 +205,7 @@ class Model:
         if self.sticky.get(workload.queue) == name:
             del self.sticky[workload.queue]
 
-    def report(self, turn: Turn, outcomes: Mapping[str, Outcome], shaped: Mapping[str, Word]) -> CycleReport:
+    def report(self, turn: Turn, outcomes: Mapping[str, Outcome], shaped: Mapping[str, PendingReason]) -> CycleReport:
         waiting = [
             Waiting(
                 w.name,
@@ -293,15 +293,15 @@ class Model:
             deferred, overlaps = nomination.assignment.mode is Mode.FIT, False
         assignment = nomination.assignment
         if assignment.mode is Mode.NO_FIT:
-            return Outcome(assignment.word or Word.WAITING_FOR_QUOTA, again=False, shape_parked=True)
+            return Outcome(assignment.word or PendingReason.WAITING_FOR_QUOTA, again=False, shape_parked=True)
         if assignment.mode is not Mode.FIT and not nomination.targets:
             self.reserve(entry, turn)
-            return Outcome(assignment.word or Word.WAITING_FOR_QUOTA, again=False, shape_parked=True)
+            return Outcome(assignment.word or PendingReason.WAITING_FOR_QUOTA, again=False, shape_parked=True)
         if overlaps or not self.still_fits(nomination, turn):
             if nomination.targets:
                 turn.skipped[entry.queue] = turn.skipped.get(entry.queue, 0) + 1
             self.last_tried.pop(entry.workload.name, None)
-            return Outcome(Word.WAITING_FOR_QUOTA, again=True)
+            return Outcome(PendingReason.WAITING_FOR_QUOTA, again=True)
         turn.added = plus(turn.added, entry.queue, assignment.amounts)
         if nomination.targets or deferred:
             return self.preempt(nomination, turn)
@@ -331,7 +331,7 @@ class Model:
         if nomination.targets and self.tree.queues[workload.queue].queueing is Queueing.BEST_EFFORT_FIFO:
             self.sticky[workload.queue] = workload.name
         self.last_tried.pop(workload.name, None)
-        return Outcome(Word.WAITING_FOR_TARGETS, again=True)
+        return Outcome(PendingReason.WAITING_FOR_TARGETS, again=True)
 
     def reserve(self, entry: Entry, turn: Turn) -> None:
         """Who finds no targets, and could not take its quota back later, holds what is left of it for this cycle."""
@@ -353,13 +353,13 @@ class Model:
 
     # ------------------------------------------------------------ the queues
 
-    def requeue(self, entries: Mapping[str, Entry], outcomes: Mapping[str, Outcome]) -> dict[str, Word]:
+    def requeue(self, entries: Mapping[str, Entry], outcomes: Mapping[str, Outcome]) -> dict[str, PendingReason]:
         """Park the heads that wait in vain, and with them those of the same shape; these are returned with their word."""
-        shaped: dict[str, Word] = {}
+        shaped: dict[str, PendingReason] = {}
         for name, outcome in outcomes.items():
             queue = self.tree.queues[self.workloads[name].queue]
             if name not in entries:
-                if outcome.word is Word.MISCONFIGURED or queue.queueing is Queueing.BEST_EFFORT_FIFO:
+                if outcome.word is PendingReason.MISCONFIGURED or queue.queueing is Queueing.BEST_EFFORT_FIFO:
                     self.parked.add(name)
                 continue
             if outcome.again or queue.queueing is Queueing.STRICT_FIFO:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from runrig.domain.kueue import FAIR, Granted, Policies, Policy, Settings, Strategy, Taken, Workload
+from runrig.domain.kueue import FAIR, Granted, Policies, Policy, PreemptionReason, Settings, Strategy, Workload
 from runrig.domain.quantities import FlavorResource
 from tests.engine.kueue.quota_model import COHORT, QUEUE, Amounts, Ledger, Node, Weighted
 
@@ -34,7 +34,7 @@ class Need:
     contested: frozenset[FlavorResource]
 
 
-Target = tuple[Holder, Taken]
+Target = tuple[Holder, PreemptionReason]
 
 
 def amounts_of(grants: Iterable[Granted]) -> Amounts:
@@ -128,7 +128,7 @@ class Candidate:
     """*common*: the lowest cohort over it and the preemptor, None in the same queue.  *borrowing*: takes while it borrows."""
 
     holder: Holder
-    reason: Taken
+    reason: PreemptionReason
     common: Node | None = None
     only_within_nominal: bool = False
 
@@ -136,7 +136,10 @@ class Candidate:
 class Classical(Search):
     def collect(self) -> tuple[list[Candidate], list[Candidate], list[Candidate]]:
         """Candidates above which the preemptor has the better right, other queues' others, and its own queue's."""
-        own = [Candidate(holder, Taken.IN_QUEUE) for holder in self.of_queue(self.queue, self.policies.within_queue)]
+        own = [
+            Candidate(holder, PreemptionReason.IN_QUEUE)
+            for holder in self.of_queue(self.queue, self.policies.within_queue)
+        ]
         better: list[Candidate] = []
         others: list[Candidate] = []
         left = dict(self.need.requests)
@@ -163,7 +166,7 @@ class Classical(Search):
 
     def classify(self, holder: Holder, cohort: Node, *, advantage: bool) -> Candidate:
         if advantage:
-            return Candidate(holder, Taken.RECLAIM, cohort)
+            return Candidate(holder, PreemptionReason.RECLAIM, cohort)
         policies, priority = self.policies, holder.workload.priority
         limit = policies.borrow_max_priority
         if (
@@ -171,8 +174,8 @@ class Classical(Search):
             and priority < self.need.workload.priority
             and (limit is None or priority <= limit)
         ):
-            return Candidate(holder, Taken.RECLAIM_WHILE_BORROWING, cohort)
-        return Candidate(holder, Taken.RECLAIM, cohort, only_within_nominal=True)
+            return Candidate(holder, PreemptionReason.RECLAIM_WHILE_BORROWING, cohort)
+        return Candidate(holder, PreemptionReason.RECLAIM, cohort, only_within_nominal=True)
 
     def search(self) -> list[Target]:
         better, others, own = self.collect()
@@ -269,7 +272,7 @@ class Fair(Search):
             return bool(self.candidates[node.name])
         return any(self.live(ledger, child) for child in self.tree.children(node))
 
-    def take(self, holder: Holder, reason: Taken) -> bool:
+    def take(self, holder: Holder, reason: PreemptionReason) -> bool:
         self.taken.append((holder, reason))
         return self.fits(self.taken)
 
@@ -304,18 +307,18 @@ class Fair(Search):
         while (queue := self.choose()) is not None:
             waiting = self.candidates[queue]
             if queue == self.queue:
-                if self.take(waiting.pop(0), Taken.IN_QUEUE):
+                if self.take(waiting.pop(0), PreemptionReason.IN_QUEUE):
                     return True
                 continue
             if self.free_within_nominal and not self.over(self.now(), self.node):
-                if self.take(waiting.pop(0), Taken.RECLAIM):
+                if self.take(waiting.pop(0), PreemptionReason.RECLAIM):
                     return True
                 continue
             hopeless = self.hopeless(queue)
             while waiting:
                 holder = waiting.pop(0)
                 if not hopeless and self.passes(self.strategies[0], holder):
-                    if self.take(holder, Taken.FAIR_SHARING):
+                    if self.take(holder, PreemptionReason.FAIR_SHARING):
                         return True
                     break
                 failed[queue].append(holder)
@@ -326,6 +329,6 @@ class Fair(Search):
         while (queue := self.choose()) is not None:
             holder = failed[queue][0]
             failed[queue] = []
-            if self.passes(Strategy.INITIAL_SHARE, holder) and self.take(holder, Taken.FAIR_SHARING):
+            if self.passes(Strategy.INITIAL_SHARE, holder) and self.take(holder, PreemptionReason.FAIR_SHARING):
                 return True
         return False

@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runrig.domain.kueue import ClusterQueue, Workload, WorkloadPodSet
-from runrig.engine.kueue.cluster_queue import Line
-from runrig.engine.kueue.workload import Item, Shape
-from runrig.engine.quota.queue_tree import Forest
+from runrig.engine.kueue.cluster_queue import QueueState
+from runrig.engine.kueue.workload import WorkloadShape, WorkloadState
+from runrig.engine.quota.queue_tree import QueueTree
 
-SHAPES = tuple(Shape((WorkloadPodSet(count=count),), (), ()) for count in (1, 2))
+SHAPES = tuple(WorkloadShape((WorkloadPodSet(count=count),), (), ()) for count in (1, 2))
 
 STEPS = st.lists(
     st.one_of(
@@ -19,22 +19,22 @@ STEPS = st.lists(
 )
 
 
-def line() -> Line:
+def line() -> QueueState:
     queue = ClusterQueue("q")
-    return Line(queue, Forest((), (queue,), ()).queues["q"])
+    return QueueState(queue, QueueTree((), (queue,), ()).queues["q"])
 
 
 @given(STEPS)
 def test_everybody_waits_exactly_once_or_is_out(steps: list[tuple[object, ...]]) -> None:
     tested = line()
-    waiting: set[Item] = set()
-    out: list[Item] = []
+    waiting: set[WorkloadState] = set()
+    out: list[WorkloadState] = []
     arrived = 0
     for step, *details in steps:
         if step == "arrive":
             shape, priority = details
             workload = Workload(f"w{arrived}", "q", (), int(str(priority)), 0.0, float(arrived % 3))
-            item = Item(workload, "q", tested.leaf, SHAPES[int(str(shape))])
+            item = WorkloadState(workload, "q", tested.leaf, SHAPES[int(str(shape))])
             tested.arrive(item)
             waiting.add(item)
             arrived += 1

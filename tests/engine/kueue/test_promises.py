@@ -15,7 +15,7 @@ from runrig.domain.kueue import (
 )
 from runrig.domain.pools import Queueing, Quota
 from runrig.domain.quantities import FlavorResource
-from runrig.engine.kueue.simulator import World
+from runrig.engine.kueue.simulator import Simulator
 
 RECLAIM = Policies(reclaim=Policy.ANY)
 
@@ -66,7 +66,7 @@ def test_two_preemptors_that_would_both_rather_have_what_became_free_take_no_pla
         ),
         namespaces={"default": {}},
     )
-    world = World(system)
+    world = Simulator(system)
     assert told(world.cycle(10)) == ([], [("w-1", "p2"), ("w-2", "p1"), ("w-big", "p0")])
     world.carry_out()
     assert told(world.cycle(11)) == (["p0", "p1", "p2"], [])
@@ -79,7 +79,7 @@ def test_a_preemptor_is_the_head_of_a_strict_queue_too_although_somebody_of_high
         workloads=(runs("w", 4, "big", 1), waits("p", 4, 5, queue="q")),
         namespaces={"default": {}},
     )
-    world = World(system)
+    world = Simulator(system)
     assert told(world.cycle(10)) == ([], [("w", "p")])
     world.carry_out()
     world.submit(waits("late", 4, 10, queue="q", priority=9))
@@ -95,7 +95,7 @@ def test_who_evicted_me_is_safe_from_me_until_one_of_us_has_ended() -> None:
         workloads=(waits("old", 4, 1, queue="q"),),
         namespaces={"default": {}},
     )
-    world = World(system)
+    world = Simulator(system)
     world.cycle(10)
     world.submit(waits("high", 4, 5, queue="q", priority=3))
     assert told(world.cycle(11)) == ([], [("old", "high")])

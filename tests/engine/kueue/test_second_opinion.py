@@ -17,22 +17,22 @@ from runrig.domain.kueue import (
     CycleReport,
     Fungibility,
     Granted,
+    PendingReason,
     Policies,
     Policy,
     Preemption,
+    PreemptionReason,
     Preference,
     ResourceGroup,
     Settings,
     System,
-    Taken,
     Waiting,
-    Word,
     Workload,
     WorkloadPodSet,
 )
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import CPU, FlavorResource
-from runrig.engine.kueue.simulator import World
+from runrig.engine.kueue.simulator import Simulator
 from tests.engine.kueue.flavors_model import Nomination, full_counts, nominate, ranges, reduced, totals
 from tests.engine.kueue.model import Model, shape
 from tests.engine.kueue.preemption_model import Holder, Need, Search, allows, amounts_of, without
@@ -70,7 +70,7 @@ def without_guess(waiting: Waiting) -> Waiting:
     return waiting if waiting.considered else replace(waiting, word=None)
 
 
-def agree(world: World, model: Model) -> None:
+def agree(world: Simulator, model: Model) -> None:
     inactive = {entry.name for entry in world.inactive()}
     assert {(e.kind, e.name) for e in world.inactive()} == {
         *(("ClusterQueue", name) for name, queue in model.tree.queues.items() if not model.active(queue)),
@@ -82,7 +82,7 @@ def agree(world: World, model: Model) -> None:
     assert shares == {name: share for name, share in model.shares().items() if name not in inactive}
 
 
-def same_cycle(world: World, model: Model, now: float) -> CycleReport:
+def same_cycle(world: Simulator, model: Model, now: float) -> CycleReport:
     theirs, ours = world.cycle(now), model.cycle(now)
     assert plain(theirs) == plain(ours)
     agree(world, model)
@@ -91,7 +91,7 @@ def same_cycle(world: World, model: Model, now: float) -> CycleReport:
 
 def first_cycles(system: System, manager: Settings) -> None:
     """As long as nothing is preempted both do the same, whatever ends in between."""
-    world, model = World(system, manager), Model(system, manager)
+    world, model = Simulator(system, manager), Model(system, manager)
     agree(world, model)
     for at in range(4):
         report = same_cycle(world, model, system.now + at)
@@ -130,7 +130,7 @@ def test_a_cycle_on_an_over_committed_tree_is_that_of_the_second_engine(system: 
 @FEW
 @given(systems(), manager_settings(), st.data())
 def test_what_is_submitted_later_is_treated_alike(system: System, manager: Settings, data: st.DataObject) -> None:
-    world, model = World(system, manager), Model(system, manager)
+    world, model = Simulator(system, manager), Model(system, manager)
     for at in range(3):
         if same_cycle(world, model, system.now + at).preempted or model.sticky:
             return
@@ -160,7 +160,7 @@ def test_one_workload_is_admitted_if_and_only_if_every_balance_of_the_tree_holds
     """Q3 at all nodes, straight from its definition, for every choice of flavors and every step of counts."""
     model = Model(system, manager)
     (workload,) = [w for w in system.workloads if w.granted is None]
-    report = World(system, manager).cycle(system.now)
+    report = Simulator(system, manager).cycle(system.now)
     queue = model.tree.queues[workload.queue]
     if not model.active(queue):
         assert report.admitted == ()
@@ -199,7 +199,7 @@ def holds_after(model: Model, queue: str, fr: FlavorResource, amount: int) -> bo
 @FEW
 @given(systems(), manager_settings())
 def test_from_a_valid_start_every_balance_holds_once_the_targets_are_gone(system: System, manager: Settings) -> None:
-    world, model = World(system, manager), Model(system, manager)
+    world, model = Simulator(system, manager), Model(system, manager)
     ledger = model.ledger()
     report = world.cycle(system.now)
     targets = {p.workload for p in report.preempted}
@@ -219,7 +219,7 @@ def test_from_a_valid_start_every_balance_holds_once_the_targets_are_gone(system
 @SOME
 @given(systems(OVER))
 def test_what_is_available_in_an_over_committed_tree_is_what_a_count_from_scratch_says(system: System) -> None:
-    world, model = World(system), Model(system)
+    world, model = Simulator(system), Model(system)
     event("negative" if any(n.available < 0 for ns in model.quotas().values() for n in ns.values()) else "positive")
     agree(world, model)
 
@@ -232,7 +232,7 @@ def single_preemption(system: System, manager: Settings) -> tuple[Model, Nominat
 
     With several of them targets may be chosen after those of an earlier one are gone.
     """
-    report = World(system, manager).cycle(system.now)
+    report = Simulator(system, manager).cycle(system.now)
     if len(preemptors := {p.by for p in report.preempted}) != 1:
         return None
     model = Model(system, manager)
@@ -240,7 +240,7 @@ def single_preemption(system: System, manager: Settings) -> tuple[Model, Nominat
     return model, nomination, {p.workload for p in report.preempted}, report
 
 
-def legal(model: Model, nomination: Nomination, holder: Holder, reason: Taken) -> bool:
+def legal(model: Model, nomination: Nomination, holder: Holder, reason: PreemptionReason) -> bool:
     """Allowed by policy and by position."""
     incoming, ledger = nomination.workload, model.ledger()
     policies = model.tree.queues[incoming.queue].policies
@@ -248,22 +248,25 @@ def legal(model: Model, nomination: Nomination, holder: Holder, reason: Taken) -
     if not any(holder.amounts.get(fr, 0) for fr in contested) or not model.same_tree(holder.queue, incoming.queue):
         return False
     if holder.queue == incoming.queue:
-        return reason is Taken.IN_QUEUE and allows(policies.within_queue, incoming, holder.workload)
+        return reason is PreemptionReason.IN_QUEUE and allows(policies.within_queue, incoming, holder.workload)
     if not ledger.borrows_any(Node(QUEUE, holder.queue), contested):
         return False
-    if reason is Taken.RECLAIM_WHILE_BORROWING:
+    if reason is PreemptionReason.RECLAIM_WHILE_BORROWING:
         limit, priority = policies.borrow_max_priority, holder.workload.priority
         if policies.borrow is Policy.NEVER or priority >= incoming.priority or (limit is not None and priority > limit):
             return False
     fair = model.settings.strategies is not None
-    reasons = (Taken.RECLAIM, Taken.FAIR_SHARING if fair else Taken.RECLAIM_WHILE_BORROWING)
+    reasons = (
+        PreemptionReason.RECLAIM,
+        PreemptionReason.FAIR_SHARING if fair else PreemptionReason.RECLAIM_WHILE_BORROWING,
+    )
     return reason in reasons and allows(policies.reclaim, incoming, holder.workload)
 
 
 def irreducible(model: Model, nomination: Nomination, taken: set[str]) -> bool:
     """The request fits without them, and with any one of them back it does not; both with borrowing or both without."""
     search = searcher(model, nomination)
-    held = [(holder, Taken.IN_QUEUE) for holder in model.holders() if holder.name in taken]
+    held = [(holder, PreemptionReason.IN_QUEUE) for holder in model.holders() if holder.name in taken]
     return any(
         search.fits(held, borrowing=borrowing)
         and not any(search.fits([other for other in held if other is not one], borrowing=borrowing) for one in held)
@@ -280,13 +283,13 @@ def searcher(model: Model, nomination: Nomination) -> Search:
 def gap(model: Model, nomination: Nomination, taken: set[str]) -> int | None:
     """How many targets fewer would do, all legal sets tried; None: too many candidates to try."""
     search = searcher(model, nomination)
-    reasons = (Taken.IN_QUEUE, Taken.RECLAIM, Taken.FAIR_SHARING)
+    reasons = (PreemptionReason.IN_QUEUE, PreemptionReason.RECLAIM, PreemptionReason.FAIR_SHARING)
     candidates = [h for h in model.holders() if any(legal(model, nomination, h, reason) for reason in reasons)]
     if len(candidates) > MOST_CANDIDATES:
         return None
     for size in range(1, len(taken)):
         for some in combinations(candidates, size):
-            if search.fits([(holder, Taken.IN_QUEUE) for holder in some]):
+            if search.fits([(holder, PreemptionReason.IN_QUEUE) for holder in some]):
                 return len(taken) - size
     return 0
 
@@ -331,7 +334,7 @@ def test_counts_are_those_of_an_exhaustive_search_where_acceptance_is_monotone(
 def check_counts(system: System, manager: Settings) -> None:
     model = Model(system, manager)
     heads = model.heads()
-    report = World(system, manager).cycle(system.now)
+    report = Simulator(system, manager).cycle(system.now)
     if not heads or not manager.gates.get("PartialAdmission", True):
         return
     (workload,) = heads
@@ -382,9 +385,11 @@ def test_a_flavor_of_which_one_resource_borrows_and_another_needs_targets_preemp
         flavors=FLAVORS,
         workloads=(running, waiting("w", "q0", {CPU: 2, GPU: 4}, priority=1)),
     )
-    report = World(system).cycle(0.0)
-    assert report.preempted == (Preemption("ns/r", "q0", "ns/w", Taken.IN_QUEUE),)
-    assert [(w.workload, w.word, w.parked) for w in report.pending] == [("ns/w", Word.WAITING_FOR_TARGETS, False)]
+    report = Simulator(system).cycle(0.0)
+    assert report.preempted == (Preemption("ns/r", "q0", "ns/w", PreemptionReason.IN_QUEUE),)
+    assert [(w.workload, w.word, w.parked) for w in report.pending] == [
+        ("ns/w", PendingReason.WAITING_FOR_TARGETS, False)
+    ]
 
 
 def test_what_a_flavor_can_never_hold_is_said_of_it_though_another_resource_is_only_short() -> None:
@@ -393,8 +398,8 @@ def test_what_a_flavor_can_never_hold_is_said_of_it_though_another_resource_is_o
     held = (Granted("main", 1, ((CPU, "a"),), ((CPU, 4),)),)
     running = waiting("r", "q0", {CPU: 4}, granted=held)
     system = System(queues=(queue,), flavors=FLAVORS, workloads=(running, waiting("w", "q0", {CPU: 4, GPU: 4})))
-    (pending,) = World(system).cycle(0.0).pending
-    assert pending.word is Word.EXCEEDS_MAX_QUOTA
+    (pending,) = Simulator(system).cycle(0.0).pending
+    assert pending.word is PendingReason.EXCEEDS_MAX_QUOTA
 
 
 # ---------------------------------------------------------------- more of it

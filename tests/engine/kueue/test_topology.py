@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from runrig.domain.kueue import (
     FAIR,
     ClusterQueue,
-    Near,
+    PendingReason,
     Placed,
     Policies,
     Policy,
@@ -20,8 +20,8 @@ from runrig.domain.kueue import (
     Slices,
     System,
     Topology,
+    TopologyMode,
     TopologyRequest,
-    Word,
     Workload,
     WorkloadPodSet,
 )
@@ -29,7 +29,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import FlavorResource
 from runrig.engine.kueue.node_tree import HOST
-from runrig.engine.kueue.simulator import World
+from runrig.engine.kueue.simulator import Simulator
 
 RACKS = Topology("racks", ("rack", HOST))
 
@@ -69,11 +69,11 @@ def work(
     return Workload(name, queue, (pod_set,), priority=priority, created_at=at, queued_at=at)
 
 
-def near(how: Near, level: str, *slices: Slices) -> TopologyRequest:
+def near(how: TopologyMode, level: str, *slices: Slices) -> TopologyRequest:
     return TopologyRequest(how, level, slices)
 
 
-RACK = near(Near.REQUIRED, "rack")
+RACK = near(TopologyMode.REQUIRED, "rack")
 
 
 def world(
@@ -82,8 +82,8 @@ def world(
     queues: Sequence[ClusterQueue] = (queue(),),
     flavors: Sequence[ResourceFlavor] = (flavor(),),
     settings: Settings = DEFAULT,
-) -> World:
-    return World(
+) -> Simulator:
+    return Simulator(
         System(
             queues=tuple(queues),
             flavors=tuple(flavors),
@@ -96,7 +96,7 @@ def world(
     )
 
 
-def started(made: World, cycle: int = 1) -> dict[str, dict[str, int]]:
+def started(made: Simulator, cycle: int = 1) -> dict[str, dict[str, int]]:
     """Pods by node, of what a cycle admits."""
     return {
         each.workload: {placed.domain[-1]: placed.count for pods in each.granted for placed in pods.placement}
@@ -104,7 +104,7 @@ def started(made: World, cycle: int = 1) -> dict[str, dict[str, int]]:
     }
 
 
-def held(made: World) -> dict[str, int]:
+def held(made: Simulator) -> dict[str, int]:
     """GPUs taken by node, each node once."""
     leaves = {leaf.room: leaf.values[-1] for tree in made._book.nodes.trees.values() for leaf in tree.leaves}
     return {name: amount for room, name in leaves.items() if room and (amount := room.used.get("gpu", 0))}
@@ -134,7 +134,7 @@ def test_what_ends_gives_its_nodes_back_to_whoever_waits_for_them_in_another_tre
     made = world(TWO[:2], work("one", 2, 4, RACK), work("two", 2, 4, RACK, queue="p", at=1), queues=queues)
     assert started(made) == {"one": {"n1": 1, "n2": 1}}
     (waits,) = made.cycle(2.0).pending
-    assert (waits.word, waits.parked) == (Word.TOPOLOGY, True)
+    assert (waits.word, waits.parked) == (PendingReason.TOPOLOGY, True)
     made.finish("one")
     assert held(made) == {}
     assert started(made, 3) == {"two": {"n1": 1, "n2": 1}}
@@ -145,7 +145,7 @@ def test_quota_is_enough_and_somebody_stops_for_the_nodes() -> None:
     for settings in (Settings(), Settings(FAIR)):
         made = world(TWO, queues=[lower], settings=settings)
         for at, name in enumerate(("a", "b", "c")):
-            made.submit(work(name, 1, 3, near(Near.REQUIRED, HOST), at=at))
+            made.submit(work(name, 1, 3, near(TopologyMode.REQUIRED, HOST), at=at))
             made.cycle(float(at))
         assert held(made) == {"n1": 3, "n2": 3, "n3": 3}
         made.submit(work("hi", 2, 4, RACK, priority=1, at=9))
@@ -158,12 +158,12 @@ def test_quota_is_enough_and_somebody_stops_for_the_nodes() -> None:
 
 def test_nobody_stops_where_it_would_not_help() -> None:
     lower = queue(policies=Policies(within_queue=Policy.LOWER))
-    made = world(TWO, work("a", 1, 3, near(Near.REQUIRED, HOST)), queues=[lower])
+    made = world(TWO, work("a", 1, 3, near(TopologyMode.REQUIRED, HOST)), queues=[lower])
     made.cycle(1.0)
     made.submit(work("hi", 3, 4, RACK, priority=1, at=9))
     report = made.cycle(9.0)
     assert report.preempted == ()
-    assert [each.word for each in report.pending] == [Word.TOPOLOGY]
+    assert [each.word for each in report.pending] == [PendingReason.TOPOLOGY]
     (reason,) = report.pending[0].reasons
     assert (reason.have, reason.need, reason.law) == (2, 3, "T1")
 
@@ -200,8 +200,8 @@ def test_flavors_that_share_nodes_see_each_others_work() -> None:
 
 
 def test_a_flavor_takes_only_work_for_which_it_has_the_levels() -> None:
-    made = world(TWO, work("one", 1, 1, near(Near.REQUIRED, "zone")))
-    assert [each.word for each in made.cycle(1.0).pending] == [Word.NO_MATCHING_FLAVOR]
+    made = world(TWO, work("one", 1, 1, near(TopologyMode.REQUIRED, "zone")))
+    assert [each.word for each in made.cycle(1.0).pending] == [PendingReason.NO_MATCHING_FLAVOR]
 
 
 # ---------------------------------------------------------------- any nodes
@@ -218,21 +218,21 @@ def nodes_of(sizes: Sequence[Sequence[int]]) -> list[Node]:
     sizes=SIZES,
     count=st.integers(1, 12),
     gpus=st.integers(1, 3),
-    how=st.sampled_from(list(Near)[:3]),
+    how=st.sampled_from(list(TopologyMode)[:3]),
     size=st.sampled_from([1, 2, 3]),
     level=st.sampled_from(["rack", HOST]),
     gates=GATES,
 )
 def test_pods_start_if_and_only_if_there_is_a_place(
-    sizes: list[list[int]], count: int, gpus: int, how: Near, size: int, level: str, gates: Mapping[str, bool]
+    sizes: list[list[int]], count: int, gpus: int, how: TopologyMode, size: int, level: str, gates: Mapping[str, bool]
 ) -> None:
     """Nothing else runs.  Slices of *size* stand in one domain of *level*."""
     count *= size
-    ask = near(how, "" if how is Near.UNCONSTRAINED else "rack", Slices(level, size))
+    ask = near(how, "" if how is TopologyMode.UNCONSTRAINED else "rack", Slices(level, size))
     made = world(nodes_of(sizes), work("one", count, gpus, ask), settings=Settings(gates=gates))
     by_rack = [[gpu // gpus for gpu in rack] for rack in sizes]
     slices = [sum(fit // size for fit in rack) if level == HOST else sum(rack) // size for rack in by_rack]
-    room = max(slices) if how is Near.REQUIRED else sum(slices)
+    room = max(slices) if how is TopologyMode.REQUIRED else sum(slices)
     found = started(made)
     assert bool(found) is (room >= count // size)
     if found:
@@ -244,7 +244,7 @@ def test_pods_start_if_and_only_if_there_is_a_place(
         for name, number in pods.items():
             domains[name if level == HOST else name[:2]] += number
         assert all(not number % size for number in domains.values())
-        assert how is not Near.REQUIRED or len({name[:2] for name in pods}) == 1
+        assert how is not TopologyMode.REQUIRED or len({name[:2] for name in pods}) == 1
 
 
 @given(sizes=SIZES, jobs=st.lists(st.tuples(st.integers(1, 6), st.integers(1, 4), st.integers(0, 2)), max_size=8))
@@ -264,7 +264,7 @@ def test_no_history_overbooks_a_node_or_loses_one(sizes: list[list[int]], jobs: 
     assert held(made) == {}
 
 
-def _held_by_items(made: World) -> dict[str, int]:
+def _held_by_items(made: Simulator) -> dict[str, int]:
     found = Counter[str]()
     for item in made._items.values():
         for granted in item.granted:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runrig.domain.kueue import Near, Placed, Slices, TopologyRequest
+from runrig.domain.kueue import Placed, Slices, TopologyMode, TopologyRequest
 from tests.spec.kueue.builders import home, job, manifest, only, pod, read, warnings, workload
 
 TREE = manifest("Topology", "t", {"levels": [{"nodeLabel": "rack"}, {"nodeLabel": "host"}]})
@@ -18,18 +18,18 @@ def asked(request: object, count: int = 4) -> TopologyRequest | None:
 @pytest.mark.parametrize(
     ("request_", "expected"),
     [
-        ({"required": "rack"}, TopologyRequest(Near.REQUIRED, "rack")),
-        ({"preferred": "rack"}, TopologyRequest(Near.PREFERRED, "rack")),
+        ({"required": "rack"}, TopologyRequest(TopologyMode.REQUIRED, "rack")),
+        ({"preferred": "rack"}, TopologyRequest(TopologyMode.PREFERRED, "rack")),
         ({"unconstrained": True}, TopologyRequest()),
         ({"unconstrained": False}, None),
         ({"podSetGroupName": "g"}, None),
         (
             {"podSetSliceRequiredTopology": "host", "podSetSliceSize": 2},
-            TopologyRequest(Near.SLICES, "", (Slices("host", 2),)),
+            TopologyRequest(TopologyMode.SLICES, "", (Slices("host", 2),)),
         ),
         (
             {"required": "rack", "podsetSliceRequiredTopologyConstraints": [{"topology": "host", "size": 4}, {"topology": "x", "size": 2}]},
-            TopologyRequest(Near.REQUIRED, "rack", (Slices("host", 4), Slices("x", 2))),
+            TopologyRequest(TopologyMode.REQUIRED, "rack", (Slices("host", 4), Slices("x", 2))),
         ),
     ],
 )  # fmt: skip
@@ -40,16 +40,16 @@ def test_the_field_of_a_pod_set(request_: object, expected: TopologyRequest | No
 @pytest.mark.parametrize(
     ("marks", "expected"),
     [
-        ({"required-topology": "rack"}, TopologyRequest(Near.REQUIRED, "rack")),
+        ({"required-topology": "rack"}, TopologyRequest(TopologyMode.REQUIRED, "rack")),
         ({"unconstrained-topology": "true"}, TopologyRequest()),
         ({"unconstrained-topology": "false"}, None),
         (
             {"preferred-topology": "rack", "slice-required-topology": "host", "slice-size": "2"},
-            TopologyRequest(Near.PREFERRED, "rack", (Slices("host", 2),)),
+            TopologyRequest(TopologyMode.PREFERRED, "rack", (Slices("host", 2),)),
         ),
         (
             {"slice-required-topology-constraints": '[{"topology": "host", "size": 2}]'},
-            TopologyRequest(Near.SLICES, "", (Slices("host", 2),)),
+            TopologyRequest(TopologyMode.SLICES, "", (Slices("host", 2),)),
         ),
     ],
 )

@@ -2,7 +2,7 @@
 
 from runrig.domain.plan import Action, PutPool, SetFlavors
 from runrig.domain.pools import Pool
-from runrig.domain.records import Change, Event
+from runrig.domain.records import Event, RowChange
 from runrig.ports import ChangesQuery, Store
 
 from ..values import Commit
@@ -26,7 +26,7 @@ def fill(store: Store) -> None:
     )
     for number, (time, actor, actions) in enumerate(log, 1):
         events = tuple(Event(number, seq, time, actor, action) for seq, action in enumerate(actions))
-        rows = tuple(Change("Pool", (pool.name,), pool) for pool in NAMES) if number == 1 else ()
+        rows = tuple(RowChange("Pool", (pool.name,), pool) for pool in NAMES) if number == 1 else ()
         Commit(number, events, rows).to(store)
 
 

@@ -8,7 +8,7 @@ from runrig.domain.errors import InvalidInput, NotFound
 from runrig.domain.nodes import Node
 from runrig.domain.plan import PutNode
 from runrig.domain.pools import Cohort, Pool
-from runrig.domain.records import Change
+from runrig.domain.records import RowChange
 from runrig.ports import SpecText, Store, WorkflowQuery
 
 from ..values import TEAM, TRAIN, commit, put, workflow
@@ -18,7 +18,7 @@ HALF = "\ud800"
 AWKWARD = ("%", "_", "'; DROP TABLE pools; --", "\\", "\\u0000", "<b>", "🦉", "ﬀ", "\u202e", "\x1b[1m", "\n\t\r", "")
 
 
-def unstorable(text: str) -> list[tuple[Change, ...]]:
+def unstorable(text: str) -> list[tuple[RowChange, ...]]:
     return [
         (put(Pool("p", description=text)),),
         (put(Cohort(text)),),

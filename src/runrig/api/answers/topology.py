@@ -1,7 +1,16 @@
 """Domains as answers."""
 
 from runrig import wire
-from runrig.service.queries.topology import Apart, Fit, Gpus, Holder, Level, Map, Size, View
+from runrig.service.queries.topology import (
+    DomainGpus,
+    DomainReport,
+    GangsThatFit,
+    Holder,
+    LevelReport,
+    Map,
+    Size,
+    UnlabelledNode,
+)
 
 
 def maps(found: tuple[Map, ...], size: Size | None) -> wire.TopologyAnswer:
@@ -10,26 +19,26 @@ def maps(found: tuple[Map, ...], size: Size | None) -> wire.TopologyAnswer:
 
 
 def _map(found: Map) -> wire.TopologyMapAnswer:
-    survey = found.survey
+    report = found.report
     return wire.TopologyMapAnswer(
         pools=list(found.pools),
-        keys=[wire.TopologyKeyModel(key=each.key, label=each.label) for each in survey.keys],
-        flavors=list(survey.flavors),
-        levels=[_level(each) for each in survey.levels],
-        all=_domain(survey.whole),
-        apart=[_apart(each) for each in survey.apart],
+        keys=[wire.TopologyKeyModel(key=each.key, label=each.label) for each in report.keys],
+        flavors=list(report.flavors),
+        levels=[_level(each) for each in report.levels],
+        all=_domain(report.whole),
+        apart=[_apart(each) for each in report.apart],
     )
 
 
-def _level(level: Level) -> wire.LevelAnswer:
+def _level(level: LevelReport) -> wire.LevelAnswer:
     return wire.LevelAnswer(key=level.key, label=level.label, domains=level.domains, gangs=_gangs(level.gangs))
 
 
-def _apart(apart: Apart) -> wire.ApartAnswer:
+def _apart(apart: UnlabelledNode) -> wire.ApartAnswer:
     return wire.ApartAnswer(lacks=list(apart.lacks), node=_domain(apart.node))
 
 
-def _domain(view: View) -> wire.DomainAnswer:
+def _domain(view: DomainReport) -> wire.DomainAnswer:
     gangs, gpus = view.others
     return wire.DomainAnswer(
         level=view.key,
@@ -46,7 +55,7 @@ def _domain(view: View) -> wire.DomainAnswer:
     )
 
 
-def _gpus(gpus: Gpus) -> wire.DomainGpusAnswer:
+def _gpus(gpus: DomainGpus) -> wire.DomainGpusAnswer:
     return wire.DomainGpusAnswer(
         total=gpus.total,
         free=gpus.free,
@@ -57,7 +66,7 @@ def _gpus(gpus: Gpus) -> wire.DomainGpusAnswer:
     )
 
 
-def _gangs(fit: Fit | None) -> wire.DomainGangsAnswer | None:
+def _gangs(fit: GangsThatFit | None) -> wire.DomainGangsAnswer | None:
     return None if fit is None else wire.DomainGangsAnswer(now=fit.now, after_low=fit.after_low, ever=fit.ever)
 
 

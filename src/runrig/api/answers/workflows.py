@@ -11,7 +11,7 @@ from runrig.domain.records import Event
 from runrig.domain.workflows import Group, Status, Task, Workflow, task_uuid
 from runrig.service.commands.submissions import Accepted
 from runrig.service.queries.events import in_words
-from runrig.service.queries.pool_deletions import Ending
+from runrig.service.queries.pool_deletions import PoolDeletion
 from runrig.service.queries.workflow_queries import GroupWhy, Listed, Preempted, WhyView, WorkflowView
 from runrig.service.runtime.reconciler import Standstill
 from runrig.wire import utc
@@ -215,7 +215,7 @@ def _standstill(value: Standstill) -> wire.StandstillAnswer:
     return wire.StandstillAnswer(since=_at(value.since), why=value.why)
 
 
-def _ending(value: Ending) -> wire.PoolEndingAnswer:
+def _ending(value: PoolDeletion) -> wire.PoolEndingAnswer:
     return wire.PoolEndingAnswer(
         pool=value.pool, by=value.by, at=_at(value.at), then=value.then.value, state=value.state.value
     )

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from runrig.backends.kubernetes import names, objects
 from runrig.backends.kubernetes.cluster import Cluster, Refusal
-from runrig.backends.kubernetes.cluster_view import Seen
+from runrig.backends.kubernetes.cluster_view import ClusterView
 from runrig.backends.kubernetes.drift import Crew, differences
 from runrig.backends.kubernetes.pods import GangPods, Settings
 from runrig.domain.errors import Refused, RunrigError, Unavailable
@@ -112,7 +112,7 @@ class Maker:
     def __init__(
         self,
         cluster: Cluster,
-        seen: Seen,
+        seen: ClusterView,
         crew: Crew,
         leads: Callable[[], bool],
         let_go: Callable[[Object], None],

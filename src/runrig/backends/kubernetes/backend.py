@@ -18,11 +18,11 @@ from typing import Any
 from runrig.backends.kubernetes import names, status
 from runrig.backends.kubernetes.apply import Maker, Wanted
 from runrig.backends.kubernetes.cluster import Cluster, Refusal
-from runrig.backends.kubernetes.cluster_view import Seen
+from runrig.backends.kubernetes.cluster_view import ClusterView
 from runrig.backends.kubernetes.drift import Crew
 from runrig.backends.kubernetes.events import ClusterEvents
 from runrig.backends.kubernetes.logs import KeptLogs
-from runrig.backends.kubernetes.namespace_claim import Claim
+from runrig.backends.kubernetes.namespace_claim import NamespaceClaim
 from runrig.backends.kubernetes.pods import Settings
 from runrig.domain.errors import RunrigError, Unavailable
 from runrig.domain.nodes import Node
@@ -67,7 +67,7 @@ class KubernetesBackend:
         folder: Path,
         *,
         namespace: str,
-        claim: Claim,
+        claim: NamespaceClaim,
         resource_names: Mapping[str, str] | None = None,
         bind_timeout_s: float = 60.0,
         start_timeout_s: float = 1800.0,
@@ -80,7 +80,7 @@ class KubernetesBackend:
         self._start_timeout_s = start_timeout_s
         self._claim = claim
         self._changed = threading.Event()
-        self._seen = Seen(cluster, namespace, self._changed.set)
+        self._seen = ClusterView(cluster, namespace, self._changed.set)
         self._crew = Crew()
         self._undertakers = ThreadPoolExecutor(_UNDERTAKERS, thread_name_prefix="undertaker")
         self._going: set[str] = set()

@@ -28,7 +28,7 @@ LOST_S = 30.0
 """How long a watch may be out of touch: an API server that begins anew is back by then."""
 
 
-class Seen:
+class ClusterView:
     """*changed* is called from other threads, after something has."""
 
     def __init__(self, cluster: Cluster, namespace: str, changed: Callable[[], None]) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from runrig.backends.kubernetes import names
 from runrig.backends.kubernetes.cluster import EVENT, POD, POD_GROUP, Cluster
-from runrig.backends.kubernetes.cluster_view import Seen
+from runrig.backends.kubernetes.cluster_view import ClusterView
 from runrig.backends.kubernetes.eventfile import Entry, EventFile
 from runrig.backends.kubernetes.names import Object
 from runrig.backends.kubernetes.watching import Watch
@@ -182,7 +182,7 @@ def _line(text: str | None) -> str:
 class ClusterEvents:
     """Those of a namespace, from a watch, whose objects are in *seen*."""
 
-    def __init__(self, cluster: Cluster, namespace: str, seen: Seen, folder: Path) -> None:
+    def __init__(self, cluster: Cluster, namespace: str, seen: ClusterView, folder: Path) -> None:
         self._seen = seen
         self._kept = KeptEvents(folder)
         self._watch = Watch(cluster, EVENT, namespace=namespace, changed=lambda: None)

@@ -18,7 +18,7 @@ CHECKED_S = 5.0
 _WITH_EPOCHS = (POD, POD_GROUP, SECRET, SERVICE)
 
 
-class Claim:
+class NamespaceClaim:
     """*identity*: of the database, so that standbys and restored backups have the same.  *epoch*: in which this server leads it.
 
     *leads*: asks the database whether it still does.  *term*: what objects say of who made them, higher than that of any leader

@@ -20,7 +20,7 @@ from runrig.backends.local.attempt import Attempt, is_folder_name
 from runrig.backends.local.live import LiveFolder
 from runrig.backends.local.prepare import prepare
 from runrig.backends.local.processes import kill_marked, marked
-from runrig.backends.local.wake_pipe import Bell
+from runrig.backends.local.wake_pipe import WakePipe
 from runrig.domain.errors import ServerFault
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.workflows import ExitCode, TaskKey
@@ -74,7 +74,7 @@ class LocalBackend:
         try:
             self._tasks.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._markers = LiveFolder(self._folder / "live")
-            self._bell = Bell(self._folder / "bell")
+            self._bell = WakePipe(self._folder / "bell")
         except OSError as error:
             raise ServerFault(
                 f"{folder} cannot be used for tasks: {error.strerror}; choose another with --data"

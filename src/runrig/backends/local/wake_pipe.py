@@ -6,7 +6,7 @@ import select
 from pathlib import Path
 
 
-class Bell:
+class WakePipe:
     def __init__(self, path: Path) -> None:
         with contextlib.suppress(FileExistsError):
             os.mkfifo(path, 0o600)

@@ -8,7 +8,7 @@ import click
 from runrig.cli.lazy import examples
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
-from runrig.cli.transport.server_address import Place
+from runrig.cli.transport.server_address import ServerAddress
 from runrig.cli.transport.session import say
 from runrig.domain.errors import InvalidInput
 
@@ -66,9 +66,9 @@ def restore(context: click.Context, file: Path, config: str | None, data: str | 
 
 def _place(context: click.Context, config: str | None, data: str | None) -> tuple[str | Path, Path]:
     """The database, and the data folder."""
-    before = context.find_object(Place) or Place()
+    before = context.find_object(ServerAddress) or ServerAddress()
     if config is None:
-        folder = Place(data=data or before.data).data_folder()
+        folder = ServerAddress(data=data or before.data).data_folder()
         return folder / DATABASE, folder
     if data is not None:
         raise InvalidInput.one("--config says where the data are: leave --data out")

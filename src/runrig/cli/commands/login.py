@@ -10,7 +10,7 @@ from runrig.cli.rendering import sanitize, times
 from runrig.cli.transport import saved
 from runrig.cli.transport.client import Client, path
 from runrig.cli.transport.files import read_text
-from runrig.cli.transport.server_address import Address, Place, checked, one_line
+from runrig.cli.transport.server_address import Address, ServerAddress, checked, one_line
 from runrig.cli.transport.session import say, warn
 from runrig.domain.errors import InvalidInput, NotFound
 
@@ -67,7 +67,7 @@ def _token(file: str | None) -> str:
 def logout(context: click.Context, url: str | None) -> None:
     """Forget the token of the server at URL, or of the one logged in to last.  It stays good: 'runrig token delete' ends it."""
     logins = saved.read()
-    place = context.find_object(Place) or Place()
+    place = context.find_object(ServerAddress) or ServerAddress()
     server = url or place.server or logins.current
     if server is None:
         raise NotFound("you are not logged in anywhere")

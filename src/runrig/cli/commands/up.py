@@ -7,7 +7,7 @@ import click
 from runrig.cli.lazy import examples
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
-from runrig.cli.transport.server_address import Place
+from runrig.cli.transport.server_address import ServerAddress
 
 DEFAULT_PORT = 8700
 DRAIN_SWEEP_S = 900
@@ -51,8 +51,8 @@ def up(
     """Start a server with everything in one process, for this machine; Ctrl-C stops it, and the tasks go on."""
     from runrig.wiring.up import up as run
 
-    before = context.find_object(Place) or Place()
-    folder = Place(data=data or before.data).data_folder()
+    before = context.find_object(ServerAddress) or ServerAddress()
+    folder = ServerAddress(data=data or before.data).data_folder()
     text = None if cluster is None else read_text(cluster)
     # Without a file there is nothing but options to be wrong.
     with nullcontext() if cluster is None else located(shown(cluster)):

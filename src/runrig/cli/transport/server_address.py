@@ -31,7 +31,7 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServerAddress:
     """What was said on the command line; None: nothing."""
 
     server: str | None = None

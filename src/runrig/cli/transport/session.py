@@ -9,7 +9,7 @@ import click
 
 from runrig.cli.rendering import sanitize
 from runrig.cli.transport.client import Client, patience
-from runrig.cli.transport.server_address import Place
+from runrig.cli.transport.server_address import ServerAddress
 from runrig.domain.errors import ServerFault
 
 Command = Callable[..., None]
@@ -19,7 +19,7 @@ TEXT, JSON = "text", "json"
 class Session:
     """One command's way to the server."""
 
-    def __init__(self, place: Place, *, as_json: bool) -> None:
+    def __init__(self, place: ServerAddress, *, as_json: bool) -> None:
         self.place = place
         self.as_json = as_json
 
@@ -62,9 +62,9 @@ def with_session(command: Command) -> Command:
     @wraps(command)
     def run(**kwargs: Any) -> None:
         context = click.get_current_context()
-        before = context.find_object(Place) or Place()
+        before = context.find_object(ServerAddress) or ServerAddress()
         server, data = kwargs.pop("server", None), kwargs.pop("data", None)
-        place = Place(server or before.server, data or before.data)
+        place = ServerAddress(server or before.server, data or before.data)
         session = Session(place, as_json=kwargs.pop("format_type", TEXT) == JSON)
         try:
             command(session, **kwargs)

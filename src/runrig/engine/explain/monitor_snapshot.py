@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.ledger.ledger import Entry
 from runrig.engine.quota.pool_tree import QuotaTree
-from runrig.engine.quota.quota_node import REAL, TreeNode, headroom
+from runrig.engine.quota.quota_node import REAL, QuotaNode, headroom
 from runrig.engine.state.state import State
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingGangs:
     """Gangs of one pool and priority that have not started, the nominated included; *since*: when the oldest was submitted."""
 
     gangs: int
@@ -22,7 +22,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class QuotaUse:
     """Of one (flavor, resource) at one node of the tree.  *kind*: "root", "cohort" or "pool"; *usage*: what its subtree holds."""
 
     node: str
@@ -34,7 +34,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Gpus:
+class GpusByState:
     """Of one flavor: *held* and *free* on ready nodes, and all of those on nodes that are not ready."""
 
     held: int = 0
@@ -43,23 +43,23 @@ class Gpus:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class MonitorSnapshot:
     """*waiting*: by pool and priority; *gpus*: by flavor."""
 
     revision: int
     now: float
-    waiting: dict[tuple[str, str], Waiting]
-    shares: tuple[Share, ...]
-    gpus: dict[str, Gpus]
+    waiting: dict[tuple[str, str], WaitingGangs]
+    shares: tuple[QuotaUse, ...]
+    gpus: dict[str, GpusByState]
 
 
-def figures(state: State, now: float) -> Figures:
+def monitor_snapshot(state: State, now: float) -> MonitorSnapshot:
     """O(buckets + nodes of the tree x its resources + nodes)."""
-    return Figures(state.revision, now, waiting(state), tuple(_shares(state)), _gpus(state))
+    return MonitorSnapshot(state.revision, now, waiting(state), tuple(_shares(state)), _gpus(state))
 
 
-def waiting(state: State) -> dict[tuple[str, str], Waiting]:
-    found: dict[tuple[str, str], Waiting] = {}
+def waiting(state: State) -> dict[tuple[str, str], WaitingGangs]:
+    found: dict[tuple[str, str], WaitingGangs] = {}
     for bucket in state.ledger.pending.values():
         _count(found, bucket.waiting[0][1], len(bucket.waiting))  # within a bucket the head was submitted first
     for entry in state.ledger.nominated.values():
@@ -67,22 +67,22 @@ def waiting(state: State) -> dict[tuple[str, str], Waiting]:
     return dict(sorted(found.items()))
 
 
-def _count(found: dict[tuple[str, str], Waiting], oldest: Entry, gangs: int) -> None:
+def _count(found: dict[tuple[str, str], WaitingGangs], oldest: Entry, gangs: int) -> None:
     key = (oldest.gang.pool, oldest.gang.priority.value)
-    before = found.get(key, Waiting(0, oldest.gang.submitted_at))
-    found[key] = Waiting(before.gangs + gangs, min(before.since, oldest.gang.submitted_at))
+    before = found.get(key, WaitingGangs(0, oldest.gang.submitted_at))
+    found[key] = WaitingGangs(before.gangs + gangs, min(before.since, oldest.gang.submitted_at))
 
 
-def _shares(state: State) -> Iterator[Share]:
+def _shares(state: State) -> Iterator[QuotaUse]:
     tree = state.ledger.tree
-    nodes: list[TreeNode] = [tree.root]
+    nodes: list[QuotaNode] = [tree.root]
     nodes += [node for _, node in sorted(tree.cohorts.items())]
     nodes += [node for _, node in sorted(tree.pools.items())]
     held = _held(tree)
     for node in nodes:
         for index, key in enumerate(tree.keys):
             left = headroom(node, index, REAL) if node.active else 0
-            yield Share(node.name, node.kind.value, key, node.nominal[index], held[id(node)][index], left)
+            yield QuotaUse(node.name, node.kind.value, key, node.nominal[index], held[id(node)][index], left)
 
 
 def _held(tree: QuotaTree) -> dict[int, list[int]]:
@@ -96,10 +96,10 @@ def _held(tree: QuotaTree) -> dict[int, list[int]]:
     return held
 
 
-def _gpus(state: State) -> dict[str, Gpus]:
+def _gpus(state: State) -> dict[str, GpusByState]:
     held: dict[str, int] = dict.fromkeys(state.flavors, 0)
     free, not_ready = dict(held), dict(held)
-    for room in state.ledger.room.nodes.values():
+    for room in state.ledger.nodes.by_name.values():
         node, has = room.node, room.node.resources.get(GPU, 0)
         if not has:
             continue
@@ -110,4 +110,4 @@ def _gpus(state: State) -> dict[str, Gpus]:
         else:
             not_ready[node.flavor] = not_ready.get(node.flavor, 0) + has
     flavors = sorted({*held, *free, *not_ready})
-    return {name: Gpus(held.get(name, 0), free.get(name, 0), not_ready.get(name, 0)) for name in flavors}
+    return {name: GpusByState(held.get(name, 0), free.get(name, 0), not_ready.get(name, 0)) for name in flavors}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from runrig.domain.quantities import UNLISTED_IS_UNCOUNTED, FlavorResource
 from runrig.engine.quota.pool_tree import QuotaTree
-from runrig.engine.quota.quota_node import REAL, Kind, TreeNode, headroom, potential
+from runrig.engine.quota.quota_node import REAL, Kind, QuotaNode, headroom, potential
 from runrig.engine.state.state import State
 
 
@@ -19,7 +19,7 @@ class NodeBalance:
     *subtree*: its nominal and what its children lend it; *local*: the part of that which its lending limit keeps inside;
     *usage*: what its subtree holds beyond the local parts of its children; *balance*: T of law Q3, negative while it borrows;
     *headroom*, *potential*: law Q4, both 0 where parents run in a circle; *used*: held by HIGH and NORMAL below, *total*: by all;
-    *borrowed*, *lent*: from and to the rest of the tree; *over*: how far it is beyond what an admission would be granted.
+    *borrowed*, *lent*: from and to the rest of the tree; *pools_over_nominal*: how far it is beyond what an admission would be granted.
     """
 
     nominal: int
@@ -68,7 +68,7 @@ def overpromised(state: State) -> Mapping[FlavorResource, int]:
     Of what some node of the flavor does not limit there is no end.
     """
     tree, nodes = state.ledger.tree, state.nodes.values()
-    capacity = state.ledger.room.capacity({key.resource for key in tree.keys})
+    capacity = state.ledger.nodes.capacity({key.resource for key in tree.keys})
     endless = {
         FlavorResource(node.flavor, resource)
         for node in nodes
@@ -94,7 +94,7 @@ class _Sums:
                     self.used[id(node)][index] += amount if leaf.kind is Kind.FIRM else 0
         self._hand_down(tree.root, width)
 
-    def _hand_down(self, root: TreeNode, width: int) -> None:
+    def _hand_down(self, root: QuotaNode, width: int) -> None:
         stack = [root]
         while stack:
             node = stack.pop()
@@ -107,7 +107,7 @@ class _Sums:
             stack.extend(node.children)
 
 
-def lent(node: TreeNode, index: int) -> int:
+def lent(node: QuotaNode, index: int) -> int:
     """Of the idle promise of *node*, what others hold; of one node without looking at the whole tree."""
     if node.parent is None or not node.active:
         return 0
@@ -115,7 +115,7 @@ def lent(node: TreeNode, index: int) -> int:
     return next(part for child, part in parts if child is node)
 
 
-def _shares_of_debt(parent: TreeNode, index: int, owed: int) -> Iterator[tuple[TreeNode, int]]:
+def _shares_of_debt(parent: QuotaNode, index: int, owed: int) -> Iterator[tuple[QuotaNode, int]]:
     """(child, what it lends), of all children; *owed*: what *parent* lends to the tree around it.
 
     Nobody records who borrows from whom, only the sums are certain.  The parent's own quota, which belongs to nobody, goes
@@ -131,7 +131,7 @@ def _shares_of_debt(parent: TreeNode, index: int, owed: int) -> Iterator[tuple[T
         yield child, part
 
 
-def _row(state: State, node: TreeNode, sums: _Sums) -> TreeRow:
+def _row(state: State, node: QuotaNode, sums: _Sums) -> TreeRow:
     keys = state.ledger.tree.keys
     balances = {key: _balance(node, index, sums) for index, key in enumerate(keys)}
     parent = node.parent.name if node.parent is not None else ""
@@ -139,7 +139,7 @@ def _row(state: State, node: TreeNode, sums: _Sums) -> TreeRow:
     return TreeRow(node.name, node.kind.value, parent, node.active, declared, balances)
 
 
-def _balance(node: TreeNode, index: int, sums: _Sums) -> NodeBalance:
+def _balance(node: QuotaNode, index: int, sums: _Sums) -> NodeBalance:
     balance, used = node.balance(index), sums.used[id(node)][index]
     return NodeBalance(
         nominal=node.nominal[index],
@@ -159,7 +159,7 @@ def _balance(node: TreeNode, index: int, sums: _Sums) -> NodeBalance:
     )
 
 
-def _excesses(node: TreeNode, index: int, used: int) -> Iterable[int]:
+def _excesses(node: QuotaNode, index: int, used: int) -> Iterable[int]:
     """By how much each rule of the node itself is exceeded; negative: not at all."""
     owes = -node.balance(index)
     limit = 0 if node.kind is Kind.ROOT else node.borrowing[index]

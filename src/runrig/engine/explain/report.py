@@ -11,7 +11,7 @@ from runrig.domain.gangs import GangState
 from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.explain.quota_report import lent
-from runrig.engine.quota.quota_node import REAL, Kind, TreeNode
+from runrig.engine.quota.quota_node import REAL, Kind, QuotaNode
 from runrig.engine.state.state import State
 
 
@@ -84,7 +84,7 @@ def capacity_by_flavor(state: State, resource: str = GPU) -> Mapping[str, int]:
     return found
 
 
-def _firm_below(node: TreeNode, index: int) -> int:
+def _firm_below(node: QuotaNode, index: int) -> int:
     if node.kind is Kind.FIRM:
         return node.usage[REAL][index]
     return sum(_firm_below(child, index) for child in node.children)
@@ -161,7 +161,7 @@ def hold(state: State, workflow: str) -> Hold | None:
     )
 
 
-def _over(node: TreeNode, indices: Iterable[int]) -> dict[int, int]:
+def _over(node: QuotaNode, indices: Iterable[int]) -> dict[int, int]:
     """What the subtree holds above what it brings."""
     return {index: -balance for index in indices if (balance := node.balance(index)) < 0}
 
@@ -171,7 +171,7 @@ def _over(node: TreeNode, indices: Iterable[int]) -> dict[int, int]:
 
 def node_free(state: State, name: str) -> Mapping[str, int]:
     """What nobody holds, per resource that the node lists."""
-    return dict(state.ledger.room.nodes[name].free[REAL])
+    return dict(state.ledger.nodes.by_name[name].free[REAL])
 
 
 def gpu_holders(state: State, name: str) -> tuple[tuple[str, str] | None, ...]:

@@ -17,8 +17,8 @@ from runrig.domain.nodes import Node
 from runrig.domain.pools import HOSTNAME, TopologyKey
 from runrig.domain.quantities import GPU
 from runrig.engine.ledger.ledger import Entry, Ledger
-from runrig.engine.nodes.node_capacity import EMPTY, NodeRoom
-from runrig.engine.nodes.topology import Domain, Forest, Ints, Shape
+from runrig.engine.nodes.node_capacity import EMPTY, NodeCapacity
+from runrig.engine.nodes.topology import Domain, Ints, PodShape, TopologyIndex
 from runrig.engine.quota.quota_node import CHARGED, REAL
 
 NOW = (CHARGED, REAL)
@@ -34,7 +34,7 @@ class Size(NamedTuple):
     gpus: int
 
 
-class Gpus(NamedTuple):
+class DomainGpus(NamedTuple):
     """*total* is the sum of the others, but where a node has fewer GPUs than its gangs hold.
 
     *firm*: held by HIGH and NORMAL; *low*: by LOW; *changing*: held by gangs that stop, or promised to the nominated;
@@ -49,7 +49,7 @@ class Gpus(NamedTuple):
     cordoned: int
 
 
-class Fit(NamedTuple):
+class GangsThatFit(NamedTuple):
     """How many gangs of the size asked for, all pods of each in one domain, as far as GPUs tell.
 
     *now*: beside all that is there; *after_low*: once all LOW, of every pool, and what stops already is gone; *ever*: on empty
@@ -74,7 +74,7 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class DomainReport:
     """A domain, or a node.  *key*: its level, None of a node and of the whole.  *state*: of a node: Ready, NotReady or Tainted.
 
     *cordoned*: how many of its nodes take no new pods.  *flavors*: the same by flavor, empty where all are of one.
@@ -86,45 +86,45 @@ class View:
     state: str | None
     nodes: int
     cordoned: int
-    gpus: Gpus
-    flavors: Mapping[str, Gpus]
-    gangs: Fit | None
+    gpus: DomainGpus
+    flavors: Mapping[str, DomainGpus]
+    gangs: GangsThatFit | None
     holders: tuple[Holder, ...]
     others: tuple[int, int]
-    inside: tuple["View", ...] = ()
+    inside: tuple["DomainReport", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class LevelReport:
     """*gangs*: each inside one domain of this level, summed over its *domains*."""
 
     key: str
     label: str
     domains: int
-    gangs: Fit | None
+    gangs: GangsThatFit | None
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class UnlabelledNode:
     """A node that lacks labels: gangs with requirements do not go there (law T1)."""
 
     lacks: tuple[str, ...]
-    node: View
+    node: DomainReport
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class TopologyReport:
     """*whole*: all nodes, those *apart* too, though they are not inside it; its gangs may lie anywhere."""
 
     keys: tuple[TopologyKey, ...]
     flavors: tuple[str, ...]
-    levels: tuple[Level, ...]
-    whole: View
-    apart: tuple[Apart, ...]
+    levels: tuple[LevelReport, ...]
+    whole: DomainReport
+    apart: tuple[UnlabelledNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class TopologyQuestion:
     """*depth*: how many levels are shown, None: all.  *nodes*: as domains of their own below the finest level.
 
     *holders*: how many are named at most, per domain.
@@ -136,17 +136,17 @@ class Question:
     holders: int = MOST_HOLDERS
 
 
-def survey(
-    ledger: Ledger, keys: Sequence[TopologyKey], flavors: Collection[str], question: Question | None = None
-) -> Survey:
+def topology_report(
+    ledger: Ledger, keys: Sequence[TopologyKey], flavors: Collection[str], question: TopologyQuestion | None = None
+) -> TopologyReport:
     """Of the nodes of *flavors*, by *keys*, coarse to fine.  Without keys the nodes stand right below the whole."""
-    asked = question or Question()
-    forest = ledger.room.forest(tuple(each.label for each in keys))
-    found = _Nodes(ledger, forest, flavors)
+    asked = question or TopologyQuestion()
+    topology = ledger.nodes.topology(tuple(each.label for each in keys))
+    found = _Nodes(ledger, topology, flavors)
     work = _Work(ledger, found, asked)
-    tables = [_Table(work, of, starts) for of, starts in zip(forest.of, forest.starts, strict=True)]
-    views = _Views(forest, keys, asked, work, tables)
-    return Survey(tuple(keys), tuple(found.flavors), tuple(views.levels()), views.whole(), tuple(views.apart()))
+    tables = [_Table(work, of, starts) for of, starts in zip(topology.of, topology.starts, strict=True)]
+    views = _Views(topology, keys, asked, work, tables)
+    return TopologyReport(tuple(keys), tuple(found.flavors), tuple(views.levels()), views.whole(), tuple(views.apart()))
 
 
 # ---------------------------------------------------------------- columns, a row for each node
@@ -158,18 +158,18 @@ _NODES, _CORDONED_NODES, _TOTAL, _FREE, _FIRM, _LOW, _CHANGING, _CORDONED = rang
 class _Nodes:
     """What is declared and what is free.  *mine*: whether a node is of one of the flavors; *flavors*: those that have nodes."""
 
-    def __init__(self, ledger: Ledger, forest: Forest, flavors: Collection[str]) -> None:
-        rooms, wanted = forest.rooms, set(flavors)
-        self.forest = forest
+    def __init__(self, ledger: Ledger, topology: TopologyIndex, flavors: Collection[str]) -> None:
+        rooms, wanted = topology.nodes, set(flavors)
+        self.topology = topology
         self.mine = [room.node.flavor in wanted for room in rooms]
         self.flavor = [room.node.flavor for room in rooms]
         self.flavors = sorted({room.node.flavor for room in rooms} & wanted)
-        self.open = np.array([ledger.room.takes(room.node.name, room.node.flavor) for room in rooms], dtype=np.bool_)
+        self.open = np.array([ledger.nodes.takes(room.node.name, room.node.flavor) for room in rooms], dtype=np.bool_)
         self.decided = self._gpus(rooms, CHARGED)
         self.free = np.maximum(0, np.minimum(self.decided, self._gpus(rooms, REAL)))
         self.total = self._gpus(rooms, EMPTY)
 
-    def _gpus(self, rooms: Sequence[NodeRoom], layer: int) -> Ints:
+    def _gpus(self, rooms: Sequence[NodeCapacity], layer: int) -> Ints:
         """Below zero on a node that was given fewer than are held."""
         found = [room.free[layer].get(GPU, 0) if mine else 0 for room, mine in zip(rooms, self.mine, strict=True)]
         return np.array(found, dtype=np.int64)
@@ -178,7 +178,7 @@ class _Nodes:
 class _Work:
     """All columns together: *sums* per node, *by_flavor* the same of each flavor, *pods* how many of the size fit, per flavor."""
 
-    def __init__(self, ledger: Ledger, nodes: _Nodes, asked: Question) -> None:
+    def __init__(self, ledger: Ledger, nodes: _Nodes, asked: TopologyQuestion) -> None:
         self.most = asked.holders
         self.gangs = sorted((each for each in ledger.entries.values() if each.placement), key=lambda each: each.gang.id)
         self.firm = [each.bucket.firm for each in self.gangs]
@@ -198,7 +198,7 @@ class _Work:
             for each, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=True):
                 gpus = dict(pod_set.requests).get(GPU, 0)
                 for share in each.shares:
-                    at = nodes.forest.index.get(share.node)
+                    at = nodes.topology.index.get(share.node)
                     if at is not None and nodes.mine[at]:
                         who.append(place)
                         node.append(at)
@@ -215,7 +215,7 @@ class _Work:
         return held
 
     def _sums(self, nodes: _Nodes) -> Ints:
-        count = len(nodes.forest.rooms)
+        count = len(nodes.topology.nodes)
         mine = np.array(nodes.mine, dtype=np.bool_)
         runs = [each.held and each.state is GangState.ADMITTED for each in self.gangs]
         firm = self._on_nodes([each and kind for each, kind in zip(runs, self.firm, strict=True)], count)
@@ -235,15 +235,15 @@ class _Work:
     def _fitting(self, ledger: Ledger, nodes: _Nodes, flavor: str) -> Ints:
         """Pods of the size on nodes of *flavor*: now, after LOW, ever."""
         assert self.size is not None
-        shape = Shape(((GPU, self.size.gpus),), flavor)
-        labels, gpus = nodes.forest.labels, self.size.gpus
-        now = ledger.room.counts(labels, shape, NOW)
-        ever = ledger.room.counts(labels, shape, (EMPTY,))
+        shape = PodShape(((GPU, self.size.gpus),), flavor)
+        labels, gpus = nodes.topology.labels, self.size.gpus
+        now = ledger.nodes.counts(labels, shape, NOW)
+        ever = ledger.nodes.counts(labels, shape, (EMPTY,))
         goes = [
             each.charged and (not firm or each.state is GangState.STOPPING)
             for each, firm in zip(self.gangs, self.firm, strict=True)
         ]
-        room = nodes.decided + self._on_nodes(goes, len(nodes.forest.rooms))
+        room = nodes.decided + self._on_nodes(goes, len(nodes.topology.nodes))
         after = np.where(now.takes, np.clip(room, 0, nodes.total) // gpus, 0)
         return np.stack([now.levels[-1], after, ever.levels[-1]], axis=1)
 
@@ -290,20 +290,22 @@ class _Table:
             sum(ranked.gpus[named:last]),
         )
 
-    def view(self, at: int, key: str | None, path: tuple[str, ...], state: str | None = None) -> View:
+    def view(self, at: int, key: str | None, path: tuple[str, ...], state: str | None = None) -> DomainReport:
         sums = self.sums[at].tolist()
         holders, others = self.holders(at)
-        return View(
+        return DomainReport(
             key=key,
             path=path,
             state=state,
             nodes=sums[_NODES],
             cordoned=sums[_CORDONED_NODES],
-            gpus=Gpus(*sums[_TOTAL:]),
+            gpus=DomainGpus(*sums[_TOTAL:]),
             flavors={
-                name: Gpus(*each[at].tolist()[_TOTAL:]) for name, each in self._by_flavor.items() if each[at, _NODES]
+                name: DomainGpus(*each[at].tolist()[_TOTAL:])
+                for name, each in self._by_flavor.items()
+                if each[at, _NODES]
             },
-            gangs=None if self.gangs is None else Fit(*self.gangs[at].tolist()),
+            gangs=None if self.gangs is None else GangsThatFit(*self.gangs[at].tolist()),
             holders=holders,
             others=others,
         )
@@ -337,9 +339,14 @@ class _Views:
     """Domains without a node of the flavors asked for are left out."""
 
     def __init__(
-        self, forest: Forest, keys: Sequence[TopologyKey], asked: Question, work: _Work, tables: Sequence[_Table]
+        self,
+        topology: TopologyIndex,
+        keys: Sequence[TopologyKey],
+        asked: TopologyQuestion,
+        work: _Work,
+        tables: Sequence[_Table],
     ) -> None:
-        self._forest = forest
+        self._topology = topology
         self._keys = keys
         self._tables = tables
         self._work = work
@@ -348,50 +355,50 @@ class _Views:
         by_name = bool(keys) and keys[-1].label == HOSTNAME
         self._nodes = not keys or (asked.nodes and self._depth == len(keys) and not by_name)
 
-    def levels(self) -> Iterator[Level]:
+    def levels(self) -> Iterator[LevelReport]:
         """All of them, whatever is shown."""
         for depth, each in enumerate(self._keys):
             table = self._tables[depth]
             # Nodes that lack a label stand behind the others, as domains of their own: these are none.
-            _, count = self._forest.inside(self._forest.whole(labelled=True), depth)
+            _, count = self._topology.inside(self._topology.whole(labelled=True), depth)
             domains = int(np.count_nonzero(table.sums[:count, _NODES]))
-            gangs = None if table.gangs is None else Fit(*table.gangs[:count].sum(axis=0).tolist())
-            yield Level(each.key, each.label, domains, gangs)
+            gangs = None if table.gangs is None else GangsThatFit(*table.gangs[:count].sum(axis=0).tolist())
+            yield LevelReport(each.key, each.label, domains, gangs)
 
-    def whole(self) -> View:
-        count = len(self._forest.rooms)
+    def whole(self) -> DomainReport:
+        count = len(self._topology.nodes)
         of, starts = np.zeros(count, dtype=np.int64), np.array([0, count], dtype=np.int64)
         seen = _Table(self._work, of, starts).view(0, None, ())
-        return replace(seen, inside=tuple(self._below(self._forest.whole(labelled=True))))
+        return replace(seen, inside=tuple(self._below(self._topology.whole(labelled=True))))
 
-    def _below(self, domain: Domain) -> Iterator[View]:
+    def _below(self, domain: Domain) -> Iterator[DomainReport]:
         level = domain.level + 1
         if level == self._depth:
-            level = self._forest.nodes
+            level = self._topology.node_level
             if not self._nodes:
                 return
-        for at in range(*self._forest.inside(domain, level)):
+        for at in range(*self._topology.inside(domain, level)):
             if self._tables[level].sums[at, _NODES]:
-                inner = self._forest.domain(level, at)
-                if level == self._forest.nodes:
+                inner = self._topology.domain(level, at)
+                if level == self._topology.node_level:
                     yield self._node(inner)
                 else:
-                    seen = self._tables[level].view(at, self._keys[level].key, self._forest.path(inner))
+                    seen = self._tables[level].view(at, self._keys[level].key, self._topology.path(inner))
                     yield replace(seen, inside=tuple(self._below(inner)))
 
-    def _node(self, domain: Domain) -> View:
-        node = self._forest.rooms[domain.first].node
-        table = self._tables[self._forest.nodes]
+    def _node(self, domain: Domain) -> DomainReport:
+        node = self._topology.nodes[domain.first].node
+        table = self._tables[self._topology.node_level]
         cordoned = bool(table.sums[domain.at, _CORDONED_NODES])
-        return table.view(domain.at, None, self._forest.path(domain), _state(node, cordoned=cordoned))
+        return table.view(domain.at, None, self._topology.path(domain), _state(node, cordoned=cordoned))
 
-    def apart(self) -> Iterator[Apart]:
-        nodes = self._forest.nodes
-        for at in range(self._forest.labelled, len(self._forest.rooms)):
+    def apart(self) -> Iterator[UnlabelledNode]:
+        nodes = self._topology.node_level
+        for at in range(self._topology.labelled, len(self._topology.nodes)):
             if self._tables[nodes].sums[at, _NODES]:
-                labels = self._forest.rooms[at].node.labels
-                lacks = tuple(each for each in self._forest.labels if each not in labels and each != HOSTNAME)
-                yield Apart(lacks, self._node(self._forest.domain(nodes, at)))
+                labels = self._topology.nodes[at].node.labels
+                lacks = tuple(each for each in self._topology.labels if each not in labels and each != HOSTNAME)
+                yield UnlabelledNode(lacks, self._node(self._topology.domain(nodes, at)))
 
 
 def _state(node: Node, *, cordoned: bool) -> str:

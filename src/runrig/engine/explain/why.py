@@ -11,12 +11,12 @@ from runrig.domain.pools import Queueing
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.workflows import Group, Status
 from runrig.engine.explain.shortage import shortage
-from runrig.engine.ledger.fit import find_place, settle
+from runrig.engine.ledger.fit import find_place, place_on_nodes
 from runrig.engine.ledger.ledger import Entry, Ledger
-from runrig.engine.ledger.options import choices, left_out, wanted
+from runrig.engine.ledger.options import choices_left_out, flavor_choices, pod_requests
 from runrig.engine.placement.partial import least_counts
-from runrig.engine.placement.place import most_pods, place
-from runrig.engine.quota.quota_node import CHARGED, Kind, TreeNode, binding, left_at
+from runrig.engine.placement.place import place, pods_that_fit
+from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode, binding, left_at
 from runrig.engine.scheduling.queue_order import ahead_of, head_of
 from runrig.engine.state.state import State
 
@@ -80,9 +80,9 @@ def explain(ledger: Ledger, entry: Entry) -> tuple[Reason, ...]:
         return (Reason(Code.KAI_NOT_PLACED, "T7", where=entry.gang.refused),)
     least = least_counts(entry.gang.pod_sets)
     if find_place(ledger, entry, least) is None:
-        found = [_blocking(ledger, entry, choice) for choice in choices(ledger, entry, least)]
+        found = [_blocking(ledger, entry, choice) for choice in flavor_choices(ledger, entry, least)]
         if None not in found:
-            if left_out(ledger, entry):
+            if choices_left_out(ledger, entry):
                 found.append(Reason(Code.PLACEMENT_NOT_PROVEN, "T1", need=sum(least)))
             return tuple(dict.fromkeys(reason for reason in found if reason is not None))
         leaving = tuple(sorted(name for name, each in ledger.stopping.items() if not each.charged))
@@ -104,37 +104,37 @@ def _blocking(ledger: Ledger, entry: Entry, choice: Placement) -> Reason | None:
         reason = _quota_reason(ledger, leaf, index, amount)
         if reason is not None:
             return reason
-    if settle(ledger, entry, choice) is not None:
+    if place_on_nodes(ledger, entry, choice) is not None:
         return None
     return no_place(ledger, entry, choice)
 
 
 def no_place(ledger: Ledger, entry: Entry, choice: Placement, layer: int = CHARGED) -> Reason:
     """Of a *choice* for which there is no place on nodes in *layer*."""
-    asks = wanted(entry, choice)
+    asks = pod_requests(entry, choice)
     need = sum(each.pods for each in asks)
-    near = ledger.near(entry, tuple(each.count for each in choice))
-    if near is None:
+    constraints = ledger.constraints(entry, tuple(each.count for each in choice))
+    if constraints is None:
         return Reason(Code.KEYS_CHANGED, "T3", where=f"pool {entry.gang.pool}")
-    if not place(ledger.room, asks, (layer,), near).proven:
+    if not place(ledger.nodes, asks, (layer,), constraints).proven:
         return Reason(Code.PLACEMENT_NOT_PROVEN, "T1", resource=choice[0].flavor, need=need)
-    short = shortage(ledger.room, asks, (layer,), near)
+    short = shortage(ledger.nodes, asks, (layer,), constraints)
     if short is not None:
         key = ledger.pools[entry.gang.pool].topology_keys[short.level].key
         if short.best is None:
             return Reason(Code.NOT_ALL_GROUPS_FIT, "T1", where=key, need=need)
         have = short.best[0].have if short.best else 0
         return Reason(Code.NO_DOMAIN_FITS, "T1", where=key, have=have, need=short.pods, domains=short.best)
-    have = min(need - 1, sum(most_pods(ledger.room, each, (layer,)) for each in asks))
+    have = min(need - 1, sum(pods_that_fit(ledger.nodes, each, (layer,)) for each in asks))
     return Reason(Code.NO_ROOM_ON_NODES, "T1", resource=choice[0].flavor, have=have, need=need)
 
 
-def _quota_reason(ledger: Ledger, leaf: TreeNode, index: int, amount: int) -> Reason | None:
+def _quota_reason(ledger: Ledger, leaf: QuotaNode, index: int, amount: int) -> Reason | None:
     key = str(ledger.tree.keys[index])
     if leaf.kind is Kind.FIRM:
         for pool, left in [
             (leaf, leaf.balance(index, CHARGED)),
-            *((pool, _firm_left(pool, index)) for pool in leaf.capping),
+            *((pool, _firm_left(pool, index)) for pool in leaf.pools_above),
         ]:
             if amount > left:
                 return Reason(Code.QUOTA_FULL, "P2", pool.name, key, left, amount, _firm_holders(ledger, pool, index))
@@ -147,23 +147,23 @@ def _quota_reason(ledger: Ledger, leaf: TreeNode, index: int, amount: int) -> Re
     return Reason(Code.NO_IDLE_TO_BORROW, "Q3", _name(node), key, have, amount)
 
 
-def _firm_holders(ledger: Ledger, pool: TreeNode, index: int) -> tuple[str, ...]:
+def _firm_holders(ledger: Ledger, pool: QuotaNode, index: int) -> tuple[str, ...]:
     """Firm gangs that count against *pool*, a firm leaf or a pool with subpools: largest first, then id.  O(gangs)."""
     held = []
     for entry in ledger.entries.values():
         if entry.charged and entry.bucket.firm:
             leaf = ledger.leaf(entry)
             amount = dict(entry.request).get(index, 0)
-            if amount and (leaf is pool or pool in leaf.capping):
+            if amount and (leaf is pool or pool in leaf.pools_above):
                 held.append((-amount, entry.gang.id))
     return tuple(gang for _, gang in nsmallest(MOST_HOLDERS, held))
 
 
-def _firm_left(pool: TreeNode, index: int) -> int:
+def _firm_left(pool: QuotaNode, index: int) -> int:
     return pool.nominal[index] - pool.used[CHARGED][index]
 
 
-def _name(node: TreeNode) -> str:
+def _name(node: QuotaNode) -> str:
     if node.kind is Kind.ROOT:
         return "the cluster"
     return f"{'cohort' if node.kind is Kind.COHORT else 'pool'} {node.name}"

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from runrig.engine.kueue.fit_counts import Ask, Counts, Share
-from runrig.engine.kueue.node_tree import Domain, Tree
+from runrig.engine.kueue.fit_counts import DomainShare, PodSetFitCounts, PodSetRequest
+from runrig.engine.kueue.node_tree import NodeDomain, NodeTree
 
 MOST_STEPS = 100_000
 """Items times domains, up to which the tightest set is looked for; beyond, the largest are taken."""
@@ -19,12 +19,12 @@ MOST_STEPS = 100_000
 class _Size(NamedTuple):
     """*plain*: slices that fit; *beside*: the same beside a leader, None where no leader fits."""
 
-    domain: Domain
+    domain: NodeDomain
     plain: int
     beside: int | None
 
 
-def balanced(tree: Tree, ask: Ask, counts: Counts) -> tuple[int, list[Share] | None]:
+def balanced(tree: NodeTree, ask: PodSetRequest, counts: PodSetFitCounts) -> tuple[int, list[DomainShare] | None]:
     """(the level, what each of its domains gets); None if nothing can be spread like that."""
     level = min(ask.level + 1, ask.slice_level)
     parents = _groups(tree, ask.level)
@@ -38,7 +38,7 @@ def balanced(tree: Tree, ask: Ask, counts: Counts) -> tuple[int, list[Share] | N
     return level, _spread(best[2], ask.slices, ask.leader is not None)
 
 
-def _groups(tree: Tree, level: int) -> list[list[Domain]]:
+def _groups(tree: NodeTree, level: int) -> list[list[NodeDomain]]:
     """The domains of *level* by parent; all of them if it is the topmost."""
     domains = tree.by_level[level]
     if not level:
@@ -46,7 +46,9 @@ def _groups(tree: Tree, level: int) -> list[list[Domain]]:
     return [list(members) for _, members in groupby(domains, key=lambda each: each.values[:level])]
 
 
-def _under(domains: Sequence[Domain], ask: Ask, counts: Counts, *, deeper: bool) -> tuple[int, int, list[_Size]] | None:
+def _under(
+    domains: Sequence[NodeDomain], ask: PodSetRequest, counts: PodSetFitCounts, *, deeper: bool
+) -> tuple[int, int, list[_Size]] | None:
     """(T, how many of *domains* are used, the chosen domains one level deeper, or of *domains* themselves)."""
     leads, need = ask.leader is not None, ask.slices
     below = {each: [_size(child, counts, leads) for child in (each.children if deeper else [each])] for each in domains}
@@ -65,7 +67,7 @@ def _under(domains: Sequence[Domain], ask: Ask, counts: Counts, *, deeper: bool)
     return least, len(used), [_Size(each, *sizes[each][1:]) for each in chosen]
 
 
-def _size(domain: Domain, counts: Counts, leads: bool) -> _Size:
+def _size(domain: NodeDomain, counts: PodSetFitCounts, leads: bool) -> _Size:
     able = leads and counts.lead[domain.at]
     return _Size(domain, counts.units[domain.at], counts.units_beside[domain.at] if able else None)
 
@@ -75,7 +77,7 @@ def _carrying(size: _Size, least: int) -> _Size:
     return size if (size.beside or 0) >= least else size._replace(beside=None)
 
 
-def _sum(domain: Domain, sizes: Sequence[_Size]) -> _Size:
+def _sum(domain: NodeDomain, sizes: Sequence[_Size]) -> _Size:
     total = sum(each.plain for each in sizes)
     costs = [each.plain - each.beside for each in sizes if each.beside is not None]
     return _Size(domain, total, total - min(costs) if costs else None)
@@ -105,7 +107,7 @@ def _least_load(loads: Sequence[int], need: int) -> int:
     return 0
 
 
-def _tightest(sizes: Sequence[_Size], need: int, leads: bool) -> list[Domain] | None:
+def _tightest(sizes: Sequence[_Size], need: int, leads: bool) -> list[NodeDomain] | None:
     """The fewest domains that take *need*, and the leader; of as few those with the least room.  The smaller, then the first, of equals.
 
     Sets of sums as bits of a number: bit s of reach[k][led] says that k of the items seen so far have room for s together.
@@ -140,7 +142,7 @@ def _fewest(sizes: Sequence[_Size], need: int, leads: bool) -> int | None:
     return max(number, 1)
 
 
-def _exactly(sizes: Sequence[_Size], number: int, need: int, leads: bool) -> list[Domain] | None:
+def _exactly(sizes: Sequence[_Size], number: int, need: int, leads: bool) -> list[NodeDomain] | None:
     empty = [[0, 0] for _ in range(number + 1)]
     empty[0][0] = 1
     layers = [empty]
@@ -157,7 +159,7 @@ def _exactly(sizes: Sequence[_Size], number: int, need: int, leads: bool) -> lis
     if not enough:
         return None
     total = need + (enough & -enough).bit_length() - 1
-    chosen: list[Domain] = []
+    chosen: list[NodeDomain] = []
     led = leads
     for each, before in zip(sizes, reversed(layers[:-1]), strict=True):
         k = number - len(chosen)
@@ -175,9 +177,9 @@ def _reaches(bits: int, total: int) -> bool:
     return total >= 0 and bool(bits >> total & 1)
 
 
-def _spread(sizes: list[_Size], need: int, leads: bool) -> list[Share]:
+def _spread(sizes: list[_Size], need: int, leads: bool) -> list[DomainShare]:
     """Each gets the same, as far as it has room; what is left over goes to those with more."""
-    leader: Domain | None = None
+    leader: NodeDomain | None = None
     if leads:
         able = [each for each in sizes if each.beside is not None]
         total = sum(each.plain for each in sizes)
@@ -189,7 +191,7 @@ def _spread(sizes: list[_Size], need: int, leads: bool) -> list[Share]:
     last_first = list(room)[::-1]
     for domain in sorted(last_first, key=room.__getitem__):
         amount = min(room[domain], left // others)
-        shares.append(Share(domain, amount, domain is leader))
+        shares.append(DomainShare(domain, amount, domain is leader))
         left, others = left - amount, others - 1
     assert not left, "the chosen domains take everything"
     return [each for each in shares if each.amount or each.leads]

@@ -6,13 +6,13 @@ First those already told to stop; then by lower priority, later start, uid, name
 from collections.abc import Iterable, Iterator
 
 from runrig.domain.kueue import Policy
-from runrig.engine.kueue.cluster_queue import Line
-from runrig.engine.kueue.scheduler_context import Book, Entry
-from runrig.engine.kueue.workload import Item
-from runrig.engine.kueue.workload_placement import FindsPlace
+from runrig.engine.kueue.cluster_queue import QueueState
+from runrig.engine.kueue.scheduler_context import HolderEntry, SchedulerContext
+from runrig.engine.kueue.workload import WorkloadState
+from runrig.engine.kueue.workload_placement import FindsPlacement
 
 
-def allows(policy: Policy, preemptor: Item, candidate: Item) -> bool:
+def allows(policy: Policy, preemptor: WorkloadState, candidate: WorkloadState) -> bool:
     """Whether *policy* lets *preemptor* take *candidate*."""
     mine, its = preemptor.workload.priority, candidate.workload.priority
     match policy:
@@ -26,11 +26,11 @@ def allows(policy: Policy, preemptor: Item, candidate: Item) -> bool:
             return its < mine or (its == mine and candidate.workload.queued_at > preemptor.workload.queued_at)
 
 
-def nobody(line: Line, preemptor: Item, contested: frozenset[int]) -> bool:
+def nobody(line: QueueState, preemptor: WorkloadState, contested: frozenset[int]) -> bool:
     """There is certainly no candidate: cheap to see in most cases."""
     policies = line.queue.policies
     if policies.reclaim is not Policy.NEVER:
-        over = line.leaf.path[-1].over
+        over = line.leaf.path[-1].pools_over_nominal
         for index in contested:
             if over[index]:
                 return False
@@ -45,14 +45,18 @@ def nobody(line: Line, preemptor: Item, contested: frozenset[int]) -> bool:
     return True
 
 
-class Search:
+class CandidateSearch:
     """What one preemptor may take.  *safe*: those that evicted it, at any remove (law R5).
 
     *finds_place* None: quota alone decides; else its pods also need nodes, and whoever goes leaves his.
     """
 
     def __init__(
-        self, book: Book, item: Item, contested: frozenset[int], finds_place: FindsPlace | None = None
+        self,
+        book: SchedulerContext,
+        item: WorkloadState,
+        contested: frozenset[int],
+        finds_place: FindsPlacement | None = None,
     ) -> None:
         self.book = book
         self.item = item
@@ -61,7 +65,7 @@ class Search:
         self.finds_place = finds_place
         self.safe = book.evicted_by.safe_from(item.workload.name)
 
-    def allowed(self, entries: Iterable[Entry], policy: Policy) -> Iterator[Item]:
+    def allowed(self, entries: Iterable[HolderEntry], policy: Policy) -> Iterator[WorkloadState]:
         """Those of *entries* that the policy lets go, that hold of what is contested, and that law R5 does not protect."""
         safe, contested = self.safe, self.contested
         highest = self.item.workload.priority
@@ -80,7 +84,7 @@ class Search:
         """Those told to stop are tried before the others, where there are any."""
         return (True, False) if self.book.stopping else (False,)
 
-    def own(self, *, leaving: bool) -> Iterator[Item]:
+    def own(self, *, leaving: bool) -> Iterator[WorkloadState]:
         """Of the preemptor's own queue."""
         line, policy = self.line, self.line.queue.policies.within_queue
         if policy is Policy.NEVER:

@@ -9,18 +9,23 @@ from collections.abc import Iterator, Sequence
 from heapq import merge
 from typing import NamedTuple
 
-from runrig.domain.kueue import Policy, Taken
-from runrig.engine.kueue.candidates import Search, nobody
-from runrig.engine.kueue.node_tree import occupy, vacate
-from runrig.engine.kueue.scheduler_context import Book, Source, over_nominal, put_back_on_trial
-from runrig.engine.kueue.workload import Item, Target
-from runrig.engine.kueue.workload_placement import FindsPlace
-from runrig.engine.quota.quota_node import CHARGED, Request, TreeNode, add_on_trial, fits, take_on_trial
+from runrig.domain.kueue import Policy, PreemptionReason
+from runrig.engine.kueue.candidates import CandidateSearch, nobody
+from runrig.engine.kueue.node_tree import release, reserve
+from runrig.engine.kueue.scheduler_context import HolderSource, SchedulerContext, over_nominal, put_back_on_trial
+from runrig.engine.kueue.workload import WorkloadState, WorkloadTarget
+from runrig.engine.kueue.workload_placement import FindsPlacement
+from runrig.engine.quota.quota_node import CHARGED, QuotaNode, Request, add_on_trial, fits, take_on_trial
 
 
 def find_classical(
-    book: Book, item: Item, request: Request, contested: frozenset[int], finds_place: FindsPlace | None = None, /
-) -> Sequence[Target]:
+    book: SchedulerContext,
+    item: WorkloadState,
+    request: Request,
+    contested: frozenset[int],
+    finds_place: FindsPlacement | None = None,
+    /,
+) -> Sequence[WorkloadTarget]:
     """The workloads that have to stop so that *item* gets *request*, and a place; empty if no legal set does.
 
     O(candidates x depth x resources); twice that for putting back.
@@ -42,19 +47,24 @@ class _Level(NamedTuple):
     """
 
     entitled: bool
-    sources: dict[bool, Source]
+    sources: dict[bool, HolderSource]
 
 
-class _Classical(Search):
+class _Classical(CandidateSearch):
     def __init__(
-        self, book: Book, item: Item, request: Request, contested: frozenset[int], finds_place: FindsPlace | None
+        self,
+        book: SchedulerContext,
+        item: WorkloadState,
+        request: Request,
+        contested: frozenset[int],
+        finds_place: FindsPlacement | None,
     ) -> None:
         super().__init__(book, item, contested, finds_place)
         self._leaf = item.leaf
         self._request = request
         self._reclaim = self.line.queue.policies.reclaim
         self._levels = list(self._reached()) if self._reclaim is not Policy.NEVER else []
-        self._between: dict[str, tuple[TreeNode, ...]] = {}
+        self._between: dict[str, tuple[QuotaNode, ...]] = {}
 
     def _reached(self) -> Iterator[_Level]:
         """Cohort by cohort up to the root, where somebody above nominal is to be found."""
@@ -67,7 +77,7 @@ class _Classical(Search):
             if not entitled and any(local):
                 left = {index: max(0, amount - max(0, local[index] - usage[index])) for index, amount in left.items()}
             for index in self.contested:
-                if node.over[index] > below.over[index]:
+                if node.pools_over_nominal[index] > below.pools_over_nominal[index]:
                     sources = {
                         leaving: self.book.reach(node, below, self.contested, leaving=leaving)
                         for leaving in self.rounds
@@ -90,11 +100,11 @@ class _Classical(Search):
                 return (False, True)
         return (True, False)
 
-    def _others(self, *, entitled: bool) -> Iterator[Item]:
+    def _others(self, *, entitled: bool) -> Iterator[WorkloadState]:
         for leaving in self.rounds:
             yield from self._from_levels(entitled=entitled, leaving=leaving)
 
-    def _from_levels(self, *, entitled: bool, leaving: bool) -> Iterator[Item]:
+    def _from_levels(self, *, entitled: bool, leaving: bool) -> Iterator[WorkloadState]:
         """Of other queues, over all cohorts where the preemptor is *entitled*, or is not."""
         sources = [each.sources[leaving] for each in self._levels if each.entitled is entitled]
         if not sources:
@@ -103,7 +113,7 @@ class _Classical(Search):
             if self._over(candidate):
                 yield candidate
 
-    def _over(self, candidate: Item) -> bool:
+    def _over(self, candidate: WorkloadState) -> bool:
         """As things stand on trial, its queue and every cohort below the common one are over nominal."""
         between = self._between.get(candidate.queue)
         if between is None:
@@ -116,38 +126,41 @@ class _Classical(Search):
                 return False
         return True
 
-    def attempt(self, *, borrow: bool) -> list[Target]:
+    def attempt(self, *, borrow: bool) -> list[WorkloadTarget]:
         """The targets of one attempt; empty if it fails."""
-        taken: list[Target] = []
+        taken: list[WorkloadTarget] = []
         for target in self._sequence(borrow=borrow):
             candidate = target.item
             take_on_trial(candidate.leaf, candidate.request, CHARGED)
             if self.finds_place is not None:
-                vacate(candidate.spots)
+                release(candidate.spots)
             taken.append(target)
             if self._fits(borrow=borrow):
                 return self._needed(taken, borrow=borrow)
         self._restore(taken)
         return []
 
-    def _restore(self, taken: Sequence[Target]) -> None:
+    def _restore(self, taken: Sequence[WorkloadTarget]) -> None:
         put_back_on_trial(each.item for each in taken)
         if self.finds_place is not None:
             for each in taken:
-                occupy(each.item.spots)
+                reserve(each.item.spots)
 
-    def _sequence(self, *, borrow: bool) -> Iterator[Target]:
+    def _sequence(self, *, borrow: bool) -> Iterator[WorkloadTarget]:
         for leaving in self.rounds:
             for candidate in self._from_levels(entitled=True, leaving=leaving):
-                yield Target(candidate, Taken.RECLAIM)
+                yield WorkloadTarget(candidate, PreemptionReason.RECLAIM)
             for candidate in self._from_levels(entitled=False, leaving=leaving):
                 while_borrowing = self._below_threshold(candidate)
                 if while_borrowing or not borrow:
-                    yield Target(candidate, Taken.RECLAIM_WHILE_BORROWING if while_borrowing else Taken.RECLAIM)
+                    yield WorkloadTarget(
+                        candidate,
+                        PreemptionReason.RECLAIM_WHILE_BORROWING if while_borrowing else PreemptionReason.RECLAIM,
+                    )
             for candidate in self.own(leaving=leaving):
-                yield Target(candidate, Taken.IN_QUEUE)
+                yield WorkloadTarget(candidate, PreemptionReason.IN_QUEUE)
 
-    def _below_threshold(self, candidate: Item) -> bool:
+    def _below_threshold(self, candidate: WorkloadState) -> bool:
         """It may be taken although the preemptor ends up borrowing."""
         policies, priority = self.line.queue.policies, candidate.workload.priority
         return (
@@ -164,18 +177,18 @@ class _Classical(Search):
                 return False
         return fits(leaf, self._request) and (self.finds_place is None or self.finds_place())
 
-    def _needed(self, taken: list[Target], *, borrow: bool) -> list[Target]:
+    def _needed(self, taken: list[WorkloadTarget], *, borrow: bool) -> list[WorkloadTarget]:
         """Those of *taken* that cannot be put back; restores the trees.  The last one taken is always needed."""
         kept = taken[-1:]
         for target in reversed(taken[:-1]):
             candidate = target.item
             add_on_trial(candidate.leaf, candidate.request, CHARGED)
             if self.finds_place is not None:
-                occupy(candidate.spots)
+                reserve(candidate.spots)
             if not self._fits(borrow=borrow):
                 take_on_trial(candidate.leaf, candidate.request, CHARGED)
                 if self.finds_place is not None:
-                    vacate(candidate.spots)
+                    release(candidate.spots)
                 kept.append(target)
         self._restore(kept)
         return kept[::-1]

@@ -9,14 +9,14 @@
 
 from collections.abc import Iterable
 
-from runrig.domain.kueue import Admission, Policy, Preemption, Word
-from runrig.engine.kueue.head_order import Entry, in_classical_order, in_fair_order
+from runrig.domain.kueue import Admission, PendingReason, Policy, Preemption
+from runrig.engine.kueue.head_order import Nomination, in_classical_order, in_fair_order
 from runrig.engine.kueue.node_matching import selects
-from runrig.engine.kueue.node_tree import Spot, have_room, occupy, vacate
+from runrig.engine.kueue.node_tree import Reservation, can_reserve, release, reserve
 from runrig.engine.kueue.nomination import nominate, nominate_again, nominate_promised, places_now
 from runrig.engine.kueue.podset_placement import Misfit
-from runrig.engine.kueue.scheduler_context import Book, put_back, take_away
-from runrig.engine.kueue.workload import FIT, NOFIT, Item
+from runrig.engine.kueue.scheduler_context import SchedulerContext, put_back, take_away
+from runrig.engine.kueue.workload import FIT, NOFIT, WorkloadState
 from runrig.engine.quota.quota_node import CHARGED, REAL, Request, add, fits, take
 
 LAYERS = (CHARGED, REAL)
@@ -25,12 +25,12 @@ LAYERS = (CHARGED, REAL)
 class Cycle:
     """*number* counts cycles.  Afterwards *admitted*, *preempted*, *skipped*, *looked* say what was done."""
 
-    def __init__(self, book: Book, number: int, now: float) -> None:
+    def __init__(self, book: SchedulerContext, number: int, now: float) -> None:
         self._book = book
         self._number = number
         self._now = now
-        self._held: list[tuple[Item, Request, tuple[Spot, ...]]] = []
-        self._starting: list[Item] = []
+        self._held: list[tuple[WorkloadState, Request, tuple[Reservation, ...]]] = []
+        self._starting: list[WorkloadState] = []
         self.admitted: list[Admission] = []
         self.preempted: list[Preemption] = []
         self.skipped: dict[str, int] = {}
@@ -47,7 +47,7 @@ class Cycle:
 
     # ------------------------------------------------------------ 2. nominate
 
-    def _nominate(self, heads: Iterable[Item]) -> list[Entry]:
+    def _nominate(self, heads: Iterable[WorkloadState]) -> list[Nomination]:
         """Those that can have an effect; the others go back to their lines at once."""
         promised, entries = [], []
         for head in heads:
@@ -66,21 +66,21 @@ class Cycle:
                 served.append(entry)
         return served
 
-    def _out_of_the_question(self, head: Item) -> bool:
+    def _out_of_the_question(self, head: WorkloadState) -> bool:
         """Parks *head* if its queue may not start anything, if it is wrong itself, or of a namespace that the queue does not take."""
         line = self._book.lines[head.queue]
         if not line.leaf.active:
-            self._back(head, Word.SUSPENDED, parked=not line.strict)
+            self._back(head, PendingReason.SUSPENDED, parked=not line.strict)
             return True
         if head.workload.problem:
-            self._back(head, Word.MISCONFIGURED, parked=not line.strict)
+            self._back(head, PendingReason.MISCONFIGURED, parked=not line.strict)
             return True
         if not selects(line.queue.namespaces, self._book.namespaces.get(head.workload.namespace, {})):
-            self._back(head, Word.MISCONFIGURED, parked=True)
+            self._back(head, PendingReason.MISCONFIGURED, parked=True)
             return True
         return False
 
-    def _first_look(self, head: Item) -> Entry:
+    def _first_look(self, head: WorkloadState) -> Nomination:
         line = self._book.lines[head.queue]
         kept = head.tried and head.tried_in[0] == line.generation
         if not kept and self._book.gates["FlavorFungibilityPreserveScanProgress"]:
@@ -89,16 +89,16 @@ class Cycle:
         head.tried, head.tried_in = entry.assigned.tried, (line.generation, self._number)
         return entry
 
-    def _counts(self, entry: Entry) -> bool:
+    def _counts(self, entry: Nomination) -> bool:
         """It has targets, or holds back quota for the rest of the cycle (it could not be sure to get it back)."""
         return bool(entry.targets) or self._reclaim(entry.item) is not Policy.ANY
 
-    def _reclaim(self, item: Item) -> Policy:
+    def _reclaim(self, item: WorkloadState) -> Policy:
         return self._book.lines[item.queue].queue.policies.reclaim
 
     # ------------------------------------------------------------ 4. serve
 
-    def _serve(self, entry: Entry) -> None:
+    def _serve(self, entry: Nomination) -> None:
         if entry.assigned.mode < FIT and not entry.targets:
             self._reserve(entry)
             self._found_nothing(entry)
@@ -119,11 +119,11 @@ class Cycle:
                 # Targets of others free what it needs: it waits for them too.
                 entry.item.waits_for = tuple(sorted(self._book.gone))
                 self._hold(entry.item, entry.assigned.request, entry.assigned.places.spots)
-                self._back(entry.item, Word.WAITING_FOR_TARGETS)
+                self._back(entry.item, PendingReason.WAITING_FOR_TARGETS)
                 return
         self._grant(entry)
 
-    def _grant(self, entry: Entry) -> None:
+    def _grant(self, entry: Nomination) -> None:
         """Admits *entry*, or lets its targets stop, if it still fits."""
         item, book = entry.item, self._book
         safe = book.evicted_by.safe_from(item.workload.name)
@@ -141,9 +141,9 @@ class Cycle:
         else:
             self._admit(entry)
 
-    def _has_place(self, entry: Entry) -> bool:
+    def _has_place(self, entry: Nomination) -> bool:
         """Its place is still there; else it gets another in the same flavors, if there is one."""
-        if have_room(entry.assigned.places.spots):
+        if can_reserve(entry.assigned.places.spots):
             return True
         if not self._book.gates["TASRecomputeAssignmentWithinSchedulingCycle"]:
             return False
@@ -153,13 +153,13 @@ class Cycle:
         entry.assigned.places = places
         return True
 
-    def _admit(self, entry: Entry) -> None:
+    def _admit(self, entry: Nomination) -> None:
         item, assigned = entry.item, entry.assigned
         line = self._book.lines[item.queue]
         item.holds(assigned.request, assigned.granted(item.shape), assigned.places.spots)
         if item.spots:
             item.shape.short = ()
-            occupy(item.spots)
+            reserve(item.spots)
         item.reserved_at, item.held, item.word, item.tried = self._now, None, None, ()
         for layer in LAYERS:
             add(item.leaf, item.request, layer)
@@ -169,7 +169,7 @@ class Cycle:
         self._starting.append(item)
         self.admitted.append(Admission(item.workload.name, item.queue, item.granted, item.workload.checks_open))
 
-    def _preempt(self, entry: Entry) -> None:
+    def _preempt(self, entry: Nomination) -> None:
         item, book = entry.item, self._book
         for target in entry.targets:
             name = target.item.workload.name
@@ -182,17 +182,17 @@ class Cycle:
         item.held, item.tried = entry.assigned, ()
         item.waits_for = tuple(sorted(target.item.workload.name for target in entry.targets))
         book.lines[item.queue].let_first(item)
-        self._back(item, Word.WAITING_FOR_TARGETS)
+        self._back(item, PendingReason.WAITING_FOR_TARGETS)
 
-    def _hold(self, item: Item, request: Request, spots: tuple[Spot, ...]) -> None:
-        """*request* and *spots* are spoken for until the end of the cycle."""
+    def _hold(self, item: WorkloadState, request: Request, spots: tuple[Reservation, ...]) -> None:
+        """*request* and *spots* are reserved for until the end of the cycle."""
         for layer in LAYERS:
             add(item.leaf, request, layer)
-        occupy(spots)
+        reserve(spots)
         self._held.append((item, request, spots))
         self._book.changed(item.leaf)
 
-    def _reserve(self, entry: Entry) -> None:
+    def _reserve(self, entry: Nomination) -> None:
         """Holds back what the queue may not be able to take back later: up to its nominal, or its borrowing limit."""
         leaf = entry.item.leaf
         if self._reclaim(entry.item) is Policy.ANY:
@@ -211,28 +211,31 @@ class Cycle:
 
     # ------------------------------------------------------------ 5. back into the line
 
-    def _found_nothing(self, entry: Entry) -> None:
+    def _found_nothing(self, entry: Nomination) -> None:
         """Neither fits nor finds anybody to preempt: parked, unless flavors are left to try."""
         item = entry.item
         line = self._book.lines[item.queue]
         left_to_try = any(at >= 0 for at in item.tried)
         item.shape.short = entry.assigned.short
         self._back(
-            item, entry.assigned.word or Word.WAITING_FOR_QUOTA, parked=not (line.strict or left_to_try), alike_too=True
+            item,
+            entry.assigned.word or PendingReason.WAITING_FOR_QUOTA,
+            parked=not (line.strict or left_to_try),
+            alike_too=True,
         )
 
-    def _pass_over(self, entry: Entry) -> None:
+    def _pass_over(self, entry: Nomination) -> None:
         """It could have had something, and an earlier one was in the way: it comes again."""
         item = entry.item
         item.tried = ()
         if entry.targets:
             self.skipped[item.queue] = self.skipped.get(item.queue, 0) + 1
-        self._back(item, Word.WAITING_FOR_QUOTA)
+        self._back(item, PendingReason.WAITING_FOR_QUOTA)
 
-    def _back(self, item: Item, word: Word, *, parked: bool = False, alike_too: bool = False) -> None:
+    def _back(self, item: WorkloadState, word: PendingReason, *, parked: bool = False, alike_too: bool = False) -> None:
         line = self._book.lines[item.queue]
         item.word = word
-        if word is not Word.WAITING_FOR_TARGETS:
+        if word is not PendingReason.WAITING_FOR_TARGETS:
             item.held = None
             if line.strict and line.first is item:
                 line.let_first(None)
@@ -247,7 +250,7 @@ class Cycle:
         for item, request, spots in self._held:
             for layer in LAYERS:
                 take(item.leaf, request, layer)
-            vacate(spots)
+            release(spots)
             book.changed(item.leaf)
         put_back(book.gone.values())
         for item in book.gone.values():

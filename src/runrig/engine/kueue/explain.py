@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from runrig.domain.kueue import StopPolicy, Word, Workload
+from runrig.domain.kueue import PendingReason, StopPolicy, Workload
 from runrig.domain.reasons import Code, Reason
 from runrig.engine.kueue.node_matching import selects
-from runrig.engine.kueue.scheduler_context import Book
-from runrig.engine.kueue.workload import Item, Need, Option
-from runrig.engine.quota.quota_node import REAL, TreeNode, binding, left_at, potential
+from runrig.engine.kueue.scheduler_context import SchedulerContext
+from runrig.engine.kueue.workload import FlavorOption, GroupRequest, WorkloadState
+from runrig.engine.quota.quota_node import REAL, QuotaNode, binding, left_at, potential
 
 
-def reasons(book: Book, item: Item) -> tuple[Reason, ...]:
+def reasons(book: SchedulerContext, item: WorkloadState) -> tuple[Reason, ...]:
     """As things stand now.  O(flavors x resources x depth): on demand, never kept."""
     line = book.lines[item.queue]
     if not line.open:
@@ -19,7 +19,7 @@ def reasons(book: Book, item: Item) -> tuple[Reason, ...]:
         return (Reason(Code.COHORT_CYCLE, "Q5", where=item.queue),)
     if item.workload.problem or not selects(line.queue.namespaces, book.namespaces.get(item.workload.namespace, {})):
         return (Reason(Code.MISCONFIGURED, "P3", where=item.queue),)
-    if item.word is Word.WAITING_FOR_TARGETS:
+    if item.word is PendingReason.WAITING_FOR_TARGETS:
         return (Reason(Code.WAITS_FOR_TARGETS, "R4", where=item.queue, holders=item.waits_for),)
     head = line.head() if line.strict else None
     if head is not None and head is not item:
@@ -48,7 +48,12 @@ def why_aside(workload: Workload) -> Reason:
 
 
 def _short(
-    book: Book, item: Item, need: Need, option: Option, amounts: list[int], used: dict[int, int]
+    book: SchedulerContext,
+    item: WorkloadState,
+    need: GroupRequest,
+    option: FlavorOption,
+    amounts: list[int],
+    used: dict[int, int],
 ) -> Iterator[Reason]:
     if option.misfit is not None:
         yield Reason(Code.NO_MATCHING_FLAVOR, "Q2", where=item.queue, resource=option.flavor)
@@ -70,14 +75,14 @@ def _short(
             yield Reason(
                 _code(item.leaf, node),
                 "Q3",
-                book.forest.label(node),
+                book.tree.label(node),
                 name,
                 left_at(item.leaf, node, index, REAL),
                 amount,
             )
 
 
-def _code(leaf: TreeNode, node: TreeNode) -> Code:
+def _code(leaf: QuotaNode, node: QuotaNode) -> Code:
     """A root has nothing idle; below it a borrowing limit refuses, or, where nothing may be borrowed, the quota itself."""
     if node.parent is None:
         return Code.QUOTA_FULL if node is leaf else Code.NO_IDLE_TO_BORROW

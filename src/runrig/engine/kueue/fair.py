@@ -10,39 +10,49 @@ from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import chain
 
-from runrig.domain.kueue import Policy, Strategy, Taken
-from runrig.engine.kueue.candidates import Search, nobody
-from runrig.engine.kueue.cluster_queue import Line
-from runrig.engine.kueue.node_tree import occupy, vacate
-from runrig.engine.kueue.scheduler_context import Book, over_nominal, put_back_on_trial
-from runrig.engine.kueue.workload import Item, Target, TargetKey
-from runrig.engine.kueue.workload_placement import FindsPlace
-from runrig.engine.quota.quota_node import CHARGED, Kind, Request, TreeNode, add_on_trial, fits, take_on_trial
+from runrig.domain.kueue import Policy, PreemptionReason, Strategy
+from runrig.engine.kueue.candidates import CandidateSearch, nobody
+from runrig.engine.kueue.cluster_queue import QueueState
+from runrig.engine.kueue.node_tree import release, reserve
+from runrig.engine.kueue.scheduler_context import SchedulerContext, over_nominal, put_back_on_trial
+from runrig.engine.kueue.workload import TargetKey, WorkloadState, WorkloadTarget
+from runrig.engine.kueue.workload_placement import FindsPlacement
+from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode, Request, add_on_trial, fits, take_on_trial
 from runrig.engine.quota.share import Amount
 
 
 def find_fair(
-    book: Book, item: Item, request: Request, contested: frozenset[int], finds_place: FindsPlace | None = None, /
-) -> Sequence[Target]:
+    book: SchedulerContext,
+    item: WorkloadState,
+    request: Request,
+    contested: frozenset[int],
+    finds_place: FindsPlacement | None = None,
+    /,
+) -> Sequence[WorkloadTarget]:
     """The workloads that have to stop so that *item* gets *request*, and a place; empty if no legal set does."""
     if nobody(book.lines[item.queue], item, contested):
         return ()
     return _Fair(book, item, request, contested, finds_place).run()
 
 
-class _Fair(Search):
+class _Fair(CandidateSearch):
     def __init__(
-        self, book: Book, item: Item, request: Request, contested: frozenset[int], finds_place: FindsPlace | None
+        self,
+        book: SchedulerContext,
+        item: WorkloadState,
+        request: Request,
+        contested: frozenset[int],
+        finds_place: FindsPlacement | None,
     ) -> None:
         super().__init__(book, item, contested, finds_place)
         self._leaf = item.leaf
         self._request = request
-        self._taken: list[Target] = []
-        self._failed: list[Item] = []
+        self._taken: list[WorkloadTarget] = []
+        self._failed: list[WorkloadState] = []
         self._reclaim = self.line.queue.policies.reclaim
-        self._touched: dict[TreeNode, Amount | None] = {}
+        self._touched: dict[QuotaNode, Amount | None] = {}
 
-    def run(self) -> list[Target]:
+    def run(self) -> list[WorkloadTarget]:
         """Both passes; restores the trees."""
         assert self.book.strategies
         add_on_trial(self._leaf, self._request, CHARGED)
@@ -60,9 +70,9 @@ class _Fair(Search):
         order = _Order(self, _Lazily(self.candidates_of))
         while (line := order.next_line()) is not None:
             if line is self.line:
-                fitted = self._take(order.pop(line), Taken.IN_QUEUE)
+                fitted = self._take(order.pop(line), PreemptionReason.IN_QUEUE)
             elif self._within_nominal():
-                fitted = self._take(order.pop(line), Taken.RECLAIM)
+                fitted = self._take(order.pop(line), PreemptionReason.RECLAIM)
             else:
                 fitted = self._take_by_share(order, line, strategy)
             if fitted:
@@ -70,18 +80,20 @@ class _Fair(Search):
             order.refresh(line.leaf)
         return False
 
-    def _take_by_share(self, order: "_Order", line: Line, strategy: Strategy) -> bool:
+    def _take_by_share(self, order: "_Order", line: QueueState, strategy: Strategy) -> bool:
         """Takes the first candidate of *line* that the strategy lets go; True if the request fits then."""
         mine, its = _below_common(self._leaf, line.leaf)
         preemptor, before = self.share(mine), self.share(its)
         while order.has(line):
             candidate = order.pop(line)
             if self._lets_go(strategy, preemptor, before, its, candidate):
-                return self._take(candidate, Taken.FAIR_SHARING)
+                return self._take(candidate, PreemptionReason.FAIR_SHARING)
             self._failed.append(candidate)
         return False
 
-    def _lets_go(self, strategy: Strategy, preemptor: Amount, before: Amount, its: TreeNode, candidate: Item) -> bool:
+    def _lets_go(
+        self, strategy: Strategy, preemptor: Amount, before: Amount, its: QuotaNode, candidate: WorkloadState
+    ) -> bool:
         if strategy is Strategy.INITIAL_SHARE:
             return preemptor < before
         take_on_trial(candidate.leaf, candidate.request, CHARGED)
@@ -91,7 +103,7 @@ class _Fair(Search):
 
     def _second_pass(self) -> bool:
         """One candidate of each queue that failed before, where the preemptor's share is below what the queue has now."""
-        failed: dict[str, list[Item]] = {}
+        failed: dict[str, list[WorkloadState]] = {}
         for item in self._failed:
             failed.setdefault(item.queue, []).append(item)
         order = _Order(self, _Lazily(lambda queue: iter(failed.get(queue, ()))))
@@ -99,18 +111,18 @@ class _Fair(Search):
             mine, its = _below_common(self._leaf, line.leaf)
             candidate = order.pop(line)
             order.drop(line)
-            if self.share(mine) < self.share(its) and self._take(candidate, Taken.FAIR_SHARING):
+            if self.share(mine) < self.share(its) and self._take(candidate, PreemptionReason.FAIR_SHARING):
                 return True
             order.refresh(line.leaf)
         return False
 
-    def _take(self, candidate: Item, reason: Taken) -> bool:
+    def _take(self, candidate: WorkloadState, reason: PreemptionReason) -> bool:
         """*candidate* is gone; True if the request fits now."""
         take_on_trial(candidate.leaf, candidate.request, CHARGED)
         if self.finds_place is not None:
-            vacate(candidate.spots)
+            release(candidate.spots)
         self._touch(candidate.leaf)
-        self._taken.append(Target(candidate, reason))
+        self._taken.append(WorkloadTarget(candidate, reason))
         take_on_trial(self._leaf, self._request, CHARGED)
         fitted = self._fits()
         add_on_trial(self._leaf, self._request, CHARGED)
@@ -119,24 +131,24 @@ class _Fair(Search):
     def _fits(self) -> bool:
         return fits(self._leaf, self._request) and (self.finds_place is None or self.finds_place())
 
-    def _restore(self, taken: Sequence[Target]) -> None:
+    def _restore(self, taken: Sequence[WorkloadTarget]) -> None:
         put_back_on_trial(each.item for each in taken)
         if self.finds_place is not None:
             for each in taken:
-                occupy(each.item.spots)
+                reserve(each.item.spots)
 
-    def _needed(self) -> list[Target]:
+    def _needed(self) -> list[WorkloadTarget]:
         """Those taken that cannot be put back; restores the trees."""
         kept = self._taken[-1:]
         for target in reversed(self._taken[:-1]):
             candidate = target.item
             add_on_trial(candidate.leaf, candidate.request, CHARGED)
             if self.finds_place is not None:
-                occupy(candidate.spots)
+                reserve(candidate.spots)
             if not self._fits():
                 take_on_trial(candidate.leaf, candidate.request, CHARGED)
                 if self.finds_place is not None:
-                    vacate(candidate.spots)
+                    release(candidate.spots)
                 kept.append(target)
         self._restore(kept)
         return kept[::-1]
@@ -148,10 +160,10 @@ class _Fair(Search):
             usage[index] <= nominal[index] for index in self.contested
         )
 
-    def _touch(self, leaf: TreeNode) -> None:
+    def _touch(self, leaf: QuotaNode) -> None:
         self._touched.update((node, None) for node in leaf.path)
 
-    def share(self, node: TreeNode) -> Amount:
+    def share(self, node: QuotaNode) -> Amount:
         """The share of *node* as things stand on trial; kept until something below it changes."""
         if node not in self._touched:
             return self.book.share(node)
@@ -160,7 +172,7 @@ class _Fair(Search):
             known = self._touched[node] = self.book.shares.of(node)
         return known
 
-    def candidates_of(self, queue: str) -> Iterator[Item]:
+    def candidates_of(self, queue: str) -> Iterator[WorkloadState]:
         """Those of one queue, in order; of another queue only if it is over nominal in something contested.
 
         Asked of a queue before anything of it is taken.
@@ -176,19 +188,19 @@ class _Fair(Search):
 class _Lazily:
     """Candidates by queue, each list read only as far as it is asked for."""
 
-    def __init__(self, candidates_of: Callable[[str], Iterator[Item]]) -> None:
+    def __init__(self, candidates_of: Callable[[str], Iterator[WorkloadState]]) -> None:
         self._of = candidates_of
-        self._rest: dict[str, Iterator[Item]] = {}
-        self._first: dict[str, Item | None] = {}
+        self._rest: dict[str, Iterator[WorkloadState]] = {}
+        self._first: dict[str, WorkloadState | None] = {}
 
-    def first(self, queue: str) -> Item | None:
+    def first(self, queue: str) -> WorkloadState | None:
         """The next candidate of *queue*, None if there is none (left)."""
         if queue not in self._first:
             self._rest[queue] = self._of(queue)
             self._first[queue] = next(self._rest[queue], None)
         return self._first[queue]
 
-    def pop(self, queue: str) -> Item:
+    def pop(self, queue: str) -> WorkloadState:
         item = self.first(queue)
         assert item is not None
         self._first[queue] = next(self._rest[queue], None)
@@ -213,12 +225,12 @@ class _Order:
         self._candidates = candidates
         self._mine = set(search.item.leaf.path)
         self._top = search.item.leaf.path[-1]
-        self._out: set[TreeNode] = set()
-        self._stamps: dict[TreeNode, int] = {}
-        self._queues: dict[TreeNode, list[tuple[QueueKey, int, Line]]] = {}
-        self._cohorts: dict[TreeNode, list[tuple[CohortKey, int, TreeNode]]] = {}
+        self._out: set[QuotaNode] = set()
+        self._stamps: dict[QuotaNode, int] = {}
+        self._queues: dict[QuotaNode, list[tuple[QueueKey, int, QueueState]]] = {}
+        self._cohorts: dict[QuotaNode, list[tuple[CohortKey, int, QuotaNode]]] = {}
 
-    def next_line(self) -> Line | None:
+    def next_line(self) -> QueueState | None:
         """The line of the queue that gives next; None if nobody has anything left."""
         if self._top.kind is Kind.QUEUE:
             return self._search.line if self.has(self._search.line) else None
@@ -228,22 +240,22 @@ class _Order:
                 return found
         return None
 
-    def has(self, line: Line) -> bool:
+    def has(self, line: QueueState) -> bool:
         return self._candidates.first(line.queue.name) is not None
 
-    def pop(self, line: Line) -> Item:
+    def pop(self, line: QueueState) -> WorkloadState:
         return self._candidates.pop(line.queue.name)
 
-    def drop(self, line: Line) -> None:
+    def drop(self, line: QueueState) -> None:
         self._out.add(line.leaf)
 
-    def refresh(self, leaf: TreeNode) -> None:
+    def refresh(self, leaf: QuotaNode) -> None:
         """Something was popped or taken of the queue at *leaf*."""
         for node in leaf.path:
             if node.parent in self._queues:
                 self._enter(node)
 
-    def _next_under(self, cohort: TreeNode) -> Line | None:
+    def _next_under(self, cohort: QuotaNode) -> QueueState | None:
         if cohort not in self._queues:
             self._queues[cohort], self._cohorts[cohort] = [], []
             for node in cohort.children:
@@ -262,7 +274,7 @@ class _Order:
             self._enter(cohort)
         return None
 
-    def _enter(self, node: TreeNode) -> None:
+    def _enter(self, node: QuotaNode) -> None:
         """Puts *node* in its place among its siblings; what was known of it before no longer holds."""
         assert node.parent is not None
         stamp = self._stamps[node] = self._stamps.get(node, 0) + 1
@@ -280,12 +292,12 @@ class _Order:
             heappush(self._queues[node.parent], (key, stamp, line))
 
 
-def _borrows(node: TreeNode) -> bool:
+def _borrows(node: QuotaNode) -> bool:
     usage, subtree = node.usage[CHARGED], node.subtree
     return any(used > brought for used, brought in zip(usage, subtree, strict=True))
 
 
-def _below_common(mine: TreeNode, its: TreeNode) -> tuple[TreeNode, TreeNode]:
+def _below_common(mine: QuotaNode, its: QuotaNode) -> tuple[QuotaNode, QuotaNode]:
     """The nodes just below the lowest common cohort of two queues, on each side."""
     above = list(mine.path)
     at = next(position for position, node in enumerate(its.path) if node in above)

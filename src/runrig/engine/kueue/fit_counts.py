@@ -6,19 +6,19 @@ Of each domain: pods; slices, at the level of the slices and above; whether one 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from runrig.domain.kueue import MatchExpression, Near, NodeChoice, TopologyRequest
+from runrig.domain.kueue import MatchExpression, NodeChoice, TopologyMode, TopologyRequest
 from runrig.domain.nodes import Node
 from runrig.domain.quantities import Requests, of_one_pod
 from runrig.engine.kueue.node_matching import holds_on_node, tolerated
-from runrig.engine.kueue.node_tree import Domain, Room, Tree
+from runrig.engine.kueue.node_tree import LeafCapacity, NodeDomain, NodeTree
 
-Assumed = Mapping[Room, Mapping[str, int]]
+Assumed = Mapping[LeafCapacity, Mapping[str, int]]
 """What earlier pod sets of the same workload take, by room."""
 
 NOTHING: Mapping[str, int] = {}
 
 
-class Ask:
+class PodSetRequest:
     """*count* pods of one pod set, and where they may stand.  *slice_level*, *level*: places in the tree's levels.
 
     *inner*: of each level with a further layer of slices, the pods of one.  *leader*: the one pod that must stand near.
@@ -38,7 +38,7 @@ class Ask:
     )
 
     def __init__(
-        self, tree: Tree, topology: TopologyRequest, count: int, requests: Requests, choice: NodeChoice
+        self, tree: NodeTree, topology: TopologyRequest, count: int, requests: Requests, choice: NodeChoice
     ) -> None:
         self.topology = topology
         self.count = count
@@ -53,9 +53,9 @@ class Ask:
         if topology.slices:
             outer = topology.slices[0]
             self.slice_level, self.slice_size = places[outer.level], outer.size
-            if topology.near is Near.SLICES:
+            if topology.near is TopologyMode.SLICES:
                 self.level = 0
-            elif topology.near is Near.UNCONSTRAINED:
+            elif topology.near is TopologyMode.UNCONSTRAINED:
                 self.level = self.slice_level
         self.inner = {places[each.level]: each.size for each in topology.slices[1:]}
 
@@ -68,18 +68,18 @@ class Ask:
         return self.count // self.slice_size
 
 
-class Share(NamedTuple):
+class DomainShare(NamedTuple):
     """*amount* slices or pods in *domain*; *leads*: and the leader."""
 
-    domain: Domain
+    domain: NodeDomain
     amount: int
     leads: bool
 
 
-class Counts:
-    """Lists by `Domain.at`.  *beside*: pods beside a leader; *units*, *units_beside*: slices, or 0 below their level."""
+class PodSetFitCounts:
+    """Lists by `NodeDomain.at`.  *beside*: pods beside a leader; *units*, *units_beside*: slices, or 0 below their level."""
 
-    def __init__(self, tree: Tree, ask: Ask, assumed: Assumed, *, empty: bool, by_affinity: bool) -> None:
+    def __init__(self, tree: NodeTree, ask: PodSetRequest, assumed: Assumed, *, empty: bool, by_affinity: bool) -> None:
         size = tree.size
         self.pods = [0] * size
         self.beside = [0] * size
@@ -101,7 +101,9 @@ class Counts:
                     self.units[domain.at] = self.pods[domain.at] // ask.slice_size
                     self.units_beside[domain.at] = self.beside[domain.at] // ask.slice_size
 
-    def _count_leaf(self, tree: Tree, leaf: Domain, assumed: Assumed, *, empty: bool, by_affinity: bool) -> None:
+    def _count_leaf(
+        self, tree: NodeTree, leaf: NodeDomain, assumed: Assumed, *, empty: bool, by_affinity: bool
+    ) -> None:
         room, ask, at = leaf.room, self._ask, leaf.at
         assert room is not None
         total, used = room.total, NOTHING if empty else room.used
@@ -123,7 +125,7 @@ class Counts:
                 with_leader[resource] = with_leader.get(resource, 0) + amount
             self.beside[at] = _fit(ask.requests, total, used, with_leader)
 
-    def _sum_up(self, domain: Domain, level: int) -> None:
+    def _sum_up(self, domain: NodeDomain, level: int) -> None:
         """Counts of *domain* from those of its children: a leader costs what it costs where it costs least."""
         at, inner = domain.at, self._ask.inner.get(level + 1, 1)
         children = [child.at for child in domain.children]
@@ -159,7 +161,7 @@ def _fit(requests: Requests, total: Mapping[str, int], used: Mapping[str, int], 
     return least
 
 
-def accepts(node: Node, choice: NodeChoice, tree: Tree) -> bool:
+def accepts(node: Node, choice: NodeChoice, tree: NodeTree) -> bool:
     """Whether pods with this *choice* may stand on *node*: taints, node selector, required node affinity."""
     if node.taints and not all(
         tolerated(taint, (*choice.tolerations, *tree.flavor.tolerations)) for taint in node.taints

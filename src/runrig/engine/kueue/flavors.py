@@ -8,27 +8,33 @@ although something was found, is its fungibility.
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from runrig.domain.kueue import Fungibility, Policy, Preference, Word
+from runrig.domain.kueue import Fungibility, PendingReason, Policy, Preference
 from runrig.domain.reasons import Code, Reason
-from runrig.engine.kueue.cluster_queue import Line
+from runrig.engine.kueue.cluster_queue import QueueState
 from runrig.engine.kueue.podset_placement import Misfit
-from runrig.engine.kueue.scheduler_context import Book, level_of, put_back_on_trial
+from runrig.engine.kueue.scheduler_context import SchedulerContext, level_of, put_back_on_trial
 from runrig.engine.kueue.workload import (
     FIT,
     NO_CANDIDATES,
     NOFIT,
     PREEMPT,
     RECLAIM,
-    Assigned,
-    Item,
-    Need,
-    Option,
-    Target,
+    FlavorAssignment,
+    FlavorOption,
+    GroupRequest,
+    WorkloadState,
+    WorkloadTarget,
 )
-from runrig.engine.kueue.workload_placement import FindsPlace, Places
+from runrig.engine.kueue.workload_placement import FindsPlacement, WorkloadPlacement
 from runrig.engine.quota.quota_node import CHARGED, Request, fits, take_on_trial
 
-WORDS = (None, Word.TOPOLOGY, Word.WAITING_FOR_QUOTA, Word.EXCEEDS_MAX_QUOTA, Word.NO_MATCHING_FLAVOR)
+WORDS = (
+    None,
+    PendingReason.TOPOLOGY,
+    PendingReason.WAITING_FOR_QUOTA,
+    PendingReason.EXCEEDS_MAX_QUOTA,
+    PendingReason.NO_MATCHING_FLAVOR,
+)
 """What stands in the way, the least severe first; numbers from here on, as they are compared for every option."""
 
 NOTHING, NO_PLACE, WAITING, EXCEEDS, MISMATCH = range(5)
@@ -37,13 +43,13 @@ NOTHING, NO_PLACE, WAITING, EXCEEDS, MISMATCH = range(5)
 class FindTargets(Protocol):
     def __call__(
         self,
-        book: Book,
-        item: Item,
+        book: SchedulerContext,
+        item: WorkloadState,
         request: Request,
         contested: frozenset[int],
-        finds_place: FindsPlace | None = None,
+        finds_place: FindsPlacement | None = None,
         /,
-    ) -> Sequence[Target]:
+    ) -> Sequence[WorkloadTarget]:
         """Who would have to stop so that the workload's request fits, and finds a place; empty if nobody would do."""
         ...
 
@@ -67,7 +73,7 @@ NEVER = _Verdict(NOFIT, 0, NOFIT, 0, (), EXCEEDS)
 CROWDED = _Verdict(NOFIT, 0, NOFIT, 0, (), NO_PLACE)
 GOOD = _Verdict(FIT, 0, FIT, 0, (), NOTHING)
 
-NONE_FOUND: dict[str, Places] = {}
+NONE_FOUND: dict[str, WorkloadPlacement] = {}
 """Of work that needs no place; never filled."""
 
 _Resource = tuple[int, int]
@@ -77,14 +83,14 @@ _FITS: _Resource = (FIT, 0)
 
 
 def assign(
-    book: Book,
+    book: SchedulerContext,
     find: FindTargets,
-    item: Item,
+    item: WorkloadState,
     counts: tuple[int, ...],
     *,
     after: Sequence[int] = (),
-    only: Sequence[Option | None] | None = None,
-) -> Assigned:
+    only: Sequence[FlavorOption | None] | None = None,
+) -> FlavorAssignment:
     """The best flavors for *counts* pods per pod set, as things stand in CHARGED.
 
     *after*: per need, the option to go on after.  *only*: per need, the one option that may be taken.
@@ -101,20 +107,20 @@ def assign(
 
 
 class _Scan:
-    def __init__(self, book: Book, find: FindTargets, item: Item, counts: tuple[int, ...]) -> None:
+    def __init__(self, book: SchedulerContext, find: FindTargets, item: WorkloadState, counts: tuple[int, ...]) -> None:
         self._book = book
         self._find = find
         self._item = item
-        self._line: Line = book.lines[item.queue]
+        self._line: QueueState = book.lines[item.queue]
         self._used: dict[int, int] = {}
         self._placed = item.shape.placed
-        self._found: dict[str, Places] = {} if self._placed else NONE_FOUND
-        self.result = Assigned(counts)
+        self._found: dict[str, WorkloadPlacement] = {} if self._placed else NONE_FOUND
+        self.result = FlavorAssignment(counts)
         self.severity = NOTHING
         if item.shape.uncovered:
             self.result.mode, self.severity = NOFIT, MISMATCH
 
-    def choose(self, need: Need, options: Sequence[Option], amounts: Sequence[int], start: int) -> None:
+    def choose(self, need: GroupRequest, options: Sequence[FlavorOption], amounts: Sequence[int], start: int) -> None:
         """Adds the best of *options* to the result."""
         rules = self._line.queue.fungibility
         placed = self._placed
@@ -136,7 +142,7 @@ class _Scan:
         if best.mode < FIT:
             self.severity = max(self.severity, severity)
 
-    def _record(self, best: _Verdict, chosen: Option | None, amounts: Sequence[int]) -> None:
+    def _record(self, best: _Verdict, chosen: FlavorOption | None, amounts: Sequence[int]) -> None:
         result = self.result
         result.chosen.append(chosen)
         if best is not GOOD:
@@ -153,7 +159,7 @@ class _Scan:
                 used[index] = used.get(index, 0) + amount
         result.request = tuple(sorted(used.items()))
 
-    def _judge(self, option: Option, amounts: Sequence[int]) -> _Verdict:
+    def _judge(self, option: FlavorOption, amounts: Sequence[int]) -> _Verdict:
         """How well *option* does: as its worst resource."""
         used, potential = self._used, self._line.potential
         for index, amount in zip(option.indices, amounts, strict=True):
@@ -209,7 +215,7 @@ class _Scan:
         self.result.searched += ((request, targets),)
         return self._freed(targets, index, amount, level)
 
-    def _freed(self, targets: Sequence[Target], index: int, amount: int, level: int) -> _Resource:
+    def _freed(self, targets: Sequence[WorkloadTarget], index: int, amount: int, level: int) -> _Resource:
         """How well one resource does once *targets* are gone."""
         if not targets:
             return NO_CANDIDATES, level
@@ -223,16 +229,18 @@ class _Scan:
 
     # ------------------------------------------------------------ nodes
 
-    def _with_place(self, need: Need, option: Option, amounts: Sequence[int], verdict: _Verdict) -> _Verdict:
+    def _with_place(
+        self, need: GroupRequest, option: FlavorOption, amounts: Sequence[int], verdict: _Verdict
+    ) -> _Verdict:
         """*verdict* on quota, once nodes are asked too: without a place others have to go, or it does not fit at all."""
         nodes, result = self._book.nodes, self.result
         members = self._item.shape.members(need, result.counts)
 
-        def found(*, empty: bool) -> Places | Misfit:
+        def found(*, empty: bool) -> WorkloadPlacement | Misfit:
             return nodes.place(option.flavor, members, result.places, empty=empty)
 
         places = found(empty=False) if verdict.lowest == FIT else None
-        if isinstance(places, Places):
+        if isinstance(places, WorkloadPlacement):
             self._found[option.flavor] = places
             return verdict
         if places is not None:
@@ -244,12 +252,12 @@ class _Scan:
         self._found[option.flavor] = ever
         if places is None:
             return verdict
-        return self._by_making_room(option, amounts, lambda: isinstance(found(empty=False), Places))
+        return self._by_making_room(option, amounts, lambda: isinstance(found(empty=False), WorkloadPlacement))
 
-    def _short(self, option: Option, misfit: Misfit) -> Reason:
+    def _short(self, option: FlavorOption, misfit: Misfit) -> Reason:
         return Reason(Code.NO_ROOM_ON_NODES, "T1", self._item.queue, option.flavor, misfit.have, misfit.need)
 
-    def _by_making_room(self, option: Option, amounts: Sequence[int], finds_place: FindsPlace) -> _Verdict:
+    def _by_making_room(self, option: FlavorOption, amounts: Sequence[int], finds_place: FindsPlacement) -> _Verdict:
         """Quota fits and nodes do not: whether somebody can be preempted for them.  Every resource asked is contested."""
         wanted = dict(self._used)
         for index, amount in zip(option.indices, amounts, strict=True):

@@ -8,41 +8,41 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from runrig.engine.kueue.scheduler_context import Book
-from runrig.engine.kueue.workload import Assigned, Item, Target
-from runrig.engine.quota.quota_node import REAL, TreeNode, add_on_trial, take_on_trial
+from runrig.engine.kueue.scheduler_context import SchedulerContext
+from runrig.engine.kueue.workload import FlavorAssignment, WorkloadState, WorkloadTarget
+from runrig.engine.quota.quota_node import REAL, QuotaNode, add_on_trial, take_on_trial
 from runrig.engine.quota.share import Amount
 
 
 @dataclass(slots=True)
-class Entry:
+class Nomination:
     """A head of this cycle, with what was found for it.  *promised*: it is a preemptor whose targets have gone."""
 
-    item: Item
-    assigned: Assigned
-    targets: tuple[Target, ...] = ()
+    item: WorkloadState
+    assigned: FlavorAssignment
+    targets: tuple[WorkloadTarget, ...] = ()
     promised: bool = False
 
 
 SortKey = tuple[bool, int, int, float, str, str]
 
 
-def in_classical_order(book: Book, entries: Iterable[Entry]) -> list[Entry]:
+def in_classical_order(book: SchedulerContext, entries: Iterable[Nomination]) -> list[Nomination]:
     by_priority = book.gates["PrioritySortingWithinCohort"]
 
-    def key(entry: Entry) -> SortKey:
+    def key(entry: Nomination) -> SortKey:
         minus_priority, queued_at, uid, name = entry.item.key
         return (not entry.promised, entry.assigned.level, minus_priority if by_priority else 0, queued_at, uid, name)
 
     return sorted(entries, key=key)
 
 
-def in_fair_order(book: Book, entries: Iterable[Entry]) -> Iterator[Entry]:
+def in_fair_order(book: SchedulerContext, entries: Iterable[Nomination]) -> Iterator[Nomination]:
     """The entries one by one; what the consumer did with one counts before the next is chosen.
 
     Queues on their own first, then tree by tree.
     """
-    by_root: dict[TreeNode, list[Entry]] = {}
+    by_root: dict[QuotaNode, list[Nomination]] = {}
     for entry in entries:
         by_root.setdefault(entry.item.leaf.path[-1], []).append(entry)
     for root in sorted(by_root, key=lambda node: (node.parent is None and bool(node.children), node.name)):
@@ -62,14 +62,14 @@ class _Tournament:
     costs O(depth x (resources + log children)), whatever the number of heads.
     """
 
-    def __init__(self, book: Book, entries: Iterable[Entry]) -> None:
+    def __init__(self, book: SchedulerContext, entries: Iterable[Nomination]) -> None:
         self._shares = book.shares
         self._by_borrowing = book.gates["FairSharingPrioritizeNonBorrowing"]
-        self._champion: dict[TreeNode, Entry | None] = {}
-        self._heaps: dict[TreeNode, list[tuple[MatchKey, int, TreeNode]]] = {}
-        self._stamps: dict[TreeNode, int] = {}
+        self._champion: dict[QuotaNode, Nomination | None] = {}
+        self._heaps: dict[QuotaNode, list[tuple[MatchKey, int, QuotaNode]]] = {}
+        self._stamps: dict[QuotaNode, int] = {}
         self._count = 0
-        levels: dict[TreeNode, int] = {}
+        levels: dict[QuotaNode, int] = {}
         for entry in entries:
             path = entry.item.leaf.path
             self._champion[path[0]] = entry
@@ -78,7 +78,7 @@ class _Tournament:
             self._advance(node)
         self._root = min(levels, key=lambda node: levels[node])
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[Nomination]:
         while (entry := self._champion[self._root]) is not None:
             path = entry.item.leaf.path
             self._champion[path[0]] = None
@@ -86,7 +86,7 @@ class _Tournament:
             for node in path:
                 self._advance(node)
 
-    def _advance(self, node: TreeNode) -> None:
+    def _advance(self, node: QuotaNode) -> None:
         """Works out the champion of *node* anew, and enters it in the match at its parent."""
         heap = self._heaps.get(node)
         if heap is not None:
@@ -102,7 +102,7 @@ class _Tournament:
         elif node.parent is not None:
             self._heaps.setdefault(node.parent, [])
 
-    def _key(self, node: TreeNode, entry: Entry) -> MatchKey:
+    def _key(self, node: QuotaNode, entry: Nomination) -> MatchKey:
         """How *entry* stands for *node* in the match at its parent, with its request counted; lower wins."""
         leaf, request = entry.item.leaf, entry.assigned.request
         add_on_trial(leaf, request, REAL)

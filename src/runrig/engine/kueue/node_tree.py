@@ -14,7 +14,7 @@ from runrig.domain.quantities import Requests, of_one_pod
 HOST = "kubernetes.io/hostname"
 
 
-class Room:
+class LeafCapacity:
     """What one leaf has and what work holds of it.  Trees of flavors that share the same nodes share it."""
 
     __slots__ = ("total", "used")
@@ -27,7 +27,7 @@ class Room:
                 self.total[resource] = self.total.get(resource, 0) + amount
 
 
-class Domain:
+class NodeDomain:
     """One instance of a level.  *at*: its place among all domains of the tree.  *room*, *node*: of leaves only.
 
     *node* is the one whose labels and taints count, None where leaves are wider than a node.
@@ -38,12 +38,12 @@ class Domain:
     def __init__(self, at: int, values: tuple[str, ...]) -> None:
         self.at = at
         self.values = values
-        self.children: list[Domain] = []
-        self.room: Room | None = None
+        self.children: list[NodeDomain] = []
+        self.room: LeafCapacity | None = None
         self.node: Node | None = None
 
 
-class Tree:
+class NodeTree:
     """The domains of one flavor by level, coarse to fine, each level sorted by values."""
 
     def __init__(
@@ -51,13 +51,13 @@ class Tree:
     ) -> None:
         self.flavor = flavor
         self.levels = tuple(levels)
-        self.by_level: tuple[list[Domain], ...] = tuple([] for _ in levels)
-        self.by_values: dict[tuple[str, ...], Domain] = {}
+        self.by_level: tuple[list[NodeDomain], ...] = tuple([] for _ in levels)
+        self.by_values: dict[tuple[str, ...], NodeDomain] = {}
         self.nodes = leaves
         count = 0
         for depth in range(1, len(levels) + 1):
             for values in sorted({leaf[:depth] for leaf in leaves}):
-                domain = self.by_values[values] = Domain(count, values)
+                domain = self.by_values[values] = NodeDomain(count, values)
                 self.by_level[depth - 1].append(domain)
                 count += 1
                 if depth > 1:
@@ -71,40 +71,40 @@ class Tree:
         return self.levels[-1] == HOST
 
     @property
-    def leaves(self) -> list[Domain]:
+    def leaves(self) -> list[NodeDomain]:
         return self.by_level[-1]
 
-    def leaf(self, placed: Placed) -> Domain | None:
+    def leaf(self, placed: Placed) -> NodeDomain | None:
         """Where *placed* stands, None if there is no such domain (any more)."""
         return self.by_host.get(placed.domain[-1]) if self.hosts else self.by_values.get(placed.domain)
 
 
-class Spot(NamedTuple):
+class Reservation(NamedTuple):
     """*amounts*: what is taken of *room*, all pods together."""
 
-    room: Room
+    room: LeafCapacity
     amounts: Requests
 
 
-def spot(room: Room, requests: Requests, count: int) -> Spot:
+def reservation(room: LeafCapacity, requests: Requests, count: int) -> Reservation:
     """*count* pods that ask *requests* each."""
-    return Spot(room, tuple((resource, amount * count) for resource, amount in of_one_pod(requests)))
+    return Reservation(room, tuple((resource, amount * count) for resource, amount in of_one_pod(requests)))
 
 
-def occupy(spots: Iterable[Spot]) -> None:
+def reserve(spots: Iterable[Reservation]) -> None:
     for room, amounts in spots:
         for resource, amount in amounts:
             room.used[resource] = room.used.get(resource, 0) + amount
 
 
-def vacate(spots: Iterable[Spot]) -> None:
-    """The inverse of `occupy`."""
+def release(spots: Iterable[Reservation]) -> None:
+    """The inverse of `reserve`."""
     for room, amounts in spots:
         for resource, amount in amounts:
             room.used[resource] -= amount
 
 
-def have_room(spots: Iterable[Spot]) -> bool:
+def can_reserve(spots: Iterable[Reservation]) -> bool:
     """Whether all of *spots* can be occupied at once."""
     wanted: dict[tuple[int, str], int] = {}
     for room, amounts in spots:
@@ -115,12 +115,12 @@ def have_room(spots: Iterable[Spot]) -> bool:
     return True
 
 
-def trees(
+def node_trees(
     flavors: Iterable[ResourceFlavor], topologies: Iterable[Topology], nodes: Iterable[Node], *, overlapping: bool
-) -> dict[str, Tree]:
+) -> dict[str, NodeTree]:
     """By flavor.  *overlapping*: work of one flavor counts in every other that has the same nodes."""
     levels = {each.name: each.levels for each in topologies}
-    rooms: dict[tuple[str, ...], Room] = {}
+    rooms: dict[tuple[str, ...], LeafCapacity] = {}
     found = {}
     for flavor in flavors:
         if flavor.topology is None or not levels.get(flavor.topology):
@@ -133,12 +133,12 @@ def trees(
                 key = (flavor.name, "", *key)
             leaf.room = rooms.get(key)
             if leaf.room is None:
-                leaf.room = rooms[key] = Room(members)
+                leaf.room = rooms[key] = LeafCapacity(members)
             leaf.node = members[0] if tree.hosts else None
     return found
 
 
-def _tree(flavor: ResourceFlavor, levels: Sequence[str], nodes: Iterable[Node]) -> Tree:
+def _tree(flavor: ResourceFlavor, levels: Sequence[str], nodes: Iterable[Node]) -> NodeTree:
     leaves: dict[tuple[str, ...], list[Node]] = {}
     by_host: dict[str, tuple[str, ...]] = {}
     for node in nodes:
@@ -151,10 +151,10 @@ def _tree(flavor: ResourceFlavor, levels: Sequence[str], nodes: Iterable[Node]) 
         if levels[-1] == HOST:
             values = by_host.setdefault(values[-1], values)
         leaves.setdefault(values, []).append(node)
-    return Tree(flavor, levels, leaves)
+    return NodeTree(flavor, levels, leaves)
 
 
-def held_by(workload: Workload, granted: Iterable[Granted], known: Mapping[str, Tree]) -> tuple[Spot, ...]:
+def held_by(workload: Workload, granted: Iterable[Granted], known: Mapping[str, NodeTree]) -> tuple[Reservation, ...]:
     """The spots of what *workload* was granted; domains that are not there (any more) hold nothing."""
     requests = {each.name: each.requests for each in workload.pod_sets}
     spots = []
@@ -165,5 +165,5 @@ def held_by(workload: Workload, granted: Iterable[Granted], known: Mapping[str, 
         for placed in each.placement:
             leaf = tree.leaf(placed)
             if leaf is not None and leaf.room is not None:
-                spots.append(spot(leaf.room, requests[each.pod_set], placed.count))
+                spots.append(reservation(leaf.room, requests[each.pod_set], placed.count))
     return tuple(spots)

@@ -8,26 +8,26 @@ from collections.abc import Sequence
 from runrig.engine.kueue.classical import find_classical
 from runrig.engine.kueue.fair import find_fair
 from runrig.engine.kueue.flavors import FindTargets, assign
-from runrig.engine.kueue.head_order import Entry
-from runrig.engine.kueue.node_tree import Spot, have_room, occupy, vacate
+from runrig.engine.kueue.head_order import Nomination
+from runrig.engine.kueue.node_tree import Reservation, can_reserve, release, reserve
 from runrig.engine.kueue.podset_placement import Misfit
-from runrig.engine.kueue.scheduler_context import Book, level_of
-from runrig.engine.kueue.workload import FIT, NOFIT, Assigned, Item, Target
-from runrig.engine.kueue.workload_placement import NOWHERE, Places
+from runrig.engine.kueue.scheduler_context import SchedulerContext, level_of
+from runrig.engine.kueue.workload import FIT, NOFIT, FlavorAssignment, WorkloadState, WorkloadTarget
+from runrig.engine.kueue.workload_placement import NOWHERE, WorkloadPlacement
 from runrig.engine.placement.partial import bisected
 from runrig.engine.quota.quota_node import CHARGED, Request, add, fits, take
 
 
-def finder(book: Book) -> FindTargets:
+def finder(book: SchedulerContext) -> FindTargets:
     """The search for targets that the settings ask for."""
     return find_classical if book.strategies is None else find_fair
 
 
-def nominate(book: Book, item: Item, *, after: tuple[int, ...] = ()) -> Entry:
+def nominate(book: SchedulerContext, item: WorkloadState, *, after: tuple[int, ...] = ()) -> Nomination:
     """The best for *item* in CHARGED; its `assigned` is FIT, or has targets, or is what stands in the way."""
     find = finder(book)
 
-    def attempt(counts: tuple[int, ...]) -> Entry | None:
+    def attempt(counts: tuple[int, ...]) -> Nomination | None:
         entry = _attempt(book, find, item, counts, after)
         return entry if entry.assigned.mode == FIT or entry.targets else None
 
@@ -39,12 +39,16 @@ def nominate(book: Book, item: Item, *, after: tuple[int, ...] = ()) -> Entry:
     return entry
 
 
-def _attempt(book: Book, find: FindTargets, item: Item, counts: tuple[int, ...], after: tuple[int, ...]) -> Entry:
+def _attempt(
+    book: SchedulerContext, find: FindTargets, item: WorkloadState, counts: tuple[int, ...], after: tuple[int, ...]
+) -> Nomination:
     assigned = assign(book, find, item, counts, after=after)
-    return Entry(item, assigned, _targets(book, find, item, assigned))
+    return Nomination(item, assigned, _targets(book, find, item, assigned))
 
 
-def _targets(book: Book, find: FindTargets, item: Item, assigned: Assigned) -> tuple[Target, ...]:
+def _targets(
+    book: SchedulerContext, find: FindTargets, item: WorkloadState, assigned: FlavorAssignment
+) -> tuple[WorkloadTarget, ...]:
     if not NOFIT < assigned.mode < FIT:
         return ()
     if item.shape.placed:
@@ -53,25 +57,29 @@ def _targets(book: Book, find: FindTargets, item: Item, assigned: Assigned) -> t
     return tuple(find(book, item, assigned.request, assigned.contested) if found is None else found)
 
 
-def _targets_with_places(book: Book, find: FindTargets, item: Item, assigned: Assigned) -> tuple[Target, ...]:
+def _targets_with_places(
+    book: SchedulerContext, find: FindTargets, item: WorkloadState, assigned: FlavorAssignment
+) -> tuple[WorkloadTarget, ...]:
     """The same, where pods also need nodes; *assigned* then says where they go once the targets are gone."""
 
-    def found() -> Places | Misfit:
+    def found() -> WorkloadPlacement | Misfit:
         return places_now(book, item, assigned)
 
-    targets = tuple(find(book, item, assigned.request, assigned.contested, lambda: isinstance(found(), Places)))
+    targets = tuple(
+        find(book, item, assigned.request, assigned.contested, lambda: isinstance(found(), WorkloadPlacement))
+    )
     if targets:
         for each in targets:
-            vacate(each.item.spots)
+            release(each.item.spots)
         places = found()
         for each in targets:
-            occupy(each.item.spots)
-        assert isinstance(places, Places), "the search has seen that it has a place without its targets"
+            reserve(each.item.spots)
+        assert isinstance(places, WorkloadPlacement), "the search has seen that it has a place without its targets"
         assigned.places = places
     return targets
 
 
-def places_now(book: Book, item: Item, assigned: Assigned) -> Places | Misfit:
+def places_now(book: SchedulerContext, item: WorkloadState, assigned: FlavorAssignment) -> WorkloadPlacement | Misfit:
     """Where the pods of *item* go as rooms stand now, in the flavors and counts of *assigned*."""
     places = NOWHERE
     for need, option in zip(item.shape.needs, assigned.chosen, strict=True):
@@ -84,7 +92,9 @@ def places_now(book: Book, item: Item, assigned: Assigned) -> Places | Misfit:
     return places
 
 
-def _searched(book: Book, item: Item, assigned: Assigned) -> Sequence[Target] | None:
+def _searched(
+    book: SchedulerContext, item: WorkloadState, assigned: FlavorAssignment
+) -> Sequence[WorkloadTarget] | None:
     """What the scan found, if one of its searches was the search for the whole request as well; None if none was.
 
     One was if nothing else is asked; or, classical, if nothing else is contested and all is within the queue's own nominal:
@@ -102,56 +112,56 @@ def _searched(book: Book, item: Item, assigned: Assigned) -> Sequence[Target] | 
     return next((targets for request, targets in assigned.searched if request == (part,)), None)
 
 
-def nominate_again(book: Book, entry: Entry) -> Entry:
+def nominate_again(book: SchedulerContext, entry: Nomination) -> Nomination:
     """*entry* in the flavors and counts that it was nominated with, as things stand now."""
     item, before = entry.item, entry.assigned
     find = finder(book)
     assigned = assign(book, find, item, before.counts, only=before.chosen)
-    return Entry(item, assigned, _targets(book, find, item, assigned), promised=entry.promised)
+    return Nomination(item, assigned, _targets(book, find, item, assigned), promised=entry.promised)
 
 
-def nominate_promised(book: Book, items: list[Item]) -> list[Entry]:
+def nominate_promised(book: SchedulerContext, items: list[WorkloadState]) -> list[Nomination]:
     """Preemptors whose targets have gone: each keeps what was freed for it, or gets better, at nobody's cost (law R5).
 
     What the others were promised, or now take instead, counts.
     """
-    spoken_for: SpokenFor = {}
+    reserved: Reserved = {}
     for item in items:
         assert item.held is not None
-        _charge(book, item, item.held, spoken_for)
+        _charge(book, item, item.held, reserved)
     entries = []
     for item in items:
         assert item.held is not None
-        _uncharge(book, item, spoken_for)
+        _uncharge(book, item, reserved)
         entry = nominate(book, item)
-        if entry.assigned.mode != FIT and fits(item.leaf, item.held.request) and have_room(item.held.places.spots):
-            entry = Entry(item, _as_fit(item, item.held))
+        if entry.assigned.mode != FIT and fits(item.leaf, item.held.request) and can_reserve(item.held.places.spots):
+            entry = Nomination(item, _as_fit(item, item.held))
         entry.promised = True
         entries.append(entry)
-        _charge(book, item, entry.assigned if entry.assigned.mode == FIT else item.held, spoken_for)
+        _charge(book, item, entry.assigned if entry.assigned.mode == FIT else item.held, reserved)
     for item in items:
-        _uncharge(book, item, spoken_for)
+        _uncharge(book, item, reserved)
     return entries
 
 
-SpokenFor = dict[str, tuple[Request, tuple[Spot, ...]]]
+Reserved = dict[str, tuple[Request, tuple[Reservation, ...]]]
 """What counts for a workload while others are nominated: quota and nodes, by its name."""
 
 
-def _charge(book: Book, item: Item, assigned: Assigned, spoken_for: SpokenFor) -> None:
-    spoken_for[item.workload.name] = assigned.request, assigned.places.spots
+def _charge(book: SchedulerContext, item: WorkloadState, assigned: FlavorAssignment, reserved: Reserved) -> None:
+    reserved[item.workload.name] = assigned.request, assigned.places.spots
     add(item.leaf, assigned.request, CHARGED)
-    occupy(assigned.places.spots)
+    reserve(assigned.places.spots)
     book.changed(item.leaf)
 
 
-def _uncharge(book: Book, item: Item, spoken_for: SpokenFor) -> None:
-    request, spots = spoken_for.pop(item.workload.name)
+def _uncharge(book: SchedulerContext, item: WorkloadState, reserved: Reserved) -> None:
+    request, spots = reserved.pop(item.workload.name)
     take(item.leaf, request, CHARGED)
-    vacate(spots)
+    release(spots)
     book.changed(item.leaf)
 
 
-def _as_fit(item: Item, held: Assigned) -> Assigned:
+def _as_fit(item: WorkloadState, held: FlavorAssignment) -> FlavorAssignment:
     level = max((level_of(item.leaf, index, amount)[0] for index, amount in held.request), default=0)
-    return Assigned(held.counts, FIT, level, held.chosen, held.request, places=held.places)
+    return FlavorAssignment(held.counts, FIT, level, held.chosen, held.request, places=held.places)

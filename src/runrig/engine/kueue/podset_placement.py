@@ -8,10 +8,10 @@ Between equals: fewer pods fit, then level values in order of text.
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from runrig.domain.kueue import Near
+from runrig.domain.kueue import TopologyMode
 from runrig.engine.kueue.balanced import balanced
-from runrig.engine.kueue.fit_counts import Ask, Counts, Share
-from runrig.engine.kueue.node_tree import Domain, Tree
+from runrig.engine.kueue.fit_counts import DomainShare, PodSetFitCounts, PodSetRequest
+from runrig.engine.kueue.node_tree import NodeDomain, NodeTree
 
 
 class Misfit(NamedTuple):
@@ -21,18 +21,20 @@ class Misfit(NamedTuple):
     need: int
 
 
-Placing = tuple[tuple[Domain, int, bool], ...]
+Placing = tuple[tuple[NodeDomain, int, bool], ...]
 """(leaf, pods, with the leader), by level values."""
 
 
-def place(tree: Tree, ask: Ask, counts: Counts, *, least_free: bool, even: bool) -> Placing | Misfit:
+def place_pod_set(
+    tree: NodeTree, ask: PodSetRequest, counts: PodSetFitCounts, *, least_free: bool, even: bool
+) -> Placing | Misfit:
     """Leaves for all pods of *ask*, or what is missing.  *even*: preferred requests are spread evenly where that works."""
     if ask.count % ask.slice_size or ask.slice_level < ask.level:
         return Misfit(0, ask.count)
     search = _Search(tree, ask, counts, least_free)
-    found: Sequence[Share] | None = None
+    found: Sequence[DomainShare] | None = None
     level, by_parent = ask.level, False
-    if even and ask.topology.near is Near.PREFERRED and not ask.inner:
+    if even and ask.topology.near is TopologyMode.PREFERRED and not ask.inner:
         level, found = balanced(tree, ask, counts)
         by_parent = found is not None
     if found is None:
@@ -44,7 +46,7 @@ def place(tree: Tree, ask: Ask, counts: Counts, *, least_free: bool, even: bool)
 
 
 class _Search:
-    def __init__(self, tree: Tree, ask: Ask, counts: Counts, least_free: bool) -> None:
+    def __init__(self, tree: NodeTree, ask: PodSetRequest, counts: PodSetFitCounts, least_free: bool) -> None:
         self._tree = tree
         self._ask = ask
         self._counts = counts
@@ -54,16 +56,16 @@ class _Search:
 
     # ------------------------------------------------------------ which level
 
-    def level(self) -> tuple[int, list[Share] | None]:
+    def level(self) -> tuple[int, list[DomainShare] | None]:
         """(the level, its domains with their slices); None if it does not fit."""
         ask, level = self._ask, self._ask.level
-        required = ask.topology.near is Near.REQUIRED
-        climbs = ask.topology.near is Near.PREFERRED
+        required = ask.topology.near is TopologyMode.REQUIRED
+        climbs = ask.topology.near is TopologyMode.PREFERRED
         while True:
             ordered = self._ordered(self._tree.by_level[level], self._counts.units_beside)
             one = self._single(ordered, required=required)
             if one is not None:
-                return level, [Share(one, ask.slices, self._led)]
+                return level, [DomainShare(one, ask.slices, self._led)]
             if required:
                 return level, None
             if not climbs or not level:
@@ -72,7 +74,7 @@ class _Search:
                 )
             level -= 1
 
-    def _single(self, ordered: Sequence[Domain], *, required: bool) -> Domain | None:
+    def _single(self, ordered: Sequence[NodeDomain], *, required: bool) -> NodeDomain | None:
         """The tightest of *ordered* that takes everything.
 
         Preferred affinity comes before packing: where a domain with more of it is too small, one that is large enough is no
@@ -91,12 +93,12 @@ class _Search:
         """Pods that would fit: in the best domain if they must be in one, else in all."""
         counts = self._counts
         units = [counts.units_beside[each.at] for each in self._tree.by_level[self._ask.level]]
-        fitting = max(units, default=0) if self._ask.topology.near is Near.REQUIRED else sum(units)
+        fitting = max(units, default=0) if self._ask.topology.near is TopologyMode.REQUIRED else sum(units)
         return min(fitting * self._ask.slice_size, self._ask.count)
 
     # ------------------------------------------------------------ from there down
 
-    def down(self, level: int, found: Iterable[Share], *, by_parent: bool) -> list[Share]:
+    def down(self, level: int, found: Iterable[DomainShare], *, by_parent: bool) -> list[DomainShare]:
         """Pods per leaf.  Above the slices the children of all domains count as one pool, unless *by_parent*; below never."""
         counts, ask = self._counts, self._ask
         shares = list(found)
@@ -108,7 +110,7 @@ class _Search:
                 pool = [child for each in shares for child in each.domain.children]
                 shares = self._needed(pool, ask.slices, self._led, counts.units, counts.units_beside)
             level += 1
-        shares = [Share(each.domain, each.amount * ask.slice_size, each.leads) for each in shares]
+        shares = [DomainShare(each.domain, each.amount * ask.slice_size, each.leads) for each in shares]
         self._small_first = True
         while level < lowest:
             inner = ask.inner.get(level + 1, 1)
@@ -116,23 +118,25 @@ class _Search:
             level += 1
         return shares
 
-    def _within(self, share: Share, plain: Sequence[int], beside: Sequence[int], unit: int = 1) -> list[Share]:
+    def _within(
+        self, share: DomainShare, plain: Sequence[int], beside: Sequence[int], unit: int = 1
+    ) -> list[DomainShare]:
         """*share* over the children of its domain, in multiples of *unit*."""
         if unit > 1:
             plain, beside = [each // unit for each in plain], [each // unit for each in beside]
         parts = self._needed(share.domain.children, share.amount // unit, share.leads, plain, beside)
-        return [Share(each.domain, each.amount * unit, each.leads) for each in parts]
+        return [DomainShare(each.domain, each.amount * unit, each.leads) for each in parts]
 
     def _needed(
-        self, pool: Sequence[Domain], need: int, leads: bool, plain: Sequence[int], beside: Sequence[int]
-    ) -> list[Share]:
+        self, pool: Sequence[NodeDomain], need: int, leads: bool, plain: Sequence[int], beside: Sequence[int]
+    ) -> list[DomainShare]:
         found = self._greedy(self._ordered(pool, beside if leads else plain), need, leads, plain, beside)
         assert found is not None, "what fits into a domain fits into its children"
         return found
 
     # ------------------------------------------------------------ one step
 
-    def _ordered(self, domains: Iterable[Domain], sizes: Sequence[int]) -> list[Domain]:
+    def _ordered(self, domains: Iterable[NodeDomain], sizes: Sequence[int]) -> list[NodeDomain]:
         """Preferred nodes first; then the largest, or the smallest, first; those that can have the leader before the others."""
         counts, sign = self._counts, 1 if self._small_first else -1
         lead, score, pods = counts.lead, counts.score, counts.beside if self._led else counts.pods
@@ -148,15 +152,15 @@ class _Search:
         )
 
     def _greedy(
-        self, ordered: list[Domain], need: int, leads: bool, plain: Sequence[int], beside: Sequence[int]
-    ) -> list[Share] | None:
+        self, ordered: list[NodeDomain], need: int, leads: bool, plain: Sequence[int], beside: Sequence[int]
+    ) -> list[DomainShare] | None:
         """Takes of *ordered* until *need* is covered; the last one is the tightest that covers the rest."""
-        found: list[Share] = []
+        found: list[DomainShare] = []
         if leads:
             first = self._leader(ordered, need, plain, beside)
             if first is None:
                 return None
-            found.append(Share(first, min(need, beside[first.at]), True))
+            found.append(DomainShare(first, min(need, beside[first.at]), True))
             need -= found[0].amount
             ordered = self._ordered([each for each in ordered if each is not first], plain)
         for at, domain in enumerate(ordered):
@@ -168,13 +172,13 @@ class _Search:
             if size >= need and not self._small_first:
                 domain = self._tightest(ordered[at:], need, lambda each: plain[each.at])
                 size = plain[domain.at]
-            found.append(Share(domain, min(size, need), False))
+            found.append(DomainShare(domain, min(size, need), False))
             need -= found[-1].amount
         return found if not need else None
 
     def _leader(
-        self, ordered: Sequence[Domain], need: int, plain: Sequence[int], beside: Sequence[int]
-    ) -> Domain | None:
+        self, ordered: Sequence[NodeDomain], need: int, plain: Sequence[int], beside: Sequence[int]
+    ) -> NodeDomain | None:
         """Where the leader goes: where everything fits beside it, else where it leaves enough for the others."""
         able = [each for each in ordered if self._counts.lead[each.at]]
         whole = [each for each in able if beside[each.at] >= need]
@@ -183,7 +187,7 @@ class _Search:
         total = sum(plain[each.at] for each in ordered)
         return next((each for each in able if total - plain[each.at] + beside[each.at] >= need), None)
 
-    def _tightest(self, ordered: Sequence[Domain], need: int, size: Callable[[Domain], int]) -> Domain:
+    def _tightest(self, ordered: Sequence[NodeDomain], need: int, size: Callable[[NodeDomain], int]) -> NodeDomain:
         """Of those with as much preferred affinity as the first that is large enough."""
         fitting = [each for each in ordered if size(each) >= need]
         score = self._counts.score

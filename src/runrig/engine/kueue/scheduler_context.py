@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 
 from runrig.domain.kueue import Settings, Strategy, System
-from runrig.engine.kueue.cluster_queue import Line
-from runrig.engine.kueue.node_tree import occupy, vacate
-from runrig.engine.kueue.workload import Item, TargetKey
-from runrig.engine.kueue.workload_placement import Nodes
-from runrig.engine.quota.queue_tree import Forest
-from runrig.engine.quota.quota_node import CHARGED, Kind, TreeNode, add, add_on_trial, take
+from runrig.engine.kueue.cluster_queue import QueueState
+from runrig.engine.kueue.node_tree import release, reserve
+from runrig.engine.kueue.workload import TargetKey, WorkloadState
+from runrig.engine.kueue.workload_placement import WorkloadPlacer
+from runrig.engine.quota.queue_tree import QueueTree
+from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode, add, add_on_trial, take
 from runrig.engine.quota.share import Amount, Shares
 
 GATES: Mapping[str, bool] = {
@@ -66,10 +66,10 @@ class EvictedBy:
         return frozenset(found)
 
 
-Entry = tuple[TargetKey, Item]
+HolderEntry = tuple[TargetKey, WorkloadState]
 
 
-class Merged:
+class MergedHolders:
     """Several sources of holders as one, in order, worked out as far as somebody has read.
 
     The sources must not change while it is in use.
@@ -77,20 +77,20 @@ class Merged:
 
     __slots__ = ("_heap", "_known", "_sources")
 
-    def __init__(self, sources: Sequence["Source"]) -> None:
-        self._known: list[Entry] = []
+    def __init__(self, sources: Sequence["HolderSource"]) -> None:
+        self._known: list[HolderEntry] = []
         self._sources = sources
         firsts = [(entry_at(each, 0), number) for number, each in enumerate(sources)]
         self._heap = [(entry[0], number, 0) for entry, number in firsts if entry is not None]
         heapify(self._heap)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[HolderEntry]:
         known, at = self._known, 0
         while at < len(known) or self._grow():
             yield known[at]
             at += 1
 
-    def at(self, position: int) -> Entry | None:
+    def at(self, position: int) -> HolderEntry | None:
         """The entry at *position*, None beyond the last."""
         while position >= len(self._known):
             if not self._grow():
@@ -114,20 +114,20 @@ class Merged:
         return True
 
 
-Source = list[Entry] | Merged
+HolderSource = list[HolderEntry] | MergedHolders
 """Holders of quota in the order in which they are tried: of one line, or of many."""
 
-ReachKey = tuple[TreeNode | None, frozenset[int], bool]
+ReachKey = tuple[QuotaNode | None, frozenset[int], bool]
 
 
-def entry_at(source: Source, position: int) -> Entry | None:
+def entry_at(source: HolderSource, position: int) -> HolderEntry | None:
     """The entry of *source* at *position*, None beyond the last."""
-    if isinstance(source, Merged):
+    if isinstance(source, MergedHolders):
         return source.at(position)
     return source[position] if position < len(source) else None
 
 
-class Book:
+class SchedulerContext:
     """*strategies* None: classical preemption.  *gone*: targets of this cycle, which CHARGED counts as gone already.
 
     *stopping*: how many hold quota and are told to stop.
@@ -135,49 +135,51 @@ class Book:
 
     def __init__(
         self,
-        forest: Forest,
-        lines: Mapping[str, Line],
+        tree: QueueTree,
+        lines: Mapping[str, QueueState],
         settings: Settings,
         system: System,
     ) -> None:
-        self.forest = forest
+        self.tree = tree
         self.lines = lines
         self.namespaces = system.namespaces
-        self.shares = Shares(forest)
+        self.shares = Shares(tree)
         self.strategies: tuple[Strategy, ...] | None = settings.strategies
         self.gates = {**GATES, **settings.gates}
-        self.nodes = Nodes(system, self.gates)
+        self.nodes = WorkloadPlacer(system, self.gates)
         self.evicted_by = EvictedBy()
-        self.gone: dict[str, Item] = {}
+        self.gone: dict[str, WorkloadState] = {}
         self.stopping = 0
-        self._lines_in: dict[TreeNode, list[Line]] = {}
+        self._lines_in: dict[QuotaNode, list[QueueState]] = {}
         for line in lines.values():
             self._lines_in.setdefault(line.leaf.path[-1], []).append(line)
-        self._reach: dict[TreeNode, dict[ReachKey, Merged]] = {}
-        self._shares: dict[TreeNode, Amount] = {}
+        self._reach: dict[QuotaNode, dict[ReachKey, MergedHolders]] = {}
+        self._shares: dict[QuotaNode, Amount] = {}
 
-    def lines_in(self, root: TreeNode) -> Sequence[Line]:
+    def lines_in(self, root: QuotaNode) -> Sequence[QueueState]:
         """The lines of one tree, by name of the queue."""
         return self._lines_in.get(root, ())
 
-    def changed(self, leaf: TreeNode) -> None:
+    def changed(self, leaf: QuotaNode) -> None:
         """Something was really added or taken at *leaf*: what is kept of the nodes above it no longer holds."""
         if self._reach or self._shares:
             for node in leaf.path:
                 self._reach.pop(node, None)
                 self._shares.pop(node, None)
 
-    def share(self, node: TreeNode) -> Amount:
+    def share(self, node: QuotaNode) -> Amount:
         """The share of *node* in CHARGED; only while nothing is on trial below it."""
         known = self._shares.get(node)
         if known is None:
             known = self._shares[node] = self.shares.of(node)
         return known
 
-    def reach(self, node: TreeNode, skip: TreeNode | None, contested: frozenset[int], *, leaving: bool) -> Source:
+    def reach(
+        self, node: QuotaNode, skip: QuotaNode | None, contested: frozenset[int], *, leaving: bool
+    ) -> HolderSource:
         """Who holds quota under *node*, but not under its child *skip*, in queues over nominal in something contested.
 
-        Through cohorts that are so too; in the order of `Entry`.  Only while nothing is on trial below *node*.
+        Through cohorts that are so too; in the order of `HolderEntry`.  Only while nothing is on trial below *node*.
         """
         if node.kind is Kind.QUEUE:
             line = self.lines[node.name]
@@ -188,7 +190,7 @@ class Book:
         kept = self._reach.setdefault(node, {})
         known = kept.get(key)
         if known is None:
-            known = kept[key] = Merged(
+            known = kept[key] = MergedHolders(
                 [
                     self.reach(child, None, contested, leaving=leaving)
                     for child in node.children
@@ -198,7 +200,7 @@ class Book:
         return known
 
 
-def level_of(leaf: TreeNode, index: int, amount: int, layer: int = CHARGED) -> tuple[int, bool]:
+def level_of(leaf: QuotaNode, index: int, amount: int, layer: int = CHARGED) -> tuple[int, bool]:
     """How far up *leaf* borrows for *amount* more: the height of the smallest subtree above it that has enough, 0 if it need not.
 
     And whether that subtree is less than the whole tree, so that something of it may be taken back.
@@ -215,28 +217,28 @@ def level_of(leaf: TreeNode, index: int, amount: int, layer: int = CHARGED) -> t
     return leaf.path[-1].height, False
 
 
-def put_back(items: Iterable[Item]) -> None:
+def put_back(items: Iterable[WorkloadState]) -> None:
     """*items* count again in decisions."""
     for item in items:
         add(item.leaf, item.request, CHARGED)
         if item.spots:
-            occupy(item.spots)
+            reserve(item.spots)
 
 
-def put_back_on_trial(items: Iterable[Item]) -> None:
+def put_back_on_trial(items: Iterable[WorkloadState]) -> None:
     """The same, of those whose quota was taken on trial."""
     for item in items:
         add_on_trial(item.leaf, item.request, CHARGED)
 
 
-def take_away(item: Item) -> None:
+def take_away(item: WorkloadState) -> None:
     """*item* is taken as gone in decisions."""
     take(item.leaf, item.request, CHARGED)
     if item.spots:
-        vacate(item.spots)
+        release(item.spots)
 
 
-def over_nominal(node: TreeNode, contested: Iterable[int]) -> bool:
+def over_nominal(node: QuotaNode, contested: Iterable[int]) -> bool:
     """The subtree holds more than it brings, of something contested."""
     usage, subtree = node.usage[CHARGED], node.subtree
     for index in contested:  # noqa: SIM110  (a loop: this is asked for every candidate)

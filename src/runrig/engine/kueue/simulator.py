@@ -21,30 +21,30 @@ from runrig.domain.kueue import (
     WorkloadPodSet,
 )
 from runrig.domain.quantities import FlavorResource
-from runrig.engine.kueue.cluster_queue import Line
+from runrig.engine.kueue.cluster_queue import QueueState
 from runrig.engine.kueue.cycle import Cycle
 from runrig.engine.kueue.explain import reasons, why_aside
-from runrig.engine.kueue.node_tree import held_by, occupy, vacate
-from runrig.engine.kueue.scheduler_context import Book
-from runrig.engine.kueue.workload import Item, Shape, shape_of
-from runrig.engine.quota.queue_tree import Forest
+from runrig.engine.kueue.node_tree import held_by, release, reserve
+from runrig.engine.kueue.scheduler_context import SchedulerContext
+from runrig.engine.kueue.workload import WorkloadShape, WorkloadState, shape_of
+from runrig.engine.quota.queue_tree import QueueTree
 from runrig.engine.quota.quota_node import CHARGED, REAL, Request, add, take
 
 LAYERS = (CHARGED, REAL)
 
 
-class World:
+class Simulator:
     """Mutable; `cycle` and `carry_out` in turn move it on."""
 
     def __init__(self, system: System, settings: Settings = Settings()) -> None:  # noqa: B008  (a frozen value)
-        forest = Forest(system.cohorts, system.queues, system.workloads)
+        tree = QueueTree(system.cohorts, system.queues, system.workloads)
         queues = sorted(system.queues, key=lambda queue: queue.name)
-        lines = {queue.name: Line(queue, forest.queues[queue.name]) for queue in queues}
-        self._forest = forest
-        self._book = Book(forest, lines, settings, system)
+        lines = {queue.name: QueueState(queue, tree.queues[queue.name]) for queue in queues}
+        self._tree = tree
+        self._book = SchedulerContext(tree, lines, settings, system)
         self._flavors = {flavor.name: flavor for flavor in system.flavors}
-        self._shapes: dict[tuple[str, tuple[WorkloadPodSet, ...]], Shape] = {}
-        self._items: dict[str, Item] = {}
+        self._shapes: dict[tuple[str, tuple[WorkloadPodSet, ...]], WorkloadShape] = {}
+        self._items: dict[str, WorkloadState] = {}
         self._aside: dict[str, Workload] = {}
         self._number = 0
         for workload in sorted(system.workloads, key=lambda each: each.name):
@@ -60,7 +60,9 @@ class World:
         if line is None or (workload.granted is None and _held_back(workload)):
             self._aside[workload.name] = workload
             return
-        item = self._items[workload.name] = Item(workload, line.queue.name, line.leaf, self._shape(workload, line))
+        item = self._items[workload.name] = WorkloadState(
+            workload, line.queue.name, line.leaf, self._shape(workload, line)
+        )
         if workload.granted is None:
             line.arrive(item)
             return
@@ -68,7 +70,7 @@ class World:
             _after_reclaim(each, workload, self._book.gates["ReclaimablePods"]) for each in workload.granted
         )
         item.holds(self._request(granted), granted, held_by(workload, granted, self._book.nodes.trees))
-        occupy(item.spots)
+        reserve(item.spots)
         item.reserved_at = workload.reserved_at
         item.evicted = workload.evicted or _has_to_stop(workload, line)
         for layer in LAYERS:
@@ -77,7 +79,7 @@ class World:
         self._book.stopping += item.evicted
         self._book.changed(item.leaf)
 
-    def _shape(self, workload: Workload, line: Line) -> Shape:
+    def _shape(self, workload: Workload, line: QueueState) -> WorkloadShape:
         pod_sets = workload.pod_sets
         if not self._book.gates["ReclaimablePods"]:
             pod_sets = tuple(replace(each, reclaimable=0) for each in pod_sets)
@@ -85,7 +87,7 @@ class World:
         known = self._shapes.get(key)
         if known is None:
             known = self._shapes[key] = shape_of(
-                line.queue, pod_sets, self._flavors, self._forest.index_of, self._book.nodes
+                line.queue, pod_sets, self._flavors, self._tree.index_of, self._book.nodes
             )
         return known
 
@@ -95,7 +97,7 @@ class World:
             flavors = dict(each.flavors)
             for resource, amount in each.usage:
                 if amount and resource in flavors:
-                    index = self._forest.index_of[FlavorResource(flavors[resource], resource)]
+                    index = self._tree.index_of[FlavorResource(flavors[resource], resource)]
                     total[index] = total.get(index, 0) + amount
         return tuple(sorted(total.items()))
 
@@ -127,16 +129,16 @@ class World:
         for line in self._book.lines.values():
             line.wake()
 
-    def _release(self, item: Item) -> None:
+    def _release(self, item: WorkloadState) -> None:
         self._book.stopping -= item.evicted
         self._book.lines[item.queue].let_go(item)
         for layer in LAYERS:
             take(item.leaf, item.request, layer)
-        vacate(item.spots)
+        release(item.spots)
         item.holds((), ())
         self._book.changed(item.leaf)
 
-    def _wake_for(self, gone: Iterable[Item], *, frees_nodes: bool) -> None:
+    def _wake_for(self, gone: Iterable[WorkloadState], *, frees_nodes: bool) -> None:
         """Whoever is parked in the trees of *gone* wakes; in every tree if nodes are freed, which know no trees."""
         if frees_nodes:
             self.wake()
@@ -184,11 +186,11 @@ class World:
 
     def quotas(self) -> dict[str, dict[FlavorResource, Balance]]:
         """The numbers of laws Q3 and Q4 by node, of what is held now (targets that have not gone included)."""
-        return self._forest.balances()
+        return self._tree.balances()
 
     def shares(self) -> dict[str, Share]:
         """The dominant share of every queue and cohort, of what is held now."""
-        nodes = {self._forest.label(node): node for node in self._forest.nodes() if node.active}
+        nodes = {self._tree.label(node): node for node in self._tree.nodes() if node.active}
         return {label: self._book.shares.shown(nodes[label]) for label in sorted(nodes)}
 
     def inactive(self) -> tuple[Inactive, ...]:
@@ -198,7 +200,7 @@ class World:
             for line in self._book.lines.values()
             if line.leaf.active and not line.open
         ]
-        return tuple(sorted((*self._forest.inactive(), *stopped), key=lambda each: (each.name, each.kind)))
+        return tuple(sorted((*self._tree.inactive(), *stopped), key=lambda each: (each.name, each.kind)))
 
 
 def _held_back(workload: Workload) -> bool:
@@ -206,7 +208,7 @@ def _held_back(workload: Workload) -> bool:
     return workload.stop is not StopPolicy.NONE or not workload.active
 
 
-def _has_to_stop(workload: Workload, line: Line) -> bool:
+def _has_to_stop(workload: Workload, line: QueueState) -> bool:
     """Its queue or its local queue is drained, or was stopped before it was admitted, or its owner holds it back."""
     stops = {workload.stop, line.queue.stop}
     if StopPolicy.HOLD_AND_DRAIN in stops or not workload.active:

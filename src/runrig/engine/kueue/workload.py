@@ -8,23 +8,23 @@ from runrig.domain.kueue import (
     ClusterQueue,
     Granted,
     NodeChoice,
+    PendingReason,
+    PreemptionReason,
     ResourceFlavor,
     ResourceGroup,
-    Taken,
     TopologyRequest,
-    Word,
     Workload,
     WorkloadPodSet,
 )
 from runrig.domain.quantities import PODS, FlavorResource
 from runrig.domain.reasons import Reason
 from runrig.engine.kueue.node_matching import mismatch
-from runrig.engine.kueue.node_tree import Spot
-from runrig.engine.kueue.workload_placement import NOWHERE, Nodes, Places
-from runrig.engine.quota.quota_node import Request, TreeNode
+from runrig.engine.kueue.node_tree import Reservation
+from runrig.engine.kueue.workload_placement import NOWHERE, WorkloadPlacement, WorkloadPlacer
+from runrig.engine.quota.quota_node import QuotaNode, Request
 
 
-class Option(NamedTuple):
+class FlavorOption(NamedTuple):
     """A flavor that a need may take.  *misfit*: why its pods cannot, None if they can.  *indices*: per resource of the need.
 
     -1 among *indices*: the queue has no quota of that resource in this flavor.
@@ -35,13 +35,13 @@ class Option(NamedTuple):
     indices: tuple[int, ...]
 
 
-class Need(NamedTuple):
+class GroupRequest(NamedTuple):
     """What the pod sets *members* take from one flavor: *per_pod* of each member, per resource."""
 
     members: tuple[int, ...]
     resources: tuple[str, ...]
     per_pod: tuple[tuple[int, ...], ...]
-    options: tuple[Option, ...]
+    options: tuple[FlavorOption, ...]
 
     def amounts(self, counts: Sequence[int]) -> list[int]:
         """Per resource, for *counts* pods per pod set."""
@@ -55,14 +55,14 @@ class Need(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class CountRange:
     """How many pods of a pod set would do.  *min_count* None: no fewer than *count*."""
 
     count: int
     min_count: int | None
 
 
-class Shape:
+class WorkloadShape:
     """Pod sets that are equal in every respect, in one queue: they get the same answer.
 
     *uncovered*: asked, and in no group.  *counts*: pods that need quota; *whole*: what these ask, by need and resource.
@@ -87,7 +87,7 @@ class Shape:
     def __init__(
         self,
         pod_sets: tuple[WorkloadPodSet, ...],
-        needs: tuple[Need, ...],
+        needs: tuple[GroupRequest, ...],
         uncovered: tuple[str, ...],
         topology: tuple[TopologyRequest | None, ...] = (),
     ) -> None:
@@ -96,7 +96,7 @@ class Shape:
         self.uncovered = uncovered
         self.counts = tuple(each.count - each.reclaimable for each in pod_sets)
         self.ranges = tuple(
-            Range(count, None if each.min_count is None else min(each.min_count, count))
+            CountRange(count, None if each.min_count is None else min(each.min_count, count))
             for each, count in zip(pod_sets, self.counts, strict=True)
         )
         self.grants: dict[tuple[tuple[int, ...], tuple[str | None, ...]], tuple[Granted, ...]] = {}
@@ -107,9 +107,9 @@ class Shape:
         self.short: tuple[Reason, ...] = ()
 
     def members(
-        self, need: Need, counts: Sequence[int]
+        self, need: GroupRequest, counts: Sequence[int]
     ) -> list[tuple[int, WorkloadPodSet, TopologyRequest | None, int]]:
-        """The pod sets of *need* as `Nodes.place` takes them."""
+        """The pod sets of *need* as `WorkloadPlacer.place` takes them."""
         return [(at, self.pod_sets[at], self.topology[at], counts[at]) for at in need.members]
 
 
@@ -118,12 +118,12 @@ def shape_of(
     pod_sets: tuple[WorkloadPodSet, ...],
     flavors: Mapping[str, ResourceFlavor],
     index_of: Mapping[FlavorResource, int],
-    nodes: Nodes,
-) -> Shape:
+    nodes: WorkloadPlacer,
+) -> WorkloadShape:
     """What *pod_sets* need of the groups of *queue*, flavor by flavor.  O(pod sets x groups x flavors)."""
     topology = nodes.requests(queue, pod_sets)
     covered = {resource: group for group in queue.groups for resource in group.resources}
-    needs: list[Need] = []
+    needs: list[GroupRequest] = []
     uncovered: set[str] = set()
     for members in _together(pod_sets):
         asked = {resource: amount for member in members for resource, amount in pod_sets[member].requests}
@@ -138,10 +138,12 @@ def shape_of(
         for group, resources in wanted:
             need = _need(group, members, resources, [pod_sets[member] for member in members], flavors, index_of)
             needs.append(_on_nodes(need, nodes, [topology[member] for member in members], alone=len(wanted) == 1))
-    return Shape(pod_sets, tuple(needs), tuple(sorted(uncovered)), topology)
+    return WorkloadShape(pod_sets, tuple(needs), tuple(sorted(uncovered)), topology)
 
 
-def _on_nodes(need: Need, nodes: Nodes, requests: Sequence[TopologyRequest | None], *, alone: bool) -> Need:
+def _on_nodes(
+    need: GroupRequest, nodes: WorkloadPlacer, requests: Sequence[TopologyRequest | None], *, alone: bool
+) -> GroupRequest:
     """*need* without the options that its topology rules out."""
     options = tuple(
         option._replace(misfit=option.misfit or nodes.misfit(option.flavor, requests, alone=alone))
@@ -171,20 +173,20 @@ def _need(
     pod_sets: Sequence[WorkloadPodSet],
     flavors: Mapping[str, ResourceFlavor],
     index_of: Mapping[FlavorResource, int],
-) -> Need:
+) -> GroupRequest:
     per_pod = tuple(
         tuple(1 if resource == PODS else dict(each.requests).get(resource, 0) for resource in resources)
         for each in pod_sets
     )
     options = tuple(
-        Option(
+        FlavorOption(
             name,
             _misfit(flavors.get(name), [each.nodes for each in pod_sets]),
             tuple(index_of.get(FlavorResource(name, resource), -1) for resource in resources),
         )
         for name in group.flavors
     )
-    return Need(members, resources, per_pod, options)
+    return GroupRequest(members, resources, per_pod, options)
 
 
 def _misfit(flavor: ResourceFlavor | None, choices: Sequence[NodeChoice]) -> str | None:
@@ -194,11 +196,11 @@ def _misfit(flavor: ResourceFlavor | None, choices: Sequence[NodeChoice]) -> str
     return next((why for each in choices if (why := mismatch(flavor, each)) is not None), None)
 
 
-class Target(NamedTuple):
+class WorkloadTarget(NamedTuple):
     """A workload that would have to stop, and the right by which."""
 
-    item: "Item"
-    reason: Taken
+    item: "WorkloadState"
+    reason: PreemptionReason
 
 
 NOFIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = range(5)
@@ -206,7 +208,7 @@ NOFIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = range(5)
 
 
 @dataclass(slots=True)
-class Assigned:
+class FlavorAssignment:
     """Flavors for every pod set of a workload.
 
     *mode*: the worst over its needs.  *level*: how far up it borrows, 0 not at all.  *chosen*: the option of each need, None
@@ -220,16 +222,16 @@ class Assigned:
     counts: tuple[int, ...]
     mode: int = FIT
     level: int = 0
-    chosen: list[Option | None] = field(default_factory=list)
+    chosen: list[FlavorOption | None] = field(default_factory=list)
     request: Request = ()
     contested: frozenset[int] = frozenset()
     tried: tuple[int, ...] = ()
-    word: Word | None = None
-    searched: tuple[tuple[Request, Sequence["Target"]], ...] = ()
-    places: Places = NOWHERE
+    word: PendingReason | None = None
+    searched: tuple[tuple[Request, Sequence["WorkloadTarget"]], ...] = ()
+    places: WorkloadPlacement = NOWHERE
     short: tuple[Reason, ...] = ()
 
-    def granted(self, shape: Shape) -> tuple[Granted, ...]:
+    def granted(self, shape: WorkloadShape) -> tuple[Granted, ...]:
         """What each pod set gets, as it is recorded."""
         key = (self.counts, tuple(None if option is None else option.flavor for option in self.chosen))
         known = shape.grants.get(key)
@@ -240,7 +242,7 @@ class Assigned:
             return tuple(replace(each, placement=of.get(at, ())) for at, each in enumerate(known))
         return known
 
-    def _granted(self, shape: Shape) -> tuple[Granted, ...]:
+    def _granted(self, shape: WorkloadShape) -> tuple[Granted, ...]:
         flavors: list[dict[str, str]] = [{} for _ in shape.pod_sets]
         usage: list[dict[str, int]] = [{} for _ in shape.pod_sets]
         for need, option in zip(shape.needs, self.chosen, strict=True):
@@ -265,7 +267,7 @@ TargetKey = tuple[int, float, str, str]
 """Place among candidates for preemption: priority, minus the time it got its quota, uid, name; lower goes first."""
 
 
-class Item:
+class WorkloadState:
     """A workload in the engine.
 
     *request*: what it holds of the tree, empty while it waits; *indices*: of which.  *granted*: the same, as recorded.
@@ -293,7 +295,7 @@ class Item:
         "workload",
     )
 
-    def __init__(self, workload: Workload, queue: str, leaf: TreeNode, shape: Shape) -> None:
+    def __init__(self, workload: Workload, queue: str, leaf: QuotaNode, shape: WorkloadShape) -> None:
         self.workload = workload
         self.queue = queue
         self.leaf = leaf
@@ -302,16 +304,16 @@ class Item:
         self.request: Request = ()
         self.indices: frozenset[int] = frozenset()
         self.granted: tuple[Granted, ...] = ()
-        self.spots: tuple[Spot, ...] = ()
+        self.spots: tuple[Reservation, ...] = ()
         self.reserved_at = 0.0
         self.evicted = False
         self.tried: tuple[int, ...] = ()
         self.tried_in: tuple[int, int] = (-1, -1)
-        self.held: Assigned | None = None
+        self.held: FlavorAssignment | None = None
         self.waits_for: tuple[str, ...] = ()
-        self.word: Word | None = None
+        self.word: PendingReason | None = None
 
-    def holds(self, request: Request, granted: tuple[Granted, ...], spots: tuple[Spot, ...] = ()) -> None:
+    def holds(self, request: Request, granted: tuple[Granted, ...], spots: tuple[Reservation, ...] = ()) -> None:
         """Takes note of what it holds from now on; nothing: two empty tuples."""
         self.request, self.granted, self.spots = request, granted, spots
         self.indices = frozenset(index for index, _ in request)

@@ -8,46 +8,46 @@ Pure: rooms are read here; who decides occupies them.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from runrig.domain.kueue import ClusterQueue, Near, Placed, System, TopologyRequest, WorkloadPodSet
-from runrig.engine.kueue.fit_counts import Ask, Counts
-from runrig.engine.kueue.node_tree import Room, Spot, Tree, spot, trees
-from runrig.engine.kueue.podset_placement import Misfit, Placing, place
+from runrig.domain.kueue import ClusterQueue, Placed, System, TopologyMode, TopologyRequest, WorkloadPodSet
+from runrig.engine.kueue.fit_counts import PodSetFitCounts, PodSetRequest
+from runrig.engine.kueue.node_tree import LeafCapacity, NodeTree, Reservation, node_trees, reservation
+from runrig.engine.kueue.podset_placement import Misfit, Placing, place_pod_set
 
 ANYWHERE = TopologyRequest()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Places:
+class WorkloadPlacement:
     """What pod sets of a workload take: *spots* of rooms, and for people *of*: by place of the pod set.
 
     *assumed*: the same as spots, by room, for pod sets that come after.
     """
 
-    spots: tuple[Spot, ...] = ()
+    spots: tuple[Reservation, ...] = ()
     of: dict[int, tuple[Placed, ...]] = field(default_factory=dict)
-    assumed: dict[Room, dict[str, int]] = field(default_factory=dict)
+    assumed: dict[LeafCapacity, dict[str, int]] = field(default_factory=dict)
 
-    def and_also(self, other: "Places") -> "Places":
+    def and_also(self, other: "WorkloadPlacement") -> "WorkloadPlacement":
         """Both together."""
         assumed = {room: dict(amounts) for room, amounts in self.assumed.items()}
         for room, amounts in other.spots:
             mine = assumed.setdefault(room, {})
             for resource, amount in amounts:
                 mine[resource] = mine.get(resource, 0) + amount
-        return Places((*self.spots, *other.spots), {**self.of, **other.of}, assumed)
+        return WorkloadPlacement((*self.spots, *other.spots), {**self.of, **other.of}, assumed)
 
 
-NOWHERE = Places()
+NOWHERE = WorkloadPlacement()
 """Of a workload that asks for no topology."""
 
 
-class Nodes:
+class WorkloadPlacer:
     """The trees of all flavors with a topology, and how the gates have pods placed in them."""
 
     def __init__(self, system: System, gates: Mapping[str, bool]) -> None:
         self._gates = gates
         on = gates["TopologyAwareScheduling"]
-        self.trees: Mapping[str, Tree] = trees(
+        self.trees: Mapping[str, NodeTree] = node_trees(
             system.flavors if on else (),
             system.topologies,
             system.nodes,
@@ -86,10 +86,10 @@ class Nodes:
         self,
         flavor: str,
         members: Sequence[tuple[int, WorkloadPodSet, TopologyRequest | None, int]],
-        before: Places,
+        before: WorkloadPlacement,
         *,
         empty: bool = False,
-    ) -> Places | Misfit:
+    ) -> WorkloadPlacement | Misfit:
         """Where *members* go, each (place, pod set, request, pods), beside *before*; *empty*: as if no work held any node.
 
         Two pod sets of one group, one of a single pod, are a leader and its workers, near each other; all others one by one.
@@ -112,23 +112,23 @@ class Nodes:
 
     def _one(
         self,
-        tree: Tree,
+        tree: NodeTree,
         member: tuple[int, WorkloadPodSet, TopologyRequest | None, int],
-        before: Places,
+        before: WorkloadPlacement,
         *,
         leader: tuple[int, WorkloadPodSet, TopologyRequest | None, int] | None,
         empty: bool,
-    ) -> Places | Misfit:
+    ) -> WorkloadPlacement | Misfit:
         at, pod_set, request, count = member
         assert request is not None
         if not _sound(tree, request) or (len(request.slices) > 1 and not self._gates["TASMultiLayerTopology"]):
             return Misfit(0, count)
-        ask = Ask(tree, request, count, pod_set.requests, pod_set.nodes)
+        ask = PodSetRequest(tree, request, count, pod_set.requests, pod_set.nodes)
         if leader is not None:
             ask.lead_by(leader[1].requests, leader[1].nodes)
         by_affinity = self._gates["TASRespectNodeAffinityPreferred"]
-        counts = Counts(tree, ask, before.assumed, empty=empty, by_affinity=by_affinity)
-        placing = place(
+        counts = PodSetFitCounts(tree, ask, before.assumed, empty=empty, by_affinity=by_affinity)
+        placing = place_pod_set(
             tree,
             ask,
             counts,
@@ -139,13 +139,13 @@ class Nodes:
             return placing
         return _places(placing, (at, pod_set), None if leader is None else leader[:2])
 
-    def _least_free(self, near: Near) -> bool:
+    def _least_free(self, near: TopologyMode) -> bool:
         if self._gates["TASProfileLeastFreeCapacity"]:
             return True
-        return self._gates["TASProfileMixed"] and near in (Near.UNCONSTRAINED, Near.SLICES)
+        return self._gates["TASProfileMixed"] and near in (TopologyMode.UNCONSTRAINED, TopologyMode.SLICES)
 
 
-def _sound(tree: Tree, request: TopologyRequest) -> bool:
+def _sound(tree: NodeTree, request: TopologyRequest) -> bool:
     """Slices have a size, and each layer is finer than the one around it and divides it."""
     places = [tree.levels.index(each.level) for each in request.slices]
     sizes = [each.size for each in request.slices]
@@ -159,19 +159,21 @@ def _levels(request: TopologyRequest) -> set[str]:
     return {level for level in (request.level, *(each.level for each in request.slices)) if level}
 
 
-def _places(placing: Placing, workers: tuple[int, WorkloadPodSet], leader: tuple[int, WorkloadPodSet] | None) -> Places:
-    spots: list[Spot] = []
+def _places(
+    placing: Placing, workers: tuple[int, WorkloadPodSet], leader: tuple[int, WorkloadPodSet] | None
+) -> WorkloadPlacement:
+    spots: list[Reservation] = []
     of: dict[int, tuple[Placed, ...]] = {}
     for leaf, count, leads in placing:
         assert leaf.room is not None
         if count:
-            spots.append(spot(leaf.room, workers[1].requests, count))
+            spots.append(reservation(leaf.room, workers[1].requests, count))
         if leads and leader is not None:
-            spots.append(spot(leaf.room, leader[1].requests, 1))
+            spots.append(reservation(leaf.room, leader[1].requests, 1))
             of[leader[0]] = (Placed(leaf.values, 1),)
     of[workers[0]] = tuple(Placed(leaf.values, count) for leaf, count, _ in placing if count)
-    return NOWHERE.and_also(Places(tuple(spots), of))
+    return NOWHERE.and_also(WorkloadPlacement(tuple(spots), of))
 
 
-FindsPlace = Callable[[], bool]
+FindsPlacement = Callable[[], bool]
 """Whether everything has a place, as rooms stand now."""

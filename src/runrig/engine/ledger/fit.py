@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from runrig.domain.gangs import Assignment, Placement
 from runrig.engine.ledger.ledger import Entry, Ledger
-from runrig.engine.ledger.options import options, wanted
+from runrig.engine.ledger.options import options, pod_requests
 from runrig.engine.nodes.topology import Domain
 from runrig.engine.placement.place import place
 from runrig.engine.quota.quota_node import CHARGED, REAL, Request, fits
 
-DECIDED = (CHARGED,)
-DECIDED_AND_STILL_THERE = (CHARGED, REAL)
+CHARGED_ONLY = (CHARGED,)
+CHARGED_AND_HELD = (CHARGED, REAL)
 
 
 def find_place(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Placement | None:
@@ -21,10 +21,10 @@ def find_place(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Placeme
     leaf = ledger.leaf(entry)
     if not leaf.active:
         return None
-    layers = DECIDED_AND_STILL_THERE if ledger.skewed else DECIDED
+    layers = CHARGED_AND_HELD if ledger.skewed else CHARGED_ONLY
     for choice, request in options(ledger, entry, counts, mixed=True):
-        if fits(leaf, request, CHARGED) and (layers is DECIDED or fits(leaf, request, REAL)):
-            placement = settle(ledger, entry, choice, layers)
+        if fits(leaf, request, CHARGED) and (layers is CHARGED_ONLY or fits(leaf, request, REAL)):
+            placement = place_on_nodes(ledger, entry, choice, layers)
             if placement is not None:
                 return placement
     return None
@@ -46,23 +46,23 @@ def would_start(ledger: Ledger, entry: Entry, placement: Placement, request: Req
             total = asked.setdefault(share.node, {})
             for resource, amount in pod_set.requests:
                 total[resource] = total.get(resource, 0) + amount * share.count
-    return all(ledger.room.nodes[name].pods(tuple(total.items()), REAL) >= 1 for name, total in asked.items())
+    return all(ledger.nodes.by_name[name].pods(tuple(total.items()), REAL) >= 1 for name, total in asked.items())
 
 
-def settle(
+def place_on_nodes(
     ledger: Ledger,
     entry: Entry,
     choice: Placement,
-    layers: Sequence[int] = DECIDED,
+    layers: Sequence[int] = CHARGED_ONLY,
     within: Domain | None = None,
 ) -> Placement | None:
     """*choice* with nodes filled in, all of them inside *within*; None if they have no room; *choice* itself where there are no nodes."""
     if not ledger.place:
         return choice
-    near = ledger.near(entry, tuple(each.count for each in choice))
-    if near is None:
+    constraints = ledger.constraints(entry, tuple(each.count for each in choice))
+    if constraints is None:
         return None
-    layout = place(ledger.room, wanted(entry, choice), layers, near, within)
+    layout = place(ledger.nodes, pod_requests(entry, choice), layers, constraints, within)
     if layout.shares is None:
         return None
     return tuple(

@@ -1,7 +1,7 @@
 """The ledger: every gang, what it holds of quota and nodes, and who waits; kept as actions apply, never rebuilt per cycle.
 
 A gang holds in two layers.  PENDING: in neither.  NOMINATED: CHARGED only (law R4).  ADMITTED: both.  STOPPING: both, but a
-target that a nomination waits for is REAL only, so that what it frees is spoken for once.
+target that a nomination waits for is REAL only, so that what it frees is reserved for once.
 Whoever changes the ledger uses `apply`; trial edits (`uncharge`, `charge`) are undone by whoever makes them.
 """
 
@@ -16,10 +16,10 @@ from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Refuse, Release, Stop, Withdraw
 from runrig.domain.pools import Cohort, Pool, Queueing
 from runrig.domain.quantities import GPU, FlavorResource, Requests
-from runrig.engine.nodes.cluster_nodes import Room
-from runrig.engine.placement.constraint_tree import Near, near_of
+from runrig.engine.nodes.cluster_nodes import ClusterNodes
+from runrig.engine.placement.constraint_tree import PlacementConstraints, constraints_of
 from runrig.engine.quota.pool_tree import QuotaTree
-from runrig.engine.quota.quota_node import CHARGED, REAL, Request, TreeNode, add, take
+from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaNode, Request, add, take
 
 Decision = Queue | Nominate | Withdraw | Preempt | Stop | Admit | Refuse | Release
 
@@ -116,7 +116,7 @@ class Ledger:
         self.flavors: dict[str, Flavor] = {}
         self.cohorts: dict[str, Cohort] = {}
         self.pools: dict[str, Pool] = {}
-        self.room = Room()
+        self.nodes = ClusterNodes()
         self.entries: dict[str, Entry] = {}
         self.pending: dict[BucketKey, Bucket] = {}
         self.nominated: dict[str, Entry] = {}
@@ -132,7 +132,7 @@ class Ledger:
 
     def set_flavors(self, flavors: Iterable[Flavor]) -> None:
         self.flavors = {each.name: each for each in sorted(flavors, key=lambda flavor: (flavor.position, flavor.name))}
-        self.room.set_flavors(self.flavors)
+        self.nodes.set_flavors(self.flavors)
         self._changed()
 
     def put_cohort(self, cohort: Cohort) -> None:
@@ -149,18 +149,18 @@ class Ledger:
 
     def put_node(self, node: Node) -> None:
         """Adds or replaces *node*; what gangs hold there they go on holding.  O(gangs)."""
-        self.room.put(node)
+        self.nodes.put(node)
         for entry in self.entries.values():
             for each, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=False):
                 here = [share for share in each.shares if share.node == node.name]
                 for layer in self._layers(entry):
-                    self.room.hold(here, pod_set.requests, layer)
+                    self.nodes.hold(here, pod_set.requests, layer)
                 if entry.held:
-                    self.room.take_gpus(here)
+                    self.nodes.take_gpus(here)
         self._changed()
 
     def drop_node(self, name: str) -> None:
-        self.room.drop(name)
+        self.nodes.drop(name)
         self._changed()
 
     def _changed(self) -> None:
@@ -173,7 +173,7 @@ class Ledger:
         if self._tree is None:
             quotas = [*(each.quotas for each in self.cohorts.values()), *(each.quotas for each in self.pools.values())]
             resources = {key.resource for each in quotas for key in each} | {GPU}
-            capacity = self.room.capacity(resources)
+            capacity = self.nodes.capacity(resources)
             for flavor in self.flavors:
                 capacity.setdefault(FlavorResource(flavor, GPU), 0)
             self._tree = QuotaTree(self.cohorts.values(), self.pools.values(), capacity)
@@ -186,7 +186,7 @@ class Ledger:
 
     # ------------------------------------------------------------ reading
 
-    def leaf(self, entry: Entry) -> TreeNode:
+    def leaf(self, entry: Entry) -> QuotaNode:
         tree = self._tree or self.tree
         return (tree.firm if entry.bucket.firm else tree.low)[entry.gang.pool]
 
@@ -218,9 +218,9 @@ class Ledger:
         platform = pod_set.platform or pool.default_platform
         return allowed if platform is None else tuple(name for name in allowed if name == platform)
 
-    def near(self, entry: Entry, counts: tuple[int, ...]) -> Near | None:
+    def constraints(self, entry: Entry, counts: tuple[int, ...]) -> PlacementConstraints | None:
         """Which of *counts* pods lie together, by the keys that the pool has today; None if it lacks one that is asked for."""
-        return near_of(self.pools[entry.gang.pool].topology_keys, entry.gang.pod_sets, counts)
+        return constraints_of(self.pools[entry.gang.pool].topology_keys, entry.gang.pod_sets, counts)
 
     @property
     def skewed(self) -> bool:
@@ -245,16 +245,16 @@ class Ledger:
     def _layers(entry: Entry) -> list[int]:
         return [layer for layer, counts in ((CHARGED, entry.charged), (REAL, entry.held)) if counts]
 
-    def _book(self, entry: Entry, layer: int, *, give_back: bool) -> None:
+    def _record(self, entry: Entry, layer: int, *, give_back: bool) -> None:
         (take if give_back else add)(self.leaf(entry), entry.request, layer)
         if self.place:
             for each, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=True):
-                self.room.hold(each.shares, pod_set.requests, layer, give_back=give_back)
+                self.nodes.hold(each.shares, pod_set.requests, layer, give_back=give_back)
 
     def charge(self, entry: Entry) -> None:
         """The gang counts in decisions."""
         assert not entry.charged, f"{entry.gang.id} is charged twice"
-        self._book(entry, CHARGED, give_back=False)
+        self._record(entry, CHARGED, give_back=False)
         entry.charged = True
         if entry.state is GangState.STOPPING:
             self.unclaimed[entry.gang.id] = entry
@@ -262,7 +262,7 @@ class Ledger:
     def uncharge(self, entry: Entry) -> None:
         """The gang is taken as gone in decisions: the inverse of `charge`."""
         assert entry.charged, f"{entry.gang.id} is not charged"
-        self._book(entry, CHARGED, give_back=True)
+        self._record(entry, CHARGED, give_back=True)
         entry.charged = False
         if entry.state is GangState.STOPPING:
             del self.unclaimed[entry.gang.id]
@@ -272,31 +272,34 @@ class Ledger:
         """On trial, *entries* hold nothing any more in the layer REAL."""
         held = [entry for entry in entries if entry.held]
         for entry in held:
-            self._book(entry, REAL, give_back=True)
+            self._record(entry, REAL, give_back=True)
         try:
             yield
         finally:
             for entry in held:
-                self._book(entry, REAL, give_back=False)
+                self._record(entry, REAL, give_back=False)
 
     def _hold(self, entry: Entry) -> None:
-        self._book(entry, REAL, give_back=False)
+        self._record(entry, REAL, give_back=False)
         entry.held = True
         for each in entry.placement:
-            self.room.take_gpus(each.shares)
+            self.nodes.take_gpus(each.shares)
 
     def _let_go(self, entry: Entry) -> None:
-        self._book(entry, REAL, give_back=True)
+        self._record(entry, REAL, give_back=True)
         entry.held = False
         for each in entry.placement:
-            self.room.return_gpus(each.shares)
+            self.nodes.return_gpus(each.shares)
 
     def with_gpus(self, gang: Gang, placement: Placement) -> Placement:
         """*placement* with the indices of the GPUs that its pods get: the lowest free ones of each node."""
-        spoken: dict[str, int] = {}
+        reserved: dict[str, int] = {}
         return tuple(
             Assignment(
-                each.pod_set, each.flavor, each.count, tuple(self.room.with_gpus(each.shares, pod_set.requests, spoken))
+                each.pod_set,
+                each.flavor,
+                each.count,
+                tuple(self.nodes.with_gpus(each.shares, pod_set.requests, reserved)),
             )
             for each, pod_set in zip(placement, gang.pod_sets, strict=True)
         )
@@ -392,10 +395,10 @@ class Ledger:
 
     def _charge_admitted(self, entry: Entry) -> None:
         """A pool that borrows from now on has lost the protection of law R2: whoever found no target before may find one."""
-        outer = self.leaf(entry).outer
-        before = list(outer.over)
+        outer = self.leaf(entry).outermost_pool
+        before = list(outer.pools_over_nominal)
         self.charge(entry)
-        if outer.over != before:
+        if outer.pools_over_nominal != before:
             self.generation += 1
 
     def _stop(self, entry: Entry) -> None:

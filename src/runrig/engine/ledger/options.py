@@ -10,13 +10,13 @@ from math import comb, prod
 from runrig.domain.gangs import Assignment, Placement, PodSet
 from runrig.domain.pools import Pool
 from runrig.engine.ledger.ledger import Entry, Ledger, Option
-from runrig.engine.placement.demand import Wanted
+from runrig.engine.placement.demand import PodRequest
 
 MOST_CHOICES = 256
 """Combinations of flavors that are tried for one gang."""
 
 
-def choices(ledger: Ledger, entry: Entry, counts: Sequence[int], *, mixed: bool = False) -> Iterator[Placement]:
+def flavor_choices(ledger: Ledger, entry: Entry, counts: Sequence[int], *, mixed: bool = False) -> Iterator[Placement]:
     """Combinations of flavors for *counts* pods per pod set, without nodes; the pool's first flavors first.
 
     *mixed*: those in which pod sets that ask for the same differ too, after the others.  At most MOST_CHOICES.
@@ -36,7 +36,7 @@ def choices(ledger: Ledger, entry: Entry, counts: Sequence[int], *, mixed: bool 
         )
 
 
-def left_out(ledger: Ledger, entry: Entry) -> bool:
+def choices_left_out(ledger: Ledger, entry: Entry) -> bool:
     """There are more combinations than are tried, so that a place may be there which was not looked for (law T1)."""
     pool = ledger.pools[entry.gang.pool]
     pod_sets = entry.gang.pod_sets
@@ -48,22 +48,24 @@ def left_out(ledger: Ledger, entry: Entry) -> bool:
 
 
 def options(ledger: Ledger, entry: Entry, counts: tuple[int, ...], *, mixed: bool = False) -> Iterable[Option]:
-    """`choices`, each with what it asks of the tree; of a full gang of one pod set worked out once for all of its bucket."""
+    """`flavor_choices`, each with what it asks of the tree; of a full gang of one pod set worked out once for all of its bucket."""
     bucket = entry.bucket
     if len(counts) > 1 or counts != bucket.counts:
-        found = choices(ledger, entry, counts, mixed=mixed)
+        found = flavor_choices(ledger, entry, counts, mixed=mixed)
         return ((choice, ledger.request_of(entry, choice)) for choice in found)
     asked_by = (ledger.tree, entry.gang.pod_sets[0].name)
     if bucket.options_of != asked_by:
         bucket.options_of = asked_by
-        bucket.options = tuple((choice, ledger.request_of(entry, choice)) for choice in choices(ledger, entry, counts))
+        bucket.options = tuple(
+            (choice, ledger.request_of(entry, choice)) for choice in flavor_choices(ledger, entry, counts)
+        )
     return bucket.options
 
 
-def wanted(entry: Entry, choice: Placement) -> list[Wanted]:
+def pod_requests(entry: Entry, choice: Placement) -> list[PodRequest]:
     """What *choice* asks of the nodes, one per pod set."""
     return [
-        Wanted(pod_set.requests, each.flavor, each.count)
+        PodRequest(pod_set.requests, each.flavor, each.count)
         for each, pod_set in zip(choice, entry.gang.pod_sets, strict=True)
     ]
 

@@ -6,7 +6,7 @@ from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import Action, Replace
 from runrig.domain.workflows import ExitCode, Status, Task, TaskKey
 from runrig.engine.lifecycle.exit_codes import concerns_all, starts_again
-from runrig.engine.state.replacement import find
+from runrig.engine.state.replacement import find_replacement
 from runrig.engine.state.state import State
 
 Lost = Mapping[TaskKey, TaskFact]
@@ -35,7 +35,7 @@ def _lost(state: State, task: Task, observed: Observation) -> TaskFact | None:
         if fact is not None and fact.phase is Phase.ENDED:
             return fact
         return TaskFact(Phase.ENDED, ExitCode.BACKEND_ERROR, f"lost: {task.node} is gone")
-    if fact is None or fact.exit_code != ExitCode.BACKEND_ERROR or state.ledger.room.takes(node.name, node.flavor):
+    if fact is None or fact.exit_code != ExitCode.BACKEND_ERROR or state.ledger.nodes.takes(node.name, node.flavor):
         return None
     return fact
 
@@ -57,14 +57,14 @@ def in_turn(state: State, lost: Lost) -> list[TaskKey]:
     return keys
 
 
-def seated(state: State, task: Task, lost: Lost) -> Generator[Action, None, bool]:
+def find_new_nodes(state: State, task: Task, lost: Lost) -> Generator[Action, None, bool]:
     """Whether the pod has a node to start again on; where that is lost, all lost pods of its gang get others at once."""
-    seat = state.seat(task)
-    if task.key not in lost or seat is None or seat.node != task.node:
+    slot = state.slot(task)
+    if task.key not in lost or slot is None or slot.node != task.node:
         return True
     live = [each for each in state.current_tasks((task.workflow, task.group)) if not each.status.finished]
     moving = [each for each in live if each.key in lost and _moves(state, each, lost[each.key], by=task)]
-    placement = find(
+    placement = find_replacement(
         state.ledger,
         state.ledger.entries[_gang_id(task)],
         lost={(each.spec, each.index) for each in moving},

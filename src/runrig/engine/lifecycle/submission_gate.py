@@ -16,13 +16,13 @@ from runrig.domain.reasons import Code
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
 from runrig.engine.explain.why import no_place
 from runrig.engine.ledger.ledger import Entry
-from runrig.engine.ledger.options import choices, left_out, wanted
+from runrig.engine.ledger.options import choices_left_out, flavor_choices, pod_requests
 from runrig.engine.ledger.rows import gang_of
 from runrig.engine.lifecycle.subpools import MOST_NAMED
 from runrig.engine.nodes.node_capacity import EMPTY
 from runrig.engine.placement.partial import least_counts
-from runrig.engine.placement.place import most_pods, place
-from runrig.engine.quota.quota_node import Kind, TreeNode, potential
+from runrig.engine.placement.place import place, pods_that_fit
+from runrig.engine.quota.quota_node import Kind, QuotaNode, potential
 from runrig.engine.state.state import State
 
 
@@ -110,13 +110,13 @@ def _check(state: State, pool: Pool, group: GroupSpec, gang: Gang) -> None:
     entry = Entry(gang)
     within = [
         choice
-        for choice in choices(state.ledger, entry, least_counts(gang.pod_sets), mixed=True)
+        for choice in flavor_choices(state.ledger, entry, least_counts(gang.pod_sets), mixed=True)
         if not _breaks(state, entry, choice)
     ]
     if not within:
-        first = next(choices(state.ledger, entry, least_counts(gang.pod_sets)))
+        first = next(flavor_choices(state.ledger, entry, least_counts(gang.pod_sets)))
         raise _over_promise(state, entry, first)
-    if not state.fixed_nodes or not state.ledger.place or left_out(state.ledger, entry):
+    if not state.fixed_nodes or not state.ledger.place or choices_left_out(state.ledger, entry):
         return
     if not any(_may_hold(state, entry, choice) for choice in within):
         raise _over_nodes(state, entry, within[0])
@@ -189,7 +189,7 @@ def _over_promise(state: State, entry: Entry, choice: Placement) -> Refused:
     )
 
 
-def _way_out(state: State, parent: TreeNode, index: int, amount: int) -> str:
+def _way_out(state: State, parent: QuotaNode, index: int, amount: int) -> str:
     """LOW, or the subpool with the most of its quota left that may take as much."""
     firm = [
         state.ledger.tree.firm[each.name]
@@ -206,9 +206,9 @@ def _way_out(state: State, parent: TreeNode, index: int, amount: int) -> str:
 
 def _may_hold(state: State, entry: Entry, choice: Placement) -> bool:
     """An empty cluster would hold it, or it is not proven that none would: that is no ground to refuse."""
-    near = state.ledger.near(entry, tuple(each.count for each in choice))
-    assert near is not None, "the keys have been checked"
-    layout = place(state.ledger.room, wanted(entry, choice), (EMPTY,), near)
+    constraints = state.ledger.constraints(entry, tuple(each.count for each in choice))
+    assert constraints is not None, "the keys have been checked"
+    layout = place(state.ledger.nodes, pod_requests(entry, choice), (EMPTY,), constraints)
     return layout.shares is not None or not layout.proven
 
 
@@ -222,8 +222,8 @@ def _over_nodes(state: State, entry: Entry, choice: Placement) -> Refused:
             "P3",
             {"pool": entry.gang.pool, "topology_key": reason.where, "asked": reason.need, "limit": reason.have},
         )
-    asks = wanted(entry, choice)
-    fitting = [most_pods(state.ledger.room, each, (EMPTY,)) for each in asks]
+    asks = pod_requests(entry, choice)
+    fitting = [pods_that_fit(state.ledger.nodes, each, (EMPTY,)) for each in asks]
     worst = min(range(len(asks)), key=lambda at: (fitting[at] - asks[at].pods, at))
     each, most = choice[worst], fitting[worst]
     shape = ", ".join(

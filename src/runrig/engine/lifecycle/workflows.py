@@ -35,9 +35,9 @@ from runrig.engine.lifecycle.exit_codes import (
     retries_used_up,
     starts_again,
 )
-from runrig.engine.lifecycle.lost_nodes import Lost, fact_of, in_turn, lost_in, seated
-from runrig.engine.state.deadlines import TRY_AGAIN, deadlines_of
-from runrig.engine.state.rejections import stands
+from runrig.engine.lifecycle.lost_nodes import Lost, fact_of, find_new_nodes, in_turn, lost_in
+from runrig.engine.state.deadlines import RETRY, deadlines_of
+from runrig.engine.state.rejections import place_is_free
 from runrig.engine.state.state import GroupKey, State
 
 _OWN_FAILURES = {
@@ -123,7 +123,7 @@ def _ended(state: State, task: Task, fact: TaskFact, lost: Lost) -> Iterator[Act
         yield MoveTask(task.key, group.stopping, code, group.failure_message)
     elif not starts_again(state, task, code):
         yield from _end(state, task, code, fact.message)
-    elif (yield from seated(state, task, lost)):
+    elif (yield from find_new_nodes(state, task, lost)):
         yield from _start_again(state, task, code, fact.message)
     elif group.attempt == group.preemptions + group.refusals:
         yield from _leave(state, task, fact.message)
@@ -213,7 +213,7 @@ def _finish_group(state: State, key: GroupKey) -> Iterator[Action]:
 def _still_refused(state: State, key: GroupKey) -> str:
     """What keeps its gang from being tried again at once; "" if its nodes have changed since, by our own books (law T7)."""
     entry = state.ledger.entries[state.groups[key].gang_id]
-    return entry.gang.refused if entry.gang.refused and stands(state.ledger, entry) else ""
+    return entry.gang.refused if entry.gang.refused and place_is_free(state.ledger, entry) else ""
 
 
 def _queue_again(state: State, group: Group, status: Status, refused: str) -> Iterator[Action]:
@@ -316,7 +316,7 @@ def time_out(state: State, now: float) -> Iterator[Action]:
         group = state.groups.get((deadline.workflow, deadline.group))
         if group is None or deadline not in deadlines_of(state.spec_of(group.workflow), group):
             continue
-        if deadline.cause == TRY_AGAIN:
+        if deadline.cause == RETRY:
             if state.ledger.entries[group.gang_id].gang.refused:
                 yield TryAgain(group.gang_id)
         else:

@@ -8,63 +8,63 @@ import numpy as np
 from runrig.domain.gangs import NodeShare
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.quantities import GPU, FlavorResource, Requests
-from runrig.engine.nodes.node_capacity import Journal, NodeRoom
-from runrig.engine.nodes.topology import Book, Counts, Forest, Ints, Shape
+from runrig.engine.nodes.node_capacity import Journal, NodeCapacity
+from runrig.engine.nodes.topology import FitCountCache, FitCounts, Ints, PodShape, TopologyIndex
 
 REPELLING = ("NoSchedule", "NoExecute")
 
 
-class Room:
+class ClusterNodes:
     """All nodes, by name and as forests of domains."""
 
     def __init__(self) -> None:
-        self.nodes: dict[str, NodeRoom] = {}
+        self.by_name: dict[str, NodeCapacity] = {}
         self._flavors: Mapping[str, Flavor] = {}
         self._journal = Journal()
-        self._books: dict[tuple[str, ...], Book] = {}
+        self._caches: dict[tuple[str, ...], FitCountCache] = {}
 
     def set_flavors(self, flavors: Mapping[str, Flavor]) -> None:
         self._flavors = flavors
-        self._books = {}
+        self._caches = {}
 
     def put(self, node: Node) -> None:
         """Adds *node*, or replaces it, with nothing on it."""
-        self.nodes[node.name] = NodeRoom(node)
-        self._books = {}
+        self.by_name[node.name] = NodeCapacity(node)
+        self._caches = {}
 
     def drop(self, name: str) -> None:
-        del self.nodes[name]
-        self._books = {}
+        del self.by_name[name]
+        self._caches = {}
 
-    def forest(self, labels: tuple[str, ...]) -> Forest:
+    def topology(self, labels: tuple[str, ...]) -> TopologyIndex:
         """All nodes by these labels, coarse to fine.  O(nodes log nodes) after a node or a flavor has changed."""
-        return self._book(labels).forest
+        return self._cache(labels).topology
 
-    def counts(self, labels: tuple[str, ...], shape: Shape, layers: tuple[int, ...]) -> Counts:
+    def counts(self, labels: tuple[str, ...], shape: PodShape, layers: tuple[int, ...]) -> FitCounts:
         """How many pods of *shape* have room in every one of *layers*; to be read at once, and not changed."""
-        return self._book(labels).counts(shape, layers, self._journal)
+        return self._cache(labels).counts(shape, layers, self._journal)
 
     def free(self, labels: tuple[str, ...], resource: str, layer: int) -> Ints:
         """Per node in topology order, what is free of *resource*; to be read at once, and not changed."""
-        return self._book(labels).free(resource, layer, self._journal)
+        return self._cache(labels).free(resource, layer, self._journal)
 
-    def _book(self, labels: tuple[str, ...]) -> Book:
-        book = self._books.get(labels)
-        if book is None:
-            forest = Forest(labels, self.nodes.values())
-            nodes = [room.node for room in forest.rooms]
+    def _cache(self, labels: tuple[str, ...]) -> FitCountCache:
+        cache = self._caches.get(labels)
+        if cache is None:
+            topology = TopologyIndex(labels, self.by_name.values())
+            nodes = [room.node for room in topology.nodes]
             tolerated = np.array([self.tolerated(node) for node in nodes], dtype=np.bool_)
             ready = np.array([node.ready for node in nodes], dtype=np.bool_)
             takes = {}
             for flavor in sorted({node.flavor for node in nodes}):
                 registered = tolerated & np.array([node.flavor == flavor for node in nodes], dtype=np.bool_)
                 takes[flavor] = (registered & ready, registered)
-            book = self._books[labels] = Book(forest, takes)
-        return book
+            cache = self._caches[labels] = FitCountCache(topology, takes)
+        return cache
 
     def takes(self, name: str, flavor: str) -> bool:
         """Whether the node is there, of *flavor*, and takes new pods."""
-        room = self.nodes.get(name)
+        room = self.by_name.get(name)
         return room is not None and room.node.ready and room.node.flavor == flavor and self.tolerated(room.node)
 
     def tolerated(self, node: Node) -> bool:
@@ -76,7 +76,7 @@ class Room:
         """Per flavor and resource, over all registered nodes, ready or not (law Q8)."""
         wanted = set(resources)
         total: dict[FlavorResource, int] = {}
-        for room in self.nodes.values():
+        for room in self.by_name.values():
             for resource, amount in room.node.resources.items():
                 if resource in wanted:
                     key = FlavorResource(room.node.flavor, resource)
@@ -87,31 +87,33 @@ class Room:
         """The pods of *shares* take their room in *layer*, or give it back.  A node that is gone is passed over."""
         sign = -1 if give_back else 1
         for share in shares:
-            room = self.nodes.get(share.node)
+            room = self.by_name.get(share.node)
             if room is not None:
                 room.hold(requests, sign * share.count, layer)
                 self._journal.note(share.node)
 
     def take_gpus(self, shares: Iterable[NodeShare]) -> None:
         for share in shares:
-            if share.gpus and share.node in self.nodes:
+            if share.gpus and share.node in self.by_name:
                 taken = set(share.gpus)
-                room = self.nodes[share.node]
+                room = self.by_name[share.node]
                 room.gpus = [index for index in room.gpus if index not in taken]
 
     def return_gpus(self, shares: Iterable[NodeShare]) -> None:
         for share in shares:
-            if share.node in self.nodes:
-                room = self.nodes[share.node]
+            if share.node in self.by_name:
+                room = self.by_name[share.node]
                 for index in share.gpus:
                     if index < room.node.resources.get(GPU, 0) and index not in room.gpus:
                         insort(room.gpus, index)
 
-    def with_gpus(self, shares: Iterable[NodeShare], requests: Requests, spoken: dict[str, int]) -> Iterator[NodeShare]:
-        """*shares* with the lowest free indices filled in; *spoken*: per node, how many are already promised in this placement."""
+    def with_gpus(
+        self, shares: Iterable[NodeShare], requests: Requests, reserved: dict[str, int]
+    ) -> Iterator[NodeShare]:
+        """*shares* with the lowest free indices filled in; *reserved*: per node, how many are already promised in this placement."""
         each = dict(requests).get(GPU, 0)
         for share in shares:
-            first = spoken.get(share.node, 0)
+            first = reserved.get(share.node, 0)
             last = first + each * share.count
-            spoken[share.node] = last
-            yield NodeShare(share.node, share.count, tuple(self.nodes[share.node].gpus[first:last]))
+            reserved[share.node] = last
+            yield NodeShare(share.node, share.count, tuple(self.by_name[share.node].gpus[first:last]))

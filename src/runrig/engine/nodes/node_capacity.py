@@ -11,7 +11,7 @@ EMPTY = 2
 NO_BOUND = 1 << 62
 
 
-class NodeRoom:
+class NodeCapacity:
     """A node and what is free on it, per layer; *gpus*: indices that nobody holds, ascending."""
 
     __slots__ = ("free", "gpus", "node")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from runrig.domain.nodes import Node
 from runrig.domain.pools import HOSTNAME
 from runrig.domain.quantities import UNLISTED_IS_UNCOUNTED, Requests
-from runrig.engine.nodes.node_capacity import EMPTY, Journal, NodeRoom
+from runrig.engine.nodes.node_capacity import EMPTY, Journal, NodeCapacity
 
 Ints = NDArray[np.int64]
 
@@ -35,14 +35,14 @@ class Domain(NamedTuple):
     last: int
 
 
-class Forest:
+class TopologyIndex:
     """All nodes in topology order: sorted by their labels, level by level, then by name.
 
     A node that lacks a label stands at the end and is a domain by itself at every level: nothing with a requirement goes there
     (law T1).  *labelled*: how many have all labels.  *of*: per level, the domain of each node; the last level is the nodes.
     """
 
-    def __init__(self, labels: Sequence[str], rooms: Iterable[NodeRoom]) -> None:
+    def __init__(self, labels: Sequence[str], rooms: Iterable[NodeCapacity]) -> None:
         placed, apart = [], []
         for room in rooms:
             path = path_of(room.node, labels)
@@ -54,39 +54,39 @@ class Forest:
         apart.sort(key=lambda each: each[0])
         self.labels = tuple(labels)
         self.labelled = len(placed)
-        self.rooms = [room for _, _, room in placed] + [room for _, room in apart]
-        self.index = {room.node.name: at for at, room in enumerate(self.rooms)}
+        self.nodes = [room for _, _, room in placed] + [room for _, room in apart]
+        self.index = {room.node.name: at for at, room in enumerate(self.nodes)}
         self.paths = [path for path, _, _ in placed]
         self.of: list[Ints] = []
         self.starts: list[Ints] = []
         for depth in range(1, len(labels) + 1):
             self._add_level([path[:depth] for path in self.paths])
-        count = len(self.rooms)
+        count = len(self.nodes)
         self.of.append(np.arange(count, dtype=np.int64))
         self.starts.append(np.arange(count + 1, dtype=np.int64))
 
     def _add_level(self, prefixes: Sequence[tuple[str, ...]]) -> None:
         of, starts = [], []
-        for at in range(len(self.rooms)):
+        for at in range(len(self.nodes)):
             if at == 0 or at >= self.labelled or prefixes[at] != prefixes[at - 1]:
                 starts.append(at)
             of.append(len(starts) - 1)
         self.of.append(np.array(of, dtype=np.int64))
-        self.starts.append(np.array([*starts, len(self.rooms)], dtype=np.int64))
+        self.starts.append(np.array([*starts, len(self.nodes)], dtype=np.int64))
 
     @property
-    def nodes(self) -> int:
+    def node_level(self) -> int:
         """The level of the nodes."""
         return len(self.labels)
 
     @property
     def finest(self) -> int:
         """The finest level whose domains are wider than a node; ROOT if there is none."""
-        return self.nodes - (2 if self.labels[-1:] == (HOSTNAME,) else 1)
+        return self.node_level - (2 if self.labels[-1:] == (HOSTNAME,) else 1)
 
     def whole(self, *, labelled: bool) -> Domain:
         """All nodes, or those that have every label."""
-        return Domain(ROOT, 0, 0, self.labelled if labelled else len(self.rooms))
+        return Domain(ROOT, 0, 0, self.labelled if labelled else len(self.nodes))
 
     def domain(self, level: int, at: int) -> Domain:
         starts = self.starts[level]
@@ -103,8 +103,8 @@ class Forest:
         """The values of its labels, coarse to fine; of a node with its name behind."""
         if domain.level == ROOT:
             return ()
-        if domain.level == self.nodes:
-            return self.path_of_node(self.rooms[domain.first].node.name)
+        if domain.level == self.node_level:
+            return self.path_of_node(self.nodes[domain.first].node.name)
         return self.paths[domain.first][: domain.level + 1]
 
     def path_of_node(self, name: str) -> tuple[str, ...]:
@@ -125,15 +125,15 @@ def path_of(node: Node, labels: Sequence[str]) -> tuple[str, ...] | None:
     return tuple(found)
 
 
-class Shape(NamedTuple):
+class PodShape(NamedTuple):
     """Pods that ask the same on nodes of one flavor."""
 
     requests: Requests
     flavor: str
 
 
-class Counts:
-    """How many pods of one shape fit: *levels* has per level of the forest one number per domain, the last per node.
+class FitCounts:
+    """How many pods of one shape fit: *levels* has per level of the topology one number per domain, the last per node.
 
     *takes*: which nodes take such pods at all.
     """
@@ -145,32 +145,34 @@ class Counts:
         self.takes = takes
 
     @classmethod
-    def of(cls, forest: Forest, shape: Shape, layers: Sequence[int], takes: NDArray[np.bool_]) -> "Counts":
+    def of(
+        cls, topology: TopologyIndex, shape: PodShape, layers: Sequence[int], takes: NDArray[np.bool_]
+    ) -> "FitCounts":
         """Counted anew.  O(nodes)."""
-        count = len(forest.rooms)
+        count = len(topology.nodes)
         fitting = np.full(count, MOST_PER_NODE, dtype=np.int64)
         for layer in layers:
-            np.minimum(fitting, _fitting(forest.rooms, shape.requests, layer), out=fitting)
+            np.minimum(fitting, _fitting(topology.nodes, shape.requests, layer), out=fitting)
         fitting[~takes] = 0
         levels = [
             np.add.reduceat(fitting, starts[:-1]) if count else np.zeros(0, dtype=np.int64)
-            for starts in forest.starts[:-1]
+            for starts in topology.starts[:-1]
         ]
         return cls([*levels, fitting], takes)
 
-    def copy(self) -> "Counts":
-        return Counts([each.copy() for each in self.levels], self.takes)
+    def copy(self) -> "FitCounts":
+        return FitCounts([each.copy() for each in self.levels], self.takes)
 
-    def set(self, forest: Forest, at: int, fitting: int) -> None:
+    def set(self, topology: TopologyIndex, at: int, fitting: int) -> None:
         """Node *at* has room for *fitting* pods from now on."""
         nodes = self.levels[-1]
         more = min(fitting, MOST_PER_NODE) - int(nodes[at])
         if more and self.takes[at]:
-            for level, of in zip(self.levels, forest.of, strict=True):
+            for level, of in zip(self.levels, topology.of, strict=True):
                 level[of[at]] += more
 
 
-def _fitting(rooms: Sequence[NodeRoom], requests: Requests, layer: int) -> Ints:
+def _fitting(rooms: Sequence[NodeCapacity], requests: Requests, layer: int) -> Ints:
     """Pods per node, as `pods_in` counts them one by one."""
     most = np.full(len(rooms), MOST_PER_NODE, dtype=np.int64)
     for resource, amount in requests:
@@ -182,7 +184,7 @@ def _fitting(rooms: Sequence[NodeRoom], requests: Requests, layer: int) -> Ints:
     return most
 
 
-class Book:
+class FitCountCache:
     """The counts of the shapes that were asked for lately, kept up to date with what changes on nodes.
 
     *takes*: which nodes, by the name of a flavor, take pods at all; the second for the view in which all nodes are empty and up.
@@ -191,27 +193,29 @@ class Book:
     MOST = 64
     """Shapes that are kept; the one that was not asked for longest goes first."""
 
-    def __init__(self, forest: Forest, takes: Mapping[str, tuple[NDArray[np.bool_], NDArray[np.bool_]]]) -> None:
-        self.forest = forest
+    def __init__(
+        self, topology: TopologyIndex, takes: Mapping[str, tuple[NDArray[np.bool_], NDArray[np.bool_]]]
+    ) -> None:
+        self.topology = topology
         self._takes = takes
-        self._kept: dict[tuple[Shape, tuple[int, ...]], tuple[Counts, int]] = {}
+        self._kept: dict[tuple[PodShape, tuple[int, ...]], tuple[FitCounts, int]] = {}
         self._free: dict[tuple[str, int], tuple[Ints, int]] = {}
 
     def free(self, resource: str, layer: int, journal: "Journal") -> Ints:
         """Per node what is free of *resource*, UNLISTED where it is not listed; to be read only.  O(nodes that changed)."""
-        rooms = self.forest.rooms
+        rooms = self.topology.nodes
         column, since = self._free.get((resource, layer), (None, 0))
         changed = journal.since(since) if column is not None else None
         if column is None or changed is None:
             column = np.array([room.free[layer].get(resource, UNLISTED) for room in rooms], dtype=np.int64)
         else:
             for name in changed:
-                at = self.forest.index[name]
+                at = self.topology.index[name]
                 column[at] = rooms[at].free[layer].get(resource, UNLISTED)
         self._free[resource, layer] = (column, journal.end)
         return column
 
-    def counts(self, shape: Shape, layers: tuple[int, ...], journal: "Journal") -> Counts:
+    def counts(self, shape: PodShape, layers: tuple[int, ...], journal: "Journal") -> FitCounts:
         """To be read only, and only until something changes on a node.  O(nodes that changed since it was asked for)."""
         key = (shape, layers)
         kept = self._kept.pop(key, None)
@@ -222,18 +226,20 @@ class Book:
         self._kept[key] = (kept[0], journal.end)
         return kept[0]
 
-    def _anew(self, shape: Shape, layers: tuple[int, ...]) -> Counts:
-        nothing = np.zeros(len(self.forest.rooms), dtype=np.bool_)
+    def _anew(self, shape: PodShape, layers: tuple[int, ...]) -> FitCounts:
+        nothing = np.zeros(len(self.topology.nodes), dtype=np.bool_)
         usable, registered = self._takes.get(shape.flavor, (nothing, nothing))
-        return Counts.of(self.forest, shape, layers, registered if EMPTY in layers else usable)
+        return FitCounts.of(self.topology, shape, layers, registered if EMPTY in layers else usable)
 
-    def _follow(self, shape: Shape, layers: tuple[int, ...], counts: Counts, since: int, journal: "Journal") -> bool:
+    def _follow(
+        self, shape: PodShape, layers: tuple[int, ...], counts: FitCounts, since: int, journal: "Journal"
+    ) -> bool:
         """False: too much has changed."""
         changed = journal.since(since)
-        if changed is None or 4 * len(changed) > len(self.forest.rooms) + 64:
+        if changed is None or 4 * len(changed) > len(self.topology.nodes) + 64:
             return False
         for name in changed:
-            at = self.forest.index[name]
-            room = self.forest.rooms[at]
-            counts.set(self.forest, at, min(room.pods(shape.requests, layer) for layer in layers))
+            at = self.topology.index[name]
+            room = self.topology.nodes[at]
+            counts.set(self.topology, at, min(room.pods(shape.requests, layer) for layer in layers))
         return True

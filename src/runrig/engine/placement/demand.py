@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 from runrig.domain.gangs import NodeShare
 from runrig.domain.quantities import GPU, Requests
-from runrig.engine.nodes.topology import Forest, Shape
-from runrig.engine.placement.constraint_tree import Knot
+from runrig.engine.nodes.topology import PodShape, TopologyIndex
+from runrig.engine.placement.constraint_tree import ConstraintNode
 
-Demand = tuple[tuple[int, int], ...]
+ShapeCounts = tuple[tuple[int, int], ...]
 """(shape, pods), the shape that is hardest to place first."""
 
 
-class Wanted(NamedTuple):
+class PodRequest(NamedTuple):
     """*pods* of one shape on nodes of one flavor."""
 
     requests: Requests
@@ -22,17 +22,17 @@ class Wanted(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Need:
-    """A knot.  *demand*: with all below it.  *pods*: of leaves, (place in what is wanted, shape, pods)."""
+class Demand:
+    """A node.  *demand*: with all below it.  *pods*: of leaves, (place in what is wanted, shape, pods)."""
 
     level: int
     required: bool
-    demand: Demand
-    parts: tuple["Need", ...]
+    demand: ShapeCounts
+    parts: tuple["Demand", ...]
     pods: tuple[tuple[int, int, int], ...]
     group: str
 
-    def leaves(self) -> Iterator["Need"]:
+    def leaves(self) -> Iterator["Demand"]:
         """In the order of the pods."""
         if not self.parts:
             yield self
@@ -45,29 +45,31 @@ class Need:
         return tuple(value for shape, pods in self.demand for value in (shape, -pods))
 
 
-class Put(NamedTuple):
-    """*pods* of *shape* that belong to *leaf*, on a node, by its place in the forest."""
+class PodPlacement(NamedTuple):
+    """*pods* of *shape* that belong to *leaf*, on a node, by its place in the topology."""
 
-    leaf: Need
+    leaf: Demand
     shape: int
     node: int
     pods: int
 
 
-def shapes_of(wanted: Sequence[Wanted]) -> list[Shape]:
+def shapes_of(wanted: Sequence[PodRequest]) -> list[PodShape]:
     """Each once; the hardest to place first."""
-    found = {Shape(each.requests, each.flavor): None for each in wanted if each.pods}
+    found = {PodShape(each.requests, each.flavor): None for each in wanted if each.pods}
     return sorted(
         found, key=lambda each: (-dict(each.requests).get(GPU, 0), [(-a, r) for r, a in each.requests], each.flavor)
     )
 
 
-def need_of(knot: Knot, wanted: Sequence[Wanted], shapes: Sequence[Shape]) -> Need:
-    """*knot* and all below it; pod sets without pods are left out."""
+def demand_of(node: ConstraintNode, wanted: Sequence[PodRequest], shapes: Sequence[PodShape]) -> Demand:
+    """*node* and all below it; pod sets without pods are left out."""
     place = {shape: at for at, shape in enumerate(shapes)}
-    parts = tuple(need_of(each, wanted, shapes) for each in knot.parts)
+    parts = tuple(demand_of(each, wanted, shapes) for each in node.parts)
     pods = tuple(
-        (at, place[Shape(wanted[at].requests, wanted[at].flavor)], count) for at, count in knot.pods if wanted[at].pods
+        (at, place[PodShape(wanted[at].requests, wanted[at].flavor)], count)
+        for at, count in node.pods
+        if wanted[at].pods
     )
     total: dict[int, int] = {}
     for shape, count in [
@@ -75,11 +77,11 @@ def need_of(knot: Knot, wanted: Sequence[Wanted], shapes: Sequence[Shape]) -> Ne
         *(pair for part in parts for pair in part.demand),
     ]:
         total[shape] = total.get(shape, 0) + count
-    return Need(knot.level, knot.required, tuple(sorted(total.items())), parts, pods, knot.group)
+    return Demand(node.level, node.required, tuple(sorted(total.items())), parts, pods, node.group)
 
 
-def dealt(
-    forest: Forest, root: Need, wanted: Sequence[Wanted], puts: Sequence[Put]
+def assign_to_pod_sets(
+    topology: TopologyIndex, root: Demand, wanted: Sequence[PodRequest], puts: Sequence[PodPlacement]
 ) -> tuple[tuple[NodeShare, ...], ...]:
     """The pods put down, dealt out to what asked for them: consecutive pods of a pod set stand where their leaf stands."""
     stock: dict[tuple[int, int], list[list[int]]] = {}
@@ -89,7 +91,7 @@ def dealt(
     for leaf in root.leaves():
         for at, shape, pods in leaf.pods:
             for node, count in _deal(stock[id(leaf), shape], pods):
-                _add(shares[at], forest.rooms[node].node.name, count)
+                _add(shares[at], topology.nodes[node].node.name, count)
     return tuple(map(tuple, shares))
 
 
@@ -118,32 +120,32 @@ Score = tuple[tuple[int, ...], int, int]
 one domain of it; how many domains those groups take of their own level, of a gang without such groups how many of the finest; nodes."""
 
 
-def score_of(forest: Forest, root: Need, puts: Sequence[Put]) -> Score:
+def score_of(topology: TopologyIndex, root: Demand, puts: Sequence[PodPlacement]) -> Score:
     """Of a placement."""
     nodes: dict[int, list[int]] = {}
     for put in puts:
         nodes.setdefault(id(put.leaf), []).append(put.node)
-    apart = [0] * forest.nodes
+    apart = [0] * topology.node_level
     domains = 0
     preferred = list(_preferred(root))
     for need in preferred:
         places = [node for leaf in need.leaves() for node in nodes.get(id(leaf), ())]
         for level in range(need.level + 1):
-            taken = len({int(forest.of[level][node]) for node in places})
+            taken = len({int(topology.of[level][node]) for node in places})
             apart[level] += taken > 1
             domains += taken if level == need.level else 0
     if not preferred:
-        finest = forest.of[forest.finest] if forest.finest >= 0 else forest.of[-1]
+        finest = topology.of[topology.finest] if topology.finest >= 0 else topology.of[-1]
         domains = len({int(finest[put.node]) for put in puts})
     return tuple(apart), domains, len({put.node for put in puts})
 
 
-def is_best(root: Need, score: Score) -> bool:
+def is_best(root: Demand, score: Score) -> bool:
     """Nothing is nearer, whatever the order in which it is placed."""
     return score[1] <= max(1, sum(1 for _ in _preferred(root)))
 
 
-def _preferred(need: Need) -> Iterator[Need]:
+def _preferred(need: Demand) -> Iterator[Demand]:
     if need.level >= 0 and not need.required:
         yield need
     for part in need.parts:

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from runrig.engine.nodes.topology import Domain
-from runrig.engine.placement.demand import Demand, Need, Put
+from runrig.engine.placement.demand import Demand, PodPlacement, ShapeCounts
 from runrig.engine.placement.packing import pack
-from runrig.engine.placement.trial_capacity import Space
+from runrig.engine.placement.trial_capacity import TrialCapacity
 
 BUDGET = 20_000
 """Steps: one step tries one domain for one group, or one mix of pods on one node."""
@@ -20,35 +20,35 @@ SMALL = 64
 """Nodes of domains that are compared with each other as a whole."""
 
 
-class Group(NamedTuple):
+class RequiredGroup(NamedTuple):
     """A required group, or the gang: *own* is its demand outside of the required groups inside it, *leaves* those of it."""
 
     level: int
     parent: int
-    demand: Demand
-    own: Demand
-    leaves: tuple[Need, ...]
+    demand: ShapeCounts
+    own: ShapeCounts
+    leaves: tuple[Demand, ...]
     same_as: int | None
     """The group before it under the same parent that asks for the same all the way down."""
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """*puts*: None if there is no placement.  *domains*: per required need, by its identity.  *proven* False: the budget ended it."""
 
-    puts: list[Put] | None
+    puts: list[PodPlacement] | None
     domains: dict[int, Domain]
     proven: bool
 
 
-def groups_of(root: Need) -> tuple[list[Group], list[Need]]:
+def required_groups(root: Demand) -> tuple[list[RequiredGroup], list[Demand]]:
     """Parents before what is inside them, the hardest first; and the need that each stands for."""
-    groups: list[Group] = []
-    needs: list[Need] = []
+    groups: list[RequiredGroup] = []
+    needs: list[Demand] = []
     _add(root, -1, groups, needs)
     return groups, needs
 
 
-def _add(need: Need, parent: int, groups: list[Group], needs: list[Need]) -> None:
+def _add(need: Demand, parent: int, groups: list[RequiredGroup], needs: list[Demand]) -> None:
     leaves, inside = _split(need)
     own: dict[int, int] = {}
     for leaf in leaves:
@@ -58,18 +58,18 @@ def _add(need: Need, parent: int, groups: list[Group], needs: list[Need]) -> Non
     twin = next(
         (each for each in range(at - 1, -1, -1) if groups[each].parent == parent and _alike(needs[each], need)), None
     )
-    groups.append(Group(need.level, parent, need.demand, tuple(sorted(own.items())), tuple(leaves), twin))
+    groups.append(RequiredGroup(need.level, parent, need.demand, tuple(sorted(own.items())), tuple(leaves), twin))
     needs.append(need)
     for each in sorted(inside, key=lambda each: (each.level, each.size, _form(each))):
         _add(each, at, groups, needs)
 
 
-def _split(need: Need) -> tuple[list[Need], list[Need]]:
+def _split(need: Demand) -> tuple[list[Demand], list[Demand]]:
     """Its leaves outside of required groups, and the required groups next inside it."""
     if not need.parts:
         return [need], []
-    leaves: list[Need] = []
-    inside: list[Need] = []
+    leaves: list[Demand] = []
+    inside: list[Demand] = []
     for part in need.parts:
         if part.required:
             inside.append(part)
@@ -80,12 +80,12 @@ def _split(need: Need) -> tuple[list[Need], list[Need]]:
     return leaves, inside
 
 
-def _form(need: Need) -> str:
+def _form(need: Demand) -> str:
     """Equal of needs that ask for the same."""
     return repr((need.level, need.required, need.demand, sorted(_form(part) for part in need.parts)))
 
 
-def _alike(one: Need, other: Need) -> bool:
+def _alike(one: Demand, other: Demand) -> bool:
     return one.level == other.level and one.demand == other.demand and _form(one) == _form(other)
 
 
@@ -100,20 +100,20 @@ class _Choice:
         self.tried: set[object] = set()
 
 
-class Search:
+class ExactSearch:
     """*root*: what the gang needs inside *whole*."""
 
-    def __init__(self, space: Space, root: Need, whole: Domain) -> None:
-        self._space = space
-        self._forest = space.forest
+    def __init__(self, capacity: TrialCapacity, root: Demand, whole: Domain) -> None:
+        self._capacity = capacity
+        self._topology = capacity.topology
         self._whole = whole
         self._budget = BUDGET
-        self._groups, self._needs = groups_of(root)
+        self._groups, self._needs = required_groups(root)
         self._load: dict[tuple[int, int], dict[int, int]] = {}
         self._sums: dict[tuple[int, int], dict[str, int]] = {}
         self._proven = True
 
-    def run(self) -> Found:
+    def run(self) -> SearchResult:
         """O(1) where a single shape has no room in any domain that would have to hold it."""
         chosen: list[_Choice] = [
             _Choice(iter((self._whole,) if self._bears(self._whole, self._groups[0].demand) else ()))
@@ -134,8 +134,8 @@ class Search:
             puts = self._packed([each.domain for each in chosen if each.domain is not None])
             if puts is not None:
                 domains = {id(need): each.domain for need, each in zip(self._needs, chosen, strict=True) if each.domain}
-                return Found(puts, domains, True)
-        return Found(None, {}, self._proven and not chosen)
+                return SearchResult(puts, domains, True)
+        return SearchResult(None, {}, self._proven and not chosen)
 
     # ------------------------------------------------------------ domains for groups
 
@@ -146,13 +146,13 @@ class Search:
         assert around is not None, "parents have theirs first"
         if group.level <= around.level:
             return iter((around,))
-        first, last = self._forest.inside(around, group.level)
+        first, last = self._topology.inside(around, group.level)
         twin = chosen[group.same_as].domain if group.same_as is not None else None
         if twin is not None:
             first = max(first, twin.at)
-        domains = [self._forest.domain(group.level, at) for at in range(first, last)]
+        domains = [self._topology.domain(group.level, at) for at in range(first, last)]
         shape = group.demand[0][0] if group.demand else 0
-        return iter(sorted(domains, key=lambda each: (self._space.holds(shape, each), each.at)))
+        return iter(sorted(domains, key=lambda each: (self._capacity.holds(shape, each), each.at)))
 
     def _take(self, chosen: Sequence[_Choice], domain: Domain) -> bool:
         at = len(chosen) - 1
@@ -193,26 +193,28 @@ class Search:
 
     def _around(self, domain: Domain, level: int) -> Domain:
         return (
-            domain if level == domain.level else self._forest.domain(level, int(self._forest.of[level][domain.first]))
+            domain
+            if level == domain.level
+            else self._topology.domain(level, int(self._topology.of[level][domain.first]))
         )
 
-    def _add_load(self, domain: Domain, demand: Demand, sign: int) -> None:
+    def _add_load(self, domain: Domain, demand: ShapeCounts, sign: int) -> None:
         load = self._load.setdefault(domain[:2], {})
         for shape, pods in demand:
             load[shape] = load.get(shape, 0) + sign * pods
 
-    def _bears(self, domain: Domain, demand: Demand) -> bool:
+    def _bears(self, domain: Domain, demand: ShapeCounts) -> bool:
         """*demand* on top of what *domain* has to hold already may have room, as far as sums can tell."""
         load = dict(self._load.get(domain[:2], {}))
         for shape, pods in demand:
             load[shape] = load.get(shape, 0) + pods
-        if any(pods > self._space.holds(shape, domain) for shape, pods in load.items()):
+        if any(pods > self._capacity.holds(shape, domain) for shape, pods in load.items()):
             return False
         if len(load) < 2:
             return True
         total: dict[str, int] = {}
         for shape, pods in load.items():
-            for resource, amount in self._space.shapes[shape].requests:
+            for resource, amount in self._capacity.shapes[shape].requests:
                 total[resource] = total.get(resource, 0) + amount * pods
         free = self._sum(domain)
         return all(amount <= free.get(resource, amount) for resource, amount in total.items())
@@ -222,11 +224,11 @@ class Search:
         found = self._sums.get(domain[:2])
         if found is None:
             found = {}
-            counts = [self._space.counts(shape).levels[-1] for shape in range(len(self._space.shapes))]
+            counts = [self._capacity.counts(shape).levels[-1] for shape in range(len(self._capacity.shapes))]
             nodes = [node for node in range(domain.first, domain.last) if any(each[node] for each in counts)]
-            listed = [set(self._space.free(node)) for node in nodes]
+            listed = [set(self._capacity.free(node)) for node in nodes]
             for resource in set.intersection(*listed) if listed else ():
-                found[resource] = sum(max(0, self._space.free(node)[resource]) for node in nodes)
+                found[resource] = sum(max(0, self._capacity.free(node)[resource]) for node in nodes)
             self._sums[domain[:2]] = found
         return found
 
@@ -245,24 +247,24 @@ class Search:
         level, at = key
         if level < domain.level:
             return False
-        other = self._forest.domain(level, at)
+        other = self._topology.domain(level, at)
         return domain.first <= other.first < domain.last
 
     def _profile(self, node: int, level: int) -> str:
         """What a node offers, and how it hangs together with its neighbours below *level*."""
-        takes = [bool(self._space.counts(shape).takes[node]) for shape in range(len(self._space.shapes))]
+        takes = [bool(self._capacity.counts(shape).takes[node]) for shape in range(len(self._capacity.shapes))]
         inner = [
-            int(self._forest.of[each][node]) - int(self._forest.inside(self._around_node(node, level), each)[0])
-            for each in range(level + 1, self._forest.nodes)
+            int(self._topology.of[each][node]) - int(self._topology.inside(self._around_node(node, level), each)[0])
+            for each in range(level + 1, self._topology.node_level)
         ]
-        return repr((inner, sorted(self._space.free(node).items()), takes))
+        return repr((inner, sorted(self._capacity.free(node).items()), takes))
 
     def _around_node(self, node: int, level: int) -> Domain:
-        return self._forest.domain(level, int(self._forest.of[level][node]))
+        return self._topology.domain(level, int(self._topology.of[level][node]))
 
     # ------------------------------------------------------------ pods on nodes
 
-    def _packed(self, domains: Sequence[Domain]) -> list[Put] | None:
+    def _packed(self, domains: Sequence[Domain]) -> list[PodPlacement] | None:
         """Finer domains first, so that what may stand anywhere takes what is left."""
         owners = [
             (domain, shape, pods, group)
@@ -273,7 +275,7 @@ class Search:
         for at, (domain, shape, _, _) in enumerate(owners):
             merged.setdefault((domain.level, domain.at, shape), []).append(at)
         items = [(owners[ats[0]][1], owners[ats[0]][0], sum(owners[at][2] for at in ats)) for ats in merged.values()]
-        packed = pack(self._space, items, max(1, self._budget))
+        packed = pack(self._capacity, items, max(1, self._budget))
         self._budget -= packed.steps
         self._proven = self._proven and packed.proven
         if packed.puts is None:
@@ -287,19 +289,19 @@ class Search:
         ]
 
 
-def _of_leaves(group: Group, shape: int) -> Iterator[tuple[Need, int]]:
+def _of_leaves(group: RequiredGroup, shape: int) -> Iterator[tuple[Demand, int]]:
     for leaf in group.leaves:
         pods = dict(leaf.demand).get(shape, 0)
         if pods:
             yield leaf, pods
 
 
-def _handed_out(queue: list[tuple[Need, int]], shape: int, node: int, pods: int) -> Iterator[Put]:
+def _handed_out(queue: list[tuple[Demand, int]], shape: int, node: int, pods: int) -> Iterator[PodPlacement]:
     """*pods* on *node* for whoever is first in *queue*."""
     while pods:
         leaf, left = queue[0]
         part = min(pods, left)
-        yield Put(leaf, shape, node, part)
+        yield PodPlacement(leaf, shape, node, part)
         pods -= part
         if part == left:
             del queue[0]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from runrig.engine.nodes.node_capacity import pods_in
 from runrig.engine.nodes.topology import Domain
-from runrig.engine.placement.trial_capacity import Space
+from runrig.engine.placement.trial_capacity import TrialCapacity
 
 Item = tuple[int, Domain, int]
 """(shape, where, pods)."""
@@ -23,17 +23,17 @@ class Packed(NamedTuple):
     steps: int
 
 
-def pack(space: Space, items: Sequence[Item], steps: int) -> Packed:
-    """All *items* beside what is in *space* already, in at most *steps* steps of one mix on one node each."""
-    return _Packing(space, items).run(steps)
+def pack(capacity: TrialCapacity, items: Sequence[Item], steps: int) -> Packed:
+    """All *items* beside what is in *capacity* already, in at most *steps* steps of one mix on one node each."""
+    return _Packing(capacity, items).run(steps)
 
 
 Left = tuple[int, ...]
 
 
 class _Packing:
-    def __init__(self, space: Space, items: Sequence[Item]) -> None:
-        self._space = space
+    def __init__(self, capacity: TrialCapacity, items: Sequence[Item]) -> None:
+        self._capacity = capacity
         self._items = items
         self._nodes = self._worth(items)
         self._after = self._room_after()
@@ -45,7 +45,7 @@ class _Packing:
     def _most(self, item: int, node: int) -> int:
         """Pods of *item* on *node* if it has the node for itself."""
         shape, domain, _ = self._items[item]
-        return int(self._space.counts(shape).levels[-1][node]) if domain.first <= node < domain.last else 0
+        return int(self._capacity.counts(shape).levels[-1][node]) if domain.first <= node < domain.last else 0
 
     def _room_after(self) -> list[list[int]]:
         """Per node in order, how many pods of each item have room there and on all later nodes."""
@@ -89,7 +89,7 @@ class _Packing:
             return
         node = self._nodes[at]
         mine = [item for item in range(len(left)) if left[item] and self._most(item, node)]
-        free = dict(self._space.free(node))
+        free = dict(self._capacity.free(node))
         mix = [0] * len(left)
         yield from self._fill(mine, free, mix, left)
 
@@ -98,7 +98,7 @@ class _Packing:
             yield tuple(mix)
             return
         item, others = mine[0], mine[1:]
-        requests = self._space.shapes[self._items[item][0]].requests
+        requests = self._capacity.shapes[self._items[item][0]].requests
         most = min(left[item], pods_in(free, requests))
         for count in range(most, -1, -1):
             mix[item] = count
@@ -115,7 +115,7 @@ class _Packing:
     def _fits_more(self, item: int, found: Left, free: dict[str, int], others: Sequence[int]) -> bool:
         total = dict(free)
         for each, count in [(item, found[item] + 1), *((other, found[other]) for other in others)]:
-            for resource, amount in self._space.shapes[self._items[each][0]].requests:
+            for resource, amount in self._capacity.shapes[self._items[each][0]].requests:
                 if resource in total:
                     total[resource] -= amount * count
         return all(amount >= 0 for resource, amount in total.items() if amount < free[resource])

@@ -5,16 +5,18 @@ Everything put down can be taken back, in the reverse order; the room itself is 
 
 from collections.abc import Sequence
 
-from runrig.engine.nodes.cluster_nodes import Room
+from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.nodes.node_capacity import pods_in
-from runrig.engine.nodes.topology import Counts, Domain, Ints, Shape
+from runrig.engine.nodes.topology import Domain, FitCounts, Ints, PodShape
 
 
-class Space:
+class TrialCapacity:
     """*shapes*: those of the gang; counts are asked for by their place there."""
 
-    def __init__(self, room: Room, labels: tuple[str, ...], shapes: Sequence[Shape], layers: Sequence[int]) -> None:
-        self.forest = room.forest(labels)
+    def __init__(
+        self, room: ClusterNodes, labels: tuple[str, ...], shapes: Sequence[PodShape], layers: Sequence[int]
+    ) -> None:
+        self.topology = room.topology(labels)
         self._room, self._labels = room, labels
         self.shapes = shapes
         self._layers = tuple(layers)
@@ -23,7 +25,7 @@ class Space:
         self._free: dict[int, dict[str, int]] = {}
         self._put: list[tuple[int, int, int]] = []
 
-    def counts(self, shape: int) -> Counts:
+    def counts(self, shape: int) -> FitCounts:
         return self._counts[shape]
 
     def column(self, resource: str) -> Ints:
@@ -32,7 +34,7 @@ class Space:
 
     def level(self, shape: int, domain: Domain, level: int) -> tuple[int, Ints]:
         """The counts of the domains of *level* inside *domain*, and the place of the first of them."""
-        first, last = self.forest.inside(domain, level)
+        first, last = self.topology.inside(domain, level)
         return first, self._counts[shape].levels[level][first:last]
 
     def holds(self, shape: int, domain: Domain) -> int:
@@ -55,7 +57,7 @@ class Space:
         """What is left on a node, not to be changed."""
         found = self._free.get(node)
         if found is None:
-            views = [self.forest.rooms[node].free[layer] for layer in self._layers]
+            views = [self.topology.nodes[node].free[layer] for layer in self._layers]
             found = self._free[node] = {resource: min(view[resource] for view in views) for resource in views[0]}
             for at, shape, pods in self._put:
                 if at == node:
@@ -88,8 +90,8 @@ class Space:
         if node in self._free:
             self._subtract(self._free[node], shape, pods)
         if len(self.shapes) == 1:  # one shape loses exactly what is put there: no need to look at resources
-            self._counts[0].set(self.forest, node, int(self._counts[0].levels[-1][node]) - pods)
+            self._counts[0].set(self.topology, node, int(self._counts[0].levels[-1][node]) - pods)
             return
         free = self.free(node)
         for counts, each in zip(self._counts, self.shapes, strict=True):
-            counts.set(self.forest, node, pods_in(free, each.requests))
+            counts.set(self.topology, node, pods_in(free, each.requests))

@@ -6,7 +6,7 @@ from heapq import merge
 
 from runrig.domain.gangs import Placement
 from runrig.engine.ledger.ledger import Entry, Ledger
-from runrig.engine.quota.quota_node import Kind, Request, TreeNode, headroom
+from runrig.engine.quota.quota_node import Kind, QuotaNode, Request, headroom
 
 MOST_SPARED = 8
 """How many cheaper candidates a preemption names (law R6)."""
@@ -39,7 +39,7 @@ class Candidates:
         """As things stand on trial, law R2 does not protect it."""
         if candidate.gang.pool == self._entry.gang.pool or candidate.gang.id in self._ledger.unclaimed:
             return True
-        pools: list[TreeNode] = []
+        pools: list[QuotaNode] = []
         for node in self._ledger.leaf(candidate).path:
             if node in self._leaf.path:
                 break
@@ -91,7 +91,7 @@ class Candidates:
 
         The node's flavor of today counts: it may have changed since the candidate was admitted.
         """
-        nodes = self._ledger.room.nodes
+        nodes = self._ledger.nodes.by_name
         return any(
             any(resource in self._resources for resource, _ in pod_set.requests)
             and any(share.node in nodes and nodes[share.node].node.flavor in self._flavors for share in each.shares)
@@ -104,14 +104,14 @@ class Candidates:
         Safe is whoever sits in an outermost pool that is within its nominal (law R2).  *inner_too* takes, where that pool is
         over, also those of its inner pools that are not.
         """
-        below: TreeNode = self._leaf
+        below: QuotaNode = self._leaf
         for ancestor in self._leaf.path[1:]:
             siblings = [child for child in ancestor.children if child is not below and child.kind is not Kind.LOW]
             if ancestor.kind is not Kind.OWN:
                 yield from self._of(siblings, inner_too=inner_too)
             below = ancestor
 
-    def _of(self, subtrees: Iterable[TreeNode], *, inner_too: bool) -> Iterator[Entry]:
+    def _of(self, subtrees: Iterable[QuotaNode], *, inner_too: bool) -> Iterator[Entry]:
         leaves = [leaf for top in subtrees for leaf in self._low_leaves(top)]
         queues = [self._ledger.preemptible.get(leaf.name, []) for leaf, _ in leaves]
         pools_of = {leaf.name: pools for leaf, pools in leaves}
@@ -122,15 +122,15 @@ class Candidates:
                 else:
                     self._passed.setdefault(candidate.gang.id, "R2")
 
-    def _low_leaves(self, top: TreeNode) -> Iterator[tuple[TreeNode, tuple[TreeNode, ...]]]:
+    def _low_leaves(self, top: QuotaNode) -> Iterator[tuple[QuotaNode, tuple[QuotaNode, ...]]]:
         """The low leaves under *top*, each with the pools between, outermost first; protected subtrees are not entered."""
-        stack: list[tuple[TreeNode, tuple[TreeNode, ...]]] = [(top, ())]
+        stack: list[tuple[QuotaNode, tuple[QuotaNode, ...]]] = [(top, ())]
         while stack:
             node, pools = stack.pop()
             if node.kind is Kind.LOW:
                 yield node, pools
                 continue
-            if node.kind is Kind.COHORT and not any(node.over[index] for index in self._contested):
+            if node.kind is Kind.COHORT and not any(node.pools_over_nominal[index] for index in self._contested):
                 continue
             if node.kind is Kind.POOL:
                 if not pools and not node.over_nominal(self._contested):
@@ -138,7 +138,7 @@ class Candidates:
                 pools = (*pools, node)
             stack.extend((child, pools) for child in node.children if child.kind is not Kind.FIRM)
 
-    def _unprotected(self, pools: Sequence[TreeNode], *, inner_too: bool) -> bool:
+    def _unprotected(self, pools: Sequence[QuotaNode], *, inner_too: bool) -> bool:
         """As things stand on trial: a pool that has come within its nominal is safe from then on."""
         asked = pools[:1] if inner_too else pools
         return all(pool.over_nominal(self._contested) for pool in asked)

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from runrig.domain.gangs import GangState, Placement
-from runrig.engine.ledger.fit import DECIDED, settle
+from runrig.engine.ledger.fit import CHARGED_ONLY, place_on_nodes
 from runrig.engine.ledger.ledger import Entry, Ledger
-from runrig.engine.ledger.options import wanted
+from runrig.engine.ledger.options import pod_requests
 from runrig.engine.nodes.topology import ROOT, Domain
-from runrig.engine.placement.demand import Need, need_of, shapes_of
-from runrig.engine.placement.trial_capacity import Space
+from runrig.engine.placement.demand import Demand, demand_of, shapes_of
+from runrig.engine.placement.trial_capacity import TrialCapacity
 from runrig.engine.preemption.candidates import Candidates
-from runrig.engine.preemption.held_by_domain import Footprints, Held, footprints, sizes
+from runrig.engine.preemption.held_by_domain import HeldByDomain, Holding, held_by_domain, sizes
 from runrig.engine.quota.quota_node import Request, fits, headroom
 
 STEPS = 20_000
@@ -30,7 +30,7 @@ Cost = tuple[int, int, int, tuple[int, ...]]
 """Gangs, pods, GPUs, and places in the order of law R3, the last one first."""
 
 
-class Cleared(NamedTuple):
+class DomainTargets(NamedTuple):
     """*gone*: in the order of law R3, those that stop already first.  *domain* None: the gang requires several, side by side."""
 
     gone: tuple[Entry, ...]
@@ -43,7 +43,7 @@ class _Weight(NamedTuple):
     order: int
 
 
-class Clearing:
+class DomainPreemption:
     """Of one preemptor in one choice of flavors.  Edits the ledger on trial, and always restores it."""
 
     def __init__(
@@ -57,14 +57,14 @@ class Clearing:
         self._steps = STEPS
         self._trials = TRIALS
 
-    def cheapest(self) -> Cleared | None:
+    def cheapest(self) -> DomainTargets | None:
         """None: it requires no domain, or nothing was found (which proves nothing)."""
-        near = self._ledger.near(self._entry, tuple(each.count for each in self._choice))
-        if not self._ledger.place or near is None or not near.asks:
+        constraints = self._ledger.constraints(self._entry, tuple(each.count for each in self._choice))
+        if not self._ledger.place or constraints is None or not constraints.asks:
             return None
-        asks = wanted(self._entry, self._choice)
+        asks = pod_requests(self._entry, self._choice)
         shapes = shapes_of(asks)
-        root = need_of(near.root, asks, shapes)
+        root = demand_of(constraints.root, asks, shapes)
         top = _top(root)
         if top is None:
             return None
@@ -76,21 +76,21 @@ class Clearing:
             self._ledger.uncharge(each)
         try:
             self._told = [each for each in drawn if each.state is not GangState.STOPPING]
-            space = Space(self._ledger.room, near.labels, shapes, DECIDED)
-            held = sizes(space.forest, self._told)
+            capacity = TrialCapacity(self._ledger.nodes, constraints.labels, shapes, CHARGED_ONLY)
+            held = sizes(capacity.topology, self._told)
             self._weights = [_Weight(pods, gpus, order) for order, (pods, gpus) in enumerate(held)]
-            found = self._over_domains(space, top, space.forest.whole(labelled=True))
+            found = self._over_domains(capacity, top, capacity.topology.whole(labelled=True))
         finally:
             for each in stopping:
                 self._ledger.charge(each)
         if found is None:
             return None
-        return Cleared((*stopping, *(self._told[at] for at in found[0])), found[1] if top.level > ROOT else None)
+        return DomainTargets((*stopping, *(self._told[at] for at in found[0])), found[1] if top.level > ROOT else None)
 
     # ------------------------------------------------------------ over all domains
 
-    def _over_domains(self, space: Space, top: Need, whole: Domain) -> tuple[Sequence[int], Domain] | None:
-        prints = footprints(space, self._told, top.demand, top.level, whole)
+    def _over_domains(self, capacity: TrialCapacity, top: Demand, whole: Domain) -> tuple[Sequence[int], Domain] | None:
+        prints = held_by_domain(capacity, self._told, top.demand, top.level, whole)
         self._short = {
             index: amount - headroom(self._ledger.leaf(self._entry), index)
             for index, amount in self._request
@@ -99,12 +99,12 @@ class Clearing:
         by_quota = self._least_for_quota()
         if by_quota is None:
             return None
-        first = space.forest.inside(whole, top.level)[0] if top.level > ROOT else 0
+        first = capacity.topology.inside(whole, top.level)[0] if top.level > ROOT else 0
         best: tuple[Cost, Sequence[int], Domain] | None = None
         for bound, at in sorted(self._bounds(prints, top, by_quota)):
             if best is not None and bound >= best[0]:
                 break
-            domain = whole if top.level == ROOT else space.forest.domain(top.level, first + at)
+            domain = whole if top.level == ROOT else capacity.topology.domain(top.level, first + at)
             search = _Search(self, prints, top, at, domain, bound[0])
             found = search.run(None if best is None else best[0])
             if found is not None:
@@ -125,7 +125,7 @@ class Clearing:
     def amount(self, candidate: int, index: int) -> int:
         return next((amount for each, amount in self._told[candidate].request if each == index), 0)
 
-    def _bounds(self, prints: Footprints, top: Need, by_quota: int) -> Iterator[tuple[Cost, int]]:
+    def _bounds(self, prints: HeldByDomain, top: Demand, by_quota: int) -> Iterator[tuple[Cost, int]]:
         """Of each domain that would be large enough with all candidates gone: no set there costs less."""
         overall = sorted(self._weights)[:by_quota]
         for at in range(len(prints.now[0])):
@@ -140,7 +140,7 @@ class Clearing:
                     least = max(least, len(held) if count is None else count)
             yield self._cost_at_least(held, least, max(least, by_quota), overall), at
 
-    def _cost_at_least(self, held: Sequence[Held], inside: int, count: int, overall: Sequence[_Weight]) -> Cost:
+    def _cost_at_least(self, held: Sequence[Holding], inside: int, count: int, overall: Sequence[_Weight]) -> Cost:
         here = [self._weights[each.candidate] for each in held]
         pods = sum(sorted(each.pods for each in here)[:inside]) + sum(each.pods for each in overall[: count - inside])
         if count > inside:
@@ -160,7 +160,7 @@ class Clearing:
         orders = tuple(sorted((each.order for each in weights), reverse=True))
         return len(chosen), sum(each.pods for each in weights), sum(each.gpus for each in weights), orders
 
-    def pool(self, held: Sequence[Held]) -> list[int]:
+    def pool(self, held: Sequence[Holding]) -> list[int]:
         """Who may be chosen for a domain: those in it, and where the quota is short some others; the cheapest first."""
         inside = [each.candidate for each in held]
         if self._short:
@@ -191,7 +191,7 @@ class Clearing:
             if not fits(self._ledger.leaf(self._entry), self._request):
                 return False
             within = domain if domain.level > ROOT else None
-            return settle(self._ledger, self._entry, self._choice, within=within) is not None
+            return place_on_nodes(self._ledger, self._entry, self._choice, within=within) is not None
         finally:
             for each in reversed(gone):
                 self._ledger.charge(each)
@@ -200,7 +200,9 @@ class Clearing:
 class _Search:
     """The cheapest set for one domain: all sets of the least size first, then one more, branch and bound."""
 
-    def __init__(self, clearing: Clearing, prints: Footprints, top: Need, at: int, domain: Domain, least: int) -> None:
+    def __init__(
+        self, clearing: DomainPreemption, prints: HeldByDomain, top: Demand, at: int, domain: Domain, least: int
+    ) -> None:
         self._clearing = clearing
         self._domain = domain
         self._least = least
@@ -257,7 +259,7 @@ class _Search:
         return self._clearing.cost([self._pool[each] for each in (*chosen, *range(at, at + left))]) >= bar
 
 
-def _top(root: Need) -> Need | None:
+def _top(root: Demand) -> Demand | None:
     """The one required group that has all pods inside; the root if there are several; None if none is required."""
     need = root
     while not need.required:
@@ -267,7 +269,7 @@ def _top(root: Need) -> Need | None:
     return need
 
 
-def _below(need: Need) -> Iterator[Need]:
+def _below(need: Demand) -> Iterator[Demand]:
     for part in need.parts:
         yield part
         yield from _below(part)

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from runrig.domain.gangs import Placement
 from runrig.domain.quantities import GPU, UNLISTED_IS_UNCOUNTED
 from runrig.engine.ledger.ledger import Entry
-from runrig.engine.nodes.topology import MOST_PER_NODE, UNLISTED, Domain, Forest, Ints
-from runrig.engine.placement.demand import Demand
-from runrig.engine.placement.trial_capacity import Space
+from runrig.engine.nodes.topology import MOST_PER_NODE, UNLISTED, Domain, Ints, TopologyIndex
+from runrig.engine.placement.demand import ShapeCounts
+from runrig.engine.placement.trial_capacity import TrialCapacity
 
 
-class Held(NamedTuple):
+class Holding(NamedTuple):
     """What one candidate holds inside one domain.  *gains*: per shape, pods for which it makes room at most."""
 
     candidate: int
@@ -23,10 +23,10 @@ class Held(NamedTuple):
 
 
 @dataclass(slots=True)
-class Footprints:
+class HeldByDomain:
     """*held*: per domain, by its place in the level.  *most*: per shape and domain, the pods that fit if all candidates are gone."""
 
-    held: dict[int, list[Held]]
+    held: dict[int, list[Holding]]
     now: list[Ints]
     most: list[Ints]
 
@@ -39,54 +39,56 @@ class _Rows(NamedTuple):
     amounts: dict[str, Ints]
 
 
-def footprints(space: Space, candidates: Sequence[Entry], demand: Demand, level: int, whole: Domain) -> Footprints:
+def held_by_domain(
+    capacity: TrialCapacity, candidates: Sequence[Entry], demand: ShapeCounts, level: int, whole: Domain
+) -> HeldByDomain:
     """Of the domains of *level* inside *whole*; of *whole* itself if it is of that level.  O(nodes that candidates hold)."""
-    forest = space.forest
-    resources = sorted({resource for shape, _ in demand for resource, _ in space.shapes[shape].requests})
-    rows = _rows(forest, candidates, resources, whole)
-    touched = np.flatnonzero(np.bincount(rows.node, minlength=len(forest.rooms)))
-    domains = _domains(forest, level, whole)
+    topology = capacity.topology
+    resources = sorted({resource for shape, _ in demand for resource, _ in capacity.shapes[shape].requests})
+    rows = _rows(topology, candidates, resources, whole)
+    touched = np.flatnonzero(np.bincount(rows.node, minlength=len(topology.nodes)))
+    domains = _domains(topology, level, whole)
     now, most, gains = [], [], []
     for shape, _ in demand:
-        counts = space.counts(shape)
+        counts = capacity.counts(shape)
         fitting = counts.levels[-1][whole.first : whole.last]
         size = int(domains[-1]) + 1 if len(domains) else 0
         sums = np.bincount(domains, weights=fitting, minlength=size).astype(np.int64)
-        gain = np.zeros(len(forest.rooms), dtype=np.int64)
-        gain[touched] = _all_gone(space, shape, rows, touched) - counts.levels[-1][touched]
+        gain = np.zeros(len(topology.nodes), dtype=np.int64)
+        gain[touched] = _all_gone(capacity, shape, rows, touched) - counts.levels[-1][touched]
         gain[~counts.takes] = 0
         more = np.bincount(domains, weights=gain[whole.first : whole.last], minlength=size).astype(np.int64)
         now.append(sums)
         most.append(sums + more)
         gains.append(gain)
-    return Footprints(_held(rows, domains, whole, gains, len(candidates)), now, most)
+    return HeldByDomain(_held(rows, domains, whole, gains, len(candidates)), now, most)
 
 
-def _domains(forest: Forest, level: int, whole: Domain) -> Ints:
+def _domains(topology: TopologyIndex, level: int, whole: Domain) -> Ints:
     """Per node of *whole*, its domain, counted from the first one inside."""
     if level <= whole.level:
         return np.zeros(whole.last - whole.first, dtype=np.int64)
-    of = forest.of[level][whole.first : whole.last]
+    of = topology.of[level][whole.first : whole.last]
     return of - of[0] if len(of) else of
 
 
 class _Own(NamedTuple):
-    """Rows of one candidate, kept with it for as long as it has that placement and the forest stands."""
+    """Rows of one candidate, kept with it for as long as it has that placement and the topology stands."""
 
-    forest: Forest
+    topology: TopologyIndex
     placement: Placement
     node: Ints
     amounts: dict[str, Ints]
     size: tuple[int, int]
 
 
-def sizes(forest: Forest, candidates: Sequence[Entry]) -> list[tuple[int, int]]:
+def sizes(topology: TopologyIndex, candidates: Sequence[Entry]) -> list[tuple[int, int]]:
     """Pods and GPUs that each holds."""
-    return [_own(forest, each).size for each in candidates]
+    return [_own(topology, each).size for each in candidates]
 
 
-def _rows(forest: Forest, candidates: Sequence[Entry], resources: Sequence[str], whole: Domain) -> _Rows:
-    owns = [_own(forest, each) for each in candidates]
+def _rows(topology: TopologyIndex, candidates: Sequence[Entry], resources: Sequence[str], whole: Domain) -> _Rows:
+    owns = [_own(topology, each) for each in candidates]
     if not owns:
         return _Rows(_ints([]), _ints([]), {resource: _ints([]) for resource in resources})
     node = np.concatenate([own.node for own in owns])
@@ -102,20 +104,20 @@ def _rows(forest: Forest, candidates: Sequence[Entry], resources: Sequence[str],
     return _Rows(who, node, amounts)
 
 
-def _own(forest: Forest, entry: Entry) -> _Own:
+def _own(topology: TopologyIndex, entry: Entry) -> _Own:
     own = entry.rows
-    if isinstance(own, _Own) and own.forest is forest and own.placement is entry.placement:
+    if isinstance(own, _Own) and own.topology is topology and own.placement is entry.placement:
         return own
     node: list[int] = []
     amounts: dict[str, list[int]] = {resource: [] for each in entry.gang.pod_sets for resource, _ in each.requests}
     for assignment, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=True):
         requests = dict(pod_set.requests)
         for share in assignment.shares:
-            node.append(forest.index.get(share.node, -1))
+            node.append(topology.index.get(share.node, -1))
             for resource, column in amounts.items():
                 column.append(requests.get(resource, 0) * share.count)
     columns = {each: _ints(column) for each, column in amounts.items()}
-    own = _Own(forest, entry.placement, _ints(node), columns, _size(entry))
+    own = _Own(topology, entry.placement, _ints(node), columns, _size(entry))
     entry.rows = own
     return own
 
@@ -132,12 +134,12 @@ def _ints(values: Sequence[int]) -> Ints:
     return np.array(values, dtype=np.int64)
 
 
-def _all_gone(space: Space, shape: int, rows: _Rows, touched: Ints) -> Ints:
+def _all_gone(capacity: TrialCapacity, shape: int, rows: _Rows, touched: Ints) -> Ints:
     """Per touched node, the pods of *shape* that fit if every candidate is gone."""
     most = np.full(len(touched), MOST_PER_NODE, dtype=np.int64)
     at = np.searchsorted(touched, rows.node)
-    for resource, amount in space.shapes[shape].requests:
-        free = space.column(resource)[touched]
+    for resource, amount in capacity.shapes[shape].requests:
+        free = capacity.column(resource)[touched]
         freed = np.zeros(len(touched), dtype=np.int64)
         np.add.at(freed, at, rows.amounts[resource])
         listed = free != UNLISTED
@@ -147,15 +149,17 @@ def _all_gone(space: Space, shape: int, rows: _Rows, touched: Ints) -> Ints:
     return most
 
 
-def _held(rows: _Rows, domains: Ints, whole: Domain, gains: Sequence[Ints], candidates: int) -> dict[int, list[Held]]:
+def _held(
+    rows: _Rows, domains: Ints, whole: Domain, gains: Sequence[Ints], candidates: int
+) -> dict[int, list[Holding]]:
     """By domain; within one in the order of the candidates."""
-    found: dict[int, list[Held]] = {}
+    found: dict[int, list[Holding]] = {}
     if not len(rows.who):
         return found
     pairs, inverse = np.unique(domains[rows.node - whole.first] * candidates + rows.who, return_inverse=True)
     columns = [_per_pair(inverse, gain[rows.node], len(pairs)) for gain in gains]
     for pair, *sums in zip(pairs.tolist(), *(column.tolist() for column in columns), strict=True):
-        found.setdefault(pair // candidates, []).append(Held(pair % candidates, tuple(sums)))
+        found.setdefault(pair // candidates, []).append(Holding(pair % candidates, tuple(sums)))
     return found
 
 

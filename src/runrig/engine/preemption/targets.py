@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from runrig.domain.gangs import GangState, Law, Placement
-from runrig.engine.ledger.fit import settle, would_start
+from runrig.engine.ledger.fit import place_on_nodes, would_start
 from runrig.engine.ledger.ledger import Entry, Ledger
 from runrig.engine.ledger.options import options
 from runrig.engine.nodes.topology import Domain
 from runrig.engine.preemption.candidates import Candidates
-from runrig.engine.preemption.domain_preemption import Clearing
-from runrig.engine.quota.quota_node import CHARGED, Request, TreeNode, fits
+from runrig.engine.preemption.domain_preemption import DomainPreemption
+from runrig.engine.quota.quota_node import CHARGED, QuotaNode, Request, fits
 
 MANY = 16
 """Candidates that are taken before it is asked whether all of them would be enough."""
 
 
-class Told(NamedTuple):
+class Target(NamedTuple):
     """A gang that has to stop.  *spared*: see `Preempt`."""
 
     gang: str
@@ -38,7 +38,7 @@ class Targets:
 
     placement: Placement
     gangs: tuple[str, ...]
-    told: tuple[Told, ...]
+    told: tuple[Target, ...]
 
 
 def find_targets(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Targets | None:
@@ -60,14 +60,16 @@ def find_targets(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Targe
     return first
 
 
-def _guaranteed(leaf: TreeNode, request: Request) -> bool:
+def _guaranteed(leaf: QuotaNode, request: Request) -> bool:
     """Law P2 without Q3: the request is within what the pool was promised, here and in every pool above."""
     usage = leaf.usage[CHARGED]
     for index, amount in request:
         if usage[index] + amount > leaf.subtree[index]:
             return False
     return all(
-        pool.used[CHARGED][index] + amount <= pool.nominal[index] for pool in leaf.capping for index, amount in request
+        pool.used[CHARGED][index] + amount <= pool.nominal[index]
+        for pool in leaf.pools_above
+        for index, amount in request
     )
 
 
@@ -91,7 +93,7 @@ class _Trial:
 
     def _by_domain(self) -> Targets | None:
         """Law T4, of a gang that requires a domain."""
-        clearing = Clearing(self._ledger, self._entry, self._choice, self._request, self._candidates)
+        clearing = DomainPreemption(self._ledger, self._entry, self._choice, self._request, self._candidates)
         cleared = clearing.cheapest()
         if cleared is None:
             return None
@@ -150,13 +152,13 @@ class _Trial:
         """Where the preemptor goes as things stand on trial."""
         if not fits(self._leaf, self._request):
             return None
-        return settle(self._ledger, self._entry, self._choice, within=domain)
+        return place_on_nodes(self._ledger, self._entry, self._choice, within=domain)
 
     def _targets(self, placement: Placement, gone: Sequence[Entry]) -> Targets:
         own = self._entry.gang.pool
         spared = self._candidates.spared_before(gone)
         told = tuple(
-            Told(each.gang.id, Law.PRIORITY if each.gang.pool == own else Law.RECLAIM, spared[each.gang.id])
+            Target(each.gang.id, Law.PRIORITY if each.gang.pool == own else Law.RECLAIM, spared[each.gang.id])
             for each in gone
             if each.state is GangState.ADMITTED
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from runrig.domain.pools import Cohort, Pool, Quota, Quotas
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.engine.quota.quota_node import NO_QUOTA, Kind, TreeNode, prepare, sum_up, upwards
+from runrig.engine.quota.quota_node import NO_QUOTA, Kind, QuotaNode, prepare, sum_up, upwards
 
 
 class QuotaTree:
@@ -28,19 +28,19 @@ class QuotaTree:
         self.keys: tuple[FlavorResource, ...] = tuple(sorted(keys))
         self.index_of: dict[FlavorResource, int] = {key: index for index, key in enumerate(self.keys)}
         self.root = self._node(Kind.ROOT, "", {})
-        self.cohorts: dict[str, TreeNode] = {}
-        self.pools: dict[str, TreeNode] = {}
-        self.firm: dict[str, TreeNode] = {}
-        self.low: dict[str, TreeNode] = {}
+        self.cohorts: dict[str, QuotaNode] = {}
+        self.pools: dict[str, QuotaNode] = {}
+        self.firm: dict[str, QuotaNode] = {}
+        self.low: dict[str, QuotaNode] = {}
         self._add_cohorts(declared, live)
         self._add_pools(live)
         self._link()
         self._count_resources()
         self._sum_up(capacity)
 
-    def _node(self, kind: Kind, name: str, quotas: Quotas) -> TreeNode:
+    def _node(self, kind: Kind, name: str, quotas: Quotas) -> QuotaNode:
         by_index = {self.index_of[key]: quota for key, quota in quotas.items()}
-        return TreeNode(kind, name, by_index, len(self.keys))
+        return QuotaNode(kind, name, by_index, len(self.keys))
 
     def _add_cohorts(self, declared: list[Cohort], pools: list[Pool]) -> None:
         for cohort in declared:
@@ -82,7 +82,7 @@ class QuotaTree:
                 self._hang(self.pools[pool.name], self.cohorts[pool.cohort] if pool.cohort else self.root)
 
     @staticmethod
-    def _hang(node: TreeNode, parent: TreeNode) -> None:
+    def _hang(node: QuotaNode, parent: QuotaNode) -> None:
         node.parent = parent
         parent.children.append(node)
 
@@ -93,8 +93,8 @@ class QuotaTree:
         for name in self.pools:
             firm, low = self.firm[name], self.low[name]
             pools = [above for above in firm.path if above.kind is Kind.POOL]
-            firm.outer = low.outer = pools[-1]
-            firm.capping = tuple(above for above in pools if _has_subpools(above))
+            firm.outermost_pool = low.outermost_pool = pools[-1]
+            firm.pools_above = tuple(above for above in pools if _has_subpools(above))
 
     def _count_resources(self) -> None:
         """Of a leaf: the resources that its pool or something above it has a quota of, gpu always; nodes alone limit the rest."""
@@ -123,16 +123,16 @@ class QuotaTree:
         """What cohorts and top-level pools have as nominal, together."""
         return sum(node.nominal[index] for node in self._promising())
 
-    def _promising(self) -> Iterator[TreeNode]:
+    def _promising(self) -> Iterator[QuotaNode]:
         yield from self.cohorts.values()
         yield from (node for node in self.pools.values() if node.pool is not None and node.pool.parent is None)
 
-    def _sum_node(self, node: TreeNode) -> None:
+    def _sum_node(self, node: QuotaNode) -> None:
         for index in range(len(self.keys)):
             # A pool's promise is its leaves' (law Q1).
             sum_up(node, index, 0 if node.kind is Kind.POOL else node.nominal[index])
 
-    def nodes(self) -> Iterator[TreeNode]:
+    def nodes(self) -> Iterator[QuotaNode]:
         """All of them, parents' kinds first: root, cohorts, pools, then what is inside pools."""
         yield self.root
         yield from self.cohorts.values()
@@ -144,9 +144,9 @@ class QuotaTree:
             yield self.low[name]
 
 
-def _bottom_up(top: TreeNode) -> Iterator[TreeNode]:
+def _bottom_up(top: QuotaNode) -> Iterator[QuotaNode]:
     """*top* and everything below it, children before parents, each once."""
-    order: list[TreeNode] = []
+    order: list[QuotaNode] = []
     seen: set[int] = set()
     stack = [top]
     while stack:
@@ -158,5 +158,5 @@ def _bottom_up(top: TreeNode) -> Iterator[TreeNode]:
     return reversed(order)
 
 
-def _has_subpools(pool: TreeNode) -> bool:
+def _has_subpools(pool: QuotaNode) -> bool:
     return any(child.kind is Kind.POOL for child in pool.children)

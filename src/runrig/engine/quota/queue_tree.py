@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator
 from runrig.domain.kueue import Balance, ClusterQueue, Inactive, QueueCohort, Workload
 from runrig.domain.pools import Quotas
 from runrig.domain.quantities import FlavorResource
-from runrig.engine.quota.quota_node import REAL, Kind, TreeNode, headroom, potential, prepare, sum_up, upwards
+from runrig.engine.quota.quota_node import REAL, Kind, QuotaNode, headroom, potential, prepare, sum_up, upwards
 
-CYCLE = "CohortCycle"
+COHORT_CYCLE = "CohortCycle"
 
 
-class Forest:
+class QueueTree:
     """Every tree.  *index_of*: where a (flavor, resource) lies in the lists of a node.  Only usage changes after building."""
 
     def __init__(
@@ -26,11 +26,11 @@ class Forest:
         self.weights = {each.name: each.weight for each in listed.values()}
         self.cohort_weights = {each.name: each.weight for each in declared.values()}
         named = {each.parent for each in declared.values()} | {each.cohort for each in listed.values()}
-        self.cohorts: dict[str, TreeNode] = {
+        self.cohorts: dict[str, QuotaNode] = {
             name: self._node(Kind.COHORT, name, declared[name].quotas if name in declared else {})
             for name in sorted(declared.keys() | {name for name in named if name})
         }
-        self.queues: dict[str, TreeNode] = {
+        self.queues: dict[str, QuotaNode] = {
             name: self._node(Kind.QUEUE, name, each.quotas) for name, each in listed.items()
         }
         for name, cohort in declared.items():
@@ -39,10 +39,10 @@ class Forest:
             self._hang(self.queues[name], queue.cohort)
         self._link()
 
-    def _node(self, kind: Kind, name: str, quotas: Quotas) -> TreeNode:
-        return TreeNode(kind, name, {self.index_of[key]: quota for key, quota in quotas.items()}, len(self.keys))
+    def _node(self, kind: Kind, name: str, quotas: Quotas) -> QuotaNode:
+        return QuotaNode(kind, name, {self.index_of[key]: quota for key, quota in quotas.items()}, len(self.keys))
 
-    def _hang(self, node: TreeNode, parent: str | None) -> None:
+    def _hang(self, node: QuotaNode, parent: str | None) -> None:
         if parent:
             node.parent = self.cohorts[parent]
             node.parent.children.append(node)
@@ -58,25 +58,25 @@ class Forest:
             prepare(leaf)
 
     @staticmethod
-    def _sum_up(node: TreeNode) -> None:
+    def _sum_up(node: QuotaNode) -> None:
         """The node's subtree quota, of children that are summed up already.  A root's limits mean nothing."""
         node.height = 1 + max((child.height for child in node.children), default=-1)
         for index, nominal in enumerate(node.nominal):
             sum_up(node, index, nominal, limited=node.parent is not None)
 
-    def nodes(self) -> Iterator[TreeNode]:
+    def nodes(self) -> Iterator[QuotaNode]:
         """Cohorts, then queues, each sorted by name."""
         yield from self.cohorts.values()
         yield from self.queues.values()
 
-    def label(self, node: TreeNode) -> str:
+    def label(self, node: QuotaNode) -> str:
         """What the node is called where queues and cohorts are listed together."""
         return f"cohort/{node.name}" if node.kind is Kind.COHORT and node.name in self.queues else node.name
 
     def inactive(self) -> tuple[Inactive, ...]:
         """Those whose parents run in a circle (law Q5), sorted by name."""
         kinds = {Kind.COHORT: "Cohort", Kind.QUEUE: "ClusterQueue"}
-        found = [Inactive(node.name, kinds[node.kind], CYCLE) for node in self.nodes() if not node.active]
+        found = [Inactive(node.name, kinds[node.kind], COHORT_CYCLE) for node in self.nodes() if not node.active]
         return tuple(sorted(found, key=lambda each: (each.name, each.kind)))
 
     def balances(self) -> dict[str, dict[FlavorResource, Balance]]:
@@ -92,11 +92,11 @@ class Forest:
             for label in sorted(shown)
         }
 
-    def _concerns(self, node: TreeNode, index: int) -> bool:
+    def _concerns(self, node: QuotaNode, index: int) -> bool:
         return index in node.declared or bool(node.usage[REAL][index])
 
 
-def _balance(node: TreeNode, index: int) -> Balance:
+def _balance(node: QuotaNode, index: int) -> Balance:
     lends = node.lending[index]
     return Balance(
         nominal=node.nominal[index],

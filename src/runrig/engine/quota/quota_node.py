@@ -36,22 +36,21 @@ class Kind(enum.Enum):
     QUEUE = "queue"
 
 
-class TreeNode:
+class QuotaNode:
     """A node, its limits as lists by FlavorResource index, and its usage in both layers.
 
     *path*: from the node up to the root, both included.  *room*: S - local + borrowing limit, None without that limit.
     *limits*: per index, the nodes of the path that can refuse or keep anything; *keeps*: some node of the path keeps.
     *holding*: per layer, the usage of the nodes of the path.  These three are of leaves only.
     *active* False: its parents run in a circle (law Q5), nothing new starts.
-    *capping*: pools above (the own one included) that have subpools, whose *used* firm leaves count against (law P2).
-    *outer*: the outermost pool above a leaf.  *over*: how many outermost pools in the subtree hold more than their nominal
-    (in the layer CHARGED), so that a search for borrowers need not enter where there are none.
+    *pools_above*: pools above (the own one included) that have subpools, whose *used* firm leaves count against (law P2).
+    *outermost_pool*: the outermost pool above a leaf.  *pools_over_nominal*: how many outermost pools in the
+    subtree hold more than their nominal (in the layer CHARGED), so that a search for borrowers need not enter where there are none.
     """
 
     __slots__ = (
         "active",
         "borrowing",
-        "capping",
         "children",
         "counted",
         "declared",
@@ -64,11 +63,12 @@ class TreeNode:
         "local",
         "name",
         "nominal",
-        "outer",
-        "over",
+        "outermost_pool",
         "parent",
         "path",
         "pool",
+        "pools_above",
+        "pools_over_nominal",
         "room",
         "subtree",
         "usage",
@@ -78,15 +78,15 @@ class TreeNode:
     def __init__(self, kind: Kind, name: str, quotas: Mapping[int, Quota], width: int) -> None:
         self.kind = kind
         self.name = name
-        self.parent: TreeNode | None = None
-        self.children: list[TreeNode] = []
-        self.path: tuple[TreeNode, ...] = (self,)
+        self.parent: QuotaNode | None = None
+        self.children: list[QuotaNode] = []
+        self.path: tuple[QuotaNode, ...] = (self,)
         self.active = True
         self.pool: Pool | None = None
         self.counted: frozenset[str] = frozenset()
-        self.capping: tuple[TreeNode, ...] = ()
-        self.outer = self
-        self.over = [0] * width
+        self.pools_above: tuple[QuotaNode, ...] = ()
+        self.outermost_pool = self
+        self.pools_over_nominal = [0] * width
         self.height = 0
         self.declared = frozenset(quotas)
         listed = [quotas.get(index, NO_QUOTA) for index in range(width)]
@@ -98,7 +98,7 @@ class TreeNode:
         self.room: list[int | None] = [None] * width
         self.usage = ([0] * width, [0] * width)
         self.used = ([0] * width, [0] * width)
-        self.limits: tuple[tuple[TreeNode, ...], ...] = ()
+        self.limits: tuple[tuple[QuotaNode, ...], ...] = ()
         self.keeps = False
         self.holding: tuple[tuple[list[int], ...], ...] = ()
 
@@ -115,17 +115,17 @@ class TreeNode:
         return self.subtree[index] - self.usage[layer][index]
 
 
-def upwards(node: TreeNode) -> Iterator[TreeNode]:
+def upwards(node: QuotaNode) -> Iterator[QuotaNode]:
     """From *node* to its root; stops before it would meet a node twice (law Q5)."""
     seen: set[int] = set()
-    each: TreeNode | None = node
+    each: QuotaNode | None = node
     while each is not None and id(each) not in seen:
         seen.add(id(each))
         yield each
         each = each.parent
 
 
-def sum_up(node: TreeNode, index: int, own: int, *, limited: bool = True) -> None:
+def sum_up(node: QuotaNode, index: int, own: int, *, limited: bool = True) -> None:
     """What *node* brings, with *own* beside what its children lend it, which are summed up already.
 
     *limited* False: its limits mean nothing.  Sums stay within 64 bits.
@@ -140,7 +140,7 @@ def sum_up(node: TreeNode, index: int, own: int, *, limited: bool = True) -> Non
     node.room[index] = None if borrows is None else total - node.local[index] + borrows
 
 
-def prepare(leaf: TreeNode) -> None:
+def prepare(leaf: QuotaNode) -> None:
     """What `fits`, `add` and `take` would otherwise look up again and again."""
     leaf.limits = tuple(
         tuple(node for node in leaf.path if node.room[index] is not None or node.local[index])
@@ -150,7 +150,7 @@ def prepare(leaf: TreeNode) -> None:
     leaf.holding = tuple(tuple(node.usage[layer] for node in leaf.path) for layer in (CHARGED, REAL))
 
 
-def fits(leaf: TreeNode, request: Request, layer: int = CHARGED) -> bool:
+def fits(leaf: QuotaNode, request: Request, layer: int = CHARGED) -> bool:
     """All of *request* is within the headroom of *leaf* (law Q4) and, for firm work, within every pool above it (law P2).
 
     The same as ``amount <= headroom`` for each, without building the headroom.  O(nodes above that have limits) per resource:
@@ -169,28 +169,30 @@ def fits(leaf: TreeNode, request: Request, layer: int = CHARGED) -> bool:
                 return False
         if amount > root.subtree[index] - root.usage[layer][index]:
             return False
-    return not leaf.capping or all(
-        pool.used[layer][index] + amount <= pool.nominal[index] for pool in leaf.capping for index, amount in request
+    return not leaf.pools_above or all(
+        pool.used[layer][index] + amount <= pool.nominal[index]
+        for pool in leaf.pools_above
+        for index, amount in request
     )
 
 
-def add(leaf: TreeNode, request: Request, layer: int) -> None:
+def add(leaf: QuotaNode, request: Request, layer: int) -> None:
     """*leaf* holds *request* more."""
     add_on_trial(leaf, request, layer)
     if layer == CHARGED:
-        _note_over(leaf.outer, request)
+        _note_over(leaf.outermost_pool, request)
 
 
-def take(leaf: TreeNode, request: Request, layer: int) -> None:
+def take(leaf: QuotaNode, request: Request, layer: int) -> None:
     """*leaf* holds *request* less: the inverse of `add`."""
     take_on_trial(leaf, request, layer)
     if layer == CHARGED:
-        _note_over(leaf.outer, request)
+        _note_over(leaf.outermost_pool, request)
 
 
-def add_on_trial(leaf: TreeNode, request: Request, layer: int) -> None:
+def add_on_trial(leaf: QuotaNode, request: Request, layer: int) -> None:
     """As `add`, for who undoes it at once: `over` stays as it was."""
-    if leaf.capping:
+    if leaf.pools_above:
         _count_used(leaf, request, layer, 1)
     if leaf.keeps:
         _add_beyond_kept(leaf, request, layer)
@@ -201,9 +203,9 @@ def add_on_trial(leaf: TreeNode, request: Request, layer: int) -> None:
                 usage[index] += amount
 
 
-def take_on_trial(leaf: TreeNode, request: Request, layer: int) -> None:
+def take_on_trial(leaf: QuotaNode, request: Request, layer: int) -> None:
     """The inverse of `add_on_trial`."""
-    if leaf.capping:
+    if leaf.pools_above:
         _count_used(leaf, request, layer, -1)
     if leaf.keeps:
         _take_beyond_kept(leaf, request, layer)
@@ -214,14 +216,14 @@ def take_on_trial(leaf: TreeNode, request: Request, layer: int) -> None:
                 usage[index] -= amount
 
 
-def _count_used(leaf: TreeNode, request: Request, layer: int, sign: int) -> None:
-    for pool in leaf.capping:
+def _count_used(leaf: QuotaNode, request: Request, layer: int, sign: int) -> None:
+    for pool in leaf.pools_above:
         used = pool.used[layer]
         for index, amount in request:
             used[index] += sign * amount
 
 
-def _add_beyond_kept(leaf: TreeNode, request: Request, layer: int) -> None:
+def _add_beyond_kept(leaf: QuotaNode, request: Request, layer: int) -> None:
     """What a node keeps for itself is used first; only what goes beyond reaches its parent."""
     for index, amount in request:
         for node in leaf.path:
@@ -235,7 +237,7 @@ def _add_beyond_kept(leaf: TreeNode, request: Request, layer: int) -> None:
                     break
 
 
-def _take_beyond_kept(leaf: TreeNode, request: Request, layer: int) -> None:
+def _take_beyond_kept(leaf: QuotaNode, request: Request, layer: int) -> None:
     for index, amount in request:
         for node in leaf.path:
             usage = node.usage[layer]
@@ -247,17 +249,17 @@ def _take_beyond_kept(leaf: TreeNode, request: Request, layer: int) -> None:
                 amount = stored
 
 
-def _note_over(pool: TreeNode, request: Request) -> None:
+def _note_over(pool: QuotaNode, request: Request) -> None:
     """Counts *pool* in or out of the pools over nominal, where that has just changed."""
     usage = pool.usage[CHARGED]
     for index, _ in request:
-        change = (usage[index] > pool.subtree[index]) - pool.over[index]
+        change = (usage[index] > pool.subtree[index]) - pool.pools_over_nominal[index]
         if change:
             for node in pool.path:
-                node.over[index] += change
+                node.pools_over_nominal[index] += change
 
 
-def headroom(node: TreeNode, index: int, layer: int = CHARGED) -> int:
+def headroom(node: QuotaNode, index: int, layer: int = CHARGED) -> int:
     """What *node* may still use, limits at all levels applied (law Q4); negative in an over-committed tree."""
     root = node.path[-1]
     free = root.subtree[index] - root.usage[layer][index]
@@ -270,7 +272,7 @@ def headroom(node: TreeNode, index: int, layer: int = CHARGED) -> int:
     return free
 
 
-def potential(node: TreeNode, index: int) -> int:
+def potential(node: QuotaNode, index: int) -> int:
     """The headroom in an empty tree: the most that can ever fit."""
     root = node.path[-1]
     most = root.subtree[index]
@@ -282,7 +284,7 @@ def potential(node: TreeNode, index: int) -> int:
     return most
 
 
-def binding(leaf: TreeNode, index: int, amount: int, layer: int = CHARGED) -> TreeNode | None:
+def binding(leaf: QuotaNode, index: int, amount: int, layer: int = CHARGED) -> QuotaNode | None:
     """The node whose limit refuses *amount*: the first on the way up, the root last; None if nothing refuses."""
     for node in leaf.path:
         kept = node.local[index] - node.usage[layer][index]
@@ -294,7 +296,7 @@ def binding(leaf: TreeNode, index: int, amount: int, layer: int = CHARGED) -> Tr
     return root if amount > root.subtree[index] - root.usage[layer][index] else None
 
 
-def left_at(leaf: TreeNode, node: TreeNode, index: int, layer: int = CHARGED) -> int:
+def left_at(leaf: QuotaNode, node: QuotaNode, index: int, layer: int = CHARGED) -> int:
     """What the limit of *node*, on the path of *leaf*, leaves to it; the headroom is the least of these."""
     kept_below = 0
     for each in leaf.path:

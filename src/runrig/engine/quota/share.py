@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from runrig.domain.kueue import Share
 from runrig.domain.quantities import LARGEST
-from runrig.engine.quota.queue_tree import Forest
-from runrig.engine.quota.quota_node import CHARGED, REAL, Kind, TreeNode, potential
+from runrig.engine.quota.queue_tree import QueueTree
+from runrig.engine.quota.quota_node import CHARGED, REAL, Kind, QuotaNode, potential
 
 PER_MILLE = 1000
 FINE = 64
@@ -33,13 +33,13 @@ class _Scale(NamedTuple):
 
 
 class Shares:
-    """Shares of the nodes of one forest.  What does not change with usage is worked out once per node."""
+    """Shares of the nodes of one tree.  What does not change with usage is worked out once per node."""
 
-    def __init__(self, forest: Forest) -> None:
-        self._forest = forest
-        self._scales: dict[TreeNode, _Scale] = {}
+    def __init__(self, tree: QueueTree) -> None:
+        self._tree = tree
+        self._scales: dict[QuotaNode, _Scale] = {}
 
-    def of(self, node: TreeNode, layer: int = CHARGED) -> Amount:
+    def of(self, node: QuotaNode, layer: int = CHARGED) -> Amount:
         """The share of *node* as things stand; nothing for a root.  O(flavors x resources)."""
         if node.parent is None:
             return NONE
@@ -60,10 +60,10 @@ class Shares:
             return (1, (most * PER_MILLE << FINE) // by)
         return (0, (most * PER_MILLE * scale.under << FINE) // (by * scale.over))
 
-    def shown(self, node: TreeNode) -> Share:
+    def shown(self, node: QuotaNode) -> Share:
         """The share for people: rounded up, with the resource that makes it, and whether the node borrows at all."""
         over: defaultdict[str, int] = defaultdict(int)
-        for index, key in enumerate(self._forest.keys):
+        for index, key in enumerate(self._tree.keys):
             over[key.resource] += max(0, node.usage[REAL][index] - node.subtree[index])
         borrowing = node.parent is not None and any(over.values())
         if not borrowing:
@@ -79,16 +79,16 @@ class Shares:
             return Share(LARGEST, resource, True)
         return Share(math.ceil(ratios[resource] * PER_MILLE * scale.under / scale.over), resource, True)
 
-    def _scale(self, node: TreeNode) -> _Scale:
+    def _scale(self, node: QuotaNode) -> _Scale:
         assert node.parent is not None
         indices_of: dict[str, list[int]] = {}
-        for index, key in enumerate(self._forest.keys):
+        for index, key in enumerate(self._tree.keys):
             indices_of.setdefault(key.resource, []).append(index)
         lendable = {
             resource: sum(potential(node.parent, index) for index in indices)
             for resource, indices in indices_of.items()
         }
-        weights = self._forest.cohort_weights if node.kind is Kind.COHORT else self._forest.weights
+        weights = self._tree.cohort_weights if node.kind is Kind.COHORT else self._tree.weights
         weight = weights.get(node.name, Fraction(1))
         scale = self._scales[node] = _Scale(
             weight.numerator,

@@ -15,10 +15,10 @@ from runrig.domain.plan import Admit, Nominate, Preempt, Withdraw
 from runrig.domain.pools import Queueing
 from runrig.engine.ledger.fit import find_place, starts_now
 from runrig.engine.ledger.ledger import Bucket, Decision, Entry, Ledger
-from runrig.engine.placement.constraint_tree import kept
+from runrig.engine.placement.constraint_tree import holds_on
 from runrig.engine.placement.partial import largest
 from runrig.engine.preemption.targets import Targets, find_targets
-from runrig.engine.scheduling.queue_order import Heads, would_borrow
+from runrig.engine.scheduling.queue_order import QueueHeads, would_borrow
 
 
 def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Iterator[Decision]:
@@ -27,10 +27,10 @@ def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Iterator[Dec
     looked = _Looked(ledger, heads_per_pool)
     firm = [bucket for bucket in ledger.pending.values() if bucket.firm]
     low = [bucket for bucket in ledger.pending.values() if not bucket.firm]
-    yield from _firm(ledger, Heads(firm), looked)
+    yield from _firm(ledger, QueueHeads(firm), looked)
     borrowing: list[Bucket] = []
-    yield from _low(ledger, Heads(low), looked, borrowing)
-    yield from _low(ledger, Heads(borrowing), looked, None)
+    yield from _low(ledger, QueueHeads(low), looked, borrowing)
+    yield from _low(ledger, QueueHeads(borrowing), looked, None)
 
 
 class _Looked:
@@ -77,14 +77,14 @@ def _nominated(ledger: Ledger) -> Iterator[Decision]:
 
 def _nodes_stand(ledger: Ledger, entry: Entry) -> bool:
     """Every node of its place is there, takes new pods, is of the flavor that was granted, and in the domain that is required."""
-    if not all(ledger.room.takes(share.node, each.flavor) for each in entry.placement for share in each.shares):
+    if not all(ledger.nodes.takes(share.node, each.flavor) for each in entry.placement for share in each.shares):
         return False
-    near = ledger.near(entry, tuple(each.count for each in entry.placement))
+    constraints = ledger.constraints(entry, tuple(each.count for each in entry.placement))
     nodes = [[share.node for share in each.shares for _ in range(share.count)] for each in entry.placement]
-    return near is not None and kept(near, ledger.room.forest(near.labels), nodes)
+    return constraints is not None and holds_on(constraints, ledger.nodes.topology(constraints.labels), nodes)
 
 
-def _firm(ledger: Ledger, heads: Heads, looked: _Looked) -> Iterator[Decision]:
+def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked) -> Iterator[Decision]:
     for entry in heads:
         if looked.skips(entry):
             continue
@@ -123,7 +123,7 @@ def _start_or_preempt(ledger: Ledger, entry: Entry) -> Start | None:
     return found
 
 
-def _low(ledger: Ledger, heads: Heads, looked: _Looked, borrowing: list[Bucket] | None) -> Iterator[Decision]:
+def _low(ledger: Ledger, heads: QueueHeads, looked: _Looked, borrowing: list[Bucket] | None) -> Iterator[Decision]:
     """*borrowing*: where to put buckets that would borrow, to be looked at afterwards; None: they may."""
     for entry in heads:
         if borrowing is not None and would_borrow(ledger, entry):

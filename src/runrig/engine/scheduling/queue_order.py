@@ -12,7 +12,7 @@ from runrig.engine.ledger.options import options
 from runrig.engine.quota.quota_node import CHARGED
 
 
-class Heads:
+class QueueHeads:
     """Waiting gangs in order, drawn bucket by bucket: a bucket whose head failed is left out as a whole.
 
     O(log buckets) per gang drawn: what is parked behind a head that failed costs nothing.

@@ -7,11 +7,11 @@ from runrig.domain.workflows import Group, Status, WorkflowSpec
 AGAIN_S, LONGEST_AGAIN_S = 300.0, 3600.0
 """After the first refusal, and at most; twice as long after each (law T7)."""
 
-TRY_AGAIN = ""
+RETRY = ""
 
 
 class Deadline(NamedTuple):
-    """*cause*: the status that the group takes at *at*, or `TRY_AGAIN`.  The earliest comes first."""
+    """*cause*: the status that the group takes at *at*, or `RETRY`.  The earliest comes first."""
 
     at: float
     workflow: str
@@ -28,11 +28,11 @@ def deadlines_of(spec: WorkflowSpec, group: Group) -> tuple[Deadline, ...]:
         if spec.queue_timeout_s is not None:
             found.append((group.queued_time + spec.queue_timeout_s, Status.FAILED_QUEUE_TIMEOUT.value))
         if group.refusals:
-            found.append((group.queued_time + again_after_s(group.refusals), TRY_AGAIN))
+            found.append((group.queued_time + retry_after_s(group.refusals), RETRY))
     if group.status is Status.RUNNING and group.start_time is not None and spec.exec_timeout_s is not None:
         found.append((group.start_time + spec.exec_timeout_s, Status.FAILED_EXEC_TIMEOUT.value))
     return tuple(Deadline(at, group.workflow, group.name, cause) for at, cause in found)
 
 
-def again_after_s(refusals: int) -> float:
+def retry_after_s(refusals: int) -> float:
     return min(AGAIN_S * 2.0 ** min(refusals - 1, 10), LONGEST_AGAIN_S)

@@ -37,14 +37,14 @@ from runrig.domain.plan import (
     Withdraw,
 )
 from runrig.domain.pools import Cohort, Pool
-from runrig.domain.records import Change, Loaded, Record
+from runrig.domain.records import Loaded, Record, RowChange
 from runrig.domain.workflows import Group, GroupSpec, Status, Task, TaskKey, Workflow, WorkflowSpec, WorkflowStatus
 from runrig.engine.ledger.ledger import Decision, Ledger
 from runrig.engine.ledger.rows import gang_row, load_gangs
-from runrig.engine.placement.pod_slots import Seat, seats_of
+from runrig.engine.placement.pod_slots import PodSlot, slots_of
 from runrig.engine.state.deadlines import Deadline, deadlines_of
-from runrig.engine.state.rejections import flavors_left, let_try, try_again
-from runrig.engine.state.replacement import move
+from runrig.engine.state.rejections import flavors_freed, retry, retry_rejected
+from runrig.engine.state.replacement import move_pods
 
 GroupKey = tuple[str, str]
 ON_NODES = (Status.INITIALIZING, Status.RUNNING)
@@ -74,7 +74,7 @@ class State:
         self.deadlines: list[Deadline] = []
         self._spec_uses: Counter[str] = Counter()
         self._changed: dict[tuple[str, tuple[str | int, ...]], None] = {}
-        self._seats: tuple[Placement, dict[str, list[Seat]]] = ((), {})  # of the gang that was asked for last
+        self._slots: tuple[Placement, dict[str, list[PodSlot]]] = ((), {})  # of the gang that was asked for last
 
     @classmethod
     def empty(cls, *, fixed_nodes: bool = True, place: bool = True, topology: bool = True) -> "State":
@@ -145,15 +145,15 @@ class State:
             found.append(self.tasks[key])
         return found
 
-    def seat(self, task: Task) -> Seat | None:
+    def slot(self, task: Task) -> PodSlot | None:
         """What its gang holds for the pod today, which is not where the attempt runs if its node is lost; None: no nodes."""
         entry = self.ledger.entries.get(f"{task.workflow}/{task.group}")
         if entry is None:
             return None
-        if self._seats[0] is not entry.placement:
-            self._seats = entry.placement, {each.pod_set: seats_of(each.shares) for each in entry.placement}
-        seats = self._seats[1].get(task.spec)
-        return seats[task.index] if seats else None
+        if self._slots[0] is not entry.placement:
+            self._slots = entry.placement, {each.pod_set: slots_of(each.shares) for each in entry.placement}
+        slots = self._slots[1].get(task.spec)
+        return slots[task.index] if slots else None
 
     def groups_of(self, workflow: str) -> list[Group]:
         """In the order of the file."""
@@ -179,10 +179,10 @@ class State:
             case MoveWorkflow():
                 self._move_workflow(action, at)
             case Replace(gang, placement):
-                move(self.ledger, self.ledger.entries[gang], placement)
+                move_pods(self.ledger, self.ledger.entries[gang], placement)
                 self._touch("GangRow", gang)
             case TryAgain(gang):
-                let_try(self.ledger, self.ledger.entries[gang])
+                retry(self.ledger, self.ledger.entries[gang])
                 self._touch("GangRow", gang)
             case _:
                 self._decide(action, at)
@@ -213,12 +213,12 @@ class State:
             case PutPool(pool):
                 self.ledger.put_pool(pool)
                 self._touch("Pool", pool.name)
-                self._touch_gangs(try_again(self.ledger, {pool.name}))
+                self._touch_gangs(retry_rejected(self.ledger, {pool.name}))
 
     def _try_again(self, flavors: set[str]) -> None:
         """Gangs that the cluster's scheduler refused, and that could use nodes of these flavors (law T7)."""
         pools = {each.name for each in self.pools.values() if not each.flavors or flavors & set(each.flavors)}
-        self._touch_gangs(try_again(self.ledger, pools))
+        self._touch_gangs(retry_rejected(self.ledger, pools))
 
     def _touch_gangs(self, ids: Iterable[str]) -> None:
         for id in ids:
@@ -271,7 +271,7 @@ class State:
                 self._put_task(replace(moved, failure_message=message or task.failure_message))
             case RetryTask():
                 fresh = Task(task.workflow, task.name, task.retry_id + 1, task.group, task.spec, task.index, task.lead)
-                node, gpus = self.seat(task) or (task.node, task.gpus)
+                node, gpus = self.slot(task) or (task.node, task.gpus)
                 self._put_task(replace(fresh, status=Status.INITIALIZING, node=node, gpus=gpus))
             case RestartTask():
                 self._put_task(replace(task, restarting=True))
@@ -304,7 +304,7 @@ class State:
         if isinstance(action, Release):
             for waiting in self.ledger.waiting_for(gang_id):
                 self._touch("GangRow", waiting.gang.id)
-            left = flavors_left(self.ledger.entries[gang_id])
+            left = flavors_freed(self.ledger.entries[gang_id])
         self.ledger.apply(action, at)
         self._touch("GangRow", gang_id)
         if left:
@@ -351,7 +351,7 @@ class State:
 
     def _start_tasks(self, key: GroupKey, placement: Placement) -> None:
         """Each pod gets its node and GPUs; the pods that were not granted are left out of this attempt."""
-        granted = {each.pod_set: (each.count, seats_of(each.shares)) for each in placement}
+        granted = {each.pod_set: (each.count, slots_of(each.shares)) for each in placement}
         for task in self.current_tasks(key):
             count, pods = granted[task.spec]
             if task.index >= count:
@@ -367,9 +367,9 @@ class State:
     def _touch(self, kind: str, *key: str | int) -> None:
         self._changed[kind, key] = None
 
-    def take_changes(self) -> tuple[Change, ...]:
+    def take_changes(self) -> tuple[RowChange, ...]:
         """The rows that changed since the last call; workflows that have finished leave the memory with it."""
-        changes = tuple(Change(kind, key, self._record(kind, key)) for kind, key in sorted(self._changed, key=repr))
+        changes = tuple(RowChange(kind, key, self._record(kind, key)) for kind, key in sorted(self._changed, key=repr))
         self._changed = {}
         for change in changes:
             if isinstance(change.record, Workflow) and change.record.status.finished:

@@ -28,7 +28,7 @@ from runrig.domain.access import (
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, NotLoggedIn, Problem, RunrigError, TooMany
 from runrig.ports import AccessStore
 from runrig.service.access import jwts
-from runrig.service.access.accounts import Book, Change, MadeToken, hash_of
+from runrig.service.access.accounts import AccessDraft, Book, MadeToken, hash_of
 from runrig.service.access.logins import FailedLogins
 from runrig.service.runtime import logs
 from runrig.service.runtime.transactor import ENGINE
@@ -356,10 +356,10 @@ class Access:
         if len(good) >= MOST_TOKENS:
             raise Conflict(f"{user} has {len(good)} tokens, and nobody may have more than {MOST_TOKENS}: delete some")
 
-    def _change(self, actor: str) -> Change:
-        return Change(actor, self.now())
+    def _change(self, actor: str) -> AccessDraft:
+        return AccessDraft(actor, self.now())
 
-    def _write(self, change: Change) -> None:
+    def _write(self, change: AccessDraft) -> None:
         rows = change.rows()
         try:
             self._store.write(rows)

@@ -56,7 +56,7 @@ class Book:
         }
 
 
-class Change:
+class AccessDraft:
     """A command at work: what it writes, and what the trail says of it."""
 
     def __init__(self, actor: str, now: float) -> None:

@@ -25,7 +25,7 @@ from runrig.service.access.roles import RoleChanges
 from runrig.service.queries.lookup import live_pool
 from runrig.service.queries.resource_queries import PoolView, pool_view
 from runrig.service.runtime.reconciler import Reconciler
-from runrig.service.runtime.transactor import Door, Writing
+from runrig.service.runtime.transactor import Transactor, Writing
 from runrig.spec import cluster
 
 APPLY = "apply by "
@@ -85,7 +85,9 @@ class Difference:
 
 
 class Declarations:
-    def __init__(self, door: Door, store: Store, backend: Backend, reconciler: Reconciler, access: Access) -> None:
+    def __init__(
+        self, door: Transactor, store: Store, backend: Backend, reconciler: Reconciler, access: Access
+    ) -> None:
         self._door = door
         self._store = store
         self._access = access

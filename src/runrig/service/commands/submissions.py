@@ -10,10 +10,10 @@ from runrig.domain.workflows import WorkflowSpec, WorkflowStatus
 from runrig.engine.lifecycle import submission_gate, workflows
 from runrig.engine.state.state import State
 from runrig.ports import Backend, Blueprint, SpecText, Store
-from runrig.service.queries.pool_deletions import endings, utc
+from runrig.service.queries.pool_deletions import pool_deletions, utc
 from runrig.service.runtime import rendering
 from runrig.service.runtime.reconciler import Reconciler
-from runrig.service.runtime.transactor import Door, Writing
+from runrig.service.runtime.transactor import Transactor, Writing
 from runrig.spec import template, workflow
 
 
@@ -47,7 +47,7 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ParsedSubmission:
     """A submission that has been read."""
 
     spec: SpecText
@@ -78,7 +78,7 @@ class Order:
         return Accepted(submit.workflow.id, self.spec.text, tuple(_warnings(backend, self.spec.spec)))
 
 
-def read(submission: Submission) -> Order:
+def read(submission: Submission) -> ParsedSubmission:
     """Raises InvalidInput with all problems of the file."""
     text = _rendered(submission)
     spec = workflow.read_workflow(text)
@@ -87,11 +87,13 @@ def read(submission: Submission) -> Order:
     # Not only the text makes the specification: the same file with another environment is another one.
     name = workflow.spec_hash("\0".join((text, source, *submission.environment)))
     priority = submission.priority or spec.priority or Priority.NORMAL
-    return Order(SpecText(name, text, source, spec), submission.pool, submission.user, priority, uuid=submission.uuid)
+    return ParsedSubmission(
+        SpecText(name, text, source, spec), submission.pool, submission.user, priority, uuid=submission.uuid
+    )
 
 
 class Submissions:
-    def __init__(self, door: Door, store: Store, backend: Backend, reconciler: Reconciler) -> None:
+    def __init__(self, door: Transactor, store: Store, backend: Backend, reconciler: Reconciler) -> None:
         self._door = door
         self._store = store
         self._backend = backend
@@ -128,7 +130,7 @@ class Submissions:
         """Submits the specification of workflow *id* once more, with its priority unless another is given."""
         old = self._store.workflow(id).workflow
         spec = self._store.spec(old.spec_hash)
-        return self._enter(Order(spec, pool, user, priority or old.priority, parent=old.id, uuid=uuid))
+        return self._enter(ParsedSubmission(spec, pool, user, priority or old.priority, parent=old.id, uuid=uuid))
 
     def restart(self, id: str, *, pool: str, user: str, uuid: str | None = None) -> Accepted:
         """Like `again`, for a workflow that failed.  Raises Conflict for any other."""
@@ -151,7 +153,7 @@ class Submissions:
 
     # ------------------------------------------------------------ steps
 
-    def _enter(self, order: Order) -> Accepted:
+    def _enter(self, order: ParsedSubmission) -> Accepted:
         with self._door.writing(order.user) as writing:
             # Under the lock: nobody else can store the same meanwhile.
             if order.uuid is not None and (known := self._entered(order, order.uuid)) is not None:
@@ -161,7 +163,7 @@ class Submissions:
         self._reconciler.wake()
         return order.accepted(plan, self._backend.name)
 
-    def _entered(self, order: Order, key: str) -> Accepted | None:
+    def _entered(self, order: ParsedSubmission, key: str) -> Accepted | None:
         """What was answered to the same submission before; None if there was none.  Raises Conflict if it was another one."""
         try:
             there = self._store.workflow(key).workflow
@@ -177,14 +179,14 @@ class Submissions:
             raise Conflict("the Idempotency-Key belongs to another submission: send each one with a key of its own")
         return Accepted(there.id, order.spec.text, tuple(_warnings(self._backend.name, order.spec.spec)))
 
-    def _plan(self, order: Order, writing: Writing) -> Plan:
+    def _plan(self, order: ParsedSubmission, writing: Writing) -> Plan:
         """What the gate says; of a pool that takes no submissions any more, also who made it so, and when."""
         if not self._backend.outputs:
             _without_inputs(order.spec.spec, self._backend.name)
         try:
             return order.plan(writing.state, writing.now)
         except Refused as error:
-            found = endings(self._store, order.pool) if "state" in error.details else ()
+            found = pool_deletions(self._store, order.pool) if "state" in error.details else ()
             if not found:
                 raise
             last = found[-1]

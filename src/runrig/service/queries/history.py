@@ -16,8 +16,8 @@ from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Event
 from runrig.ports import ChangesQuery, Clock, Store
 from runrig.service.commands.declarations import APPLY
-from runrig.service.queries.visibility import ALL, Sight
-from runrig.service.runtime.transactor import ENGINE, Door
+from runrig.service.queries.visibility import ALL, Visibility
+from runrig.service.runtime.transactor import ENGINE, Transactor
 
 RUNRIG = "runrig"
 """Who made what no person asked for just then: the end of a drain."""
@@ -115,12 +115,12 @@ class PoolAt:
 
 
 class History:
-    def __init__(self, door: Door, store: Store, clock: Clock) -> None:
+    def __init__(self, door: Transactor, store: Store, clock: Clock) -> None:
         self._door = door
         self._store = store
         self._clock = clock
 
-    def changes(self, name: str, query: HistoryQuery, sight: Sight = ALL) -> ChangePage:
+    def changes(self, name: str, query: HistoryQuery, sight: Visibility = ALL) -> ChangePage:
         """Also of an ARCHIVED pool.  Raises NotFound, and InvalidInput for a *since* behind its *until*."""
         pool, alone = self._known(name, sight).name, False
         if query.subpool is not None:
@@ -136,7 +136,7 @@ class History:
         entries = tuple(change_of(event) for event in found)
         return ChangePage(entries, (entries[-1].revision, entries[-1].seq) if more else None)
 
-    def pool_at(self, name: str, at: float, sight: Sight = ALL) -> PoolAt:
+    def pool_at(self, name: str, at: float, sight: Visibility = ALL) -> PoolAt:
         """The pool *name* as it stood at *at*, after whatever was committed at that very time.
 
         Raises NotFound for a pool that is not known or was not there yet, InvalidInput for a time to come.
@@ -167,7 +167,7 @@ class History:
             {"pool": name, "created_at": _moment(first.time).isoformat(), "created_by": first.by},
         )
 
-    def _known(self, name: str, sight: Sight) -> Pool:
+    def _known(self, name: str, sight: Visibility) -> Pool:
         """ARCHIVED pools are known too."""
         with self._door.reading() as state:
             pool, there = state.pools.get(name), sight.of(sorted(state.pools))

@@ -4,11 +4,11 @@ from runrig.domain.errors import NotFound
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState
 from runrig.engine.lifecycle import subpools
 from runrig.engine.state.state import State
-from runrig.service.queries.visibility import ALL, Sight
+from runrig.service.queries.visibility import ALL, Visibility
 from runrig.spec import cluster
 
 
-def live_pool(state: State, name: str, sight: Sight = ALL) -> Pool:
+def live_pool(state: State, name: str, sight: Visibility = ALL) -> Pool:
     """Raises NotFound, with the names that there are."""
     pool = state.pools.get(name)
     if pool is None or pool.state is PoolState.ARCHIVED or not sight.sees(name):
@@ -19,13 +19,13 @@ def live_pool(state: State, name: str, sight: Sight = ALL) -> Pool:
     return pool
 
 
-def known_pool(state: State, name: str, sight: Sight = ALL) -> Pool:
+def known_pool(state: State, name: str, sight: Visibility = ALL) -> Pool:
     """In any of its states.  Raises NotFound."""
     pool = state.pools.get(name)
     return pool if pool is not None and sight.sees(name) else live_pool(state, name, sight)
 
 
-def any_subpool(state: State, parent: str, short: str, sight: Sight = ALL) -> Pool:
+def any_subpool(state: State, parent: str, short: str, sight: Visibility = ALL) -> Pool:
     """In any of its states.  Raises NotFound, with the names that there are."""
     found = state.pools.get(f"{parent}{SUBPOOL_DELIMITER}{short}")
     if found is not None and found.parent == parent and sight.sees(parent):

@@ -10,7 +10,7 @@ from runrig.ports import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class PoolDeletion:
     """*by*: who deleted the pool, at *at*; *then*: the state that it took with it, *state*: how far it has come since."""
 
     pool: str
@@ -28,29 +28,29 @@ def utc(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat(' ', 'seconds')} UTC"
 
 
-def endings(store: Store, pool: str) -> tuple[Ending, ...]:
+def pool_deletions(store: Store, pool: str) -> tuple[PoolDeletion, ...]:
     """Every time that *pool* was deleted, first to last.  O(changes of the pool)."""
-    found: list[Ending] = []
+    found: list[PoolDeletion] = []
     for event in store.events(pool=pool):
         action = event.action
         if not isinstance(action, PutPool) or action.before is None or action.before.state is action.pool.state:
             continue
         if action.before.state is PoolState.ACTIVE:
             state = action.pool.state
-            found.append(Ending(pool, event.actor, event.time, event.revision, state, state))
+            found.append(PoolDeletion(pool, event.actor, event.time, event.revision, state, state))
         elif found and action.before.state is PoolState.DELETING:
             found[-1] = replace(found[-1], state=action.pool.state)
     return tuple(found)
 
 
-def ending_of(store: Store, workflow: Workflow, *, draining: bool) -> Ending | None:
+def deletion_of(store: Store, workflow: Workflow, *, draining: bool) -> PoolDeletion | None:
     """The deletion of its pool that cancelled *workflow*, or during which it goes on.  *draining*: its pool is DELETING."""
     if not workflow.status.finished:
-        found = endings(store, workflow.pool) if draining else ()
+        found = pool_deletions(store, workflow.pool) if draining else ()
         return found[-1] if found else None
     if workflow.status is not WorkflowStatus.FAILED_CANCELED:
         return None
-    found = endings(store, workflow.pool)
+    found = pool_deletions(store, workflow.pool)
     cancelled = {
         event.revision
         for event in store.events(workflow=workflow.id)

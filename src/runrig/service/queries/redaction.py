@@ -8,10 +8,10 @@ from functools import cache
 from runrig.domain.plan import MoveGroup, MoveTask, MoveWorkflow, Nominate, Preempt
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.records import Event
-from runrig.engine.explain.topology_report import Survey, View
+from runrig.engine.explain.topology_report import DomainReport, TopologyReport
 from runrig.engine.explain.why import GroupWhy
 from runrig.ports import StoredWorkflow
-from runrig.service.queries.visibility import Sight
+from runrig.service.queries.visibility import Visibility
 
 ANOTHER = "work of another pool"
 
@@ -22,7 +22,7 @@ _PREEMPTED_BY = re.compile(r"\bpreempted by (?P<gang>[^\s/,;]+/[^\s/,;]+)")
 class Names:
     """Gangs by their names as far as *sight* reaches.  *pool_of*: workflow → its pool, None if it is no longer kept."""
 
-    def __init__(self, sight: Sight, pool_of: Callable[[str], str | None]) -> None:
+    def __init__(self, sight: Visibility, pool_of: Callable[[str], str | None]) -> None:
         self._sight = sight
         self._pool_of = cache(pool_of)
 
@@ -92,7 +92,7 @@ def _once(spared: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
 # ---------------------------------------------------------------- the map of nodes
 
 
-def survey(found: Survey, sees: Callable[[str], bool], most: int) -> Survey:
+def survey(found: TopologyReport, sees: Callable[[str], bool], most: int) -> TopologyReport:
     """With at most *most* holders in each domain, all of pools that are seen; the rest is counted among the others."""
     return replace(
         found,
@@ -101,7 +101,7 @@ def survey(found: Survey, sees: Callable[[str], bool], most: int) -> Survey:
     )
 
 
-def _view(view: View, sees: Callable[[str], bool], most: int) -> View:
+def _view(view: DomainReport, sees: Callable[[str], bool], most: int) -> DomainReport:
     shown = tuple(each for each in view.holders if sees(each.pool))[:most]
     named = {each.gang for each in shown}
     hidden = [each for each in view.holders if each.gang not in named]

@@ -14,8 +14,8 @@ from runrig.engine.explain.quota_report import TreeRow, overpromised, tree_rows
 from runrig.engine.explain.report import PoolBalance
 from runrig.engine.state.state import State
 from runrig.service.queries.lookup import any_subpool, known_pool, live_pool
-from runrig.service.queries.visibility import ALL, Sight
-from runrig.service.runtime.transactor import Door
+from runrig.service.queries.visibility import ALL, Visibility
+from runrig.service.runtime.transactor import Transactor
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,30 +96,32 @@ ANOTHER = ("", "")
 """Who holds a GPU, where that is work of a pool that is not seen."""
 
 
-class Queries:
+class ResourceQueries:
     """To each *sight* its pools: others are not there for it, and in sums they are counted."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Transactor) -> None:
         self._door = door
 
     # ------------------------------------------------------------ pools
 
-    def pools(self, *, names: Iterable[str] = (), archived: bool = False, sight: Sight = ALL) -> tuple[PoolView, ...]:
+    def pools(
+        self, *, names: Iterable[str] = (), archived: bool = False, sight: Visibility = ALL
+    ) -> tuple[PoolView, ...]:
         """Sorted, subpools behind their parents.  Raises NotFound if one of *names* is not there."""
         found = self.node_sets(names=names, archived=archived, sight=sight)
         return tuple(view for each in found for view in each.pools)
 
-    def pool(self, name: str, sight: Sight = ALL) -> PoolView:
+    def pool(self, name: str, sight: Visibility = ALL) -> PoolView:
         """ARCHIVED ones too.  Raises NotFound."""
         with self._door.reading() as state:
             return pool_view(state, known_pool(state, name, sight).name)
 
-    def check_pool(self, name: str, sight: Sight, *, live: bool = False) -> None:
+    def check_pool(self, name: str, sight: Visibility, *, live: bool = False) -> None:
         """Raises NotFound, with the names that are seen, if it is not there; if *live*, also if it is ARCHIVED."""
         with self._door.reading() as state:
             (live_pool if live else known_pool)(state, name, sight)
 
-    def subpools(self, parent: str, *, archived: bool = False, sight: Sight = ALL) -> tuple[PoolView, ...]:
+    def subpools(self, parent: str, *, archived: bool = False, sight: Visibility = ALL) -> tuple[PoolView, ...]:
         """Of a pool that is not ARCHIVED unless *archived*; by name.  Raises NotFound."""
         with self._door.reading() as state:
             (known_pool if archived else live_pool)(state, parent, sight)
@@ -131,13 +133,13 @@ class Queries:
             views = _node_sets(state, sorted(shown, key=_tree_order))
             return tuple(sorted((view for each in views for view in each.pools), key=lambda view: view.pool.name))
 
-    def subpool(self, parent: str, short: str, sight: Sight = ALL) -> PoolView:
+    def subpool(self, parent: str, short: str, sight: Visibility = ALL) -> PoolView:
         """In any state.  Raises NotFound."""
         with self._door.reading() as state:
             return pool_view(state, any_subpool(state, parent, short, sight).name)
 
     def node_sets(
-        self, *, names: Iterable[str] = (), archived: bool = False, sight: Sight = ALL
+        self, *, names: Iterable[str] = (), archived: bool = False, sight: Visibility = ALL
     ) -> tuple[NodeSet, ...]:
         """Of a pool in *names* its subpools too."""
         with self._door.reading() as state:
@@ -155,16 +157,16 @@ class Queries:
 
     # ------------------------------------------------------------ cohorts
 
-    def quota_tree(self, sight: Sight = ALL) -> TreeView:
+    def quota_tree(self, sight: Visibility = ALL) -> TreeView:
         """Of the cohorts those above a pool that is seen."""
         with self._door.reading() as state:
             return _tree_view(state, sight)
 
-    def cohorts(self, sight: Sight = ALL) -> tuple[CohortView, ...]:
+    def cohorts(self, sight: Visibility = ALL) -> tuple[CohortView, ...]:
         """Cohorts, then live pools, each by name."""
         return self.quota_tree(sight).nodes
 
-    def cohort(self, name: str, sight: Sight = ALL) -> CohortView:
+    def cohort(self, name: str, sight: Visibility = ALL) -> CohortView:
         """Raises NotFound."""
         cohorts = (view for view in self.cohorts(sight) if view.row.kind == "cohort")
         found = next((view for view in cohorts if view.row.name == name), None)
@@ -175,7 +177,7 @@ class Queries:
     # ------------------------------------------------------------ nodes
 
     def nodes(
-        self, *, pools: Iterable[str] = (), platforms: Iterable[str] = (), sight: Sight = ALL
+        self, *, pools: Iterable[str] = (), platforms: Iterable[str] = (), sight: Visibility = ALL
     ) -> tuple[NodeView, ...]:
         """Those that one of *pools* may use and that are of one of *platforms*, where these are given; sorted."""
         wanted_pools, wanted_flavors = set(pools), set(platforms)
@@ -190,7 +192,7 @@ class Queries:
             and (not wanted_flavors or view.node.flavor in wanted_flavors)
         )
 
-    def node(self, name: str, sight: Sight = ALL) -> NodeView:
+    def node(self, name: str, sight: Visibility = ALL) -> NodeView:
         """Raises NotFound."""
         with self._door.reading() as state:
             node = state.nodes.get(name)
@@ -294,7 +296,7 @@ def _gpus_by_flavor(state: State) -> Mapping[str, GpuTotals]:
 # ---------------------------------------------------------------- cohorts and nodes
 
 
-def _tree_view(state: State, sight: Sight) -> TreeView:
+def _tree_view(state: State, sight: Visibility) -> TreeView:
     rows = _seen_rows(state, tree_rows(state), sight)
     children: dict[tuple[str, str], list[str]] = defaultdict(list)
     for row in rows:
@@ -304,7 +306,7 @@ def _tree_view(state: State, sight: Sight) -> TreeView:
     return TreeView(root, tuple(nodes), overpromised(state))
 
 
-def _seen_rows(state: State, rows: Iterable[TreeRow], sight: Sight) -> list[TreeRow]:
+def _seen_rows(state: State, rows: Iterable[TreeRow], sight: Visibility) -> list[TreeRow]:
     """The root, the pools that are seen, and what lies above these."""
     if sight.whole:
         return list(rows)
@@ -331,7 +333,7 @@ def _parent_kind(state: State, row: TreeRow) -> str | None:
     return "pool" if row.kind == "pool" and state.pools[row.name].parent else "cohort"
 
 
-def _node_view(state: State, node: Node, sight: Sight) -> NodeView:
+def _node_view(state: State, node: Node, sight: Visibility) -> NodeView:
     pools = sorted(
         pool.name
         for pool in state.pools.values()
@@ -344,9 +346,9 @@ def _node_view(state: State, node: Node, sight: Sight) -> NodeView:
         gpus=tuple(_seen_holder(state, each, sight) for each in report.gpu_holders(state, node.name)),
         pools=sight.of(pools),
         shared_by=len(pools),
-        tainted=not state.ledger.room.tolerated(node),
+        tainted=not state.ledger.nodes.tolerated(node),
     )
 
 
-def _seen_holder(state: State, holder: tuple[str, str] | None, sight: Sight) -> tuple[str, str] | None:
+def _seen_holder(state: State, holder: tuple[str, str] | None, sight: Visibility) -> tuple[str, str] | None:
     return holder if holder is None or sight.sees(state.workflows[holder[0]].pool) else ANOTHER

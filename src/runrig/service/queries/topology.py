@@ -8,36 +8,36 @@ from runrig.domain.errors import InvalidInput
 from runrig.domain.pools import Pool, PoolState, TopologyKey
 from runrig.engine.explain.topology_report import (
     MOST_HOLDERS,
-    Apart,
-    Fit,
-    Gpus,
+    DomainGpus,
+    DomainReport,
+    GangsThatFit,
     Holder,
-    Level,
-    Question,
+    LevelReport,
     Size,
-    Survey,
-    View,
-    survey,
+    TopologyQuestion,
+    TopologyReport,
+    UnlabelledNode,
+    topology_report,
 )
 from runrig.engine.state.state import State
 from runrig.service.queries import redaction
 from runrig.service.queries.lookup import live_pool
-from runrig.service.queries.visibility import ALL, Sight
-from runrig.service.runtime.transactor import Door
+from runrig.service.queries.visibility import ALL, Visibility
+from runrig.service.runtime.transactor import Transactor
 
 __all__ = [
     "MOST_HOLDERS",
-    "Apart",
-    "Fit",
-    "Gpus",
+    "DomainGpus",
+    "DomainReport",
+    "GangsThatFit",
     "Holder",
-    "Level",
+    "LevelReport",
     "Map",
     "MapQuery",
     "Size",
-    "Survey",
     "Topology",
-    "View",
+    "TopologyReport",
+    "UnlabelledNode",
     "parse_size",
 ]
 
@@ -46,10 +46,10 @@ _SIZE = re.compile(r"([0-9]{1,9})(?:[xX×]([0-9]{1,9}))?")
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """*survey* of the nodes that *pools*, which have these keys in common, may use between them."""
+    """*report* on the nodes that *pools*, which have these keys in common, may use between them."""
 
     pools: tuple[str, ...]
-    survey: Survey
+    report: TopologyReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,10 @@ class MapQuery:
 
 
 class Topology:
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Transactor) -> None:
         self._door = door
 
-    def maps(self, query: MapQuery, sight: Sight = ALL) -> tuple[Map, ...]:
+    def maps(self, query: MapQuery, sight: Visibility = ALL) -> tuple[Map, ...]:
         """One for each list of keys that pools have, those without keys last; with *level* those that have it.
 
         Of pools that *sight* does not reach neither the pool nor a holder is named: these are among the others.
@@ -84,7 +84,7 @@ class Topology:
 Shared = tuple[tuple[TopologyKey, ...], list[Pool]]
 
 
-def _by_keys(state: State, name: str | None, sight: Sight) -> list[Shared]:
+def _by_keys(state: State, name: str | None, sight: Visibility) -> list[Shared]:
     chosen = state.pools.values() if name is None else (live_pool(state, name, sight),)
     found: dict[tuple[TopologyKey, ...], list[Pool]] = {}
     for pool in sorted(chosen, key=lambda each: each.name):
@@ -106,12 +106,12 @@ def _names(keys: Sequence[TopologyKey]) -> list[str]:
     return [each.key for each in keys]
 
 
-def _map(state: State, keys: tuple[TopologyKey, ...], pools: Sequence[Pool], query: MapQuery, sight: Sight) -> Map:
+def _map(state: State, keys: tuple[TopologyKey, ...], pools: Sequence[Pool], query: MapQuery, sight: Visibility) -> Map:
     flavors = {name for pool in pools for name in _settings(state, pool).flavors or tuple(state.flavors)}
     depth = None if query.level is None else _names(keys).index(query.level) + 1
     # Those that are seen shall not be pushed out of the list by others, who are not named anyway.
     holders = query.holders if sight.whole else len(state.ledger.entries)
-    found = survey(state.ledger, keys, flavors, Question(query.size, depth, query.nodes, holders))
+    found = topology_report(state.ledger, keys, flavors, TopologyQuestion(query.size, depth, query.nodes, holders))
     if not sight.whole:
         found = redaction.survey(found, sight.sees, query.holders)
     return Map(tuple(each.name for each in pools), found)

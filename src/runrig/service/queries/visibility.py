@@ -1,6 +1,6 @@
 """What somebody sees: their pools with the work in them; of all other pools amounts, without names.
 
-Questions take a `Sight`.  What lies outside of it is not refused but not there, so that nobody learns what others have by asking.
+Questions take a `Visibility`.  What lies outside of it is not refused but not there, so that nobody learns what others have by asking.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from runrig.domain.access import Identity, Permission, allows
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Visibility:
     """*identity* None: of the server itself, which sees everything."""
 
     identity: Identity | None = None
@@ -39,4 +39,4 @@ class Sight:
         return tuple(pool for pool in pools if self.sees(pool))
 
 
-ALL = Sight()
+ALL = Visibility()

@@ -19,11 +19,11 @@ from runrig.engine.explain.why import GroupWhy as GroupWhy
 from runrig.ports import Backend, Clock, LogFile, SpecText, Store, StoredWorkflow, WorkflowQuery
 from runrig.service.queries.events import preempted_in_words, unnumbered
 from runrig.service.queries.lookup import no_workflow
-from runrig.service.queries.pool_deletions import Ending, ending_of, utc
+from runrig.service.queries.pool_deletions import PoolDeletion, deletion_of, utc
 from runrig.service.queries.redaction import Names
-from runrig.service.queries.visibility import ALL, Sight
+from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.reconciler import Reconciler, Standstill
-from runrig.service.runtime.transactor import Door
+from runrig.service.runtime.transactor import Transactor
 
 MOST_NODES = 4
 """How many nodes a sentence names."""
@@ -79,12 +79,12 @@ class WhyView:
     groups: tuple[GroupWhy, ...]
     preempted: tuple[Preempted, ...]
     sentence: str
-    ending: Ending | None = None
+    ending: PoolDeletion | None = None
     standstill: Standstill | None = None
 
 
-class Stories:
-    def __init__(self, door: Door, store: Store, backend: Backend, clock: Clock, reconciler: Reconciler) -> None:
+class WorkflowQueries:
+    def __init__(self, door: Transactor, store: Store, backend: Backend, clock: Clock, reconciler: Reconciler) -> None:
         self._door = door
         self._store = store
         self._backend = backend
@@ -92,12 +92,12 @@ class Stories:
         self._reconciler = reconciler
         self._gpus: dict[str, int] = {}
 
-    def place(self, id: str, sight: Sight = ALL) -> Place:
+    def place(self, id: str, sight: Visibility = ALL) -> Place:
         """By id or uuid.  Raises NotFound."""
         it = self._head(id, sight)
         return Place(it.id, it.pool, it.submitted_by)
 
-    def _head(self, id: str, sight: Sight) -> Workflow:
+    def _head(self, id: str, sight: Visibility) -> Workflow:
         """From the store, which nobody has to wait for."""
         found = self._store.head(id)
         if not sight.sees(found.pool):
@@ -110,7 +110,7 @@ class Stories:
         except NotFound:
             return None
 
-    def workflow(self, id: str, sight: Sight = ALL) -> WorkflowView:
+    def workflow(self, id: str, sight: Visibility = ALL) -> WorkflowView:
         """By id or uuid.  Raises NotFound."""
         stored = self._store.workflow(id)
         if not sight.sees(stored.workflow.pool):
@@ -122,7 +122,7 @@ class Stories:
             spec = None
         return WorkflowView(stored, spec, self._clock.now())
 
-    def workflows(self, query: WorkflowQuery, sight: Sight = ALL) -> tuple[tuple[Listed, ...], bool]:
+    def workflows(self, query: WorkflowQuery, sight: Visibility = ALL) -> tuple[tuple[Listed, ...], bool]:
         """The page, and whether there is more."""
         if not sight.whole:
             pools = sight.of(query.pools)
@@ -155,7 +155,7 @@ class Stories:
         return self._store.spec(self._store.workflow(id).workflow.spec_hash)
 
     def events(
-        self, id: str, *, task: str | None = None, retry_id: int | None = None, sight: Sight = ALL
+        self, id: str, *, task: str | None = None, retry_id: int | None = None, sight: Visibility = ALL
     ) -> tuple[Event | ClusterEvent, ...]:
         """Of the workflow, ours in order, and between them by time what the cluster noted; of one task or attempt just that.
 
@@ -173,14 +173,14 @@ class Stories:
             theirs = (each for each in theirs if asked(each.key))
         return tuple(heapq.merge(ours, theirs, key=_when))
 
-    def _events(self, id: str, sight: Sight) -> tuple[Event, ...]:
+    def _events(self, id: str, sight: Visibility) -> tuple[Event, ...]:
         names = Names(sight, self._pool_of)
         events = tuple(names.event(each) for each in self._store.events(workflow=id))
         if self._backend.queues:  # its nodes choose the devices
             return tuple(replace(each, action=unnumbered(each.action)) for each in events)
         return events
 
-    def why(self, id: str, sight: Sight = ALL) -> WhyView:
+    def why(self, id: str, sight: Visibility = ALL) -> WhyView:
         """Why it waits, and by whom it was preempted.  Raises NotFound."""
         workflow = self._head(id, sight)
         groups: tuple[GroupWhy, ...] = ()
@@ -196,7 +196,7 @@ class Stories:
         groups = tuple(names.why(each) for each in groups)
         workflow = replace(workflow, failure_message=names.text(workflow.failure_message))
         preempted = tuple(_preemptions(self._events(workflow.id, sight)))
-        ending = ending_of(self._store, workflow, draining=draining)
+        ending = deletion_of(self._store, workflow, draining=draining)
         sentence = "; ".join((_sentence(workflow, groups, hold), *self._backend.says(workflow.id)))
         if ending is not None:
             sentence += _of_ending(workflow, ending)
@@ -261,7 +261,7 @@ def _sentence(workflow: Workflow, groups: tuple[GroupWhy, ...], hold: Hold | Non
     return f"{workflow.id} is {workflow.status.value}{reason}"
 
 
-def _of_ending(workflow: Workflow, ending: Ending) -> str:
+def _of_ending(workflow: Workflow, ending: PoolDeletion) -> str:
     """Law S3: who deleted its pool, and what that means for the workflow."""
     if not workflow.status.finished:
         return f"; pool {ending.pool} is DELETING ({ending}), and what has started there goes on to its end"

@@ -11,7 +11,7 @@ from runrig.domain.workflows import GroupSpec, Status, Task, TaskKey, TaskSpec, 
 from runrig.engine.ledger.ledger import Entry
 from runrig.engine.state.state import State
 from runrig.ports import Desired, GangLaunch, Launch, PoolShares
-from runrig.service.runtime.kai_quota import pool_shares
+from runrig.service.runtime.kai_quota import kai_quotas
 
 
 class Launches:
@@ -101,7 +101,7 @@ def _pools(state: State) -> tuple[PoolShares, ...]:
     """All that are not ARCHIVED, subpools behind their parents."""
     live = [each for each in state.pools.values() if each.state is not PoolState.ARCHIVED]
     return tuple(
-        pool_shares(state, each) for each in sorted(live, key=lambda pool: (pool.parent is not None, pool.name))
+        kai_quotas(state, each) for each in sorted(live, key=lambda pool: (pool.parent is not None, pool.name))
     )
 
 

@@ -11,7 +11,7 @@ from runrig.domain.pools import PoolState
 from runrig.domain.workflows import WorkflowStatus
 from runrig.engine.explain import report
 from runrig.ports import Clock, Store, WorkflowQuery
-from runrig.service.runtime.transactor import Door
+from runrig.service.runtime.transactor import Transactor
 
 EVERY_S = 900.0
 _ALIVE = tuple(status.value for status in WorkflowStatus if not status.finished)
@@ -19,8 +19,8 @@ _ALIVE = tuple(status.value for status in WorkflowStatus if not status.finished)
 _log = logging.getLogger(__name__)
 
 
-class Drains:
-    def __init__(self, door: Door, store: Store, clock: Clock, every_s: float) -> None:
+class DrainSweep:
+    def __init__(self, door: Transactor, store: Store, clock: Clock, every_s: float) -> None:
         assert every_s > 0, f"a sweep every {every_s} s"
         self._door = door
         self._store = store

@@ -7,7 +7,7 @@ from runrig.engine.state.state import State
 from runrig.ports import PoolShares, Share
 
 
-def pool_shares(state: State, pool: Pool) -> PoolShares:
+def kai_quotas(state: State, pool: Pool) -> PoolShares:
     return PoolShares(pool, whole=_whole(state, pool) if pool.parent is None else None, own=_own(state, pool))
 
 

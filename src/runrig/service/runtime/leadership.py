@@ -34,7 +34,7 @@ ENDING = "it is shutting down"
 _log = logging.getLogger(__name__)
 
 
-class Reign(Protocol):
+class LeaderTerm(Protocol):
     """Everything that a leader works with."""
 
     def close(self) -> None:
@@ -42,7 +42,7 @@ class Reign(Protocol):
 
 
 AnyTerm = TypeVar("AnyTerm", bound=Term)
-AnyReign = TypeVar("AnyReign", bound=Reign)
+AnyReign = TypeVar("AnyReign", bound=LeaderTerm)
 
 
 class Heart:

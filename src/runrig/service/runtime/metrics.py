@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 
 from runrig import __version__
 from runrig.domain.plan import Admit, Plan, Preempt, law_of
-from runrig.engine.explain.monitor_snapshot import Figures
+from runrig.engine.explain.monitor_snapshot import MonitorSnapshot
 from runrig.engine.state.state import State
 from runrig.service.runtime import logs
 
@@ -25,7 +25,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 _log = logging.getLogger(__name__)
 
-Source = Callable[[], tuple[Figures, bool]]
+Source = Callable[[], tuple[MonitorSnapshot, bool]]
 """The figures of now, and whether the server is ready."""
 
 
@@ -171,7 +171,7 @@ def _of_state(source: Source | None) -> Iterable[_Gauge]:
     yield _Gauge("runrig_gpus", "GPUs of the nodes: held, free, not_ready.", gpus)
 
 
-def _queues(figures: Figures) -> Iterable[_Gauge]:
+def _queues(figures: MonitorSnapshot) -> Iterable[_Gauge]:
     rows = [(_labels(pool=pool, priority=priority), each) for (pool, priority), each in figures.waiting.items()]
     lengths = [(labels, each.gangs) for labels, each in rows]
     ages = [(labels, round(max(0.0, figures.now - each.since), 3)) for labels, each in rows]
@@ -179,7 +179,7 @@ def _queues(figures: Figures) -> Iterable[_Gauge]:
     yield _Gauge("runrig_queue_oldest_seconds", "Age of the gang that waits longest.", ages)
 
 
-def _tree(figures: Figures) -> Iterable[_Gauge]:
+def _tree(figures: MonitorSnapshot) -> Iterable[_Gauge]:
     rows = [
         (_labels(node=each.node, kind=each.kind, flavor=each.key.flavor, resource=each.key.resource), each)
         for each in figures.shares

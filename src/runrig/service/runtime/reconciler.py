@@ -14,9 +14,9 @@ from runrig.domain.observed import Observation
 from runrig.engine.lifecycle import workflows
 from runrig.ports import Backend, Clock
 from runrig.service.runtime.desired import Launches
-from runrig.service.runtime.drain_sweep import Drains
+from runrig.service.runtime.drain_sweep import DrainSweep
 from runrig.service.runtime.metrics import Metrics
-from runrig.service.runtime.transactor import Door
+from runrig.service.runtime.transactor import Transactor
 
 LONGEST_SLEEP_S = 3600.0
 FIRST_BACK_OFF_S = 0.1
@@ -44,10 +44,10 @@ class Reconciler:
 
     def __init__(
         self,
-        door: Door,
+        door: Transactor,
         backend: Backend,
         clock: Clock,
-        drains: Drains,
+        drains: DrainSweep,
         node_labels: Mapping[str, str],
         metrics: Metrics | None = None,
     ) -> None:

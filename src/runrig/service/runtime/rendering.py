@@ -10,7 +10,7 @@ from runrig.domain.workflows import GroupSpec, WorkflowSpec
 from runrig.engine.lifecycle import submission_gate
 from runrig.engine.state.state import State
 from runrig.ports import Blueprint, GangLaunch
-from runrig.service.runtime.kai_quota import pool_shares
+from runrig.service.runtime.kai_quota import kai_quotas
 from runrig.spec.serve import NAMESPACE
 
 DEFAULT_NAMESPACE = "runrig"
@@ -37,7 +37,7 @@ def blueprint(state: State, spec: WorkflowSpec, *, pool: str, priority: Priority
     return Blueprint(
         namespace=namespace,
         gangs=tuple(_gang(spec, group, target, top, priority) for group in spec.groups),
-        pools=tuple(pool_shares(state, each) for each in (top, target)[: 1 if top is target else 2]),
+        pools=tuple(kai_quotas(state, each) for each in (top, target)[: 1 if top is target else 2]),
         flavors=dict(state.flavors),
     )
 

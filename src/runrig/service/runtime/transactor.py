@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from runrig.domain.errors import RunrigError
 from runrig.domain.observed import Observation
 from runrig.domain.plan import Plan, law_of
-from runrig.domain.records import Change, Event
+from runrig.domain.records import Event, RowChange
 from runrig.domain.workflows import Workflow, WorkflowStatus
 from runrig.engine import cycle
 from runrig.engine.state.state import State
@@ -37,7 +37,7 @@ class Writing:
     *touched*: the workflows that its commit changed; None before it.
     """
 
-    def __init__(self, door: "Door", state: State, now: float, actor: str) -> None:
+    def __init__(self, door: "Transactor", state: State, now: float, actor: str) -> None:
         self._door = door
         self.state = state
         self.now = now
@@ -58,7 +58,7 @@ class Writing:
             self.touched = self._door.store_changes(self.state, plan, self.now, actor=self.actor, spec=spec)
 
 
-class Door:
+class Transactor:
     """*fixed_nodes*, *topology*: as the backend says of itself."""
 
     def __init__(
@@ -176,7 +176,7 @@ class Door:
                 listener(touched[workflow])
 
 
-def _touched(changes: Iterable[Change]) -> Touched:
+def _touched(changes: Iterable[RowChange]) -> Touched:
     found: dict[str, WorkflowStatus | None] = {}
     for change in changes:
         if isinstance(change.record, Workflow):

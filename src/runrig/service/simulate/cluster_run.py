@@ -20,7 +20,7 @@ from runrig.engine.explain.why import explain
 from runrig.engine.ledger.ledger import Bucket, Entry
 from runrig.engine.lifecycle import pools, submission_gate
 from runrig.engine.lifecycle.workflows import next_deadline
-from runrig.engine.quota.quota_node import REAL, TreeNode, headroom, potential
+from runrig.engine.quota.quota_node import REAL, QuotaNode, headroom, potential
 from runrig.engine.scheduling.queue_order import waiting_in_order
 from runrig.engine.state.state import State
 from runrig.service.simulate.options import Options
@@ -250,7 +250,7 @@ def _started(state: State, gang: str, placement: Placement) -> Iterator[PodSetSt
     ledger = state.ledger
     pod_sets = {each.name: each for each in ledger.entries[gang].gang.pod_sets}
     keys = ledger.pools[ledger.entries[gang].gang.pool].topology_keys
-    forest = ledger.room.forest(tuple(key.label for key in keys))
+    topology = ledger.nodes.topology(tuple(key.label for key in keys))
     asked = any(each.topology for each in pod_sets.values())
     for each in placement:
         pod_set = pod_sets[each.pod_set]
@@ -260,14 +260,14 @@ def _started(state: State, gang: str, placement: Placement) -> Iterator[PodSetSt
             pod_set.count,
             tuple((resource, each.flavor) for resource, _ in pod_set.requests if resource != PODS),
             tuple((share.node, share.count) for share in each.shares),
-            tuple((forest.path_of_node(share.node), share.count) for share in each.shares) if asked else (),
+            tuple((topology.path_of_node(share.node), share.count) for share in each.shares) if asked else (),
         )
 
 
 # ---------------------------------------------------------------- the tree
 
 
-def _keys(state: State) -> dict[str, TreeNode]:
+def _keys(state: State) -> dict[str, QuotaNode]:
     """Pools and cohorts by the name that quotas give them, cohorts first, each by name."""
     tree = state.ledger.tree
     cohorts = {_cohort_key(state, name): node for name, node in sorted(tree.cohorts.items())}
@@ -303,7 +303,7 @@ def _quotas(state: State) -> Quotas:
     }
 
 
-def _numbers(state: State, node: TreeNode, index: int) -> Numbers:
+def _numbers(state: State, node: QuotaNode, index: int) -> Numbers:
     balance = Balance(
         nominal=node.nominal[index],
         subtree=node.subtree[index],
@@ -317,7 +317,7 @@ def _numbers(state: State, node: TreeNode, index: int) -> Numbers:
     return Numbers(balance, None if firm is None else firm.usage[REAL][index])
 
 
-def _share(state: State, node: TreeNode) -> Share:
+def _share(state: State, node: QuotaNode) -> Share:
     """Of what the parent could ever get, how much the node holds above its own, of its dominant resource, over its weight."""
     keys = state.ledger.tree.keys
     borrowed: dict[str, int] = {}
@@ -339,7 +339,7 @@ def _share(state: State, node: TreeNode) -> Share:
     return Share(min(LARGEST, -(-share.numerator // share.denominator)), resource, True)
 
 
-def _weight(state: State, node: TreeNode) -> int:
+def _weight(state: State, node: QuotaNode) -> int:
     if node.pool is not None:
         return node.pool.weight
     cohort = state.cohorts.get(node.name)

@@ -6,7 +6,7 @@ from runrig.domain import kueue
 from runrig.domain.kueue import CycleReport, Granted, Settings, StopPolicy, System, Warned, Workload
 from runrig.domain.quantities import FlavorResource
 from runrig.engine.kueue.scheduler_context import GATES
-from runrig.engine.kueue.simulator import World
+from runrig.engine.kueue.simulator import Simulator
 from runrig.service.simulate.options import Options
 from runrig.spec.kueue import Manifests
 from runrig.spec.kueue.jobs import started, suspended
@@ -45,7 +45,7 @@ class KueueRun:
         self._manifests = manifests
         self._most = options.cycles
         self._settings = options.settings
-        self._world = World(manifests.system, options.settings)
+        self._world = Simulator(manifests.system, options.settings)
         self._workloads = {each.name: each for each in manifests.system.workloads}
         self._jobs = {each.workload: each for each in manifests.jobs}
         self._cycles: list[Cycle] = []
@@ -146,7 +146,7 @@ def _held_back(workload: Workload) -> str:
 # ---------------------------------------------------------------- the tree
 
 
-def _moment(world: World) -> Moment:
+def _moment(world: Simulator) -> Moment:
     quotas = {node: _numbers(balances) for node, balances in world.quotas().items()}
     return Moment(quotas, world.shares())
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import InvalidInput, Problem
 from runrig.domain.gangs import Priority
-from runrig.service.commands.submissions import Order, Submission
+from runrig.service.commands.submissions import ParsedSubmission, Submission
 from runrig.service.commands.submissions import read as read_submission
 from runrig.spec import cluster as cluster_file
 from runrig.spec.fields import Field, Fields, closest, root
@@ -26,7 +26,7 @@ class Arrival:
     """A workflow that is submitted *at* so many seconds.  *path*: where the scenario names it."""
 
     at: float
-    order: Order
+    order: ParsedSubmission
     path: str
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from itertools import pairwise
 
-from runrig.domain.kueue import Near, Placed, Slices, TopologyRequest
+from runrig.domain.kueue import Placed, Slices, TopologyMode, TopologyRequest
 from runrig.spec.kueue.names import KUEUE
 from runrig.spec.kueue.tree import INT32, Object, Value
 
@@ -49,16 +49,20 @@ def _request(
         free = None
     said = [
         (near, each)
-        for near, each in ((Near.REQUIRED, required), (Near.PREFERRED, preferred), (Near.UNCONSTRAINED, free))
+        for near, each in (
+            (TopologyMode.REQUIRED, required),
+            (TopologyMode.PREFERRED, preferred),
+            (TopologyMode.UNCONSTRAINED, free),
+        )
         if each is not None
     ]
     for _, each in said[1:]:
         each.warn(_SEVERAL)
     _check_layers(slices, at)
     if not said:
-        return TopologyRequest(Near.SLICES, slices=slices) if slices else None
+        return TopologyRequest(TopologyMode.SLICES, slices=slices) if slices else None
     near, first = said[0]
-    return TopologyRequest(near, "" if near is Near.UNCONSTRAINED else first.text(), slices)
+    return TopologyRequest(near, "" if near is TopologyMode.UNCONSTRAINED else first.text(), slices)
 
 
 def _flag(at: Value) -> bool:
