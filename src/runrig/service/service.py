@@ -10,7 +10,7 @@ from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.explain.monitor_snapshot import MonitorSnapshot, monitor_snapshot
 from runrig.ports import Backend, Clock, Store
 from runrig.service.access.access import Access
-from runrig.service.commands.declarations import APPLY, Declarations
+from runrig.service.commands.declarations import Declarations
 from runrig.service.commands.submissions import Submissions
 from runrig.service.commands.subpools import Subpools
 from runrig.service.queries.history import History
@@ -20,7 +20,7 @@ from runrig.service.queries.workflow_queries import WorkflowQueries
 from runrig.service.runtime import drain_sweep, retention
 from runrig.service.runtime.metrics import Metrics
 from runrig.service.runtime.reconciler import Reconciler, Standstill
-from runrig.service.runtime.transactor import Listener, Transactor
+from runrig.service.runtime.transactor import APPLY, Listener, Transactor
 
 DEFAULT_POOL = "default"
 

@@ -15,9 +15,8 @@ from runrig.domain.pools import Pool, PoolState, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Event
 from runrig.ports import ChangesQuery, Clock, Store
-from runrig.service.commands.declarations import APPLY
 from runrig.service.queries.visibility import ALL, Visibility
-from runrig.service.runtime.transactor import ENGINE, Transactor
+from runrig.service.runtime.transactor import APPLY, ENGINE, Transactor
 
 RUNRIG = "runrig"
 """Who made what no person asked for just then: the end of a drain."""

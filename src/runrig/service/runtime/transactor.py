@@ -22,6 +22,9 @@ from runrig.service.runtime.metrics import Metrics
 ENGINE = "engine"
 """The actor of what a cycle decides."""
 
+APPLY = "apply by "
+"""The actor of what `apply` declares begins with this, and ends with the person."""
+
 Listener = Callable[[WorkflowStatus | None], None]
 
 Touched = Mapping[str, WorkflowStatus | None]
