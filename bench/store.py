@@ -34,7 +34,7 @@ from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Event, RowChange
 from runrig.domain.workflows import Group, Status, Task, Workflow, WorkflowStatus
 from runrig.engine.state.state import State
-from runrig.ports import SpecText
+from runrig.ports.store import SpecText
 from runrig.service.commands.submissions import Submission, read
 from runrig.service.runtime.transactor import Transactor
 from runrig.service.service import Service

@@ -11,7 +11,7 @@ from pathlib import Path
 from runrig.backends.local import LocalBackend
 from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.workflows import TaskKey
-from runrig.ports import Desired, Launch
+from runrig.ports.backend import Desired, Launch
 
 PATIENCE_S = 20.0
 """Far more than anything takes, so that a busy machine fails no test."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from runrig.backends.local import LocalBackend
 from runrig.domain.observed import Phase
-from runrig.ports import Desired
+from runrig.ports.backend import Desired
 
 from .builders import launch, processes_of, until, until_phase
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from runrig.backends.local import LocalBackend
-from runrig.ports import Desired, Launch
+from runrig.ports.backend import Desired, Launch
 
 from .builders import launch
 

@@ -11,7 +11,7 @@ import pytest
 
 from runrig.backends.local import LocalBackend, supervisor
 from runrig.domain.observed import Phase, TaskFact
-from runrig.ports import Desired
+from runrig.ports.backend import Desired
 
 from . import crash_points, server
 from .builders import ended, launch, local, output_of, processes_of, running, stopping, until, until_phase

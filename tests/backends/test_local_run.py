@@ -14,7 +14,7 @@ from runrig.domain.errors import ServerFault
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.workflows import FileSpec, TaskKey
-from runrig.ports import Desired
+from runrig.ports.backend import Desired
 
 from .builders import (
     ended,

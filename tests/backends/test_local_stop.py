@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 from runrig.domain.observed import Phase
-from runrig.ports import Desired
+from runrig.ports.backend import Desired
 
 from .builders import (
     alive,

@@ -9,7 +9,7 @@ from runrig.backends.clock import SystemClock
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation, Phase, TaskFact
-from runrig.ports import Desired
+from runrig.ports.backend import Desired
 
 from .builders import ended, launch, running, stopping
 

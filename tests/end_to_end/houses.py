@@ -14,7 +14,8 @@ from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
 from runrig.domain.plan import Admit
-from runrig.ports import Backend, Clock
+from runrig.ports.backend import Backend
+from runrig.ports.clock import Clock
 from runrig.service.commands.submissions import Submission
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster

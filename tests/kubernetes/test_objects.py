@@ -13,7 +13,7 @@ from runrig.backends.kubernetes.objects import cluster_objects, gang_objects
 from runrig.backends.kubernetes.pods import GangPods, Settings
 from runrig.domain.gangs import Priority
 from runrig.domain.workflows import TaskKey
-from runrig.ports import Desired
+from runrig.ports.backend import Desired
 from tests.kubernetes.world import EXAMPLES, World, stand_in_only, within
 from tests.rendering.engine import rounds
 from tests.rendering.gangs import gang, launch, task

@@ -14,7 +14,7 @@ from runrig.domain.reasons import Code, Reason
 from runrig.domain.records import Event
 from runrig.domain.workflows import Status, TaskKey
 from runrig.engine.explain.why import GroupWhy
-from runrig.ports import WorkflowQuery
+from runrig.ports.store import WorkflowQuery
 from runrig.service.queries.redaction import Names
 from runrig.service.queries.visibility import ALL, Visibility
 from tests.permissions.rows import ROWS

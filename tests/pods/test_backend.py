@@ -14,7 +14,7 @@ from runrig.backends.kubernetes.backend import KubernetesBackend
 from runrig.backends.kubernetes.cluster import Cluster, Timeouts
 from runrig.backends.kubernetes.namespace_claim import NamespaceClaim
 from runrig.domain.workflows import TaskKey
-from runrig.ports import Desired, Launch
+from runrig.ports.backend import Desired, Launch
 from tests.rendering.gangs import gang, launch, pods, settings
 
 UNBOUND = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "full"}]

@@ -10,7 +10,7 @@ from runrig.domain.plan import PutNode
 from runrig.engine import cycle
 from runrig.engine.lifecycle import pools, submission_gate
 from runrig.engine.state.state import State
-from runrig.ports import Desired
+from runrig.ports.backend import Desired
 from runrig.service.runtime.desired import Launches
 from runrig.spec.cluster import read_cluster
 from runrig.spec.template import render

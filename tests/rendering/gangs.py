@@ -9,7 +9,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Pool
 from runrig.domain.workflows import FileSpec, GroupSpec, TaskKey, TaskSpec, task_uuid
-from runrig.ports import GangLaunch, Launch
+from runrig.ports.backend import GangLaunch, Launch
 
 UUID = "0d7a1c52-64bb-5d8e-9a63-2f0f6b1c9d10"
 WORKFLOW_UUID = "9b2d6f0e-4a51-5c0b-8f3f-7d2a1c9e5b44"

@@ -3,7 +3,7 @@
 from runrig.backends.kubernetes.names import Object, wanted_id
 from runrig.backends.kubernetes.objects import cluster_objects
 from runrig.domain.pools import Pool, TopologyKey
-from runrig.ports import PoolShares, Share
+from runrig.ports.backend import PoolShares, Share
 
 KEYS = (TopologyKey("zone", "example.com/zone"), TopologyKey("rack", "example.com/rack"))
 LAB, SIM = Pool("lab", topology_keys=KEYS), Pool("sim")

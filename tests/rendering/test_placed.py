@@ -6,7 +6,7 @@ from runrig.backends.kubernetes.names import Object
 from runrig.backends.kubernetes.objects import gang_objects
 from runrig.backends.kubernetes.pods import GangPods, Settings
 from runrig.domain.gangs import Priority
-from runrig.ports import Desired
+from runrig.ports.backend import Desired
 from tests.rendering.engine import rounds
 from tests.rendering.gangs import variables
 

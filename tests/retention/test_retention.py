@@ -14,7 +14,8 @@ from runrig.domain.errors import NotFound
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Nominate
 from runrig.domain.workflows import TaskKey
-from runrig.ports import Desired, WorkflowQuery
+from runrig.ports.backend import Desired
+from runrig.ports.store import WorkflowQuery
 from runrig.service.runtime import retention
 from runrig.store import SqlStore, schema
 from tests.backends.builders import launch

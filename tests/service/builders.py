@@ -9,7 +9,7 @@ from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
 from runrig.domain.plan import Action
-from runrig.ports import Desired
+from runrig.ports.backend import Desired
 from runrig.service.commands.submissions import Submission
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from runrig.domain.gangs import Priority
 from runrig.domain.workflows import FileSpec, TaskKey
-from runrig.ports import Desired, Launch
+from runrig.ports.backend import Desired, Launch
 from runrig.service.runtime.desired import task_uuid
 from tests.service.builders import desk
 

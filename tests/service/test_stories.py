@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from runrig.domain.gangs import Priority
-from runrig.ports import WorkflowQuery
+from runrig.ports.store import WorkflowQuery
 from tests.service.builders import Desk, desk, one_task
 
 HIGH, LOW = Priority.HIGH, Priority.LOW

@@ -48,7 +48,7 @@ from runrig.domain.workflows import (
     WorkflowSpec,
     WorkflowStatus,
 )
-from runrig.ports import SpecText, Store
+from runrig.ports.store import SpecText, Store
 
 T0 = 1_790_000_000.123457
 H100_GPU = FlavorResource("h100", "gpu")

@@ -20,7 +20,8 @@ from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU
 from runrig.domain.records import Loaded
 from runrig.domain.workflows import TaskKey
-from runrig.ports import Clock, Desired, Launch, LogFile
+from runrig.ports.backend import Desired, Launch, LogFile
+from runrig.ports.clock import Clock
 from runrig.service.commands.declarations import PoolEdit
 from runrig.service.commands.submissions import Submission
 from runrig.service.queries.resource_queries import PoolView

@@ -21,7 +21,7 @@ from runrig.domain.gangs import GangState, Priority
 from runrig.domain.pools import Pool, PoolState
 from runrig.domain.workflows import WorkflowStatus
 from runrig.engine.state.state import State
-from runrig.ports import WorkflowQuery
+from runrig.ports.store import WorkflowQuery
 from runrig.store import SqlStore
 from tests import postgres
 from tests.engine.machine import check_guarantees

@@ -10,7 +10,7 @@ from runrig.backends.kubernetes import objects
 from runrig.domain.gangs import Priority
 from runrig.domain.pools import Pool
 from runrig.domain.workflows import GroupSpec, WorkflowSpec
-from runrig.ports import Blueprint
+from runrig.ports.backend import Blueprint
 from runrig.service.runtime import rendering
 from tests.api.client import api
 from tests.cli.world import at, runrig, serving

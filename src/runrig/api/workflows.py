@@ -17,7 +17,7 @@ from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotAllowed
 from runrig.domain.gangs import Priority
 from runrig.domain.workflows import WorkflowStatus
-from runrig.ports import WorkflowQuery
+from runrig.ports.store import WorkflowQuery
 from runrig.service.commands.submissions import Accepted, Submission
 from runrig.spec.masked import masked
 

@@ -18,7 +18,7 @@ from runrig.domain.errors import Unavailable
 from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.workflows import TaskKey
-from runrig.ports import Desired, LogFile
+from runrig.ports.backend import Desired, LogFile
 
 DEFAULT_DURATION_S = 60.0
 LONGEST_GRACE_S = 1.0

@@ -8,7 +8,9 @@ from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.explain.monitor_snapshot import MonitorSnapshot, monitor_snapshot
-from runrig.ports import Backend, Clock, Store
+from runrig.ports.backend import Backend
+from runrig.ports.clock import Clock
+from runrig.ports.store import Store
 from runrig.service.access.access import Access
 from runrig.service.commands.declarations import Declarations
 from runrig.service.commands.submissions import Submissions

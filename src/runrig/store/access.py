@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, and_, delete, func, select, update
 
 from runrig.domain.access import AccessEvent, Grant, GrantRow, TokenRow, User
-from runrig.ports import AccessChange, AccessRows
+from runrig.ports.access import AccessChange, AccessRows
 from runrig.store import schema
 from runrig.store.dialect import insert_new, insert_rows, put_rows
 
@@ -23,7 +23,7 @@ assert tuple(schema.tokens.columns.keys()) == _TOKEN_FIELDS, "a token is stored 
 
 
 class AccessTables:
-    """`ports.AccessStore` in the database of a `SqlStore`, through its transactions."""
+    """`ports.access.AccessStore` in the database of a `SqlStore`, through its transactions."""
 
     def __init__(self, reading: Transaction, writing: Transaction) -> None:
         self._reading = reading

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, func, inspect, select, text, update
 from sqlalchemy.dialects import postgresql
 
-from runrig.ports import Election, Holder
+from runrig.ports.election import Election, Holder
 from runrig.store import schema
 from runrig.store.database import Database, is_postgresql, open_database, parsed
 from runrig.store.faults import translated
@@ -24,7 +24,7 @@ _LEADER = schema.leader.c
 
 
 class SqlTerm:
-    """`ports.Term`; `open` gives the store that it is about."""
+    """`ports.election.Term`; `open` gives the store that it is about."""
 
     def __init__(self, database: Database, looking: Engine | None) -> None:
         """*looking* None: nobody waits for a heartbeat."""
@@ -69,7 +69,7 @@ class SqlTerm:
 
 
 class PostgresqlElection:
-    """`ports.Election` between servers of one database."""
+    """`ports.election.Election` between servers of one database."""
 
     def __init__(self, url: str) -> None:
         self._url = url

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, func, or_, select
 
 from runrig.domain.records import Event
-from runrig.ports import ChangesQuery
+from runrig.ports.store import ChangesQuery
 from runrig.store import schema
 from runrig.store.rows import event_of
 
@@ -17,7 +17,7 @@ _POOL = schema.pools.c
 
 
 def pool_changes(connection: Connection, query: ChangesQuery) -> tuple[tuple[Event, ...], bool]:
-    """As `ports.Store.pool_changes`."""
+    """As `ports.store.Store.pool_changes`."""
     # Keys first: a sort that drags the actions along costs several times as much.  All of them before the page is cut: PostgreSQL
     # would else walk the whole log from its end, in the hope of soon having a page.
     keys = (
@@ -32,7 +32,7 @@ def pool_changes(connection: Connection, query: ChangesQuery) -> tuple[tuple[Eve
 
 
 def pools_at(connection: Connection, pool: str, at: float) -> tuple[Event, ...]:
-    """As `ports.Store.pools_at`."""
+    """As `ports.store.Store.pools_at`."""
     newest = func.row_number().over(partition_by=_EVENT.pool, order_by=(_EVENT.revision.desc(), _EVENT.seq.desc()))
     ranked = (
         select(_EVENT.revision, _EVENT.seq, newest.label("nth"))

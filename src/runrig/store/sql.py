@@ -17,7 +17,8 @@ from runrig.domain.errors import NotFound, ServerFault, Unavailable
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.records import Event, Loaded, RowChange
 from runrig.domain.workflows import Workflow, WorkflowSpec, WorkflowStatus
-from runrig.ports import AccessStore, ChangesQuery, Pruned, SpecText, StoredWorkflow, WorkflowQuery
+from runrig.ports.access import AccessStore
+from runrig.ports.store import ChangesQuery, Pruned, SpecText, StoredWorkflow, WorkflowQuery
 from runrig.store import history, retention, schema
 from runrig.store.access import AccessTables
 from runrig.store.database import Database, open_database
@@ -41,7 +42,7 @@ _HASHED = select(schema.specifications).where(_SPEC.hash == bindparam("hash"))
 
 
 class SqlStore:
-    """`ports.Store` on SQLite and on PostgreSQL."""
+    """`ports.store.Store` on SQLite and on PostgreSQL."""
 
     def __init__(self, database: Database) -> None:
         """*database* has the tables of this version, or gets them by `open`."""
@@ -105,7 +106,7 @@ class SqlStore:
     def commit(
         self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], spec: SpecText | None = None
     ) -> None:
-        """As `ports.Store.commit`.  Of several changes of one row the last counts; an event must carry *revision*."""
+        """As `ports.store.Store.commit`.  Of several changes of one row the last counts; an event must carry *revision*."""
         assert all(event.revision == revision for event in events), "an event of another revision"
         last = {(change.kind, change.key): change for change in changes}
         with self._writing(fenced=False) as connection:
@@ -210,7 +211,7 @@ class SqlStore:
     def events(
         self, *, workflow: str | None = None, pool: str | None = None, after: int = 0, limit: int | None = None
     ) -> tuple[Event, ...]:
-        """As `ports.Store.events`, in order.  *pool*: the changes of the pool itself (law S6), not of what runs in it.
+        """As `ports.store.Store.events`, in order.  *pool*: the changes of the pool itself (law S6), not of what runs in it.
 
         *limit* never cuts a revision in two: the one that it would cut comes whole, so that the next page is behind it.
         """

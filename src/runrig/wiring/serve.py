@@ -24,7 +24,9 @@ from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.errors import Conflict, ServerFault
 from runrig.domain.nodes import Node
 from runrig.domain.quantities import GPU
-from runrig.ports import Backend, Clock, Store
+from runrig.ports.backend import Backend
+from runrig.ports.clock import Clock
+from runrig.ports.store import Store
 from runrig.service.access.access import Access
 from runrig.service.runtime.leadership import UNREACHABLE, Leadership
 from runrig.service.runtime.metrics import Metrics

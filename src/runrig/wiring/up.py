@@ -24,7 +24,8 @@ from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
 from runrig.domain.quantities import GPU
-from runrig.ports import Backend, Clock
+from runrig.ports.backend import Backend
+from runrig.ports.clock import Clock
 from runrig.service.commands import offline
 from runrig.service.commands.submissions import Submission
 from runrig.service.runtime import drain_sweep

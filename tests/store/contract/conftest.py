@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from runrig.ports import Store
+from runrig.ports.store import Store
 from runrig.store import SqlStore
 
 Open = Callable[[], Store]

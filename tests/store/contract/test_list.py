@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from runrig.domain.workflows import WorkflowStatus
-from runrig.ports import Store, WorkflowQuery
+from runrig.ports.store import Store, WorkflowQuery
 
 from ..values import T0, fill, put, workflow
 from ..values import commit as make_commit

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 
 from runrig.domain.plan import Action, PutPool
 from runrig.domain.records import Event
-from runrig.ports import Store
+from runrig.ports.store import Store
 
 from ..strategies import TEXTS, TIMES, values_of
 from ..values import EVENTS, HISTORY, LATER, TEAM, Commit, fill

@@ -3,7 +3,7 @@
 from runrig.domain.plan import Action, PutPool, SetFlavors
 from runrig.domain.pools import Pool
 from runrig.domain.records import Event, RowChange
-from runrig.ports import ChangesQuery, Store
+from runrig.ports.store import ChangesQuery, Store
 
 from ..values import Commit
 

@@ -12,7 +12,7 @@ from runrig.domain.plan import PutNode
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import GangRow, Loaded
 from runrig.domain.workflows import Group, Task, Workflow
-from runrig.ports import SpecText, Store, StoredWorkflow
+from runrig.ports.store import SpecText, Store, StoredWorkflow
 
 from ..strategies import values_of
 from ..values import (

@@ -9,7 +9,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.plan import PutNode
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import RowChange
-from runrig.ports import SpecText, Store, WorkflowQuery
+from runrig.ports.store import SpecText, Store, WorkflowQuery
 
 from ..values import TEAM, TRAIN, commit, put, workflow
 

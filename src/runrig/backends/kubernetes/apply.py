@@ -18,7 +18,7 @@ from runrig.backends.kubernetes.drift import Crew, differences
 from runrig.backends.kubernetes.pods import GangPods, Settings
 from runrig.domain.errors import Refused, RunrigError, Unavailable
 from runrig.domain.workflows import TaskKey
-from runrig.ports import Desired, Launch
+from runrig.ports.backend import Desired, Launch
 
 Object = dict[str, Any]
 T = TypeVar("T")

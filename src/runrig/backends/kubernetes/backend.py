@@ -29,7 +29,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU, STORAGE
 from runrig.domain.workflows import ExitCode, TaskKey
-from runrig.ports import Desired, LogFile
+from runrig.ports.backend import Desired, LogFile
 
 Object = dict[str, Any]
 

@@ -12,7 +12,7 @@ from runrig.backends.kubernetes.pods import WHOLE, GangPods, Settings
 from runrig.domain.constraints import Constraint, Subgroup
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
-from runrig.ports import Blueprint, PoolShares, Share
+from runrig.ports.backend import Blueprint, PoolShares, Share
 
 PRIORITY_CLASSES = {Priority.HIGH: 125, Priority.NORMAL: 100, Priority.LOW: 50}
 NEVER = "87600h"

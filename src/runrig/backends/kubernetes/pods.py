@@ -18,7 +18,7 @@ from runrig.domain.nodes import Flavor
 from runrig.domain.quantities import BYTES, CPU, GPU, MEMORY, STORAGE
 from runrig.domain.tokens import expand
 from runrig.domain.workflows import TaskKey, TaskSpec, task_uuid
-from runrig.ports import GangLaunch, Launch
+from runrig.ports.backend import GangLaunch, Launch
 
 LONGEST_VARIABLE = 128 * 1024
 """Bytes of a variable with its name and the NUL at its end, beyond which Linux starts no program."""

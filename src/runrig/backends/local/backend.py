@@ -24,7 +24,7 @@ from runrig.backends.local.wake_pipe import WakePipe
 from runrig.domain.errors import ServerFault
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.workflows import ExitCode, TaskKey
-from runrig.ports import Desired, Launch, LogFile
+from runrig.ports.backend import Desired, Launch, LogFile
 
 _POLL_S = 0.5
 """How late the end of a task is seen if its supervisor could not ring."""

@@ -22,7 +22,7 @@ from runrig.backends.local.attempt import Attempt
 from runrig.backends.local.processes import MARKER
 from runrig.domain.tokens import contents_of, expand
 from runrig.domain.workflows import FileSpec
-from runrig.ports import Launch
+from runrig.ports.backend import Launch
 
 ADDRESS = "127.0.0.1"
 

@@ -26,7 +26,7 @@ from runrig.domain.access import (
     user_problem,
 )
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, NotLoggedIn, Problem, RunrigError, TooMany
-from runrig.ports import AccessStore
+from runrig.ports.access import AccessStore
 from runrig.service.access import jwts
 from runrig.service.access.accounts import AccessDraft, Book, MadeToken, hash_of
 from runrig.service.access.logins import FailedLogins

@@ -5,7 +5,7 @@ import secrets
 from dataclasses import dataclass, field, replace
 
 from runrig.domain.access import AccessEvent, AccessEventKind, Grant, GrantRow, Kind, TokenRow, User
-from runrig.ports import AccessChange, AccessRows
+from runrig.ports.access import AccessChange, AccessRows
 
 
 @dataclass(frozen=True, slots=True)

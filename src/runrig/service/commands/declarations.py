@@ -18,7 +18,8 @@ from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Event
 from runrig.engine.lifecycle import pools
 from runrig.engine.state.state import State
-from runrig.ports import Backend, Store
+from runrig.ports.backend import Backend
+from runrig.ports.store import Store
 from runrig.service.access import roles
 from runrig.service.access.access import Access
 from runrig.service.access.roles import RoleChanges

@@ -11,7 +11,7 @@ from runrig.domain.pools import Cohort, Quota
 from runrig.domain.quantities import GPU, LARGEST, FlavorResource
 from runrig.engine.lifecycle import pools
 from runrig.engine.state.state import State
-from runrig.ports import Blueprint
+from runrig.ports.backend import Blueprint
 from runrig.service.commands.submissions import Accepted, Submission, read
 from runrig.service.runtime import rendering
 

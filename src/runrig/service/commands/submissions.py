@@ -9,7 +9,8 @@ from runrig.domain.plan import Plan, Submit
 from runrig.domain.workflows import WorkflowSpec, WorkflowStatus
 from runrig.engine.lifecycle import submission_gate, workflows
 from runrig.engine.state.state import State
-from runrig.ports import Backend, Blueprint, SpecText, Store
+from runrig.ports.backend import Backend, Blueprint
+from runrig.ports.store import SpecText, Store
 from runrig.service.queries.pool_deletions import pool_deletions, utc
 from runrig.service.runtime import rendering
 from runrig.service.runtime.reconciler import Reconciler

@@ -14,7 +14,8 @@ from runrig.domain.plan import PutPool
 from runrig.domain.pools import Pool, PoolState, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Event
-from runrig.ports import ChangesQuery, Clock, Store
+from runrig.ports.clock import Clock
+from runrig.ports.store import ChangesQuery, Store
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.transactor import APPLY, ENGINE, Transactor
 

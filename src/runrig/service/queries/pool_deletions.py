@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from runrig.domain.plan import MoveWorkflow, PutPool
 from runrig.domain.pools import PoolState
 from runrig.domain.workflows import Workflow, WorkflowStatus
-from runrig.ports import Store
+from runrig.ports.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from runrig.domain.reasons import Code, Reason
 from runrig.domain.records import Event
 from runrig.engine.explain.topology_report import DomainReport, TopologyReport
 from runrig.engine.explain.why import GroupWhy
-from runrig.ports import StoredWorkflow
+from runrig.ports.store import StoredWorkflow
 from runrig.service.queries.visibility import Visibility
 
 ANOTHER = "work of another pool"

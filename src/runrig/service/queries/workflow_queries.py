@@ -16,7 +16,9 @@ from runrig.domain.workflows import Task, TaskKey, Workflow, WorkflowSpec, Workf
 from runrig.engine.explain import report, why
 from runrig.engine.explain.report import Hold
 from runrig.engine.explain.why import GroupWhy as GroupWhy
-from runrig.ports import Backend, Clock, LogFile, SpecText, Store, StoredWorkflow, WorkflowQuery
+from runrig.ports.backend import Backend, LogFile
+from runrig.ports.clock import Clock
+from runrig.ports.store import SpecText, Store, StoredWorkflow, WorkflowQuery
 from runrig.service.queries.events import preempted_in_words, unnumbered
 from runrig.service.queries.lookup import no_workflow
 from runrig.service.queries.pool_deletions import PoolDeletion, deletion_of, utc

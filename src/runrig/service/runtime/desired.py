@@ -10,7 +10,7 @@ from runrig.domain.pools import PoolState
 from runrig.domain.workflows import GroupSpec, Status, Task, TaskKey, TaskSpec, task_uuid
 from runrig.engine.ledger.ledger import Entry
 from runrig.engine.state.state import State
-from runrig.ports import Desired, GangLaunch, Launch, PoolShares
+from runrig.ports.backend import Desired, GangLaunch, Launch, PoolShares
 from runrig.service.runtime.kai_quota import kai_quotas
 
 

@@ -10,7 +10,8 @@ import logging
 from runrig.domain.pools import PoolState
 from runrig.domain.workflows import WorkflowStatus
 from runrig.engine.explain import report
-from runrig.ports import Clock, Store, WorkflowQuery
+from runrig.ports.clock import Clock
+from runrig.ports.store import Store, WorkflowQuery
 from runrig.service.runtime.transactor import Transactor
 
 EVERY_S = 900.0

@@ -4,7 +4,7 @@ from runrig.domain.pools import Pool
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.explain import report
 from runrig.engine.state.state import State
-from runrig.ports import PoolShares, Share
+from runrig.ports.backend import PoolShares, Share
 
 
 def kai_quotas(state: State, pool: Pool) -> PoolShares:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from runrig.domain.errors import RunrigError, Unavailable
-from runrig.ports import Election, Term
+from runrig.ports.election import Election, Term
 
 POLL_S = 0.5
 """Between two looks of a standby at the owner."""

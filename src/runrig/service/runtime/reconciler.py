@@ -12,7 +12,8 @@ from runrig.domain.errors import Unavailable
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation
 from runrig.engine.lifecycle import workflows
-from runrig.ports import Backend, Clock
+from runrig.ports.backend import Backend
+from runrig.ports.clock import Clock
 from runrig.service.runtime.desired import Launches
 from runrig.service.runtime.drain_sweep import DrainSweep
 from runrig.service.runtime.metrics import Metrics

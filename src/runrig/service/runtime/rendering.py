@@ -9,7 +9,7 @@ from runrig.domain.pools import Pool
 from runrig.domain.workflows import GroupSpec, WorkflowSpec
 from runrig.engine.lifecycle import submission_gate
 from runrig.engine.state.state import State
-from runrig.ports import Blueprint, GangLaunch
+from runrig.ports.backend import Blueprint, GangLaunch
 from runrig.service.runtime.kai_quota import kai_quotas
 from runrig.spec.serve import NAMESPACE
 

@@ -8,7 +8,9 @@ import logging
 import threading
 import time
 
-from runrig.ports import Backend, Clock, Store
+from runrig.ports.backend import Backend
+from runrig.ports.clock import Clock
+from runrig.ports.store import Store
 from runrig.service.runtime import logs
 from runrig.service.runtime.metrics import Metrics
 

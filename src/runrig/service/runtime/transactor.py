@@ -16,7 +16,8 @@ from runrig.domain.records import Event, RowChange
 from runrig.domain.workflows import Workflow, WorkflowStatus
 from runrig.engine import cycle
 from runrig.engine.state.state import State
-from runrig.ports import Clock, SpecText, Store
+from runrig.ports.clock import Clock
+from runrig.ports.store import SpecText, Store
 from runrig.service.runtime.metrics import Metrics
 
 ENGINE = "engine"

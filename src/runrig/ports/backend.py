@@ -1,0 +1,158 @@
+"""What runs attempts: a backend is handed the whole desired state, and tells what it sees."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from runrig.domain.gangs import Priority
+from runrig.domain.nodes import Flavor
+from runrig.domain.observed import ClusterEvent, Observation
+from runrig.domain.pools import Pool
+from runrig.domain.workflows import FileSpec, GroupSpec, TaskKey
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One attempt that shall run, with everything that a backend needs for it.
+
+    *gang*: the id of its gang; *spec*: the name of its task as written; *flavor*: that of the node, as it was granted.
+    *command* includes the args; *command*, *environment* and the contents of *files* may hold the tokens of ``domain.tokens``.
+    *inputs*: (name of the task as written, the attempts whose output folders hold it), in the order of the file.
+    *hosts*: pods of the gang → node.  *grace_s*: between SIGTERM and SIGKILL.
+    """
+
+    key: TaskKey
+    gang: str
+    spec: str
+    flavor: str
+    uuid: str
+    node: str
+    gpus: tuple[int, ...]
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    files: tuple[FileSpec, ...]
+    inputs: tuple[tuple[str, tuple[TaskKey, ...]], ...]
+    hosts: Mapping[str, str]
+    index: int
+    count: int
+    max_count: int
+    grace_s: float
+    duration_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GangLaunch:
+    """A gang, with what a cluster needs that has queues and binds gangs whole.
+
+    *uuid*: of this attempt of the gang, and of no other in any cluster.  *pool*: the one it was submitted to, *top*: the top-level
+    pool above it or itself, whose topology keys count.  *group*: its tasks, each with the count that was admitted.
+    *labels*: the workflow's own.  *workflow*: its id, *workflow_uuid*: None for one that was never submitted.
+    """
+
+    id: str
+    uuid: str
+    workflow: str
+    workflow_uuid: str | None
+    pool: Pool
+    top: Pool
+    priority: Priority
+    user: str
+    group: GroupSpec
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A place in a scheduler's tree of queues, in GPUs.  *limit* None: no limit of its own."""
+
+    quota: int
+    limit: int | None
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolShares:
+    """*whole*: a top-level pool with everything in it, None for a subpool; *own*: what is submitted to *pool* itself."""
+
+    pool: Pool
+    whole: Share | None
+    own: Share
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """The whole wanted state.  *run*: shall be started once if it never was, and left alone.  *stop*: shall end, with its grace.
+    An attempt in neither is finished business: killed if it is alive all the same, and forgotten (its files stay).
+
+    *running*: those of *run* that have run already, so that they are not started if they are not there.
+    For backends that have queues, else empty: *gangs*, by id, of all that is to run or to stop; *pools*: all that are not
+    ARCHIVED, subpools behind their parents; *flavors*: those of the cluster.
+    """
+
+    run: Mapping[TaskKey, Launch] = field(default_factory=dict)
+    stop: Mapping[TaskKey, Launch] = field(default_factory=dict)
+    running: Collection[TaskKey] = ()
+    gangs: Mapping[str, GangLaunch] = field(default_factory=dict)
+    pools: tuple[PoolShares, ...] = ()
+    flavors: Mapping[str, Flavor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Blueprint:
+    """A workflow as it would be handed to a Kubernetes cluster, before anything is placed.
+
+    *gangs*: in the order of the workflow.  *pools*: the top-level pool, and behind it the subpool if it is for one.
+    *resource_names*: our name of a resource → its name there, where it is not the usual one.
+    """
+
+    namespace: str
+    gangs: tuple[GangLaunch, ...]
+    pools: tuple[PoolShares, ...]
+    flavors: Mapping[str, Flavor]
+    resource_names: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A file that only grows, so that a reader may follow it."""
+
+    path: str
+
+
+class Backend(Protocol):
+    """Level-triggered: the same desired state any number of times has the effect of once, also across a crash of either side."""
+
+    name: str
+    fixed_nodes: bool
+    """Nodes come and go by edits only, so that what fits no empty cluster can be refused at once (law P3)."""
+    topology: bool
+    queues: bool
+    """It has queues and a scheduler of its own, and needs to know pools and gangs (the second half of `Desired`)."""
+
+    outputs: bool
+    """What a task writes to ``{{output}}`` stays where the tasks behind it can read it."""
+
+    def observe(self) -> Observation: ...
+
+    def sync(self, desired: Desired) -> None: ...
+
+    def wait(self, timeout_s: float) -> None:
+        """Returns when something may have changed, or after *timeout_s*."""
+
+    def wake(self) -> None:
+        """Makes a `wait` in another thread return."""
+
+    def log(self, key: TaskKey, *, error: bool = False) -> LogFile | None:
+        """The output of an attempt; None if there is none (yet)."""
+
+    def says(self, workflow: str) -> tuple[str, ...]:
+        """What it says itself of pods of *workflow* that have not started, a sentence each; empty where it has nothing to say."""
+
+    def events(self, workflow: str) -> tuple[ClusterEvent, ...]:
+        """What programs of the cluster noted about the gangs and pods of *workflow*, oldest first; kept as long as its output."""
+
+    def discard(self, workflow: str) -> None:
+        """Removes the files of a workflow that has ended: its logs, outputs and what was noted.  Of one that has none, nothing."""
+
+    def close(self) -> None:
+        """Lets go of everything; the tasks go on."""

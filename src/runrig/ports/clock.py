@@ -1,0 +1,8 @@
+"""What time it is."""
+
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since the epoch, in whole microseconds, so that a stored time reads back equal."""

@@ -1,0 +1,116 @@
+"""What keeps the state of the cluster and its log, one transaction per revision."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from runrig.domain.records import Event, Loaded, RowChange
+from runrig.domain.workflows import Group, Task, Workflow, WorkflowSpec
+from runrig.ports.access import AccessStore
+
+
+@dataclass(frozen=True, slots=True)
+class SpecText:
+    """A specification as it is kept: *text* rendered, *template* as sent."""
+
+    hash: str
+    text: str
+    template: str
+    spec: WorkflowSpec
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowQuery:
+    """A page of workflows, newest first.  Empty tuples and None do not filter.
+
+    *below*: in one of these top-level pools or in a subpool of one.
+    """
+
+    pools: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+    priorities: tuple[str, ...] = ()
+    name: str | None = None
+    submitted_after: float | None = None
+    submitted_before: float | None = None
+    limit: int = 20
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesQuery:
+    """A page of the changes of a pool and its subpools, newest first.  Empty tuples and None do not filter.
+
+    *alone*: without the subpools.  *before*: only what is older than the event with this (revision, seq).
+    """
+
+    pool: str
+    alone: bool = False
+    actors: tuple[str, ...] = ()
+    since: float | None = None
+    until: float | None = None
+    before: tuple[int, int] | None = None
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWorkflow:
+    workflow: Workflow
+    groups: tuple[Group, ...]
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """*workflows*: how many are gone; *rows*: how many rows were deleted."""
+
+    workflows: int = 0
+    rows: int = 0
+
+
+class Store(Protocol):
+    access: AccessStore
+
+    def load(self) -> Loaded: ...
+
+    def commit(
+        self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], spec: SpecText | None = None
+    ) -> None:
+        """Writes all of it in one transaction as *revision*, or raises Unavailable if that is not the next one."""
+
+    def spec(self, hash: str) -> SpecText: ...
+
+    def specs(self, hashes: Collection[str]) -> Mapping[str, WorkflowSpec]:
+        """By hash, in one query; those that are no longer kept are left out."""
+
+    def head(self, id: str) -> Workflow:
+        """The workflow without its parts; by id or uuid.  Raises NotFound."""
+
+    def workflow(self, id: str) -> StoredWorkflow:
+        """By id or uuid, finished ones too.  Raises NotFound."""
+
+    def workflows(self, query: WorkflowQuery) -> tuple[tuple[Workflow, ...], bool]:
+        """The page, and whether there is more."""
+
+    def events(
+        self, *, workflow: str | None = None, pool: str | None = None, after: int = 0, limit: int | None = None
+    ) -> tuple[Event, ...]:
+        """The log from the revision behind *after* on, of one workflow or one pool if asked."""
+
+    def pool_changes(self, query: ChangesQuery) -> tuple[tuple[Event, ...], bool]:
+        """The page, and whether there is more."""
+
+    def pools_at(self, pool: str, at: float) -> tuple[Event, ...]:
+        """Of *pool* and of each of its subpools the last change at or before *at*; none of one that was not there yet."""
+
+    def expired(self, before: float, limit: int) -> tuple[str, ...]:
+        """Ids of workflows that ended before *before*, oldest first."""
+
+    def prune(self, ids: Sequence[str], rows: int) -> Pruned:
+        """Removes of *ids*, in order, as much as *rows* rows allow, in one transaction; their events stay for `prune_events`."""
+
+    def prune_events(self, rows: int) -> Pruned:
+        """Removes up to *rows* events of workflows that are gone, in one transaction."""
+
+    def close(self) -> None: ...
