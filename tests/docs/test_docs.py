@@ -1,6 +1,8 @@
 """The docs say what is: links lead somewhere, files that they show can be read, and nothing of the code is missing."""
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ ROOT = generate.ROOT
 PAGES = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in generate.pages()}
 CODE = sorted((ROOT / "src").rglob("*.py"))
 
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 AVOIDED = ("victim", "preemptee", "reclaimee", "opportunistic", "over-quota", "overquota", "tenant", "decommission")
 """Words that the glossary has another one for, and that mean nothing else in our code."""
 
@@ -128,6 +131,41 @@ def test_every_path_of_the_code_that_is_named_is_there() -> None:
     others = re.findall(r"`(src/runrig/[\w/]+(?:\.py)?|tests/[\w/]+(?:\.py)?)`", "\n".join(PAGES.values()))
     paths = {Path("src/runrig") / path for path in laws} | {Path(path) for path in others}
     assert {str(path) for path in paths if not (ROOT / path).exists()} == set()
+
+
+def names_of_the_code() -> Iterator[str]:
+    """`module.py`, `module.name` with its packages before it, and `Class.member`, of everything below src/runrig."""
+    for file in CODE:
+        module = file.relative_to(ROOT / "src" / "runrig").with_suffix("").parts
+        tails = [".".join(module[start:]) for start in range(len(module))]
+        yield file.name
+        for top in ast.parse(file.read_text(encoding="utf-8")).body:
+            names = [top.name] if isinstance(top, DEFINITIONS) else [name.id for name in assigned(top)]
+            yield from (f"{tail}.{name}" for tail in tails for name in names)
+            if isinstance(top, ast.ClassDef):
+                yield from (f"{top.name}.{member}" for member in members(top))
+
+
+def assigned(statement: ast.stmt) -> Iterator[ast.Name]:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return (target for target in targets if isinstance(target, ast.Name))
+
+
+def members(defined: ast.ClassDef) -> Iterator[str]:
+    """Its fields, its methods, and what they set on self."""
+    for node in ast.walk(defined):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self":
+            yield node.attr
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            yield from (name.id for name in assigned(node))
+
+
+def test_every_name_of_the_code_in_the_architecture_is_there() -> None:
+    named = re.findall(r"`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)(?:\(\))?`", PAGES["docs/architecture.md"])
+    assert {name for name in named if not name.endswith(".py")} - set(names_of_the_code()) == set()
+    assert {"State.apply", "cycle.run"} <= set(named)
 
 
 @pytest.mark.parametrize("word", AVOIDED)
