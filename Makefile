@@ -34,11 +34,12 @@ e2e: .venv/.synced  ## tests on a real Kubernetes API server; the first time it 
 attack: .venv/.synced  ## what must not get in: tokens, roles, paths, origins, sizes, slow clients, logins, against real servers
 	$(BIN)/pytest -n 2 tests/attack
 
-lint: .venv/.synced  ## format, style, types, and who may import whom
+lint: .venv/.synced  ## format, style, types, who may import whom, and subjects of commits
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/subjects.py
 
 format: .venv/.synced  ## let ruff rewrite what it can
 	$(BIN)/ruff format .
