@@ -364,3 +364,14 @@ def test_a_node_says_why_it_takes_no_pods(tmp_path: Path) -> None:
             "cordoned": ["NotReady", "Cordoned"],
             "down": ["NotReady"],
         }
+
+
+def test_a_node_that_matches_no_flavor_says_so(tmp_path: Path) -> None:
+    cluster = "flavors: [{name: default, node_labels: {gpu: a100}}]"
+    nodes = (Node("right", {"gpu": 1}, labels={"gpu": "a100"}), Node("wrong", {"gpu": 1}))
+    with api(tmp_path, cluster=cluster, nodes=nodes) as it:
+        found = it.get("/api/resources")["resources"]
+        assert [(each["hostname"], each["flavor"], each["conditions"]) for each in found] == [
+            ("right", "default", ["Ready"]),
+            ("wrong", "", ["Ready", "NoFlavor"]),
+        ]

@@ -270,6 +270,20 @@ def test_of_a_node_that_takes_no_pods_the_state_and_the_taints_say_why() -> None
     ]
 
 
+def test_a_node_of_no_flavor_is_shown_as_such() -> None:
+    node = wire.ResourceAnswer.example() | {
+        "conditions": ["Ready", "NoFlavor"],
+        "flavor": "",
+        "pool_platform_labels": {},
+    }
+    answers = {"GET /api/resources": {"resources": [node]}, "GET /api/resources/n00": {"resources": [node]}}
+    assert (
+        lines(answered(answers, "resource", "list").out)[2] == "n00   NoFlavor  -       -      1/2   4/96  16Gi/1024Gi"
+    )
+    said = lines(answered(answers, "resource", "info", "n00").out)
+    assert [line.split() for line in said[:3]] == [["Node", "n00"], ["State", "NoFlavor"], ["GPUs", "used", "1/2"]]
+
+
 def test_resource_info_says_who_holds_each_gpu() -> None:
     done = answered({"GET /api/resources/n00": wire.ResourcesAnswer.example()}, "resource", "info", "n00")
     assert lines(done.out)[-4:] == [

@@ -7,7 +7,7 @@ import pytest
 
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused, RunrigError
-from runrig.domain.nodes import Flavor, Node
+from runrig.domain.nodes import NO_FLAVOR, Flavor, Node
 from runrig.domain.plan import DropCohort, Plan, PutCohort, PutNode, PutPool, SetFlavors
 from runrig.domain.pools import TRANSITIONS, Cohort, Pool, PoolEvent, PoolState, Queueing, Quota, TopologyKey
 from runrig.domain.quantities import GPU, FlavorResource
@@ -414,6 +414,15 @@ def test_new_flavors_sort_the_nodes_anew_and_one_in_use_cannot_go() -> None:
     assert declared(world, ClusterSpec(flavors=both)).actions == (
         SetFlavors(both),
         PutNode(Node("n0", {GPU: 4}, "h100", {"gpu": "h100"})),
+    )
+
+
+def test_a_node_that_matches_none_of_the_new_flavors_has_none() -> None:
+    world = World({}, {"n0": Node("n0", {GPU: 4})})
+    a100 = (Flavor("default", {"gpu": "a100"}),)
+    assert declared(world, ClusterSpec(flavors=a100)).actions == (
+        SetFlavors(a100),
+        PutNode(Node("n0", {GPU: 4}, NO_FLAVOR)),
     )
 
 

@@ -3,7 +3,7 @@
 from typing import get_args
 
 from runrig.domain.gangs import Assignment, Gang, Law, NodeShare, Priority
-from runrig.domain.nodes import Flavor, Node
+from runrig.domain.nodes import NO_FLAVOR, Flavor, Node
 from runrig.domain.plan import (
     Action,
     Admit,
@@ -46,6 +46,7 @@ WORKFLOW = Workflow("w-1", "u", "w", 1, "p", Priority.LOW, "ann", 0.0, "h")
 PAIRS: list[tuple[Action, str]] = [
     (SetFlavors((Flavor("a"), Flavor("b"))), "the flavors are a, b"),
     (PutNode(Node("n0", {"gpu": 8})), "node n0 (default, 8 GPUs) is ready"),
+    (PutNode(Node("n0", {"gpu": 8}, NO_FLAVOR)), "node n0 (of no flavor, 8 GPUs) takes no new pods"),
     (DropNode("n0"), "node n0 is gone"),
     (
         PutCohort(Cohort("c", quotas={GPU: Quota(4, 2, 1)})),

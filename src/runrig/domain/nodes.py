@@ -1,9 +1,11 @@
 """Nodes, and the flavors that sort them into kinds."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 DEFAULT_FLAVOR = "default"
+NO_FLAVOR = ""
+"""The flavor of a node that matches none: it is listed, takes no pods and counts as nobody's capacity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,10 @@ class Flavor:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """*resources*: amounts per resource; *flavor*: the one that it matches; *ready* False: takes no new pods, keeps its own."""
+    """*resources*: amounts per resource; *flavor*: the one that it matches, or NO_FLAVOR.
+
+    *ready* False: takes no new pods, keeps its own.
+    """
 
     name: str
     resources: Mapping[str, int]
@@ -41,3 +46,8 @@ class Node:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     ready: bool = True
+
+
+def flavor_of(node: Node, flavors: Iterable[Flavor]) -> str:
+    """The name of the first of *flavors* that *node* matches, NO_FLAVOR if it matches none."""
+    return next((flavor.name for flavor in flavors if flavor.matches(node)), NO_FLAVOR)

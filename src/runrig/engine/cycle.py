@@ -9,7 +9,7 @@ state when it returns; if they cannot be committed, the state is loaded anew.
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor, Node
+from runrig.domain.nodes import Node, flavor_of
 from runrig.domain.observed import Observation
 from runrig.domain.plan import Action, DropNode, Plan, PutNode
 from runrig.engine.lifecycle import pools
@@ -44,8 +44,3 @@ def see_nodes(state: State, nodes: Iterable[Node] | None) -> Iterator[Action]:
         if state.nodes.get(name) != node:
             yield PutNode(node)
     yield from (DropNode(name) for name in sorted(state.nodes) if name not in seen)
-
-
-def flavor_of(node: Node, flavors: Iterable[Flavor]) -> str:
-    """The first flavor that the node matches, in the order of the cluster."""
-    return next((flavor.name for flavor in flavors if flavor.matches(node)), DEFAULT_FLAVOR)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from runrig import wire
+from runrig.domain.nodes import NO_FLAVOR
 from runrig.domain.quantities import format_quantity
 from runrig.service.queries.resource_queries import NodeView
 
@@ -50,6 +51,8 @@ def _conditions(view: NodeView) -> list[str]:
     """The last one says most."""
     node = view.node
     if node.ready:
+        if node.flavor == NO_FLAVOR:
+            return ["Ready", "NoFlavor"]
         return ["Ready", "Tainted"] if view.tainted else ["Ready"]
     taints = {each.key for each in node.taints}
     return ["NotReady", "Cordoned"] if _CORDONED in taints and not _DOWN & taints else ["NotReady"]

@@ -46,7 +46,7 @@ def _table(nodes: Sequence[Node], *, free: bool) -> Table:
         (
             node["hostname"],
             _state(node),
-            node["flavor"],
+            node["flavor"] or "-",
             ", ".join(sorted(node["pool_platform_labels"])) or "-",
             *(_free(node, key) if free else _used(node, key) for _, key in _AMOUNTS),
         )
@@ -56,7 +56,7 @@ def _table(nodes: Sequence[Node], *, free: bool) -> Table:
 
 
 def _state(node: Node) -> str:
-    """Ready, NotReady, Cordoned or Tainted."""
+    """Ready, NotReady, Cordoned, NoFlavor or Tainted."""
     return str(node["conditions"][-1])
 
 
@@ -86,7 +86,7 @@ def info(session: Session, node: str) -> None:
         (
             ("Node", found["hostname"]),
             ("State", _state(found)),
-            ("Flavor", found["flavor"]),
+            ("Flavor", found["flavor"] or None),
             ("Pools", ", ".join(sorted(found["pool_platform_labels"])) or None),
             *((f"{name} used", _used(found, key)) for name, key in _AMOUNTS),
             *((f"Label {name}", value) for name, value in sorted(found["label_fields"].items())),

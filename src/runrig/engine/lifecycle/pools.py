@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Problem, Refused
-from runrig.domain.nodes import Flavor
+from runrig.domain.nodes import Flavor, flavor_of
 from runrig.domain.plan import Action, DropCohort, Plan, PutCohort, PutNode, PutPool, SetFlavors
 from runrig.domain.pools import (
     TRANSITIONS,
@@ -291,7 +291,7 @@ def _declare_flavors(state: State, flavors: Iterable[Flavor]) -> Iterator[Action
             raise Refused(f"flavor {lost[0]} is still named by {owner}: change that first", law="Q7")
     yield SetFlavors(wanted)
     for _, node in sorted(state.nodes.items()):
-        flavor = next((each.name for each in wanted if each.matches(node)), node.flavor)
+        flavor = flavor_of(node, wanted)
         if flavor != node.flavor:
             yield PutNode(replace(node, flavor=flavor))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from runrig.domain.gangs import NodeShare
-from runrig.domain.nodes import Flavor, Node
+from runrig.domain.nodes import NO_FLAVOR, Flavor, Node
 from runrig.domain.quantities import GPU, FlavorResource, Requests
 from runrig.engine.nodes.node_capacity import Journal, NodeCapacity
 from runrig.engine.nodes.topology import FitCountCache, FitCounts, Ints, PodShape, TopologyIndex
@@ -73,10 +73,12 @@ class ClusterNodes:
         return all(taint in named for taint in node.taints if taint.effect in REPELLING)
 
     def capacity(self, resources: Iterable[str]) -> dict[FlavorResource, int]:
-        """Per flavor and resource, over all registered nodes, ready or not (law Q8)."""
+        """Per flavor and resource, over all registered nodes that have a flavor, ready or not (law Q8)."""
         wanted = set(resources)
         total: dict[FlavorResource, int] = {}
         for room in self.by_name.values():
+            if room.node.flavor == NO_FLAVOR:
+                continue
             for resource, amount in room.node.resources.items():
                 if resource in wanted:
                     key = FlavorResource(room.node.flavor, resource)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import singledispatch
 
 from runrig.domain.gangs import Law, Placement
+from runrig.domain.nodes import NO_FLAVOR
 from runrig.domain.plan import (
     Action,
     Admit,
@@ -60,7 +61,11 @@ def _(action: SetFlavors) -> str:
 @in_words.register
 def _(action: PutNode) -> str:
     node = action.node
-    return f"node {node.name} ({node.flavor}, {node.resources.get('gpu', 0)} GPUs) {'is ready' if node.ready else 'takes no new pods'}"
+    usable = node.ready and node.flavor != NO_FLAVOR
+    return (
+        f"node {node.name} ({node.flavor or 'of no flavor'}, {node.resources.get('gpu', 0)} GPUs) "
+        f"{'is ready' if usable else 'takes no new pods'}"
+    )
 
 
 @in_words.register

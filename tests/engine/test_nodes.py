@@ -1,0 +1,67 @@
+"""Nodes as a backend reports them: which flavor they are of, and what that makes of them."""
+
+import pytest
+
+from runrig.domain.nodes import NO_FLAVOR, Flavor, Node
+from runrig.domain.observed import Observation
+from runrig.domain.plan import PutNode
+from runrig.domain.pools import Pool, Quota
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.engine import cycle
+from runrig.engine.explain.quota_report import tree_rows
+from tests.engine.builders import GPUS, World
+
+A100, H100 = {"gpu": "a100"}, {"gpu": "h100"}
+H100_GPUS = FlavorResource("h100", GPU)
+
+
+def see(world: World, *nodes: Node) -> list[Node]:
+    """A cycle in which the backend reports *nodes*; those that changed, as they are now."""
+    seen = Observation(world.observe().tasks, nodes)
+    world.now += 1
+    plan = cycle.run(world.state, seen, world.now)
+    return [action.node for action in plan.actions if isinstance(action, PutNode)]
+
+
+def capacity(world: World) -> dict[FlavorResource, int]:
+    """What the root of the quota tree has of each key, where nothing was promised."""
+    return {key: balance.nominal for key, balance in tree_rows(world.state)[0].balances.items()}
+
+
+@pytest.mark.parametrize("name", ["default", "a100"])
+def test_a_node_that_matches_no_flavor_is_nobodys_capacity_whatever_the_flavors_are_called(name: str) -> None:
+    world = World({"a": Pool("a")}, {}, flavors=(Flavor(name, A100), Flavor("h100", H100)))
+    assert see(world, Node("n0", {GPU: 8}, labels=A100), Node("n1", {GPU: 4})) == [
+        Node("n0", {GPU: 8}, name, A100),
+        Node("n1", {GPU: 4}, NO_FLAVOR),
+    ]
+    assert capacity(world) == {FlavorResource(name, GPU): 8, H100_GPUS: 0}
+
+
+def test_a_node_that_gets_the_labels_of_a_flavor_belongs_to_it_from_then_on() -> None:
+    world = World({"a": Pool("a", {H100_GPUS: Quota(4)})}, {}, flavors=(Flavor("h100", H100),))
+    world.state.fixed_nodes = False
+    world.submit("w", "a", gpus=4)
+    see(world, Node("n0", {GPU: 4}))
+    assert world.running() == set()
+    see(world, Node("n0", {GPU: 4}, labels=H100))
+    assert world.running() == {"w-1"}
+
+
+def test_what_runs_on_a_node_that_loses_its_flavor_goes_on() -> None:
+    flavors = (Flavor("default", A100),)
+    world = World({"a": Pool("a", {GPUS: Quota(4)})}, {"n0": Node("n0", {GPU: 8}, labels=A100)}, flavors=flavors)
+    world.state.fixed_nodes = False
+    world.submit("first", "a", gpus=2)
+    world.cycle()
+    see(world, Node("n0", {GPU: 8}))
+    world.submit("second", "a", gpus=2)
+    world.cycle()
+    assert world.running() == {"first-1"}
+    assert capacity(world) == {GPUS: 0}
+
+
+def test_a_node_that_an_older_release_stored_with_the_wrong_flavor_is_put_right() -> None:
+    world = World({}, {"n0": Node("n0", {GPU: 4}, "default")}, flavors=(Flavor("default", A100),))
+    assert see(world, Node("n0", {GPU: 4})) == [Node("n0", {GPU: 4}, NO_FLAVOR)]
+    assert see(world, Node("n0", {GPU: 4})) == []
