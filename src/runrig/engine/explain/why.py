@@ -16,7 +16,7 @@ from runrig.engine.ledger.ledger import Entry, Ledger
 from runrig.engine.ledger.options import choices_left_out, flavor_choices, pod_requests
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.place import place, pods_that_fit
-from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode, binding, left_at
+from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaLeaf, QuotaNode, binding, left_at
 from runrig.engine.scheduling.queue_order import ahead_of, head_of
 from runrig.engine.state.state import State
 
@@ -129,7 +129,7 @@ def no_place(ledger: Ledger, entry: Entry, choice: Placement, layer: int = CHARG
     return Reason(Code.NO_ROOM_ON_NODES, "T1", resource=choice[0].flavor, have=have, need=need)
 
 
-def _quota_reason(ledger: Ledger, leaf: QuotaNode, index: int, amount: int) -> Reason | None:
+def _quota_reason(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> Reason | None:
     key = str(ledger.tree.keys[index])
     if leaf.kind is Kind.FIRM:
         for pool, left in [

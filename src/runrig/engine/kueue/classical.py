@@ -12,7 +12,7 @@ from typing import NamedTuple
 from runrig.domain.kueue import Policy, PreemptionReason
 from runrig.engine.kueue.candidates import CandidateSearch, nobody
 from runrig.engine.kueue.node_tree import release, reserve
-from runrig.engine.kueue.scheduler_context import HolderSource, SchedulerContext, over_nominal, put_back_on_trial
+from runrig.engine.kueue.scheduler_context import HolderSource, SchedulerContext, put_back_on_trial
 from runrig.engine.kueue.workload import WorkloadState, WorkloadTarget
 from runrig.engine.kueue.workload_placement import FindsPlacement
 from runrig.engine.quota.quota_node import CHARGED, QuotaNode, Request, add_on_trial, fits, take_on_trial
@@ -70,7 +70,7 @@ class _Classical(CandidateSearch):
         """Cohort by cohort up to the root, where somebody above nominal is to be found."""
         entitled = False
         left = dict(self._request)
-        below = self._leaf
+        below: QuotaNode = self._leaf
         for node in self._leaf.path[1:]:
             usage, subtree, local = below.usage[CHARGED], below.subtree, below.local
             entitled = entitled or all(usage[index] + amount <= subtree[index] for index, amount in left.items())
@@ -122,7 +122,7 @@ class _Classical(CandidateSearch):
             between = self._between[candidate.queue] = path[:common]
         contested = self.contested
         for node in between:  # noqa: SIM110  (a loop: this is asked for every candidate)
-            if not over_nominal(node, contested):
+            if not node.over_nominal(contested):
                 return False
         return True
 

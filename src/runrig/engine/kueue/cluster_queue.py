@@ -10,7 +10,7 @@ from heapq import heapify, heappop, heappush
 from runrig.domain.kueue import ClusterQueue, PendingReason, StopPolicy
 from runrig.domain.pools import Queueing
 from runrig.engine.kueue.workload import QueueKey, TargetKey, WorkloadShape, WorkloadState
-from runrig.engine.quota.quota_node import QuotaNode, potential
+from runrig.engine.quota.quota_node import QuotaLeaf, potential
 
 EquivalenceKey = tuple[WorkloadShape, int]
 
@@ -34,7 +34,7 @@ class QueueState:
     *potential*: per index, the most that can ever fit.  *generation*: grows when something of the queue goes or its quota changes.
     """
 
-    def __init__(self, queue: ClusterQueue, leaf: QuotaNode) -> None:
+    def __init__(self, queue: ClusterQueue, leaf: QuotaLeaf) -> None:
         self.queue = queue
         self.leaf = leaf
         self.strict = queue.queueing is Queueing.STRICT_FIFO

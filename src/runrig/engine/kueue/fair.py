@@ -14,7 +14,7 @@ from runrig.domain.kueue import Policy, PreemptionReason, Strategy
 from runrig.engine.kueue.candidates import CandidateSearch, nobody
 from runrig.engine.kueue.cluster_queue import QueueState
 from runrig.engine.kueue.node_tree import release, reserve
-from runrig.engine.kueue.scheduler_context import SchedulerContext, over_nominal, put_back_on_trial
+from runrig.engine.kueue.scheduler_context import SchedulerContext, put_back_on_trial
 from runrig.engine.kueue.workload import TargetKey, WorkloadState, WorkloadTarget
 from runrig.engine.kueue.workload_placement import FindsPlacement
 from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode, Request, add_on_trial, fits, take_on_trial
@@ -180,7 +180,7 @@ class _Fair(CandidateSearch):
         line = self.book.lines[queue]
         if line is self.line:
             return chain(self.own(leaving=True), self.own(leaving=False))
-        if self._reclaim is Policy.NEVER or not over_nominal(line.leaf, self.contested):
+        if self._reclaim is Policy.NEVER or not line.leaf.over_nominal(self.contested):
             return iter(())
         return chain(*(self.allowed(holding, self._reclaim) for holding in (line.leaving, line.running)))
 

@@ -184,7 +184,7 @@ class SchedulerContext:
         if node.kind is Kind.QUEUE:
             line = self.lines[node.name]
             return line.leaving if leaving else line.running
-        if skip is not None and not over_nominal(skip, contested):
+        if skip is not None and not skip.over_nominal(contested):
             skip = None  # nobody would be found there anyway, and so others can use the same list
         key = (skip, contested, leaving)
         kept = self._reach.setdefault(node, {})
@@ -194,7 +194,7 @@ class SchedulerContext:
                 [
                     self.reach(child, None, contested, leaving=leaving)
                     for child in node.children
-                    if child is not skip and over_nominal(child, contested)
+                    if child is not skip and child.over_nominal(contested)
                 ]
             )
         return known
@@ -236,12 +236,3 @@ def take_away(item: WorkloadState) -> None:
     take(item.leaf, item.request, CHARGED)
     if item.spots:
         release(item.spots)
-
-
-def over_nominal(node: QuotaNode, contested: Iterable[int]) -> bool:
-    """The subtree holds more than it brings, of something contested."""
-    usage, subtree = node.usage[CHARGED], node.subtree
-    for index in contested:  # noqa: SIM110  (a loop: this is asked for every candidate)
-        if usage[index] > subtree[index]:
-            return True
-    return False

@@ -21,7 +21,7 @@ from runrig.domain.reasons import Reason
 from runrig.engine.kueue.node_matching import mismatch
 from runrig.engine.kueue.node_tree import Reservation
 from runrig.engine.kueue.workload_placement import NOWHERE, WorkloadPlacement, WorkloadPlacer
-from runrig.engine.quota.quota_node import QuotaNode, Request
+from runrig.engine.quota.quota_node import QuotaLeaf, Request
 
 
 class FlavorOption(NamedTuple):
@@ -295,7 +295,7 @@ class WorkloadState:
         "workload",
     )
 
-    def __init__(self, workload: Workload, queue: str, leaf: QuotaNode, shape: WorkloadShape) -> None:
+    def __init__(self, workload: Workload, queue: str, leaf: QuotaLeaf, shape: WorkloadShape) -> None:
         self.workload = workload
         self.queue = queue
         self.leaf = leaf

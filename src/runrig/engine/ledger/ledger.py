@@ -19,7 +19,7 @@ from runrig.domain.quantities import GPU, FlavorResource, Requests
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.placement.constraint_tree import PlacementConstraints, constraints_of
 from runrig.engine.quota.pool_tree import QuotaTree
-from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaNode, Request, add, take
+from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaLeaf, Request, add, take
 
 Decision = Queue | Nominate | Withdraw | Preempt | Stop | Admit | Refuse | Release
 
@@ -186,7 +186,7 @@ class Ledger:
 
     # ------------------------------------------------------------ reading
 
-    def leaf(self, entry: Entry) -> QuotaNode:
+    def leaf(self, entry: Entry) -> QuotaLeaf:
         tree = self._tree or self.tree
         return (tree.firm if entry.bucket.firm else tree.low)[entry.gang.pool]
 

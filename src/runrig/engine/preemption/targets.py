@@ -18,7 +18,7 @@ from runrig.engine.ledger.options import options
 from runrig.engine.nodes.topology import Domain
 from runrig.engine.preemption.candidates import Candidates
 from runrig.engine.preemption.domain_preemption import DomainPreemption
-from runrig.engine.quota.quota_node import CHARGED, QuotaNode, Request, fits
+from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf, Request, fits
 
 MANY = 16
 """Candidates that are taken before it is asked whether all of them would be enough."""
@@ -60,7 +60,7 @@ def find_targets(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Targe
     return first
 
 
-def _guaranteed(leaf: QuotaNode, request: Request) -> bool:
+def _guaranteed(leaf: QuotaLeaf, request: Request) -> bool:
     """Law P2 without Q3: the request is within what the pool was promised, here and in every pool above."""
     usage = leaf.usage[CHARGED]
     for index, amount in request:

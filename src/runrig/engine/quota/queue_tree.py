@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 
 from runrig.domain.kueue import Balance, ClusterQueue, Inactive, QueueCohort, Workload
-from runrig.domain.pools import Quotas
 from runrig.domain.quantities import FlavorResource
-from runrig.engine.quota.quota_node import REAL, Kind, QuotaNode, headroom, potential, prepare, sum_up, upwards
+from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, headroom, potential
+from runrig.engine.quota.tree import TreeBuilder, hang
 
 COHORT_CYCLE = "CohortCycle"
 
@@ -16,53 +16,32 @@ class QueueTree:
     def __init__(
         self, cohorts: Iterable[QueueCohort], queues: Iterable[ClusterQueue], workloads: Iterable[Workload]
     ) -> None:
-        declared = {each.name: each for each in sorted(cohorts, key=lambda each: each.name)}
-        listed = {each.name: each for each in sorted(queues, key=lambda each: each.name)}
-        keys = {key for each in declared.values() for key in each.quotas}
-        keys |= {key for each in listed.values() for key in each.quotas}
-        keys |= {FlavorResource(flavor, resource) for each in workloads for flavor, resource in _held(each)}
-        self.keys: tuple[FlavorResource, ...] = tuple(sorted(keys))
-        self.index_of: dict[FlavorResource, int] = {key: index for index, key in enumerate(self.keys)}
-        self.weights = {each.name: each.weight for each in listed.values()}
-        self.cohort_weights = {each.name: each.weight for each in declared.values()}
-        named = {each.parent for each in declared.values()} | {each.cohort for each in listed.values()}
-        self.cohorts: dict[str, QuotaNode] = {
-            name: self._node(Kind.COHORT, name, declared[name].quotas if name in declared else {})
-            for name in sorted(declared.keys() | {name for name in named if name})
-        }
-        self.queues: dict[str, QuotaNode] = {
-            name: self._node(Kind.QUEUE, name, each.quotas) for name, each in listed.items()
+        declared = {cohort.name: cohort for cohort in sorted(cohorts, key=lambda cohort: cohort.name)}
+        listed = {queue.name: queue for queue in sorted(queues, key=lambda queue: queue.name)}
+        quotas = [*(cohort.quotas for cohort in declared.values()), *(queue.quotas for queue in listed.values())]
+        held = {FlavorResource(*pair) for workload in workloads for pair in _held(workload)}
+        builder = TreeBuilder([*held, *(key for each in quotas for key in each)])
+        self.keys = builder.keys
+        self.index_of = builder.index_of
+        parents = {cohort.parent for cohort in declared.values()} | {queue.cohort for queue in listed.values()}
+        self.cohorts: dict[str, QuotaNode] = {}
+        for name in sorted(declared.keys() | {name for name in parents if name}):
+            known = declared.get(name)
+            self.cohorts[name] = (
+                builder.node(Kind.COHORT, name, known.quotas, known.weight)
+                if known
+                else builder.node(Kind.COHORT, name, {})
+            )
+        self.queues: dict[str, QuotaLeaf] = {
+            name: builder.leaf(Kind.QUEUE, name, queue.quotas, queue.weight) for name, queue in listed.items()
         }
         for name, cohort in declared.items():
-            self._hang(self.cohorts[name], cohort.parent)
+            if cohort.parent:
+                hang(self.cohorts[name], self.cohorts[cohort.parent])
         for name, queue in listed.items():
-            self._hang(self.queues[name], queue.cohort)
-        self._link()
-
-    def _node(self, kind: Kind, name: str, quotas: Quotas) -> QuotaNode:
-        return QuotaNode(kind, name, {self.index_of[key]: quota for key, quota in quotas.items()}, len(self.keys))
-
-    def _hang(self, node: QuotaNode, parent: str | None) -> None:
-        if parent:
-            node.parent = self.cohorts[parent]
-            node.parent.children.append(node)
-
-    def _link(self) -> None:
-        for node in self.nodes():
-            node.path = tuple(upwards(node))
-            node.active = node.path[-1].parent is None
-        for node in sorted(self.nodes(), key=lambda node: -len(node.path)):
-            if node.active:
-                self._sum_up(node)
-        for leaf in self.queues.values():
-            prepare(leaf)
-
-    @staticmethod
-    def _sum_up(node: QuotaNode) -> None:
-        """The node's subtree quota, of children that are summed up already.  A root's limits mean nothing."""
-        node.height = 1 + max((child.height for child in node.children), default=-1)
-        for index, nominal in enumerate(node.nominal):
-            sum_up(node, index, nominal, limited=node.parent is not None)
+            if queue.cohort:
+                hang(self.queues[name], self.cohorts[queue.cohort])
+        builder.finish()
 
     def nodes(self) -> Iterator[QuotaNode]:
         """Cohorts, then queues, each sorted by name."""

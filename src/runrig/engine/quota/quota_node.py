@@ -12,16 +12,19 @@ Adding and taking away are exact inverses and cost O(depth) per resource.
 """
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
 
 from runrig.domain.pools import Pool, Quota
-from runrig.domain.quantities import LARGEST
 
 CHARGED = 0
 REAL = 1
 
 Request = tuple[tuple[int, int], ...]
 """(index of a FlavorResource, amount above zero): what a gang asks of the tree."""
+
+Weight = int | Fraction
+"""How much of what is borrowed a node may have beside its siblings.  Ours are whole numbers of 1 or more; Kueue's may be 0."""
 
 NO_QUOTA = Quota()
 
@@ -37,55 +40,47 @@ class Kind(enum.Enum):
 
 
 class QuotaNode:
-    """A node, its limits as lists by FlavorResource index, and its usage in both layers.
+    """A node, its limits as lists by FlavorResource index, and its usage in both layers.  `TreeBuilder` makes them.
 
     *path*: from the node up to the root, both included.  *room*: S - local + borrowing limit, None without that limit.
-    *limits*: per index, the nodes of the path that can refuse or keep anything; *keeps*: some node of the path keeps.
-    *holding*: per layer, the usage of the nodes of the path.  These three are of leaves only.
-    *active* False: its parents run in a circle (law Q5), nothing new starts.
-    *pools_above*: pools above (the own one included) that have subpools, whose *used* firm leaves count against (law P2).
-    *outermost_pool*: the outermost pool above a leaf.  *pools_over_nominal*: how many outermost pools in the
-    subtree hold more than their nominal (in the layer CHARGED), so that a search for borrowers need not enter where there are none.
+    *declared*: the indices for which it has a quota.  *height*: steps down to its deepest leaf.
+    *active* False: its parents run in a circle (law Q5), nothing new starts.  *pool*: of a pool's own node, what was declared.
+    *used*: of a pool with subpools, what firm work below it holds (law P2).
+    *pools_over_nominal*: how many outermost pools in the subtree hold more than their nominal (in the layer CHARGED), so that
+    a search for borrowers need not enter where there are none.
     """
 
     __slots__ = (
         "active",
         "borrowing",
         "children",
-        "counted",
         "declared",
         "height",
-        "holding",
-        "keeps",
         "kind",
         "lending",
-        "limits",
         "local",
         "name",
         "nominal",
-        "outermost_pool",
         "parent",
         "path",
         "pool",
-        "pools_above",
         "pools_over_nominal",
         "room",
         "subtree",
         "usage",
         "used",
+        "weight",
     )
 
-    def __init__(self, kind: Kind, name: str, quotas: Mapping[int, Quota], width: int) -> None:
+    def __init__(self, kind: Kind, name: str, quotas: Mapping[int, Quota], width: int, weight: Weight) -> None:
         self.kind = kind
         self.name = name
+        self.weight = weight
         self.parent: QuotaNode | None = None
         self.children: list[QuotaNode] = []
         self.path: tuple[QuotaNode, ...] = (self,)
         self.active = True
         self.pool: Pool | None = None
-        self.counted: frozenset[str] = frozenset()
-        self.pools_above: tuple[QuotaNode, ...] = ()
-        self.outermost_pool = self
         self.pools_over_nominal = [0] * width
         self.height = 0
         self.declared = frozenset(quotas)
@@ -98,59 +93,45 @@ class QuotaNode:
         self.room: list[int | None] = [None] * width
         self.usage = ([0] * width, [0] * width)
         self.used = ([0] * width, [0] * width)
-        self.limits: tuple[tuple[QuotaNode, ...], ...] = ()
-        self.keeps = False
-        self.holding: tuple[tuple[list[int], ...], ...] = ()
 
     def __repr__(self) -> str:
         return f"<{self.kind.value} {self.name}>"
 
     def over_nominal(self, indices: Iterable[int]) -> bool:
         """Holds more than its subtree brings, of one of *indices*."""
-        usage = self.usage[CHARGED]
-        return any(usage[index] > self.subtree[index] for index in indices)
+        usage, subtree = self.usage[CHARGED], self.subtree
+        for index in indices:  # noqa: SIM110  (a loop: this is asked for every candidate)
+            if usage[index] > subtree[index]:
+                return True
+        return False
 
     def balance(self, index: int, layer: int = REAL) -> int:
         """T of law Q3: negative means that the subtree borrows."""
         return self.subtree[index] - self.usage[layer][index]
 
 
-def upwards(node: QuotaNode) -> Iterator[QuotaNode]:
-    """From *node* to its root; stops before it would meet a node twice (law Q5)."""
-    seen: set[int] = set()
-    each: QuotaNode | None = node
-    while each is not None and id(each) not in seen:
-        seen.add(id(each))
-        yield each
-        each = each.parent
+class QuotaLeaf(QuotaNode):
+    """A node that holds work.
 
-
-def sum_up(node: QuotaNode, index: int, own: int, *, limited: bool = True) -> None:
-    """What *node* brings, with *own* beside what its children lend it, which are summed up already.
-
-    *limited* False: its limits mean nothing.  Sums stay within 64 bits.
+    *limits*: per index, the nodes of the path that can refuse or keep anything; *keeps*: some node of the path keeps.
+    *holding*: per layer, the usage of the nodes of the path.  *counted*: the resources that some quota above counts.
+    *pools_above*: pools above (the own one included) that have subpools, whose *used* firm leaves count against (law P2).
+    *outermost_pool*: the outermost pool above; the leaf itself where there are no pools.
     """
-    total = own
-    for child in node.children:
-        total += child.subtree[index] - child.local[index]
-    total = min(total, LARGEST)
-    lends, borrows = (node.lending[index], node.borrowing[index]) if limited else (None, None)
-    node.subtree[index] = total
-    node.local[index] = 0 if lends is None else max(0, total - lends)
-    node.room[index] = None if borrows is None else total - node.local[index] + borrows
+
+    __slots__ = ("counted", "holding", "keeps", "limits", "outermost_pool", "pools_above")
+
+    def __init__(self, kind: Kind, name: str, quotas: Mapping[int, Quota], width: int, weight: Weight) -> None:
+        super().__init__(kind, name, quotas, width, weight)
+        self.counted: frozenset[str] = frozenset()
+        self.pools_above: tuple[QuotaNode, ...] = ()
+        self.outermost_pool: QuotaNode = self
+        self.limits: tuple[tuple[QuotaNode, ...], ...] = ()
+        self.keeps = False
+        self.holding: tuple[tuple[list[int], ...], ...] = ()
 
 
-def prepare(leaf: QuotaNode) -> None:
-    """What `fits`, `add` and `take` would otherwise look up again and again."""
-    leaf.limits = tuple(
-        tuple(node for node in leaf.path if node.room[index] is not None or node.local[index])
-        for index in range(len(leaf.nominal))
-    )
-    leaf.keeps = any(any(node.local) for node in leaf.path)
-    leaf.holding = tuple(tuple(node.usage[layer] for node in leaf.path) for layer in (CHARGED, REAL))
-
-
-def fits(leaf: QuotaNode, request: Request, layer: int = CHARGED) -> bool:
+def fits(leaf: QuotaLeaf, request: Request, layer: int = CHARGED) -> bool:
     """All of *request* is within the headroom of *leaf* (law Q4) and, for firm work, within every pool above it (law P2).
 
     The same as ``amount <= headroom`` for each, without building the headroom.  O(nodes above that have limits) per resource:
@@ -176,22 +157,22 @@ def fits(leaf: QuotaNode, request: Request, layer: int = CHARGED) -> bool:
     )
 
 
-def add(leaf: QuotaNode, request: Request, layer: int) -> None:
+def add(leaf: QuotaLeaf, request: Request, layer: int) -> None:
     """*leaf* holds *request* more."""
     add_on_trial(leaf, request, layer)
     if layer == CHARGED:
         _note_over(leaf.outermost_pool, request)
 
 
-def take(leaf: QuotaNode, request: Request, layer: int) -> None:
+def take(leaf: QuotaLeaf, request: Request, layer: int) -> None:
     """*leaf* holds *request* less: the inverse of `add`."""
     take_on_trial(leaf, request, layer)
     if layer == CHARGED:
         _note_over(leaf.outermost_pool, request)
 
 
-def add_on_trial(leaf: QuotaNode, request: Request, layer: int) -> None:
-    """As `add`, for who undoes it at once: `over` stays as it was."""
+def add_on_trial(leaf: QuotaLeaf, request: Request, layer: int) -> None:
+    """As `add`, for who undoes it at once: `pools_over_nominal` stays as it was."""
     if leaf.pools_above:
         _count_used(leaf, request, layer, 1)
     if leaf.keeps:
@@ -203,7 +184,7 @@ def add_on_trial(leaf: QuotaNode, request: Request, layer: int) -> None:
                 usage[index] += amount
 
 
-def take_on_trial(leaf: QuotaNode, request: Request, layer: int) -> None:
+def take_on_trial(leaf: QuotaLeaf, request: Request, layer: int) -> None:
     """The inverse of `add_on_trial`."""
     if leaf.pools_above:
         _count_used(leaf, request, layer, -1)
@@ -216,14 +197,14 @@ def take_on_trial(leaf: QuotaNode, request: Request, layer: int) -> None:
                 usage[index] -= amount
 
 
-def _count_used(leaf: QuotaNode, request: Request, layer: int, sign: int) -> None:
+def _count_used(leaf: QuotaLeaf, request: Request, layer: int, sign: int) -> None:
     for pool in leaf.pools_above:
         used = pool.used[layer]
         for index, amount in request:
             used[index] += sign * amount
 
 
-def _add_beyond_kept(leaf: QuotaNode, request: Request, layer: int) -> None:
+def _add_beyond_kept(leaf: QuotaLeaf, request: Request, layer: int) -> None:
     """What a node keeps for itself is used first; only what goes beyond reaches its parent."""
     for index, amount in request:
         for node in leaf.path:
@@ -237,7 +218,7 @@ def _add_beyond_kept(leaf: QuotaNode, request: Request, layer: int) -> None:
                     break
 
 
-def _take_beyond_kept(leaf: QuotaNode, request: Request, layer: int) -> None:
+def _take_beyond_kept(leaf: QuotaLeaf, request: Request, layer: int) -> None:
     for index, amount in request:
         for node in leaf.path:
             usage = node.usage[layer]

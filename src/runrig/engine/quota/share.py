@@ -12,7 +12,7 @@ from typing import NamedTuple
 from runrig.domain.kueue import Share
 from runrig.domain.quantities import LARGEST
 from runrig.engine.quota.queue_tree import QueueTree
-from runrig.engine.quota.quota_node import CHARGED, REAL, Kind, QuotaNode, potential
+from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaNode, potential
 
 PER_MILLE = 1000
 FINE = 64
@@ -88,11 +88,9 @@ class Shares:
             resource: sum(potential(node.parent, index) for index in indices)
             for resource, indices in indices_of.items()
         }
-        weights = self._tree.cohort_weights if node.kind is Kind.COHORT else self._tree.weights
-        weight = weights.get(node.name, Fraction(1))
         scale = self._scales[node] = _Scale(
-            weight.numerator,
-            weight.denominator,
+            node.weight.numerator,
+            node.weight.denominator,
             tuple((name, lendable[name], tuple(indices)) for name, indices in indices_of.items() if lendable[name] > 0),
         )
         return scale
