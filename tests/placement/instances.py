@@ -11,12 +11,12 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from runrig.domain.constraints import tree_of
 from runrig.domain.errors import Refused
 from runrig.domain.gangs import PodSet, Requirement
 from runrig.domain.nodes import Flavor, Node, Taint
 from runrig.domain.pools import HOSTNAME, TopologyKey
 from runrig.domain.quantities import CPU, GPU, MEMORY, requests_of
+from runrig.engine.placement.constraint_tree import tree_of
 from tests.placement.problem import Problem
 
 FAMILIES = ("scattered", "planted", "broken")

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from runrig.domain.constraints import Branch, tree_of
 from runrig.domain.gangs import PodSet
 from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor, Node
 from runrig.domain.pools import HOSTNAME, TopologyKey
 from runrig.domain.quantities import UNLISTED_IS_UNCOUNTED
+from runrig.engine.placement.constraint_tree import Branch, tree_of
 
 Domain = tuple[str, ...]
 """The labels from the coarsest level down to the domain's own: rack r1 of zone a is ("a", "r1")."""

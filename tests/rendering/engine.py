@@ -25,22 +25,7 @@ def rounds(workflow: Path, cluster: str, *, priority: Priority, pool: str | None
 
     *pool* None: the first of the file.
     """
-    state, declared = State.empty(place=True), read_cluster(cluster)
-    state.apply_all(pools.declare(state, declared).actions, 0.0)
-    state.apply_all([PutNode(node) for node in declared.nodes], 0.0)
-    spec = read_workflow(render(workflow.read_text()))
-    state.specs["hash"] = spec
-    submitted = submission_gate.submit(
-        state,
-        spec,
-        spec_hash="hash",
-        pool=pool or declared.pools[0].name,
-        priority=priority,
-        user="ada@example.com",
-        uuid=str(uuid.uuid5(_IDS, spec.name)),
-        now=0.0,
-    )
-    state.apply_all(submitted.actions, 0.0)
+    state = submitted(workflow, cluster, priority=priority, pool=pool)
     launches, ended = Launches(queues=True), Observation()
     for now in range(1, _MOST):
         cycle.run(state, ended, float(now))
@@ -50,3 +35,24 @@ def rounds(workflow: Path, cluster: str, *, priority: Priority, pool: str | None
         yield desired
         ended = Observation({key: TaskFact(Phase.ENDED, 0) for key in state.active})
     raise AssertionError(f"{workflow.name} does not end")
+
+
+def submitted(workflow: Path, cluster: str, *, priority: Priority, pool: str | None = None) -> State:
+    """The cluster of the text *cluster* with *workflow* submitted at time 0, before the first cycle."""
+    state, declared = State.empty(place=True), read_cluster(cluster)
+    state.apply_all(pools.declare(state, declared).actions, 0.0)
+    state.apply_all([PutNode(node) for node in declared.nodes], 0.0)
+    spec = read_workflow(render(workflow.read_text()))
+    state.specs["hash"] = spec
+    plan = submission_gate.submit(
+        state,
+        spec,
+        spec_hash="hash",
+        pool=pool or declared.pools[0].name,
+        priority=priority,
+        user="ada@example.com",
+        uuid=str(uuid.uuid5(_IDS, spec.name)),
+        now=0.0,
+    )
+    state.apply_all(plan.actions, 0.0)
+    return state

@@ -9,6 +9,8 @@ from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Pool
 from runrig.domain.workflows import FileSpec, GroupSpec, TaskKey, TaskSpec, task_uuid
+from runrig.engine.placement.constraint_tree import tree_of
+from runrig.engine.placement.subgroups import outline_of
 from runrig.ports.backend import GangLaunch, Launch
 
 UUID = "0d7a1c52-64bb-5d8e-9a63-2f0f6b1c9d10"
@@ -25,16 +27,19 @@ def task(
 
 
 def gang(*tasks: TaskSpec, pool: Pool = POOL, top: Pool | None = None, **more: object) -> GangLaunch:
+    group = GroupSpec("g", tasks or (task(),))
+    above = top or pool
     whole = GangLaunch(
         id="wf-1/g",
         uuid=UUID,
         workflow="wf-1",
         workflow_uuid=WORKFLOW_UUID,
         pool=pool,
-        top=top or pool,
+        top=above,
         priority=Priority.NORMAL,
         user="ada@example.com",
-        group=GroupSpec("g", tasks or (task(),)),
+        group=group,
+        outline=outline_of(tree_of(above.topology_keys, group.tasks)),
         labels={},
     )
     return replace(whole, **more)  # type: ignore[arg-type]

@@ -8,10 +8,12 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runrig.domain.constraints import CATCH_ALL, Branch, Constraint, Outline, outline_of, tree_of
 from runrig.domain.gangs import Requirement
 from runrig.domain.pools import TopologyKey
+from runrig.domain.subgroups import Constraint, Outline
 from runrig.domain.workflows import GroupSpec, TaskSpec
+from runrig.engine.placement.constraint_tree import Branch, tree_of
+from runrig.engine.placement.subgroups import CATCH_ALL, outline_of
 
 KEYS = tuple(TopologyKey(name, f"x/{name}") for name in ("zone", "spine", "rack", "host"))
 REQUIRED = {"zone": True, "spine": False, "rack": True, "host": False}

@@ -8,6 +8,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Flavor
 from runrig.domain.observed import ClusterEvent, Observation
 from runrig.domain.pools import Pool
+from runrig.domain.subgroups import Outline
 from runrig.domain.workflows import FileSpec, GroupSpec, TaskKey
 
 
@@ -46,6 +47,7 @@ class GangLaunch:
 
     *uuid*: of this attempt of the gang, and of no other in any cluster.  *pool*: the one it was submitted to, *top*: the top-level
     pool above it or itself, whose topology keys count.  *group*: its tasks, each with the count that was admitted.
+    *outline*: which of its pods share levels of the topology, or a sentence that says why the pool's keys allow none any more.
     *labels*: the workflow's own.  *workflow*: its id, *workflow_uuid*: None for one that was never submitted.
     """
 
@@ -58,6 +60,7 @@ class GangLaunch:
     priority: Priority
     user: str
     group: GroupSpec
+    outline: Outline | str
     labels: Mapping[str, str]
 
 

@@ -16,7 +16,7 @@ from runrig.backends.kubernetes.cluster import Cluster, Refusal
 from runrig.backends.kubernetes.cluster_view import ClusterView
 from runrig.backends.kubernetes.drift import Crew, differences
 from runrig.backends.kubernetes.pods import GangPods, Settings
-from runrig.domain.errors import Refused, RunrigError, Unavailable
+from runrig.domain.errors import RunrigError, Unavailable
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Desired, Launch
 
@@ -27,10 +27,6 @@ _OURS_TO_SAY = ("labels", "annotations")
 _FEW = 100
 
 _log = logging.getLogger(__name__)
-
-
-_UNMAKEABLE = (ValueError, Refused)
-"""Raised for a gang that no cluster takes, or whose pool has changed so that it cannot be said any more."""
 
 
 @dataclass(slots=True)
@@ -72,7 +68,7 @@ class Wanted:
         )
 
     def gang(self, id: str) -> _Gang:
-        """Raises what is in `_UNMAKEABLE`."""
+        """Raises ValueError for a gang that no cluster takes, or whose pool has changed so that it cannot be said any more."""
         gang = self.desired.gangs[id]
         found = self.gangs.get(gang.uuid)
         if found is None:
@@ -257,7 +253,7 @@ class Maker:
                 continue
             try:
                 made = wanted.gang(launch.gang).pods.pod(launch)
-            except _UNMAKEABLE:  # another version of runrig made it: it is left as it is
+            except ValueError:  # another version of runrig made it: it is left as it is
                 continue
             patch = _mending(made["metadata"], pod["metadata"])
             if patch:
@@ -282,7 +278,7 @@ class Maker:
         try:
             for each in wanted.gang(id).objects(launches):
                 self._put(each)
-        except (*_UNMAKEABLE, Refusal) as error:
+        except (ValueError, Refusal) as error:
             if isinstance(error, Refusal) and not error.final:
                 held.note(id, error)
                 raise
@@ -299,7 +295,7 @@ class Maker:
         try:
             pod = wanted.gang(launch.gang).pods.pod(launch)
             answered = self._told(lambda: self._cluster.create(pod)) or self._cluster.get(pod)
-        except (*_UNMAKEABLE, Refusal) as error:
+        except (ValueError, Refusal) as error:
             if isinstance(error, Refusal) and not error.final:
                 held.note(launch.gang, error)
                 raise

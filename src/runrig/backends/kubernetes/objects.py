@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from runrig.backends.kubernetes import names
 from runrig.backends.kubernetes.names import MANAGED, Object
 from runrig.backends.kubernetes.pods import WHOLE, GangPods, Settings
-from runrig.domain.constraints import Constraint, Subgroup
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
+from runrig.domain.subgroups import Constraint, Subgroup
 from runrig.ports.backend import Blueprint, PoolShares, Share
 
 PRIORITY_CLASSES = {Priority.HIGH: 125, Priority.NORMAL: 100, Priority.LOW: 50}

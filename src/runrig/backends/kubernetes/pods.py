@@ -13,9 +13,9 @@ from functools import cached_property
 from runrig.backends.kubernetes import names
 from runrig.backends.kubernetes.files import OUTPUT, WORK, GangFiles, Mount, files_of
 from runrig.backends.kubernetes.names import MANAGED, Object, label_value
-from runrig.domain.constraints import Outline, outline_of, tree_of
 from runrig.domain.nodes import Flavor
 from runrig.domain.quantities import BYTES, CPU, GPU, MEMORY, STORAGE
+from runrig.domain.subgroups import Outline
 from runrig.domain.tokens import expand
 from runrig.domain.workflows import TaskKey, TaskSpec, task_uuid
 from runrig.ports.backend import GangLaunch, Launch
@@ -98,9 +98,12 @@ class GangPods:
     def count(self) -> int:
         return sum(task.pods for task in self.gang.group.tasks)
 
-    @cached_property
+    @property
     def outline(self) -> Outline:
-        return outline_of(tree_of(self.gang.top.topology_keys, self.gang.group.tasks))
+        """Raises ValueError with a sentence if the topology keys of its pool have changed so that there is none."""
+        if isinstance(self.gang.outline, str):
+            raise ValueError(self.gang.outline)
+        return self.gang.outline
 
     @cached_property
     def files(self) -> GangFiles:

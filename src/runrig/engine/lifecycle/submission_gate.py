@@ -6,7 +6,6 @@ is in use now.
 
 from collections.abc import Sequence
 
-from runrig.domain import constraints
 from runrig.domain.errors import NotFound, Refused
 from runrig.domain.gangs import Gang, Placement, Priority
 from runrig.domain.plan import Action, Plan, Queue, Submit
@@ -20,6 +19,7 @@ from runrig.engine.ledger.options import choices_left_out, flavor_choices, pod_r
 from runrig.engine.ledger.rows import gang_of
 from runrig.engine.lifecycle.subpools import MOST_NAMED
 from runrig.engine.nodes.node_capacity import EMPTY
+from runrig.engine.placement.constraint_tree import check_requirements
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.place import place, pods_that_fit
 from runrig.engine.quota.quota_node import Kind, QuotaNode, potential
@@ -44,7 +44,7 @@ def submit(
     Raises NotFound and Refused; nothing is changed then.
     """
     target = open_pool(state, pool)
-    constraints.check(target, spec)
+    check_requirements(target, spec)
     number = state.numbers.get(spec.name, 0) + 1
     workflow = Workflow(
         id=f"{spec.name}-{number}",

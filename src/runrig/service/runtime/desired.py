@@ -5,23 +5,28 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
+from runrig.domain.errors import Refused
 from runrig.domain.gangs import Assignment, GangState
-from runrig.domain.pools import PoolState
+from runrig.domain.pools import PoolState, TopologyKey
+from runrig.domain.subgroups import Outline
 from runrig.domain.workflows import GroupSpec, Status, Task, TaskKey, TaskSpec, task_uuid
 from runrig.engine.ledger.ledger import Entry
+from runrig.engine.placement.constraint_tree import tree_of
+from runrig.engine.placement.subgroups import outline_of
 from runrig.engine.state.state import State
 from runrig.ports.backend import Desired, GangLaunch, Launch, PoolShares
 from runrig.service.runtime.kai_quota import kai_quotas
 
 
 class Launches:
-    """Remembers launches, which never change while an attempt lives, so that a round costs only what is new.
+    """Remembers launches, which never change while an attempt lives, and the outlines of gangs, so that a round costs only what is new.
 
     *queues*: the backend has some, and needs to know pools and gangs.
     """
 
     def __init__(self, *, queues: bool = False) -> None:
         self._known: dict[TaskKey, Launch] = {}
+        self._gangs: Mapping[str, GangLaunch] = {}
         self._queues = queues
 
     def desired(self, state: State) -> Desired:
@@ -43,8 +48,8 @@ class Launches:
         if not self._queues:
             return Desired(run, stop)
         running = frozenset(key for key in run if state.tasks[key].status is Status.RUNNING)
-        gangs = {id: _gang(state, state.ledger.entries[id]) for id in tasks_by_gang}
-        return Desired(run, stop, running, gangs, _pools(state), dict(state.flavors))
+        self._gangs = {id: _gang(state, state.ledger.entries[id], self._gangs.get(id)) for id in tasks_by_gang}
+        return Desired(run, stop, running, self._gangs, _pools(state), dict(state.flavors))
 
 
 def _launch(state: State, entry: Entry, task: Task, hosts: Mapping[str, str]) -> Launch:
@@ -74,22 +79,36 @@ def _launch(state: State, entry: Entry, task: Task, hosts: Mapping[str, str]) ->
     )
 
 
-def _gang(state: State, entry: Entry) -> GangLaunch:
+def _gang(state: State, entry: Entry, known: GangLaunch | None) -> GangLaunch:
+    """*known*: the same gang as it was in the last round."""
     workflow = state.workflows[entry.gang.workflow]
     pool = state.pools[workflow.pool]
+    top = pool if pool.parent is None else state.pools[pool.parent]
     group = state.group_spec((workflow.id, entry.gang.id.removeprefix(f"{workflow.id}/")))
+    admitted = _as_admitted(group, {each.pod_set: each for each in entry.placement})
     return GangLaunch(
         id=entry.gang.id,
         uuid=str(uuid.uuid5(uuid.UUID(workflow.uuid), f"{group.name}/{entry.gang.attempt}")),
         workflow=workflow.id,
         workflow_uuid=workflow.uuid,
         pool=pool,
-        top=pool if pool.parent is None else state.pools[pool.parent],
+        top=top,
         priority=workflow.priority,
         user=workflow.submitted_by,
-        group=_as_admitted(group, {each.pod_set: each for each in entry.placement}),
+        group=admitted,
+        outline=_outline(top.topology_keys, admitted, known),
         labels=workflow.labels,
     )
+
+
+def _outline(keys: tuple[TopologyKey, ...], group: GroupSpec, known: GangLaunch | None) -> Outline | str:
+    """As in `GangLaunch`; that of *known* if nothing has changed that it is made from."""
+    if known is not None and known.top.topology_keys == keys and known.group == group:
+        return known.outline
+    try:
+        return outline_of(tree_of(keys, group.tasks))
+    except Refused as error:  # the gate lets no such gang in: the keys of the pool have changed their order since
+        return error.message
 
 
 def _as_admitted(group: GroupSpec, granted: Mapping[str, Assignment]) -> GroupSpec:

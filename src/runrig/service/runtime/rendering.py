@@ -2,12 +2,13 @@
 
 import uuid
 
-from runrig.domain import constraints
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.domain.pools import Pool
 from runrig.domain.workflows import GroupSpec, WorkflowSpec
 from runrig.engine.lifecycle import submission_gate
+from runrig.engine.placement.constraint_tree import check_requirements, tree_of
+from runrig.engine.placement.subgroups import outline_of
 from runrig.engine.state.state import State
 from runrig.ports.backend import Blueprint, GangLaunch
 from runrig.service.runtime.kai_quota import kai_quotas
@@ -29,7 +30,7 @@ def blueprint(state: State, spec: WorkflowSpec, *, pool: str, priority: Priority
             f"namespace {namespace!r} must be lower-case letters, digits and '-', at most 63", "namespace"
         )
     target = submission_gate.open_pool(state, pool)
-    constraints.check(target, spec)
+    check_requirements(target, spec)
     for group in spec.groups:
         for task in group.tasks:
             submission_gate.check_flavors(state, target, task)
@@ -54,5 +55,6 @@ def _gang(spec: WorkflowSpec, group: GroupSpec, pool: Pool, top: Pool, priority:
         priority=priority,
         user="",
         group=group,
+        outline=outline_of(tree_of(top.topology_keys, group.tasks)),
         labels=spec.labels,
     )

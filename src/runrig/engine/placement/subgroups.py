@@ -1,0 +1,149 @@
+"""A constraint tree as the subgroups of a pod group, named, each slice by itself (topology-aware-scheduling.md; law T3)."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from runrig.domain.pools import TopologyKey
+from runrig.domain.subgroups import Constraint, Outline, Subgroup
+from runrig.engine.placement.constraint_tree import Branch
+
+CATCH_ALL = "rest"
+"""The subgroup of the tasks without any requirement, where others have some."""
+
+LONGEST_SUBGROUP = 63
+_HASH_DIGITS = 6
+
+
+def outline_of(root: Branch) -> Outline:
+    """Levels that all pods share go to the top; a chain with one child each is one constraint, as long as nothing is above it."""
+    whole = _twig(root, None, None)
+    shared = tuple(_chain(whole))[1:]
+    fork = shared[-1] if shared else whole
+    top = _constraint(shared) if shared else None
+    if not fork.twigs:
+        return Outline(top, (), root.pods, {})
+    drafts = [draft for twig in fork.twigs for draft in _drafts(twig, _path(shared), None)]
+    names = _names(drafts)
+    subgroups: list[Subgroup] = []
+    subgroup_of: dict[str, list[str]] = {}
+    for draft in drafts:
+        leaf, name = draft.chain[-1], names[draft.path]
+        parent = None if draft.parent is None else names[draft.parent]
+        pods = None if leaf.twigs else sum(count for _, count in leaf.pods)
+        subgroups.append(Subgroup(name, _constraint(draft.chain), parent, pods))
+        for task, count in leaf.pods:
+            subgroup_of.setdefault(task, []).extend([name] * count)
+    return Outline(top, tuple(subgroups), None, subgroup_of)
+
+
+@dataclass(frozen=True, slots=True)
+class _Twig:
+    """A branch, or one slice of it.  *index*: of the slice, None of a branch without slices.
+
+    *pods*: (task, how many of its pods), only of leaves.  The leaves of a task are in the order of its pods.
+    """
+
+    key: TopologyKey | None
+    group: str | None
+    index: int | None
+    required: bool
+    twigs: tuple["_Twig", ...]
+    pods: tuple[tuple[str, int], ...]
+
+
+def _twigs(branch: Branch, pods: int | None) -> Iterator[_Twig]:
+    """*branch*, slice by slice if it has slices.  *pods*: of the coarser slice that it lies in, None outside of slices."""
+    if branch.slice_size is None:
+        yield _twig(branch, None, pods)
+        return
+    here = branch.pods if pods is None else pods
+    for index, first in enumerate(range(0, here, branch.slice_size)):
+        yield _twig(branch, index, min(branch.slice_size, here - first))
+
+
+def _twig(branch: Branch, index: int | None, pods: int | None) -> _Twig:
+    inside = tuple(twig for child in branch.branches for twig in _twigs(child, pods))
+    counts = tuple((task.name, task.pods if pods is None else pods) for task in branch.tasks)
+    return _Twig(branch.key, branch.group, index, branch.required, inside, counts)
+
+
+Path = tuple[tuple[str, str | None, int | None], ...]
+"""(key, group, slice) of each twig, from below the root; group None of a pad."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A subgroup without its name.  *chain*: the twigs at the end of *path* that it stands for."""
+
+    path: Path
+    chain: tuple[_Twig, ...]
+    parent: Path | None
+
+
+def _drafts(twig: _Twig, above: Path, parent: Path | None) -> Iterator[_Draft]:
+    # Below a subgroup each level stays by itself: it is that subgroup which holds the coarser constraint.
+    chain = tuple(_chain(twig)) if parent is None else (twig,)
+    path = above + _path(chain)
+    yield _Draft(path, chain, parent)
+    for child in chain[-1].twigs:
+        yield from _drafts(child, path, path)
+
+
+def _path(chain: Sequence[_Twig]) -> Path:
+    return tuple((twig.key.key, twig.group, twig.index) for twig in chain if twig.key is not None)
+
+
+def _chain(twig: _Twig) -> Iterator[_Twig]:
+    yield twig
+    while len(twig.twigs) == 1:
+        twig = twig.twigs[0]
+        yield twig
+
+
+def _constraint(chain: Sequence[_Twig]) -> Constraint:
+    """The finest required level, which has the coarser ones inside, and the finest preferred one if it is finer still."""
+    required = preferred = None
+    for twig in chain:
+        assert twig.key is not None, "the root is in no chain"
+        if twig.required:
+            required, preferred = twig.key.label, None
+        else:
+            preferred = twig.key.label
+    return Constraint(required, preferred)
+
+
+# ---------------------------------------------------------------- names
+
+
+def _names(drafts: Sequence[_Draft]) -> Mapping[Path, str]:
+    """A name for each path, unlike all others.  The first of two that would be alike keeps it; the catch-all always does."""
+    names: dict[Path, str] = {}
+    taken: set[str] = set()
+    for draft in sorted(drafts, key=lambda draft: not _is_catch_all(draft)):
+        names[draft.path] = name = _free(draft.path, taken)
+        taken.add(name)
+    return names
+
+
+def _is_catch_all(draft: _Draft) -> bool:
+    return not draft.chain[-1].twigs and all(group is None for _, group, _ in draft.path)
+
+
+def _free(path: Path, taken: set[str]) -> str:
+    said = [group + _numbered("-", index) for _, group, index in path if group is not None]
+    name = "-".join(said).lower().replace("_", "-") or CATCH_ALL
+    if len(name) <= LONGEST_SUBGROUP and name not in taken:
+        return name
+    whole = "/".join(f"{key}={group or ''}" + _numbered("#", index) for key, group, index in path)
+    start = name[: LONGEST_SUBGROUP - _HASH_DIGITS - 1].rstrip("-")
+    while True:
+        digest = hashlib.sha256(whole.encode()).hexdigest()
+        name = f"{start}-{digest[:_HASH_DIGITS]}"
+        if name not in taken:
+            return name
+        whole = digest
+
+
+def _numbered(sign: str, index: int | None) -> str:
+    return "" if index is None else f"{sign}{index}"
