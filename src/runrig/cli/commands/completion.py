@@ -4,7 +4,6 @@ import click
 from click.shell_completion import get_completion_class
 
 from runrig.cli.lazy import examples
-from runrig.cli.main import cli
 
 
 @click.command(
@@ -19,4 +18,4 @@ def completion(shell: str) -> None:
     """Print the completion script of SHELL."""
     script = get_completion_class(shell)
     assert script is not None
-    click.echo(script(cli, {}, "runrig", "_RUNRIG_COMPLETE").source())
+    click.echo(script(click.get_current_context().find_root().command, {}, "runrig", "_RUNRIG_COMPLETE").source())

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from runrig.cli.lazy import examples
+from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.client import ANSWER_S, Client, path
-from runrig.cli.transport.session import Session, say, warn, with_session
+from runrig.cli.transport.session import Session, with_session
 from runrig.domain.errors import Unavailable
 from runrig.domain.workflows import WorkflowStatus
 

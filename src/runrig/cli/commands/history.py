@@ -8,9 +8,10 @@ import click
 from runrig.cli.commands.queries import Moment
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize, times
+from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, facts, show
 from runrig.cli.transport.client import Client, Query, path
-from runrig.cli.transport.session import Session, say, with_session
+from runrig.cli.transport.session import Session, with_session
 from runrig.domain.quantities import format_quantity
 
 Entry = Mapping[str, Any]

@@ -7,11 +7,11 @@ import click
 
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize, times
+from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport import saved
 from runrig.cli.transport.client import Client, path
 from runrig.cli.transport.files import read_text
 from runrig.cli.transport.server_address import Address, ServerAddress, checked, one_line
-from runrig.cli.transport.session import say, warn
 from runrig.domain.errors import InvalidInput, NotFound
 
 _LONGEST = 10_000

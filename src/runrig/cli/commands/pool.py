@@ -12,9 +12,10 @@ from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.quota_options import TopologyKey, quota_options, request, something
 from runrig.cli.rendering import balances, pool_table, sanitize
+from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, facts, show
 from runrig.cli.transport.client import Value, path
-from runrig.cli.transport.session import Session, say, with_session
+from runrig.cli.transport.session import Session, with_session
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -13,10 +13,11 @@ from runrig.cli.commands.submit import (
     with_local_files,
 )
 from runrig.cli.lazy import examples
+from runrig.cli.rendering.output import say
 from runrig.cli.transport.client import path
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
-from runrig.cli.transport.session import Session, say, with_session
+from runrig.cli.transport.session import Session, with_session
 
 
 @click.command(

@@ -6,9 +6,10 @@ from typing import Any
 import click
 
 from runrig.cli.lazy import examples
+from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, facts, show
 from runrig.cli.transport.client import Value, path
-from runrig.cli.transport.session import Session, say, with_session
+from runrig.cli.transport.session import Session, with_session
 
 Node = Mapping[str, Any]
 _AMOUNTS = (("GPUs", "gpu"), ("CPU", "cpu"), ("Memory", "memory"))

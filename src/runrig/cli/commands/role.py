@@ -7,9 +7,10 @@ import click
 
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize, times
+from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, show
 from runrig.cli.transport.client import path
-from runrig.cli.transport.session import Session, say, with_session
+from runrig.cli.transport.session import Session, with_session
 
 
 @click.group(epilog=examples("runrig role list", "runrig role grant alice vision-user"))

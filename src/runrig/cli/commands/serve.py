@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 
 from runrig.cli.lazy import examples
+from runrig.cli.rendering.output import say
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
-from runrig.cli.transport.session import say
 from runrig.domain.errors import InvalidInput
 
 

@@ -10,12 +10,13 @@ from uuid import uuid4
 import click
 
 from runrig.cli.lazy import examples
+from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import facts
 from runrig.cli.transport.client import Client, Value, path
 from runrig.cli.transport.failure import ServerSaid, document, located
 from runrig.cli.transport.files import read_text, shown
 from runrig.cli.transport.localpath import KEY, inlined
-from runrig.cli.transport.session import Session, say, warn, with_session
+from runrig.cli.transport.session import Session, with_session
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import InvalidInput, NotFound, RunrigError, ServerFault
 from runrig.domain.tokens import TOKEN

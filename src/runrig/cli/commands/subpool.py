@@ -9,9 +9,10 @@ from runrig.cli.commands import pool_changes
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import pool_table, sanitize
+from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import show
 from runrig.cli.transport.client import path
-from runrig.cli.transport.session import Session, say, with_session
+from runrig.cli.transport.session import Session, with_session
 
 Pool = Mapping[str, Any]
 

@@ -4,8 +4,9 @@ import click
 
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import topology_map
+from runrig.cli.rendering.output import say
 from runrig.cli.transport.client import path
-from runrig.cli.transport.session import Session, say, with_session
+from runrig.cli.transport.session import Session, with_session
 
 
 @click.group(epilog=examples("runrig topology show", "runrig topology show --pool vision --size 64"))

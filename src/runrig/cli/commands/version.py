@@ -6,8 +6,9 @@ import click
 
 from runrig import __version__
 from runrig.cli.lazy import examples
+from runrig.cli.rendering.output import say
 from runrig.cli.transport.client import path
-from runrig.cli.transport.session import Session, say, with_session
+from runrig.cli.transport.session import Session, with_session
 from runrig.domain.errors import ServerFault
 
 _ANSWER_S = 5.0

@@ -11,9 +11,10 @@ from runrig.cli.commands.follow import ENDED_OTHERWISE, ending, finished
 from runrig.cli.commands.queries import task_row
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize, times
+from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import on_terminal, style
 from runrig.cli.transport.client import Client, path
-from runrig.cli.transport.session import Session, say, with_session
+from runrig.cli.transport.session import Session, with_session
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, show
-from runrig.cli.transport.session import say
 from runrig.domain.quantities import FlavorResource, format_quantity
 from runrig.wire.simulate import Admitted, Cycle, Numbers, Outcome, Pending, TreeNode
 

@@ -39,16 +39,6 @@ class Session:
         return self.as_json
 
 
-def say(text: str) -> None:
-    """Prints *text* of one or more lines to stdout."""
-    click.echo(sanitize.block(text))
-
-
-def warn(text: str) -> None:
-    """Prints *text* to stderr, which scripts do not read."""
-    click.echo(sanitize.block(text), err=True)
-
-
 _FORMAT = click.option(
     "-t", "--format-type", type=click.Choice([TEXT, JSON]), default=TEXT, help="json: one document on stdout."
 )
