@@ -40,7 +40,7 @@ from runrig.service.runtime.transactor import Transactor
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
-from runrig.store.database import open_database
+from runrig.store.opening import open_database
 
 KINDS = ("sqlite", "postgresql")
 TOKEN = "bench"

@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy import URL, Engine, make_url
 from sqlalchemy.exc import ArgumentError
 
-from runrig.domain.errors import InvalidInput, NotFound
+from runrig.domain.errors import InvalidInput
 
 _WAYS = "write sqlite:///PATH, or the path alone, or postgresql://USER:PASSWORD@HOST/DATABASE"
 
@@ -30,26 +30,6 @@ class Database:
         self.reader.dispose()
         self.writer.dispose()
         self.release()
-
-
-def open_database(url_or_path: str | Path, *, exclusive: bool, make: bool = True) -> Database:
-    """Not yet looked into.  *exclusive*: nobody else owns it until it is closed or this process ends.
-
-    *make* false: a file that is not there is not made, but NotFound raised.
-
-    Raises InvalidInput for a URL of no database that we know, ServerFault if it is owned or cannot be made.
-    """
-    url = None if isinstance(url_or_path, Path) or "://" not in url_or_path else parsed(url_or_path)
-    if url is not None and url.get_backend_name() == "postgresql":
-        from runrig.store.postgresql import open_postgresql
-
-        return open_postgresql(url, exclusive=exclusive)
-    from runrig.store.sqlite import open_sqlite
-
-    path = Path(str(url_or_path) if url is None else str(url.database))
-    if not make and not path.exists():
-        raise NotFound(f"there is no database {path}: name the one that a server has made")
-    return open_sqlite(path, exclusive=exclusive)
 
 
 def is_postgresql(url_or_path: str | Path) -> bool:

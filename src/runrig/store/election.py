@@ -15,8 +15,9 @@ from sqlalchemy.dialects import postgresql
 
 from runrig.ports.election import Election, Holder
 from runrig.store import schema
-from runrig.store.database import Database, is_postgresql, open_database, parsed
+from runrig.store.database import Database, is_postgresql, parsed
 from runrig.store.faults import translated
+from runrig.store.opening import open_database
 from runrig.store.postgresql import holding, in_words, looking_engine, process_name
 from runrig.store.sql import SqlStore
 

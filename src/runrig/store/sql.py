@@ -21,9 +21,10 @@ from runrig.ports.access import AccessStore
 from runrig.ports.store import ChangesQuery, Pruned, SpecText, StoredWorkflow, WorkflowQuery
 from runrig.store import history, retention, schema
 from runrig.store.access import AccessTables
-from runrig.store.database import Database, open_database
+from runrig.store.database import Database
 from runrig.store.dialect import before_migration, insert_new, insert_rows, put_rows
 from runrig.store.faults import translated
+from runrig.store.opening import open_database
 from runrig.store.rows import KINDS, event_of, event_row
 
 CLOSE_WAIT_S = 2.0

@@ -11,7 +11,7 @@ from runrig import __version__
 from runrig.domain.errors import Conflict, InvalidInput, ServerFault
 from runrig.store import SqlStore
 from runrig.store.backup import PIECE, BackupReader, BackupWriter, Contents, restore
-from runrig.store.database import open_database
+from runrig.store.opening import open_database
 
 STATE_FILES = ("backend", "clock.json", "tasks.json")
 """What backends keep in the data folder beside the database, and go on from."""

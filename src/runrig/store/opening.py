@@ -1,0 +1,24 @@
+"""Opens the database that a URL or a path names, whichever of the two kinds it is."""
+
+from pathlib import Path
+
+from runrig.domain.errors import NotFound
+from runrig.store.database import Database, parsed
+from runrig.store.postgresql import open_postgresql
+from runrig.store.sqlite import open_sqlite
+
+
+def open_database(url_or_path: str | Path, *, exclusive: bool, make: bool = True) -> Database:
+    """Without connecting yet.  *exclusive*: nobody else owns it until it is closed or this process ends.
+
+    *make* false: raises NotFound for a file that does not exist, instead of creating it.
+
+    Raises InvalidInput for a URL of no database that we know, ServerFault if it is owned or cannot be made.
+    """
+    url = None if isinstance(url_or_path, Path) or "://" not in url_or_path else parsed(url_or_path)
+    if url is not None and url.get_backend_name() == "postgresql":
+        return open_postgresql(url, exclusive=exclusive)
+    path = Path(str(url_or_path) if url is None else str(url.database))
+    if not make and not path.exists():
+        raise NotFound(f"there is no database {path}: name the one that a server has made")
+    return open_sqlite(path, exclusive=exclusive)
