@@ -29,13 +29,13 @@ def test_the_listed_work_is_preempted(case: Case) -> None:
 @pytest.mark.parametrize("case", parameters("preemption"))
 def test_the_search_finds_the_listed_work_and_changes_nothing(case: Case) -> None:
     world = Simulator(system(with_incoming(case)), settings(case))
-    book, index_of = world._book, world._tree.index_of
-    incoming = world._items[full(case["incoming"]["name"])]
+    context, index_of = world._context, world._tree.index_of
+    incoming = world._workloads[full(case["incoming"]["name"])]
     request = tuple(sorted((index_of[_key(key)], amount) for key, amount in case["incoming"]["requests"].items()))
     contested = frozenset(index_of[_key(key)] for key in case["incoming"]["contested"])
     before = _usage(world)
-    targets = finder(book)(book, incoming, request, contested)
-    assert {each.item.workload.name: each.reason.value for each in targets} == _expected(case)
+    targets = finder(context)(context, incoming, request, contested)
+    assert {each.workload.spec.name: each.reason.value for each in targets} == _expected(case)
     assert _usage(world) == before
 
 

@@ -333,13 +333,13 @@ class Preemption:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """*considered*: it was looked at in the cycle.  *parked*: it waits until something changes.  *word*: of the considered."""
+    """*considered*: it was looked at in the cycle.  *parked*: it waits until something changes.  *pending_reason*: of the considered."""
 
     workload: str
     queue: str
     considered: bool
     parked: bool
-    word: PendingReason | None
+    pending_reason: PendingReason | None
     reasons: tuple[Reason, ...] = ()
 
 

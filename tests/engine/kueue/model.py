@@ -212,7 +212,7 @@ class Model:
                 w.queue,
                 considered=w.name in outcomes,
                 parked=w.name in self.parked,
-                word=outcomes[w.name].word if w.name in outcomes else shaped.get(w.name),
+                pending_reason=outcomes[w.name].word if w.name in outcomes else shaped.get(w.name),
             )
             for w in self.workloads.values()
             if w.granted is None

@@ -34,9 +34,9 @@ def test_everybody_waits_exactly_once_or_is_out(steps: list[tuple[object, ...]])
         if step == "arrive":
             shape, priority = details
             workload = Workload(f"w{arrived}", "q", (), int(str(priority)), 0.0, float(arrived % 3))
-            item = WorkloadState(workload, "q", tested.leaf, SHAPES[int(str(shape))])
-            tested.arrive(item)
-            waiting.add(item)
+            state = WorkloadState(workload, "q", tested.leaf, SHAPES[int(str(shape))])
+            tested.arrive(state)
+            waiting.add(state)
             arrived += 1
         elif step == "pop":
             popped = tested.pop()
@@ -49,19 +49,19 @@ def test_everybody_waits_exactly_once_or_is_out(steps: list[tuple[object, ...]])
         elif step == "nobody first":
             tested.let_first(None)
         elif out:
-            item = out.pop()
-            waiting.add(item)
+            state = out.pop()
+            waiting.add(state)
             if step == "first":
-                tested.let_first(item)
+                tested.let_first(state)
             if step.startswith("park"):
-                tested.park(item, alike_too=step == "park")
+                tested.park(state, alike_too=step == "park")
             else:
-                tested.add(item)
-        assert sorted(each.workload.name for each, _ in tested.waiting()) == sorted(w.workload.name for w in waiting)
+                tested.add(state)
+        assert sorted(each.spec.name for each, _ in tested.waiting()) == sorted(w.spec.name for w in waiting)
     tested.let_first(None)
     tested.wake()
     drained = []
     while (popped := tested.pop()) is not None:
         drained.append(popped)
-    assert sorted(each.workload.name for each in drained) == sorted(each.workload.name for each in waiting)
+    assert sorted(each.spec.name for each in drained) == sorted(each.spec.name for each in waiting)
     assert [each.key for each in drained] == sorted(each.key for each in drained)

@@ -67,7 +67,7 @@ def plain(report: CycleReport) -> tuple[object, ...]:
 
 def without_guess(waiting: Waiting) -> Waiting:
     """Only who was looked at has a word of its own."""
-    return waiting if waiting.considered else replace(waiting, word=None)
+    return waiting if waiting.considered else replace(waiting, pending_reason=None)
 
 
 def agree(world: Simulator, model: Model) -> None:
@@ -387,7 +387,7 @@ def test_a_flavor_of_which_one_resource_borrows_and_another_needs_targets_preemp
     )
     report = Simulator(system).cycle(0.0)
     assert report.preempted == (Preemption("ns/r", "q0", "ns/w", PreemptionReason.IN_QUEUE),)
-    assert [(w.workload, w.word, w.parked) for w in report.pending] == [
+    assert [(w.workload, w.pending_reason, w.parked) for w in report.pending] == [
         ("ns/w", PendingReason.WAITING_FOR_TARGETS, False)
     ]
 
@@ -399,7 +399,7 @@ def test_what_a_flavor_can_never_hold_is_said_of_it_though_another_resource_is_o
     running = waiting("r", "q0", {CPU: 4}, granted=held)
     system = System(queues=(queue,), flavors=FLAVORS, workloads=(running, waiting("w", "q0", {CPU: 4, GPU: 4})))
     (pending,) = Simulator(system).cycle(0.0).pending
-    assert pending.word is PendingReason.EXCEEDS_MAX_QUOTA
+    assert pending.pending_reason is PendingReason.EXCEEDS_MAX_QUOTA
 
 
 # ---------------------------------------------------------------- more of it

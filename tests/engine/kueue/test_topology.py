@@ -106,7 +106,7 @@ def started(made: Simulator, cycle: int = 1) -> dict[str, dict[str, int]]:
 
 def held(made: Simulator) -> dict[str, int]:
     """GPUs taken by node, each node once."""
-    leaves = {leaf.room: leaf.values[-1] for tree in made._book.nodes.trees.values() for leaf in tree.leaves}
+    leaves = {leaf.room: leaf.values[-1] for tree in made._context.nodes.trees.values() for leaf in tree.leaves}
     return {name: amount for room, name in leaves.items() if room and (amount := room.used.get("gpu", 0))}
 
 
@@ -134,7 +134,7 @@ def test_what_ends_gives_its_nodes_back_to_whoever_waits_for_them_in_another_tre
     made = world(TWO[:2], work("one", 2, 4, RACK), work("two", 2, 4, RACK, queue="p", at=1), queues=queues)
     assert started(made) == {"one": {"n1": 1, "n2": 1}}
     (waits,) = made.cycle(2.0).pending
-    assert (waits.word, waits.parked) == (PendingReason.TOPOLOGY, True)
+    assert (waits.pending_reason, waits.parked) == (PendingReason.TOPOLOGY, True)
     made.finish("one")
     assert held(made) == {}
     assert started(made, 3) == {"two": {"n1": 1, "n2": 1}}
@@ -163,7 +163,7 @@ def test_nobody_stops_where_it_would_not_help() -> None:
     made.submit(work("hi", 3, 4, RACK, priority=1, at=9))
     report = made.cycle(9.0)
     assert report.preempted == ()
-    assert [each.word for each in report.pending] == [PendingReason.TOPOLOGY]
+    assert [each.pending_reason for each in report.pending] == [PendingReason.TOPOLOGY]
     (reason,) = report.pending[0].reasons
     assert (reason.have, reason.need, reason.law) == (2, 3, "T1")
 
@@ -201,7 +201,7 @@ def test_flavors_that_share_nodes_see_each_others_work() -> None:
 
 def test_a_flavor_takes_only_work_for_which_it_has_the_levels() -> None:
     made = world(TWO, work("one", 1, 1, near(TopologyMode.REQUIRED, "zone")))
-    assert [each.word for each in made.cycle(1.0).pending] == [PendingReason.NO_MATCHING_FLAVOR]
+    assert [each.pending_reason for each in made.cycle(1.0).pending] == [PendingReason.NO_MATCHING_FLAVOR]
 
 
 # ---------------------------------------------------------------- any nodes
@@ -259,17 +259,17 @@ def test_no_history_overbooks_a_node_or_loses_one(sizes: list[list[int]], jobs: 
             assert all(amount <= room[name] for name, amount in held(made).items())
             assert held(made) == _held_by_items(made)
             made.carry_out()
-    for item in [each for each in made._items.values() if each.granted]:
-        made.finish(item.workload.name)
+    for item in [each for each in made._workloads.values() if each.granted]:
+        made.finish(item.spec.name)
     assert held(made) == {}
 
 
 def _held_by_items(made: Simulator) -> dict[str, int]:
     found = Counter[str]()
-    for item in made._items.values():
+    for item in made._workloads.values():
         for granted in item.granted:
             for placed in granted.placement:
-                found[placed.domain[-1]] += placed.count * dict(item.workload.pod_sets[0].requests)["gpu"]
+                found[placed.domain[-1]] += placed.count * dict(item.spec.pod_sets[0].requests)["gpu"]
     return dict(found)
 
 

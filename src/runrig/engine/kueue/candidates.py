@@ -14,7 +14,7 @@ from runrig.engine.kueue.workload_placement import FindsPlacement
 
 def allows(policy: Policy, preemptor: WorkloadState, candidate: WorkloadState) -> bool:
     """Whether *policy* lets *preemptor* take *candidate*."""
-    mine, its = preemptor.workload.priority, candidate.workload.priority
+    mine, its = preemptor.spec.priority, candidate.spec.priority
     match policy:
         case Policy.NEVER:
             return False
@@ -23,21 +23,21 @@ def allows(policy: Policy, preemptor: WorkloadState, candidate: WorkloadState) -
         case Policy.LOWER:
             return its < mine
         case Policy.LOWER_OR_NEWER:
-            return its < mine or (its == mine and candidate.workload.queued_at > preemptor.workload.queued_at)
+            return its < mine or (its == mine and candidate.spec.queued_at > preemptor.spec.queued_at)
 
 
-def nobody(line: QueueState, preemptor: WorkloadState, contested: frozenset[int]) -> bool:
+def nobody(queue: QueueState, preemptor: WorkloadState, contested: frozenset[int]) -> bool:
     """There is certainly no candidate: cheap to see in most cases."""
-    policies = line.queue.policies
+    policies = queue.spec.policies
     if policies.reclaim is not Policy.NEVER:
-        over = line.leaf.path[-1].pools_over_nominal
+        over = queue.leaf.path[-1].pools_over_nominal
         for index in contested:
             if over[index]:
                 return False
     if policies.within_queue is Policy.NEVER:
         return True
-    mine = preemptor.workload.priority
-    for holding in (line.running, line.leaving):
+    mine = preemptor.spec.priority
+    for holding in (queue.running, queue.leaving):
         if holding:
             lowest = holding[0][0][0]
             if lowest < mine or (lowest == mine and policies.within_queue is not Policy.LOWER):
@@ -48,45 +48,45 @@ def nobody(line: QueueState, preemptor: WorkloadState, contested: frozenset[int]
 class CandidateSearch:
     """What one preemptor may take.  *safe*: those that evicted it, at any remove (law R5).
 
-    *finds_place* None: quota alone decides; else its pods also need nodes, and whoever goes leaves his.
+    *finds_placement* None: quota alone decides; else its pods also need nodes, and whoever goes leaves his.
     """
 
     def __init__(
         self,
-        book: SchedulerContext,
-        item: WorkloadState,
+        context: SchedulerContext,
+        preemptor: WorkloadState,
         contested: frozenset[int],
-        finds_place: FindsPlacement | None = None,
+        finds_placement: FindsPlacement | None = None,
     ) -> None:
-        self.book = book
-        self.item = item
-        self.line = book.lines[item.queue]
+        self.context = context
+        self.preemptor = preemptor
+        self.queue = context.queues[preemptor.queue]
         self.contested = contested
-        self.finds_place = finds_place
-        self.safe = book.evicted_by.safe_from(item.workload.name)
+        self.finds_placement = finds_placement
+        self.safe = context.evicted_by.safe_from(preemptor.spec.name)
 
     def allowed(self, entries: Iterable[HolderEntry], policy: Policy) -> Iterator[WorkloadState]:
         """Those of *entries* that the policy lets go, that hold of what is contested, and that law R5 does not protect."""
         safe, contested = self.safe, self.contested
-        highest = self.item.workload.priority
+        highest = self.preemptor.spec.priority
         for (priority, _, _, name), candidate in entries:
             if priority > highest and policy is not Policy.ANY:
                 return
             if (
                 not contested.isdisjoint(candidate.indices)
                 and name not in safe
-                and allows(policy, self.item, candidate)
+                and allows(policy, self.preemptor, candidate)
             ):
                 yield candidate
 
     @property
     def rounds(self) -> tuple[bool, ...]:
         """Those told to stop are tried before the others, where there are any."""
-        return (True, False) if self.book.stopping else (False,)
+        return (True, False) if self.context.stopping else (False,)
 
     def own(self, *, leaving: bool) -> Iterator[WorkloadState]:
         """Of the preemptor's own queue."""
-        line, policy = self.line, self.line.queue.policies.within_queue
+        queue, policy = self.queue, self.queue.spec.policies.within_queue
         if policy is Policy.NEVER:
             return iter(())
-        return self.allowed(line.leaving if leaving else line.running, policy)
+        return self.allowed(queue.leaving if leaving else queue.running, policy)

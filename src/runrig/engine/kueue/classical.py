@@ -19,20 +19,20 @@ from runrig.engine.quota.quota_node import CHARGED, QuotaNode, Request, add_on_t
 
 
 def find_classical(
-    book: SchedulerContext,
-    item: WorkloadState,
+    context: SchedulerContext,
+    preemptor: WorkloadState,
     request: Request,
     contested: frozenset[int],
-    finds_place: FindsPlacement | None = None,
+    finds_placement: FindsPlacement | None = None,
     /,
 ) -> Sequence[WorkloadTarget]:
-    """The workloads that have to stop so that *item* gets *request*, and a place; empty if no legal set does.
+    """The workloads that have to stop so that *preemptor* gets *request*, and a place; empty if no legal set does.
 
     O(candidates x depth x resources); twice that for putting back.
     """
-    if nobody(book.lines[item.queue], item, contested):
+    if nobody(context.queues[preemptor.queue], preemptor, contested):
         return ()
-    search = _Classical(book, item, request, contested, finds_place)
+    search = _Classical(context, preemptor, request, contested, finds_placement)
     for borrow in search.attempts():
         found = search.attempt(borrow=borrow)
         if found:
@@ -53,16 +53,16 @@ class _Level(NamedTuple):
 class _Classical(CandidateSearch):
     def __init__(
         self,
-        book: SchedulerContext,
-        item: WorkloadState,
+        context: SchedulerContext,
+        preemptor: WorkloadState,
         request: Request,
         contested: frozenset[int],
-        finds_place: FindsPlacement | None,
+        finds_placement: FindsPlacement | None,
     ) -> None:
-        super().__init__(book, item, contested, finds_place)
-        self._leaf = item.leaf
+        super().__init__(context, preemptor, contested, finds_placement)
+        self._leaf = preemptor.leaf
         self._request = request
-        self._reclaim = self.line.queue.policies.reclaim
+        self._reclaim = self.queue.spec.policies.reclaim
         self._levels = list(self._reached()) if self._reclaim is not Policy.NEVER else []
         self._between: dict[str, tuple[QuotaNode, ...]] = {}
 
@@ -79,7 +79,7 @@ class _Classical(CandidateSearch):
             for index in self.contested:
                 if node.pools_over_nominal[index] > below.pools_over_nominal[index]:
                     sources = {
-                        leaving: self.book.reach(node, below, self.contested, leaving=leaving)
+                        leaving: self.context.reach(node, below, self.contested, leaving=leaving)
                         for leaving in self.rounds
                     }
                     yield _Level(entitled, sources)
@@ -88,7 +88,7 @@ class _Classical(CandidateSearch):
 
     def attempts(self) -> Sequence[bool]:
         """Whether the preemptor may borrow: in the order in which it is tried."""
-        forbidden = self.line.queue.policies.borrow is Policy.NEVER
+        forbidden = self.queue.spec.policies.borrow is Policy.NEVER
         entitled = next(self._others(entitled=True), None)
         if entitled is None and next(self._others(entitled=False), None) is None:
             return (True,)
@@ -130,10 +130,10 @@ class _Classical(CandidateSearch):
         """The targets of one attempt; empty if it fails."""
         taken: list[WorkloadTarget] = []
         for target in self._sequence(borrow=borrow):
-            candidate = target.item
+            candidate = target.workload
             take_on_trial(candidate.leaf, candidate.request, CHARGED)
-            if self.finds_place is not None:
-                release(candidate.spots)
+            if self.finds_placement is not None:
+                release(candidate.reservations)
             taken.append(target)
             if self._fits(borrow=borrow):
                 return self._needed(taken, borrow=borrow)
@@ -141,10 +141,10 @@ class _Classical(CandidateSearch):
         return []
 
     def _restore(self, taken: Sequence[WorkloadTarget]) -> None:
-        put_back_on_trial(each.item for each in taken)
-        if self.finds_place is not None:
+        put_back_on_trial(each.workload for each in taken)
+        if self.finds_placement is not None:
             for each in taken:
-                reserve(each.item.spots)
+                reserve(each.workload.reservations)
 
     def _sequence(self, *, borrow: bool) -> Iterator[WorkloadTarget]:
         for leaving in self.rounds:
@@ -162,10 +162,10 @@ class _Classical(CandidateSearch):
 
     def _below_threshold(self, candidate: WorkloadState) -> bool:
         """It may be taken although the preemptor ends up borrowing."""
-        policies, priority = self.line.queue.policies, candidate.workload.priority
+        policies, priority = self.queue.spec.policies, candidate.spec.priority
         return (
             policies.borrow is not Policy.NEVER
-            and priority < self.item.workload.priority
+            and priority < self.preemptor.spec.priority
             and (policies.borrow_max_priority is None or priority <= policies.borrow_max_priority)
         )
 
@@ -175,20 +175,20 @@ class _Classical(CandidateSearch):
             usage = leaf.usage[CHARGED]
             if any(usage[index] + amount > leaf.nominal[index] for index, amount in self._request):
                 return False
-        return fits(leaf, self._request) and (self.finds_place is None or self.finds_place())
+        return fits(leaf, self._request) and (self.finds_placement is None or self.finds_placement())
 
     def _needed(self, taken: list[WorkloadTarget], *, borrow: bool) -> list[WorkloadTarget]:
         """Those of *taken* that cannot be put back; restores the trees.  The last one taken is always needed."""
         kept = taken[-1:]
         for target in reversed(taken[:-1]):
-            candidate = target.item
+            candidate = target.workload
             add_on_trial(candidate.leaf, candidate.request, CHARGED)
-            if self.finds_place is not None:
-                reserve(candidate.spots)
+            if self.finds_placement is not None:
+                reserve(candidate.reservations)
             if not self._fits(borrow=borrow):
                 take_on_trial(candidate.leaf, candidate.request, CHARGED)
-                if self.finds_place is not None:
-                    release(candidate.spots)
+                if self.finds_placement is not None:
+                    release(candidate.reservations)
                 kept.append(target)
         self._restore(kept)
         return kept[::-1]

@@ -1,6 +1,6 @@
 """The line in front of a cluster queue: who is next, who is parked, and who holds its quota.
 
-Workloads of one shape and priority get the same answer, so they wait, park and wake together, in one lot.
+Workloads of one shape and priority get the same answer, so they wait, park and wake together, as one class.
 """
 
 from bisect import bisect_left, insort
@@ -16,15 +16,15 @@ EquivalenceKey = tuple[WorkloadShape, int]
 
 
 class EquivalenceClass:
-    """Waiting workloads of one shape and priority, as a heap.  *word*: why they are parked."""
+    """Waiting workloads of one shape and priority, as a heap.  *pending_reason*: why they are parked."""
 
-    __slots__ = ("key", "parked", "waiting", "word")
+    __slots__ = ("key", "parked", "pending_reason", "waiting")
 
     def __init__(self, key: EquivalenceKey) -> None:
         self.key = key
         self.waiting: list[tuple[QueueKey, WorkloadState]] = []
         self.parked = False
-        self.word: PendingReason | None = None
+        self.pending_reason: PendingReason | None = None
 
 
 class QueueState:
@@ -34,11 +34,11 @@ class QueueState:
     *potential*: per index, the most that can ever fit.  *generation*: grows when something of the queue goes or its quota changes.
     """
 
-    def __init__(self, queue: ClusterQueue, leaf: QuotaLeaf) -> None:
-        self.queue = queue
+    def __init__(self, spec: ClusterQueue, leaf: QuotaLeaf) -> None:
+        self.spec = spec
         self.leaf = leaf
-        self.strict = queue.queueing is Queueing.STRICT_FIFO
-        self.open = queue.stop is StopPolicy.NONE
+        self.strict = spec.queueing is Queueing.STRICT_FIFO
+        self.open = spec.stop is StopPolicy.NONE
         self.first: WorkloadState | None = None
         self.running: list[tuple[TargetKey, WorkloadState]] = []
         self.leaving: list[tuple[TargetKey, WorkloadState]] = []
@@ -53,29 +53,29 @@ class QueueState:
 
     # ------------------------------------------------------------ waiting
 
-    def arrive(self, item: WorkloadState) -> None:
-        """*item* is new here: it waits its turn, or is parked behind those that just got the answer that it would get.
+    def arrive(self, workload: WorkloadState) -> None:
+        """*workload* is new here: it waits its turn, or is parked behind those that just got the answer that it would get.
 
         One that comes before them may get another: it may take work that is newer than itself, and older than they are.
         """
-        lot = self._alike.get((item.shape, item.workload.priority))
-        if lot is None or item.key < lot.waiting[0][0]:
-            self.add(item)
+        equivalents = self._alike.get((workload.shape, workload.spec.priority))
+        if equivalents is None or workload.key < equivalents.waiting[0][0]:
+            self.add(workload)
         else:
-            heappush(lot.waiting, (item.key, item))
+            heappush(equivalents.waiting, (workload.key, workload))
 
-    def add(self, item: WorkloadState) -> None:
-        """*item* waits its turn."""
-        if item is self.first:
+    def add(self, workload: WorkloadState) -> None:
+        """*workload* waits its turn."""
+        if workload is self.first:
             self._first_waits = True
             return
-        key = (item.shape, item.workload.priority)
-        lot = self._active.get(key)
-        if lot is None:
-            lot = self._active[key] = EquivalenceClass(key)
-        heappush(lot.waiting, (item.key, item))
-        if lot.waiting[0][1] is item:
-            self._enter(lot)
+        key = (workload.shape, workload.spec.priority)
+        equivalents = self._active.get(key)
+        if equivalents is None:
+            equivalents = self._active[key] = EquivalenceClass(key)
+        heappush(equivalents.waiting, (workload.key, workload))
+        if equivalents.waiting[0][1] is workload:
+            self._enter(equivalents)
 
     def pop(self) -> WorkloadState | None:
         """Takes out the next one; None if nobody waits, or all are parked."""
@@ -83,55 +83,55 @@ class QueueState:
             self._first_waits = False
             return self.first
         while self._heads:
-            key, _, lot = heappop(self._heads)
-            if lot.parked or not lot.waiting or lot.waiting[0][0] != key:
+            key, _, equivalents = heappop(self._heads)
+            if equivalents.parked or not equivalents.waiting or equivalents.waiting[0][0] != key:
                 continue  # it has moved on since
-            _, item = heappop(lot.waiting)
-            if lot.waiting:
-                self._enter(lot)
+            _, workload = heappop(equivalents.waiting)
+            if equivalents.waiting:
+                self._enter(equivalents)
             else:
-                del self._active[lot.key]
-            return item
+                del self._active[equivalents.key]
+            return workload
         return None
 
     def head(self) -> WorkloadState | None:
-        """Who would be next, parked or not.  O(lots)."""
+        """Who would be next, parked or not.  O(classes)."""
         if self._first_waits:
             return self.first
-        lots = (*self._active.values(), *self._parked)
-        return min((lot.waiting[0] for lot in lots if lot.waiting), default=(None, None))[1]
+        classes = (*self._active.values(), *self._parked)
+        return min((equivalents.waiting[0] for equivalents in classes if equivalents.waiting), default=(None, None))[1]
 
-    def _enter(self, lot: EquivalenceClass) -> None:
-        """The first of *lot* stands for it among the heads; entries of its that are no longer true are passed over later."""
+    def _enter(self, equivalents: EquivalenceClass) -> None:
+        """The first of *equivalents* stands for it among the heads; entries of its that are no longer true are passed over later."""
         self._pushed += 1
-        heappush(self._heads, (lot.waiting[0][0], self._pushed, lot))
+        heappush(self._heads, (equivalents.waiting[0][0], self._pushed, equivalents))
 
-    def park(self, item: WorkloadState, *, alike_too: bool) -> None:
-        """*item* waits until something changes; *alike_too*: and with it those that would get the same answer."""
-        key = (item.shape, item.workload.priority)
-        lot = self._active.pop(key, None) if alike_too else None
-        if lot is None:
-            lot = EquivalenceClass(key)
-        heappush(lot.waiting, (item.key, item))
-        lot.parked, lot.word = True, item.word
-        self._parked.append(lot)
+    def park(self, workload: WorkloadState, *, alike_too: bool) -> None:
+        """*workload* waits until something changes; *alike_too*: and with it those that would get the same answer."""
+        key = (workload.shape, workload.spec.priority)
+        equivalents = self._active.pop(key, None) if alike_too else None
+        if equivalents is None:
+            equivalents = EquivalenceClass(key)
+        heappush(equivalents.waiting, (workload.key, workload))
+        equivalents.parked, equivalents.pending_reason = True, workload.pending_reason
+        self._parked.append(equivalents)
         if alike_too:
-            self._alike[key] = lot
+            self._alike[key] = equivalents
 
     def wake(self) -> None:
         """Everything parked is looked at again."""
-        for lot in self._parked:
-            lot.parked = False
-            entries, lot.waiting = (
-                lot.waiting,
+        for equivalents in self._parked:
+            equivalents.parked = False
+            entries, equivalents.waiting = (
+                equivalents.waiting,
                 [],
-            )  # an entry among the heads that still names this lot is not true any more
+            )  # an entry among the heads that still names this class is not true any more
             if self.first is not None:
                 entries = [entry for entry in entries if not self._is_first(entry[1])]
                 heapify(entries)
             if not entries:
                 continue
-            into = self._active.setdefault(lot.key, lot)
+            into = self._active.setdefault(equivalents.key, equivalents)
             if len(into.waiting) < len(entries):
                 into.waiting, entries = entries, into.waiting
             for entry in entries:
@@ -140,51 +140,51 @@ class QueueState:
         self._parked.clear()
         self._alike.clear()
 
-    def _is_first(self, item: WorkloadState) -> bool:
-        if item is self.first:
+    def _is_first(self, workload: WorkloadState) -> bool:
+        if workload is self.first:
             self._first_waits = True
             return True
         return False
 
-    def let_first(self, item: WorkloadState | None) -> None:
-        """*item* is served before everybody else from now on; whoever was so before waits in order.  *item* is out of the line."""
-        before, self.first = self.first, item
-        if before is not None and before is not item and self._first_waits:
+    def let_first(self, workload: WorkloadState | None) -> None:
+        """*workload* is served before everybody else from now on; whoever was so before waits in order.  *workload* is out of the line."""
+        before, self.first = self.first, workload
+        if before is not None and before is not workload and self._first_waits:
             self._first_waits = False
             self.add(before)
 
     def waiting(self) -> Iterator[tuple[WorkloadState, EquivalenceClass | None]]:
-        """All that wait, each with the lot that it is parked in, None if it is not; in no order."""
+        """All that wait, each with the class that it is parked in, None if it is not; in no order."""
         if self._first_waits and self.first is not None:
             yield self.first, None
-        for lot in self._active.values():
-            yield from ((item, None) for _, item in lot.waiting)
-        for lot in self._parked:
-            yield from ((item, lot) for _, item in lot.waiting)
+        for equivalents in self._active.values():
+            yield from ((workload, None) for _, workload in equivalents.waiting)
+        for equivalents in self._parked:
+            yield from ((workload, equivalents) for _, workload in equivalents.waiting)
 
     # ------------------------------------------------------------ holding quota
 
-    def hold(self, item: WorkloadState) -> None:
-        """*item* holds quota; its `target_key` must not change while it does."""
-        insort(self.leaving if item.evicted else self.running, (item.target_key, item))
+    def hold(self, workload: WorkloadState) -> None:
+        """*workload* holds quota; its `target_key` must not change while it does."""
+        insort(self.leaving if workload.evicted else self.running, (workload.target_key, workload))
 
-    def set_aside(self, item: WorkloadState) -> None:
-        """*item*, which holds quota, is no candidate for the rest of the cycle."""
-        self._drop(self.leaving if item.evicted else self.running, item)
+    def set_aside(self, workload: WorkloadState) -> None:
+        """*workload*, which holds quota, is no candidate for the rest of the cycle."""
+        self._drop(self.leaving if workload.evicted else self.running, workload)
 
-    def told_to_stop(self, item: WorkloadState) -> None:
-        """*item*, which was set aside, is one of *leaving* from now on."""
-        item.evicted = True
-        insort(self.leaving, (item.target_key, item))
+    def mark_evicted(self, workload: WorkloadState) -> None:
+        """*workload*, which was set aside, is one of *leaving* from now on."""
+        workload.evicted = True
+        insort(self.leaving, (workload.target_key, workload))
 
-    def let_go(self, item: WorkloadState) -> None:
-        """*item* holds no quota any more."""
-        self._drop(self.leaving if item.evicted else self.running, item)
-        item.evicted = False
+    def let_go(self, workload: WorkloadState) -> None:
+        """*workload* holds no quota any more."""
+        self._drop(self.leaving if workload.evicted else self.running, workload)
+        workload.evicted = False
         self.generation += 1
 
     @staticmethod
-    def _drop(holding: list[tuple[TargetKey, WorkloadState]], item: WorkloadState) -> None:
-        at = bisect_left(holding, (item.target_key,))
-        assert holding[at][1] is item, f"{item.workload.name} is not where it should be"
+    def _drop(holding: list[tuple[TargetKey, WorkloadState]], workload: WorkloadState) -> None:
+        at = bisect_left(holding, (workload.target_key,))
+        assert holding[at][1] is workload, f"{workload.spec.name} is not where it should be"
         del holding[at]

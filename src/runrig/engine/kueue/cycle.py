@@ -13,7 +13,7 @@ from runrig.domain.kueue import Admission, PendingReason, Policy, Preemption
 from runrig.engine.kueue.head_order import Nomination, in_classical_order, in_fair_order
 from runrig.engine.kueue.node_matching import selects
 from runrig.engine.kueue.node_tree import Reservation, can_reserve, release, reserve
-from runrig.engine.kueue.nomination import nominate, nominate_again, nominate_promised, places_now
+from runrig.engine.kueue.nomination import nominate, nominate_again, nominate_promised, placement_now
 from runrig.engine.kueue.podset_placement import Misfit
 from runrig.engine.kueue.scheduler_context import SchedulerContext, put_back, take_away
 from runrig.engine.kueue.workload import FIT, NOFIT, WorkloadState
@@ -25,8 +25,8 @@ LAYERS = (CHARGED, REAL)
 class Cycle:
     """*number* counts cycles.  Afterwards *admitted*, *preempted*, *skipped*, *looked* say what was done."""
 
-    def __init__(self, book: SchedulerContext, number: int, now: float) -> None:
-        self._book = book
+    def __init__(self, context: SchedulerContext, number: int, now: float) -> None:
+        self._context = context
         self._number = number
         self._now = now
         self._held: list[tuple[WorkloadState, Request, tuple[Reservation, ...]]] = []
@@ -37,11 +37,11 @@ class Cycle:
         self.looked: set[str] = set()
 
     def run(self) -> None:
-        heads = [head for line in self._book.lines.values() if line.open and (head := line.pop()) is not None]
-        self.looked = {head.workload.name for head in heads}
+        heads = [head for queue in self._context.queues.values() if queue.open and (head := queue.pop()) is not None]
+        self.looked = {head.spec.name for head in heads}
         entries = self._nominate(heads)
-        order = in_classical_order if self._book.strategies is None else in_fair_order
-        for entry in order(self._book, entries):
+        order = in_classical_order if self._context.strategies is None else in_fair_order
+        for entry in order(self._context, entries):
             self._serve(entry)
         self._close()
 
@@ -57,7 +57,7 @@ class Cycle:
                 promised.append(head)
                 continue
             entries.append(self._first_look(head))
-        entries += nominate_promised(self._book, promised)
+        entries += nominate_promised(self._context, promised)
         served = []
         for entry in entries:
             if entry.assigned.mode == NOFIT or (entry.assigned.mode < FIT and not self._counts(entry)):
@@ -68,33 +68,33 @@ class Cycle:
 
     def _out_of_the_question(self, head: WorkloadState) -> bool:
         """Parks *head* if its queue may not start anything, if it is wrong itself, or of a namespace that the queue does not take."""
-        line = self._book.lines[head.queue]
-        if not line.leaf.active:
-            self._back(head, PendingReason.SUSPENDED, parked=not line.strict)
+        queue = self._context.queues[head.queue]
+        if not queue.leaf.active:
+            self._back(head, PendingReason.SUSPENDED, parked=not queue.strict)
             return True
-        if head.workload.problem:
-            self._back(head, PendingReason.MISCONFIGURED, parked=not line.strict)
+        if head.spec.problem:
+            self._back(head, PendingReason.MISCONFIGURED, parked=not queue.strict)
             return True
-        if not selects(line.queue.namespaces, self._book.namespaces.get(head.workload.namespace, {})):
+        if not selects(queue.spec.namespaces, self._context.namespaces.get(head.spec.namespace, {})):
             self._back(head, PendingReason.MISCONFIGURED, parked=True)
             return True
         return False
 
     def _first_look(self, head: WorkloadState) -> Nomination:
-        line = self._book.lines[head.queue]
-        kept = head.tried and head.tried_in[0] == line.generation
-        if not kept and self._book.gates["FlavorFungibilityPreserveScanProgress"]:
+        queue = self._context.queues[head.queue]
+        kept = head.tried and head.tried_in[0] == queue.generation
+        if not kept and self._context.gates["FlavorFungibilityPreserveScanProgress"]:
             kept = bool(head.tried) and head.tried_in[1] == self._number - 1
-        entry = nominate(self._book, head, after=head.tried if kept else ())
-        head.tried, head.tried_in = entry.assigned.tried, (line.generation, self._number)
+        entry = nominate(self._context, head, after=head.tried if kept else ())
+        head.tried, head.tried_in = entry.assigned.tried, (queue.generation, self._number)
         return entry
 
     def _counts(self, entry: Nomination) -> bool:
         """It has targets, or holds back quota for the rest of the cycle (it could not be sure to get it back)."""
-        return bool(entry.targets) or self._reclaim(entry.item) is not Policy.ANY
+        return bool(entry.targets) or self._reclaim(entry.workload) is not Policy.ANY
 
-    def _reclaim(self, item: WorkloadState) -> Policy:
-        return self._book.lines[item.queue].queue.policies.reclaim
+    def _reclaim(self, workload: WorkloadState) -> Policy:
+        return self._context.queues[workload.queue].spec.policies.reclaim
 
     # ------------------------------------------------------------ 4. serve
 
@@ -103,12 +103,12 @@ class Cycle:
             self._reserve(entry)
             self._found_nothing(entry)
             return
-        if any(target.item.workload.name in self._book.gone for target in entry.targets):
-            if not self._book.gates["RecomputeAssignmentUponPreemptionTargetsOverlap"]:
+        if any(target.workload.spec.name in self._context.gone for target in entry.targets):
+            if not self._context.gates["RecomputeAssignmentUponPreemptionTargetsOverlap"]:
                 self._pass_over(entry)
                 return
-            entry = nominate_again(self._book, entry)
-            entry.item.tried = entry.assigned.tried  # in these flavors there is nothing left to try
+            entry = nominate_again(self._context, entry)
+            entry.workload.tried = entry.assigned.tried  # in these flavors there is nothing left to try
             if entry.assigned.mode == NOFIT:
                 self._found_nothing(entry)
                 return
@@ -117,23 +117,23 @@ class Cycle:
                 return
             if entry.assigned.mode == FIT:
                 # Targets of others free what it needs: it waits for them too.
-                entry.item.waits_for = tuple(sorted(self._book.gone))
-                self._hold(entry.item, entry.assigned.request, entry.assigned.places.spots)
-                self._back(entry.item, PendingReason.WAITING_FOR_TARGETS)
+                entry.workload.waits_for = tuple(sorted(self._context.gone))
+                self._hold(entry.workload, entry.assigned.request, entry.assigned.placement.reservations)
+                self._back(entry.workload, PendingReason.WAITING_FOR_TARGETS)
                 return
         self._grant(entry)
 
     def _grant(self, entry: Nomination) -> None:
         """Admits *entry*, or lets its targets stop, if it still fits."""
-        item, book = entry.item, self._book
-        safe = book.evicted_by.safe_from(item.workload.name)
-        if safe and any(target.item.workload.name in safe for target in entry.targets):
+        workload, context = entry.workload, self._context
+        safe = context.evicted_by.safe_from(workload.spec.name)
+        if safe and any(target.workload.spec.name in safe for target in entry.targets):
             self._pass_over(entry)  # a preemption of this very cycle would close the circle (law R5)
             return
         for target in entry.targets:
-            take_away(target.item)
-        if not fits(item.leaf, entry.assigned.request) or (item.shape.placed and not self._has_place(entry)):
-            put_back(target.item for target in entry.targets)
+            take_away(target.workload)
+        if not fits(workload.leaf, entry.assigned.request) or (workload.shape.placed and not self._has_place(entry)):
+            put_back(target.workload for target in entry.targets)
             self._pass_over(entry)
             return
         if entry.targets:
@@ -143,59 +143,59 @@ class Cycle:
 
     def _has_place(self, entry: Nomination) -> bool:
         """Its place is still there; else it gets another in the same flavors, if there is one."""
-        if can_reserve(entry.assigned.places.spots):
+        if can_reserve(entry.assigned.placement.reservations):
             return True
-        if not self._book.gates["TASRecomputeAssignmentWithinSchedulingCycle"]:
+        if not self._context.gates["TASRecomputeAssignmentWithinSchedulingCycle"]:
             return False
-        places = places_now(self._book, entry.item, entry.assigned)
-        if isinstance(places, Misfit):
+        placement = placement_now(self._context, entry.workload, entry.assigned)
+        if isinstance(placement, Misfit):
             return False
-        entry.assigned.places = places
+        entry.assigned.placement = placement
         return True
 
     def _admit(self, entry: Nomination) -> None:
-        item, assigned = entry.item, entry.assigned
-        line = self._book.lines[item.queue]
-        item.holds(assigned.request, assigned.granted(item.shape), assigned.places.spots)
-        if item.spots:
-            item.shape.short = ()
-            reserve(item.spots)
-        item.reserved_at, item.held, item.word, item.tried = self._now, None, None, ()
+        workload, assigned = entry.workload, entry.assigned
+        queue = self._context.queues[workload.queue]
+        workload.holds(assigned.request, assigned.granted(workload.shape), assigned.placement.reservations)
+        if workload.reservations:
+            workload.shape.short = ()
+            reserve(workload.reservations)
+        workload.reserved_at, workload.held, workload.pending_reason, workload.tried = self._now, None, None, ()
         for layer in LAYERS:
-            add(item.leaf, item.request, layer)
-        if line.first is item:
-            line.let_first(None)
-        self._book.changed(item.leaf)
-        self._starting.append(item)
-        self.admitted.append(Admission(item.workload.name, item.queue, item.granted, item.workload.checks_open))
+            add(workload.leaf, workload.request, layer)
+        if queue.first is workload:
+            queue.let_first(None)
+        self._context.changed(workload.leaf)
+        self._starting.append(workload)
+        self.admitted.append(Admission(workload.spec.name, workload.queue, workload.granted, workload.spec.checks_open))
 
     def _preempt(self, entry: Nomination) -> None:
-        item, book = entry.item, self._book
+        workload, context = entry.workload, self._context
         for target in entry.targets:
-            name = target.item.workload.name
-            book.gone[name] = target.item
-            book.lines[target.item.queue].set_aside(target.item)
-            book.changed(target.item.leaf)
-            book.evicted_by.note(name, item.workload.name)
-            self.preempted.append(Preemption(name, target.item.queue, item.workload.name, target.reason))
-        self._hold(item, entry.assigned.request, entry.assigned.places.spots)
-        item.held, item.tried = entry.assigned, ()
-        item.waits_for = tuple(sorted(target.item.workload.name for target in entry.targets))
-        book.lines[item.queue].let_first(item)
-        self._back(item, PendingReason.WAITING_FOR_TARGETS)
+            name = target.workload.spec.name
+            context.gone[name] = target.workload
+            context.queues[target.workload.queue].set_aside(target.workload)
+            context.changed(target.workload.leaf)
+            context.evicted_by.note(name, workload.spec.name)
+            self.preempted.append(Preemption(name, target.workload.queue, workload.spec.name, target.reason))
+        self._hold(workload, entry.assigned.request, entry.assigned.placement.reservations)
+        workload.held, workload.tried = entry.assigned, ()
+        workload.waits_for = tuple(sorted(target.workload.spec.name for target in entry.targets))
+        context.queues[workload.queue].let_first(workload)
+        self._back(workload, PendingReason.WAITING_FOR_TARGETS)
 
-    def _hold(self, item: WorkloadState, request: Request, spots: tuple[Reservation, ...]) -> None:
-        """*request* and *spots* are reserved for until the end of the cycle."""
+    def _hold(self, workload: WorkloadState, request: Request, reservations: tuple[Reservation, ...]) -> None:
+        """*request* and *reservations* are reserved for until the end of the cycle."""
         for layer in LAYERS:
-            add(item.leaf, request, layer)
-        reserve(spots)
-        self._held.append((item, request, spots))
-        self._book.changed(item.leaf)
+            add(workload.leaf, request, layer)
+        reserve(reservations)
+        self._held.append((workload, request, reservations))
+        self._context.changed(workload.leaf)
 
     def _reserve(self, entry: Nomination) -> None:
         """Holds back what the queue may not be able to take back later: up to its nominal, or its borrowing limit."""
-        leaf = entry.item.leaf
-        if self._reclaim(entry.item) is Policy.ANY:
+        leaf = entry.workload.leaf
+        if self._reclaim(entry.workload) is Policy.ANY:
             return
         held = []
         for index, amount in entry.assigned.request:
@@ -207,57 +207,59 @@ class Cycle:
                 amount = min(amount, most - leaf.usage[REAL][index])
             if amount > 0:
                 held.append((index, amount))
-        self._hold(entry.item, tuple(held), entry.assigned.places.spots)
+        self._hold(entry.workload, tuple(held), entry.assigned.placement.reservations)
 
     # ------------------------------------------------------------ 5. back into the line
 
     def _found_nothing(self, entry: Nomination) -> None:
         """Neither fits nor finds anybody to preempt: parked, unless flavors are left to try."""
-        item = entry.item
-        line = self._book.lines[item.queue]
-        left_to_try = any(at >= 0 for at in item.tried)
-        item.shape.short = entry.assigned.short
+        workload = entry.workload
+        queue = self._context.queues[workload.queue]
+        left_to_try = any(at >= 0 for at in workload.tried)
+        workload.shape.short = entry.assigned.short
         self._back(
-            item,
-            entry.assigned.word or PendingReason.WAITING_FOR_QUOTA,
-            parked=not (line.strict or left_to_try),
+            workload,
+            entry.assigned.pending_reason or PendingReason.WAITING_FOR_QUOTA,
+            parked=not (queue.strict or left_to_try),
             alike_too=True,
         )
 
     def _pass_over(self, entry: Nomination) -> None:
         """It could have had something, and an earlier one was in the way: it comes again."""
-        item = entry.item
-        item.tried = ()
+        workload = entry.workload
+        workload.tried = ()
         if entry.targets:
-            self.skipped[item.queue] = self.skipped.get(item.queue, 0) + 1
-        self._back(item, PendingReason.WAITING_FOR_QUOTA)
+            self.skipped[workload.queue] = self.skipped.get(workload.queue, 0) + 1
+        self._back(workload, PendingReason.WAITING_FOR_QUOTA)
 
-    def _back(self, item: WorkloadState, word: PendingReason, *, parked: bool = False, alike_too: bool = False) -> None:
-        line = self._book.lines[item.queue]
-        item.word = word
-        if word is not PendingReason.WAITING_FOR_TARGETS:
-            item.held = None
-            if line.strict and line.first is item:
-                line.let_first(None)
+    def _back(
+        self, workload: WorkloadState, pending_reason: PendingReason, *, parked: bool = False, alike_too: bool = False
+    ) -> None:
+        queue = self._context.queues[workload.queue]
+        workload.pending_reason = pending_reason
+        if pending_reason is not PendingReason.WAITING_FOR_TARGETS:
+            workload.held = None
+            if queue.strict and queue.first is workload:
+                queue.let_first(None)
         if parked:
-            line.park(item, alike_too=alike_too and self._book.gates["SchedulingEquivalenceHashing"])
+            queue.park(workload, alike_too=alike_too and self._context.gates["SchedulingEquivalenceHashing"])
         else:
-            line.add(item)
+            queue.add(workload)
 
     def _close(self) -> None:
         """Undoes what counted in this cycle only, and takes note of who holds and who has to stop from now on."""
-        book = self._book
-        for item, request, spots in self._held:
+        context = self._context
+        for workload, request, reservations in self._held:
             for layer in LAYERS:
-                take(item.leaf, request, layer)
-            release(spots)
-            book.changed(item.leaf)
-        put_back(book.gone.values())
-        for item in book.gone.values():
-            book.stopping += not item.evicted
-            book.lines[item.queue].told_to_stop(item)
-            book.changed(item.leaf)
-        book.gone.clear()
-        for item in self._starting:
-            book.lines[item.queue].hold(item)
-            book.changed(item.leaf)
+                take(workload.leaf, request, layer)
+            release(reservations)
+            context.changed(workload.leaf)
+        put_back(context.gone.values())
+        for workload in context.gone.values():
+            context.stopping += not workload.evicted
+            context.queues[workload.queue].mark_evicted(workload)
+            context.changed(workload.leaf)
+        context.gone.clear()
+        for workload in self._starting:
+            context.queues[workload.queue].hold(workload)
+            context.changed(workload.leaf)

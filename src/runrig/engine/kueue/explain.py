@@ -10,34 +10,38 @@ from runrig.engine.kueue.workload import FlavorOption, GroupRequest, WorkloadSta
 from runrig.engine.quota.quota_node import REAL, QuotaNode, binding, left_at, potential
 
 
-def reasons(book: SchedulerContext, item: WorkloadState) -> tuple[Reason, ...]:
+def reasons(context: SchedulerContext, workload: WorkloadState) -> tuple[Reason, ...]:
     """As things stand now.  O(flavors x resources x depth): on demand, never kept."""
-    line = book.lines[item.queue]
-    if not line.open:
-        return (Reason(Code.STOPPED, "P4", where=item.queue),)
-    if not item.leaf.active:
-        return (Reason(Code.COHORT_CYCLE, "Q5", where=item.queue),)
-    if item.workload.problem or not selects(line.queue.namespaces, book.namespaces.get(item.workload.namespace, {})):
-        return (Reason(Code.MISCONFIGURED, "P3", where=item.queue),)
-    if item.word is PendingReason.WAITING_FOR_TARGETS:
-        return (Reason(Code.WAITS_FOR_TARGETS, "R4", where=item.queue, holders=item.waits_for),)
-    head = line.head() if line.strict else None
-    if head is not None and head is not item:
-        return (Reason(Code.BEHIND_HEAD, "P4", where=item.queue, holders=(head.workload.name,)),)
+    queue = context.queues[workload.queue]
+    if not queue.open:
+        return (Reason(Code.STOPPED, "P4", where=workload.queue),)
+    if not workload.leaf.active:
+        return (Reason(Code.COHORT_CYCLE, "Q5", where=workload.queue),)
+    if workload.spec.problem or not selects(queue.spec.namespaces, context.namespaces.get(workload.spec.namespace, {})):
+        return (Reason(Code.MISCONFIGURED, "P3", where=workload.queue),)
+    if workload.pending_reason is PendingReason.WAITING_FOR_TARGETS:
+        return (Reason(Code.WAITS_FOR_TARGETS, "R4", where=workload.queue, holders=workload.waits_for),)
+    head = queue.head() if queue.strict else None
+    if head is not None and head is not workload:
+        return (Reason(Code.BEHIND_HEAD, "P4", where=workload.queue, holders=(head.spec.name,)),)
     found: list[Reason] = []
     used: dict[int, int] = {}
-    for need in item.shape.needs:
-        amounts = need.amounts(item.shape.counts)
-        short = [list(_short(book, item, need, option, amounts, used)) for option in need.options]
+    for group_request in workload.shape.group_requests:
+        amounts = group_request.amounts(workload.shape.counts)
+        short = [
+            list(_short(context, workload, group_request, option, amounts, used)) for option in group_request.options
+        ]
         if all(short):
             found += [reason for each in short for reason in each]
         else:
-            chosen = need.options[next(at for at, each in enumerate(short) if not each)]
+            chosen = group_request.options[next(at for at, each in enumerate(short) if not each)]
             for index, amount in zip(chosen.indices, amounts, strict=True):
                 used[index] = used.get(index, 0) + amount
-    found += [Reason(Code.NO_MATCHING_FLAVOR, "Q2", where=item.queue, resource=each) for each in item.shape.uncovered]
-    found = found or list(item.shape.short)
-    return tuple(dict.fromkeys(found)) or (Reason(Code.NOT_CONSIDERED, "P4", where=item.queue),)
+    found += [
+        Reason(Code.NO_MATCHING_FLAVOR, "Q2", where=workload.queue, resource=each) for each in workload.shape.uncovered
+    ]
+    found = found or list(workload.shape.short)
+    return tuple(dict.fromkeys(found)) or (Reason(Code.NOT_CONSIDERED, "P4", where=workload.queue),)
 
 
 def why_aside(workload: Workload) -> Reason:
@@ -48,36 +52,36 @@ def why_aside(workload: Workload) -> Reason:
 
 
 def _short(
-    book: SchedulerContext,
-    item: WorkloadState,
-    need: GroupRequest,
+    context: SchedulerContext,
+    workload: WorkloadState,
+    group_request: GroupRequest,
     option: FlavorOption,
     amounts: list[int],
     used: dict[int, int],
 ) -> Iterator[Reason]:
     if option.misfit is not None:
-        yield Reason(Code.NO_MATCHING_FLAVOR, "Q2", where=item.queue, resource=option.flavor)
+        yield Reason(Code.NO_MATCHING_FLAVOR, "Q2", where=workload.queue, resource=option.flavor)
         return
-    for resource, index, amount in zip(need.resources, option.indices, amounts, strict=True):
+    for resource, index, amount in zip(group_request.resources, option.indices, amounts, strict=True):
         if not amount:
             continue
         name = f"{option.flavor}/{resource}"
         if index < 0:
-            yield Reason(Code.EXCEEDS_POTENTIAL, "Q4", item.queue, name, 0, amount)
+            yield Reason(Code.EXCEEDS_POTENTIAL, "Q4", workload.queue, name, 0, amount)
             continue
         amount += used.get(index, 0)
-        most = potential(item.leaf, index)
+        most = potential(workload.leaf, index)
         if amount > most:
-            yield Reason(Code.EXCEEDS_POTENTIAL, "Q4", item.queue, name, most, amount)
+            yield Reason(Code.EXCEEDS_POTENTIAL, "Q4", workload.queue, name, most, amount)
             continue
-        node = binding(item.leaf, index, amount, REAL)
+        node = binding(workload.leaf, index, amount, REAL)
         if node is not None:
             yield Reason(
-                _code(item.leaf, node),
+                _code(workload.leaf, node),
                 "Q3",
-                book.tree.label(node),
+                context.tree.label(node),
                 name,
-                left_at(item.leaf, node, index, REAL),
+                left_at(workload.leaf, node, index, REAL),
                 amount,
             )
 

@@ -22,43 +22,43 @@ from runrig.engine.quota.share import Amount
 
 
 def find_fair(
-    book: SchedulerContext,
-    item: WorkloadState,
+    context: SchedulerContext,
+    preemptor: WorkloadState,
     request: Request,
     contested: frozenset[int],
-    finds_place: FindsPlacement | None = None,
+    finds_placement: FindsPlacement | None = None,
     /,
 ) -> Sequence[WorkloadTarget]:
-    """The workloads that have to stop so that *item* gets *request*, and a place; empty if no legal set does."""
-    if nobody(book.lines[item.queue], item, contested):
+    """The workloads that have to stop so that *preemptor* gets *request*, and a place; empty if no legal set does."""
+    if nobody(context.queues[preemptor.queue], preemptor, contested):
         return ()
-    return _Fair(book, item, request, contested, finds_place).run()
+    return _Fair(context, preemptor, request, contested, finds_placement).run()
 
 
 class _Fair(CandidateSearch):
     def __init__(
         self,
-        book: SchedulerContext,
-        item: WorkloadState,
+        context: SchedulerContext,
+        preemptor: WorkloadState,
         request: Request,
         contested: frozenset[int],
-        finds_place: FindsPlacement | None,
+        finds_placement: FindsPlacement | None,
     ) -> None:
-        super().__init__(book, item, contested, finds_place)
-        self._leaf = item.leaf
+        super().__init__(context, preemptor, contested, finds_placement)
+        self._leaf = preemptor.leaf
         self._request = request
         self._taken: list[WorkloadTarget] = []
         self._failed: list[WorkloadState] = []
-        self._reclaim = self.line.queue.policies.reclaim
+        self._reclaim = self.queue.spec.policies.reclaim
         self._touched: dict[QuotaNode, Amount | None] = {}
 
     def run(self) -> list[WorkloadTarget]:
         """Both passes; restores the trees."""
-        assert self.book.strategies
+        assert self.context.strategies
         add_on_trial(self._leaf, self._request, CHARGED)
         self._touch(self._leaf)
-        fitted = self._first_pass(self.book.strategies[0])
-        if not fitted and len(self.book.strategies) > 1:
+        fitted = self._first_pass(self.context.strategies[0])
+        if not fitted and len(self.context.strategies) > 1:
             fitted = self._second_pass()
         take_on_trial(self._leaf, self._request, CHARGED)
         if not fitted:
@@ -68,24 +68,24 @@ class _Fair(CandidateSearch):
 
     def _first_pass(self, strategy: Strategy) -> bool:
         order = _Order(self, _Lazily(self.candidates_of))
-        while (line := order.next_line()) is not None:
-            if line is self.line:
-                fitted = self._take(order.pop(line), PreemptionReason.IN_QUEUE)
+        while (queue := order.next_queue()) is not None:
+            if queue is self.queue:
+                fitted = self._take(order.pop(queue), PreemptionReason.IN_QUEUE)
             elif self._within_nominal():
-                fitted = self._take(order.pop(line), PreemptionReason.RECLAIM)
+                fitted = self._take(order.pop(queue), PreemptionReason.RECLAIM)
             else:
-                fitted = self._take_by_share(order, line, strategy)
+                fitted = self._take_by_share(order, queue, strategy)
             if fitted:
                 return True
-            order.refresh(line.leaf)
+            order.refresh(queue.leaf)
         return False
 
-    def _take_by_share(self, order: "_Order", line: QueueState, strategy: Strategy) -> bool:
-        """Takes the first candidate of *line* that the strategy lets go; True if the request fits then."""
-        mine, its = _below_common(self._leaf, line.leaf)
+    def _take_by_share(self, order: "_Order", queue: QueueState, strategy: Strategy) -> bool:
+        """Takes the first candidate of *queue* that the strategy lets go; True if the request fits then."""
+        mine, its = _below_common(self._leaf, queue.leaf)
         preemptor, before = self.share(mine), self.share(its)
-        while order.has(line):
-            candidate = order.pop(line)
+        while order.has(queue):
+            candidate = order.pop(queue)
             if self._lets_go(strategy, preemptor, before, its, candidate):
                 return self._take(candidate, PreemptionReason.FAIR_SHARING)
             self._failed.append(candidate)
@@ -97,30 +97,30 @@ class _Fair(CandidateSearch):
         if strategy is Strategy.INITIAL_SHARE:
             return preemptor < before
         take_on_trial(candidate.leaf, candidate.request, CHARGED)
-        after = self.book.shares.of(its)
+        after = self.context.shares.of(its)
         add_on_trial(candidate.leaf, candidate.request, CHARGED)
         return preemptor <= after
 
     def _second_pass(self) -> bool:
         """One candidate of each queue that failed before, where the preemptor's share is below what the queue has now."""
         failed: dict[str, list[WorkloadState]] = {}
-        for item in self._failed:
-            failed.setdefault(item.queue, []).append(item)
+        for workload in self._failed:
+            failed.setdefault(workload.queue, []).append(workload)
         order = _Order(self, _Lazily(lambda queue: iter(failed.get(queue, ()))))
-        while (line := order.next_line()) is not None:
-            mine, its = _below_common(self._leaf, line.leaf)
-            candidate = order.pop(line)
-            order.drop(line)
+        while (queue := order.next_queue()) is not None:
+            mine, its = _below_common(self._leaf, queue.leaf)
+            candidate = order.pop(queue)
+            order.drop(queue)
             if self.share(mine) < self.share(its) and self._take(candidate, PreemptionReason.FAIR_SHARING):
                 return True
-            order.refresh(line.leaf)
+            order.refresh(queue.leaf)
         return False
 
     def _take(self, candidate: WorkloadState, reason: PreemptionReason) -> bool:
         """*candidate* is gone; True if the request fits now."""
         take_on_trial(candidate.leaf, candidate.request, CHARGED)
-        if self.finds_place is not None:
-            release(candidate.spots)
+        if self.finds_placement is not None:
+            release(candidate.reservations)
         self._touch(candidate.leaf)
         self._taken.append(WorkloadTarget(candidate, reason))
         take_on_trial(self._leaf, self._request, CHARGED)
@@ -129,26 +129,26 @@ class _Fair(CandidateSearch):
         return fitted
 
     def _fits(self) -> bool:
-        return fits(self._leaf, self._request) and (self.finds_place is None or self.finds_place())
+        return fits(self._leaf, self._request) and (self.finds_placement is None or self.finds_placement())
 
     def _restore(self, taken: Sequence[WorkloadTarget]) -> None:
-        put_back_on_trial(each.item for each in taken)
-        if self.finds_place is not None:
+        put_back_on_trial(each.workload for each in taken)
+        if self.finds_placement is not None:
             for each in taken:
-                reserve(each.item.spots)
+                reserve(each.workload.reservations)
 
     def _needed(self) -> list[WorkloadTarget]:
         """Those taken that cannot be put back; restores the trees."""
         kept = self._taken[-1:]
         for target in reversed(self._taken[:-1]):
-            candidate = target.item
+            candidate = target.workload
             add_on_trial(candidate.leaf, candidate.request, CHARGED)
-            if self.finds_place is not None:
-                reserve(candidate.spots)
+            if self.finds_placement is not None:
+                reserve(candidate.reservations)
             if not self._fits():
                 take_on_trial(candidate.leaf, candidate.request, CHARGED)
-                if self.finds_place is not None:
-                    release(candidate.spots)
+                if self.finds_placement is not None:
+                    release(candidate.reservations)
                 kept.append(target)
         self._restore(kept)
         return kept[::-1]
@@ -156,7 +156,7 @@ class _Fair(CandidateSearch):
     def _within_nominal(self) -> bool:
         """The preemptor's queue, its request included, holds no more than its nominal of what is contested."""
         usage, nominal = self._leaf.usage[CHARGED], self._leaf.nominal
-        return self.book.gates["FairSharingPreemptWithinNominal"] and all(
+        return self.context.gates["FairSharingPreemptWithinNominal"] and all(
             usage[index] <= nominal[index] for index in self.contested
         )
 
@@ -166,23 +166,23 @@ class _Fair(CandidateSearch):
     def share(self, node: QuotaNode) -> Amount:
         """The share of *node* as things stand on trial; kept until something below it changes."""
         if node not in self._touched:
-            return self.book.share(node)
+            return self.context.share(node)
         known = self._touched[node]
         if known is None:
-            known = self._touched[node] = self.book.shares.of(node)
+            known = self._touched[node] = self.context.shares.of(node)
         return known
 
-    def candidates_of(self, queue: str) -> Iterator[WorkloadState]:
+    def candidates_of(self, name: str) -> Iterator[WorkloadState]:
         """Those of one queue, in order; of another queue only if it is over nominal in something contested.
 
         Asked of a queue before anything of it is taken.
         """
-        line = self.book.lines[queue]
-        if line is self.line:
+        queue = self.context.queues[name]
+        if queue is self.queue:
             return chain(self.own(leaving=True), self.own(leaving=False))
-        if self._reclaim is Policy.NEVER or not line.leaf.over_nominal(self.contested):
+        if self._reclaim is Policy.NEVER or not queue.leaf.over_nominal(self.contested):
             return iter(())
-        return chain(*(self.allowed(holding, self._reclaim) for holding in (line.leaving, line.running)))
+        return chain(*(self.allowed(holding, self._reclaim) for holding in (queue.leaving, queue.running)))
 
 
 class _Lazily:
@@ -201,10 +201,10 @@ class _Lazily:
         return self._first[queue]
 
     def pop(self, queue: str) -> WorkloadState:
-        item = self.first(queue)
-        assert item is not None
+        workload = self.first(queue)
+        assert workload is not None
         self._first[queue] = next(self._rest[queue], None)
-        return item
+        return workload
 
 
 QueueKey = tuple[Amount, bool, bool, TargetKey]
@@ -223,31 +223,31 @@ class _Order:
     def __init__(self, search: _Fair, candidates: _Lazily) -> None:
         self._search = search
         self._candidates = candidates
-        self._mine = set(search.item.leaf.path)
-        self._top = search.item.leaf.path[-1]
+        self._mine = set(search.preemptor.leaf.path)
+        self._top = search.preemptor.leaf.path[-1]
         self._out: set[QuotaNode] = set()
         self._stamps: dict[QuotaNode, int] = {}
         self._queues: dict[QuotaNode, list[tuple[QueueKey, int, QueueState]]] = {}
         self._cohorts: dict[QuotaNode, list[tuple[CohortKey, int, QuotaNode]]] = {}
 
-    def next_line(self) -> QueueState | None:
+    def next_queue(self) -> QueueState | None:
         """The line of the queue that gives next; None if nobody has anything left."""
         if self._top.kind is Kind.QUEUE:
-            return self._search.line if self.has(self._search.line) else None
+            return self._search.queue if self.has(self._search.queue) else None
         while self._top not in self._out:
             found = self._next_under(self._top)
             if found is not None:
                 return found
         return None
 
-    def has(self, line: QueueState) -> bool:
-        return self._candidates.first(line.queue.name) is not None
+    def has(self, queue: QueueState) -> bool:
+        return self._candidates.first(queue.spec.name) is not None
 
-    def pop(self, line: QueueState) -> WorkloadState:
-        return self._candidates.pop(line.queue.name)
+    def pop(self, queue: QueueState) -> WorkloadState:
+        return self._candidates.pop(queue.spec.name)
 
-    def drop(self, line: QueueState) -> None:
-        self._out.add(line.leaf)
+    def drop(self, queue: QueueState) -> None:
+        self._out.add(queue.leaf)
 
     def refresh(self, leaf: QuotaNode) -> None:
         """Something was popped or taken of the queue at *leaf*."""
@@ -285,11 +285,11 @@ class _Order:
             position = node.parent.children.index(node)
             heappush(self._cohorts[node.parent], (((-infinite, -amount), -position), stamp, node))
             return
-        line = self._search.book.lines[node.name]
+        queue = self._search.context.queues[node.name]
         first = self._candidates.first(node.name)
         if first is not None:
-            key = ((-infinite, -amount), not first.evicted, line is self._search.line, first.target_key)
-            heappush(self._queues[node.parent], (key, stamp, line))
+            key = ((-infinite, -amount), not first.evicted, queue is self._search.queue, first.target_key)
+            heappush(self._queues[node.parent], (key, stamp, queue))
 
 
 def _borrows(node: QuotaNode) -> bool:

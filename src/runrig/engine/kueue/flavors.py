@@ -28,7 +28,7 @@ from runrig.engine.kueue.workload import (
 from runrig.engine.kueue.workload_placement import FindsPlacement, WorkloadPlacement
 from runrig.engine.quota.quota_node import CHARGED, Request, fits, take_on_trial
 
-WORDS = (
+PENDING_REASONS = (
     None,
     PendingReason.TOPOLOGY,
     PendingReason.WAITING_FOR_QUOTA,
@@ -43,11 +43,11 @@ NOTHING, NO_PLACE, WAITING, EXCEEDS, MISMATCH = range(5)
 class FindTargets(Protocol):
     def __call__(
         self,
-        book: SchedulerContext,
-        item: WorkloadState,
+        context: SchedulerContext,
+        workload: WorkloadState,
         request: Request,
         contested: frozenset[int],
-        finds_place: FindsPlacement | None = None,
+        finds_placement: FindsPlacement | None = None,
         /,
     ) -> Sequence[WorkloadTarget]:
         """Who would have to stop so that the workload's request fits, and finds a place; empty if nobody would do."""
@@ -83,9 +83,9 @@ _FITS: _Resource = (FIT, 0)
 
 
 def assign(
-    book: SchedulerContext,
+    context: SchedulerContext,
     find: FindTargets,
-    item: WorkloadState,
+    workload: WorkloadState,
     counts: tuple[int, ...],
     *,
     after: Sequence[int] = (),
@@ -95,34 +95,40 @@ def assign(
 
     *after*: per need, the option to go on after.  *only*: per need, the one option that may be taken.
     """
-    scan = _Scan(book, find, item, counts)
-    shape = item.shape
+    scan = _Scan(context, find, workload, counts)
+    shape = workload.shape
     whole = counts is shape.counts
-    for at, need in enumerate(shape.needs):
-        options = need.options if only is None else tuple(each for each in need.options if each is only[at])
-        amounts = shape.whole[at] if whole else need.amounts(counts)
-        scan.choose(need, options, amounts, start=after[at] + 1 if after and only is None else 0)
-    scan.result.word = WORDS[scan.severity]
+    for at, group_request in enumerate(shape.group_requests):
+        options = (
+            group_request.options if only is None else tuple(each for each in group_request.options if each is only[at])
+        )
+        amounts = shape.whole[at] if whole else group_request.amounts(counts)
+        scan.choose(group_request, options, amounts, start=after[at] + 1 if after and only is None else 0)
+    scan.result.pending_reason = PENDING_REASONS[scan.severity]
     return scan.result
 
 
 class _Scan:
-    def __init__(self, book: SchedulerContext, find: FindTargets, item: WorkloadState, counts: tuple[int, ...]) -> None:
-        self._book = book
+    def __init__(
+        self, context: SchedulerContext, find: FindTargets, workload: WorkloadState, counts: tuple[int, ...]
+    ) -> None:
+        self._context = context
         self._find = find
-        self._item = item
-        self._line: QueueState = book.lines[item.queue]
+        self._workload = workload
+        self._queue: QueueState = context.queues[workload.queue]
         self._used: dict[int, int] = {}
-        self._placed = item.shape.placed
+        self._placed = workload.shape.placed
         self._found: dict[str, WorkloadPlacement] = {} if self._placed else NONE_FOUND
         self.result = FlavorAssignment(counts)
         self.severity = NOTHING
-        if item.shape.uncovered:
+        if workload.shape.uncovered:
             self.result.mode, self.severity = NOFIT, MISMATCH
 
-    def choose(self, need: GroupRequest, options: Sequence[FlavorOption], amounts: Sequence[int], start: int) -> None:
+    def choose(
+        self, group_request: GroupRequest, options: Sequence[FlavorOption], amounts: Sequence[int], start: int
+    ) -> None:
         """Adds the best of *options* to the result."""
-        rules = self._line.queue.fungibility
+        rules = self._queue.spec.fungibility
         placed = self._placed
         best, chosen, at = MISFIT, None, start - 1
         severity = MISMATCH
@@ -130,7 +136,7 @@ class _Scan:
             option = options[at]
             verdict = MISFIT if option.misfit is not None else self._judge(option, amounts)
             if placed and verdict.mode > NOFIT:
-                verdict = self._with_place(need, option, amounts, verdict)
+                verdict = self._with_place(group_request, option, amounts, verdict)
             if chosen is None or _rank(verdict, rules) > _rank(best, rules):
                 best, chosen = verdict, option
             severity = min(severity, verdict.severity)
@@ -152,7 +158,7 @@ class _Scan:
         if chosen is None:
             return
         if self._placed and chosen.flavor in self._found:
-            result.places = result.places.and_also(self._found.pop(chosen.flavor))
+            result.placement = result.placement.and_also(self._found.pop(chosen.flavor))
         used = self._used
         for index, amount in zip(chosen.indices, amounts, strict=True):
             if amount:
@@ -161,11 +167,11 @@ class _Scan:
 
     def _judge(self, option: FlavorOption, amounts: Sequence[int]) -> _Verdict:
         """How well *option* does: as its worst resource."""
-        used, potential = self._used, self._line.potential
+        used, potential = self._used, self._queue.potential
         for index, amount in zip(option.indices, amounts, strict=True):
             if amount and (index < 0 or amount + used.get(index, 0) > potential[index]):
                 return NEVER
-        rules = self._line.queue.fungibility
+        rules = self._queue.spec.fungibility
         worst, lowest, highest = GOOD, FIT, 0
         contested: tuple[int, ...] = ()
         for index, amount in zip(option.indices, amounts, strict=True):
@@ -191,7 +197,7 @@ class _Scan:
             return _FITS
         if self._used:
             amount += self._used.get(index, 0)
-        leaf = self._item.leaf
+        leaf = self._workload.leaf
         nominal = leaf.nominal[index]
         within = leaf.usage[CHARGED][index] + amount <= nominal
         fitting = not amount or fits(leaf, ((index, amount),))
@@ -205,13 +211,13 @@ class _Scan:
         return NOFIT, level
 
     def _preempts_while_borrowing(self) -> bool:
-        policies = self._line.queue.policies
-        policy = policies.borrow if self._book.strategies is None else policies.reclaim
+        policies = self._queue.spec.policies
+        policy = policies.borrow if self._context.strategies is None else policies.reclaim
         return policy is not Policy.NEVER
 
     def _by_preemption(self, index: int, amount: int, level: int) -> _Resource:
         request = ((index, amount),)
-        targets = self._find(self._book, self._item, request, frozenset((index,)))
+        targets = self._find(self._context, self._workload, request, frozenset((index,)))
         self.result.searched += ((request, targets),)
         return self._freed(targets, index, amount, level)
 
@@ -219,45 +225,47 @@ class _Scan:
         """How well one resource does once *targets* are gone."""
         if not targets:
             return NO_CANDIDATES, level
-        gone = [each.item for each in targets]
+        gone = [each.workload for each in targets]
         for each in gone:
             take_on_trial(each.leaf, each.request, CHARGED)
-        level, _ = level_of(self._item.leaf, index, amount)
+        level, _ = level_of(self._workload.leaf, index, amount)
         put_back_on_trial(gone)
-        outside = all(each.queue != self._item.queue for each in gone)
+        outside = all(each.queue != self._workload.queue for each in gone)
         return RECLAIM if outside else PREEMPT, level
 
     # ------------------------------------------------------------ nodes
 
     def _with_place(
-        self, need: GroupRequest, option: FlavorOption, amounts: Sequence[int], verdict: _Verdict
+        self, group_request: GroupRequest, option: FlavorOption, amounts: Sequence[int], verdict: _Verdict
     ) -> _Verdict:
         """*verdict* on quota, once nodes are asked too: without a place others have to go, or it does not fit at all."""
-        nodes, result = self._book.nodes, self.result
-        members = self._item.shape.members(need, result.counts)
+        nodes, result = self._context.nodes, self.result
+        members = self._workload.shape.members(group_request, result.counts)
 
         def found(*, empty: bool) -> WorkloadPlacement | Misfit:
-            return nodes.place(option.flavor, members, result.places, empty=empty)
+            return nodes.place(option.flavor, members, result.placement, empty=empty)
 
-        places = found(empty=False) if verdict.lowest == FIT else None
-        if isinstance(places, WorkloadPlacement):
-            self._found[option.flavor] = places
+        placement = found(empty=False) if verdict.lowest == FIT else None
+        if isinstance(placement, WorkloadPlacement):
+            self._found[option.flavor] = placement
             return verdict
-        if places is not None:
-            result.short += (self._short(option, places),)
+        if placement is not None:
+            result.short += (self._short(option, placement),)
         ever = found(empty=True)
         if isinstance(ever, Misfit):
-            result.short += (self._short(option, ever),) if places is None else ()
+            result.short += (self._short(option, ever),) if placement is None else ()
             return CROWDED
         self._found[option.flavor] = ever
-        if places is None:
+        if placement is None:
             return verdict
         return self._by_making_room(option, amounts, lambda: isinstance(found(empty=False), WorkloadPlacement))
 
     def _short(self, option: FlavorOption, misfit: Misfit) -> Reason:
-        return Reason(Code.NO_ROOM_ON_NODES, "T1", self._item.queue, option.flavor, misfit.have, misfit.need)
+        return Reason(Code.NO_ROOM_ON_NODES, "T1", self._workload.queue, option.flavor, misfit.have, misfit.need)
 
-    def _by_making_room(self, option: FlavorOption, amounts: Sequence[int], finds_place: FindsPlacement) -> _Verdict:
+    def _by_making_room(
+        self, option: FlavorOption, amounts: Sequence[int], finds_placement: FindsPlacement
+    ) -> _Verdict:
         """Quota fits and nodes do not: whether somebody can be preempted for them.  Every resource asked is contested."""
         wanted = dict(self._used)
         for index, amount in zip(option.indices, amounts, strict=True):
@@ -265,7 +273,7 @@ class _Scan:
                 wanted[index] = wanted.get(index, 0) + amount
         contested = tuple(index for index in option.indices if index >= 0)
         request = tuple(sorted(wanted.items()))
-        targets = self._find(self._book, self._item, request, frozenset(contested), finds_place)
+        targets = self._find(self._context, self._workload, request, frozenset(contested), finds_placement)
         levels = [self._freed(targets, index, wanted.get(index, 0), 0) for index in contested]
         mode, level = min((mode for mode, _ in levels), default=NO_CANDIDATES), max((at for _, at in levels), default=0)
         return _Verdict(mode, level, mode, level, contested, NO_PLACE)

@@ -18,7 +18,7 @@ from runrig.engine.quota.share import Amount
 class Nomination:
     """A head of this cycle, with what was found for it.  *promised*: it is a preemptor whose targets have gone."""
 
-    item: WorkloadState
+    workload: WorkloadState
     assigned: FlavorAssignment
     targets: tuple[WorkloadTarget, ...] = ()
     promised: bool = False
@@ -27,27 +27,27 @@ class Nomination:
 SortKey = tuple[bool, int, int, float, str, str]
 
 
-def in_classical_order(book: SchedulerContext, entries: Iterable[Nomination]) -> list[Nomination]:
-    by_priority = book.gates["PrioritySortingWithinCohort"]
+def in_classical_order(context: SchedulerContext, entries: Iterable[Nomination]) -> list[Nomination]:
+    by_priority = context.gates["PrioritySortingWithinCohort"]
 
     def key(entry: Nomination) -> SortKey:
-        minus_priority, queued_at, uid, name = entry.item.key
+        minus_priority, queued_at, uid, name = entry.workload.key
         return (not entry.promised, entry.assigned.level, minus_priority if by_priority else 0, queued_at, uid, name)
 
     return sorted(entries, key=key)
 
 
-def in_fair_order(book: SchedulerContext, entries: Iterable[Nomination]) -> Iterator[Nomination]:
+def in_fair_order(context: SchedulerContext, entries: Iterable[Nomination]) -> Iterator[Nomination]:
     """The entries one by one; what the consumer did with one counts before the next is chosen.
 
     Queues on their own first, then tree by tree.
     """
     by_root: dict[QuotaNode, list[Nomination]] = {}
     for entry in entries:
-        by_root.setdefault(entry.item.leaf.path[-1], []).append(entry)
+        by_root.setdefault(entry.workload.leaf.path[-1], []).append(entry)
     for root in sorted(by_root, key=lambda node: (node.parent is None and bool(node.children), node.name)):
         if root.children:
-            yield from _Tournament(book, by_root[root])
+            yield from _Tournament(context, by_root[root])
         else:
             yield from by_root[root]
 
@@ -62,16 +62,16 @@ class _Tournament:
     costs O(depth x (resources + log children)), whatever the number of heads.
     """
 
-    def __init__(self, book: SchedulerContext, entries: Iterable[Nomination]) -> None:
-        self._shares = book.shares
-        self._by_borrowing = book.gates["FairSharingPrioritizeNonBorrowing"]
+    def __init__(self, context: SchedulerContext, entries: Iterable[Nomination]) -> None:
+        self._shares = context.shares
+        self._by_borrowing = context.gates["FairSharingPrioritizeNonBorrowing"]
         self._champion: dict[QuotaNode, Nomination | None] = {}
         self._heaps: dict[QuotaNode, list[tuple[MatchKey, int, QuotaNode]]] = {}
         self._stamps: dict[QuotaNode, int] = {}
         self._count = 0
         levels: dict[QuotaNode, int] = {}
         for entry in entries:
-            path = entry.item.leaf.path
+            path = entry.workload.leaf.path
             self._champion[path[0]] = entry
             levels.update((node, len(node.path)) for node in path)
         for node in sorted(levels, key=lambda node: -levels[node]):
@@ -80,7 +80,7 @@ class _Tournament:
 
     def __iter__(self) -> Iterator[Nomination]:
         while (entry := self._champion[self._root]) is not None:
-            path = entry.item.leaf.path
+            path = entry.workload.leaf.path
             self._champion[path[0]] = None
             yield entry
             for node in path:
@@ -104,10 +104,10 @@ class _Tournament:
 
     def _key(self, node: QuotaNode, entry: Nomination) -> MatchKey:
         """How *entry* stands for *node* in the match at its parent, with its request counted; lower wins."""
-        leaf, request = entry.item.leaf, entry.assigned.request
+        leaf, request = entry.workload.leaf, entry.assigned.request
         add_on_trial(leaf, request, REAL)
         usage, subtree = node.usage[REAL], node.subtree
         borrows = self._by_borrowing and any(usage[index] > subtree[index] for index, _ in request)
         share = self._shares.of(node, REAL)
         take_on_trial(leaf, request, REAL)
-        return (not entry.promised, borrows, share, *entry.item.key)
+        return (not entry.promised, borrows, share, *entry.workload.key)

@@ -18,82 +18,88 @@ from runrig.engine.placement.partial import bisected
 from runrig.engine.quota.quota_node import CHARGED, Request, add, fits, take
 
 
-def finder(book: SchedulerContext) -> FindTargets:
+def finder(context: SchedulerContext) -> FindTargets:
     """The search for targets that the settings ask for."""
-    return find_classical if book.strategies is None else find_fair
+    return find_classical if context.strategies is None else find_fair
 
 
-def nominate(book: SchedulerContext, item: WorkloadState, *, after: tuple[int, ...] = ()) -> Nomination:
-    """The best for *item* in CHARGED; its `assigned` is FIT, or has targets, or is what stands in the way."""
-    find = finder(book)
+def nominate(context: SchedulerContext, workload: WorkloadState, *, after: tuple[int, ...] = ()) -> Nomination:
+    """The best for *workload* in CHARGED; its `assigned` is FIT, or has targets, or is what stands in the way."""
+    find = finder(context)
 
     def attempt(counts: tuple[int, ...]) -> Nomination | None:
-        entry = _attempt(book, find, item, counts, after)
+        entry = _attempt(context, find, workload, counts, after)
         return entry if entry.assigned.mode == FIT or entry.targets else None
 
-    entry = _attempt(book, find, item, item.shape.counts, after)
+    entry = _attempt(context, find, workload, workload.shape.counts, after)
     if entry.assigned.mode == FIT or entry.targets:
         return entry
-    if item.shape.variable and book.gates["PartialAdmission"]:
-        return bisected(item.shape.ranges, attempt) or entry
+    if workload.shape.variable and context.gates["PartialAdmission"]:
+        return bisected(workload.shape.ranges, attempt) or entry
     return entry
 
 
 def _attempt(
-    book: SchedulerContext, find: FindTargets, item: WorkloadState, counts: tuple[int, ...], after: tuple[int, ...]
+    context: SchedulerContext,
+    find: FindTargets,
+    workload: WorkloadState,
+    counts: tuple[int, ...],
+    after: tuple[int, ...],
 ) -> Nomination:
-    assigned = assign(book, find, item, counts, after=after)
-    return Nomination(item, assigned, _targets(book, find, item, assigned))
+    assigned = assign(context, find, workload, counts, after=after)
+    return Nomination(workload, assigned, _targets(context, find, workload, assigned))
 
 
 def _targets(
-    book: SchedulerContext, find: FindTargets, item: WorkloadState, assigned: FlavorAssignment
+    context: SchedulerContext, find: FindTargets, workload: WorkloadState, assigned: FlavorAssignment
 ) -> tuple[WorkloadTarget, ...]:
     if not NOFIT < assigned.mode < FIT:
         return ()
-    if item.shape.placed:
-        return _targets_with_places(book, find, item, assigned)
-    found = _searched(book, item, assigned)
-    return tuple(find(book, item, assigned.request, assigned.contested) if found is None else found)
+    if workload.shape.placed:
+        return _targets_with_placement(context, find, workload, assigned)
+    found = _searched(context, workload, assigned)
+    return tuple(find(context, workload, assigned.request, assigned.contested) if found is None else found)
 
 
-def _targets_with_places(
-    book: SchedulerContext, find: FindTargets, item: WorkloadState, assigned: FlavorAssignment
+def _targets_with_placement(
+    context: SchedulerContext, find: FindTargets, workload: WorkloadState, assigned: FlavorAssignment
 ) -> tuple[WorkloadTarget, ...]:
     """The same, where pods also need nodes; *assigned* then says where they go once the targets are gone."""
 
     def found() -> WorkloadPlacement | Misfit:
-        return places_now(book, item, assigned)
+        return placement_now(context, workload, assigned)
 
     targets = tuple(
-        find(book, item, assigned.request, assigned.contested, lambda: isinstance(found(), WorkloadPlacement))
+        find(context, workload, assigned.request, assigned.contested, lambda: isinstance(found(), WorkloadPlacement))
     )
     if targets:
         for each in targets:
-            release(each.item.spots)
-        places = found()
+            release(each.workload.reservations)
+        placement = found()
         for each in targets:
-            reserve(each.item.spots)
-        assert isinstance(places, WorkloadPlacement), "the search has seen that it has a place without its targets"
-        assigned.places = places
+            reserve(each.workload.reservations)
+        assert isinstance(placement, WorkloadPlacement), "the search has seen that it has a place without its targets"
+        assigned.placement = placement
     return targets
 
 
-def places_now(book: SchedulerContext, item: WorkloadState, assigned: FlavorAssignment) -> WorkloadPlacement | Misfit:
-    """Where the pods of *item* go as rooms stand now, in the flavors and counts of *assigned*."""
-    places = NOWHERE
-    for need, option in zip(item.shape.needs, assigned.chosen, strict=True):
+def placement_now(
+    context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment
+) -> WorkloadPlacement | Misfit:
+    """Where the pods of *workload* go as rooms stand now, in the flavors and counts of *assigned*."""
+    placement = NOWHERE
+    for group_request, option in zip(workload.shape.group_requests, assigned.chosen, strict=True):
         if option is not None:
-            members = item.shape.members(need, assigned.counts)
-            found = book.nodes.place(option.flavor, members, places)
+            members = workload.shape.members(group_request, assigned.counts)
+            found = context.nodes.place(option.flavor, members, placement)
             if isinstance(found, Misfit):
                 return found
-            places = places.and_also(found)
-    return places
+            placement = placement.and_also(found)
+    return placement
 
 
 def _searched(
-    book: SchedulerContext, item: WorkloadState, assigned: FlavorAssignment
+    context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment
 ) -> Sequence[WorkloadTarget] | None:
     """What the scan found, if one of its searches was the search for the whole request as well; None if none was.
 
@@ -104,43 +110,48 @@ def _searched(
         return None
     (index,) = assigned.contested
     part = next(each for each in assigned.request if each[0] == index)
-    usage, nominal = item.leaf.usage[CHARGED], item.leaf.nominal
+    usage, nominal = workload.leaf.usage[CHARGED], workload.leaf.nominal
     if len(assigned.request) > 1 and (
-        book.strategies is not None or any(usage[index] + amount > nominal[index] for index, amount in assigned.request)
+        context.strategies is not None
+        or any(usage[index] + amount > nominal[index] for index, amount in assigned.request)
     ):
         return None
     return next((targets for request, targets in assigned.searched if request == (part,)), None)
 
 
-def nominate_again(book: SchedulerContext, entry: Nomination) -> Nomination:
+def nominate_again(context: SchedulerContext, entry: Nomination) -> Nomination:
     """*entry* in the flavors and counts that it was nominated with, as things stand now."""
-    item, before = entry.item, entry.assigned
-    find = finder(book)
-    assigned = assign(book, find, item, before.counts, only=before.chosen)
-    return Nomination(item, assigned, _targets(book, find, item, assigned), promised=entry.promised)
+    workload, before = entry.workload, entry.assigned
+    find = finder(context)
+    assigned = assign(context, find, workload, before.counts, only=before.chosen)
+    return Nomination(workload, assigned, _targets(context, find, workload, assigned), promised=entry.promised)
 
 
-def nominate_promised(book: SchedulerContext, items: list[WorkloadState]) -> list[Nomination]:
+def nominate_promised(context: SchedulerContext, workloads: list[WorkloadState]) -> list[Nomination]:
     """Preemptors whose targets have gone: each keeps what was freed for it, or gets better, at nobody's cost (law R5).
 
     What the others were promised, or now take instead, counts.
     """
     reserved: Reserved = {}
-    for item in items:
-        assert item.held is not None
-        _charge(book, item, item.held, reserved)
+    for workload in workloads:
+        assert workload.held is not None
+        _charge(context, workload, workload.held, reserved)
     entries = []
-    for item in items:
-        assert item.held is not None
-        _uncharge(book, item, reserved)
-        entry = nominate(book, item)
-        if entry.assigned.mode != FIT and fits(item.leaf, item.held.request) and can_reserve(item.held.places.spots):
-            entry = Nomination(item, _as_fit(item, item.held))
+    for workload in workloads:
+        assert workload.held is not None
+        _uncharge(context, workload, reserved)
+        entry = nominate(context, workload)
+        if (
+            entry.assigned.mode != FIT
+            and fits(workload.leaf, workload.held.request)
+            and can_reserve(workload.held.placement.reservations)
+        ):
+            entry = Nomination(workload, _as_fit(workload, workload.held))
         entry.promised = True
         entries.append(entry)
-        _charge(book, item, entry.assigned if entry.assigned.mode == FIT else item.held, reserved)
-    for item in items:
-        _uncharge(book, item, reserved)
+        _charge(context, workload, entry.assigned if entry.assigned.mode == FIT else workload.held, reserved)
+    for workload in workloads:
+        _uncharge(context, workload, reserved)
     return entries
 
 
@@ -148,20 +159,20 @@ Reserved = dict[str, tuple[Request, tuple[Reservation, ...]]]
 """What counts for a workload while others are nominated: quota and nodes, by its name."""
 
 
-def _charge(book: SchedulerContext, item: WorkloadState, assigned: FlavorAssignment, reserved: Reserved) -> None:
-    reserved[item.workload.name] = assigned.request, assigned.places.spots
-    add(item.leaf, assigned.request, CHARGED)
-    reserve(assigned.places.spots)
-    book.changed(item.leaf)
+def _charge(context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment, reserved: Reserved) -> None:
+    reserved[workload.spec.name] = assigned.request, assigned.placement.reservations
+    add(workload.leaf, assigned.request, CHARGED)
+    reserve(assigned.placement.reservations)
+    context.changed(workload.leaf)
 
 
-def _uncharge(book: SchedulerContext, item: WorkloadState, reserved: Reserved) -> None:
-    request, spots = reserved.pop(item.workload.name)
-    take(item.leaf, request, CHARGED)
-    release(spots)
-    book.changed(item.leaf)
+def _uncharge(context: SchedulerContext, workload: WorkloadState, reserved: Reserved) -> None:
+    request, reservations = reserved.pop(workload.spec.name)
+    take(workload.leaf, request, CHARGED)
+    release(reservations)
+    context.changed(workload.leaf)
 
 
-def _as_fit(item: WorkloadState, held: FlavorAssignment) -> FlavorAssignment:
-    level = max((level_of(item.leaf, index, amount)[0] for index, amount in held.request), default=0)
-    return FlavorAssignment(held.counts, FIT, level, held.chosen, held.request, places=held.places)
+def _as_fit(workload: WorkloadState, held: FlavorAssignment) -> FlavorAssignment:
+    level = max((level_of(workload.leaf, index, amount)[0] for index, amount in held.request), default=0)
+    return FlavorAssignment(held.counts, FIT, level, held.chosen, held.request, placement=held.placement)

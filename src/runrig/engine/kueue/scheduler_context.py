@@ -136,12 +136,12 @@ class SchedulerContext:
     def __init__(
         self,
         tree: QueueTree,
-        lines: Mapping[str, QueueState],
+        queues: Mapping[str, QueueState],
         settings: Settings,
         system: System,
     ) -> None:
         self.tree = tree
-        self.lines = lines
+        self.queues = queues
         self.namespaces = system.namespaces
         self.shares = Shares(tree)
         self.strategies: tuple[Strategy, ...] | None = settings.strategies
@@ -150,15 +150,15 @@ class SchedulerContext:
         self.evicted_by = EvictedBy()
         self.gone: dict[str, WorkloadState] = {}
         self.stopping = 0
-        self._lines_in: dict[QuotaNode, list[QueueState]] = {}
-        for line in lines.values():
-            self._lines_in.setdefault(line.leaf.path[-1], []).append(line)
+        self._queues_in: dict[QuotaNode, list[QueueState]] = {}
+        for queue in queues.values():
+            self._queues_in.setdefault(queue.leaf.path[-1], []).append(queue)
         self._reach: dict[QuotaNode, dict[ReachKey, MergedHolders]] = {}
         self._shares: dict[QuotaNode, Amount] = {}
 
-    def lines_in(self, root: QuotaNode) -> Sequence[QueueState]:
+    def queues_in(self, root: QuotaNode) -> Sequence[QueueState]:
         """The lines of one tree, by name of the queue."""
-        return self._lines_in.get(root, ())
+        return self._queues_in.get(root, ())
 
     def changed(self, leaf: QuotaNode) -> None:
         """Something was really added or taken at *leaf*: what is kept of the nodes above it no longer holds."""
@@ -182,8 +182,8 @@ class SchedulerContext:
         Through cohorts that are so too; in the order of `HolderEntry`.  Only while nothing is on trial below *node*.
         """
         if node.kind is Kind.QUEUE:
-            line = self.lines[node.name]
-            return line.leaving if leaving else line.running
+            queue = self.queues[node.name]
+            return queue.leaving if leaving else queue.running
         if skip is not None and not skip.over_nominal(contested):
             skip = None  # nobody would be found there anyway, and so others can use the same list
         key = (skip, contested, leaving)
@@ -217,22 +217,31 @@ def level_of(leaf: QuotaNode, index: int, amount: int, layer: int = CHARGED) -> 
     return leaf.path[-1].height, False
 
 
-def put_back(items: Iterable[WorkloadState]) -> None:
-    """*items* count again in decisions."""
-    for item in items:
-        add(item.leaf, item.request, CHARGED)
-        if item.spots:
-            reserve(item.spots)
+def put_back(workloads: Iterable[WorkloadState]) -> None:
+    """*workloads* count again in decisions."""
+    for workload in workloads:
+        add(workload.leaf, workload.request, CHARGED)
+        if workload.reservations:
+            reserve(workload.reservations)
 
 
-def put_back_on_trial(items: Iterable[WorkloadState]) -> None:
+def put_back_on_trial(workloads: Iterable[WorkloadState]) -> None:
     """The same, of those whose quota was taken on trial."""
-    for item in items:
-        add_on_trial(item.leaf, item.request, CHARGED)
+    for workload in workloads:
+        add_on_trial(workload.leaf, workload.request, CHARGED)
 
 
-def take_away(item: WorkloadState) -> None:
-    """*item* is taken as gone in decisions."""
-    take(item.leaf, item.request, CHARGED)
-    if item.spots:
-        release(item.spots)
+def take_away(workload: WorkloadState) -> None:
+    """*workload* is taken as gone in decisions."""
+    take(workload.leaf, workload.request, CHARGED)
+    if workload.reservations:
+        release(workload.reservations)
+
+
+def over_nominal(node: QuotaNode, contested: Iterable[int]) -> bool:
+    """The subtree holds more than it brings, of something contested."""
+    usage, subtree = node.usage[CHARGED], node.subtree
+    for index in contested:  # noqa: SIM110  (a loop: this is asked for every candidate)
+        if usage[index] > subtree[index]:
+            return True
+    return False

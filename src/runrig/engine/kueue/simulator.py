@@ -38,13 +38,13 @@ class Simulator:
 
     def __init__(self, system: System, settings: Settings = Settings()) -> None:  # noqa: B008  (a frozen value)
         tree = QueueTree(system.cohorts, system.queues, system.workloads)
-        queues = sorted(system.queues, key=lambda queue: queue.name)
-        lines = {queue.name: QueueState(queue, tree.queues[queue.name]) for queue in queues}
+        specs = sorted(system.queues, key=lambda spec: spec.name)
+        queues = {spec.name: QueueState(spec, tree.queues[spec.name]) for spec in specs}
         self._tree = tree
-        self._book = SchedulerContext(tree, lines, settings, system)
+        self._context = SchedulerContext(tree, queues, settings, system)
         self._flavors = {flavor.name: flavor for flavor in system.flavors}
         self._shapes: dict[tuple[str, tuple[WorkloadPodSet, ...]], WorkloadShape] = {}
-        self._items: dict[str, WorkloadState] = {}
+        self._workloads: dict[str, WorkloadState] = {}
         self._aside: dict[str, Workload] = {}
         self._number = 0
         for workload in sorted(system.workloads, key=lambda each: each.name):
@@ -52,42 +52,40 @@ class Simulator:
 
     # ------------------------------------------------------------ what comes in and goes
 
-    def submit(self, workload: Workload) -> None:
-        """*workload* waits, or holds quota if it has been granted some."""
-        if workload.boost and self._book.gates["PriorityBoost"]:
-            workload = replace(workload, priority=workload.priority + workload.boost)
-        line = self._book.lines.get(workload.queue)
-        if line is None or (workload.granted is None and _held_back(workload)):
-            self._aside[workload.name] = workload
+    def submit(self, spec: Workload) -> None:
+        """*spec* waits, or holds quota if it has been granted some."""
+        if spec.boost and self._context.gates["PriorityBoost"]:
+            spec = replace(spec, priority=spec.priority + spec.boost)
+        queue = self._context.queues.get(spec.queue)
+        if queue is None or (spec.granted is None and _held_back(spec)):
+            self._aside[spec.name] = spec
             return
-        item = self._items[workload.name] = WorkloadState(
-            workload, line.queue.name, line.leaf, self._shape(workload, line)
+        workload = self._workloads[spec.name] = WorkloadState(
+            spec, queue.spec.name, queue.leaf, self._shape(spec, queue)
         )
-        if workload.granted is None:
-            line.arrive(item)
+        if spec.granted is None:
+            queue.arrive(workload)
             return
-        granted = tuple(
-            _after_reclaim(each, workload, self._book.gates["ReclaimablePods"]) for each in workload.granted
-        )
-        item.holds(self._request(granted), granted, held_by(workload, granted, self._book.nodes.trees))
-        reserve(item.spots)
-        item.reserved_at = workload.reserved_at
-        item.evicted = workload.evicted or _has_to_stop(workload, line)
+        granted = tuple(_after_reclaim(each, spec, self._context.gates["ReclaimablePods"]) for each in spec.granted)
+        workload.holds(self._request(granted), granted, held_by(spec, granted, self._context.nodes.trees))
+        reserve(workload.reservations)
+        workload.reserved_at = spec.reserved_at
+        workload.evicted = spec.evicted or _has_to_stop(spec, queue)
         for layer in LAYERS:
-            add(item.leaf, item.request, layer)
-        line.hold(item)
-        self._book.stopping += item.evicted
-        self._book.changed(item.leaf)
+            add(workload.leaf, workload.request, layer)
+        queue.hold(workload)
+        self._context.stopping += workload.evicted
+        self._context.changed(workload.leaf)
 
-    def _shape(self, workload: Workload, line: QueueState) -> WorkloadShape:
+    def _shape(self, workload: Workload, queue: QueueState) -> WorkloadShape:
         pod_sets = workload.pod_sets
-        if not self._book.gates["ReclaimablePods"]:
+        if not self._context.gates["ReclaimablePods"]:
             pod_sets = tuple(replace(each, reclaimable=0) for each in pod_sets)
         key = (workload.queue, pod_sets)
         known = self._shapes.get(key)
         if known is None:
             known = self._shapes[key] = shape_of(
-                line.queue, pod_sets, self._flavors, self._tree.index_of, self._book.nodes
+                queue.spec, pod_sets, self._flavors, self._tree.index_of, self._context.nodes
             )
         return known
 
@@ -103,56 +101,55 @@ class Simulator:
 
     def finish(self, name: str) -> None:
         """The workload *name*, which holds quota, has ended: what it held is free, and whoever is parked in its tree wakes."""
-        item = self._items.pop(name)
-        frees_nodes = bool(item.spots)
-        self._release(item)
-        self._book.evicted_by.forget(name)
-        self._wake_for([item], frees_nodes=frees_nodes)
+        workload = self._workloads.pop(name)
+        frees_nodes = bool(workload.reservations)
+        self._release(workload)
+        self._context.evicted_by.forget(name)
+        self._wake_for([workload], frees_nodes=frees_nodes)
 
     def carry_out(self) -> tuple[str, ...]:
         """Whoever was told to stop is gone: its quota is free, it waits again, and whoever is parked in its tree wakes."""
-        gone = [item for line in self._book.lines.values() for _, item in line.leaving]
-        frees_nodes = any(item.spots for item in gone)
-        for item in gone:
-            self._release(item)
-            workload = item.workload
-            if _held_back(workload):
-                self._aside[workload.name] = workload
-                del self._items[workload.name]
+        gone = [workload for queue in self._context.queues.values() for _, workload in queue.leaving]
+        frees_nodes = any(workload.reservations for workload in gone)
+        for workload in gone:
+            self._release(workload)
+            if _held_back(workload.spec):
+                self._aside[workload.spec.name] = workload.spec
+                del self._workloads[workload.spec.name]
             else:
-                self._book.lines[item.queue].add(item)
+                self._context.queues[workload.queue].add(workload)
         self._wake_for(gone, frees_nodes=frees_nodes)
-        return tuple(sorted(item.workload.name for item in gone))
+        return tuple(sorted(workload.spec.name for workload in gone))
 
     def wake(self) -> None:
         """Everything parked is looked at again."""
-        for line in self._book.lines.values():
-            line.wake()
+        for queue in self._context.queues.values():
+            queue.wake()
 
-    def _release(self, item: WorkloadState) -> None:
-        self._book.stopping -= item.evicted
-        self._book.lines[item.queue].let_go(item)
+    def _release(self, workload: WorkloadState) -> None:
+        self._context.stopping -= workload.evicted
+        self._context.queues[workload.queue].let_go(workload)
         for layer in LAYERS:
-            take(item.leaf, item.request, layer)
-        release(item.spots)
-        item.holds((), ())
-        self._book.changed(item.leaf)
+            take(workload.leaf, workload.request, layer)
+        release(workload.reservations)
+        workload.holds((), ())
+        self._context.changed(workload.leaf)
 
     def _wake_for(self, gone: Iterable[WorkloadState], *, frees_nodes: bool) -> None:
         """Whoever is parked in the trees of *gone* wakes; in every tree if nodes are freed, which know no trees."""
         if frees_nodes:
             self.wake()
             return
-        for root in dict.fromkeys(item.leaf.path[-1] for item in gone):
-            for line in self._book.lines_in(root):
-                line.wake()
+        for root in dict.fromkeys(workload.leaf.path[-1] for workload in gone):
+            for queue in self._context.queues_in(root):
+                queue.wake()
 
     # ------------------------------------------------------------ deciding
 
     def decide(self, now: float) -> Cycle:
         """One cycle, without the list of who waits: what it costs is scheduling alone."""
         self._number += 1
-        cycle = Cycle(self._book, self._number, now)
+        cycle = Cycle(self._context, self._number, now)
         cycle.run()
         return cycle
 
@@ -160,24 +157,33 @@ class Simulator:
         """One cycle, and who waits after it, by queue and place in its line."""
         done = self.decide(now)
         return CycleReport(
-            tuple(done.admitted), tuple(done.preempted), self._waiting(done.looked), dict(sorted(done.skipped.items()))
+            tuple(done.admitted),
+            tuple(done.preempted),
+            self._waiting(done.looked),
+            dict(sorted(done.skipped.items())),
         )
 
     def _waiting(self, looked: set[str]) -> tuple[Waiting, ...]:
         waiting = [
             Waiting(
-                item.workload.name,
-                item.queue,
-                considered=item.workload.name in looked,
-                parked=lot is not None,
-                word=item.word if item.workload.name in looked else lot.word if lot is not None else None,
-                reasons=reasons(self._book, item),
+                workload.spec.name,
+                workload.queue,
+                considered=workload.spec.name in looked,
+                parked=equivalents is not None,
+                pending_reason=workload.pending_reason
+                if workload.spec.name in looked
+                else equivalents.pending_reason
+                if equivalents is not None
+                else None,
+                reasons=reasons(self._context, workload),
             )
-            for line in self._book.lines.values()
-            for item, lot in sorted(line.waiting(), key=lambda each: each[0].key)
+            for queue in self._context.queues.values()
+            for workload, equivalents in sorted(queue.waiting(), key=lambda each: each[0].key)
         ]
         aside = [
-            Waiting(each.name, each.queue, considered=False, parked=False, word=None, reasons=(why_aside(each),))
+            Waiting(
+                each.name, each.queue, considered=False, parked=False, pending_reason=None, reasons=(why_aside(each),)
+            )
             for _, each in sorted(self._aside.items())
         ]
         return (*waiting, *aside)
@@ -191,14 +197,14 @@ class Simulator:
     def shares(self) -> dict[str, Share]:
         """The dominant share of every queue and cohort, of what is held now."""
         nodes = {self._tree.label(node): node for node in self._tree.nodes() if node.active}
-        return {label: self._book.shares.shown(nodes[label]) for label in sorted(nodes)}
+        return {label: self._context.shares.shown(nodes[label]) for label in sorted(nodes)}
 
     def inactive(self) -> tuple[Inactive, ...]:
         """Queues and cohorts in which nothing new starts."""
         stopped = [
-            Inactive(line.queue.name, "ClusterQueue", "Stopped")
-            for line in self._book.lines.values()
-            if line.leaf.active and not line.open
+            Inactive(queue.spec.name, "ClusterQueue", "Stopped")
+            for queue in self._context.queues.values()
+            if queue.leaf.active and not queue.open
         ]
         return tuple(sorted((*self._tree.inactive(), *stopped), key=lambda each: (each.name, each.kind)))
 
@@ -208,9 +214,9 @@ def _held_back(workload: Workload) -> bool:
     return workload.stop is not StopPolicy.NONE or not workload.active
 
 
-def _has_to_stop(workload: Workload, line: QueueState) -> bool:
+def _has_to_stop(workload: Workload, queue: QueueState) -> bool:
     """Its queue or its local queue is drained, or was stopped before it was admitted, or its owner holds it back."""
-    stops = {workload.stop, line.queue.stop}
+    stops = {workload.stop, queue.spec.stop}
     if StopPolicy.HOLD_AND_DRAIN in stops or not workload.active:
         return True
     return StopPolicy.HOLD in stops and not workload.admitted

@@ -73,7 +73,7 @@ class WorkloadShape:
     __slots__ = (
         "counts",
         "grants",
-        "needs",
+        "group_requests",
         "placed",
         "pod_sets",
         "ranges",
@@ -87,12 +87,12 @@ class WorkloadShape:
     def __init__(
         self,
         pod_sets: tuple[WorkloadPodSet, ...],
-        needs: tuple[GroupRequest, ...],
+        group_requests: tuple[GroupRequest, ...],
         uncovered: tuple[str, ...],
         topology: tuple[TopologyRequest | None, ...] = (),
     ) -> None:
         self.pod_sets = pod_sets
-        self.needs = needs
+        self.group_requests = group_requests
         self.uncovered = uncovered
         self.counts = tuple(each.count - each.reclaimable for each in pod_sets)
         self.ranges = tuple(
@@ -100,17 +100,17 @@ class WorkloadShape:
             for each, count in zip(pod_sets, self.counts, strict=True)
         )
         self.grants: dict[tuple[tuple[int, ...], tuple[str | None, ...]], tuple[Granted, ...]] = {}
-        self.whole = tuple(need.amounts(self.counts) for need in needs)
+        self.whole = tuple(group_request.amounts(self.counts) for group_request in group_requests)
         self.variable = any(each.min_count not in (None, each.count) for each in self.ranges)
         self.topology = topology
         self.placed = any(each is not None for each in topology)
         self.short: tuple[Reason, ...] = ()
 
     def members(
-        self, need: GroupRequest, counts: Sequence[int]
+        self, group_request: GroupRequest, counts: Sequence[int]
     ) -> list[tuple[int, WorkloadPodSet, TopologyRequest | None, int]]:
-        """The pod sets of *need* as `WorkloadPlacer.place` takes them."""
-        return [(at, self.pod_sets[at], self.topology[at], counts[at]) for at in need.members]
+        """The pod sets of *group_request* as `WorkloadPlacer.place` takes them."""
+        return [(at, self.pod_sets[at], self.topology[at], counts[at]) for at in group_request.members]
 
 
 def shape_of(
@@ -123,7 +123,7 @@ def shape_of(
     """What *pod_sets* need of the groups of *queue*, flavor by flavor.  O(pod sets x groups x flavors)."""
     topology = nodes.requests(queue, pod_sets)
     covered = {resource: group for group in queue.groups for resource in group.resources}
-    needs: list[GroupRequest] = []
+    group_requests: list[GroupRequest] = []
     uncovered: set[str] = set()
     for members in _together(pod_sets):
         asked = {resource: amount for member in members for resource, amount in pod_sets[member].requests}
@@ -136,20 +136,24 @@ def shape_of(
             if (resources := tuple(each for each in sorted(group.resources) if each in asked))
         ]
         for group, resources in wanted:
-            need = _need(group, members, resources, [pod_sets[member] for member in members], flavors, index_of)
-            needs.append(_on_nodes(need, nodes, [topology[member] for member in members], alone=len(wanted) == 1))
-    return WorkloadShape(pod_sets, tuple(needs), tuple(sorted(uncovered)), topology)
+            group_request = _group_request(
+                group, members, resources, [pod_sets[member] for member in members], flavors, index_of
+            )
+            group_requests.append(
+                _on_nodes(group_request, nodes, [topology[member] for member in members], alone=len(wanted) == 1)
+            )
+    return WorkloadShape(pod_sets, tuple(group_requests), tuple(sorted(uncovered)), topology)
 
 
 def _on_nodes(
-    need: GroupRequest, nodes: WorkloadPlacer, requests: Sequence[TopologyRequest | None], *, alone: bool
+    group_request: GroupRequest, nodes: WorkloadPlacer, requests: Sequence[TopologyRequest | None], *, alone: bool
 ) -> GroupRequest:
-    """*need* without the options that its topology rules out."""
+    """*group_request* without the options that its topology rules out."""
     options = tuple(
         option._replace(misfit=option.misfit or nodes.misfit(option.flavor, requests, alone=alone))
-        for option in need.options
+        for option in group_request.options
     )
-    return need._replace(options=options)
+    return group_request._replace(options=options)
 
 
 def _together(pod_sets: Sequence[WorkloadPodSet]) -> Iterator[tuple[int, ...]]:
@@ -166,7 +170,7 @@ def _together(pod_sets: Sequence[WorkloadPodSet]) -> Iterator[tuple[int, ...]]:
     return (tuple(each) for each in order)
 
 
-def _need(
+def _group_request(
     group: ResourceGroup,
     members: tuple[int, ...],
     resources: tuple[str, ...],
@@ -199,7 +203,7 @@ def _misfit(flavor: ResourceFlavor | None, choices: Sequence[NodeChoice]) -> str
 class WorkloadTarget(NamedTuple):
     """A workload that would have to stop, and the right by which."""
 
-    item: "WorkloadState"
+    workload: "WorkloadState"
     reason: PreemptionReason
 
 
@@ -213,9 +217,9 @@ class FlavorAssignment:
 
     *mode*: the worst over its needs.  *level*: how far up it borrows, 0 not at all.  *chosen*: the option of each need, None
     where nothing was found.  *contested*: indices that need preemption.  *tried*: per need, the option to go on after; -1: from
-    the first.  *word*: why it is not FIT.
+    the first.  *pending_reason*: why it is not FIT.
     *searched*: the searches for targets on the way, each for one resource in one flavor: what for, and whom it found.
-    *places*: where its pods go; if it is not FIT and has no targets: where they would, if no work held any node.
+    *placement*: where its pods go; if it is not FIT and has no targets: where they would, if no work held any node.
     *short*: what nodes lack.
     """
 
@@ -226,9 +230,9 @@ class FlavorAssignment:
     request: Request = ()
     contested: frozenset[int] = frozenset()
     tried: tuple[int, ...] = ()
-    word: PendingReason | None = None
+    pending_reason: PendingReason | None = None
     searched: tuple[tuple[Request, Sequence["WorkloadTarget"]], ...] = ()
-    places: WorkloadPlacement = NOWHERE
+    placement: WorkloadPlacement = NOWHERE
     short: tuple[Reason, ...] = ()
 
     def granted(self, shape: WorkloadShape) -> tuple[Granted, ...]:
@@ -237,20 +241,20 @@ class FlavorAssignment:
         known = shape.grants.get(key)
         if known is None:
             known = shape.grants[key] = self._granted(shape)
-        if self.places.of:
-            of = self.places.of
+        if self.placement.of:
+            of = self.placement.of
             return tuple(replace(each, placement=of.get(at, ())) for at, each in enumerate(known))
         return known
 
     def _granted(self, shape: WorkloadShape) -> tuple[Granted, ...]:
         flavors: list[dict[str, str]] = [{} for _ in shape.pod_sets]
         usage: list[dict[str, int]] = [{} for _ in shape.pod_sets]
-        for need, option in zip(shape.needs, self.chosen, strict=True):
+        for group_request, option in zip(shape.group_requests, self.chosen, strict=True):
             if option is None:
                 continue
-            for member, amounts in zip(need.members, need.per_pod, strict=True):
+            for member, amounts in zip(group_request.members, group_request.per_pod, strict=True):
                 asked = {resource for resource, _ in shape.pod_sets[member].requests} | {PODS}
-                for resource, amount in zip(need.resources, amounts, strict=True):
+                for resource, amount in zip(group_request.resources, amounts, strict=True):
                     if resource in asked:
                         flavors[member][resource] = option.flavor
                         usage[member][resource] = amount * self.counts[member]
@@ -271,7 +275,7 @@ class WorkloadState:
     """A workload in the engine.
 
     *request*: what it holds of the tree, empty while it waits; *indices*: of which.  *granted*: the same, as recorded.
-    *spots*: what it holds of nodes.
+    *reservations*: what it holds of nodes.
     *tried*, *tried_in*: the options that the last look got to, and the state of its queue then.
     *held*: it is a preemptor whose targets stop, and this is kept for it (law R5).  *waits_for*: names of those that it waits for.
     """
@@ -283,41 +287,41 @@ class WorkloadState:
         "indices",
         "key",
         "leaf",
+        "pending_reason",
         "queue",
         "request",
+        "reservations",
         "reserved_at",
         "shape",
-        "spots",
+        "spec",
         "tried",
         "tried_in",
         "waits_for",
-        "word",
-        "workload",
     )
 
-    def __init__(self, workload: Workload, queue: str, leaf: QuotaLeaf, shape: WorkloadShape) -> None:
-        self.workload = workload
+    def __init__(self, spec: Workload, queue: str, leaf: QuotaLeaf, shape: WorkloadShape) -> None:
+        self.spec = spec
         self.queue = queue
         self.leaf = leaf
         self.shape = shape
-        self.key: QueueKey = (-workload.priority, workload.queued_at, workload.uid, workload.name)
+        self.key: QueueKey = (-spec.priority, spec.queued_at, spec.uid, spec.name)
         self.request: Request = ()
         self.indices: frozenset[int] = frozenset()
         self.granted: tuple[Granted, ...] = ()
-        self.spots: tuple[Reservation, ...] = ()
+        self.reservations: tuple[Reservation, ...] = ()
         self.reserved_at = 0.0
         self.evicted = False
         self.tried: tuple[int, ...] = ()
         self.tried_in: tuple[int, int] = (-1, -1)
         self.held: FlavorAssignment | None = None
         self.waits_for: tuple[str, ...] = ()
-        self.word: PendingReason | None = None
+        self.pending_reason: PendingReason | None = None
 
-    def holds(self, request: Request, granted: tuple[Granted, ...], spots: tuple[Reservation, ...] = ()) -> None:
+    def holds(self, request: Request, granted: tuple[Granted, ...], reservations: tuple[Reservation, ...] = ()) -> None:
         """Takes note of what it holds from now on; nothing: two empty tuples."""
-        self.request, self.granted, self.spots = request, granted, spots
+        self.request, self.granted, self.reservations = request, granted, reservations
         self.indices = frozenset(index for index, _ in request)
 
     @property
     def target_key(self) -> TargetKey:
-        return (self.workload.priority, -self.reserved_at, self.workload.uid, self.workload.name)
+        return (self.spec.priority, -self.reserved_at, self.spec.uid, self.spec.name)

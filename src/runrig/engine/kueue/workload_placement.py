@@ -18,23 +18,23 @@ ANYWHERE = TopologyRequest()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WorkloadPlacement:
-    """What pod sets of a workload take: *spots* of rooms, and for people *of*: by place of the pod set.
+    """What pod sets of a workload take: *reservations* of rooms, and for people *of*: by place of the pod set.
 
-    *assumed*: the same as spots, by room, for pod sets that come after.
+    *assumed*: the same as *reservations*, by room, for pod sets that come after.
     """
 
-    spots: tuple[Reservation, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
     of: dict[int, tuple[Placed, ...]] = field(default_factory=dict)
     assumed: dict[LeafCapacity, dict[str, int]] = field(default_factory=dict)
 
     def and_also(self, other: "WorkloadPlacement") -> "WorkloadPlacement":
         """Both together."""
         assumed = {room: dict(amounts) for room, amounts in self.assumed.items()}
-        for room, amounts in other.spots:
+        for room, amounts in other.reservations:
             mine = assumed.setdefault(room, {})
             for resource, amount in amounts:
                 mine[resource] = mine.get(resource, 0) + amount
-        return WorkloadPlacement((*self.spots, *other.spots), {**self.of, **other.of}, assumed)
+        return WorkloadPlacement((*self.reservations, *other.reservations), {**self.of, **other.of}, assumed)
 
 
 NOWHERE = WorkloadPlacement()

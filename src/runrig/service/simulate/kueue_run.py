@@ -128,7 +128,7 @@ def _pending(waiting: kueue.Waiting, workload: Workload) -> Pending:
         queue=waiting.queue,
         considered=waiting.considered,
         parked=waiting.parked,
-        reason=None if waiting.word is None else waiting.word.value,
+        reason=None if waiting.pending_reason is None else waiting.pending_reason.value,
         reasons=waiting.reasons,
         note=_held_back(workload),
     )
