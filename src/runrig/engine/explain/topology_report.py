@@ -17,8 +17,9 @@ from runrig.domain.nodes import Node
 from runrig.domain.pools import HOSTNAME, TopologyKey
 from runrig.domain.quantities import GPU
 from runrig.engine.ledger.ledger import Entry, Ledger
+from runrig.engine.nodes.fit_counts import PodShape
 from runrig.engine.nodes.node_capacity import EMPTY, NodeCapacity
-from runrig.engine.nodes.topology import Domain, Ints, PodShape, TopologyIndex
+from runrig.engine.nodes.topology import Domain, Ints, TopologyIndex
 from runrig.engine.quota.quota_node import CHARGED, REAL
 
 NOW = (CHARGED, REAL)

@@ -8,8 +8,9 @@ import numpy as np
 from runrig.domain.gangs import NodeShare
 from runrig.domain.nodes import NO_FLAVOR, Flavor, Node
 from runrig.domain.quantities import GPU, FlavorResource, Requests
+from runrig.engine.nodes.fit_counts import FitCountCache, FitCounts, PodShape
 from runrig.engine.nodes.node_capacity import Journal, NodeCapacity
-from runrig.engine.nodes.topology import FitCountCache, FitCounts, Ints, PodShape, TopologyIndex
+from runrig.engine.nodes.topology import Ints, TopologyIndex
 
 REPELLING = ("NoSchedule", "NoExecute")
 

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from runrig.domain.gangs import NodeShare
 from runrig.domain.quantities import GPU, Requests
-from runrig.engine.nodes.topology import PodShape, TopologyIndex
+from runrig.engine.nodes.fit_counts import PodShape
+from runrig.engine.nodes.topology import TopologyIndex
 from runrig.engine.placement.constraint_tree import ConstraintNode
 
 ShapeCounts = tuple[tuple[int, int], ...]

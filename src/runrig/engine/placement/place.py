@@ -13,7 +13,8 @@ import numpy as np
 
 from runrig.domain.gangs import NodeShare
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
-from runrig.engine.nodes.topology import ROOT, Domain, PodShape
+from runrig.engine.nodes.fit_counts import PodShape
+from runrig.engine.nodes.topology import ROOT, Domain
 from runrig.engine.placement.best_fit import BestFit
 from runrig.engine.placement.constraint_tree import ConstraintNode, PlacementConstraints
 from runrig.engine.placement.demand import (

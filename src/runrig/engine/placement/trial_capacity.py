@@ -6,8 +6,9 @@ Everything put down can be taken back, in the reverse order; the room itself is 
 from collections.abc import Sequence
 
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
+from runrig.engine.nodes.fit_counts import FitCounts, PodShape
 from runrig.engine.nodes.node_capacity import pods_in
-from runrig.engine.nodes.topology import Domain, FitCounts, Ints, PodShape
+from runrig.engine.nodes.topology import Domain, Ints
 
 
 class TrialCapacity:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from runrig.domain.gangs import Placement
 from runrig.domain.quantities import GPU, UNLISTED_IS_UNCOUNTED
 from runrig.engine.ledger.ledger import Entry
-from runrig.engine.nodes.topology import MOST_PER_NODE, UNLISTED, Domain, Ints, TopologyIndex
+from runrig.engine.nodes.fit_counts import MOST_PER_NODE, UNLISTED
+from runrig.engine.nodes.topology import Domain, Ints, TopologyIndex
 from runrig.engine.placement.demand import ShapeCounts
 from runrig.engine.placement.trial_capacity import TrialCapacity
 

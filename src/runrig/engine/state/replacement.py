@@ -15,7 +15,8 @@ from runrig.domain.gangs import Placement
 from runrig.engine.ledger.fit import CHARGED_AND_HELD, CHARGED_ONLY
 from runrig.engine.ledger.ledger import Entry, Ledger
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
-from runrig.engine.nodes.topology import MOST_PER_NODE, ROOT, Domain, FitCounts, PodShape, TopologyIndex
+from runrig.engine.nodes.fit_counts import MOST_PER_NODE, FitCounts, PodShape
+from runrig.engine.nodes.topology import ROOT, Domain, TopologyIndex
 from runrig.engine.placement.best_fit import BestFit
 from runrig.engine.placement.constraint_tree import ConstraintNode, PlacementConstraints
 from runrig.engine.placement.demand import Demand, PodPlacement, PodRequest, assign_to_pod_sets, demand_of, shapes_of

@@ -1,0 +1,139 @@
+"""How many pods of a shape fit into each domain of a topology (laws T1, T5).
+
+The counts are kept: a change on a node is added to the domains around it, O(levels) per node; nothing is counted again.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runrig.domain.quantities import UNLISTED_IS_UNCOUNTED, Requests
+from runrig.engine.nodes.node_capacity import EMPTY, Journal, NodeCapacity
+from runrig.engine.nodes.topology import Ints, TopologyIndex
+
+MOST_PER_NODE = 1 << 40
+"""What a node is taken to hold of pods that ask nothing which is counted: sums over all nodes stay in 64 bits."""
+
+UNLISTED = -(1 << 62)
+
+
+class PodShape(NamedTuple):
+    """Pods that ask the same on nodes of one flavor."""
+
+    requests: Requests
+    flavor: str
+
+
+class FitCounts:
+    """How many pods of one shape fit: *levels* has per level of the topology one number per domain, the last per node.
+
+    *takes*: which nodes take such pods at all.
+    """
+
+    __slots__ = ("levels", "takes")
+
+    def __init__(self, levels: list[Ints], takes: NDArray[np.bool_]) -> None:
+        self.levels = levels
+        self.takes = takes
+
+    @classmethod
+    def of(
+        cls, topology: TopologyIndex, shape: PodShape, layers: Sequence[int], takes: NDArray[np.bool_]
+    ) -> "FitCounts":
+        """Counted anew.  O(nodes)."""
+        count = len(topology.nodes)
+        fitting = np.full(count, MOST_PER_NODE, dtype=np.int64)
+        for layer in layers:
+            np.minimum(fitting, _fitting(topology.nodes, shape.requests, layer), out=fitting)
+        fitting[~takes] = 0
+        levels = [
+            np.add.reduceat(fitting, starts[:-1]) if count else np.zeros(0, dtype=np.int64)
+            for starts in topology.starts[:-1]
+        ]
+        return cls([*levels, fitting], takes)
+
+    def copy(self) -> "FitCounts":
+        return FitCounts([each.copy() for each in self.levels], self.takes)
+
+    def set(self, topology: TopologyIndex, at: int, fitting: int) -> None:
+        """Node *at* has room for *fitting* pods from now on."""
+        nodes = self.levels[-1]
+        more = min(fitting, MOST_PER_NODE) - int(nodes[at])
+        if more and self.takes[at]:
+            for level, of in zip(self.levels, topology.of, strict=True):
+                level[of[at]] += more
+
+
+def _fitting(rooms: Sequence[NodeCapacity], requests: Requests, layer: int) -> Ints:
+    """Pods per node, as `pods_in` counts them one by one."""
+    most = np.full(len(rooms), MOST_PER_NODE, dtype=np.int64)
+    for resource, amount in requests:
+        left = np.array([room.free[layer].get(resource, UNLISTED) for room in rooms], dtype=np.int64)
+        fitting = np.maximum(left, 0) // amount
+        if resource in UNLISTED_IS_UNCOUNTED:
+            fitting[left == UNLISTED] = MOST_PER_NODE
+        np.minimum(most, fitting, out=most)
+    return most
+
+
+class FitCountCache:
+    """The counts of the shapes that were asked for lately, kept up to date with what changes on nodes.
+
+    *takes*: which nodes, by the name of a flavor, take pods at all; the second for the view in which all nodes are empty and up.
+    """
+
+    MOST = 64
+    """Shapes that are kept; the one that was not asked for longest goes first."""
+
+    def __init__(
+        self, topology: TopologyIndex, takes: Mapping[str, tuple[NDArray[np.bool_], NDArray[np.bool_]]]
+    ) -> None:
+        self.topology = topology
+        self._takes = takes
+        self._kept: dict[tuple[PodShape, tuple[int, ...]], tuple[FitCounts, int]] = {}
+        self._free: dict[tuple[str, int], tuple[Ints, int]] = {}
+
+    def free(self, resource: str, layer: int, journal: "Journal") -> Ints:
+        """Per node what is free of *resource*, UNLISTED where it is not listed; to be read only.  O(nodes that changed)."""
+        rooms = self.topology.nodes
+        column, since = self._free.get((resource, layer), (None, 0))
+        changed = journal.since(since) if column is not None else None
+        if column is None or changed is None:
+            column = np.array([room.free[layer].get(resource, UNLISTED) for room in rooms], dtype=np.int64)
+        else:
+            for name in changed:
+                at = self.topology.index[name]
+                column[at] = rooms[at].free[layer].get(resource, UNLISTED)
+        self._free[resource, layer] = (column, journal.end)
+        return column
+
+    def counts(self, shape: PodShape, layers: tuple[int, ...], journal: "Journal") -> FitCounts:
+        """To be read only, and only until something changes on a node.  O(nodes that changed since it was asked for)."""
+        key = (shape, layers)
+        kept = self._kept.pop(key, None)
+        if kept is None or not self._follow(*key, *kept, journal):
+            kept = (self._anew(shape, layers), journal.end)
+            if len(self._kept) >= self.MOST:
+                del self._kept[next(iter(self._kept))]
+        self._kept[key] = (kept[0], journal.end)
+        return kept[0]
+
+    def _anew(self, shape: PodShape, layers: tuple[int, ...]) -> FitCounts:
+        nothing = np.zeros(len(self.topology.nodes), dtype=np.bool_)
+        usable, registered = self._takes.get(shape.flavor, (nothing, nothing))
+        return FitCounts.of(self.topology, shape, layers, registered if EMPTY in layers else usable)
+
+    def _follow(
+        self, shape: PodShape, layers: tuple[int, ...], counts: FitCounts, since: int, journal: "Journal"
+    ) -> bool:
+        """False: too much has changed."""
+        changed = journal.since(since)
+        if changed is None or 4 * len(changed) > len(self.topology.nodes) + 64:
+            return False
+        for name in changed:
+            at = self.topology.index[name]
+            room = self.topology.nodes[at]
+            counts.set(self.topology, at, min(room.pods(shape.requests, layer) for layer in layers))
+        return True
