@@ -7,12 +7,16 @@ DEFAULT_FLAVOR = "default"
 NO_FLAVOR = ""
 """The flavor of a node that matches none: it is listed, takes no pods and counts as nobody's capacity."""
 
+NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+REPELLING_EFFECTS = (NO_SCHEDULE, NO_EXECUTE)
+"""The effects of taints that keep pods away which do not tolerate them; PREFER_NO_SCHEDULE is only a wish."""
+
 
 @dataclass(frozen=True, slots=True)
 class Taint:
     key: str
     value: str = ""
-    effect: str = "NoSchedule"
+    effect: str = NO_SCHEDULE
 
 
 @dataclass(frozen=True, slots=True)

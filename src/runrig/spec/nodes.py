@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor, Node, Taint
+from runrig.domain.nodes import DEFAULT_FLAVOR, NO_SCHEDULE, TAINT_EFFECTS, Flavor, Node, Taint
 from runrig.domain.quantities import parse_quantity
 from runrig.spec.fields import Field, Fields, listed, repeated
 from runrig.spec.patterns import expand_range, parse_pattern
@@ -15,7 +15,7 @@ ALLOWABLE = ("privileged", "hostNetwork", "volumeMounts")
 _NODE = ("name", "resources", "labels", "taints", "cordoned")
 _FLAVOR = ("name", "node_labels", "taints", "allow")
 _TAINT = ("key", "value", "effect")
-_EFFECTS = {name: name for name in ("NoSchedule", "PreferNoSchedule", "NoExecute")}
+_EFFECTS = {name: name for name in TAINT_EFFECTS}
 _NODE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
 _FLAVOR_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 _RESOURCE_NAME = re.compile(r"[a-z][a-z0-9_./-]{0,62}")
@@ -53,8 +53,8 @@ def _taints(fields: Fields) -> tuple[Taint, ...]:
         if inner is None or key is None:
             continue
         value, effect = inner.get("value"), inner.get("effect")
-        chosen = effect.choice(_EFFECTS) if effect else "NoSchedule"
-        taints.append(Taint(key.text() or "", _label(value) if value else "", chosen or "NoSchedule"))
+        chosen = effect.choice(_EFFECTS) if effect else NO_SCHEDULE
+        taints.append(Taint(key.text() or "", _label(value) if value else "", chosen or NO_SCHEDULE))
     return tuple(taints)
 
 

@@ -26,16 +26,15 @@ from runrig.domain.kueue import (
     WorkloadPodSet,
 )
 from runrig.domain.nodes import Node
-from runrig.domain.pools import Quota
+from runrig.domain.pools import HOSTNAME, Quota
 from runrig.domain.quantities import FlavorResource
-from runrig.engine.kueue.node_tree import HOST
 from runrig.engine.kueue.simulator import Simulator
 
-RACKS = Topology("racks", ("rack", HOST))
+RACKS = Topology("racks", ("rack", HOSTNAME))
 
 
 def node(name: str, rack: str, gpus: int, kind: str = "a") -> Node:
-    labels = {"rack": rack, HOST: name, "kind": kind}
+    labels = {"rack": rack, HOSTNAME: name, "kind": kind}
     return Node(name, {"gpu": gpus, "pods": 99}, labels=labels)
 
 
@@ -145,7 +144,7 @@ def test_quota_is_enough_and_somebody_stops_for_the_nodes() -> None:
     for settings in (Settings(), Settings(FAIR)):
         made = world(TWO, queues=[lower], settings=settings)
         for at, name in enumerate(("a", "b", "c")):
-            made.submit(work(name, 1, 3, near(TopologyMode.REQUIRED, HOST), at=at))
+            made.submit(work(name, 1, 3, near(TopologyMode.REQUIRED, HOSTNAME), at=at))
             made.cycle(float(at))
         assert held(made) == {"n1": 3, "n2": 3, "n3": 3}
         made.submit(work("hi", 2, 4, RACK, priority=1, at=9))
@@ -158,7 +157,7 @@ def test_quota_is_enough_and_somebody_stops_for_the_nodes() -> None:
 
 def test_nobody_stops_where_it_would_not_help() -> None:
     lower = queue(policies=Policies(within_queue=Policy.LOWER))
-    made = world(TWO, work("a", 1, 3, near(TopologyMode.REQUIRED, HOST)), queues=[lower])
+    made = world(TWO, work("a", 1, 3, near(TopologyMode.REQUIRED, HOSTNAME)), queues=[lower])
     made.cycle(1.0)
     made.submit(work("hi", 3, 4, RACK, priority=1, at=9))
     report = made.cycle(9.0)
@@ -220,7 +219,7 @@ def nodes_of(sizes: Sequence[Sequence[int]]) -> list[Node]:
     gpus=st.integers(1, 3),
     how=st.sampled_from(list(TopologyMode)[:3]),
     size=st.sampled_from([1, 2, 3]),
-    level=st.sampled_from(["rack", HOST]),
+    level=st.sampled_from(["rack", HOSTNAME]),
     gates=GATES,
 )
 def test_pods_start_if_and_only_if_there_is_a_place(
@@ -231,7 +230,7 @@ def test_pods_start_if_and_only_if_there_is_a_place(
     ask = near(how, "" if how is TopologyMode.UNCONSTRAINED else "rack", Slices(level, size))
     made = world(nodes_of(sizes), work("one", count, gpus, ask), settings=Settings(gates=gates))
     by_rack = [[gpu // gpus for gpu in rack] for rack in sizes]
-    slices = [sum(fit // size for fit in rack) if level == HOST else sum(rack) // size for rack in by_rack]
+    slices = [sum(fit // size for fit in rack) if level == HOSTNAME else sum(rack) // size for rack in by_rack]
     room = max(slices) if how is TopologyMode.REQUIRED else sum(slices)
     found = started(made)
     assert bool(found) is (room >= count // size)
@@ -242,7 +241,7 @@ def test_pods_start_if_and_only_if_there_is_a_place(
         assert held(made) == {name: number * gpus for name, number in pods.items()}
         domains = Counter[str]()
         for name, number in pods.items():
-            domains[name if level == HOST else name[:2]] += number
+            domains[name if level == HOSTNAME else name[:2]] += number
         assert all(not number % size for number in domains.values())
         assert how is not TopologyMode.REQUIRED or len({name[:2] for name in pods}) == 1
 

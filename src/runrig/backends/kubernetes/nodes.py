@@ -9,10 +9,8 @@ from decimal import ROUND_FLOOR, Decimal
 from lightkube.utils.quantity import parse_quantity
 
 from runrig.backends.kubernetes.names import NODE_POOL, Object
-from runrig.domain.nodes import Node, Taint
+from runrig.domain.nodes import REPELLING_EFFECTS, Node, Taint
 from runrig.domain.quantities import CPU, PODS, UNLISTED_IS_UNCOUNTED
-
-_KEEPS_AWAY = ("NoSchedule", "NoExecute")
 
 _Amounts = Mapping[str, Decimal]
 
@@ -40,7 +38,7 @@ def node_of(node: Object, foreign: Iterable[Object], names: Mapping[str, str]) -
         taints=tuple(
             Taint(each["key"], each.get("value") or "", each["effect"])
             for each in spec.get("taints") or ()
-            if each["effect"] in _KEEPS_AWAY
+            if each["effect"] in REPELLING_EFFECTS
         ),
         ready=_ready(node),
     )

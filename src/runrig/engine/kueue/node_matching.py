@@ -6,15 +6,13 @@ Of a selector and an affinity only the keys count that the flavor itself carries
 from collections.abc import Mapping, Sequence
 
 from runrig.domain.kueue import LabelSelector, MatchExpression, NodeChoice, ResourceFlavor, Toleration
-from runrig.domain.nodes import Taint
-
-REFUSING = ("NoSchedule", "NoExecute")
+from runrig.domain.nodes import REPELLING_EFFECTS, Taint
 
 
 def mismatch(flavor: ResourceFlavor, choice: NodeChoice) -> str | None:
     """Why pods with this *choice* cannot take *flavor*, or None if they can."""
     for taint in flavor.taints:
-        if taint.effect in REFUSING and not _tolerated(taint, (*choice.tolerations, *flavor.tolerations)):
+        if taint.effect in REPELLING_EFFECTS and not _tolerated(taint, (*choice.tolerations, *flavor.tolerations)):
             return f"taint {taint.key}={taint.value}:{taint.effect} is not tolerated"
     for key, value in choice.selector:
         if key in flavor.labels and flavor.labels[key] != value:
@@ -37,7 +35,7 @@ def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
 
 def tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
     """Whether *taint* keeps no pod with these *tolerations* away."""
-    return taint.effect not in REFUSING or _tolerated(taint, tolerations)
+    return taint.effect not in REPELLING_EFFECTS or _tolerated(taint, tolerations)
 
 
 def holds_on_node(expression: MatchExpression, labels: Mapping[str, str]) -> bool:

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from runrig.domain.kueue import Granted, Placed, ResourceFlavor, Topology, Workload
 from runrig.domain.nodes import Node
+from runrig.domain.pools import HOSTNAME
 from runrig.domain.quantities import Requests, of_one_pod
-
-HOST = "kubernetes.io/hostname"
 
 
 class LeafCapacity:
@@ -68,7 +67,7 @@ class NodeTree:
     @property
     def hosts(self) -> bool:
         """Leaves are single nodes: selectors, affinity and taints are looked at node by node."""
-        return self.levels[-1] == HOST
+        return self.levels[-1] == HOSTNAME
 
     @property
     def leaves(self) -> list[NodeDomain]:
@@ -148,7 +147,7 @@ def _tree(flavor: ResourceFlavor, levels: Sequence[str], nodes: Iterable[Node]) 
         if any(level not in labels for level in levels):
             continue
         values = tuple(labels[level] for level in levels)
-        if levels[-1] == HOST:
+        if levels[-1] == HOSTNAME:
             values = by_host.setdefault(values[-1], values)
         leaves.setdefault(values, []).append(node)
     return NodeTree(flavor, levels, leaves)

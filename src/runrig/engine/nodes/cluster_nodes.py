@@ -6,13 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from runrig.domain.gangs import NodeShare
-from runrig.domain.nodes import NO_FLAVOR, Flavor, Node
+from runrig.domain.nodes import NO_FLAVOR, REPELLING_EFFECTS, Flavor, Node
 from runrig.domain.quantities import GPU, FlavorResource, Requests
 from runrig.engine.nodes.fit_counts import FitCountCache, FitCounts, PodShape
 from runrig.engine.nodes.node_capacity import Journal, NodeCapacity
 from runrig.engine.nodes.topology import Ints, TopologyIndex
-
-REPELLING = ("NoSchedule", "NoExecute")
 
 
 class ClusterNodes:
@@ -71,7 +69,7 @@ class ClusterNodes:
     def tolerated(self, node: Node) -> bool:
         flavor = self._flavors.get(node.flavor)
         named = flavor.taints if flavor else ()
-        return all(taint in named for taint in node.taints if taint.effect in REPELLING)
+        return all(taint in named for taint in node.taints if taint.effect in REPELLING_EFFECTS)
 
     def capacity(self, resources: Iterable[str]) -> dict[FlavorResource, int]:
         """Per flavor and resource, over all registered nodes that have a flavor, ready or not (law Q8)."""

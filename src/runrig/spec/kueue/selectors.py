@@ -3,7 +3,7 @@
 import re
 
 from runrig.domain.kueue import LabelSelector, MatchExpression, Toleration
-from runrig.domain.nodes import Taint
+from runrig.domain.nodes import TAINT_EFFECTS, Taint
 from runrig.spec.kueue.tree import Object, Value
 
 _EXPRESSION = ("key", "operator", "values")
@@ -13,7 +13,7 @@ _LABEL_OPERATORS = tuple(_OPERATORS)[:4]
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _TOLERATION = ("key", "operator", "value", "effect", "tolerationSeconds")
 _TOLERATES = {name: name for name in ("Equal", "Exists")}
-_EFFECTS = {name: name for name in ("NoSchedule", "PreferNoSchedule", "NoExecute")}
+_EFFECTS = {name: name for name in TAINT_EFFECTS}
 
 
 def read_selector(fields: Object) -> LabelSelector | None:
