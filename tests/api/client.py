@@ -8,7 +8,7 @@ from typing import Any
 from fastapi.testclient import TestClient
 
 from runrig.api.app import create_app
-from tests.service.builders import TWO_POOLS, Desk, desk
+from tests.worlds.service import TWO_POOLS, Desk, desk
 
 TOKEN = "correct-horse"
 PORT = 8700

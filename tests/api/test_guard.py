@@ -6,7 +6,7 @@ import pytest
 
 from runrig.api.guard import LARGEST_BODY
 from tests.api.client import AUTHORIZED, TOKEN, api
-from tests.service.builders import one_task
+from tests.worlds.service import one_task
 
 SUBMIT = "/api/pool/pool1/workflow"
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.api.client import Api, api
-from tests.service.builders import one_task
+from tests.worlds.service import one_task
 
 TEAM = "pools: [{name: team, quota: 4, subpools: [{name: a, quota: 2}]}]"
 POOL = "/api/configs/pool/team"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.api.client import Api, api
-from tests.service.builders import one_task
+from tests.worlds.service import one_task
 
 KEY = "5f0c3a1e-8d2b-4c47-9a3e-2f6b7c1d0e9f"
 SUBMIT = "/api/pool/pool1/workflow"

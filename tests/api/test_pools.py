@@ -5,7 +5,7 @@ from typing import Any
 
 from runrig.domain.nodes import Node, Taint
 from tests.api.client import api
-from tests.service.builders import one_task
+from tests.worlds.service import one_task
 
 QUOTA = {"nominal": 2, "borrowing_limit": None, "lending_limit": None}
 SETTINGS: dict[str, Any] = {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.api.client import Api, api
-from tests.service.builders import one_task
+from tests.worlds.service import one_task
 
 TEAM = "pools: [{name: team, quota: 10}, {name: sim, quota: 2}]"
 ROUTE = "/api/configs/pool/team/subpool"

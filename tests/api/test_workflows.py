@@ -8,7 +8,7 @@ import pytest
 
 from runrig.domain.workflows import task_uuid
 from tests.api.client import URL, api
-from tests.service.builders import one_task
+from tests.worlds.service import one_task
 
 # The clock of the tests stands at 08:00:00 when the server starts.
 SUBMITTED = "2027-01-15T08:00:00"

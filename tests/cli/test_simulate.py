@@ -13,7 +13,7 @@ import pytest
 
 from runrig.cli.commands import simulate
 from tests.cli.world import lines, process, runrig, written
-from tests.service.simulations import FLAVOR, LATEST, kueue, manifests, one_task, queue, workload
+from tests.service.simulate.simulations import FLAVOR, LATEST, kueue, manifests, one_task, queue, workload
 
 CLUSTER = """
 nodes: [{name: "n{0..1}", resources: {gpu: 4}}]

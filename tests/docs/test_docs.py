@@ -12,7 +12,7 @@ from runrig.domain.reasons import Code
 from runrig.spec.cluster import read_cluster
 from runrig.spec.template import render
 from runrig.spec.workflow import read_workflow
-from tests.engine.builders import LOW, NORMAL, World
+from tests.worlds.engine import LOW, NORMAL, World
 
 ROOT = generate.ROOT
 PAGES = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in generate.pages()}

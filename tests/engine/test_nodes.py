@@ -9,7 +9,7 @@ from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine import cycle
 from runrig.engine.explain.quota_report import tree_rows
-from tests.engine.builders import GPUS, World
+from tests.worlds.engine import GPUS, World
 
 A100, H100 = {"gpu": "a100"}, {"gpu": "h100"}
 H100_GPUS = FlavorResource("h100", GPU)

@@ -14,10 +14,10 @@ from runrig.backends.kubernetes.pods import GangPods, Settings
 from runrig.domain.gangs import Priority
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Desired
+from tests.backends.kubernetes.engine import rounds
+from tests.backends.kubernetes.gangs import gang, launch, task
+from tests.conformance.podgroups import DATA, Case, cluster, workflow
 from tests.kubernetes.world import EXAMPLES, World, stand_in_only, within
-from tests.rendering.engine import rounds
-from tests.rendering.gangs import gang, launch, task
-from tests.topology.podgroups import DATA, Case, cluster, workflow
 
 WITH_CLUSTERS = [
     pytest.param(workflow, cluster, id=f"{workflow.stem}-{cluster.stem}")

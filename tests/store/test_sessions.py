@@ -10,11 +10,11 @@ import pytest
 from runrig.domain.gangs import GangState
 from runrig.store import SqlStore
 from runrig.wiring.backup import restore_backup, write_backup
-from tests.backup.world import everything
 from tests.replaying import replayed
-from tests.service.builders import desk
+from tests.store.backups import everything
 from tests.store.make_dump import restore, restore_in_postgresql
 from tests.stores import KINDS, store_url
+from tests.worlds.service import desk
 
 SESSIONS = sorted((Path(__file__).parent / "data" / "sessions").glob("*.sql.gz"))
 

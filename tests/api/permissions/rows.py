@@ -1,0 +1,107 @@
+"""One good request for each route, and who may make it: a second opinion beside `domain.access`, written by hand."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.worlds.service import one_task
+
+GOOD, NOT_ALLOWED, NOT_THERE = 200, 403, 404
+
+CLUSTER_FILE = "pools:\n- {name: fresh, quota: 0}\n"
+
+
+@dataclass(frozen=True)
+class Row:
+    """*path* has {pool}, {sub} (the short name of its subpool), {id} (of tom's work that runs) and {old} (that he cancelled)."""
+
+    path: str
+    body: Any = None
+    query: Mapping[str, Any] = field(default_factory=dict)
+
+
+ROWS: Mapping[str, Row] = {
+    "DELETE /api/cohort/{name}": Row("/api/cohort/org", None, {"leave_children": True}),
+    "DELETE /api/configs/pool/{name}": Row("/api/configs/pool/{pool}--{sub}"),
+    "DELETE /api/configs/pool/{parent}/subpool/{subpool}": Row("/api/configs/pool/{pool}/subpool/{sub}"),
+    "DELETE /api/role/{user}/{role}": Row("/api/role/tom/team-user"),
+    "DELETE /api/token/{name}": Row("/api/token/spare"),
+    "DELETE /api/user/{name}/token/{token}": Row("/api/user/uwe/token/spare"),
+    "GET /api/access/event": Row("/api/access/event"),
+    "GET /api/cohort": Row("/api/cohort"),
+    "GET /api/cohort/{name}": Row("/api/cohort/org"),
+    "GET /api/configs/pool": Row("/api/configs/pool"),
+    "GET /api/configs/pool/{name}": Row("/api/configs/pool/{pool}"),
+    "GET /api/configs/pool/{name}/history": Row("/api/configs/pool/{pool}/history"),
+    "GET /api/configs/pool/{parent}/subpool": Row("/api/configs/pool/{pool}/subpool"),
+    "GET /api/configs/pool/{parent}/subpool/{subpool}": Row("/api/configs/pool/{pool}/subpool/{sub}"),
+    "GET /api/pool": Row("/api/pool"),
+    "GET /api/pool_quota": Row("/api/pool_quota"),
+    "GET /api/profile/settings": Row("/api/profile/settings"),
+    "GET /api/resources": Row("/api/resources"),
+    "GET /api/resources/{name}": Row("/api/resources/n0"),
+    "GET /api/role": Row("/api/role"),
+    "GET /api/token": Row("/api/token"),
+    "GET /api/topology": Row("/api/topology"),
+    "GET /api/user": Row("/api/user"),
+    "GET /api/user/{name}": Row("/api/user/uwe"),
+    "GET /api/user/{name}/token": Row("/api/user/uwe/token"),
+    "GET /api/version": Row("/api/version"),
+    "GET /api/workflow": Row("/api/workflow", None, {"all_users": True}),
+    "GET /api/workflow/{id}": Row("/api/workflow/{id}"),
+    "GET /api/workflow/{id}/error_logs": Row("/api/workflow/{id}/error_logs"),
+    "GET /api/workflow/{id}/events": Row("/api/workflow/{id}/events"),
+    "GET /api/workflow/{id}/logs": Row("/api/workflow/{id}/logs"),
+    "GET /api/workflow/{id}/spec": Row("/api/workflow/{id}/spec"),
+    "GET /api/workflow/{id}/wait": Row("/api/workflow/{id}/wait", None, {"timeout": 0}),
+    "GET /api/workflow/{id}/why": Row("/api/workflow/{id}/why"),
+    "GET /metrics": Row("/metrics"),
+    "PATCH /api/cohort/{name}": Row("/api/cohort/org", {"weight": 2}),
+    "PATCH /api/configs/pool/{name}": Row("/api/configs/pool/{pool}", {"description": "ours"}),
+    "PATCH /api/configs/pool/{parent}/subpool/{subpool}": Row("/api/configs/pool/{pool}/subpool/{sub}", {"quota": 2}),
+    "PATCH /api/user/{name}": Row("/api/user/uwe", {"disabled": True}),
+    "POST /api/apply": Row("/api/apply", {"file": CLUSTER_FILE}),
+    "POST /api/cohort": Row("/api/cohort", {"name": "fresh"}),
+    "POST /api/configs/pool": Row("/api/configs/pool", {"name": "fresh", "quota": 1}),
+    "POST /api/configs/pool/{parent}/subpool": Row("/api/configs/pool/{pool}/subpool", {"name": "fresh", "quota": 1}),
+    "POST /api/pool/{pool}/render": Row("/api/pool/{pool}/render", {"file": one_task("x")}),
+    "POST /api/pool/{pool}/workflow": Row("/api/pool/{pool}/workflow", {"file": one_task("x")}),
+    "POST /api/pool/{pool}/workflow/{id}/restart": Row("/api/pool/{pool}/workflow/{old}/restart"),
+    "POST /api/role": Row("/api/role", {"user": "nina", "role": "team2-user"}),
+    "POST /api/token": Row("/api/token", {"name": "another"}),
+    "POST /api/user": Row("/api/user", {"name": "eve"}),
+    "POST /api/user/{name}/token": Row("/api/user/uwe/token", {"name": "another"}),
+    "POST /api/workflow/{id}/cancel": Row("/api/workflow/{id}/cancel"),
+    "PUT /api/cohort/{name}": Row("/api/cohort/org", {"weight": 2}),
+    "PUT /api/configs/pool/{name}": Row("/api/configs/pool/{pool}", {"description": "ours"}),
+    "PUT /api/configs/pool/{parent}/subpool/{subpool}": Row("/api/configs/pool/{pool}/subpool/{sub}", {"quota": 2}),
+}
+
+EVERYBODY = ("ada", "vera", "tina", "tom", "tess", "uwe", "nina")
+
+_ALL = dict.fromkeys(EVERYBODY, GOOD)
+_ADMIN = {**dict.fromkeys(EVERYBODY, NOT_ALLOWED), "ada": GOOD}
+_READ = {**_ALL, "uwe": NOT_THERE, "nina": NOT_THERE}
+_OF_ITS_ADMIN = {**_READ, "vera": NOT_ALLOWED, "tom": NOT_ALLOWED, "tess": NOT_ALLOWED}
+
+OUTCOMES: Mapping[str, Mapping[str, int]] = {
+    "connect": _ALL,
+    "list pools": _ALL,
+    "own tokens": _ALL,
+    "read cluster": {**_ALL, "nina": NOT_ALLOWED},
+    "read everything": {**_ADMIN, "vera": GOOD},
+    "read pool": _READ,
+    "read workflow": _READ,
+    "submit": {**_READ, "vera": NOT_ALLOWED},
+    "change workflow": {**_READ, "vera": NOT_ALLOWED, "tess": NOT_ALLOWED},
+    "submit and change workflow": {**_READ, "vera": NOT_ALLOWED, "tess": NOT_ALLOWED},
+    "change subpools": _OF_ITS_ADMIN,
+    "change pool": _OF_ITS_ADMIN,
+    "change cluster (a subpool: change subpools)": _OF_ITS_ADMIN,
+    "change cluster": _ADMIN,
+    "access": _ADMIN,
+}
+"""By what the document says that a route needs, of a request about `team` and tom's work in it."""
+
+NOT_SEEN: Mapping[str, int] = {"/api/cohort/org": NOT_THERE}
+"""Where *uwe* reads the cluster, and what is asked for lies above pools of others alone."""

@@ -1,0 +1,239 @@
+"""Every route says what it needs, and holds to it, for every kind of person (law S5)."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.routing import APIRoute
+from starlette.routing import Route
+
+from runrig.api import app as application
+from runrig.api.guard import OPEN_PATHS
+from runrig.api.permissions import OPENLY, declared
+from tests.api.permissions.rows import (
+    CLUSTER_FILE,
+    EVERYBODY,
+    GOOD,
+    NOT_ALLOWED,
+    NOT_SEEN,
+    NOT_THERE,
+    OUTCOMES,
+    ROWS,
+    Row,
+)
+from tests.api.permissions.world import CANARY, World, world
+from tests.worlds.service import one_task
+
+DOCUMENT = application.described().openapi()
+NEEDS = {
+    f"{method.upper()} {path}": operation["x-permission"]
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+}
+GUARDED = sorted(route for route, need in NEEDS.items() if need != OPENLY)
+QUESTIONS = [route for route in GUARDED if route.startswith("GET ")]
+COMMANDS = [route for route in GUARDED if not route.startswith("GET ")]
+WITHOUT_TRACE = ("POST /api/pool/{pool}/render",)
+"""Commands that change nothing."""
+
+
+def test_every_route_declares_what_it_needs_and_only_those_of_the_login_are_open() -> None:
+    routers = [module.router for module in application._MODULES]
+    routes = [route for router in routers for route in router.routes]
+    assert [route for route in routes if not isinstance(route, APIRoute) or not list(declared(route))] == []
+    added = [route for route in application.described().routes if type(route).__name__ != "_IncludedRouter"]
+    assert [route.path for route in added if isinstance(route, Route)] == ["/openapi.json"]
+    assert len(added) == 1
+    openly = {route.partition(" ")[2] for route, need in NEEDS.items() if need == OPENLY}
+    assert openly == set(OPEN_PATHS)
+
+
+def test_there_is_a_row_for_every_route_and_an_outcome_for_every_permission() -> None:
+    assert sorted(ROWS) == GUARDED
+    assert set(OUTCOMES) == set(NEEDS.values()) - {OPENLY}
+
+
+def test_the_document_says_401_and_403_of_every_route_that_needs_something() -> None:
+    for route in GUARDED:
+        method, _, path = route.partition(" ")
+        responses = DOCUMENT["paths"][path][method.lower()]["responses"]
+        assert {"401", "403"} <= set(responses), route
+
+
+def _send(it: World, actor: str | None, route: str, row: Row, pool: str = "team") -> Any:
+    sub = {"team": "a", "team2": "b"}[pool]
+    path = row.path.format(pool=pool, sub=sub, id=it.work[pool], old=it.old[pool])
+    return it.send(actor, route.partition(" ")[0], path, row.body, **row.query)
+
+
+def _expected(route: str, actor: str, row: Row) -> int:
+    if actor == "uwe" and row.path in NOT_SEEN and OUTCOMES[NEEDS[route]][actor] == GOOD:
+        return NOT_SEEN[row.path]
+    return OUTCOMES[NEEDS[route]][actor]
+
+
+def test_questions_are_answered_to_whom_the_declaration_says(tmp_path: Path) -> None:
+    with world(tmp_path) as it:
+        before = it.portrait()
+        found = {
+            route: [_send(it, actor, route, ROWS[route]).status_code for actor in (None, *EVERYBODY)]
+            for route in QUESTIONS
+        }
+        assert found == {
+            route: [401, *(_expected(route, actor, ROWS[route]) for actor in EVERYBODY)] for route in QUESTIONS
+        }
+        assert it.portrait() == before
+
+
+@pytest.mark.parametrize("route", COMMANDS)
+def test_commands_are_done_for_whom_the_declaration_says_and_else_change_nothing(tmp_path: Path, route: str) -> None:
+    """Those who may come last, the weakest first: for the others the same may be done already."""
+    row = ROWS[route]
+    with world(tmp_path) as it:
+        access = it.api.desk.service.access
+        for user in EVERYBODY:
+            access.create_token(user, "spare", actor=user)
+        before = it.portrait()
+        outcomes = {actor: _expected(route, actor, row) for actor in EVERYBODY}
+        refused = [actor for actor, outcome in outcomes.items() if outcome != GOOD]
+        assert _send(it, None, route, row).status_code == 401
+        assert {actor: _send(it, actor, route, row).status_code for actor in refused} == {
+            actor: outcomes[actor] for actor in refused
+        }
+        assert it.portrait() == before
+        allowed = [actor for actor in reversed(EVERYBODY) if outcomes[actor] == GOOD]
+        first, *others = (_send(it, actor, route, row) for actor in allowed)
+        assert first.status_code == 200, first.text
+        assert {answer.status_code for answer in others} <= {200, 409}
+        assert (it.portrait() == before) is (route in WITHOUT_TRACE)
+
+
+@pytest.mark.parametrize("route", sorted(route for route in GUARDED if "{" in ROWS[route].path))
+def test_what_belongs_to_another_pool_answers_like_what_is_not_there(tmp_path: Path, route: str) -> None:
+    """To *tom*, whose role is on `team`: `team2` and nothing at all are the same, to the letter."""
+    row = ROWS[route]
+    with world(tmp_path) as it:
+        before = it.portrait()
+        foreign = _send(it, "tom", route, row, "team2")
+        method = route.partition(" ")[0]
+        nowhere = row.path.format(pool="nope", sub="b", id="nopejob-1", old="nopeold-1")
+        nothing = it.send("tom", method, nowhere, row.body, **row.query)
+        assert foreign.status_code == NOT_THERE, foreign.text
+        as_nothing = foreign.text.replace("team2", "nope").replace("uwejob", "nopejob").replace("uweold", "nopeold")
+        assert (nothing.status_code, nothing.text) == (NOT_THERE, as_nothing)
+        assert it.portrait() == before
+
+
+# ---------------------------------------------------------------- a second opinion
+
+SUBMIT = {"file": one_task("x")}
+
+PAIRS: list[tuple[str | None, str, str, Any, int]] = [
+    # A role on a pool is one on its subpools, and on nothing that only begins alike.
+    ("tom", "POST", "/api/pool/team/workflow", SUBMIT, GOOD),
+    ("tom", "POST", "/api/pool/team--a/workflow", SUBMIT, GOOD),
+    ("tom", "POST", "/api/pool/team2/workflow", SUBMIT, NOT_THERE),
+    ("tom", "POST", "/api/pool/team2--b/workflow", SUBMIT, NOT_THERE),
+    ("tom", "POST", "/api/pool/team--/workflow", SUBMIT, NOT_THERE),
+    ("tom", "POST", "/api/pool/team-/workflow", SUBMIT, NOT_THERE),
+    ("tom", "POST", "/api/pool/team--a--b/workflow", SUBMIT, NOT_THERE),
+    ("tom", "POST", "/api/pool/TEAM/workflow", SUBMIT, NOT_THERE),
+    ("tom", "POST", "/api/pool/team%20/workflow", SUBMIT, NOT_THERE),
+    ("tom", "POST", "/api/pool/team%00/workflow", SUBMIT, NOT_THERE),
+    ("tom", "POST", "/api/pool/team%2F..%2Fteam2/workflow", SUBMIT, NOT_THERE),
+    ("tom", "POST", "/api/pool/team--a/../team2/workflow", SUBMIT, NOT_THERE),
+    ("uwe", "POST", "/api/pool/team/workflow", SUBMIT, NOT_THERE),
+    ("uwe", "POST", "/api/pool/team--a/workflow", SUBMIT, NOT_THERE),
+    ("uwe", "POST", "/api/pool/team2--b/workflow", SUBMIT, GOOD),
+    ("nina", "POST", "/api/pool/team/workflow", SUBMIT, NOT_THERE),
+    ("vera", "POST", "/api/pool/team/workflow", SUBMIT, NOT_ALLOWED),
+    ("vera", "POST", "/api/pool/team/workflow?dry_run=true", SUBMIT, NOT_ALLOWED),
+    ("vera", "POST", "/api/pool/nope/workflow", SUBMIT, NOT_THERE),
+    (None, "POST", "/api/pool/team/workflow", SUBMIT, 401),
+    # Work: one's own, or that of the pool whose admin one is.
+    ("tom", "POST", "/api/workflow/tomjob-1/cancel", None, GOOD),
+    ("tess", "POST", "/api/workflow/tomjob-1/cancel", None, NOT_ALLOWED),
+    ("tina", "POST", "/api/workflow/tomjob-1/cancel", None, GOOD),
+    ("tina", "POST", "/api/workflow/uwejob-1/cancel", None, NOT_THERE),
+    ("ada", "POST", "/api/workflow/uwejob-1/cancel", None, GOOD),
+    ("vera", "GET", "/api/workflow/uwejob-1", None, GOOD),
+    ("tess", "GET", "/api/workflow/tomjob-1/logs", None, GOOD),
+    ("tom", "GET", "/api/workflow/uwejob-1/logs", None, NOT_THERE),
+    # To submit a file again is to get at what is in it.
+    ("tom", "POST", "/api/pool/team/workflow?workflow_id=tomold-1", None, GOOD),
+    ("tess", "POST", "/api/pool/team/workflow?workflow_id=tomold-1", None, NOT_ALLOWED),
+    ("tom", "POST", "/api/pool/team/workflow?workflow_id=uweold-1", None, NOT_THERE),
+    ("tom", "POST", "/api/pool/team/workflow/uweold-1/restart", None, NOT_THERE),
+    ("tom", "POST", "/api/pool/team2/workflow/tomold-1/restart", None, NOT_THERE),
+    # A pool's own admin: its settings and subpools, and not what it has at the cost of others.
+    ("tina", "PATCH", "/api/configs/pool/team", {"queueing": "STRICT_FIFO"}, GOOD),
+    ("tina", "PATCH", "/api/configs/pool/team", {"quota": 100}, NOT_ALLOWED),
+    ("tina", "PATCH", "/api/configs/pool/team", {"cohort": "zeta"}, NOT_ALLOWED),
+    ("tina", "PATCH", "/api/configs/pool/team", {"borrowing_limit": None}, NOT_ALLOWED),
+    ("tina", "PATCH", "/api/configs/pool/team", {"lending_limit": 0}, NOT_ALLOWED),
+    ("tina", "PATCH", "/api/configs/pool/team", {"weight": 9}, NOT_ALLOWED),
+    ("tina", "PUT", "/api/configs/pool/team", {"flavors": []}, NOT_ALLOWED),
+    ("tina", "PATCH", "/api/configs/pool/team--a", {"quota": 2}, GOOD),
+    ("tina", "POST", "/api/configs/pool/team/subpool", {"name": "c", "quota": 1}, GOOD),
+    ("tina", "POST", "/api/configs/pool/team2/subpool", {"name": "c", "quota": 1}, NOT_THERE),
+    ("tina", "DELETE", "/api/configs/pool/team", None, NOT_ALLOWED),
+    ("tina", "DELETE", "/api/configs/pool/team2", None, NOT_THERE),
+    ("tom", "POST", "/api/configs/pool/team/subpool", {"name": "c", "quota": 1}, NOT_ALLOWED),
+    ("tina", "POST", "/api/configs/pool", {"name": "mine", "quota": 1}, NOT_ALLOWED),
+    ("tina", "POST", "/api/apply", {"file": CLUSTER_FILE, "dry_run": True}, NOT_ALLOWED),
+    ("vera", "POST", "/api/apply", {"file": CLUSTER_FILE, "dry_run": True}, NOT_ALLOWED),
+    ("tina", "POST", "/api/role", {"user": "tina", "role": "admin"}, NOT_ALLOWED),
+    ("tina", "GET", "/api/user", None, NOT_ALLOWED),
+    ("tina", "POST", "/api/user/ada/token", {"name": "x"}, NOT_ALLOWED),
+    ("nina", "GET", "/api/resources", None, NOT_ALLOWED),
+    ("nina", "GET", "/api/workflow", None, GOOD),
+    ("tom", "GET", "/metrics", None, NOT_ALLOWED),
+    ("tom", "GET", "/api/cohort/zeta", None, NOT_THERE),
+    (None, "GET", "/openapi.json", None, 401),
+]
+
+
+@pytest.mark.parametrize(("actor", "method", "path", "body", "status"), PAIRS)
+def test_crucial_pairs(tmp_path: Path, actor: str | None, method: str, path: str, body: Any, status: int) -> None:
+    with world(tmp_path) as it:
+        before = it.portrait()
+        answer = it.send(actor, method, path, body)
+        assert answer.status_code == status, answer.text
+        if status != GOOD:
+            assert it.portrait() == before
+            assert CANARY not in answer.text
+
+
+def test_a_refusal_says_who_may_not_do_what_and_which_role_would_do(tmp_path: Path) -> None:
+    with world(tmp_path) as it:
+        assert it.send("tess", "POST", "/api/workflow/tomjob-1/cancel").json() == {
+            "message": "tess may not cancel or repeat workflow tomjob-1 of tom: that needs the role team-admin; "
+            "an admin gives it with `runrig role grant tess team-admin`",
+            "error_code": "FORBIDDEN",
+            "details": {"permission": "change workflow", "roles": ["team-admin"], "pool": "team"},
+        }
+        assert it.send("tom", "GET", "/metrics").json() == {
+            "message": "tom may not see what is about all pools together: that needs the role viewer or admin; "
+            "an admin gives it with `runrig role grant tom viewer`",
+            "error_code": "FORBIDDEN",
+            "details": {"permission": "read everything", "roles": ["viewer", "admin"]},
+        }
+
+
+def test_identity_headers_are_not_believed(tmp_path: Path) -> None:
+    with world(tmp_path) as it:
+        headers = {"Authorization": f"Bearer {it.tokens['tess']}", "x-osmo-user": "tom", "x-osmo-roles": "admin"}
+        before = it.portrait()
+        answer = it.api.http.post("/api/workflow/tomjob-1/cancel", headers=headers)
+        assert answer.status_code == NOT_ALLOWED
+        assert it.portrait() == before
+
+
+def test_a_role_that_is_taken_back_ends_at_once(tmp_path: Path) -> None:
+    from runrig.domain.access import role_named
+
+    with world(tmp_path) as it:
+        assert it.send("tom", "GET", "/api/workflow/tomjob-1").status_code == GOOD
+        it.api.desk.service.access.withdraw("tom", role_named("team-user"), actor="ada")
+        assert it.send("tom", "GET", "/api/workflow/tomjob-1").status_code == NOT_THERE
+        assert it.send("tom", "POST", "/api/workflow/tomjob-1/cancel").status_code == NOT_THERE

@@ -1,0 +1,202 @@
+"""Values of variables and contents of files: in the specification, and nowhere else."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from runrig.api import app as application
+from runrig.domain.gangs import Priority
+from runrig.spec.masked import masked
+from runrig.store import schema
+from tests.api.permissions.rows import ROWS
+from tests.api.permissions.test_routes import QUESTIONS
+from tests.api.permissions.world import CANARY, World, world
+
+TEMPLATE = f"""\
+# {CANARY} in a comment
+workflow:
+  name: {{{{name}}}}
+  labels: {{team: ours}}
+  tasks:
+  - name: main
+    image: any
+    command: [run, '--fast']
+    duration: 50
+    environment:
+      API_KEY: {CANARY}
+      DEBUG: "1"
+    files:
+    - path: /etc/key.pem
+      contents: |
+        {CANARY}
+        more
+    resource: one
+  resources:
+    one: {{gpu: 1}}
+default-values:
+  name: secretive
+  unused: {CANARY}
+"""
+MASKED = """\
+# The values of variables and the contents of files are shown to the owner and to admins of the pool.
+workflow:
+  name: secretive
+  labels:
+    team: ours
+  tasks:
+  - name: main
+    image: any
+    command:
+    - run
+    - --fast
+    duration: 50
+    environment:
+      API_KEY: (hidden)
+      DEBUG: (hidden)
+    files:
+    - path: /etc/key.pem
+      contents: (hidden)
+    resource: one
+  resources:
+    one:
+      gpu: 1
+"""
+
+
+def _submit(it: World, *, environment: str = f"FROM_COMMAND={CANARY}", **query: Any) -> str:
+    answer = it.send("tom", "POST", "/api/pool/team/workflow", {"file": TEMPLATE}, env_vars=[environment], **query)
+    assert answer.status_code == 200, answer.text
+    it.api.desk.later(0)
+    return str(answer.json()["name"])
+
+
+def _kept(url: str) -> dict[str, str]:
+    """All rows of all tables, as text, but for the specifications."""
+    engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+    try:
+        with engine.connect() as connection:
+            names = set(sa.inspect(connection).get_table_names()) - {schema.specifications.name}
+            return {name: repr(connection.execute(sa.text(f'SELECT * FROM "{name}"')).all()) for name in names}
+    finally:
+        engine.dispose()
+
+
+def test_a_secret_is_in_no_table_but_that_of_specifications_and_in_no_log_and_no_answer(
+    tmp_path: Path, any_store: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A whole life: submitted, checked, rendered, run, preempted, cancelled, repeated; read by everybody."""
+    caplog.set_level(logging.DEBUG)
+    with world(tmp_path, database=any_store) as it:
+        id = _submit(it, priority="LOW")
+        _submit(it, validation_only=True)
+        for actor in ("tess", "vera"):
+            it.send(actor, "POST", "/api/pool/team/workflow", {"file": TEMPLATE}, env_vars=[f"A={CANARY}"])
+        it.submit("tom", "more", "team", priority=Priority.LOW, gpus=5)
+        it.submit("uwe", "firm", "team2--b")
+        it.api.desk.later(31)
+        it.send("tom", "POST", f"/api/workflow/{id}/cancel", None, message="no more of it")
+        it.api.desk.later(31)
+        it.send("tom", "POST", f"/api/pool/team/workflow/{id}/restart")
+        it.api.desk.later(60)
+        texts = _kept(any_store)
+        for actor in ("ada", "tina", "tom", "tess", "vera"):
+            for route in QUESTIONS:
+                row = ROWS[route]
+                answer = it.send(actor, "GET", row.path.format(pool="team", sub="a", id=id, old=id), **row.query)
+                if answer.status_code == 200 and not row.path.endswith("/spec"):
+                    texts[f"{actor} {route}"] = answer.text
+        texts["document"] = str(application.described().openapi())
+        texts["metrics"] = str(it.api.desk.service.metrics.text())
+    texts["log"] = _logged(caplog)
+    assert len(texts) > 130
+    assert [name for name, text in texts.items() if CANARY in text] == []
+
+
+def _logged(caplog: pytest.LogCaptureFixture) -> str:
+    """What the server wrote: the client of the test runs in the same process, and logs the addresses that it calls."""
+    formatter = logging.Formatter()
+    records = [each for each in caplog.records if not each.name.startswith(("httpx", "httpcore"))]
+    return "\n".join(formatter.format(each) for each in records)
+
+
+def test_only_the_owner_and_admins_of_the_pool_read_what_is_in_the_file(tmp_path: Path) -> None:
+    with world(tmp_path) as it:
+        id = _submit(it)
+        for actor in ("ada", "tina", "tom"):
+            assert CANARY in it.get(actor, f"/api/workflow/{id}/spec")
+            assert it.get(actor, f"/api/workflow/{id}/spec", use_template=True) == TEMPLATE
+        for actor in ("vera", "tess"):
+            assert it.get(actor, f"/api/workflow/{id}/spec") == MASKED
+            refused = it.send(actor, "GET", f"/api/workflow/{id}/spec", use_template=True)
+            assert (refused.status_code, refused.json()["message"]) == (
+                403,
+                f"the template of {id} may have secrets in it, so only its owner and admins of its pool see it: "
+                "without use_template the file is shown, its secrets hidden",
+            )
+        assert it.send("uwe", "GET", f"/api/workflow/{id}/spec").status_code == 404
+
+
+def test_an_alias_a_merge_and_an_odd_place_hide_nothing_from_the_mask() -> None:
+    text = f"""
+workflow:
+  name: odd
+  groups:
+  - name: g
+    tasks:
+    - name: one
+      environment: &shared {{A: {CANARY}, B: 7}}
+      files: [{{path: /x, contents: &text {CANARY}}}, {{contents: *text, base64: true, path: /y}}]
+    - name: two
+      environment: {{<<: *shared, C: "{CANARY} {CANARY}"}}
+    - {{name: three, environment: *shared}}
+"""
+    hidden = masked(text)
+    assert CANARY not in hidden
+    assert (hidden.count("(hidden)"), hidden.count("A: (hidden)")) == (9, 3)
+
+
+@pytest.mark.parametrize("table", ["specifications", "workflows", "events"])
+def test_a_database_that_fails_says_nothing_of_what_was_to_be_written(
+    tmp_path: Path, any_store: str, caplog: pytest.LogCaptureFixture, table: str
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with world(tmp_path, database=any_store) as it:
+        _break(any_store, table)
+        before = it.portrait()
+        answer = it.send("tom", "POST", "/api/pool/team/workflow", {"file": TEMPLATE}, env_vars=[f"A={CANARY}"])
+        assert answer.status_code == 500, answer.text
+        assert it.portrait() == before
+        assert CANARY not in answer.text
+    assert "event=request_failed" in _logged(caplog)
+    assert CANARY not in _logged(caplog)
+
+
+def _break(url: str, table: str) -> None:
+    """So that the next row of *table* is refused, in the way that tells most of it."""
+    engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.exec_driver_sql(f"ALTER TABLE {table} ADD CONSTRAINT none_more CHECK (false) NOT VALID")
+        else:
+            connection.exec_driver_sql(
+                f"CREATE TRIGGER none_more BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'none more'); END"
+            )
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    "environment", [f"NO-NAME {CANARY}=x", f"A=x\0{CANARY}", f"1A={CANARY}"], ids=["space", "nul", "digit"]
+)
+def test_a_variable_that_cannot_be_is_refused_without_its_value_and_logged_nowhere(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, environment: str
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with world(tmp_path) as it:
+        answer = it.send("tom", "POST", "/api/pool/team/workflow", {"file": TEMPLATE}, env_vars=[environment])
+        assert answer.status_code == 422, answer.text
+        value = environment.partition("=")[2]
+        assert value.strip("\0x") not in answer.text or value == "x"
+    assert CANARY not in _logged(caplog)

@@ -1,0 +1,260 @@
+"""Who sees what: one's own pools with their work; of all others amounts, and no name."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runrig.domain.access import Grant, Identity, Kind, role_named
+from runrig.domain.gangs import Law, Priority
+from runrig.domain.plan import MoveTask, Nominate, Preempt, Submit
+from runrig.domain.reasons import Code, Reason
+from runrig.domain.records import Event
+from runrig.domain.workflows import Status, TaskKey
+from runrig.engine.explain.why import GroupWhy
+from runrig.ports.store import WorkflowQuery
+from runrig.service.queries.redaction import Names
+from runrig.service.queries.visibility import ALL, Visibility
+from tests.api.permissions.rows import ROWS
+from tests.api.permissions.test_routes import QUESTIONS
+from tests.api.permissions.world import FOREIGN, World, world
+from tests.worlds.service import desk
+
+LOW = Priority.LOW
+TEAM = Visibility(Identity("tom", (Grant(Kind.POOL_USER, "team"),)))
+
+
+def _answers(it: World, actor: str, pool: str) -> dict[str, str]:
+    """Everything that *actor* can read of *pool* and of the cluster, by address."""
+    found = {}
+    for route in QUESTIONS:
+        row = ROWS[route]
+        path = row.path.format(pool=pool, sub="a", id=it.work[pool], old=it.old[pool])
+        answer = it.send(actor, "GET", path, **row.query)
+        if answer.status_code == 200:
+            found[path] = answer.text
+    return found
+
+
+# ---------------------------------------------------------------- whole servers
+
+
+def test_nothing_that_a_user_reads_names_another_pool_or_its_people_or_its_work(tmp_path: Path) -> None:
+    with world(tmp_path) as it:
+        for actor in ("tina", "tom"):
+            answers = _answers(it, actor, "team")
+            assert len(answers) > 20
+            leaks = {path: word for path, text in answers.items() for word in FOREIGN if word in text}
+            assert leaks == {}
+        assert all(word in "".join(_answers(it, "vera", "team").values()) for word in FOREIGN)
+
+
+def test_a_user_without_a_role_reads_of_no_pool_at_all(tmp_path: Path) -> None:
+    with world(tmp_path) as it:
+        text = "".join(_answers(it, "nina", "team").values())
+        assert [word for word in (*FOREIGN, "team", "tom", "org") if word in text] == []
+
+
+def test_lists_have_ones_own_pools_only(tmp_path: Path) -> None:
+    with world(tmp_path) as it:
+
+        def names(actor: str, **query: Any) -> list[str]:
+            found = it.get(actor, "/api/workflow", all_users=True, **query)
+            return [each["name"] for each in found["workflows"]]
+
+        everything = ["uwejob-1", "tomjob-1", "uweold-1", "tomold-1"]
+        assert names("vera") == names("ada") == everything
+        assert names("tom") == ["tomjob-1", "tomold-1"]
+        assert names("tom", pools=["team", "team2"]) == ["tomjob-1", "tomold-1"]
+        assert names("tom", pools=["team2"]) == names("tom", name="uwe") == names("nina") == []
+        assert names("tom", limit=1, offset=1) == ["tomold-1"]
+        pools = {actor: sorted(it.get(actor, "/api/pool")["pools"]) for actor in ("vera", "tom", "uwe", "nina")}
+        assert pools == {
+            "vera": ["team", "team--a", "team2", "team2--b"],
+            "tom": ["team", "team--a"],
+            "uwe": ["team2", "team2--b"],
+            "nina": [],
+        }
+
+
+def test_the_quota_tree_has_what_lies_above_ones_own_pools(tmp_path: Path) -> None:
+    with world(tmp_path) as it:
+        whole, seen = it.get("ada", "/api/cohort"), it.get("tom", "/api/cohort")
+        assert [each["name"] for each in seen["cohorts"]] == ["org", "team", "team--a"]
+        assert seen["root"]["children"] == ["org"]
+        assert seen["root"]["balances"] == whole["root"]["balances"]
+
+
+def test_nodes_show_how_much_others_hold_and_not_who(tmp_path: Path) -> None:
+    with world(tmp_path) as it:
+        (node,) = it.get("tom", "/api/resources")["resources"]
+        assert [each for each in node["gpus"] if each] == [
+            {"index": 0, "workflow": "tomjob-1", "task": "main"},
+            {"index": 1, "workflow": None, "task": None},
+        ]
+        assert (node["usage_fields"]["gpu"], node["resource_type"]) == ("2", "SHARED")
+        assert sorted(node["pool_platform_labels"]) == ["team", "team--a"]
+
+
+def test_the_map_counts_others_among_those_that_it_does_not_name(tmp_path: Path) -> None:
+    with world(tmp_path) as it:
+        seen, whole = (it.get(actor, "/api/topology", holders=1)["maps"][0]["all"] for actor in ("tom", "vera"))
+        assert ([each["gang"] for each in seen["holders"]], seen["others"]) == (
+            ["tomjob-1/main-group"],
+            {"gangs": 1, "gpus": 1},
+        )
+        assert seen["gpus"] == whole["gpus"]
+        assert it.get("tom", "/api/topology", holders=0)["maps"][0]["all"]["others"] == {"gangs": 2, "gpus": 2}
+        assert it.send("tom", "GET", "/api/topology", pool="team2").json()["message"] == (
+            "there is no pool 'team2': there are team, team--a"
+        )
+
+
+def _reclaimed(it: World) -> tuple[str, str]:
+    """LOW of `team` that borrows, and firm work of `team2` that takes it back; the first still stops."""
+    low = it.submit("tom", "tomlow", "team", priority=LOW, gpus=6)
+    firm = it.submit("uwe", "uwefirm", "team2--b")
+    return low, firm
+
+
+def test_why_tells_each_side_of_a_preemption_about_its_own(tmp_path: Path) -> None:
+    """R2: the law is named, and the amounts are; who it was is not."""
+    with world(tmp_path) as it:
+        low, firm = _reclaimed(it)
+        assert (
+            it.get("tom", f"/api/workflow/{low}/why")["sentence"]
+            == f"{low} stops: it is preempted by work of another pool"
+        )
+        waits = it.get("uwe", f"/api/workflow/{firm}/why")
+        assert (waits["groups"][0]["waits_for"], waits["groups"][0]["reasons"][0]["holders"]) == (
+            ["work of another pool"],
+            ["work of another pool"],
+        )
+        assert waits["sentence"].startswith(f"{firm} waits: has a place, and waits for work of another pool to stop")
+        assert it.get("ada", f"/api/workflow/{firm}/why")["groups"][0]["waits_for"] == [f"{low}/main-group"]
+        it.api.desk.later(31)
+        (story,) = it.get("tom", f"/api/workflow/{low}/why")["groups"][0]["preempted"]
+        assert (story["by"], story["law"]) == ("work of another pool", "RECLAIM")
+        assert story["sentence"].startswith("was preempted by work of another pool, whose pool takes back")
+        (told,) = it.get("ada", f"/api/workflow/{low}/why")["groups"][0]["preempted"]
+        assert told["by"] == f"{firm}/main-group"
+
+
+def test_no_address_of_preempted_work_names_who_came_instead(tmp_path: Path) -> None:
+    with world(tmp_path) as it:
+        low, firm = _reclaimed(it)
+        for seconds in (0, 31, 0):
+            it.api.desk.later(seconds)
+            for actor, id, others in (("tom", low, "uwe"), ("uwe", firm, "tom")):
+                for rest in ("", "/why", "/events", "/events?format=json", "/wait?timeout=0", "/logs"):
+                    text = str(it.get(actor, f"/api/workflow/{id}{rest}"))
+                    assert others not in text.replace("custom", ""), (actor, rest)
+        assert "preempted by work of another pool" in str(it.get("tom", f"/api/workflow/{low}"))
+        assert f"preempted by {firm}/main-group" in str(it.get("ada", f"/api/workflow/{low}"))
+
+
+def test_what_a_workflow_repeats_is_named_only_to_who_sees_that_one(tmp_path: Path) -> None:
+    with world(tmp_path) as it:
+        it.api.desk.service.access.grant("uwe", role_named("team-user"), actor="ada")
+        again = it.send("uwe", "POST", "/api/pool/team/workflow?workflow_id=uweold-1").json()["name"]
+        parents = {actor: it.get(actor, f"/api/workflow/{again}")["parent_name"] for actor in ("uwe", "vera", "tom")}
+        assert parents == {"uwe": "uweold-1", "vera": "uweold-1", "tom": None}
+
+
+def test_by_its_uuid_foreign_work_is_not_there_either(tmp_path: Path) -> None:
+    with world(tmp_path) as it:
+        uuid = it.get("ada", "/api/workflow/uwejob-1")["uuid"]
+        assert it.send("tom", "GET", f"/api/workflow/{uuid}").json() == {
+            "message": f"there is no workflow {uuid!r}: `runrig workflow list` shows those that there are",
+            "error_code": "NOTFOUND",
+            "details": {},
+        }
+
+
+NAMES = st.sampled_from(["t", "team", "team2", "team_", "te%m", "x"])
+SOME_GRANTS = st.lists(
+    st.builds(Grant, st.sampled_from([Kind.VIEWER, Kind.POOL_USER, Kind.POOL_ADMIN]), NAMES), max_size=3
+)
+
+
+@given(SOME_GRANTS, NAMES, st.sampled_from(["", "--a", "--team2"]))
+def test_what_is_below_the_pools_of_the_roles_is_what_is_seen(grants: list[Grant], top: str, rest: str) -> None:
+    """S5: the list asks the database by the names of the pools, all else asks the rule."""
+    sight = Visibility(Identity("tom", tuple(grants)))
+    assert sight.sees(top + rest) is any(
+        top + rest == each or (top + rest).startswith(f"{each}--") for each in sight.tops
+    )
+
+
+def test_the_list_takes_a_name_for_a_name_and_never_for_a_pattern(tmp_path: Path, any_store: str) -> None:
+    cluster = "pools: [{name: t-a, quota: 1}, {name: t-ab, quota: 1}, {name: txa, quota: 1}]"
+    with desk(tmp_path, cluster=cluster, database=any_store) as it:
+        for pool in ("t-a", "t-ab", "txa"):
+            it.submit(f"in-{pool}", pool)
+        for tops, found in ((("t-a",), ["in-t-a-1"]), (("t-a", "txa"), ["in-txa-1", "in-t-a-1"]), (("t%",), [])):
+            page, _ = it.store.workflows(WorkflowQuery(below=tops))
+            assert [each.id for each in page] == found
+
+
+# ---------------------------------------------------------------- names alone
+
+POOLS = {"a-1": "team", "b-1": "team2", "c-1": "team2--b", "d-1": "team--x"}
+
+
+def _names(sight: Visibility = TEAM) -> Names:
+    return Names(sight, POOLS.get)
+
+
+@pytest.mark.parametrize(
+    ("gangs", "shown"),
+    [
+        ((), ()),
+        (("a-1/g", "d-1/g"), ("a-1/g", "d-1/g")),
+        (("b-1/g",), ("work of another pool",)),
+        (("b-1/g", "a-1/g", "c-1/g", "gone-7/g"), ("a-1/g", "3 gangs of other pools")),
+    ],
+)
+def test_several_gangs_are_named_or_counted(gangs: tuple[str, ...], shown: tuple[str, ...]) -> None:
+    assert _names().several(gangs) == shown
+    assert _names(ALL).several(gangs) == gangs
+
+
+def test_events_keep_their_law_and_lose_the_names() -> None:
+    placement = ()
+    spared = (("b-1/g", "R2"), ("c-1/g", "R2"), ("a-1/h", "R3"))
+    before = [
+        Preempt("a-1/g", "b-1/g", Law.RECLAIM, spared),
+        Nominate("a-1/g", placement, ("b-1/g", "c-1/g", "d-1/g")),
+        MoveTask(TaskKey("a-1", "main", 0), Status.FAILED_PREEMPTED, 3006, "preempted by b-1/g, queued again"),
+        MoveTask(TaskKey("a-1", "main", 0), Status.FAILED_PREEMPTED, 3006, "preempted by d-1/g"),
+    ]
+    after = [
+        Preempt("a-1/g", "work of another pool", Law.RECLAIM, (("work of another pool", "R2"), ("a-1/h", "R3"))),
+        Nominate("a-1/g", placement, ("d-1/g", "2 gangs of other pools")),
+        MoveTask(
+            TaskKey("a-1", "main", 0), Status.FAILED_PREEMPTED, 3006, "preempted by work of another pool, queued again"
+        ),
+        before[3],
+    ]
+    events = [Event(7, seq, 1.0, "engine", action, "R2") for seq, action in enumerate(before)]
+    assert [_names().event(each).action for each in events] == after
+    assert [_names(ALL).event(each) for each in events] == events
+
+
+def test_groups_of_ones_own_that_come_first_are_no_work_of_others() -> None:
+    upstream = GroupWhy("g", Status.WAITING, reasons=(Reason(Code.UPSTREAM, "W1", holders=("first",)),))
+    assert _names().why(upstream) == upstream
+    full = Reason(Code.QUOTA_FULL, "P2", "team", "default/gpu", 0, 1, ("a-1/g", "b-1/g"))
+    found = _names().why(GroupWhy("g", Status.SCHEDULING, 1, 0, (full,), ("b-1/g",), "c-1/g"))
+    assert (found.reasons[0].holders, found.waits_for, found.preempted_by) == (
+        ("a-1/g", "work of another pool"),
+        ("work of another pool",),
+        "work of another pool",
+    )
+
+
+def test_the_log_of_a_submission_has_no_specification() -> None:
+    """Only the hash of it, so that nothing of what it holds can be told by the log."""
+    assert [name for name in Submit.__dataclass_fields__ if name not in ("workflow", "groups")] == []

@@ -1,0 +1,93 @@
+"""A server with two teams who must not see each other, and somebody of every role."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from runrig.domain.access import role_named
+from runrig.domain.gangs import Priority
+from runrig.service.commands.submissions import Submission
+from tests.api.client import Api, api
+from tests.worlds.service import one_task
+
+CLUSTER = """
+cohorts:
+- {name: org}
+- {name: zeta}
+pools:
+- {name: team, cohort: org, quota: 4, subpools: [{name: a, quota: 1}]}
+- {name: team2, cohort: zeta, quota: 2, subpools: [{name: b, quota: 1}]}
+"""
+
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "ada": ("admin",),
+    "vera": ("viewer",),
+    "tina": ("team-admin",),
+    "tom": ("team-user",),
+    "tess": ("team-user",),
+    "uwe": ("team2-user",),
+    "nina": (),
+}
+"""*tom* and *uwe* own the work in their pools, *tess* only works beside tom."""
+
+FOREIGN = ("team2", "uwe", "zeta")
+"""What nobody of `team` may read anywhere: the other pool, its cohort, its user, and with the user's name all of its work."""
+
+CANARY = "s3cr3t-canary"
+
+
+@dataclass
+class World:
+    """*work*: per pool a workflow that runs; *old*: one that was cancelled."""
+
+    api: Api
+    tokens: Mapping[str, str]
+    work: Mapping[str, str]
+    old: Mapping[str, str]
+
+    def send(self, actor: str | None, method: str, path: str, body: Any = None, **query: Any) -> httpx2.Response:
+        headers = {"Authorization": f"Bearer {self.tokens[actor]}" if actor else ""}
+        answer: httpx2.Response = self.api.http.request(method, path, json=body, params=query or None, headers=headers)
+        return answer
+
+    def get(self, actor: str, path: str, **query: Any) -> Any:
+        answer = self.send(actor, "GET", path, **query)
+        assert answer.status_code == 200, answer.text
+        return answer.json() if answer.headers["content-type"] == "application/json" else answer.text
+
+    def submit(self, user: str, name: str, pool: str, *, priority: Priority = Priority.NORMAL, gpus: int = 1) -> str:
+        desk = self.api.desk
+        desk.time[0] += 1
+        text = one_task(name, gpus=gpus, extra=f"    environment: {{KEY: {CANARY}}}")
+        found = desk.service.submissions.submit(Submission(text, pool, user, priority=priority))
+        desk.service.settle()
+        return found.id
+
+    def portrait(self) -> tuple[object, ...]:
+        """Everything that is kept, but for when tokens were used."""
+        store = self.api.desk.store
+        access = store.access.load()
+        tokens = tuple(replace(each, last_used_at=None) for each in access.tokens)
+        return store.load(), store.events(), replace(access, tokens=tokens)
+
+
+@contextmanager
+def world(folder: Path, **settings: Any) -> Iterator[World]:
+    with api(folder, **{"cluster": CLUSTER, "gpus": 8, **settings}) as it:
+        access = it.desk.service.access
+        for user, roles in ROLES.items():
+            access.create_user(user, [role_named(role) for role in roles], actor="ada")
+        tokens = {user: access.create_token(user, "laptop", actor=user).text for user in ROLES}
+        found = World(it, tokens, {}, {})
+        found.old = {pool: found.submit(user, f"{user}old", pool) for user, pool in (("tom", "team"), ("uwe", "team2"))}
+        for id in found.old.values():
+            it.desk.service.submissions.cancel(id, user="ada")
+        it.desk.later(31)
+        found.work = {
+            pool: found.submit(user, f"{user}job", pool) for user, pool in (("tom", "team"), ("uwe", "team2"))
+        }
+        yield found

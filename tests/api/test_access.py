@@ -1,0 +1,215 @@
+"""Users, roles, tokens and the login over HTTP: the real application on a real service."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from tests.api.client import TOKEN, URL, Api, api
+from tests.worlds.service import one_task
+
+WRONG = {
+    "message": "the token is missing or wrong: send the header 'Authorization: Bearer TOKEN'",
+    "error_code": "FORBIDDEN",
+    "details": {},
+}
+
+
+def made(it: Api, user: str, *roles: str) -> str:
+    """The token of a new user."""
+    it.call("POST", "/api/user", {"name": user, "roles": list(roles)})
+    return str(it.call("POST", f"/api/user/{user}/token", {"name": "t"})["token"])
+
+
+def asked(it: Api, bearer: str, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+    answer = it.http.request(method, path, json=body, headers={"Authorization": f"Bearer {bearer}", **headers})
+    return answer.status_code, answer.json()
+
+
+def test_an_admin_makes_a_user_a_token_and_a_role_and_takes_them_back(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        assert it.get("/api/user") == {"users": []}
+        bob = it.call("POST", "/api/user", {"name": "bob", "roles": ["pool1-user"]})
+        assert (bob["name"], bob["roles"], bob["disabled"]) == ("bob", ["pool1-user"], False)
+        token = it.call("POST", "/api/user/bob/token", {"name": "laptop", "expires_in_s": 60})
+        shown = {name: value for name, value in token.items() if name != "token"}
+        assert it.get("/api/user/bob/token") == {"tokens": [shown]}
+        assert (shown["name"], shown["user"], shown["state"]) == ("laptop", "bob", "good")
+        assert it.call("POST", "/api/role", {"user": "bob", "role": "viewer"})["roles"] == ["pool1-user", "viewer"]
+        assert [(each["user"], each["role"], each["pool"]) for each in it.get("/api/role")["roles"]] == [
+            ("bob", "pool1-user", "pool1"),
+            ("bob", "viewer", None),
+        ]
+        assert it.call("DELETE", "/api/role/bob/viewer")["roles"] == ["pool1-user"]
+        assert asked(it, token["token"], "GET", "/api/profile/settings") == (
+            200,
+            {
+                "profile": {
+                    "username": "bob",
+                    "email_notification": False,
+                    "slack_notification": False,
+                    "pool": "pool1",
+                },
+                "roles": ["pool1-user"],
+                "pools": ["pool1"],
+                "token": {"name": "laptop", "expires_at": shown["expires_at"]},
+            },
+        )
+        assert it.call("DELETE", "/api/user/bob/token/laptop")["state"] == "revoked"
+        assert asked(it, token["token"], "GET", "/api/version") == (401, WRONG)
+        assert it.get("/api/user/bob/token") == {"tokens": []}
+        assert [each["state"] for each in it.get("/api/user/bob/token", all=True)["tokens"]] == ["revoked"]
+        assert it.call("PATCH", "/api/user/bob", {"disabled": True})["disabled"] is True
+        assert [(each["number"], each["actor"], each["what"]) for each in it.get("/api/access/event")["events"]] == [
+            (7, "ann", "user disabled"),
+            (6, "ann", "token revoked"),
+            (5, "ann", "role revoked"),
+            (4, "ann", "role granted"),
+            (3, "ann", "token created"),
+            (2, "ann", "role granted"),
+            (1, "ann", "user created"),
+        ]
+        page = it.get("/api/access/event", limit=3, user="bob")
+        assert ([each["number"] for each in page["events"]], page["next"]) == ([7, 6, 5], 5)
+        page = it.get("/api/access/event", limit=4, before=5)
+        assert ([each["number"] for each in page["events"]], page["next"]) == ([4, 3, 2, 1], None)
+
+
+def test_a_user_has_tokens_of_their_own_and_nobody_elses(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        bob, _carl = made(it, "bob", "pool1-user"), made(it, "carl", "pool1-admin")
+        status, second = asked(it, bob, "POST", "/api/token", {"name": "ci"})
+        assert (status, second["user"], second["state"]) == (200, "bob", "good")
+        assert [each["name"] for each in asked(it, bob, "GET", "/api/token")[1]["tokens"]] == ["t", "ci"]
+        assert asked(it, second["token"], "DELETE", "/api/token/t")[0] == 200
+        assert asked(it, bob, "GET", "/api/token") == (401, WRONG)
+        before = it.get("/api/access/event")
+        for method, path, body in (
+            ("GET", "/api/user", None),
+            ("POST", "/api/user", {"name": "eve"}),
+            ("GET", "/api/user/carl", None),
+            ("PATCH", "/api/user/carl", {"disabled": True}),
+            ("GET", "/api/user/carl/token", None),
+            ("POST", "/api/user/carl/token", {"name": "x"}),
+            ("POST", "/api/user/bob/token", {"name": "x"}),
+            ("DELETE", "/api/user/carl/token/t", None),
+            ("GET", "/api/role", None),
+            ("POST", "/api/role", {"user": "bob", "role": "admin"}),
+            ("DELETE", "/api/role/carl/pool1-admin", None),
+            ("GET", "/api/access/event", None),
+        ):
+            status, answer = asked(it, second["token"], method, path, body)
+            assert (status, answer["error_code"], method, path) == (403, "FORBIDDEN", method, path)
+        assert asked(it, second["token"], "DELETE", "/api/token/nope")[0] == 404
+        assert it.get("/api/access/event") == before
+
+
+def test_whoever_runs_up_is_admin_and_may_have_tokens(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        assert it.get("/api/profile/settings")["profile"]["username"] == "ann"
+        own = it.call("POST", "/api/token", {"name": "phone"})
+        assert asked(it, own["token"], "GET", "/api/user")[1]["users"][0]["roles"] == ["admin"]
+        assert it.get("/api/token")["tokens"][0]["name"] == "phone"
+
+
+def test_a_header_names_the_user_only_for_whoever_runs_up(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        bob = made(it, "bob", "pool1-user")
+        headers = {"x-osmo-user": "carl", "x-osmo-roles": "admin", "x-osmo-allowed-pools": "pool2"}
+        for name, bearer in (("carl", TOKEN), ("bob", bob)):
+            body = {"file": one_task("a")}
+            status, answer = asked(it, bearer, "POST", "/api/pool/pool1/workflow", body, **headers)
+            assert status == 200, answer
+            assert it.get(f"/api/workflow/{answer['name']}")["submitted_by"] == name
+        status, answer = asked(it, bob, "GET", "/api/profile/settings", **headers)
+        assert (answer["profile"]["username"], answer["roles"], answer["pools"]) == ("bob", ["pool1-user"], ["pool1"])
+        assert asked(it, bob, "GET", "/api/user", **headers)[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "message"),
+    [
+        ("POST", "/api/user", {"name": "b b"}, 422, "user name 'b b' must be letters"),
+        ("POST", "/api/user", {"name": "x", "roles": ["boss"]}, 422, "'boss' is no role"),
+        ("POST", "/api/user", {"name": "x", "roles": ["pool9-user"]}, 404, "there is no pool 'pool9'"),
+        ("POST", "/api/user", {"name": "bob"}, 409, "user bob is there already"),
+        ("GET", "/api/user/eve", None, 404, "there is no user 'eve'"),
+        ("PATCH", "/api/user/eve", {"disabled": True}, 404, "there is no user 'eve'"),
+        ("POST", "/api/user/eve/token", {"name": "x"}, 404, "there is no user 'eve'"),
+        ("POST", "/api/user/bob/token", {"name": "t"}, 409, "bob has a token 't' already"),
+        ("POST", "/api/user/bob/token", {"name": "x", "expires_in_s": 0}, 422, "a token cannot end after 0 s"),
+        ("POST", "/api/user/bob/token", {"name": "x", "expires_in_s": 1e300}, 422, "a token cannot end after 1e+300 s"),
+        ("POST", "/api/user/bob/token", {"name": "x", "expires_in_s": "soon"}, 422, "expires_in_s: 'soon'"),
+        ("POST", "/api/user/bob/token", {"name": "x", "hash": "y"}, 422, "unknown field 'hash'"),
+        ("DELETE", "/api/user/bob/token/x", None, 404, "bob has no token 'x': there are t"),
+        ("POST", "/api/role", {"user": "eve", "role": "admin"}, 404, "there is no user 'eve'"),
+        ("DELETE", "/api/role/bob/viewer", None, 404, "user bob does not have the role viewer"),
+        ("DELETE", "/api/role/bob/boss", None, 422, "'boss' is no role"),
+        ("POST", "/api/user", {"name": "engine"}, 422, "'engine' is how the log names what no person did"),
+    ],
+)
+def test_what_is_wrong_is_said_and_changes_nothing(
+    tmp_path: Path, method: str, path: str, body: Any, status: int, message: str
+) -> None:
+    with api(tmp_path) as it:
+        made(it, "bob", "pool1-user")
+        before = (it.get("/api/user"), it.get("/api/role"), it.get("/api/access/event"))
+        answered, answer = it.error(method, path, body)
+        assert (answered, answer["message"][: len(message)]) == (status, message)
+        assert (it.get("/api/user"), it.get("/api/role"), it.get("/api/access/event")) == before
+
+
+# ---------------------------------------------------------------- the reference client
+
+
+def test_the_reference_client_logs_in_with_a_token_and_goes_on_with_a_jwt(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        bob = made(it, "bob", "pool1-user")
+        client = TestClient(it.http.app, base_url=URL)
+        assert client.get("/api/auth/login").json() == {
+            "device_endpoint": None,
+            "device_client_id": None,
+            "browser_endpoint": None,
+            "browser_client_id": None,
+            "token_endpoint": None,
+            "logout_endpoint": None,
+        }
+        for token, name in ((bob, "bob"), (TOKEN, "ann")):
+            answer = client.post("/api/auth/jwt/access_token", json={"token": token})
+            assert (answer.status_code, answer.json()["error"]) == (200, None)
+            jwt = answer.json()["token"]
+            assert asked(it, jwt, "GET", "/api/profile/settings")[1]["profile"]["username"] == name
+        refused = client.post("/api/auth/jwt/access_token", json={"token": "x" * 43})
+        assert (refused.status_code, refused.json()) == (401, WRONG)
+        assert refused.headers["www-authenticate"] == "Bearer"
+        client.close()
+
+
+def test_a_page_elsewhere_cannot_use_the_login_either(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        for headers in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
+            answer = it.http.post("/api/auth/jwt/access_token", json={"token": TOKEN}, headers=headers)
+            assert answer.status_code == 403
+
+
+def test_too_many_wrong_tokens_are_told_when_to_come_again_and_good_ones_get_in(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        bob = made(it, "bob")
+        answers = [it.http.get("/api/version", headers={"Authorization": f"Bearer {at}"}) for at in range(12)]
+        assert [each.status_code for each in answers] == [401] * 10 + [429] * 2
+        assert answers[-1].headers["retry-after"] == str(answers[-1].json()["details"]["retry_after_s"])
+        assert answers[-1].json()["error_code"] == "UNAVAILABLE"
+        login = it.http.post("/api/auth/jwt/access_token", json={"token": "wrong"})
+        assert (login.status_code, "retry-after" in login.headers) == (429, True)
+        assert asked(it, bob, "GET", "/api/version")[0] == 200
+        assert it.http.get("/api/version", headers={"Authorization": ""}).status_code == 401
+
+
+@pytest.mark.parametrize("extra", [{}, {"Authorization": "Bearer x"}])
+def test_two_headers_are_none(tmp_path: Path, extra: dict[str, str]) -> None:
+    with api(tmp_path) as it:
+        headers = [("Authorization", f"Bearer {TOKEN}"), ("Authorization", f"Bearer {TOKEN}"), *extra.items()]
+        client = TestClient(it.http.app, base_url=URL)
+        assert client.get("/api/version", headers=headers).status_code == 401
+        client.close()

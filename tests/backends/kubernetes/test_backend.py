@@ -1,0 +1,86 @@
+"""What the backend makes of pods without asking anybody, while other threads and the cluster go on."""
+
+import time
+from collections.abc import Iterator, ValuesView
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from runrig.backends.kubernetes import backend as module
+from runrig.backends.kubernetes.apply import Wanted
+from runrig.backends.kubernetes.backend import KubernetesBackend
+from runrig.backends.kubernetes.cluster import Cluster, Timeouts
+from runrig.backends.kubernetes.namespace_claim import NamespaceClaim
+from runrig.domain.workflows import TaskKey
+from runrig.ports.backend import Desired, Launch
+from tests.backends.kubernetes.gangs import gang, launch, pods, settings
+
+UNBOUND = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "full"}]
+
+
+@pytest.fixture
+def backend(tmp_path: Path) -> Iterator[KubernetesBackend]:
+    """Its API server cannot do anything now."""
+    http = httpx2.Client(transport=httpx2.MockTransport(lambda _: httpx2.Response(503)), base_url="http://test")
+    cluster = Cluster(http, "http://test", Timeouts())
+    claim = NamespaceClaim(cluster, "jobs", "mine", 1, lambda: True)
+    made = KubernetesBackend(cluster, tmp_path, namespace="jobs", claim=claim, bind_timeout_s=0.0)
+    yield made
+    made.close()
+
+
+def pod(**status: Any) -> dict[str, Any]:
+    """As the API server would answer with it."""
+    made = pods().pod(launch(gang(), "t"))
+    made["metadata"] |= {"uid": "u1", "resourceVersion": "1", "creationTimestamp": "2026-03-01T12:00:00Z"}
+    return made | {"status": {"phase": "Pending", **status}}
+
+
+def wanted(run: dict[TaskKey, Launch]) -> Wanted:
+    return Wanted(Desired(run=run, gangs={"wf-1/g": gang()}), settings())
+
+
+class Overtaken(dict[TaskKey, Launch]):
+    """Who looks at what is to run is overtaken by the next `sync`, in which nothing is."""
+
+    backend: KubernetesBackend
+
+    def values(self) -> ValuesView[Launch]:
+        self.backend._wanted = Wanted(Desired(), settings())
+        return super().values()
+
+
+def test_what_is_said_while_something_else_is_wanted_is_of_one_moment(backend: KubernetesBackend) -> None:
+    first = launch(gang(), "t")
+    run = Overtaken({first.key: first})
+    run.backend, backend._wanted = backend, wanted(run)
+    backend._seen.note(pod(conditions=UNBOUND))
+    assert backend.says("wf-1") == ("t has no node: full",)
+    assert backend.says("wf-1") == ()
+
+
+def test_a_pod_that_is_seen_after_the_facts_waits_for_the_next_look(backend: KubernetesBackend) -> None:
+    first = launch(gang(), "t")
+    backend._wanted = wanted({first.key: first})
+    facts = backend._facts(0.0)
+    backend._seen.note(pod(conditions=UNBOUND))
+    assert backend._refused(facts) == {}
+    assert backend._refused(backend._facts(0.0)) == {"wf-1/g": "full"}
+
+
+def test_output_that_did_not_come_is_asked_for_again_soon(
+    backend: KubernetesBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_AGAIN_S", 0.2)
+    backend._carried_out = (backend._seen.generation, time.monotonic() + 30)
+    ended = pod(phase="Succeeded")
+    ended["spec"]["nodeName"] = "n1"
+    began = time.monotonic()
+    backend._let_go(ended)
+    backend.wait(30)
+    assert backend._going == set()
+    backend.wait(30)
+    assert 0.2 <= time.monotonic() - began < 5
+    assert time.monotonic() >= backend._due

@@ -1,0 +1,98 @@
+"""What users are told: our own lines, and between them what programs of the cluster noted."""
+
+from pathlib import Path
+
+import pytest
+
+from runrig import wire
+from runrig.domain.observed import ClusterEvent
+from runrig.domain.workflows import TaskKey
+from tests.api.client import api
+from tests.cli.world import at, serving
+from tests.worlds.service import T0, one_task
+
+MAIN = TaskKey("a-1", "main", 0)
+OTHER = TaskKey("a-1", "other", 1)
+NOTED = (
+    ClusterEvent(T0 + 0.5, None, "main-group", "kai-scheduler", "Unschedulable", "no node"),
+    ClusterEvent(T0, MAIN, "main-group", "kubelet", "Pulling", 'Pulling image "x"'),
+    ClusterEvent(T0 + 1, OTHER, "main-group", "kubelet", "BackOff", "again\x1b[31m", count=7),
+    ClusterEvent(T0 + 50, None, "", "runrig", "Dropped", "more"),
+)
+"""In the order of `latest`."""
+UNSCHEDULABLE = "kai-scheduler: group main-group: Unschedulable: no node"
+PULLING = 'kubelet: task main (attempt 0): Pulling image "x"'
+BACKOFF = "kubelet: task other (attempt 1): BackOff: again\x1b[31m (x7)"
+DAY = "2027-01-15"
+
+
+@pytest.fixture
+def noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.worlds.service.Backend.events", lambda _, workflow: NOTED if workflow == "a-1" else ())
+
+
+@pytest.mark.usefixtures("noted")
+def test_between_our_lines_stands_by_time_what_the_cluster_noted(tmp_path: Path) -> None:
+    """Ours keep their order, and what is told to the second stands behind what we did in it."""
+    with api(tmp_path) as it:
+        it.submit(one_task("a", duration=5))
+        it.desk.later(0)
+        it.desk.later(10)
+        start, second, end = f"{DAY} 08:00:00.000000", f"{DAY} 08:00:01.000000", f"{DAY} 08:00:10.000000"
+        assert it.get("/api/workflow/a-1/events").splitlines() == [
+            f"{start}  a-1 is submitted to pool pool1 with priority NORMAL by ann",
+            f"{start}  a-1/main-group is queued in pool pool1",
+            f"{start}  a-1/main-group is admitted on n0 (GPU 0)",
+            f"{start}  task main (attempt 0) is RUNNING",
+            f"{start}  group main-group is RUNNING",
+            f"{start}  a-1 is RUNNING",
+            f"{DAY} 08:00:00.500000  {UNSCHEDULABLE}",
+            f"{start}  {PULLING}",
+            f"{second}  {BACKOFF}",
+            f"{end}  task main (attempt 0) is COMPLETED with exit code 0",
+            f"{end}  a-1/main-group gives back what it held",
+            f"{end}  group main-group is COMPLETED",
+            f"{end}  a-1 is COMPLETED",
+            f"{DAY} 08:00:50.000000  runrig: Dropped: more",
+        ]
+        assert "kubelet" not in it.get(f"/api/workflow/{it.submit(one_task('b'))['name']}/events")
+
+
+@pytest.mark.usefixtures("noted")
+def test_of_a_task_or_an_attempt_only_what_is_about_it(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        it.submit(one_task("a"))
+        it.desk.later(0)
+        run = f"{DAY} 08:00:00.000000  task main (attempt 0) is RUNNING"
+        pulled, backoff = f"{DAY} 08:00:00.000000  {PULLING}", f"{DAY} 08:00:01.000000  {BACKOFF}"
+        asked = [
+            ({"task_name": "main"}, [run, pulled]),
+            ({"task_name": "other"}, [backoff]),
+            ({"retry_id": 1}, [backoff]),
+        ]
+        asked += [({"task_name": "main", "retry_id": 0}, [run, pulled]), ({"task_name": "main", "retry_id": 1}, [])]
+        for query, lines in asked:
+            assert it.get("/api/workflow/a-1/events", **query).splitlines() == lines, query
+
+
+@pytest.mark.usefixtures("noted")
+def test_objects_say_which_program_spoke_and_the_terminal_is_not_obeyed(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        it.submit(one_task("a"))
+        it.desk.later(0)
+        found = it.get("/api/workflow/a-1/events", format="json")
+    ours, backoff = found[0], next(each for each in found if each["kind"] == "BackOff")
+    assert (ours["actor"], ours["kind"], ours["law"]) == ("ann", "Submit", "P3")
+    assert backoff == {
+        "revision": None,
+        "seq": None,
+        "time": f"{DAY}T08:00:01",
+        "actor": "kubelet",
+        "kind": "BackOff",
+        "law": None,
+        "text": BACKOFF,
+    }
+    event = wire.EventAnswer.model_validate(backoff).model_dump(mode="json")
+    with serving({"GET /api/workflow/w/events": [(200, [event])]}) as server:
+        said = at(server, "workflow", "events", "w").out
+    assert said.endswith("  kubelet: task other (attempt 1): BackOff: again (x7)\n")

@@ -1,0 +1,220 @@
+"""`runrig login`, `token`, `user` and `role` against a real server over a real socket."""
+
+import json
+import socket
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from runrig.api.app import create_app
+from runrig.cli.transport import saved
+from tests.cli.world import Done, runrig
+from tests.worlds.service import desk, one_task
+
+PATIENCE_S = 60.0
+
+
+class Home:
+    """A user's machine: a configuration folder and a terminal."""
+
+    def __init__(self, folder: Path, url: str, admin: str) -> None:
+        self.folder, self.url, self.admin = folder, url, admin
+        self.file = folder / "config" / "runrig" / "logins.json"
+
+    def run(self, *args: str, stdin: str = "", **env: str) -> Done:
+        """With no data folder named, as people type it."""
+        home = {"RUNRIG_DATA": "", "XDG_CONFIG_HOME": str(self.folder / "config"), "XDG_DATA_HOME": str(self.folder)}
+        return runrig(*args, stdin=stdin, env=home | {"HOME": str(self.folder), "TZ": "UTC"} | env)
+
+    def said(self, *args: str, stdin: str = "") -> str:
+        done = self.run(*args, stdin=stdin)
+        assert (done.code, done.err) == (0, ""), done
+        return done.out.rstrip("\n")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    """Not logged in; *admin* is the token of the user root."""
+    with server(tmp_path / "server") as (url, admin):
+        yield Home(tmp_path / "home", url, admin)
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[tuple[str, str]]:
+    folder.mkdir()
+    with desk(folder) as it, socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(64)
+        port = int(listener.getsockname()[1])
+        admin = it.service.access.first_admin("root")
+        app = create_app(it.service, port=port)
+        http = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+        thread = threading.Thread(target=http.run, kwargs={"sockets": [listener]}, name="http")
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{port}", admin
+        finally:
+            http.should_exit = True
+            thread.join(PATIENCE_S)
+
+
+def test_a_login_is_kept_for_the_commands_that_follow_until_the_logout(home: Home) -> None:
+    assert home.said("login", home.url, stdin=f"{home.admin}\n").splitlines()[0] == (
+        f"logged in at {home.url} as root: admin"
+    )
+    assert home.said("user", "list").splitlines()[2].split()[:3] == ["root", "enabled", "admin"]
+    assert home.said("logout") == f"logged out of {home.url}"
+    done = home.run("user", "list", "--server", home.url)
+    assert (done.code, done.out) == (4, "")
+    assert done.err.startswith(
+        "Error: the token is missing or wrong: send the header 'Authorization: Bearer TOKEN' (no token was sent"
+    )
+    done = home.run("logout")
+    assert (done.code, done.err) == (2, "Error: you are not logged in anywhere\n")
+
+
+def test_the_token_is_kept_where_nobody_else_can_read_it(home: Home) -> None:
+    (home.folder).mkdir()
+    file = home.folder / "token"
+    file.write_text(home.admin)
+    home.said("login", home.url + "/", "--token-file", str(file))
+    assert stat.S_IMODE(home.file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(home.file.parent.stat().st_mode) == 0o700
+    assert json.loads(home.file.read_text()) == {"current": home.url, "tokens": {home.url: home.admin}}
+    assert [each.name for each in home.file.parent.iterdir()] == ["logins.json"]
+
+
+def test_a_wrong_token_is_not_kept(home: Home) -> None:
+    done = home.run("login", home.url, stdin="wrong\n")
+    assert (done.code, done.out) == (4, "")
+    assert done.err == (
+        "Error: the token is missing or wrong: send the header 'Authorization: Bearer TOKEN' (the one that was sent is not good)\n"
+    )
+    assert not home.file.exists()
+    done = home.run("login", home.url, stdin="\n")
+    assert (done.code, done.err[:33]) == (2, "Error: there is no token in stdin")
+
+
+@pytest.mark.parametrize("url", ["http://gpu.example.org", "http://10.0.0.7:8700"])
+def test_a_token_does_not_cross_the_network_in_clear(home: Home, url: str) -> None:
+    done = home.run("login", url, stdin=home.admin)
+    assert (done.code, done.err) == (
+        2,
+        f"Error: {url} is not encrypted, and everybody on the way could read the token: write https://, or --plain-http\n",
+    )
+
+
+def test_a_token_goes_to_the_server_that_it_is_for(home: Home, tmp_path: Path) -> None:
+    with server(tmp_path / "other") as (other, other_admin):
+        home.said("login", home.url, stdin=home.admin)
+        home.said("login", other, stdin=other_admin)
+        assert home.said("token", "list", "--server", home.url, "-t", "json") != home.said(
+            "token", "list", "-t", "json"
+        )
+        home.said("logout", other)
+        assert home.run("token", "list", "--server", other).code == 4
+        assert home.run("token", "list", "--server", home.url).code == 0
+
+
+def test_the_environment_and_a_named_folder_are_stronger_than_a_login(home: Home, tmp_path: Path) -> None:
+    home.said("login", home.url, stdin=home.admin)
+    assert home.run("token", "list", RUNRIG_TOKEN="wrong").code == 4
+    assert home.run("token", "list", RUNRIG_SERVER="http://127.0.0.1:1", RUNRIG_RETRY_S="0").code == 10
+    assert home.run("token", "list", "--data", str(tmp_path), RUNRIG_RETRY_S="0").code == 10
+    done = home.run("login", home.url, stdin=home.admin, RUNRIG_TOKEN="x")
+    assert (done.code, done.err) == (0, "RUNRIG_TOKEN is set, and is stronger than this login\n")
+
+
+def test_an_admin_lets_somebody_in_and_out_again(home: Home) -> None:
+    home.said("login", home.url, stdin=home.admin)
+    assert home.said("user", "create", "bob", "--role", "pool1-user") == "user bob is made: pool1-user"
+    done = home.run("token", "create", "laptop", "--user", "bob", "--expires", "12h")
+    assert (done.code, len(done.out.strip())) == (0, 43)
+    assert done.err.startswith("token laptop of bob is good until ")
+    bob = done.out.strip()
+    assert home.run("pool", "list", RUNRIG_TOKEN=bob).code == 0
+    refused = home.run("user", "list", RUNRIG_TOKEN=bob)
+    assert (refused.code, refused.out) == (4, "")
+    assert home.said("role", "grant", "bob", "viewer") == "user bob has: pool1-user, viewer"
+    assert [line.split()[:2] for line in home.said("role", "list", "--user", "bob").splitlines()[2:]] == [
+        ["bob", "pool1-user"],
+        ["bob", "viewer"],
+    ]
+    assert home.said("role", "revoke", "bob", "viewer") == "user bob has: pool1-user"
+    assert home.said("token", "delete", "laptop", "--user", "bob") == "token laptop of bob is revoked"
+    assert home.run("pool", "list", RUNRIG_TOKEN=bob).code == 4
+    assert home.said("user", "disable", "bob") == "user bob is disabled: pool1-user"
+    assert home.said("user", "show", "bob").splitlines()[:3] == [
+        "User     bob",
+        "State    disabled",
+        "Roles    pool1-user",
+    ]
+    assert home.said("user", "enable", "bob") == "user bob is enabled: pool1-user"
+    history = [line.split("  ")[1:] for line in home.said("user", "history", "bob").splitlines()[2:]]
+    assert [[cell.strip() for cell in line if cell.strip()] for line in history] == [
+        ["root", "bob", "user enabled"],
+        ["root", "bob", "user disabled"],
+        ["root", "bob", "token revoked", "laptop"],
+        ["root", "bob", "role revoked", "viewer"],
+        ["root", "bob", "role granted", "viewer"],
+        ["root", "bob", "token created", "laptop"],
+        ["root", "bob", "role granted", "pool1-user"],
+        ["root", "bob", "user created"],
+    ]
+
+
+def test_json_is_one_document_and_refusals_have_their_exit_codes(home: Home) -> None:
+    home.said("login", home.url, stdin=home.admin)
+    made = home.run("token", "create", "ci", "--expires", "never", "-t", "json")
+    assert (made.code, made.err, made.json["expires_at"], len(made.json["token"])) == (0, "", None, 43)
+    assert [each["name"] for each in home.run("token", "list", "-t", "json").json["tokens"]][1:] == ["ci"]
+    assert home.run("user", "create", "a b").code == 2
+    assert home.run("role", "grant", "root", "pool9-user").code == 2
+    assert home.run("role", "revoke", "root", "admin").code == 1
+    assert home.run("token", "create", "ci").code == 1
+    assert home.run("token", "create", "x", "--expires", "soon").code == 2
+    assert home.run("token", "delete", "nope").code == 2
+
+
+def test_without_a_pool_work_goes_to_the_only_one_that_takes_mine(home: Home, tmp_path: Path) -> None:
+    home.said("login", home.url, stdin=home.admin)
+    home.said("user", "create", "bob", "--role", "pool2-user", "--role", "viewer")
+    bob = home.run("token", "create", "t", "--user", "bob").out.strip()
+    file = tmp_path / "wf.yaml"
+    file.write_text(one_task("a"))
+    made = home.run("workflow", "submit", str(file), "-t", "json", RUNRIG_TOKEN=bob)
+    assert (made.code, made.json["name"]) == (0, "a-1")
+    found = home.run("workflow", "query", "a-1", "-t", "json", RUNRIG_TOKEN=bob).json
+    assert (found["pool"], found["submitted_by"]) == ("pool2", "bob")
+    refused = home.run("workflow", "submit", str(file))
+    assert (refused.code, refused.err) == (
+        2,
+        "Error: there are 2 pools: choose one of pool1, pool2 with --pool\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("https://Gpu.example.org", "https://gpu.example.org:443/", True),
+        ("http://h:80", "http://h", True),
+        ("https://h", "http://h", False),
+        ("https://h:8443", "https://h", False),
+        ("https://h/a", "https://h/b", False),
+    ],
+)
+def test_ways_to_write_the_address_of_one_server(one: str, other: str, same: bool) -> None:
+    assert (saved.key_of(one) == saved.key_of(other)) is same
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"current": 5, "tokens": {}}', '{"current": null, "tokens": []}'])
+def test_a_file_of_logins_that_is_broken_counts_as_none(home: Home, text: str) -> None:
+    home.file.parent.mkdir(parents=True)
+    home.file.write_text(text)
+    assert home.run("logout").code == 2
+    home.said("login", home.url, stdin=home.admin)

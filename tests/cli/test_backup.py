@@ -1,0 +1,110 @@
+"""`runrig backup` and `runrig restore` as people use them: beside a server that runs, by folder and by configuration."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from runrig.store import SqlStore
+from tests.cli.world import Done, process, runrig
+from tests.replaying import replayed
+from tests.store.backups import everything
+from tests.stores import store_url
+
+PATIENCE_S = 60
+FILE = """
+workflow:
+  name: job
+  tasks: [{name: main, image: any, command: [sleep, '1'], duration: 2, resource: one}]
+  resources: {one: {gpu: 1}}
+"""
+
+
+@contextmanager
+def up(data: Path) -> Iterator[None]:
+    """A real server on the simulated backend."""
+    command = process("up", "--data", str(data), "--port", "0", "--backend", "simulated", "--gpus", "2")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline().startswith("runrig")
+        try:
+            yield
+        finally:
+            child.send_signal(signal.SIGTERM)
+            child.wait(PATIENCE_S)
+
+
+def submit(data: Path, file: Path) -> Done:
+    return runrig("--data", str(data), "workflow", "submit", str(file), "--pool", "default")
+
+
+def workflows(data: Path) -> list[Any]:
+    found = runrig("--data", str(data), "workflow", "list", "--all", "-t", "json").json["workflows"]
+    return sorted(each["name"] for each in found)
+
+
+def test_a_server_is_backed_up_while_it_runs_and_its_copy_goes_on(tmp_path: Path) -> None:
+    old, new, out, file = tmp_path / "old", tmp_path / "new", tmp_path / "out", tmp_path / "job.yaml"
+    file.write_text(FILE)
+    with up(old):
+        for _ in range(3):
+            assert submit(old, file).code == 0
+        done = runrig("backup", "--data", str(old), "-o", str(out))
+        assert (done.code, done.err) == (0, "")
+        assert "3 workflows, 1 pools, 0 users" in done.out
+        assert submit(old, file).code == 0
+        busy = runrig("restore", str(out), "--data", str(old))
+        assert busy.code == 10
+        assert "is in use by the server with process id" in busy.err
+    full = runrig("restore", str(out), "--data", str(old))
+    assert full.code == 1
+    assert "is not empty (it is at revision" in full.err
+    checked = runrig("restore", str(out), "--check")
+    assert checked.out == f"{out} is whole: {done.out.partition(': ')[2]}"
+    assert runrig("restore", str(out), "--data", str(new)).code == 0
+    store = SqlStore.look(new / "runrig.db")
+    loaded = store.load()
+    assert loaded == replayed(store, loaded.revision).rows()
+    store.close()
+    with up(new):
+        assert workflows(new) == ["job-1", "job-2", "job-3"]
+        assert "job-4" in submit(new, file).out
+
+
+def test_by_configuration_it_moves_from_one_database_to_another(tmp_path: Path) -> None:
+    with store_url("sqlite", tmp_path / "one") as first, store_url("postgresql", tmp_path / "two") as second:
+        for name, url in (("first", first), ("second", second)):
+            (tmp_path / name).mkdir()
+            config = {"database": url, "data": str(tmp_path / name / "data"), "backend": "simulated"}
+            (tmp_path / f"{name}.yaml").write_text(json.dumps(config))
+            (tmp_path / f"{name}.yaml").chmod(0o600)
+        admin = runrig("serve", "--config", str(tmp_path / "first.yaml"), "--init-admin", "alice")
+        assert admin.code == 0, admin.err
+        done = runrig("backup", "--config", str(tmp_path / "first.yaml"), "-o", str(tmp_path / "out"))
+        assert (done.code, done.err) == (0, "")
+        moved = runrig("restore", str(tmp_path / "out"), "--config", str(tmp_path / "second.yaml"))
+        assert (moved.code, moved.err) == (0, "")
+        was, now = SqlStore.look(first), SqlStore.look(second)
+        assert everything(now) == everything(was)
+        assert len(everything(now)["tokens"]) == 1
+        was.close()
+        now.close()
+
+
+def test_what_is_wrong_is_said_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "no").write_text("a: 1\n")
+    for args, code, said in (
+        (("backup", "--data", str(tmp_path / "none"), "-o", str(tmp_path / "out")), 2, "there is no database"),
+        (("backup", "--data", str(tmp_path)), 2, "Missing option '-o'"),
+        (("restore", str(tmp_path / "no"), "--data", str(tmp_path / "new")), 2, "is no backup"),
+        (("restore", str(tmp_path / "none"), "--check"), 2, "cannot be read"),
+        (("restore", str(tmp_path / "no"), "--config", str(tmp_path / "no"), "--data", "x"), 2, "leave --data out"),
+        (("backup", "--config", str(tmp_path / "no"), "-o", str(tmp_path / "out")), 2, f"{tmp_path / 'no'}:1:1:"),
+    ):
+        done = runrig(*args)
+        assert (done.code, done.out) == (code, "")
+        assert said in done.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["no"]

@@ -1,0 +1,254 @@
+"""Why a workflow waits: the law, where, its numbers and its sentence."""
+
+from dataclasses import replace
+
+import pytest
+
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.plan import PutCohort, PutNode
+from runrig.domain.pools import Cohort, Pool, Quota
+from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
+from runrig.domain.reasons import Code, Reason
+from runrig.domain.workflows import Status
+from runrig.engine.explain.why import GroupWhy, Why, why
+from runrig.engine.placement import best_fit, exact_search
+from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
+
+
+def reasons(world: World, name: str) -> tuple[Reason, ...]:
+    return why(world.state, f"{name}-1").groups[0].reasons
+
+
+def said(world: World, name: str) -> list[str]:
+    return [str(each) for each in reasons(world, name)]
+
+
+def test_a_full_quota_is_named_with_what_is_left_and_who_holds_it() -> None:
+    """P2."""
+    world = World({"a": 4}, {"n0": 8})
+    world.submit("big", "a", NORMAL, 2)
+    world.submit("small", "a", HIGH, 1)
+    world.cycle()
+    world.submit("w", "a", NORMAL, 2)
+    world.cycle()
+    holders = ("big-1/t-group", "small-1/t-group")
+    assert reasons(world, "w") == (Reason(Code.QUOTA_FULL, "P2", "a", "default/gpu", 1, 2, holders),)
+    assert said(world, "w") == [
+        "a has 1 of its quota of default/gpu left, and it asks for 2; held by big-1/t-group, small-1/t-group"
+    ]
+
+
+def test_a_borrowing_limit_is_named_with_what_it_leaves() -> None:
+    """Q3: the number is that of the limit that is named, also where something above has even less."""
+    world = World({"a": Pool("a", gpu_quota(1, borrowing=3)), "b": 4}, {"n0": 5})
+    for name, pool, gpus in (("l1", "a", 1), ("n1", "b", 3)):
+        world.submit(name, pool, LOW if pool == "a" else NORMAL, gpus)
+    world.cycle()
+    world.submit("w", "a", LOW, 4)
+    world.cycle()
+    assert reasons(world, "w") == (Reason(Code.BORROWING_LIMIT, "Q3", "pool a", "default/gpu", 3, 4),)
+    assert said(world, "w") == ["pool a may use 3 more of default/gpu before its borrowing limit, and it asks for 4"]
+
+
+def test_a_limit_of_a_cohort_is_named_as_the_cohorts() -> None:
+    cohort = Cohort("k", None, gpu_quota(0, borrowing=1))
+    world = World({"a": Pool("a", gpu_quota(1), "k"), "b": 4}, {"n0": 5}, (cohort,))
+    world.submit("l1", "a", LOW, 1)
+    world.cycle()
+    world.submit("w", "a", LOW, 2)
+    world.cycle()
+    assert reasons(world, "w") == (Reason(Code.BORROWING_LIMIT, "Q3", "cohort k", "default/gpu", 1, 2),)
+
+
+def test_where_nothing_is_idle_the_cluster_is_named() -> None:
+    """Q3."""
+    world = World({"a": 2, "b": 2}, {"n0": 4})
+    world.submit("n1", "b", NORMAL, 2)
+    world.submit("l1", "a", LOW, 1)
+    world.cycle()
+    world.submit("w", "a", LOW, 2)
+    world.cycle()
+    assert reasons(world, "w") == (Reason(Code.NO_IDLE_TO_BORROW, "Q3", "the cluster", "default/gpu", 1, 2),)
+    assert said(world, "w") == ["the cluster has 1 of default/gpu idle, and it asks for 2"]
+
+
+def test_parents_in_a_circle_are_named() -> None:
+    """Q5."""
+    world = World({"a": Pool("a", gpu_quota(2), "x")}, {"n0": 4})
+    world.do(PutCohort(Cohort("x", "y")), PutCohort(Cohort("y", "x")))
+    world.submit("w", "a", NORMAL)
+    world.cycle()
+    assert [(each.code, each.law) for each in reasons(world, "w")] == [(Code.COHORT_CYCLE, "Q5")]
+    assert said(world, "w")[0].endswith("nothing new starts in that tree until one of them is changed")
+
+
+def test_where_the_quota_is_there_and_nodes_are_not_the_pods_that_would_fit_are_counted() -> None:
+    """T1."""
+    world = World({"a": 8}, {"n0": 4, "n1": 4})
+    world.submit("n1", "a", NORMAL, spec=workflow("n1", task("t", 3, count=2)))
+    world.cycle()
+    world.submit("w", "a", NORMAL, 2)
+    world.cycle()
+    assert reasons(world, "w") == (Reason(Code.NO_ROOM_ON_NODES, "T1", resource="default", have=0, need=1),)
+    assert said(world, "w") == [
+        "the quota allows it, but no nodes have room for all pods at once: 0 of 1 pods would fit"
+    ]
+
+
+def test_a_search_that_came_to_its_budget_says_so(monkeypatch) -> None:
+    """T1."""
+    world = World({"a": 8}, {"n0": Node("n0", {GPU: 4, CPU: 2}), "n1": Node("n1", {GPU: 3, CPU: 4})})
+    two_shapes = replace(
+        workflow("w", task("x")),
+        groups=(
+            replace(
+                workflow("w", task("x")).groups[0],
+                tasks=(
+                    task("x", requests=requests_of({GPU: 2, CPU: 1}), count=2),
+                    task("y", requests=requests_of({GPU: 3, CPU: 1}), lead=False),
+                ),
+            ),
+        ),
+    )
+    monkeypatch.setattr(best_fit, "PACKING_STEPS", 0)
+    monkeypatch.setattr(exact_search, "BUDGET", 1)
+    world.submit("w", "a", NORMAL, spec=two_shapes)
+    assert world.cycle() == []
+    assert reasons(world, "w") == (Reason(Code.PLACEMENT_NOT_PROVEN, "T1", resource="default", need=3),)
+    assert said(world, "w") == ["no place was found for all 3 pods within the search budget"]
+
+
+def test_behind_the_head_of_a_strict_pool_the_head_is_named() -> None:
+    """P4."""
+    world = World({"a": Pool("a", gpu_quota(2), queueing=STRICT)}, {"n0": 2})
+    world.submit("runs", "a", NORMAL, 1)
+    world.cycle()
+    world.submit("head", "a", NORMAL, 2)
+    world.submit("w", "a", NORMAL, 1)
+    world.cycle()
+    assert [each.code for each in reasons(world, "head")] == [Code.QUOTA_FULL]
+    assert said(world, "w") == ["head-1/t-group is before it, and nothing passes the head of a STRICT_FIFO queue"]
+
+
+def test_behind_a_head_that_has_its_place_already_the_head_is_named_too() -> None:
+    """P4, R4."""
+    world = World({"a": Pool("a", gpu_quota(4), queueing=STRICT), "b": 0}, {"n0": 4})
+    world.submit("low", "b", LOW, 4)
+    world.cycle()
+    world.submit("head", "a", NORMAL, 2)
+    world.submit("w", "a", NORMAL, 1)
+    assert world.cycle() == ["nominate head", "preempt low for head (RECLAIM)"]
+    assert said(world, "w") == ["head-1/t-group is before it, and nothing passes the head of a STRICT_FIFO queue"]
+
+
+def test_a_nominated_workflow_names_its_targets() -> None:
+    """R4."""
+    world = World({"a": 2, "b": 0}, {"n0": 2})
+    world.submit("low", "b", LOW, 2)
+    world.cycle()
+    world.submit("w", "a", NORMAL)
+    world.cycle()
+    waits = Reason(Code.WAITS_FOR_TARGETS, "R4", holders=("low-1/t-group",))
+    assert why(world.state, "w-1") == Why(
+        "w-1", (GroupWhy("t-group", Status.SCHEDULING, 0, 0, (waits,), ("low-1/t-group",)),)
+    )
+    assert str(waits) == "has a place, and waits for low-1/t-group to stop"
+    assert why(world.state, "low-1").groups[0].preempted_by == "w-1/t-group"
+
+
+def test_low_that_waits_for_the_rest_of_a_wide_target_names_it() -> None:
+    """R4: what stops still holds its GPUs."""
+    world = World({"a": 2, "b": 0}, {"n0": 4})
+    world.submit("wide", "b", LOW, 4)
+    world.cycle()
+    world.submit("in", "a", NORMAL, 1)
+    world.submit("w", "a", LOW, 1)
+    assert world.cycle() == ["nominate in", "preempt wide for in (RECLAIM)"]
+    assert said(world, "w") == ["has a place, and waits for wide-1/t-group to stop"]
+
+
+def test_a_group_behind_others_names_those_that_are_not_done() -> None:
+    """W1."""
+    world = World({"a": 4}, {"n0": 4})
+    spec = workflow("w", task("x"), task("y"), task("z"), upstream={"z": ("x", "y")})
+    world.submit("w", "a", NORMAL, spec=spec)
+    world.cycle()
+    assert [str(each) for each in why(world.state, "w-1").groups[2].reasons] == [
+        "waits for x-group, y-group to complete"
+    ]
+
+
+def test_before_its_first_cycle_a_workflow_is_only_queued() -> None:
+    """P5."""
+    world = World({"a": 4}, {"n0": 4})
+    world.submit("w", "a", NORMAL)
+    assert said(world, "w") == ["is queued, and has not been looked at yet"]
+    world.cycle()
+    assert why(world.state, "w-1").groups == (GroupWhy("t-group", Status.INITIALIZING),)
+
+
+def test_each_flavor_has_a_reason_of_its_own() -> None:
+    flavors = (Flavor("h100", {"gpu": "h100"}), Flavor("b200", {"gpu": "b200"}))
+    quota = {FlavorResource("h100", GPU): Quota(1), FlavorResource("b200", GPU): Quota(2)}
+    nodes = {name: Node(name, {GPU: 2}, name, {"gpu": name}) for name in ("h100", "b200")}
+    world = World({"a": Pool("a", quota)}, nodes, flavors=flavors)
+    for name in ("n1", "n2"):
+        world.submit(name, "a", NORMAL, 1)
+    world.cycle()
+    world.do(PutNode(Node("b200", {GPU: 2}, "b200", {"gpu": "b200"}, ready=False)))
+    world.submit("w", "a", NORMAL, 1)
+    world.cycle()
+    assert [(each.code, each.resource) for each in reasons(world, "w")] == [
+        (Code.QUOTA_FULL, "h100/gpu"),
+        (Code.NO_ROOM_ON_NODES, "b200"),
+    ]
+
+
+def test_of_a_gang_that_may_shrink_the_smallest_size_is_explained() -> None:
+    """A1."""
+    world = World({"a": 4}, {"n0": 4})
+    world.submit("n1", "a", NORMAL, 3)
+    world.cycle()
+    world.submit("w", "a", NORMAL, spec=workflow("w", task("t", 1, count=4, minimum=2)))
+    world.cycle()
+    assert [(each.have, each.need) for each in reasons(world, "w")] == [(1, 2)]
+
+
+def test_the_place_in_the_queue_counts_the_own_pool_from_one_and_all_pools_from_zero() -> None:
+    """P4."""
+    world = World({"a": 1, "b": 1}, {"n0": 2})
+    for name, pool, priority in (("x", "a", NORMAL), ("y", "b", NORMAL)):
+        world.submit(name, pool, priority)
+    world.cycle()
+    for name, pool, priority in (("a1", "a", LOW), ("b1", "b", NORMAL), ("a2", "a", NORMAL), ("a3", "a", HIGH)):
+        world.submit(name, pool, priority)
+    world.cycle()
+    places = {name: why(world.state, f"{name}-1").groups[0] for name in ("a1", "b1", "a2", "a3")}
+    assert {name: (each.position, each.ahead) for name, each in places.items()} == {
+        "a3": (1, 0),
+        "b1": (1, 1),
+        "a2": (2, 2),
+        "a1": (3, 3),
+    }
+
+
+@pytest.mark.parametrize("code", Code)
+def test_every_code_prints_as_a_sentence_without_holes(code) -> None:
+    text = str(Reason(code, "P4", "pool a", "default/gpu", 1, 2))
+    assert text
+    assert "{" not in text
+
+
+def test_asking_why_changes_nothing() -> None:
+    world = World({"a": 2, "b": 2}, {"n0": 4})
+    world.submit("low", "b", LOW, 4)
+    world.cycle()
+    world.submit("in", "a", NORMAL, 1)
+    world.submit("w", "a", LOW, 3)
+    world.cycle()
+    world.state.take_changes()
+    before = world.state.rows()
+    for name in ("low", "in", "w"):
+        why(world.state, f"{name}-1")
+    assert world.state.rows() == before
+    assert world.state.take_changes() == ()

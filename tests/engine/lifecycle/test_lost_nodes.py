@@ -1,0 +1,388 @@
+"""A lost node: its pods end with 3001; with RESCHEDULE they go on elsewhere in their domain, or the whole gang is queued again once."""
+
+from dataclasses import replace
+
+import pytest
+
+from runrig.domain.gangs import GangState
+from runrig.domain.nodes import Node
+from runrig.domain.observed import Phase, TaskFact
+from runrig.domain.plan import Preempt
+from runrig.domain.quantities import GPU
+from runrig.domain.workflows import ExitAction, ExitRule, Status, TaskKey
+from runrig.engine.lifecycle.exit_codes import MOST_RETRIES
+from runrig.engine.state.state import State
+from tests.conformance.known import PLENTY, change, city, hold, one_by_one, pods, stand
+from tests.properties.ledgers import portrait
+from tests.properties.losses import come_back, ends, running, standing, submit, told, turn
+from tests.worlds.engine import HIGH, LOW, NORMAL
+
+NOWHERE = "lost: {} is gone; there is no other place for it"
+RELABELLED = {"zone": "a", "rack": "r9"}
+
+
+# ---------------------------------------------------------------- in the same domain
+
+
+def test_the_pods_of_a_lost_node_go_on_elsewhere_in_their_rack_and_the_others_keep_nodes_and_gpus() -> None:
+    """T1."""
+    world = running("a/r0: 2 2 2 2 2 | a/r1: 2 2 2", pods("t", 8, 1, "rack"))
+    assert one_by_one(world, "w") == {"t": ["n0", "n0", "n1", "n1", "n2", "n2", "n3", "n3"]}
+    before = standing(world)
+    actions = turn(world, "n1")
+    assert told(world, actions) == ["replace w"]
+    moved = {"t-2": (1, "n4", (0,)), "t-3": (1, "n4", (1,))}
+    assert standing(world) == {**before, **moved}
+    assert world.state.tasks["w-1", "t-2", 0].status is Status.RESCHEDULED
+    assert world.state.tasks["w-1", "t-2", 0].exit_code == 3001
+    assert world.state.tasks["w-1", "t-2", 0].node == "n1"
+
+
+def test_a_lead_that_moves_takes_its_siblings_with_it_but_they_stay_where_they_are() -> None:
+    world = running("a/r0: 1 1 1", pods("t", 1, 1, "rack"), pods("u", 1, 1, "rack"))
+    assert one_by_one(world, "w") == {"t": ["n0"], "u": ["n1"]}
+    turn(world, "n0")
+    assert standing(world) == {"t-0": (1, "n2", (0,)), "u-0": (0, "n1", (0,))}
+    turn(world)
+    assert standing(world) == {"t-0": (1, "n2", (0,)), "u-0": (1, "n1", (0,))}
+
+
+def test_pods_of_several_lost_nodes_are_placed_together() -> None:
+    """One by one they would go where one of them finds no place any more: the larger one has to have n4."""
+    world = city("a/r0: 2 1 4 2 2 | b/r1: 9", team=PLENTY)
+    submit(world, "w", pods("s", 1, 1, "rack"), pods("l", 1, 2, "rack"), pods("k", 1, 4, "rack"))
+    stand(world, "w", {"s": {"n1": 1}, "l": {"n0": 1}, "k": {"n2": 1}})
+    hold(world, "low", n3=1)
+    turn(world)
+    assert told(world, turn(world, "n0", "n1")) == ["replace w"]
+    assert one_by_one(world, "w") == {"s": ["n3"], "l": ["n4"], "k": ["n2"]}
+
+
+def test_a_group_that_lost_all_its_pods_may_go_elsewhere_inside_the_domain_of_its_parent() -> None:
+    """T1."""
+    world = running(
+        "a/r0: 4 | a/r1: 4 | a/r2: 4 | b/r0: 4",
+        pods("t", 2, 2, "zone/z", "rack/x"),
+        pods("u", 2, 2, "zone/z", "rack/y"),
+    )
+    assert one_by_one(world, "w") == {"t": ["n0", "n0"], "u": ["n1", "n1"]}
+    assert told(world, turn(world, "n1")) == ["replace w"]
+    assert one_by_one(world, "w") == {"t": ["n0", "n0"], "u": ["n2", "n2"]}
+
+
+def test_a_gang_that_lost_all_its_pods_may_go_anywhere() -> None:
+    world = running("a/r0: 4 | b/r0: 8", pods("t", 4, 1, "rack"))
+    assert told(world, turn(world, "n0")) == ["replace w"]
+    assert one_by_one(world, "w") == {"t": ["n1"] * 4}
+
+
+def test_each_slice_stays_in_the_domain_of_its_own_pods() -> None:
+    world = city("a/r0: 1 1 1 | a/r1: 1 1 1", team=PLENTY)
+    submit(world, "w", pods("t", 4, 1, "zone", "rack*2"))
+    stand(world, "w", {"t": {"n0": 1, "n1": 1, "n3": 1, "n4": 1}})
+    turn(world)
+    assert told(world, turn(world, "n1", "n3")) == ["replace w"]
+    assert one_by_one(world, "w") == {"t": ["n0", "n2", "n5", "n4"]}
+
+
+def test_what_is_left_of_a_slice_holds_the_rest_of_it() -> None:
+    world = city("a/r0: 1 1 1 | a/r1: 4", team=PLENTY)
+    submit(world, "w", pods("t", 4, 1, "rack*2"))
+    stand(world, "w", {"t": {"n0": 1, "n1": 1, "n3": 2}})
+    turn(world)
+    turn(world, "n0")
+    assert one_by_one(world, "w") == {"t": ["n2", "n1", "n3", "n3"]}
+
+
+@pytest.mark.parametrize(
+    ("drawn", "then"),
+    [
+        ("a/r0: 1 1 1 | a/r1: 1 | b/r0: 1", "n2"),  # its rack
+        ("a/r0: 1 1 | a/r1: 2 | b/r0: 1", "n2"),  # its zone
+        ("a/r0: 1 1 | b/r0: 9", "n2"),  # anywhere
+    ],
+)
+def test_a_preference_is_tried_near_the_pods_that_stay_first(drawn, then) -> None:
+    """T2."""
+    world = city(drawn, team=PLENTY)
+    submit(world, "w", pods("t", 2, 1, "zone?", "rack?"))
+    stand(world, "w", {"t": {"n0": 1, "n1": 1}})
+    turn(world)
+    turn(world, "n0")
+    assert one_by_one(world, "w") == {"t": [then, "n1"]}
+
+
+def test_a_preference_is_tried_first_where_most_pods_stay() -> None:
+    """T2."""
+    world = city("a/r0: 1 1 | a/r1: 2 1 | a/r2: 1", team=PLENTY)
+    submit(world, "w", pods("t", 4, 1, "zone", "rack?"))
+    stand(world, "w", {"t": {"n0": 1, "n2": 2, "n4": 1}})
+    turn(world)
+    turn(world, "n4")
+    assert one_by_one(world, "w") == {"t": ["n0", "n2", "n2", "n3"]}
+
+
+def test_groups_that_lost_all_are_placed_where_all_of_them_fit_not_each_in_the_tightest() -> None:
+    """T1."""
+    world = city("a/r0: 2 2 1 | a/r1: 2 2 | a/r2: 4 | a/r3: 5 | a/r4: 1", team=PLENTY)
+    tasks = pods("s", 1, 1, "zone"), pods("x", 2, 2, "zone", "rack/x"), pods("y", 5, 1, "zone", "rack/y")
+    submit(world, "w", *tasks)
+    stand(world, "w", {"s": {"n7": 1}, "x": {"n5": 2}, "y": {"n6": 5}})
+    turn(world)
+    turn(world, "n5", "n6")
+    assert one_by_one(world, "w") == {"s": ["n7"], "x": ["n3", "n4"], "y": ["n0", "n0", "n1", "n1", "n2"]}
+
+
+def test_pods_of_unlike_tasks_that_come_to_one_node_get_gpus_of_their_own() -> None:
+    world = city("a/r0: 3 1 | a/r1: 4", team=PLENTY)
+    submit(world, "w", pods("t", 1, 1, "rack"), pods("u", 2, 1, "rack"))
+    stand(world, "w", {"t": {"n0": 1}, "u": {"n0": 2}})
+    turn(world)
+    turn(world, "n0")
+    assert standing(world) == {"t-0": (1, "n2", (0,)), "u-0": (1, "n2", (1,)), "u-1": (1, "n2", (2,))}
+
+
+def test_a_group_that_a_new_label_has_torn_is_queued_again() -> None:
+    """T1: nowhere is the same domain as that of all its pods."""
+    world = running("a/r0: 1 1 1 1", pods("t", 3, 1, "rack"))
+    where = one_by_one(world, "w")["t"]
+    change(world, where[0], labels=RELABELLED)
+    assert told(world, turn(world, where[1])) == ["stop w"]
+
+
+def test_pods_without_requirements_go_near_the_others_and_leave_free_racks_whole() -> None:
+    """T2."""
+    world = city("a/r0: 2 | a/r1: 4 4 | a/r2: 4 4", team=PLENTY)
+    submit(world, "w", pods("t", 2, 2))
+    stand(world, "w", {"t": {"n0": 1, "n3": 1}})
+    turn(world)
+    turn(world, "n0")
+    assert one_by_one(world, "w") == {"t": ["n3", "n3"]}
+
+
+def test_a_smaller_gang_keeps_its_size() -> None:
+    """A3."""
+    world = running("a/r0: 1 1 1", pods("t", 4, 1, "rack", least=2))
+    assert one_by_one(world, "w") == {"t": ["n0", "n1", "n2"]}
+    come_back(world, Node("n3", {GPU: 1}, labels={"zone": "a", "rack": "r0"}))
+    turn(world, "n0")
+    assert one_by_one(world, "w") == {"t": ["n3", "n1", "n2"]}
+
+
+def test_pods_that_have_ended_keep_nobody_in_their_domain() -> None:
+    world = city("a/r0: 1 1 | a/r1: 2", team=PLENTY)
+    submit(world, "w", pods("lead", 1, 0, "zone"), pods("t", 2, 1, "rack"))
+    stand(world, "w", {"lead": {"n2": 1}, "t": {"n0": 1, "n1": 1}})
+    turn(world)
+    turn(world, facts={TaskKey("w-1", "t-1", 0): TaskFact(Phase.ENDED, 0)})
+    assert told(world, turn(world, "n0")) == ["replace w"]
+    assert one_by_one(world, "w")["t"] == ["n2", "n1"]
+
+
+# ---------------------------------------------------------------- which nodes are lost
+
+
+def test_a_pod_that_the_backend_lost_on_a_node_that_takes_no_new_pods_goes_elsewhere() -> None:
+    world = running("a/r0: 1 1 1", pods("t", 2, 1, "rack"))
+    change(world, "n0", ready=False)
+    turn(world)
+    assert standing(world) == {"t-0": (0, "n0", (0,)), "t-1": (0, "n1", (0,))}
+    turn(world, facts={TaskKey("w-1", "t-0", 0): TaskFact(Phase.ENDED, 3001, "lost")})
+    assert standing(world)["t-0"] == (1, "n2", (0,))
+    assert world.state.ledger.nodes.by_name["n0"].gpus == [0]
+
+
+def test_a_pod_that_the_backend_lost_on_a_ready_node_starts_again_in_place() -> None:
+    world = running("a/r0: 1 1 1", pods("t", 2, 1, "rack"))
+    turn(world, facts={TaskKey("w-1", "t-0", 0): TaskFact(Phase.ENDED, 3001, "lost")})
+    assert standing(world)["t-0"] == (1, "n0", (0,))
+
+
+def test_a_node_that_is_back_before_the_next_look_has_lost_its_pods_only() -> None:
+    """It is replaced, with a smaller one: what runs elsewhere stays, and its own pods start again in place."""
+    world = running("a/r0: 2 1 2", pods("t", 3, 1, "rack"))
+    where = one_by_one(world, "w")
+    key = TaskKey("w-1", "t-0", 0)
+    back = replace(world.state.nodes[where["t"][0]], labels={"zone": "a", "rack": "r0", "new": "yes"})
+    world.facts[key] = TaskFact(Phase.ENDED, 3001, "lost")
+    come_back(world, back)
+    assert one_by_one(world, "w") == where
+    assert standing(world)["t-0"][:2] == (1, where["t"][0])
+
+
+def test_a_node_that_comes_back_later_is_free() -> None:
+    world = running("a/r0: 1 1", pods("t", 1, 1, "rack"))
+    node = world.state.nodes["n0"]
+    turn(world, "n0")
+    come_back(world, node)
+    assert world.state.ledger.nodes.by_name["n0"].gpus == [0]
+    assert world.state.ledger.nodes.by_name["n0"].free[0] == {GPU: 1}
+    assert portrait(world.state) == portrait(State.load(world.state.rows()))
+
+
+def test_a_pod_whose_node_is_gone_is_lost_even_if_the_backend_still_shows_it() -> None:
+    world = running("a/r0: 1", pods("t", 1, 1), rules=())
+    turn(world, "n0", facts={TaskKey("w-1", "t-0", 0): TaskFact(Phase.RUNNING)})
+    assert world.state.workflows["w-1"].failure_message == "lost: n0 is gone"
+    assert world.state.tasks["w-1", "t-0", 0].exit_code == 3001
+
+
+def test_an_exit_code_that_came_with_the_loss_of_the_node_counts() -> None:
+    world = running("a/r0: 1 1", pods("t", 1, 1), rules=(ExitRule(ExitAction.RESCHEDULE, 3001, 3001),))
+    turn(world, "n0", facts={TaskKey("w-1", "t-0", 0): TaskFact(Phase.ENDED, 0)})
+    assert ends(world) == {"t-0": ("COMPLETED", 0, "")}
+
+
+# ---------------------------------------------------------------- no place there
+
+
+def test_without_room_in_the_rack_the_whole_gang_is_queued_again_and_starts_in_another() -> None:
+    world = running("a/r0: 2 2 | a/r1: 3 3", pods("t", 4, 1, "rack"))
+    queued = world.state.ledger.entries["w-1/g"].order
+    assert told(world, turn(world, "n0")) == ["stop w"]
+    assert ends(world)["t-0"] == ("FAILED_BACKEND_ERROR", 3001, NOWHERE.format("n0"))
+    assert world.state.groups["w-1", "g"].stopping is Status.FAILED_BACKEND_ERROR
+    assert told(world, turn(world)) == ["release w", "queue w", "admit w"]
+    assert {task.status for task in world.state.tasks.values() if task.retry_id == 0} == {Status.FAILED_BACKEND_ERROR}
+    assert {task.exit_code for task in world.state.tasks.values() if task.retry_id == 0} == {3001}
+    assert world.state.ledger.entries["w-1/g"].order == queued
+    assert one_by_one(world, "w") == {"t": ["n2", "n2", "n2", "n3"]}
+    group = world.state.groups["w-1", "g"]
+    assert (group.attempt, group.preemptions, group.stopping) == (1, 0, None)
+    world.finish("w-1")
+    turn(world)
+    assert (world.status("w-1"), world.state.workflows["w-1"].failure_message) == ([Status.COMPLETED], "")
+
+
+def test_a_gang_whose_last_pods_are_lost_is_queued_again_at_once() -> None:
+    world = running("a/r0: 2 | a/r1: 1", pods("t", 2, 1, "rack"))
+    assert told(world, turn(world, "n0")) == ["stop w", "release w", "queue w"]
+    assert world.state.workflows["w-1"].status.value == "PENDING"
+    assert world.state.workflows["w-1"].failure_message == f"{NOWHERE.format('n0')}, queued again"
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_the_second_time_it_ends(restarted) -> None:
+    """Also for a server that was started anew in between."""
+    world = running("a/r0: 2 | a/r1: 2 | a/r2: 1", pods("t", 2, 1, "rack"))
+    hold(world, "low", n1=1)
+    turn(world, "n0")
+    assert world.status("w-1") == [Status.SCHEDULING]
+    world.cancel("low-1")
+    turn(world)
+    turn(world)
+    if restarted:
+        world.state = State.load(world.state.rows())
+    assert one_by_one(world, "w") == {"t": ["n1", "n1"]}
+    turn(world, "n1")
+    message = f"{NOWHERE.format('n1')}, and its group was queued again once before"
+    assert ends(world)["t-0"] == ("FAILED_BACKEND_ERROR", 3001, message)
+    assert world.state.workflows["w-1"].status.value == "FAILED"
+    assert world.state.workflows["w-1"].failure_message == message
+    assert "w-1/g" not in world.state.ledger.entries
+
+
+def test_being_preempted_before_does_not_use_up_the_one_time() -> None:
+    """R6."""
+    world = running("a/r0: 2 | a/r1: 2 | a/r2: 1 | a/r3: 1", pods("t", 2, 1, "rack"), priority=LOW)
+    submit(world, "high", pods("t", 2, 1, "rack"), priority=HIGH)
+    submit(world, "more", pods("t", 2, 1, "rack"), priority=HIGH)
+    for _ in range(3):
+        turn(world)
+    assert world.state.groups["w-1", "g"].preemptions == 1
+    world.finish("high-1")
+    turn(world)
+    turn(world)
+    (node,) = set(one_by_one(world, "w")["t"])
+    assert told(world, turn(world, node)) == ["stop w", "release w", "queue w"]
+    group = world.state.groups["w-1", "g"]
+    assert (group.attempt, group.preemptions, group.status) == (2, 1, Status.SCHEDULING)
+
+
+def test_without_reschedule_it_ends_as_ever() -> None:
+    world = running("a/r0: 2 2 2", pods("t", 2, 2, "rack"), rules=())
+    assert told(world, turn(world, "n0")) == ["stop w"]
+    assert ends(world)["t-0"] == ("FAILED_BACKEND_ERROR", 3001, "lost: n0 is gone")
+    turn(world)
+    assert world.status("w-1") == [Status.FAILED]
+    assert world.state.workflows["w-1"].status.value == "FAILED"
+
+
+def test_moves_count_as_retries() -> None:
+    world = running("a/r0: 1 1", pods("t", 1, 1, "rack"))
+    for _ in range(MOST_RETRIES):
+        (node,) = one_by_one(world, "w")["t"]
+        back = world.state.nodes[node]
+        turn(world, node)
+        come_back(world, back)
+    assert standing(world)["t-0"][0] == MOST_RETRIES
+    (node,) = one_by_one(world, "w")["t"]
+    turn(world, node)
+    limit = f"lost: {node} is gone exit code 3001: not started again, the limit of {MOST_RETRIES} retries is reached"
+    assert ends(world) == {"t-0": ("FAILED_BACKEND_ERROR", 3001, limit)}
+
+
+def test_a_gang_that_stops_is_not_placed_again() -> None:
+    world = running("a/r0: 1 1 1", pods("t", 2, 1, "rack"))
+    world.cancel("w-1")
+    assert told(world, turn(world, "n0")) == ["release w"]
+    assert world.status("w-1") == [Status.FAILED_CANCELED]
+
+
+def test_a_gang_that_stops_for_want_of_a_place_can_be_cancelled_and_is_not_queued_again() -> None:
+    world = running("a/r0: 1 1", pods("t", 2, 1, "rack"))
+    turn(world, "n0")
+    world.cancel("w-1")
+    turn(world)
+    assert world.status("w-1") == [Status.FAILED_CANCELED]
+    assert world.state.ledger.entries == {}
+
+
+# ---------------------------------------------------------------- beside others
+
+
+def test_of_two_gangs_the_first_in_the_queue_gets_the_last_room() -> None:
+    """P4."""
+    world = city("a/r0: 1 1 1", team=PLENTY)
+    submit(world, "a", pods("t", 1, 1, "rack"), priority=LOW)
+    submit(world, "b", pods("t", 1, 1, "rack"), priority=NORMAL)
+    turn(world)
+    turn(world)
+    gone = {one_by_one(world, "a")["t"][0], one_by_one(world, "b")["t"][0]}
+    assert told(world, turn(world, *gone)) == ["replace b", "stop a", "release a", "queue a"]
+    assert set(one_by_one(world, "b")["t"]) == set(world.state.nodes)
+
+
+LINGERS = {TaskKey("low-1", "on-n0-0", 0): TaskFact(Phase.RUNNING)}
+
+
+@pytest.mark.parametrize(
+    ("drawn", "low", "wanted"),
+    [
+        ("a/r0: 2 1 1", 1, 3),  # what is free is held for it
+        ("a/r0: 2 1", 2, 1),  # what it leaves of its target's is not free yet
+    ],
+)
+def test_room_that_is_held_for_a_nominated_gang_or_not_left_yet_is_not_taken(drawn, low, wanted) -> None:
+    """R4."""
+    world = city(drawn, team=PLENTY)
+    submit(world, "w", pods("t", 1, 1, "rack"))
+    stand(world, "w", {"t": {"n1": 1}})
+    hold(world, "low", n0=low)
+    submit(world, "high", pods("t", wanted, 1, "rack"), priority=HIGH)
+    turn(world)
+    assert world.state.ledger.entries["high-1/g"].state is GangState.NOMINATED
+    assert told(world, turn(world, "n1", facts=LINGERS)) == ["stop w", "release w", "queue w"]
+    assert world.state.ledger.entries["high-1/g"].state is GangState.NOMINATED
+
+
+def test_nobody_is_preempted_before_the_gang_is_back_in_the_queue() -> None:
+    """R1."""
+    world = city("a/r0: 1 1", team=PLENTY)
+    submit(world, "w", pods("t", 1, 1, "rack"), priority=HIGH)
+    stand(world, "w", {"t": {"n1": 1}})
+    hold(world, "low", n0=1)
+    turn(world)
+    actions = turn(world, "n1")
+    assert told(world, actions) == ["stop w", "release w", "queue w"]
+    assert [each.by for each in actions if isinstance(each, Preempt)] == ["w-1/g"]

@@ -1,0 +1,445 @@
+"""The life of pools and cohorts: legal and illegal changes, and what becomes of the work in them (subpools.md; Q5-Q7, R7, S1-S6)."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from runrig.domain.cluster import ClusterSpec
+from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused, RunrigError
+from runrig.domain.nodes import NO_FLAVOR, Flavor, Node
+from runrig.domain.plan import DropCohort, Plan, PutCohort, PutNode, PutPool, SetFlavors
+from runrig.domain.pools import TRANSITIONS, Cohort, Pool, PoolEvent, PoolState, Queueing, Quota, TopologyKey
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.workflows import Status, WorkflowStatus
+from runrig.engine.explain.report import gpu_holders, pool_balance
+from runrig.engine.lifecycle import pools
+from tests.worlds.engine import GPUS, LOW, NORMAL, World, gpu_quota, task, workflow
+
+ACTIVE, DELETING, ARCHIVED = PoolState.ACTIVE, PoolState.DELETING, PoolState.ARCHIVED
+
+
+def slice_of(parent: str, short: str, gpus: int, state: PoolState = ACTIVE) -> Pool:
+    return Pool(f"{parent}--{short}", gpu_quota(gpus), parent=parent, subpool_name=short, state=state)
+
+
+def team(gpus: int = 10, **subpools: int) -> World:
+    slices = {f"team--{short}": slice_of("team", short, part) for short, part in subpools.items()}
+    return World({"team": gpus, **slices}, {"n0": 16})
+
+
+def refused(
+    world: World, kind: type[RunrigError], plan_of: Callable[..., Plan], *args: object, **options: object
+) -> str:
+    """The message; nothing has changed."""
+    before = world.state.rows()
+    with pytest.raises(kind) as caught:
+        plan_of(world.state, *args, **options)
+    assert world.state.rows() == before
+    return str(caught.value)
+
+
+# ---------------------------------------------------------------- states
+
+
+@pytest.mark.parametrize("event", PoolEvent)
+@pytest.mark.parametrize("state", PoolState)
+def test_every_state_takes_the_events_of_the_table_and_refuses_all_others(state, event) -> None:
+    legal = {
+        (ACTIVE, PoolEvent.RESIZE): ACTIVE,
+        (ACTIVE, PoolEvent.DELETE_IDLE): ARCHIVED,
+        (ACTIVE, PoolEvent.DELETE_BUSY): DELETING,
+        (DELETING, PoolEvent.DRAINED): ARCHIVED,
+        (ARCHIVED, PoolEvent.CREATE): ACTIVE,
+    }
+    assert TRANSITIONS.get((state, event)) is legal.get((state, event))
+
+
+def attempts(world: World, name: str) -> dict[str, str]:
+    """What comes of creating, resizing and deleting the pool: its next state or the kind of refusal."""
+    pool = world.state.pools[name]
+    commands = {
+        "create": lambda: pools.put_pool(world.state, pool, create=True),
+        "resize": lambda: pools.put_pool(world.state, replace(pool, quotas=gpu_quota(1)), create=False),
+        "delete": lambda: pools.delete_pool(world.state, name),
+    }
+    found = {}
+    for command, plan_of in commands.items():
+        try:
+            found[command] = plan_of().actions[-1].pool.state.value
+        except RunrigError as error:
+            found[command] = type(error).__name__
+    return found
+
+
+@pytest.mark.parametrize(
+    ("state", "outcomes"),
+    [
+        (ACTIVE, {"create": "Conflict", "resize": "ACTIVE", "delete": "ARCHIVED"}),
+        (DELETING, {"create": "Conflict", "resize": "Conflict", "delete": "Conflict"}),
+        (ARCHIVED, {"create": "ACTIVE", "resize": "Conflict", "delete": "Conflict"}),
+    ],
+)
+@pytest.mark.parametrize("name", ["solo", "team--a"])
+def test_commands_on_pools_in_each_state(name, state, outcomes) -> None:
+    world = World({"solo": 4, "team": 4, "team--a": slice_of("team", "a", 2)}, {"n0": 8})
+    world.do(PutPool(replace(world.state.pools[name], state=state), world.state.pools[name]))
+    assert attempts(world, name) == outcomes
+
+
+def test_a_plan_says_what_was_before() -> None:
+    """S6."""
+    world = team(a=4)
+    before = world.state.pools["team--a"]
+    assert pools.put_pool(world.state, replace(before, quotas=gpu_quota(5)), create=False) == Plan(
+        (PutPool(replace(before, quotas=gpu_quota(5)), before),)
+    )
+    assert pools.delete_pool(world.state, "team--a") == Plan((PutPool(replace(before, state=ARCHIVED), before),))
+
+
+# ---------------------------------------------------------------- deleting
+
+
+def test_an_idle_subpool_is_archived_at_once_and_its_quota_goes_back() -> None:
+    world = team(a=4)
+    world.do(*pools.delete_pool(world.state, "team--a").actions)
+    assert world.state.pools["team--a"].state is ARCHIVED
+    assert pool_balance(world.state, "team").unallocated == 10
+
+
+def test_a_busy_subpool_keeps_its_quota_until_the_cycle_in_which_the_last_of_its_work_ends() -> None:
+    """S3."""
+    world = team(a=4)
+    world.submit("w", "team--a", NORMAL, spec=workflow("w", task("x", 2), task("y", 2), upstream={"y": ("x",)}))
+    world.cycle()
+    world.do(*pools.delete_pool(world.state, "team--a").actions)
+    going = pool_balance(world.state, "team--a")
+    assert (going.quota, going.used, going.available, going.held) == (0, 2, -2, 4)
+    assert pool_balance(world.state, "team").unallocated == 6
+    world.finish("w-1")
+    assert world.cycle() == ["admit w"], "a later group of what has started goes on"
+    world.finish("w-1")
+    world.cycle()
+    assert world.state.workflows["w-1"].status is WorkflowStatus.COMPLETED
+    assert world.state.pools["team--a"].state is ARCHIVED
+    assert pool_balance(world.state, "team").unallocated == 10
+
+
+def test_a_preempted_workflow_of_a_deleting_pool_is_queued_again_there() -> None:
+    """S3."""
+    world = World({"a": 2, "b": 1}, {"n0": 2})
+    world.submit("low", "b", LOW, 2)
+    world.cycle()
+    world.do(*pools.delete_pool(world.state, "b").actions)
+    world.submit("in", "a", NORMAL, 2)
+    assert world.cycle() == ["nominate in", "preempt low for in (RECLAIM)"]
+    assert world.cycle() == ["admit in"]
+    assert world.state.pools["b"].state is DELETING
+    world.finish("in-1")
+    assert world.cycle() == ["admit low"]
+    world.finish("low-1")
+    world.cycle()
+    assert world.state.pools["b"].state is ARCHIVED
+
+
+def test_deleting_cancels_what_never_started_and_tells_its_owner() -> None:
+    """S3."""
+    world = team(a=4)
+    for name in ("runs", "waits", "later"):
+        world.submit(name, "team--a", NORMAL, 3)
+    world.cycle()
+    world.do(*pools.delete_pool(world.state, "team--a").actions)
+    waits = world.state.workflows["waits-1"]
+    assert (waits.status, waits.failure_message) == (
+        WorkflowStatus.FAILED_CANCELED,
+        "cancelled by runrig: pool team--a was deleted before it started",
+    )
+    assert world.state.pools["team--a"].state is DELETING
+    assert world.running() == {"runs-1"}
+
+
+def test_a_nominated_workflow_never_started() -> None:
+    world = World({"a": 1, "b": 1}, {"n0": 2})
+    world.submit("low", "b", LOW, 2)
+    world.cycle()
+    world.submit("w", "a", NORMAL)
+    assert world.cycle() == ["nominate w", "preempt low for w (RECLAIM)"]
+    world.do(*pools.delete_pool(world.state, "a").actions)
+    assert world.state.pools["a"].state is ARCHIVED
+    assert world.status("w-1") == [Status.FAILED_CANCELED]
+    assert world.cycle() == ["admit low"]
+
+
+def test_a_pool_with_subpools_is_not_deleted_before_them() -> None:
+    world = team(a=4, b=4)
+    assert (
+        refused(world, Conflict, pools.delete_pool, "team")
+        == "pool team has subpools (team--a, team--b): delete them first"
+    )
+    for short in "ab":
+        world.do(*pools.delete_pool(world.state, f"team--{short}").actions)
+    world.do(*pools.delete_pool(world.state, "team").actions)
+    assert world.state.pools["team"].state is ARCHIVED
+
+
+def test_an_archived_name_comes_back_with_what_is_asked_now() -> None:
+    world = team(a=4)
+    world.do(*pools.delete_pool(world.state, "team--a").actions)
+    world.do(*pools.put_pool(world.state, slice_of("team", "a", 7), create=True).actions)
+    assert world.state.pools["team--a"] == slice_of("team", "a", 7)
+    world.submit("w", "team--a", NORMAL, 7)
+    assert world.cycle() == ["admit w"]
+
+
+@pytest.mark.parametrize("state", [DELETING, ARCHIVED])
+def test_a_parent_on_its_way_out_takes_no_subpools(state) -> None:
+    world = team()
+    world.do(PutPool(replace(world.state.pools["team"], state=state), world.state.pools["team"]))
+    message = refused(world, Conflict, pools.put_pool, slice_of("team", "a", 1), create=True)
+    assert message.startswith(f"pool team is {state.value}")
+
+
+# ---------------------------------------------------------------- promises
+
+
+def test_subpools_together_have_no_more_than_their_parent() -> None:
+    """S1."""
+    world = team(a=4, b=4)
+    assert refused(world, Refused, pools.put_pool, slice_of("team", "c", 3), create=True) == (
+        "subpools of team would have 11 of default/gpu (a 4, b 4, c 3), and team has 10: "
+        "c can have 2, unless you give the others less, or the parent more"
+    )
+    refused(world, Refused, pools.put_pool, slice_of("team", "a", 7), create=False)
+    assert refused(world, Refused, pools.put_pool, Pool("team", gpu_quota(7)), create=False) == (
+        "pool team would have 7 of default/gpu, and its subpools hold 8 (a 4, b 4): "
+        "leave it at least 8, or give them less first"
+    )
+    pools.put_pool(world.state, slice_of("team", "c", 2), create=True)
+    pools.put_pool(world.state, Pool("team", gpu_quota(8)), create=False)
+
+
+def test_what_a_deleting_subpool_still_holds_is_promised_to_nobody_else() -> None:
+    """S1."""
+    world = team(a=8)
+    world.submit("w", "team--a", NORMAL, 1)
+    world.cycle()
+    world.do(*pools.delete_pool(world.state, "team--a").actions)
+    refused(world, Refused, pools.put_pool, slice_of("team", "b", 3), create=True)
+    world.finish("w-1")
+    world.cycle()
+    pools.put_pool(world.state, slice_of("team", "b", 10), create=True)
+
+
+def test_no_change_of_a_pool_stops_running_work() -> None:
+    """R7, S2: available goes negative until it has drained."""
+    world = team()
+    world.submit("w", "team", NORMAL, 8)
+    world.cycle()
+    world.do(*pools.put_pool(world.state, slice_of("team", "a", 6), create=True).actions)
+    assert world.cycle() == []
+    balance = pool_balance(world.state, "team")
+    assert (balance.unallocated, balance.used, balance.available) == (4, 8, -4)
+    world.do(*pools.put_pool(world.state, Pool("team", gpu_quota(6)), create=False).actions)
+    assert world.cycle() == []
+    assert world.running() == {"w-1"}
+
+
+@pytest.mark.parametrize(
+    ("pool", "problem"),
+    [
+        (Pool("a--b"), "contains '--'"),
+        (Pool("_a"), "starts with '_'"),
+        (Pool("Big"), "must be lower-case letters"),
+        (Pool("a" * 64), "at most 63"),
+        (Pool("a", cohort="x--y"), "cohort name 'x--y' contains '--'"),
+        (Pool("team--a", parent="team", subpool_name="b"), "must be called team--b"),
+        (Pool("a", flavors=("h100",)), "unknown flavor 'h100': there are default"),
+        (Pool("a", default_platform="h100"), "default_platform 'h100' is no flavor of the pool"),
+        (Pool("a", {FlavorResource("h100", GPU): Quota(1)}), "quota of unknown flavor 'h100'"),
+        (Pool("a", gpu_quota(-1)), "nominal -1 of default/gpu is out of range"),
+        (Pool("a", gpu_quota(1, borrowing=-1)), "borrowing_limit -1"),
+        (Pool("a", gpu_quota(1, lending=2**63)), "lending_limit 9223372036854775808"),
+        (Pool("a", topology_keys=(TopologyKey("rack", "x"), TopologyKey("rack", "y"))), "must be unique"),
+    ],
+)
+def test_a_pool_that_cannot_be_is_refused_with_what_is_wrong(pool, problem) -> None:
+    assert problem in refused(team(), InvalidInput, pools.put_pool, pool, create=True)
+
+
+def test_topology_keys_need_a_backend_with_topology() -> None:
+    """T6."""
+    world = team()
+    world.state.topology = False
+    keyed = Pool("a", topology_keys=(TopologyKey("rack", "r"),))
+    assert "has no topology" in refused(world, InvalidInput, pools.put_pool, keyed, create=True)
+
+
+def test_an_update_of_nothing_and_a_subpool_of_nothing_are_not_found() -> None:
+    world = team()
+    assert "no pool 'x'" in refused(world, NotFound, pools.put_pool, Pool("x"), create=False)
+    assert "no pool 'x'" in refused(world, NotFound, pools.delete_pool, "x")
+    assert "no pool 'x' to be the parent" in refused(
+        world, NotFound, pools.put_pool, slice_of("x", "a", 1), create=True
+    )
+
+
+# ---------------------------------------------------------------- cohorts
+
+
+def test_cohorts_are_created_changed_and_deleted_when_nothing_hangs_under_them() -> None:
+    world = World({"p": Pool("p", gpu_quota(1), "k")}, {"n0": 4}, (Cohort("inner", "outermost_pool"),))
+    assert pools.put_cohort(world.state, Cohort("k"), create=True) == Plan((PutCohort(Cohort("k"), None),))
+    assert "exists already" in refused(world, Conflict, pools.put_cohort, Cohort("inner"), create=True)
+    assert "no cohort 'k'" in refused(world, NotFound, pools.put_cohort, Cohort("k"), create=False)
+    world.do(*pools.put_cohort(world.state, Cohort("k", "inner"), create=True).actions)
+    assert refused(world, Conflict, pools.delete_cohort, "inner").startswith("cohort inner still has k under it")
+    assert refused(world, Conflict, pools.delete_cohort, "k").startswith("cohort k still has p under it")
+    assert "no cohort 'outer'" in refused(world, NotFound, pools.delete_cohort, "outermost_pool")
+    world.do(*pools.delete_pool(world.state, "p").actions)
+    assert pools.delete_cohort(world.state, "k") == Plan((DropCohort(Cohort("k", "inner")),))
+
+
+def test_parents_in_a_circle_are_refused_with_the_circle() -> None:
+    """Q5, Q7."""
+    world = World({}, {}, (Cohort("x", "y"), Cohort("y", "z")))
+    assert refused(world, Refused, pools.put_cohort, Cohort("z", "x"), create=True).endswith(
+        "in a circle: z -> x -> y -> z"
+    )
+    assert refused(world, Refused, pools.put_cohort, Cohort("w", "w"), create=True).endswith("w -> w")
+
+
+def test_a_circle_that_is_there_all_the_same_stops_new_admissions_in_that_tree_only() -> None:
+    """Q5."""
+    world = World({"p": Pool("p", gpu_quota(2), "x"), "q": Pool("q", gpu_quota(2), "z")}, {"n0": 8}, (Cohort("x"),))
+    world.submit("runs", "p", NORMAL)
+    world.cycle()
+    world.do(PutCohort(Cohort("x", "y")), PutCohort(Cohort("y", "x")))
+    world.submit("w1", "p", NORMAL)
+    world.submit("w2", "p", LOW)
+    world.submit("w3", "q", NORMAL)
+    assert world.cycle() == ["admit w3"]
+    assert world.running() == {"runs-1", "w3-1"}
+    world.do(PutCohort(Cohort("y")))
+    assert world.cycle() == ["admit w1", "admit w2"]
+
+
+# ---------------------------------------------------------------- a whole file
+
+
+def declared(world: World, cluster: ClusterSpec, *prune: str) -> Plan:
+    plan = pools.declare(world.state, cluster, prune=prune)
+    world.do(*plan.actions)
+    return plan
+
+
+def test_a_file_is_declared_once_and_the_second_time_changes_nothing() -> None:
+    world = World({}, {"n0": 4})
+    cluster = ClusterSpec(cohorts=(Cohort("k"),), pools=(Pool("team", gpu_quota(4), "k"), slice_of("team", "a", 2)))
+    assert declared(world, cluster) == Plan(
+        (
+            PutCohort(Cohort("k")),
+            PutPool(Pool("team", gpu_quota(4), "k")),
+            PutPool(replace(slice_of("team", "a", 2), cohort="k")),
+        )
+    )
+    assert declared(world, cluster) == Plan()
+
+
+def test_what_a_file_does_not_name_is_left_alone_unless_it_is_pruned() -> None:
+    world = team(a=4)
+    world.do(PutCohort(Cohort("k")))
+    assert declared(world, ClusterSpec()) == Plan()
+    plan = declared(world, ClusterSpec(), "pool/team", "pool/team--a", "cohort/k", "pool/gone")
+    assert [(each.pool.name, each.pool.state) for each in plan.actions[:-1]] == [
+        ("team--a", ARCHIVED),
+        ("team", ARCHIVED),
+    ]
+    assert plan.actions[-1] == DropCohort(Cohort("k"))
+
+
+def test_a_parent_is_not_pruned_while_one_of_its_subpools_drains() -> None:
+    world = team(a=4)
+    world.submit("w", "team--a", NORMAL)
+    world.cycle()
+    message = refused(world, Conflict, pools.declare, ClusterSpec(), prune=("pool/team", "pool/team--a"))
+    assert message == "pool team has subpools (team--a): delete them first"
+
+
+def test_an_idle_subpool_that_is_pruned_makes_room_for_the_one_that_replaces_it() -> None:
+    """S1."""
+    world = team(a=8)
+    cluster = ClusterSpec(pools=(Pool("team", gpu_quota(10)), slice_of("team", "b", 8)))
+    declared(world, cluster, "pool/team--a")
+    assert {name: pool.state for name, pool in world.state.pools.items()} == {
+        "team": ACTIVE,
+        "team--a": ARCHIVED,
+        "team--b": ACTIVE,
+    }
+
+
+def test_a_file_is_checked_as_a_whole_and_refused_as_a_whole() -> None:
+    """Q7, S1: growing one subpool and shrinking another at once is judged by the outcome."""
+    world = team(a=6, b=4)
+    swapped = (Pool("team", gpu_quota(10)), slice_of("team", "a", 4), slice_of("team", "b", 6))
+    declared(world, ClusterSpec(pools=swapped))
+    too_much = (Pool("new", gpu_quota(1)), slice_of("team", "b", 7))
+    refused(world, Refused, pools.declare, ClusterSpec(pools=too_much))
+    circle = ClusterSpec(cohorts=(Cohort("x", "y"), Cohort("y", "x")))
+    refused(world, Refused, pools.declare, circle)
+    nobody = ClusterSpec(pools=(slice_of("nobody", "a", 1),))
+    refused(world, NotFound, pools.declare, nobody)
+
+
+def test_a_file_brings_an_archived_pool_back_and_leaves_a_deleting_one_alone_if_it_asks_nothing_new() -> None:
+    world = team(a=4, b=4)
+    world.submit("w", "team--a", NORMAL)
+    world.cycle()
+    for short in "ab":
+        world.do(*pools.delete_pool(world.state, f"team--{short}").actions)
+    same = (Pool("team", gpu_quota(10)), slice_of("team", "a", 4), slice_of("team", "b", 4))
+    assert declared(world, ClusterSpec(pools=same)) == Plan(
+        (PutPool(slice_of("team", "b", 4), slice_of("team", "b", 4, ARCHIVED)),)
+    )
+    resized = (Pool("team", gpu_quota(10)), slice_of("team", "a", 5))
+    assert "DELETING" in refused(world, Conflict, pools.declare, ClusterSpec(pools=resized))
+
+
+def test_new_flavors_sort_the_nodes_anew_and_one_in_use_cannot_go() -> None:
+    world = World({"a": Pool("a", gpu_quota(4))}, {"n0": Node("n0", {GPU: 4}, labels={"gpu": "h100"})})
+    h100 = Flavor("h100", {"gpu": "h100"})
+    both = (h100, Flavor("default", position=1))
+    assert "flavor default is still named by pool a" in refused(
+        world, Refused, pools.declare, ClusterSpec(flavors=(h100,))
+    )
+    assert declared(world, ClusterSpec(flavors=both)).actions == (
+        SetFlavors(both),
+        PutNode(Node("n0", {GPU: 4}, "h100", {"gpu": "h100"})),
+    )
+
+
+def test_a_node_that_matches_none_of_the_new_flavors_has_none() -> None:
+    world = World({}, {"n0": Node("n0", {GPU: 4})})
+    a100 = (Flavor("default", {"gpu": "a100"}),)
+    assert declared(world, ClusterSpec(flavors=a100)).actions == (
+        SetFlavors(a100),
+        PutNode(Node("n0", {GPU: 4}, NO_FLAVOR)),
+    )
+
+
+def test_two_forms_of_a_queue_are_kept_over_a_resize() -> None:
+    world = World({"a": Pool("a", gpu_quota(4), queueing=Queueing.STRICT_FIFO)}, {"n0": 4})
+    plan = pools.put_pool(world.state, replace(world.state.pools["a"], quotas={GPUS: Quota(5)}), create=False)
+    assert plan.actions[0].pool.queueing is Queueing.STRICT_FIFO
+
+
+def test_who_holds_which_gpu_can_be_told_of_a_node_that_has_lost_some() -> None:
+    """A device has failed, or somebody else has taken what the task has."""
+    world = World({"a": 4}, {"n0": 4})
+    world.submit("w", "a", gpus=3)
+    world.cycle()
+    told = []
+    for gpus in (4, 2, 0):
+        world.do(PutNode(Node("n0", {GPU: gpus})))
+        told.append(gpu_holders(world.state, "n0"))
+    mine = ("w-1", "t")
+    assert told == [(mine, mine, mine, None), (mine, mine), ()]

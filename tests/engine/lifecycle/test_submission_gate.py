@@ -1,0 +1,197 @@
+"""The gate: what can never run is refused at once, with the number that it breaks; the rest may wait (law P3)."""
+
+from dataclasses import replace
+
+import pytest
+
+from runrig.domain.errors import NotFound, Refused
+from runrig.domain.gangs import Priority
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.plan import PutPool
+from runrig.domain.pools import Pool, PoolState, Quota
+from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource, requests_of
+from runrig.domain.workflows import GroupSpec, Status, WorkflowSpec
+from runrig.engine.lifecycle import submission_gate
+from runrig.engine.state.state import State
+from tests.worlds.engine import HIGH, LOW, NORMAL, World, gpu_quota, task, workflow
+
+
+def refusal(world: World, pool: str, priority: Priority, spec: WorkflowSpec) -> Refused:
+    """The refusal, after which nothing is stored."""
+    before = world.state.rows()
+    with pytest.raises(Refused) as caught:
+        submission_gate.submit(world.state, spec, spec_hash="h", pool=pool, priority=priority, user="u", uuid="", now=1)
+    assert world.state.rows() == before
+    assert world.state.take_changes() is not None
+    return caught.value
+
+
+def accepted(world: World, pool: str, priority: Priority, spec: WorkflowSpec) -> bool:
+    return bool(
+        submission_gate.submit(
+            world.state, spec, spec_hash="h", pool=pool, priority=priority, user="u", uuid="", now=1
+        ).actions
+    )
+
+
+def test_firm_work_beyond_the_quota_is_refused_with_both_numbers_and_a_way_out() -> None:
+    world = World({"a": 4}, {"n0": 8})
+    caught = refusal(world, "a", NORMAL, workflow("big", task("t", 5)))
+    assert str(caught) == (
+        "big/t-group asks 5 of default/gpu in one gang; pool a has 4 as its quota: ask for less, or submit with priority LOW"
+    )
+    assert caught.details == {"law": "P3", "pool": "a", "resource": "default/gpu", "asked": 5, "limit": 4}
+    assert accepted(world, "a", HIGH, workflow("fits", task("t", 4)))
+
+
+def test_firm_work_of_a_parent_is_measured_by_what_its_subpools_left_over() -> None:
+    """S2."""
+    world = World({"team": 10, "team--a": Pool("team--a", gpu_quota(7), parent="team", subpool_name="a")}, {"n0": 16})
+    assert "pool team has 3 unallocated" in str(refusal(world, "team", NORMAL, workflow("w", task("t", 4))))
+    assert accepted(world, "team", NORMAL, workflow("w", task("t", 3)))
+    assert accepted(world, "team", LOW, workflow("w", task("t", 16)))
+    assert accepted(world, "team--a", NORMAL, workflow("w", task("t", 7)))
+
+
+def test_low_is_measured_by_what_it_could_ever_borrow() -> None:
+    world = World({"a": Pool("a", gpu_quota(2, borrowing=1)), "b": Pool("b", gpu_quota(3, lending=0))}, {"n0": 9})
+    assert "pool a can never have more than 3, borrowing included" in str(
+        refusal(world, "a", LOW, workflow("w", task("t", 4)))
+    )
+    assert accepted(world, "a", LOW, workflow("w", task("t", 3)))
+    assert accepted(world, "b", LOW, workflow("w", task("t", 9)))
+
+
+def test_what_is_in_use_now_does_not_matter() -> None:
+    """Refused is not pending."""
+    world = World({"a": 2}, {"n0": 2})
+    world.submit("first", "a", NORMAL, 2)
+    world.cycle()
+    world.submit("second", "a", NORMAL, 2)
+    assert world.cycle() == []
+    assert world.status("second-1") == [Status.SCHEDULING]
+
+
+def test_the_whole_gang_counts_and_of_a_gang_that_may_shrink_the_smallest() -> None:
+    world = World({"a": 4}, {"n0": 8})
+    mates = GroupSpec("g", (task("x", 2), task("y", 3, lead=False)))
+    refusal(world, "a", NORMAL, WorkflowSpec("w", (mates,)))
+    refusal(world, "a", NORMAL, workflow("w", task("t", 2, count=3)))
+    assert accepted(world, "a", NORMAL, workflow("w", task("t", 2, count=3, minimum=2)))
+
+
+def test_each_group_counts_by_itself() -> None:
+    world = World({"a": 4}, {"n0": 8})
+    assert accepted(world, "a", NORMAL, workflow("w", task("x", 4), task("y", 4)))
+    refused = refusal(world, "a", NORMAL, workflow("w", task("x", 4), task("y", 5), upstream={"y": ("x",)}))
+    assert str(refused).startswith("w/y-group asks 5")
+
+
+def test_a_gang_that_no_empty_cluster_holds_is_refused_by_pod_set() -> None:
+    world = World({"a": 9}, {"n0": 4, "n1": 4})
+    caught = refusal(world, "a", NORMAL, workflow("w", task("t", 3, count=3)))
+    assert caught.details == {"law": "P3", "pool": "a", "pod_set": "t", "asked": 3, "limit": 2}
+    caught = refusal(world, "a", NORMAL, workflow("w", task("t", 5)))
+    assert "t (gpu 5) 0 fit: ask for less per pod, or for fewer pods" in str(caught)
+    assert caught.details == {"law": "P3", "pool": "a", "pod_set": "t", "asked": 1, "limit": 0}
+
+
+def test_nodes_that_are_down_count_and_where_nodes_come_and_go_none_are_asked() -> None:
+    down = World({"a": 4}, {"n0": Node("n0", {GPU: 4}, ready=False)})
+    assert accepted(down, "a", NORMAL, workflow("w", task("t", 4)))
+    elastic = World({"a": 4}, {})
+    elastic.state.fixed_nodes = False
+    assert accepted(elastic, "a", NORMAL, workflow("w", task("t", 4)))
+
+
+def test_other_resources_count_where_the_pool_has_a_quota_of_them_and_on_nodes_in_any_case() -> None:
+    cpu = FlavorResource("default", CPU)
+    node = Node("n0", {GPU: 4, CPU: 8000})
+    cores = task("t", requests=requests_of({CPU: 3000}))
+    world = World({"a": Pool("a", {cpu: Quota(2000, 0)}), "b": 1}, {"n0": node})
+    assert "asks 3 of default/cpu in one gang; pool a has 2" in str(refusal(world, "a", NORMAL, workflow("w", cores)))
+    assert accepted(world, "b", NORMAL, workflow("w", cores))
+    refusal(world, "b", NORMAL, workflow("w", task("t", requests=requests_of({CPU: 9000}))))
+
+
+def test_amounts_that_are_not_the_same_do_not_look_the_same_in_a_refusal() -> None:
+    memory = FlavorResource("default", MEMORY)
+    world = World({"a": Pool("a", {memory: Quota(2**30, 0)})}, {"n0": Node("n0", {GPU: 4, MEMORY: 2**40})})
+    asked = task("t", requests=requests_of({MEMORY: 1_048_577 * 2**10}))
+    assert str(refusal(world, "a", NORMAL, workflow("w", asked))) == (
+        "w/t-group asks 1048577Ki of default/memory in one gang; pool a has 1Gi as its quota: ask for less, or submit with "
+        "priority LOW"
+    )
+
+
+def test_flavors_are_tried_in_turn_and_an_unknown_platform_is_refused_by_name() -> None:
+    flavors = (Flavor("h100", {"gpu": "h100"}), Flavor("b200", {"gpu": "b200"}, allow=("privileged",)))
+    quota = {FlavorResource("h100", GPU): Quota(2), FlavorResource("b200", GPU): Quota(4)}
+    nodes = {name: Node(name, {GPU: 4}, flavor=name, labels={"gpu": name}) for name in ("h100", "b200")}
+    world = World({"a": Pool("a", quota)}, nodes, flavors=flavors)
+    assert accepted(world, "a", NORMAL, workflow("w", task("t", 4)))
+    assert "pool a has 2" in str(refusal(world, "a", NORMAL, workflow("w", task("t", 4, platform="h100"))))
+    assert "asks for platform 'a100', and pool a has h100, b200" in str(
+        refusal(world, "a", NORMAL, workflow("w", task("t", platform="a100")))
+    )
+    assert "asks for privileged, which platform h100 does not allow" in str(
+        refusal(world, "a", NORMAL, workflow("w", task("t", allow=("privileged",))))
+    )
+    assert accepted(world, "a", NORMAL, workflow("w", task("t", allow=("privileged",), platform="b200")))
+    world.do(PutPool(Pool("a", quota, default_platform="b200"), world.state.pools["a"]))
+    assert accepted(world, "a", NORMAL, workflow("w", task("t", allow=("privileged",))))
+
+
+def test_the_platform_that_forbids_what_a_task_asks_is_the_one_that_is_named() -> None:
+    flavors = (Flavor("a100", {"gpu": "a100"}, allow=("privileged",)), Flavor("b200", {"gpu": "b200"}))
+    pool = Pool("a", {FlavorResource(name, GPU): Quota(4) for name in ("a100", "b200")})
+    nodes = {name: Node(name, {GPU: 4}, flavor=name, labels={"gpu": name}) for name in ("a100", "b200")}
+    world = World({"a": pool}, nodes, flavors=flavors)
+    assert str(refusal(world, "a", NORMAL, workflow("w", task("t", allow=("privileged",))))) == (
+        "task t asks for privileged, which platform b200 does not allow: leave it out, or ask your administrator to add it "
+        "to the flavor's `allow`"
+    )
+    assert accepted(world, "a", NORMAL, workflow("w", task("t", allow=("privileged",), platform="a100")))
+
+
+@pytest.mark.parametrize("platform", [None, "h100"])
+def test_where_there_is_no_flavor_a_submission_is_refused_with_what_to_do(platform: str | None) -> None:
+    world = World({"a": Pool("a")}, {"n0": 4}, flavors=())
+    assert str(refusal(world, "a", NORMAL, workflow("w", task("t", platform=platform)))) == (
+        "task t has no kind of node to run on: no flavor is declared, so ask your administrator to declare one"
+    )
+
+
+@pytest.mark.parametrize("state", [PoolState.DELETING, PoolState.ARCHIVED])
+def test_a_pool_that_is_on_its_way_out_takes_no_submissions(state) -> None:
+    """S3."""
+    world = World({"a": 4, "b": 1}, {"n0": 4})
+    world.do(PutPool(replace(world.state.pools["a"], state=state), world.state.pools["a"]))
+    assert str(refusal(world, "a", NORMAL, workflow("w", task("t")))) == (
+        f"pool a is {state.value} and takes no submissions: choose another pool"
+    )
+    with pytest.raises(NotFound, match=r"no pool 'c': there are b$"):
+        accepted(world, "c", NORMAL, workflow("w", task("t")))
+
+
+def test_numbers_count_up_per_name_also_over_workflows_that_are_gone() -> None:
+    world = World({"a": 4}, {"n0": 4})
+    world.submit("w", "a", NORMAL)
+    world.cycle()
+    world.finish("w-1")
+    world.cycle()
+    world.state.take_changes()
+    assert world.state.workflows == {}
+    world.submit("w", "a", NORMAL)
+    assert list(world.state.workflows) == ["w-2"]
+    assert State.load(world.state.rows()).numbers == {"w": 2}
+
+
+def test_what_an_edit_made_impossible_stays_and_waits() -> None:
+    world = World({"a": 4}, {"n0": 4})
+    world.submit("w", "a", NORMAL, 4)
+    world.do(PutPool(Pool("a", gpu_quota(3)), world.state.pools["a"]))
+    assert world.cycle() == []
+    refusal(world, "a", NORMAL, workflow("v", task("t", 4)))
+    world.do(PutPool(Pool("a", gpu_quota(4)), world.state.pools["a"]))
+    assert world.cycle() == ["admit w"]

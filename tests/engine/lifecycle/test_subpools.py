@@ -1,0 +1,446 @@
+"""Subpools: what they have from their parent, what they share of it, and how they drain (subpools.md; laws R7, S1-S5)."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runrig.domain.cluster import ClusterSpec
+from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused, RunrigError
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.plan import Plan, PutPool
+from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota, Quotas, TopologyKey, gpus_of, share_of
+from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource
+from runrig.domain.workflows import ExitAction, ExitRule, WorkflowStatus
+from runrig.engine.explain.report import pool_balance
+from runrig.engine.lifecycle import pools, submission_gate
+from tests.worlds.engine import GPUS, HIGH, LOW, NORMAL, World, gpu_quota, task, workflow
+
+ACTIVE, DELETING, ARCHIVED = PoolState.ACTIVE, PoolState.DELETING, PoolState.ARCHIVED
+CPUS = FlavorResource("default", CPU)
+
+
+def slice_of(parent: str, short: str, gpus: int) -> Pool:
+    return Pool(f"{parent}--{short}", gpu_quota(gpus), parent=parent, subpool_name=short)
+
+
+def make(world: World, pool: Pool) -> None:
+    before = world.state.pools.get(pool.name)
+    world.do(*pools.put_pool(world.state, pool, create=before is None or before.state is ARCHIVED).actions)
+
+
+def team(quota: int | Pool = 10, **subpools: int) -> World:
+    world = World({"team": quota}, {"n0": 16})
+    for short, gpus in subpools.items():
+        make(world, slice_of("team", short, gpus))
+    return world
+
+
+def refusal(world: World, pool: Pool, *, create: bool = True) -> RunrigError:
+    """Nothing has changed after it."""
+    before = world.state.rows()
+    with pytest.raises(RunrigError) as caught:
+        pools.put_pool(world.state, pool, create=create)
+    assert world.state.rows() == before
+    return caught.value
+
+
+# ---------------------------------------------------------------- what it has from its parent
+
+
+def test_a_subpool_has_everything_from_its_parent_but_name_quota_and_state() -> None:
+    """S5."""
+    parent = Pool(
+        "team",
+        gpu_quota(10, borrowing=3, lending=2),
+        cohort="research",
+        weight=3,
+        queueing=Queueing.STRICT_FIFO,
+        grace_s=5.0,
+        flavors=("default",),
+        topology_keys=(TopologyKey("rack", "r"),),
+        default_platform="default",
+        default_exit_actions=(("RESCHEDULE", 137, 143),),
+        description="all of us",
+    )
+    world = team(parent, a=4)
+    assert world.state.pools["team--a"] == replace(
+        parent, name="team--a", parent="team", subpool_name="a", quotas={GPUS: Quota(4)}
+    )
+
+
+def test_a_change_of_the_parent_goes_on_to_its_subpools_in_every_live_state() -> None:
+    """S5: no subpool keeps what its parent no longer has."""
+    world = team(10, a=4, b=2, c=1)
+    world.submit("w", "team--b", NORMAL)
+    world.cycle()
+    for short in "bc":
+        world.do(*pools.delete_pool(world.state, f"team--{short}").actions)
+    plan = pools.put_pool(
+        world.state, Pool("team", gpu_quota(12), queueing=Queueing.STRICT_FIFO, grace_s=1.0), create=False
+    )
+    assert [(each.pool.name, each.pool.state, each.pool.grace_s) for each in plan.actions] == [
+        ("team", ACTIVE, 1.0),
+        ("team--a", ACTIVE, 1.0),
+        ("team--b", DELETING, 1.0),
+    ]
+    world.do(*plan.actions)
+    make(world, slice_of("team", "c", 3))
+    assert world.state.pools["team--c"].queueing is Queueing.STRICT_FIFO
+    assert gpus_of(world.state.pools["team--a"].quotas) == {"default": 4}
+
+
+def test_a_change_that_changes_nothing_is_no_event() -> None:
+    """S6."""
+    world = team(10, a=4)
+    assert pools.put_pool(world.state, slice_of("team", "a", 4), create=False) == Plan()
+    assert pools.put_pool(world.state, world.state.pools["team"], create=False) == Plan()
+
+
+def test_other_resources_follow_the_gpus_rounded_down_and_go_on_following() -> None:
+    """S5."""
+    parent = Pool("team", {GPUS: Quota(8), CPUS: Quota(10_000), FlavorResource("default", MEMORY): Quota(100)})
+    world = team(parent, a=3)
+    assert world.state.pools["team--a"].quotas == {
+        GPUS: Quota(3),
+        CPUS: Quota(3_750),
+        FlavorResource("default", MEMORY): Quota(37),
+    }
+    world.do(*pools.put_pool(world.state, Pool("team", {GPUS: Quota(6), CPUS: Quota(4_000)}), create=False).actions)
+    assert world.state.pools["team--a"].quotas == {GPUS: Quota(3), CPUS: Quota(2_000)}
+
+
+def test_of_a_flavor_without_gpus_a_subpool_has_its_part_of_all_gpus() -> None:
+    """S5."""
+    quotas = {FlavorResource("h100", GPU): Quota(6), FlavorResource("b200", GPU): Quota(2)}
+    parent: Quotas = {**quotas, FlavorResource("cpus", CPU): Quota(8_000), FlavorResource("b200", CPU): Quota(1_000)}
+    assert share_of(parent, {"h100": 3}) == {
+        FlavorResource("h100", GPU): Quota(3),
+        FlavorResource("b200", GPU): Quota(0),
+        FlavorResource("cpus", CPU): Quota(3_000),
+        FlavorResource("b200", CPU): Quota(0),
+    }
+
+
+@given(st.lists(st.integers(0, 50), max_size=6), st.integers(0, 2**63 - 1), st.integers(0, 30))
+def test_shares_that_follow_never_exceed_the_parent(gpus: list[int], cpu: int, idle: int) -> None:
+    """S1, S5."""
+    parent: Quotas = {GPUS: Quota(sum(gpus) + idle), CPUS: Quota(cpu)}
+    shares = [share_of(parent, {"default": each})[CPUS].nominal for each in gpus]
+    assert sum(shares) <= cpu
+    assert all(share >= 0 for share in shares)
+
+
+def test_a_parent_does_not_lose_a_flavor_of_which_a_subpool_has_gpus() -> None:
+    """S1."""
+    flavors = (Flavor("h100", {"gpu": "h100"}), Flavor("b200", {"gpu": "b200"}))
+    h100, b200 = FlavorResource("h100", GPU), FlavorResource("b200", GPU)
+    world = World({"team": Pool("team", {h100: Quota(4), b200: Quota(4)})}, {}, flavors=flavors)
+    make(world, Pool("team--a", {h100: Quota(2)}, parent="team", subpool_name="a"))
+    error = refusal(world, Pool("team", {b200: Quota(4)}), create=False)
+    assert str(error).startswith("pool team would have 0 of h100/gpu, and its subpools hold 2 (a 2)")
+    make(world, Pool("team--a", {b200: Quota(1)}, parent="team", subpool_name="a"))
+    world.do(*pools.put_pool(world.state, Pool("team", {b200: Quota(4)}), create=False).actions)
+    assert world.state.pools["team--a"].quotas == {b200: Quota(1)}
+
+
+# ---------------------------------------------------------------- refused
+
+
+@pytest.mark.parametrize(
+    "short", ["a--b", "_a", "A", "a_b", "а", "ａ", "", "-a", "a-", "1a", "a\n", "a.b", "<b>", "a'--", "x" * 300]
+)
+def test_a_name_that_cannot_be_is_refused(short: str) -> None:
+    """S4."""
+    error = refusal(team(), slice_of("team", short, 1))
+    assert isinstance(error, InvalidInput)
+    assert str(error).startswith("subpool name")
+
+
+def test_a_whole_name_fits_a_name_and_a_label_of_kubernetes() -> None:
+    """S4: ``osmo-pool-NAMESPACE-team--NAME`` has at most 10 + 63 + 1 + 63 characters, of the 253 that a name may have."""
+    world = team()
+    make(world, slice_of("team", "a" * 57, 1))
+    error = refusal(world, slice_of("team", "a" * 58, 1))
+    assert str(error).endswith("at most 63 characters, so NAME may have 57")
+
+
+def test_a_subpool_of_a_subpool_is_refused_and_says_so() -> None:
+    error = refusal(team(a=4), slice_of("team--a", "b", 1))
+    assert (type(error), str(error)) == (
+        Refused,
+        "team--a is a subpool, and a subpool has no subpools: make 'b' one of team",
+    )
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_a_subpool_without_gpus_is_refused(create: bool) -> None:
+    world = team(a=4)
+    error = refusal(world, slice_of("team", "b" if create else "a", 0), create=create)
+    assert isinstance(error, InvalidInput)
+    assert str(error).endswith(
+        "would have 0 GPUs, and a subpool without GPUs guarantees nothing: give it at least 1, or delete it"
+    )
+
+
+@pytest.mark.parametrize("gpus", [-1, 2**63])
+def test_a_quota_out_of_range_is_refused(gpus: int) -> None:
+    assert "is out of range: amounts go from 0 to" in str(refusal(team(), slice_of("team", "a", gpus)))
+
+
+def test_a_share_that_does_not_fit_is_refused_with_all_numbers() -> None:
+    """S1."""
+    error = refusal(team(10, a=4, b=5), slice_of("team", "c", 3))
+    assert str(error) == (
+        "subpools of team would have 12 of default/gpu (b 5, a 4, c 3), and team has 10: "
+        "c can have 1, unless you give the others less, or the parent more"
+    )
+    assert error.details == {
+        "law": "S1",
+        "pool": "team",
+        "resource": "default/gpu",
+        "asked": 12,
+        "limit": 10,
+        "subpools": {"team--b": 5, "team--a": 4, "team--c": 3},
+        "unallocated": 1,
+    }
+    assert "nothing is left" in str(refusal(team(10, a=10), slice_of("team", "c", 1)))
+
+
+def test_many_subpools_are_not_all_named() -> None:
+    error = refusal(team(30, **{f"s{at}": 2 for at in range(15)}), Pool("team", gpu_quota(5)), create=False)
+    assert "(s0 2, s1 2, s10 2, s11 2, s12 2, s13 2, s14 2, s2 2, s3 2, s4 2 and 5 more)" in str(error)
+
+
+def test_what_is_not_there_is_not_found() -> None:
+    assert isinstance(refusal(team(), slice_of("nope", "a", 1)), NotFound)
+    assert isinstance(refusal(team(), slice_of("team", "a", 1), create=False), NotFound)
+
+
+def test_what_a_deleting_pool_refuses_it_refuses_with_what_still_runs() -> None:
+    world = team(10, a=6)
+    for name, gpus in (("w1", 2), ("w2", 3)):
+        world.submit(name, "team--a", NORMAL, gpus)
+    world.cycle()
+    world.do(*pools.delete_pool(world.state, "team--a").actions)
+    sentence = (
+        "pool team--a is DELETING, and 2 workflows with 5 GPUs still run there: "
+        "until they have ended it cannot be changed, deleted or created again"
+    )
+    for create in (True, False):
+        error = refusal(world, slice_of("team", "a", 99), create=create)
+        assert (type(error), str(error)) == (Conflict, sentence)
+        assert error.details == {"pool": "team--a", "state": "DELETING", "gpus": 5, "workflows": 2}
+    with pytest.raises(Conflict, match="2 workflows with 5 GPUs still run there"):
+        pools.delete_pool(world.state, "team--a")
+
+
+def test_descriptions_are_one_printable_line_of_plain_text() -> None:
+    for text in ("x" * 1001, "a\nb", "a\0b", "\x1b[31m"):
+        assert "a description is one line" in str(refusal(team(), Pool("p", description=text)))
+    for text in ("<b>ours</b>", "<script>alert(1)</script>", "a > b"):
+        assert "a description is plain text" in str(refusal(team(), Pool("p", description=text)))
+    make(team(), Pool("p", description="it's ours; DROP TABLE pools"))  # no harm in words: values never become SQL
+
+
+# ---------------------------------------------------------------- admission
+
+
+def test_the_parents_request_is_measured_by_what_is_unallocated_and_the_message_shows_the_ways_out() -> None:
+    """P3, S2."""
+    world = team(10, a=4, b=3, c=2)
+    world.submit("w", "team--a", NORMAL, 2)
+    world.cycle()
+
+    def refused(gpus: int) -> Refused:
+        with pytest.raises(Refused) as caught:
+            submission_gate.submit(
+                world.state, workflow("v", task("t", gpus)), spec_hash="h", pool="team", priority=HIGH, user="u", uuid="", now=1
+            )  # fmt: skip
+        return caught.value
+
+    start = "v/t-group asks {} of default/gpu in one gang; pool team has 1 unallocated (3 subpools hold 9 of its 10): ask for less, "
+    assert str(refused(3)) == start.format(3) + (
+        "submit with priority LOW, or submit to team--b, which has 3 of its quota left"
+    )
+    assert str(refused(5)) == start.format(5) + "or submit with priority LOW"
+    assert refused(5).details == {
+        "law": "P3",
+        "pool": "team",
+        "resource": "default/gpu",
+        "asked": 5,
+        "limit": 1,
+        "quota": 10,
+        "unallocated": 1,
+        "subpools": {"team--a": 4, "team--b": 3, "team--c": 2},
+    }
+    world.submit("low", "team", LOW, 5)
+    world.submit("fits", "team", NORMAL, 1)
+    assert world.cycle() == ["admit fits", "admit low"]
+
+
+def test_a_request_that_the_promise_covers_waits_when_the_promise_is_in_use() -> None:
+    """P3: AC7 of the reference."""
+    world = team(30, a=20)
+    world.submit("uses", "team", HIGH, 8)
+    world.cycle()
+    world.submit("waits", "team", HIGH, 5)
+    assert world.cycle() == []
+    assert world.state.workflows["waits-1"].status is WorkflowStatus.PENDING
+
+
+def test_a_gang_counts_with_the_pods_that_it_cannot_do_without() -> None:
+    """P3."""
+    world = team(10, a=7)
+    spec = workflow("w", task("t", 1, count=8, minimum=3))
+    world.submit("w", "team", NORMAL, spec=spec)
+    assert world.cycle() == ["admit w"]
+    spec = workflow("v", task("t", 1, count=8, minimum=4))
+    with pytest.raises(Refused, match="v/t-group asks 4 of default/gpu in one gang; pool team has 3 unallocated"):
+        world.submit("v", "team", NORMAL, spec=spec)
+
+
+@pytest.mark.parametrize("state", [DELETING, ARCHIVED])
+def test_a_subpool_that_is_on_its_way_out_names_those_beside_it(state: PoolState) -> None:
+    """S3."""
+    world = team(10, a=4, b=3)
+    world.do(PutPool(replace(world.state.pools["team--a"], state=state), world.state.pools["team--a"]))
+    with pytest.raises(Refused) as caught:
+        world.submit("w", "team--a", LOW)
+    assert str(caught.value) == f"pool team--a is {state.value} and takes no submissions: choose one of team--b"
+    assert caught.value.details == {"law": "P3", "pool": "team--a", "state": state.value}
+
+
+def test_an_unknown_subpool_is_not_found_with_those_that_there_are() -> None:
+    with pytest.raises(NotFound, match="no pool 'team--x': team has no subpool 'x', it has team--a, team--b"):
+        team(10, a=4, b=3).submit("w", "team--x")
+    with pytest.raises(NotFound, match="no pool 'team--x': team has no subpool 'x', it has none"):
+        team().submit("w", "team--x")
+    with pytest.raises(NotFound, match="no pool 'sim--x': there are team, team--a"):
+        team(10, a=4).submit("w", "sim--x")
+
+
+# ---------------------------------------------------------------- draining
+
+
+def test_a_retry_by_exit_code_goes_on_in_a_deleting_subpool() -> None:
+    """S3."""
+    world = team(10, a=4)
+    retried = replace(task("t", 2), exit_rules=(ExitRule(ExitAction.RESCHEDULE, 7, 7),))
+    world.submit("w", "team--a", NORMAL, spec=workflow("w", retried))
+    world.cycle()
+    world.do(*pools.delete_pool(world.state, "team--a").actions)
+    for _ in range(3):
+        world.finish("w-1", 7)
+        world.cycle()
+        assert world.state.pools["team--a"].state is DELETING
+        assert world.running() == {"w-1"}
+        world.facts.clear()
+        world.cycle()
+    world.finish("w-1")
+    world.cycle()
+    assert world.state.pools["team--a"].state is ARCHIVED
+
+
+def test_a_gang_that_waits_after_it_was_preempted_keeps_its_subpool_deleting() -> None:
+    """S3."""
+    world = World({"team": 4, "sim": 4}, {"n0": 8})
+    make(world, slice_of("team", "a", 2))
+    world.submit("low", "team--a", LOW, 8)
+    world.cycle()
+    world.do(*pools.delete_pool(world.state, "team--a").actions)
+    world.submit("in", "sim", NORMAL, 4)
+    world.cycle()
+    world.cycle()
+    assert (world.running(), world.state.pools["team--a"].state) == ({"in-1"}, DELETING)
+    world.cancel("low-1")
+    world.cycle()
+    assert world.state.pools["team--a"].state is ARCHIVED
+
+
+def test_who_deleted_a_pool_is_told_to_those_whose_work_never_started() -> None:
+    """S3."""
+    world = team(10, a=4)
+    world.submit("runs", "team--a", NORMAL, 3)
+    world.cycle()
+    world.submit("waits", "team--a", NORMAL, 3)
+    world.do(*pools.delete_pool(world.state, "team--a", user="ann").actions)
+    waits = world.state.workflows["waits-1"]
+    assert (waits.cancelled_by, waits.failure_message) == (
+        "ann",
+        "cancelled by ann: pool team--a was deleted before it started",
+    )
+
+
+def test_several_pools_drain_in_one_cycle() -> None:
+    world = team(10, a=1, b=1, c=1)
+    for short in "abc":
+        world.submit(short, f"team--{short}", NORMAL)
+    world.cycle()
+    for short in "abc":
+        world.do(*pools.delete_pool(world.state, f"team--{short}").actions)
+    for short in "ac":
+        world.finish(f"{short}-1")
+    world.cycle()
+    states = {short: world.state.pools[f"team--{short}"].state for short in "abc"}
+    assert states == {"a": ARCHIVED, "b": DELETING, "c": ARCHIVED}
+    assert pool_balance(world.state, "team").unallocated == 9
+
+
+# ---------------------------------------------------------------- a whole file
+
+
+def file(parent: Pool, **subpools: int) -> ClusterSpec:
+    made = [
+        Pool(f"team--{short}", gpu_quota(gpus), parent="team", subpool_name=short) for short, gpus in subpools.items()
+    ]
+    return ClusterSpec(pools=(parent, *made))
+
+
+def test_a_file_that_changes_a_parent_changes_the_subpools_that_it_does_not_name() -> None:
+    """S5."""
+    world = team(10, a=4, b=2)
+    plan = pools.declare(world.state, file(Pool("team", gpu_quota(10), grace_s=1.0), a=5))
+    assert [(each.pool.name, gpus_of(each.pool.quotas), each.pool.grace_s) for each in plan.actions] == [
+        ("team", {"default": 10}, 1.0),
+        ("team--a", {"default": 5}, 1.0),
+        ("team--b", {"default": 2}, 1.0),
+    ]
+
+
+def test_a_file_whose_parent_is_too_small_for_what_it_does_not_name_is_refused() -> None:
+    """S1."""
+    world = team(10, a=4, b=2)
+    with pytest.raises(Refused, match=r"pool team would have 7 of default/gpu, and its subpools hold 8 \(a 6, b 2\)"):
+        pools.declare(world.state, file(Pool("team", gpu_quota(7)), a=6))
+
+
+def test_a_deleting_subpool_in_a_file_follows_its_parent_and_nothing_else() -> None:
+    """S3, S5."""
+    world = team(10, a=4)
+    world.submit("w", "team--a", NORMAL)
+    world.cycle()
+    world.do(*pools.delete_pool(world.state, "team--a").actions)
+    parent = Pool("team", gpu_quota(10), grace_s=1.0)
+    plan = pools.declare(world.state, file(parent, a=4))
+    assert [(each.pool.name, each.pool.state, each.pool.grace_s) for each in plan.actions] == [
+        ("team", ACTIVE, 1.0),
+        ("team--a", DELETING, 1.0),
+    ]
+    with pytest.raises(Conflict, match="pool team--a is DELETING, and 1 workflow with 1 GPU still run there"):
+        pools.declare(world.state, file(parent, a=5))
+
+
+def test_a_file_cannot_make_a_subpool_without_gpus() -> None:
+    with pytest.raises(InvalidInput, match="subpool team--a would have 0 GPUs"):
+        pools.declare(team().state, file(Pool("team", gpu_quota(10)), a=0))
+
+
+def test_moving_a_parent_to_another_cohort_moves_its_subpools() -> None:
+    world = World({"team": 4, "sim": 1}, {"n0": Node("n0", {GPU: 8})}, (Cohort("left"), Cohort("right")))
+    make(world, slice_of("team", "a", 2))
+    for cohort in ("left", "right", None):
+        world.do(*pools.put_pool(world.state, Pool("team", gpu_quota(4), cohort), create=False).actions)
+        assert world.state.pools["team--a"].cohort == cohort
+    assert set(world.state.ledger.tree.cohorts) == {"left", "right"}

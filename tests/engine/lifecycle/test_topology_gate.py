@@ -1,0 +1,250 @@
+"""Requirements at the gate: keys that the pool knows, and domains that could ever hold them (laws P3, T1, T6)."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from runrig.domain.errors import Refused
+from runrig.domain.nodes import Node
+from runrig.domain.plan import PutNode, PutPool
+from runrig.domain.quantities import GPU
+from runrig.domain.reasons import Code, Reason
+from runrig.domain.workflows import Status, TaskSpec
+from tests.api.client import api
+from tests.cli.world import runrig
+from tests.conformance.known import LEVELS, PLENTY, city, group, keys, per_domain, pods, pods_on, reasons, submit
+from tests.conformance.podgroups import cluster, workflow
+from tests.worlds.engine import HIGH, NORMAL, World
+
+KEYS = {"zone": "topology.kubernetes.io/zone", "rack": "topology.kubernetes.io/rack"}
+TEXT = workflow({"a": ["zone/z", "rack/r1"], "b": ["zone/z", "rack/r2"]})
+
+
+# ---------------------------------------------------------------- keys
+
+
+@pytest.mark.parametrize(
+    ("keys", "message", "details"),
+    [
+        (
+            {"zone": "z", "row": "r"},
+            "topology key 'rack' of task a was not found in pool p: it has zone, row",
+            {"law": "T6", "pool": "p", "task": "a", "key": "rack", "keys": ["zone", "row"]},
+        ),
+        (
+            {},
+            "task a has a requirement for topology key 'zone', and pool p has no topology keys: leave the requirement out, or "
+            "choose a pool that has the key",
+            {"law": "T6", "pool": "p", "task": "a", "key": "zone", "keys": []},
+        ),
+    ],
+)
+def test_a_key_that_the_pool_does_not_have_is_refused_with_those_it_has(
+    tmp_path: Path, keys: dict[str, str], message: str, details: dict[str, object]
+) -> None:
+    """T6."""
+    with api(tmp_path, cluster=cluster(keys)) as it:
+        answers = [
+            it.error("POST", "/api/pool/p/workflow", {"file": TEXT}, **query)
+            for query in ({}, {"dry_run": True}, {"validation_only": True})
+        ]
+    assert [(status, error["message"], error["details"]) for status, error in answers] == [(400, message, details)] * 3
+
+
+def test_topology_keys_of_a_pool_are_set_changed_and_shown_over_http(tmp_path: Path) -> None:
+    def keys(*pairs: str) -> list[dict[str, str]]:
+        return [dict(zip(("key", "label"), pair.split("="), strict=True)) for pair in pairs]
+
+    with api(tmp_path) as it:
+        it.call("POST", "/api/configs/pool", {"name": "k", "topology_keys": keys("zone=z", "rack=r")})
+        before = it.get("/api/configs/pool/k")["topology_keys"]
+        it.call("PATCH", "/api/configs/pool/k", {"topology_keys": keys("rack=r")})
+        after = it.get("/api/configs/pool/k")["topology_keys"]
+        wrong = [
+            it.error("PATCH", "/api/configs/pool/k", {"topology_keys": keys(*pairs)})[1]["message"]
+            for pairs in (
+                ("a=r", "b=r"),
+                ("host=kubernetes.io/hostname", "rack=r"),
+                ("rack=no label",),
+                tuple(f"k{number}=l{number}" for number in range(17)),
+            )
+        ]
+        kept = it.get("/api/configs/pool/k")["topology_keys"]
+    assert (before, after, kept) == (keys("zone=z", "rack=r"), keys("rack=r"), keys("rack=r"))
+    assert wrong == [
+        "topology keys and their labels must be unique",
+        "the label kubernetes.io/hostname is the finest there is: its topology key stands last",
+        "'no label' is no label of a node: write such as topology.kubernetes.io/rack",
+        "17 topology keys are too many: at most 16",
+    ]
+
+
+# ---------------------------------------------------------------- accepted
+
+
+def test_simulate_places_what_is_required(tmp_path: Path) -> None:
+    """T1: from the files; only zone b has two racks of two nodes."""
+    labels = "{{topology.kubernetes.io/zone: {}, topology.kubernetes.io/rack: {}}}"
+    racks = {"n{1..2}": ("a", "r1"), "n3": ("a", "r2"), "n{4..5}": ("b", "r1"), "n{6..7}": ("b", "r2")}
+    nodes = [f'- {{name: "{name}", resources: {{gpu: 1}}, labels: {labels.format(*at)}}}' for name, at in racks.items()]
+    (pool,) = (f"- {{name: p, quota: 8, topology_keys: [{{key: {k}, label: {v}}}, {{key: {m}, label: {w}}}]}}"
+               for (k, v), (m, w) in [KEYS.items()])  # fmt: skip
+    text = TEXT.replace('"resource": "a"', '"count": 2, "resource": "a"')
+    text = text.replace('"resource": "b"', '"count": 2, "resource": "b"').replace(
+        '{"topology"', '{"gpu": 1, "topology"'
+    )
+    (tmp_path / "wf.yaml").write_text(text)
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text("\n".join(("nodes:", *nodes, "pools:", pool, "workflows: [{file: wf.yaml, pool: p}]")))
+    done = runrig("simulate", str(scenario), "-t", "json")
+    (admitted,) = done.json["cycles"][0]["admitted"]
+    assert done.json["warnings"] == []
+    assert {each["name"]: each["placement"] for each in admitted["pod_sets"]} == {
+        "a": [{"domain": ["b", "r1", "n4"], "count": 1}, {"domain": ["b", "r1", "n5"], "count": 1}],
+        "b": [{"domain": ["b", "r2", "n6"], "count": 1}, {"domain": ["b", "r2", "n7"], "count": 1}],
+    }
+
+
+def test_a_gang_that_some_empty_domain_would_hold_is_accepted_and_waits() -> None:
+    """P3: refused is not pending."""
+    world = city("a/r0: 8 8 | a/r1: 8", team=PLENTY)
+    submit(world, "one", pods("t", 2, 8, "rack"))
+    submit(world, "two", pods("t", 2, 8, "rack"))
+    assert world.cycle() == ["admit one"]
+    assert (world.status("one-1"), world.status("two-1")) == ([Status.INITIALIZING], [Status.SCHEDULING])
+
+
+def test_nodes_that_are_down_count() -> None:
+    """P3: a repaired cluster would hold it."""
+    world = city("a/r0: 8 8 | a/r1: 8", team=PLENTY)
+    world.do(PutNode(replace(world.state.nodes["n1"], ready=False)))
+    submit(world, "w", pods("t", 2, 8, "rack"))
+    assert world.cycle() == []
+
+
+def test_where_nodes_come_and_go_what_none_of_today_holds_is_accepted() -> None:
+    """P3."""
+    world = city("a/r0: 8 | a/r1: 8", team=PLENTY)
+    world.state.fixed_nodes = False
+    submit(world, "w", pods("t", 2, 8, "rack"))
+    assert world.cycle() == []
+    world.do(PutNode(Node("n2", {GPU: 8}, labels={"zone": "a", "rack": "r1"})))
+    assert world.cycle() == ["admit w"]
+    assert pods_on(world, "w") == {"t": {"n1": 1, "n2": 1}}
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        [pods("t", 2, 8, "rack?")],
+        [pods("t", 2, 8, "zone")],
+        [pods("t", 2, 8, "rack*1")],
+        [pods("t", 2, 8, "rack", least=1)],
+        [pods("x", 1, 8, "zone", "rack/x"), pods("y", 1, 8, "zone", "rack/y")],
+    ],
+    ids=["preferred", "a coarser level", "slices", "fewer pods", "groups"],
+)
+def test_what_two_racks_of_one_node_hold_is_accepted(tasks: list[TaskSpec]) -> None:
+    """P3, T1."""
+    world = city("a/r0: 8 | a/r1: 8", team=PLENTY)
+    submit(world, "w", *tasks)
+    assert world.cycle() == ["admit w"]
+
+
+# ---------------------------------------------------------------- refused
+
+
+def refusal(world: World, *tasks: TaskSpec) -> Refused:
+    """After which nothing is stored."""
+    before = world.state.rows()
+    with pytest.raises(Refused) as caught:
+        submit(world, "w", *tasks, priority=HIGH)
+    world.state.specs.pop("hash of w")
+    assert world.state.rows() == before
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("drawn", "tasks", "level", "best"),
+    [
+        ("a/r0: 8 8 | a/r1: 8 8 8", [pods("t", 4, 8, "rack")], "rack", "a/r1 (3 pods, 8 gpu short)"),
+        ("a/r0: 8 8 | a/r1: 8 | b/r0: 8 8", [pods("t", 4, 8, "zone")], "zone", "a (3 pods, 8 gpu short)"),
+        ("a/r0: 8 8 | a/r1: 8 8 8", [pods("t", 9, 8, "rack", least=4)], "rack", "a/r1 (3 pods, 8 gpu short)"),
+    ],
+    ids=["rack", "zone", "smallest size"],
+)
+def test_what_no_empty_domain_would_hold_is_refused_with_the_level_and_the_best_domain(
+    drawn: str, tasks: list[TaskSpec], level: str, best: str
+) -> None:
+    """P3."""
+    caught = refusal(city(drawn, team=PLENTY), *tasks)
+    assert caught.details == {"law": "P3", "pool": "team", "topology_key": level, "asked": 4, "limit": 3}
+    assert f"no {level} has room for all 4 pods at once: 3 would fit. The best: {best}" in str(caught)
+
+
+def test_unlike_pods_that_no_empty_rack_would_hold_are_refused_with_what_the_best_one_lacks() -> None:
+    """P3: each kind of pod alone would fit."""
+    tasks = (pods("x", 2, 8, "rack"), pods("y", 2, 4, "rack"))
+    caught = refusal(city("a/r0: 8 | a/r1: 8 8 4", team=PLENTY), *tasks)
+    assert (caught.details["law"], caught.details["topology_key"]) == ("P3", "rack")
+    assert "a/r1" in str(caught)
+    assert "4 gpu short" in str(caught)
+
+
+def test_slices_that_no_empty_racks_would_hold_are_refused() -> None:
+    """P3: five places, and only two of them in one rack."""
+    caught = refusal(city("a/r0: 1 | a/r1: 1 | a/r2: 3", team=PLENTY), pods("t", 4, 1, "rack*2"))
+    assert (caught.details["law"], caught.details["topology_key"]) == ("P3", "rack")
+
+
+def test_on_nodes_without_the_labels_of_the_pool_every_requirement_is_refused(tmp_path: Path) -> None:
+    """T1, P3: the one node of this server has none; a check of the same says the same."""
+    with api(tmp_path, cluster=cluster(KEYS)) as it:
+        answers = [
+            it.error("POST", "/api/pool/p/workflow", {"file": TEXT}, **query)
+            for query in ({}, {"validation_only": True})
+        ]
+        assert it.get("/api/workflow", all_users=True)["workflows"] == []
+    assert [(status, error["details"]["law"]) for status, error in answers] == [(400, "P3")] * 2
+    assert len({error["message"] for _, error in answers}) == 1
+
+
+# ---------------------------------------------------------------- keys that are edited later
+
+
+def rekeyed(world: World, *levels: str) -> None:
+    """The pool has only *levels* as its keys from now on."""
+    before = world.state.pools["team"]
+    world.do(PutPool(replace(before, topology_keys=keys(*levels)), before))
+
+
+def test_a_gang_whose_key_was_taken_from_the_pool_waits_with_a_reason_and_starts_when_it_is_back() -> None:
+    """P3: what a later edit made impossible is pending; what runs goes on."""
+    world = city("a/r0: 8 8 | a/r1: 8 8", team=PLENTY)
+    submit(world, "runs", pods("t", 2, 8, "rack"))
+    assert world.cycle() == ["admit runs"]
+    submit(world, "w", pods("t", 2, 8, "rack"))
+    rekeyed(world, "zone")
+    assert world.cycle() == []
+    assert world.running() == {"runs-1"}
+    assert reasons(world, "w") == (Reason(Code.KEYS_CHANGED, "T3", where="pool team"),)
+    rekeyed(world, *LEVELS)
+    assert world.cycle() == ["admit w"]
+    assert list(per_domain(world, "w", "rack")) == ["a/r1"]
+
+
+def test_a_gang_without_requirements_does_not_care() -> None:
+    world = city("a/r0: 8 | a/r1: 8", team=PLENTY)
+    submit(world, "w", pods("t", 2, 8))
+    rekeyed(world)
+    assert world.cycle() == ["admit w"]
+
+
+def test_a_group_behind_another_is_checked_when_it_is_submitted() -> None:
+    """P3: it would otherwise wait for ever, after all before it was done."""
+    spec = group("w", pods("t", 1, 8))
+    behind = replace(spec.groups[0], name="behind", tasks=(pods("u", 2, 8, "rack"),), upstream=("g",))
+    world = city("a/r0: 8 | a/r1: 8", team=PLENTY)
+    with pytest.raises(Refused):
+        world.submit("w", "team", NORMAL, spec=replace(spec, groups=(*spec.groups, behind)))

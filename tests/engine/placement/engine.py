@@ -1,0 +1,61 @@
+"""The same problem put to our engine: a ledger that holds what others hold, and the gang in its queue."""
+
+from dataclasses import replace
+
+from runrig.domain.gangs import Assignment, Gang, NodeShare, Placement, PodSet, Priority
+from runrig.domain.plan import Admit, Queue
+from runrig.domain.pools import Pool, Quota
+from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource, requests_of
+from runrig.domain.reasons import Code
+from runrig.engine.explain.why import explain
+from runrig.engine.ledger.fit import find_place
+from runrig.engine.ledger.ledger import Entry, Ledger
+from tests.engine.placement.problem import Problem
+
+PLENTY = Quota(10**12)
+POOL, OTHERS = "ours", "others"
+
+
+def ledger_of(problem: Problem) -> Ledger:
+    """Quota never blocks: what is asked of the engine here is room and nearness."""
+    ledger = Ledger()
+    ledger.set_flavors(problem.flavors)
+    for node in problem.nodes:
+        ledger.put_node(node)
+    quotas = {FlavorResource(flavor.name, name): PLENTY for flavor in problem.flavors for name in (GPU, CPU, MEMORY)}
+    ledger.put_pool(Pool(POOL, quotas, topology_keys=problem.keys))
+    ledger.put_pool(Pool(OTHERS, quotas))
+    for at, node in enumerate(problem.nodes):
+        held = requests_of(problem.held.get(node.name, {}))
+        if held:
+            gang = Gang(f"other-{at}/g", OTHERS, Priority.NORMAL, 0.0, (PodSet("pod", 1, held),))
+            ledger.apply(Queue(gang), 0.0)
+            placement = (Assignment("pod", node.flavor, 1, (NodeShare(node.name, 1),)),)
+            ledger.apply(Admit(gang.id, ledger.with_gpus(gang, placement)), 0.0)
+    return ledger
+
+
+def queued(ledger: Ledger, problem: Problem, name: str = "w-1/g") -> Entry:
+    ledger.apply(Queue(Gang(name, POOL, Priority.NORMAL, 1.0, problem.pod_sets)), 1.0)
+    return ledger.entries[name]
+
+
+def ask(problem: Problem) -> Placement | None:
+    """Where the engine would start the gang, with the GPUs that its pods would get."""
+    ledger = ledger_of(problem)
+    entry = queued(ledger, problem)
+    placement = find_place(ledger, entry, problem.counts)
+    return None if placement is None else ledger.with_gpus(entry.gang, placement)
+
+
+def is_unproven(problem: Problem) -> bool:
+    """Whether a gang that waits is told that the search gave up, and not that there is no room."""
+    asked = tuple(
+        replace(each, count=count, min_count=None)
+        for each, count in zip(problem.pod_sets, problem.counts, strict=True)
+        if count
+    )
+    whole = replace(problem, pod_sets=asked, partial=None)
+    ledger = ledger_of(whole)
+    entry = queued(ledger, whole)
+    return any(reason.code is Code.PLACEMENT_NOT_PROVEN for reason in explain(ledger, entry))

@@ -1,0 +1,23 @@
+"""Cases with answers worked out by hand, put to both: the engine and the second opinion (laws T1, T2, T3)."""
+
+import pytest
+
+from tests.engine.placement.engine import ask
+from tests.engine.placement.hand_made import CASES, Case
+from tests.engine.placement.solver import solve
+from tests.engine.placement.yardstick import faults, measure, nodes_of
+
+NAMED = [pytest.param(case, id=case.name.replace(" ", "-")) for case in CASES]
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_the_solver_gives_the_answer_worked_out_by_hand(case: Case) -> None:
+    solution = solve(case.problem)
+    assert (solution and solution.best) == case.best
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_the_engine_gives_the_answer_worked_out_by_hand(case: Case) -> None:
+    placement = ask(case.problem)
+    assert placement is None or faults(case.problem, placement) == []
+    assert (placement and measure(case.problem, nodes_of(placement))) == case.best

@@ -1,0 +1,185 @@
+"""Gangs come and go while nodes are cordoned, shrink, move and vanish: each gets a place in which it fits, and no other answer
+than from a ledger that is built anew (laws T1, T2, T4).  `Site` checks every decision.
+"""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from runrig.domain.gangs import PodSet, Priority, Requirement
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.plan import Admit
+from runrig.domain.pools import HOSTNAME, TopologyKey
+from runrig.domain.quantities import CPU, GPU, requests_of
+from tests.engine.placement.site import Site
+
+KEYS = (TopologyKey("zone", "zone"), TopologyKey("rack", "rack"), TopologyKey("host", HOSTNAME))
+FLAVORS = (Flavor("big", {"kind": "big"}), Flavor("small", {"kind": "small"}, position=1))
+RACKS = (("a", "r0"), ("a", "r1"), ("b", "r0"), ("b", "r1"), ("b", ""))
+NODES = tuple(f"n{at}" for at in range(9))
+PRIORITIES = (Priority.NORMAL, Priority.LOW, Priority.HIGH)
+
+
+def pods(name: str, count: int, gpus: int, *asked: Requirement, cores: int = 0, least: int | None = None) -> PodSet:
+    requests = requests_of({GPU: gpus, CPU: cores * 1000})
+    return PodSet(name, count, requests, least, topology=asked)
+
+
+ZONE, RACK, NEAR = Requirement("zone"), Requirement("rack"), Requirement("rack", required=False)
+SHAPES: tuple[tuple[PodSet, ...], ...] = (
+    (pods("a", 1, 1),),
+    (pods("a", 4, 1, RACK),),
+    (pods("a", 2, 3, RACK),),
+    (pods("a", 3, 2, ZONE),),
+    (pods("a", 5, 1, NEAR),),
+    (pods("a", 6, 1, ZONE, Requirement("rack", "own", slice_size=3)),),
+    (pods("a", 3, 1, ZONE, Requirement("rack", "x")), pods("b", 1, 3, ZONE, Requirement("rack", "y"), cores=1)),
+    (pods("a", 2, 1, RACK, cores=2), pods("b", 2, 0, cores=1)),
+    (pods("a", 4, 1, Requirement("host", "own", slice_size=2)), pods("b", 2, 2, NEAR)),
+    (pods("a", 6, 1, RACK, least=2),),
+    (pods("a", 2, 2, Requirement("zone", "x", False)), pods("b", 2, 2, Requirement("zone", "y", False), least=1)),
+    (pods("a", 2, 4),),
+)
+
+
+def node(name: str, gpus: int, rack: int, kind: int) -> Node:
+    zone, inside = RACKS[rack % len(RACKS)]
+    flavor = FLAVORS[kind % 4 == 3].name
+    labels = {"zone": zone, "kind": flavor} | ({"rack": inside} if inside else {})
+    return Node(name, {GPU: gpus % 6, CPU: 4000}, flavor, labels)
+
+
+def new_site() -> Site:
+    sizes = (4, 2, 5, 1, 4, 3, 2)
+    nodes = {f"n{at}": node(f"n{at}", gpus, at // 2, at) for at, gpus in enumerate(sizes)}
+    return Site(KEYS, FLAVORS, nodes)
+
+
+# ---------------------------------------------------------------- steps
+
+
+def do(site: Site, step: str, which: int, how: int) -> None:
+    """*which* and *how* choose among what is there, so that every step can follow every other."""
+    name = NODES[which % len(NODES)]
+    standing = sorted(site.standing)
+    match step:
+        case "submit":
+            site.submit(PRIORITIES[how % len(PRIORITIES)], SHAPES[which % len(SHAPES)])
+        case "end" if standing:
+            site.end(standing[which % len(standing)])
+        case "ended":
+            for gang in [gang for gang in standing if site.standing[gang].stopping]:
+                site.end(gang)
+        case "give up" if site.gangs:
+            site.end(sorted(site.gangs)[which % len(site.gangs)])
+        case "put":
+            site.put(node(name, how, which, how // 6))
+        case "cordon" if name in site.nodes:
+            site.put(replace(site.nodes[name], ready=not site.nodes[name].ready))
+        case "resize" if name in site.nodes:
+            site.put(replace(site.nodes[name], resources={GPU: how % 6, CPU: 1000 * (how % 5)}))
+        case "move" if name in site.nodes:
+            site.put(node(name, site.nodes[name].resources[GPU], how, how))
+        case "drop" if name in site.nodes:
+            site.drop(name)
+        case "cycle":
+            site.cycle()
+        case "probe":
+            site.probe(SHAPES[which % len(SHAPES)])
+
+
+PHASES = (Phase.explicit, Phase.generate, Phase.shrink)
+NUMBERS = st.integers(0, 60)
+STEPS = st.sampled_from(
+    ["submit"] * 4
+    + ["cycle"] * 4
+    + ["probe"] * 2
+    + ["end", "ended", "give up", "put", "cordon", "resize", "move", "drop"]
+)
+
+
+LAST = [("cycle", 0, 0), ("ended", 0, 0), ("cycle", 0, 0), *(("probe", at, 0) for at in range(len(SHAPES)))]
+
+
+def run(steps: list[tuple[str, int, int]]) -> None:
+    site = new_site()
+    for step, which, how in [*steps, *LAST]:
+        do(site, step, which, how)
+
+
+@settings(max_examples=100, phases=PHASES)
+@given(st.lists(st.tuples(STEPS, NUMBERS, NUMBERS), min_size=20, max_size=60))
+def test_each_gang_gets_a_place_in_which_it_fits_whatever_happens(steps: list[tuple[str, int, int]]) -> None:
+    run(steps)
+
+
+@pytest.mark.soak
+@settings(max_examples=2_000, phases=PHASES)
+@given(st.lists(st.tuples(STEPS, NUMBERS, NUMBERS), min_size=20, max_size=120))
+def test_each_gang_gets_a_place_in_which_it_fits_whatever_happens_for_long(steps: list[tuple[str, int, int]]) -> None:
+    run(steps)
+
+
+# ---------------------------------------------------------------- pinned
+
+
+def admitted(site: Site) -> list[str]:
+    return [each.gang for each in site.cycle() if isinstance(each, Admit)]
+
+
+def racks(*sizes: int) -> Site:
+    """One rack per number, each of nodes of one GPU, all in zone a."""
+    site = Site(KEYS[:2], FLAVORS)
+    for rack, size in enumerate(sizes):
+        for at in range(size):
+            name = f"r{rack}-{at}"
+            site.put(Node(name, {GPU: 1}, "big", {"zone": "a", "rack": f"r{rack}", "kind": "big"}))
+    return site
+
+
+def test_two_gangs_of_one_cycle_get_racks_of_their_own() -> None:
+    site = racks(4, 4)
+    for _ in range(3):
+        site.submit(Priority.NORMAL, (pods("a", 3, 1, RACK),))
+    first, second, third = sorted(site.gangs)
+    assert admitted(site) == [first, second]
+    assert sorted(site.standing) == [first, second]
+    assert [each.placement[0].shares[0].node[:2] for each in site.standing.values()] == ["r0", "r1"]
+    site.end(first)
+    assert admitted(site) == [third]
+
+
+def test_a_gang_waits_when_a_node_of_the_only_rack_vanishes() -> None:
+    site = racks(3, 2)
+    site.drop("r0-1")
+    site.submit(Priority.NORMAL, (pods("a", 3, 1, RACK),))
+    assert admitted(site) == []
+    site.put(Node("r0-9", {GPU: 1}, "big", {"zone": "a", "rack": "r0", "kind": "big"}))
+    assert admitted(site) == sorted(site.gangs)
+
+
+def test_a_nominated_gang_does_not_start_across_racks_when_a_node_of_its_place_moves() -> None:
+    site = racks(3)
+    site.submit(Priority.LOW, (pods("a", 1, 1),))
+    (low,) = admitted(site)
+    site.submit(Priority.NORMAL, (pods("a", 3, 1, RACK),))
+    assert admitted(site) == []
+    site.put(Node("r0-2", {GPU: 1}, "big", {"zone": "a", "rack": "elsewhere", "kind": "big"}))
+    site.end(low)
+    assert admitted(site) == []
+
+
+def test_who_preempts_may_mix_flavors_too() -> None:
+    """Two pod sets that ask for the same, and one GPU of either flavor: the big one is held by LOW."""
+    site = Site(KEYS[:2], FLAVORS)
+    for name, kind in (("n0", "big"), ("n1", "small")):
+        site.put(Node(name, {GPU: 1}, kind, {"zone": "a", "rack": "r0", "kind": kind}))
+    site.submit(Priority.LOW, (pods("a", 1, 1),))
+    (low,) = admitted(site)
+    site.submit(Priority.HIGH, (pods("a", 1, 1, RACK), pods("b", 1, 1, RACK)))
+    assert admitted(site) == []
+    assert site.standing[low].stopping
+    site.end(low)
+    assert admitted(site) == sorted(site.gangs)

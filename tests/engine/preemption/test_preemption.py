@@ -1,0 +1,484 @@
+"""Who stops so that another may start, and who never does (laws R1-R6)."""
+
+from runrig.domain.gangs import GangState, Law, Priority
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.observed import Observation, Phase, TaskFact
+from runrig.domain.plan import DropNode, Nominate, Preempt, PutNode, PutPool, Withdraw
+from runrig.domain.pools import Cohort, Pool, Quota
+from runrig.domain.quantities import CPU, GPU, PODS, FlavorResource, requests_of
+from runrig.domain.reasons import Code, Reason
+from runrig.domain.workflows import Status, WorkflowSpec
+from runrig.engine import cycle
+from runrig.engine.explain.why import why
+from runrig.engine.state.state import State
+from tests.worlds.engine import GPUS, HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
+
+TWO_POOLS = {"a": 2, "b": 2}
+
+
+def subpool(parent: str, short: str, gpus: int) -> Pool:
+    return Pool(f"{parent}--{short}", gpu_quota(gpus), parent=parent, subpool_name=short)
+
+
+def started(world: World, *work: tuple[str, str, object, int]) -> World:
+    """Each (name, pool, priority, GPUs) is submitted and running before the next comes."""
+    for name, pool, priority, gpus in work:
+        world.submit(name, pool, priority, gpus)
+        assert world.cycle() == [f"admit {name}"]
+    return world
+
+
+# ---------------------------------------------------------------- two pools on four GPUs
+
+
+def test_the_latest_borrower_gives_back_and_low_within_the_quota_stays() -> None:
+    """R2."""
+    world = started(
+        World(TWO_POOLS, {"n0": 4}),
+        ("firm", "a", NORMAL, 1),
+        ("early", "a", LOW, 1),
+        ("other", "b", NORMAL, 1),
+        ("late", "a", LOW, 1),
+    )
+    world.submit("in", "b", NORMAL)
+    assert world.cycle() == ["nominate in", "preempt late for in (RECLAIM)"]
+
+
+def test_low_within_its_pools_quota_is_safe_from_a_pool_that_is_full() -> None:
+    """R2, P2: HIGH gives no right beyond the quota."""
+    world = started(
+        World(TWO_POOLS, {"n0": 4}), ("firm", "a", NORMAL, 1), ("low", "a", LOW, 1), ("full", "b", NORMAL, 2)
+    )
+    world.submit("more", "b", NORMAL)
+    world.submit("most", "b", HIGH)
+    assert world.cycle() == []
+
+
+def test_low_of_the_own_pool_goes_where_nobody_borrows() -> None:
+    """R1."""
+    world = started(World(TWO_POOLS, {"n0": 4}), ("low", "a", LOW, 2), ("other", "b", LOW, 2))
+    world.submit("in", "a", NORMAL)
+    assert world.cycle() == ["nominate in", "preempt low for in (PRIORITY)"]
+
+
+def test_high_does_not_stop_normal() -> None:
+    """R3: only preemptible gangs are targets."""
+    world = started(World(TWO_POOLS, {"n0": 4}), ("n1", "a", NORMAL, 2), ("n2", "b", NORMAL, 2))
+    world.submit("in", "a", HIGH)
+    assert world.cycle() == []
+
+
+def test_low_stops_nobody_not_even_a_borrower() -> None:
+    world = started(World(TWO_POOLS, {"n0": 4}), ("wide", "a", LOW, 4))
+    world.submit("in", "b", LOW)
+    assert world.cycle() == []
+
+
+def test_a_wide_borrower_is_taken_as_a_whole_and_what_is_left_over_is_used() -> None:
+    """R3, R4: the rest of what it frees goes to others, in the cycle in which it is free."""
+    world = started(World(TWO_POOLS, {"n0": 4}), ("wide", "a", LOW, 4))
+    world.submit("in", "b", NORMAL, 1)
+    world.submit("small", "a", LOW, 2)
+    assert world.cycle() == ["nominate in", "preempt wide for in (RECLAIM)"]
+    assert world.cycle() == ["admit in", "admit small"]
+
+
+def test_a_borrower_that_is_cut_goes_only_as_far_as_its_pool_borrows() -> None:
+    """R2: after the first has gone the pool is within its nominal, and the second is safe."""
+    world = started(
+        World({"a": 2, "b": 2, "c": 0}, {"n0": 5}), ("l1", "a", LOW, 1), ("l2", "a", LOW, 2), ("x", "c", LOW, 2)
+    )
+    world.submit("in", "b", NORMAL, 2)
+    assert world.cycle() == ["nominate in", "preempt x for in (RECLAIM)"]
+
+
+# ---------------------------------------------------------------- the order of candidates
+
+
+def test_the_nearest_common_cohort_gives_back_first() -> None:
+    """R3."""
+    cohorts = (Cohort("org"), Cohort("near", "org"), Cohort("far", "org"))
+    pools = {
+        "mine": Pool("mine", gpu_quota(2), "near"),
+        "close": Pool("close", gpu_quota(0), "near"),
+        "distant": Pool("distant", gpu_quota(0), "far"),
+    }
+    world = started(World(pools, {"n0": 2}, cohorts), ("close", "close", LOW, 1), ("distant", "distant", LOW, 1))
+    world.submit("in", "mine", NORMAL, 1)
+    assert world.cycle() == ["nominate in", "preempt close for in (RECLAIM)"]
+
+
+def test_other_pools_that_borrow_give_back_before_the_own_pool_pays() -> None:
+    """R3."""
+    world = started(World({"a": 2, "b": 0}, {"n0": 2}), ("theirs", "b", LOW, 1), ("own", "a", LOW, 1))
+    world.submit("in", "a", NORMAL, 1)
+    assert world.cycle() == ["nominate in", "preempt theirs for in (RECLAIM)"]
+
+
+def test_of_several_the_one_that_started_last_goes_and_then_the_id_decides() -> None:
+    """R3."""
+    world = started(World({"a": 3, "b": 0}, {"n0": 3}), ("l1", "b", LOW, 1))
+    world.submit("l3", "b", LOW)
+    world.submit("l2", "b", LOW)
+    assert world.cycle() == ["admit l3", "admit l2"]
+    for name in ("x", "y", "z"):
+        world.submit(name, "a", NORMAL)
+    assert world.cycle() == [
+        "nominate x",
+        "preempt l2 for x (RECLAIM)",
+        "nominate y",
+        "preempt l3 for y (RECLAIM)",
+        "nominate z",
+        "preempt l1 for z (RECLAIM)",
+    ]
+
+
+def test_small_borrowers_are_put_back_where_a_wide_one_alone_would_do() -> None:
+    """R3: irreducible."""
+    world = started(World({"a": 4, "b": 0}, {"n0": 4}), ("wide", "b", LOW, 3), ("s1", "b", LOW, 1))
+    world.submit("in", "a", NORMAL, 3)
+    assert world.cycle() == ["nominate in", "preempt wide for in (RECLAIM)"]
+
+
+def test_a_gang_that_stops_already_is_waited_for_and_nobody_else_is_stopped() -> None:
+    """R3, R4."""
+    world = started(
+        World({"a": 2, "b": 2}, {"n0": 4}), ("keep", "b", NORMAL, 2), ("l1", "a", LOW, 1), ("l2", "a", LOW, 1)
+    )
+    world.cancel("l1-1")
+    world.submit("in", "a", NORMAL, 1)
+    plan = cycle.run(world.state, linger(world), world.now)
+    assert next(each for each in plan.actions if isinstance(each, Nominate)).targets == ("l1-1/t-group",)
+    assert world.state.ledger.entries["l2-1/t-group"].state is GangState.ADMITTED
+    assert why(world.state, "in-1").groups[0].reasons == (
+        Reason(Code.WAITS_FOR_TARGETS, "R4", holders=("l1-1/t-group",)),
+    )
+    assert world.cycle() == ["admit in"]
+
+
+def linger(world: World):
+    """Everything is as it was: what is to stop has not ended yet."""
+    return Observation({key: TaskFact(Phase.RUNNING) for key in world.state.active})
+
+
+def test_what_a_wide_target_frees_beyond_its_preemptor_is_spoken_for_once() -> None:
+    """R4: two preemptors share one target, a third waits for its own."""
+    world = started(World({"a": 4, "b": 0}, {"n0": 4}), ("l1", "b", LOW, 1), ("wide", "b", LOW, 3))
+    for name, gpus in (("x", 1), ("y", 2), ("z", 1)):
+        world.submit(name, "a", NORMAL, gpus)
+    assert world.cycle() == [
+        "nominate x",
+        "preempt wide for x (RECLAIM)",
+        "nominate y",
+        "nominate z",
+        "preempt l1 for z (RECLAIM)",
+    ]
+    assert world.cycle() == ["admit x", "admit y", "admit z"]
+
+
+def test_a_preemptor_that_counts_on_the_rest_of_anothers_target_waits_for_that_one_too() -> None:
+    """R4: it keeps its place, whichever of them ends first."""
+    world = started(World({"a": 4, "b": 0}, {"n0": 4}), ("l1", "b", LOW, 1), ("wide", "b", LOW, 3))
+    world.submit("x", "a", NORMAL, 2)
+    world.submit("y", "a", NORMAL, 2)
+    assert world.cycle() == [
+        "nominate x",
+        "preempt wide for x (RECLAIM)",
+        "nominate y",
+        "preempt l1 for y (RECLAIM)",
+    ]
+    assert sorted(world.state.ledger.nominated["y-1/t-group"].waits_for) == ["l1-1/t-group", "wide-1/t-group"]
+    world.now += 1
+    facts = {key: TaskFact(Phase.RUNNING) for key in world.state.active}
+    facts |= {key: TaskFact(Phase.ENDED, 143) for key in facts if key.workflow == "l1-1"}
+    plan = cycle.run(world.state, Observation(facts), world.now)
+    assert not [each for each in plan.actions if isinstance(each, Nominate | Withdraw)]
+    assert world.cycle() == ["admit x", "admit y"]
+
+
+# ---------------------------------------------------------------- subpools
+
+
+def test_parent_low_makes_way_for_a_subpool_and_is_not_safe_within_the_parents_nominal() -> None:
+    """R2: between the parent's own LOW and their common pool there is no pool that could protect it."""
+    pools = {"team": 4, "team--a": subpool("team", "a", 2), "sim": 2}
+    world = started(World(pools, {"n0": 6}), ("low", "team", LOW, 4), ("other", "sim", NORMAL, 2))
+    world.submit("in", "team--a", NORMAL, 2)
+    assert world.cycle() == ["nominate in", "preempt low for in (RECLAIM)"]
+
+
+def test_a_subpool_takes_back_from_a_sibling_that_is_over_and_spares_one_that_is_not() -> None:
+    """R2."""
+    pools = {
+        "team": 6,
+        "team--a": subpool("team", "a", 2),
+        "team--b": subpool("team", "b", 2),
+        "team--c": subpool("team", "c", 2),
+    }
+    world = started(
+        World(pools, {"n0": 6}), ("b1", "team--b", LOW, 2), ("b2", "team--b", LOW, 2), ("c1", "team--c", LOW, 2)
+    )
+    world.submit("in", "team--a", NORMAL, 2)
+    assert world.cycle() == ["nominate in", "preempt b2 for in (RECLAIM)"]
+
+
+def test_inner_pools_within_their_nominal_go_last_when_their_outermost_pool_is_over() -> None:
+    """R2: pools over nominal at every level first; the rest of the same outermost pool only if they do not suffice."""
+    pools = {"team": 4, "team--a": subpool("team", "a", 2), "sim": 4}
+    work = (("outermost_pool", "team", LOW, 2), ("inner", "team--a", LOW, 2), ("big", "team", LOW, 2))
+    world = started(World(pools, {"n0": 4, "n1": 2, "n2": 2}), *work)
+    # All of the idle room is one GPU short of what is asked on one node: only a node of team's would do.
+    places = {
+        name: world.state.tasks[next(key for key in world.state.active if key.workflow == f"{name}-1")].node
+        for name, *_ in work
+    }
+    assert places == {"outermost_pool": "n1", "inner": "n2", "big": "n0"}
+    world.submit("in", "sim", NORMAL, 4)
+    assert world.cycle() == ["nominate in", "preempt big for in (RECLAIM)"]
+
+
+def test_an_inner_pool_within_its_nominal_pays_if_nothing_else_does() -> None:
+    """R2."""
+    pools = {"team": 2, "team--a": subpool("team", "a", 2), "sim": 4}
+    world = World(pools, {"n0": 4, "n1": 2})
+    world.submit("inner", "team--a", LOW, 2)
+    world.submit("firm", "team--a", NORMAL, 2)
+    assert world.cycle() == ["admit firm", "admit inner"]
+    assert {key.workflow: world.state.tasks[key].node for key in world.state.active} == {
+        "firm-1": "n1",
+        "inner-1": "n0",
+    }
+    world.submit("in", "sim", NORMAL, 4)
+    assert world.cycle() == ["nominate in", "preempt inner for in (RECLAIM)"]
+
+
+def test_older_work_of_the_parent_beyond_its_share_is_not_paid_for_by_other_pools() -> None:
+    """P2: the parent's firm work and its subpools' together stay within the parent's quota."""
+    world = started(World({"team": 4, "sim": 4}, {"n0": 8}), ("old", "team", NORMAL, 4))
+    world.do(PutPool(subpool("team", "a", 4)))
+    started(world, ("low", "sim", LOW, 4))
+    world.submit("in", "team--a", NORMAL, 1)
+    assert world.cycle() == []
+    reason = Reason(Code.QUOTA_FULL, "P2", "team", "default/gpu", 0, 1, holders=("old-1/t-group",))
+    assert why(world.state, "in-1").groups[0].reasons == (reason,)
+
+
+# ---------------------------------------------------------------- room on nodes
+
+
+def test_where_quota_is_there_and_only_nodes_are_full_a_borrower_goes() -> None:
+    """R1 and R2 apply alike when room on nodes is short."""
+    world = started(World({"a": 4, "b": 2}, {"n0": 4, "n1": 4}), ("x", "b", LOW, 3), ("y", "b", LOW, 3))
+    world.submit("in", "a", NORMAL, 4)
+    assert world.cycle() == ["nominate in", "preempt y for in (RECLAIM)"]
+    assert world.cycle() == ["admit in"]
+
+
+def test_low_that_is_protected_is_not_taken_for_its_node() -> None:
+    """R2: the gang waits, with law T1."""
+    world = started(World({"a": 4, "b": 2, "c": 2}, {"n0": 4, "n1": 4}), ("x", "b", LOW, 2), ("y", "c", NORMAL, 2))
+    assert {world.state.tasks[key].node for key in world.state.active} == {"n0"}
+    world.submit("z", "a", LOW, 1)
+    world.do(PutNode(Node("n1", {GPU: 4}, ready=False)))
+    assert world.cycle() == []
+    world.submit("in", "a", NORMAL, 4)
+    assert world.cycle() == []
+    assert [each.law for each in why(world.state, "in-1").groups[0].reasons] == ["T1"]
+
+
+def test_a_nomination_is_withdrawn_when_its_node_goes_and_made_anew_elsewhere() -> None:
+    """R4."""
+    world = started(World({"a": 2, "b": 0}, {"n0": 2, "n1": 2}), ("l1", "b", LOW, 2), ("l2", "b", LOW, 2))
+    world.submit("in", "a", NORMAL, 2)
+    assert world.cycle() == ["nominate in", "preempt l2 for in (RECLAIM)"]
+    world.do(DropNode("n1"))
+    assert world.cycle() == ["withdraw in", "nominate in", "preempt l1 for in (RECLAIM)"]
+    assert world.cycle() == ["admit in"]
+
+
+def test_a_nomination_is_withdrawn_when_its_node_becomes_another_flavor() -> None:
+    """R4: what was granted is room of one flavor."""
+    world = started(World({"a": 2, "b": 0}, {"n0": 2}), ("l1", "b", LOW, 2))
+    world.submit("in", "a", NORMAL, 2)
+    assert world.cycle() == ["nominate in", "preempt l1 for in (RECLAIM)"]
+    world.do(PutNode(Node("n0", {GPU: 2}, flavor="other")))
+    assert world.cycle() == ["withdraw in"]
+
+
+def test_a_nomination_that_an_edit_has_made_impossible_is_given_up_and_the_hold_with_it() -> None:
+    """R4, and the promise that nothing is idle."""
+    world = started(World({"a": 2, "b": 0}, {"n0": 2}), ("l1", "b", LOW, 2))
+    world.submit("in", "a", NORMAL, 2)
+    assert world.cycle() == ["nominate in", "preempt l1 for in (RECLAIM)"]
+    world.do(PutPool(Pool("a", gpu_quota(1)), world.state.pools["a"]))
+    assert world.cycle() == ["withdraw in", "admit l1"]
+
+
+def test_a_target_that_is_queued_and_started_again_is_nobodys_target_any_more() -> None:
+    """R4: the id is the same, the attempt is not; neither a withdrawal nor a restart of the server may count it out."""
+    world = World({"a": 4, "b": 0}, {"n0": 2, "n1": 2, "n2": 1})
+    started(world, ("l1", "b", LOW, 1), ("l2", "b", LOW, 2), ("l3", "b", LOW, 2))
+    spec = workflow("in", task("t", 2, count=2))
+    world.submit("in", "a", NORMAL, spec=spec)
+    assert world.cycle() == ["nominate in", "preempt l3 for in (RECLAIM)", "preempt l2 for in (RECLAIM)"]
+    nominated = world.state.ledger.nominated["in-1/t-group"]
+    assert nominated.waits_for == ("l3-1/t-group", "l2-1/t-group")
+    facts = {
+        key: TaskFact(Phase.ENDED, 143) if key.workflow == "l3-1" else TaskFact(Phase.RUNNING)
+        for key in world.state.active
+    }
+    world.now += 1
+    cycle.run(world.state, Observation(facts), world.now)
+    assert nominated.waits_for == ("l2-1/t-group",)
+    rows = world.state.rows()
+    assert State.load(rows).rows() == rows
+
+
+# ---------------------------------------------------------------- what becomes of the target
+
+
+def test_the_record_says_who_was_preempted_by_whom_and_the_gang_waits_again_whole() -> None:
+    """R6, A3, P4."""
+    world = started(World({"a": 2, "b": 0}, {"n0": 2}), ("low", "b", LOW, 2))
+    world.submit("in", "a", NORMAL, 2)
+    world.cycle()
+    entry = world.state.ledger.entries["low-1/t-group"]
+    assert (entry.state, entry.preempted_by, entry.law.value) == (GangState.STOPPING, "in-1/t-group", "RECLAIM")
+    assert world.cycle() == ["admit in"]
+    group = world.state.groups["low-1", "t-group"]
+    assert (group.status, group.attempt, group.preemptions) == (Status.SCHEDULING, 1, 1)
+    first, second = world.state.attempts("low-1", "t")
+    assert (first.status, first.exit_code, first.failure_message) == (
+        Status.FAILED_PREEMPTED,
+        3006,
+        "preempted by in-1/t-group",
+    )
+    assert second.status is Status.SCHEDULING
+    assert world.state.ledger.entries["low-1/t-group"].order == (0, 1.0, "low-1/t-group")
+
+
+def test_nobody_passes_the_nominated_head_of_a_strict_pool() -> None:
+    """P4."""
+    pools = {"a": Pool("a", gpu_quota(3), queueing=STRICT), "b": 0}
+    world = started(World(pools, {"n0": 3}), ("low", "b", LOW, 2))
+    world.submit("head", "a", NORMAL, 2)
+    world.submit("behind", "a", NORMAL, 1)
+    assert world.cycle() == ["nominate head", "preempt low for head (RECLAIM)"]
+    assert world.cycle() == ["admit head", "admit behind"]
+
+
+def test_only_what_holds_of_the_short_resource_is_stopped() -> None:
+    cpu = FlavorResource("default", CPU)
+    both = {GPUS: Quota(2), cpu: Quota(4000)}
+    world = World(
+        {"a": Pool("a", both), "b": Pool("b", {GPUS: Quota(0), cpu: Quota(0)})}, {"n0": Node("n0", {GPU: 2, CPU: 4000})}
+    )
+    for name, amounts in (("gpus", {GPU: 1}), ("cores", {CPU: 4000})):
+        spec = workflow(name, task("t", requests=tuple(sorted(amounts.items()))))
+        world.submit(name, "b", LOW, spec=spec)
+    assert world.cycle() == ["admit gpus", "admit cores"]
+    world.submit("in", "a", NORMAL, 2)
+    assert world.cycle() == ["nominate in", "preempt gpus for in (RECLAIM)"]
+
+
+def asking(name: str, **amounts: int) -> WorkflowSpec:
+    return workflow(name, task("t", requests=requests_of(amounts)))
+
+
+def test_low_that_holds_only_what_no_quota_counts_goes_when_it_is_in_the_way_on_nodes() -> None:
+    """R1: a promise of GPUs is worth nothing without the cores beside them."""
+    world = World({"a": 2}, {"n0": Node("n0", {GPU: 2, CPU: 4000})})
+    world.submit("low", "a", LOW, spec=asking("low", cpu=4000))
+    world.cycle()
+    world.submit("in", "a", NORMAL, spec=asking("in", gpu=1, cpu=1000))
+    assert world.cycle() == ["nominate in", "preempt low for in (PRIORITY)"]
+    assert world.cycle() == ["admit in"]
+
+
+def test_a_quota_to_take_back_and_room_to_make_are_found_together() -> None:
+    """R1, R2."""
+    world = World({"a": 2, "b": 0}, {"n0": Node("n0", {GPU: 2, CPU: 4000})})
+    world.submit("low", "a", LOW, spec=asking("low", cpu=4000))
+    world.submit("borrows", "b", LOW, spec=asking("borrows", gpu=2))
+    world.cycle()
+    world.submit("in", "a", NORMAL, spec=asking("in", gpu=1, cpu=1000))
+    assert world.cycle() == [
+        "nominate in",
+        "preempt borrows for in (RECLAIM)",
+        "preempt low for in (PRIORITY)",
+    ]
+
+
+def test_low_of_another_pool_within_its_quota_is_safe_whatever_it_holds_on_nodes() -> None:
+    """R2."""
+    world = World({"a": 2, "b": 0}, {"n0": Node("n0", {GPU: 2, CPU: 4000})})
+    world.submit("low", "b", LOW, spec=asking("low", cpu=4000))
+    world.cycle()
+    world.submit("in", "a", NORMAL, spec=asking("in", gpu=1, cpu=1000))
+    assert world.cycle() == []
+
+
+def test_a_gang_that_was_passed_over_is_looked_at_again_when_somebody_begins_to_stop() -> None:
+    """R3: who stops already is waited for; a server that has just started decides the same."""
+    world = started(World({"a": 2, "b": 2}, {"n0": 2}), ("runs", "a", NORMAL, 2))
+    world.submit("in", "b", NORMAL, 2)
+    assert world.cycle() == []
+    world.cancel("runs-1")
+    twin = State.load(world.state.rows())
+    world.now += 1
+    plan = cycle.run(world.state, linger(world), world.now)
+    assert plan == cycle.run(twin, linger(world), world.now)
+    assert [each.targets for each in plan.actions if isinstance(each, Nominate)] == [("runs-1/t-group",)]
+
+
+def preemptions(world: World, *work: tuple[str, str, Priority, int]) -> list[Preempt]:
+    """Starts all of *work* (name, pool, priority, GPUs) one after the other; what the last of them preempts."""
+    for name, pool, priority, gpus in work:
+        world.submit(name, pool, priority, gpus)
+        plan = cycle.run(world.state, world.observe(), world.now)
+    return [action for action in plan.actions if isinstance(action, Preempt)]
+
+
+def test_a_preemption_names_the_cheaper_candidate_whose_end_would_not_have_helped() -> None:
+    """R3, R6: the pod needs two GPUs of one node, and beside the latest LOW sits work that stays."""
+    world = World({"a": 4}, {"n0": 2, "n1": 2})
+    work = (("base", "a", NORMAL, 1), ("pair", "a", LOW, 2), ("late", "a", LOW, 1), ("in", "a", NORMAL, 2))
+    wanted = Preempt("pair-1/t-group", "in-1/t-group", Law.PRIORITY, (("late-1/t-group", "R3"),))
+    assert preemptions(world, *work) == [wanted]
+
+
+def test_a_preemption_names_the_cheaper_candidate_that_was_safe_by_then() -> None:
+    """R2, R6: without b2, pool b is within its quota, so that b1 is passed over and wide goes, which started earlier."""
+    world = World({"a": 2, "b": 2, "c": 4}, {"n0": 8})
+    low = (("old", "a", LOW, 1), ("wide", "a", LOW, 3), ("b1", "b", LOW, 2), ("b2", "b", LOW, 2))
+    assert preemptions(world, *low, ("in", "c", NORMAL, 4)) == [
+        Preempt("b2-1/t-group", "in-1/t-group", Law.RECLAIM),
+        Preempt("wide-1/t-group", "in-1/t-group", Law.RECLAIM, (("b1-1/t-group", "R2"),)),
+    ]
+
+
+def test_low_on_a_node_that_has_changed_its_flavor_makes_way_for_its_own_pool() -> None:
+    """R1 (found by the long state machine): LOW was admitted as flavor b; its node is of flavor a now, and a firm gang needs it."""
+    flavors = (Flavor("a", {"kind": "a"}), Flavor("b", {"kind": "b"}, position=1))
+    pool = Pool("p", {FlavorResource("a", GPU): Quota(2)})
+    world = World({"p": pool}, {"n0": Node("n0", {GPU: 1}, flavor="b", labels={"kind": "b"})}, flavors=flavors)
+    world.submit("low", "p", LOW, 1)
+    assert world.cycle() == ["admit low"]
+    world.do(PutNode(Node("n0", {GPU: 2}, flavor="a", labels={"kind": "a"})))
+    world.submit("in", "p", NORMAL, 2)
+    assert world.cycle() == ["nominate in", "preempt low for in (PRIORITY)"]
+
+
+def test_each_pod_takes_a_place_of_its_node_for_which_others_may_have_to_go() -> None:
+    """T1, R1: there are GPUs enough for all of them."""
+    world = World({"a": 8}, {"n0": Node("n0", {GPU: 8, PODS: 3})})
+    world.submit("pair", "a", spec=workflow("pair", task("t", count=2)))
+    world.submit("low", "a", LOW)
+    world.submit("late", "a", LOW)
+    assert world.cycle() == ["admit pair", "admit low"]
+    assert [each.code for each in why(world.state, "late-1").groups[0].reasons] == [Code.NO_ROOM_ON_NODES]
+    world.submit("firm", "a")
+    assert world.cycle() == ["nominate firm", "preempt low for firm (PRIORITY)"]
+    assert world.cycle() == ["admit firm"]
+    world.finish("pair-1")
+    assert world.cycle() == ["admit low", "admit late"]

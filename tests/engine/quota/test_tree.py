@@ -1,0 +1,282 @@
+"""The arithmetic of the quota tree: known numbers, and what must hold for any tree (laws Q1-Q5)."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runrig.domain.pools import Cohort, Pool, PoolState, Quota
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.engine.quota.pool_tree import QuotaTree
+from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaNode, add, binding, fits, headroom, potential, take
+from tests.worlds.engine import GPUS, gpu_quota
+
+CASES = yaml.safe_load((Path(__file__).parent / "data" / "trees.yaml").read_text())
+FACTS = [(case, name) for case in CASES for name in case["facts"]]
+
+
+def key(text: str) -> FlavorResource:
+    return FlavorResource(*text.split("/", 1))
+
+
+def grown(case: Mapping) -> QuotaTree:
+    """The tree of a case, with what its leaves hold.
+
+    A pool stands in for a plain leaf: its low leaf has no limit of its own.  What has no parent neither lends nor borrows:
+    there is nothing above it in the case, and the implicit root must not join the trees.
+    """
+    keys = {key(each) for node in case["nodes"].values() for each in node.get("quota", {})}
+    cohorts, pools = [], []
+    for name, node in case["nodes"].items():
+        above = node.get("under")
+        quotas = {key(each): Quota(*amounts) for each, amounts in node.get("quota", {}).items()}
+        if above is None:
+            quotas = {each: Quota(quotas.get(each, Quota()).nominal, 0, 0) for each in keys}
+        if is_leaf(name):
+            pools.append(Pool(name, quotas, above))
+        else:
+            cohorts.append(Cohort(name, above, quotas))
+    tree = QuotaTree(cohorts, pools, {})
+    for name, node in case["nodes"].items():
+        if "holds" in node:
+            for layer in (CHARGED, REAL):
+                add(tree.low[name], request(tree, node["holds"]), layer)
+    return tree
+
+
+def is_leaf(name: str) -> bool:
+    return name.startswith("leaf")
+
+
+def request(tree: QuotaTree, amounts: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
+    return tuple((tree.index_of[key(each)], amount) for each, amount in amounts.items() if amount)
+
+
+@pytest.mark.parametrize(("case", "name"), FACTS, ids=[f"{case['id']}-{name}" for case, name in FACTS])
+def test_the_numbers_of_a_node_are_the_known_ones(case, name) -> None:
+    """Q3, Q4."""
+    tree = grown(case)
+    node = (tree.pools if is_leaf(name) else tree.cohorts)[name]
+    found = {}
+    for each in case["facts"][name]:
+        at = tree.index_of[key(each)]
+        found[each] = [
+            node.subtree[at],
+            node.usage[REAL][at],
+            node.balance(at),
+            headroom(node, at),
+            potential(node, at),
+        ]
+    assert found == case["facts"][name]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+def test_a_request_fits_where_it_is_known_to(case) -> None:
+    """Q4: to the last unit."""
+    tree = grown(case)
+    answers = [[leaf, amounts, fits(tree.low[leaf], request(tree, amounts))] for leaf, amounts, _ in case["fits"]]
+    assert answers == case["fits"]
+
+
+# ---------------------------------------------------------------- for any tree
+
+limits = st.none() | st.integers(0, 6)
+quota_maps = st.fixed_dictionaries(
+    {
+        key("f/gpu"): st.builds(Quota, st.integers(0, 6), limits, limits),
+        key("f/cpu"): st.builds(Quota, st.integers(0, 6), limits, limits),
+    }
+)
+
+
+@st.composite
+def trees(draw) -> tuple[QuotaTree, list[QuotaNode]]:
+    """Up to five cohorts, up to three pools with up to two subpools each, and the leaves that take work."""
+    cohorts = [
+        Cohort(f"k{at}", draw(st.sampled_from([None, *(f"k{up}" for up in range(at))])), draw(quota_maps))
+        for at in range(draw(st.integers(0, 5)))
+    ]
+    pools = []
+    for at in range(draw(st.integers(1, 3))):
+        quotas = draw(quota_maps)
+        pools.append(Pool(f"p{at}", quotas, draw(st.sampled_from([None, *(each.name for each in cohorts)]))))
+        left = {each: quota.nominal for each, quota in quotas.items()}
+        for short in "ab"[: draw(st.integers(0, 2))]:
+            part = {each: draw(st.integers(0, most)) for each, most in left.items()}
+            left = {each: left[each] - part[each] for each in left}
+            share = {each: Quota(amount) for each, amount in part.items()}
+            pools.append(Pool(f"p{at}--{short}", share, parent=f"p{at}", subpool_name=short))
+    capacity = {key("f/gpu"): draw(st.integers(0, 20)), key("f/cpu"): draw(st.integers(0, 20))}
+    tree = QuotaTree(cohorts, pools, capacity)
+    return tree, [*tree.firm.values(), *tree.low.values()]
+
+
+amounts = st.integers(1, 9)
+requests = st.one_of(
+    st.tuples(st.tuples(st.just(0), amounts)),
+    st.tuples(st.tuples(st.just(1), amounts)),
+    st.tuples(st.tuples(st.just(0), amounts), st.tuples(st.just(1), amounts)),
+)
+loads = st.lists(st.tuples(st.integers(0, 30), requests), max_size=8)
+several = settings(max_examples=150, deadline=None, derandomize=True, database=None)
+
+
+def loaded(tree: QuotaTree, leaves: list[QuotaNode], load: list) -> None:
+    for at, asked in load:
+        for layer in (CHARGED, REAL):
+            add(leaves[at % len(leaves)], asked, layer)
+
+
+def numbers(tree: QuotaTree) -> list:
+    return [(each.usage, each.used, each.pools_over_nominal) for each in tree.nodes()]
+
+
+@several
+@given(trees(), loads, st.integers(0, 30), requests)
+def test_a_request_fits_iff_each_amount_is_within_headroom_and_firm_work_within_its_pools(
+    grown_tree, load, at, asked
+) -> None:
+    """Q4, P2; over-committed trees too, since the load asks nobody."""
+    tree, leaves = grown_tree
+    loaded(tree, leaves, load)
+    leaf = leaves[at % len(leaves)]
+    within = all(amount <= headroom(leaf, index) for index, amount in asked)
+    caps = all(
+        pool.used[CHARGED][index] + amount <= pool.nominal[index]
+        for pool in leaf.pools_above
+        for index, amount in asked
+    )
+    assert fits(leaf, asked) == (within and caps)
+
+
+@several
+@given(trees(), loads, st.integers(0, 30), st.integers(0, 1), amounts)
+def test_binding_names_the_node_whose_limit_refuses(grown_tree, load, at, index, amount) -> None:
+    """Nobody is named iff it fits; lifting the limit that is named lets more through, or meets the next one further up."""
+    tree, leaves = grown_tree
+    loaded(tree, leaves, load)
+    leaf = leaves[at % len(leaves)]
+    named = binding(leaf, index, amount)
+    assert (named is None) == (amount <= headroom(leaf, index))
+    if named is None or named is tree.root:
+        return
+    room = named.room[index]
+    assert room is not None
+    named.room[index] = None
+    after = binding(leaf, index, amount)
+    assert after is not named
+    assert after is None or leaf.path.index(after) > leaf.path.index(named)
+    named.room[index] = room - 1
+    assert binding(leaf, index, amount) is named
+
+
+@several
+@given(trees(), loads, st.randoms(use_true_random=False))
+def test_taking_away_in_any_order_undoes_what_was_added(grown_tree, load, mix) -> None:
+    tree, leaves = grown_tree
+    before = repr(numbers(tree))
+    loaded(tree, leaves, load)
+    mix.shuffle(load)
+    for at, asked in load:
+        for layer in (CHARGED, REAL):
+            take(leaves[at % len(leaves)], asked, layer)
+    assert repr(numbers(tree)) == before
+
+
+@several
+@given(trees(), loads, st.randoms(use_true_random=False))
+def test_the_order_in_which_work_came_leaves_no_trace(grown_tree, load, mix) -> None:
+    tree, leaves = grown_tree
+    loaded(tree, leaves, load)
+    once = repr(numbers(tree))
+    for at, asked in load:
+        for layer in (CHARGED, REAL):
+            take(leaves[at % len(leaves)], asked, layer)
+    mix.shuffle(load)
+    loaded(tree, leaves, load)
+    assert repr(numbers(tree)) == once
+
+
+@several
+@given(trees(), loads)
+def test_over_counts_the_outermost_pools_that_hold_more_than_their_nominal(grown_tree, load) -> None:
+    tree, leaves = grown_tree
+    loaded(tree, leaves, load)
+    tops = [node for node in tree.pools.values() if node.pool and node.pool.parent is None]
+    for node in [tree.root, *tree.cohorts.values()]:
+        below = [top for top in tops if node in top.path]
+        counted = [sum(top.usage[CHARGED][at] > top.subtree[at] for top in below) for at in range(len(tree.keys))]
+        assert node.pools_over_nominal == counted, node
+
+
+@several
+@given(trees())
+def test_headroom_of_an_empty_tree_is_the_potential(grown_tree) -> None:
+    tree, _ = grown_tree
+    for node in tree.nodes():
+        for index in range(len(tree.keys)):
+            assert headroom(node, index) == potential(node, index)
+
+
+# ---------------------------------------------------------------- the shape of the tree
+
+
+def test_a_pool_is_a_small_cohort_with_a_firm_and_a_low_leaf() -> None:
+    """Q1: the firm leaf has what the subpools leave over."""
+    team = Pool("team", gpu_quota(10))
+    slices = [
+        Pool(f"team--{short}", gpu_quota(gpus), parent="team", subpool_name=short)
+        for short, gpus in (("a", 3), ("b", 4))
+    ]
+    tree = QuotaTree((), [team, *slices], {GPUS: 12})
+    at = tree.index_of[GPUS]
+    assert {name: node.subtree[at] for name, node in tree.firm.items()} == {"team": 3, "team--a": 3, "team--b": 4}
+    assert {name: node.subtree[at] for name, node in tree.pools.items()} == {"team": 10, "team--a": 3, "team--b": 4}
+    assert tree.root.nominal[at] == 2
+    assert repr(tree.firm["team--a"].path) == repr(
+        (tree.firm["team--a"], tree.firm["team--a"].parent, tree.pools["team--a"], tree.pools["team"], tree.root)
+    )
+
+
+def test_a_cohort_that_is_only_named_has_no_quota_and_hangs_under_the_root() -> None:
+    """Q6."""
+    tree = QuotaTree([Cohort("inner", "outermost_pool", gpu_quota(2))], [Pool("p", gpu_quota(1), "other")], {})
+    assert {name: (node.parent, node.nominal[0]) for name, node in tree.cohorts.items()} == {
+        "inner": (tree.cohorts["outermost_pool"], 2),
+        "outermost_pool": (tree.root, 0),
+        "other": (tree.root, 0),
+    }
+
+
+def test_parents_in_a_circle_close_that_tree_only() -> None:
+    """Q5."""
+    cohorts = [Cohort("x", "y"), Cohort("y", "x"), Cohort("z")]
+    tree = QuotaTree(cohorts, [Pool("p", gpu_quota(1), "x"), Pool("q", gpu_quota(1), "z")], {})
+    assert {name: node.active for name, node in tree.pools.items()} == {"p": False, "q": True}
+    add(tree.firm["p"], ((0, 1),), REAL)
+    take(tree.firm["p"], ((0, 1),), REAL)
+
+
+def test_an_archived_pool_is_no_part_of_the_tree_and_a_deleting_one_is() -> None:
+    """S1: what a DELETING subpool holds is promised to nobody else."""
+    team = Pool("team", gpu_quota(10))
+    going = Pool("team--a", gpu_quota(3), parent="team", subpool_name="a", state=PoolState.DELETING)
+    gone = Pool("team--b", gpu_quota(4), parent="team", subpool_name="b", state=PoolState.ARCHIVED)
+    tree = QuotaTree((), [team, going, gone], {GPUS: 10})
+    assert {name: node.subtree[0] for name, node in tree.firm.items()} == {"team": 7, "team--a": 3}
+
+
+def test_what_nobody_was_promised_can_be_borrowed_and_a_promise_beyond_the_nodes_brings_nothing() -> None:
+    """Q8."""
+    pools = [Pool("p", gpu_quota(3)), Pool("q", gpu_quota(2))]
+    roomy, tight = QuotaTree((), pools, {GPUS: 9}), QuotaTree((), pools, {GPUS: 4})
+    assert (headroom(roomy.low["p"], 0), headroom(tight.low["p"], 0)) == (9, 5)
+
+
+def test_a_pool_counts_the_resources_that_it_or_something_above_it_has_a_quota_of() -> None:
+    cpu = FlavorResource("default", "cpu")
+    tree = QuotaTree([Cohort("k", None, {cpu: Quota(4)})], [Pool("p", gpu_quota(1), "k"), Pool("q", gpu_quota(1))], {})
+    assert {name: sorted(leaf.counted) for name, leaf in tree.low.items()} == {"p": ["cpu", GPU], "q": [GPU]}

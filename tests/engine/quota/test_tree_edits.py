@@ -1,0 +1,290 @@
+"""The tree is changed while work runs: what is beyond its limits then is shown, stops nobody and lets nobody in (laws Q3-Q7, R7)."""
+
+from dataclasses import replace
+
+import pytest
+
+from runrig.domain.cluster import ClusterSpec
+from runrig.domain.errors import Conflict, NotFound
+from runrig.domain.nodes import Flavor
+from runrig.domain.plan import DropCohort, Plan, PutCohort, PutNode
+from runrig.domain.pools import Cohort, Pool, Quota
+from runrig.engine.explain.quota_report import NodeBalance, overpromised, tree_rows
+from runrig.engine.lifecycle import pools
+from tests.worlds.engine import GPUS, HIGH, LOW, NORMAL, World, gpu_quota
+
+
+def changed(world: World, plan: Plan) -> None:
+    world.do(*plan.actions)
+
+
+def put_cohort(world: World, cohort: Cohort) -> None:
+    changed(world, pools.put_cohort(world.state, cohort, create=cohort.name not in world.state.cohorts))
+
+
+def put_pool(world: World, pool: Pool) -> None:
+    changed(world, pools.put_pool(world.state, pool, create=False))
+
+
+def balance(world: World, name: str, kind: str = "pool") -> NodeBalance:
+    return next(row.balances[GPUS] for row in tree_rows(world.state) if (row.kind, row.name) == (kind, name))
+
+
+def overs(world: World) -> dict[str, int]:
+    """What is over, by name."""
+    return {row.name: row.balances[GPUS].over for row in tree_rows(world.state) if row.balances[GPUS].over}
+
+
+def org() -> World:
+    """Two labs on 8 GPUs: `left` has 4 and lends, `right` has 4 and a pool that has borrowed 2 of `left`."""
+    cohorts = (Cohort("org"), Cohort("left", "org"), Cohort("right", "org"))
+    lab = {"a": Pool("a", gpu_quota(4), "left"), "b": Pool("b", gpu_quota(4), "right")}
+    world = World(lab, {"n0": 8}, cohorts=cohorts)
+    for name, gpus in (("low", 4), ("more", 2)):
+        world.submit(name, "b", LOW, gpus)
+        assert world.cycle() == [f"admit {name}"]
+    world.cycle()
+    return world
+
+
+# ---------------------------------------------------------------- what is shown
+
+
+def test_the_tree_says_who_borrows_from_whom_as_far_as_sums_tell() -> None:
+    """Q3, Q4."""
+    world = org()
+    numbers = dict.fromkeys(("local", "used", "over"), 0) | {"borrowing_limit": None, "lending_limit": None}
+    whole = {
+        "subtree": 8,
+        "usage": 6,
+        "balance": 2,
+        "headroom": 2,
+        "potential": 8,
+        "total": 6,
+        "borrowed": 0,
+        "lent": 0,
+    }
+    lender = {
+        "subtree": 4,
+        "usage": 0,
+        "balance": 4,
+        "headroom": 2,
+        "potential": 8,
+        "total": 0,
+        "borrowed": 0,
+        "lent": 2,
+    }
+    debtor = {
+        "subtree": 4,
+        "usage": 6,
+        "balance": -2,
+        "headroom": 2,
+        "potential": 8,
+        "total": 6,
+        "borrowed": 2,
+        "lent": 0,
+    }
+    assert {row.name: row.balances[GPUS] for row in tree_rows(world.state)} == {
+        "": NodeBalance(nominal=0, **numbers, **whole),
+        "org": NodeBalance(nominal=0, **numbers, **whole),
+        "left": NodeBalance(nominal=0, **numbers, **lender),
+        "right": NodeBalance(nominal=0, **numbers, **debtor),
+        "a": NodeBalance(nominal=4, **numbers, **lender),
+        "b": NodeBalance(nominal=4, **numbers, **debtor),
+    }
+
+
+def test_nobody_is_said_to_lend_more_than_its_limits_let_out() -> None:
+    """A cohort that lends nothing outside cannot be where a stranger's GPUs come from, though its pool comes first by name."""
+    cohorts = (Cohort("closed", None, gpu_quota(0, lending=0)), Cohort("open"))
+    lab = {
+        "a": Pool("a", gpu_quota(2), "closed"),
+        "b": Pool("b", gpu_quota(2), "open"),
+        "z": Pool("z", gpu_quota(0)),
+    }
+    world = World(lab, {"n0": 4}, cohorts=cohorts)
+    world.submit("low", "z", LOW, 2)
+    assert world.cycle() == ["admit low"]
+    assert {name: balance(world, name).lent for name in "abz"} == {"a": 0, "b": 2, "z": 0}
+
+
+def test_what_nobody_was_promised_is_lent_before_idle_pools_lend() -> None:
+    """Q8."""
+    world = World({"a": 2, "z": 0}, {"n0": 4})
+    world.submit("low", "z", LOW, 3)
+    assert world.cycle() == ["admit low"]
+    assert [balance(world, "a").lent, balance(world, "", "root").nominal] == [1, 2]
+
+
+def test_promises_beyond_the_nodes_are_shown() -> None:
+    """Q8; nodes that are down count."""
+    world = World({"a": 5}, {"n0": 4})
+    assert overpromised(world.state) == {GPUS: 1}
+    world.do(PutNode(replace(world.state.nodes["n0"], ready=False)))
+    assert overpromised(world.state) == {GPUS: 1}
+    put_pool(world, Pool("a", gpu_quota(4)))
+    assert overpromised(world.state) == {}
+
+
+# ---------------------------------------------------------------- over-committed trees
+
+
+def test_a_quota_that_is_cut_below_what_firm_work_holds_stops_nobody_and_lets_nobody_in() -> None:
+    """Q4, R7."""
+    world = World({"a": 4, "b": 4}, {"n0": 8})
+    for name in ("w1", "w2", "w3"):
+        world.submit(name, "a", NORMAL, 1)
+    assert len(world.cycle()) == 3
+    world.cycle()
+    put_pool(world, Pool("a", gpu_quota(1)))
+    assert overs(world) == {"a": 2}
+    world.submit("next", "a", HIGH, 1)
+    world.submit("other", "b", NORMAL, 4)
+    assert world.cycle() == ["admit other"]
+    assert world.running() == {"w1-1", "w2-1", "w3-1", "other-1"}
+    for name in ("w1-1", "w2-1"):
+        world.finish(name)
+    assert world.cycle() == []
+    assert overs(world) == {}
+    world.finish("w3-1")
+    assert world.cycle() == ["admit next"]
+
+
+def test_a_cohort_that_is_moved_takes_its_running_work_along() -> None:
+    """R7: `right` leaves the tree from which its pool has borrowed, and may borrow nothing in the new one."""
+    world = org()
+    put_cohort(world, Cohort("other", None, gpu_quota(0, borrowing=0)))
+    put_cohort(world, Cohort("right", "other"))
+    assert world.running() == {"low-1", "more-1"}
+    assert overs(world) == {"other": 2}
+    assert [balance(world, name).headroom for name in "ab"] == [2, -2]
+    world.submit("next", "b", LOW, 1)
+    world.submit("mine", "a", NORMAL, 2)
+    assert world.cycle() == ["admit mine"]
+    world.finish("more-1")
+    assert world.cycle() == []
+    world.finish("low-1")
+    assert world.cycle() == ["admit next"]
+    assert overs(world) == {}
+
+
+def test_a_pool_that_is_moved_takes_its_running_work_along() -> None:
+    """R7."""
+    world = org()
+    put_cohort(world, Cohort("left", "org", gpu_quota(0, borrowing=1)))
+    put_pool(world, Pool("b", gpu_quota(4), "left"))
+    assert overs(world) == {}
+    put_pool(world, Pool("b", gpu_quota(1), "left"))
+    put_pool(world, Pool("a", gpu_quota(4), "right"))
+    assert overs(world) == {"left": 4}
+    world.submit("next", "b", LOW, 1)
+    world.submit("mine", "a", NORMAL, 2)
+    assert world.cycle() == ["admit mine"]
+    assert world.running() == {"low-1", "more-1", "mine-1"}
+
+
+def test_a_lender_takes_back_from_a_tree_that_was_made_too_small() -> None:
+    """R2: not the edit stops work, the lender that asks for its own does."""
+    world = org()
+    put_cohort(world, Cohort("right", "org", gpu_quota(0, borrowing=0)))
+    assert overs(world) == {"right": 2}
+    assert world.cycle() == []
+    world.submit("mine", "a", NORMAL, 4)
+    assert world.cycle() == ["nominate mine", "preempt more for mine (RECLAIM)"]
+    world.cycle()
+    assert overs(world) == {}
+
+
+def test_a_limit_that_is_taken_away_lets_start_what_it_kept_waiting() -> None:
+    world = World(
+        {"a": Pool("a", gpu_quota(4), "lab"), "b": Pool("b", gpu_quota(0), "lab2")},
+        {"n0": 4},
+        cohorts=(Cohort("lab2", None, gpu_quota(0, borrowing=1)), Cohort("lab", None, gpu_quota(0, lending=3))),
+    )
+    for name in ("w1", "w2", "w3", "w4"):
+        world.submit(name, "b", LOW, 1)
+    assert world.cycle() == ["admit w1"]
+    put_cohort(world, Cohort("lab2"))
+    assert world.cycle() == ["admit w2", "admit w3"]
+    put_cohort(world, Cohort("lab"))
+    assert world.cycle() == ["admit w4"]
+
+
+# ---------------------------------------------------------------- circles, and cohorts that are only named
+
+
+def test_a_circle_that_is_there_is_said_of_each_node_and_ends_with_one_edit() -> None:
+    """Q5."""
+    world = World({"p": Pool("p", gpu_quota(2), "x"), "q": 2}, {"n0": 4})
+    world.submit("w", "p", NORMAL, 1)
+    assert world.cycle() == ["admit w"]
+    world.do(PutCohort(Cohort("x", "y")), PutCohort(Cohort("y", "x")))
+    rows = {row.name: (row.active, row.balances[GPUS].total) for row in tree_rows(world.state)}
+    assert rows == {"": (True, 0), "x": (False, 1), "y": (False, 1), "p": (False, 1), "q": (True, 0)}
+    assert balance(world, "p").headroom == 0
+    world.submit("v", "p", NORMAL, 1)
+    assert world.cycle() == []
+    put_cohort(world, Cohort("y"))
+    assert world.cycle() == ["admit v"]
+
+
+def test_a_cohort_with_children_goes_only_if_it_is_said_that_they_stay() -> None:
+    """Q6, R7."""
+    world = org()
+    with pytest.raises(
+        Conflict, match="cohort right still has b under it: move or delete them first, or leave them there"
+    ):
+        pools.delete_cohort(world.state, "right")
+    changed(world, pools.delete_cohort(world.state, "right", leave_children=True))
+    row = next(each for each in tree_rows(world.state) if each.name == "right")
+    assert (row.declared, row.parent, row.balances[GPUS].total) == (False, "", 6)
+    assert world.running() == {"low-1", "more-1"}
+    with pytest.raises(NotFound, match="it is only named by others, and goes with the last of them"):
+        pools.delete_cohort(world.state, "right")
+
+
+def pruned(world: World, *cohorts: Cohort, pools_: tuple[Pool, ...] = ()) -> list[str]:
+    """Which cohorts go if all that there are came from a file that now has only these."""
+    spec = ClusterSpec(flavors=(Flavor("default"),), cohorts=cohorts, pools=pools_)
+    plan = pools.declare(world.state, spec, prune=[f"cohort/{name}" for name in world.state.cohorts])
+    return [action.before.name for action in plan.actions if isinstance(action, DropCohort)]
+
+
+def test_a_cohort_is_not_pruned_while_something_hangs_under_it_that_is_not_in_the_file() -> None:
+    """Q6: `b` was made by hand; that it shall lose its place nobody has said."""
+    world = org()
+    assert pruned(world, pools_=(Pool("a", gpu_quota(4)),)) == ["left"]
+    assert pruned(world, pools_=(Pool("a", gpu_quota(4)), Pool("b", gpu_quota(4)))) == ["right", "left", "org"]
+
+
+def test_what_the_file_hangs_under_a_name_that_it_does_not_declare_is_under_a_cohort_that_is_only_named() -> None:
+    """Q6."""
+    world = org()
+    both = (Pool("a", gpu_quota(4), "left"), Pool("b", gpu_quota(4), "right"))
+    assert pruned(world, pools_=both) == ["right", "left", "org"]
+    assert pruned(world, Cohort("right", "org"), pools_=both) == ["left", "org"]
+
+
+def test_a_limit_without_a_quota_is_a_quota_of_nothing() -> None:
+    """Q2: limits alone may stand at a cohort."""
+    world = World({"p": Pool("p", {}, "k")}, {"n0": 4}, cohorts=(Cohort("k", None, {GPUS: Quota(0, 3)}),))
+    assert [balance(world, "p").headroom, balance(world, "k", "cohort").headroom] == [3, 3]
+
+
+def test_a_parent_pool_is_over_by_what_a_subpool_holds_beyond_its_new_share() -> None:
+    """P2, S2: by the sum over both, though its own share is not used up."""
+    world = World(
+        {"t": 6, "t--a": Pool("t--a", gpu_quota(5), parent="t", subpool_name="a"), "z": 2},
+        {"n0": 8},
+    )
+    world.submit("w", "t--a", NORMAL, 5)
+    assert world.cycle() == ["admit w"]
+    world.cycle()
+    put_pool(world, Pool("t--a", gpu_quota(3), parent="t", subpool_name="a"))
+    assert overs(world) == {"t--a": 2}
+    world.submit("v", "t", NORMAL, 1)
+    world.submit("u", "t", NORMAL, 1)
+    assert world.cycle() == ["admit v"]
+    put_pool(world, Pool("t", gpu_quota(5)))
+    assert overs(world) == {"t--a": 2, "t": 1}
+    assert world.cycle() == []

@@ -1,0 +1,196 @@
+"""Gangs that accept fewer pods, in pools: borrowing, preemption, and what is asked again afterwards (partial-admission.md; A1-A3)."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runrig.domain.errors import Refused
+from runrig.domain.pools import Cohort, Pool
+from runrig.domain.workflows import GroupSpec, Status, TaskSpec, WorkflowSpec
+from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
+
+Range = tuple[int, int | None]
+KEP: tuple[Range, ...] = ((1, None), (4, 2), (20, 10))
+"""The pod sets of the specification, as (count, minimum)."""
+
+
+def gang(name: str, *ranges: Range) -> WorkflowSpec:
+    """One group with a pod set p0, p1, ... of one GPU per pod for each range; the first is the lead."""
+    tasks: list[TaskSpec] = [task(f"p{at}", 1, count=count, minimum=least) for at, (count, least) in enumerate(ranges)]
+    return WorkflowSpec(name, (GroupSpec("g", tuple(replace(each, lead=each is tasks[0]) for each in tasks)),))
+
+
+def counts(world: World, name: str) -> list[int]:
+    """What it was granted, per pod set."""
+    return [each.count for each in world.state.ledger.entries[f"{name}-1/g"].placement]
+
+
+def asked(world: World, name: str) -> list[int]:
+    return [each.count for each in world.state.ledger.entries[f"{name}-1/g"].gang.pod_sets]
+
+
+def running_pods(world: World, name: str) -> int:
+    return sum(key.workflow == f"{name}-1" for key in world.state.active)
+
+
+# ---------------------------------------------------------------- borrowing
+
+
+def test_low_shrinks_to_what_its_pool_may_borrow() -> None:
+    world = World({"a": 20, "b": Pool("b", gpu_quota(4, borrowing=15))}, {"n0": 30})
+    world.submit("w", "b", LOW, spec=gang("w", *KEP))
+    assert world.cycle() == ["admit w"]
+    assert counts(world, "w") == [1, 3, 15]
+
+
+def test_low_borrows_for_its_full_size_before_it_shrinks_to_what_its_own_pool_has() -> None:
+    world = World({"a": 4, "b": 4}, {"n0": 8})
+    world.submit("w", "b", LOW, spec=gang("w", (2, None), (6, 2)))
+    assert world.cycle() == ["admit w"]
+    assert counts(world, "w") == [2, 6]
+
+
+def test_firm_work_never_borrows_for_its_full_size() -> None:
+    world = World({"a": 4, "b": 4}, {"n0": 8})
+    world.submit("w", "b", NORMAL, spec=gang("w", (2, None), (6, 1)))
+    assert world.cycle() == ["admit w"]
+    assert counts(world, "w") == [2, 2]
+
+
+def test_limits_of_cohorts_above_count_too() -> None:
+    cohorts = (Cohort("org"), Cohort("lab", "org", gpu_quota(0, borrowing=3)))
+    world = World({"a": 8, "b": Pool("b", gpu_quota(2), "lab")}, {"n0": 10}, cohorts=cohorts)
+    world.submit("w", "b", LOW, spec=gang("w", (4, 1), (4, 1)))
+    assert world.cycle() == ["admit w"]
+    assert counts(world, "w") == [2, 2]  # of 5: the sizes are 4+4, 3+3, 2+2, 1+1
+
+
+# ---------------------------------------------------------------- preemption
+
+
+def test_several_pod_sets_shrink_to_what_can_be_taken_back() -> None:
+    """19 are the pool's own; the others hold all 25."""
+    world = World({"a": 19, "b": 6}, {"n0": 25})
+    for at in range(5):
+        world.submit(f"low{at}", "b", LOW, 5)
+        assert world.cycle() == [f"admit low{at}"]
+    world.submit("w", "a", NORMAL, spec=gang("w", *KEP))
+    assert world.cycle() == ["nominate w", *(f"preempt low{at} for w (RECLAIM)" for at in (4, 3, 2, 1))]
+    assert world.cycle() == ["admit w"]
+    assert counts(world, "w") == [1, 3, 15]
+
+
+def test_the_smallest_number_of_steps_is_given_up_even_if_more_have_to_stop() -> None:
+    """A1: a larger size by preemption comes before a smaller one that is free."""
+    world = World({"a": 4, "b": 2}, {"n0": 6})
+    world.submit("low", "b", LOW, 4)
+    assert world.cycle() == ["admit low"]
+    world.submit("w", "a", HIGH, spec=gang("w", (6, 1)))
+    assert world.cycle() == ["nominate w", "preempt low for w (RECLAIM)"]
+    world.cycle()
+    assert counts(world, "w") == [4]
+
+
+def test_high_shrinks_beside_normal_and_takes_low_of_its_own_pool() -> None:
+    world = World({"a": 4}, {"n0": 4})
+    world.submit("firm", "a", NORMAL, 1)
+    world.submit("low", "a", LOW, 2)
+    assert world.cycle() == ["admit firm", "admit low"]
+    world.submit("w", "a", HIGH, spec=gang("w", (2, None), (2, 1)))
+    assert world.cycle() == ["nominate w", "preempt low for w (PRIORITY)"]
+    world.cycle()
+    assert counts(world, "w") == [2, 1]
+
+
+def test_what_does_not_fit_at_its_smallest_waits_and_stops_nobody() -> None:
+    """A2."""
+    world = World({"a": 4, "b": 2}, {"n0": 6})
+    for name, pool, priority in (("firm", "a", NORMAL), ("low", "b", LOW)):
+        world.submit(name, pool, priority, 2)
+    world.cycle()
+    world.submit("w", "a", NORMAL, spec=gang("w", (2, None), (4, 1)))
+    assert world.cycle() == []
+    assert world.running() == {"firm-1", "low-1"}
+
+
+def test_the_gate_looks_at_the_smallest_size() -> None:
+    """P3."""
+    world = World({"a": 4}, {"n0": 8})
+    world.submit("w", "a", NORMAL, spec=gang("w", (1, None), (9, 3)))
+    with pytest.raises(Refused) as refused:
+        world.submit("v", "a", NORMAL, spec=gang("v", (1, None), (9, 4)))
+    assert refused.value.details == {"pool": "a", "resource": "default/gpu", "asked": 5, "limit": 4, "law": "P3"}
+
+
+# ---------------------------------------------------------------- queued again
+
+
+def test_who_was_preempted_asks_for_its_full_size_again_and_gets_what_there_is_then() -> None:
+    """A3: 6 of 6, then 3, then 6 again."""
+    world = World({"a": 6, "b": 0}, {"n0": 6})
+    world.submit("w", "b", LOW, spec=gang("w", (2, 1), (4, 2)))
+    assert world.cycle() == ["admit w"]
+    assert (counts(world, "w"), running_pods(world, "w")) == ([2, 4], 6)
+    world.submit("firm", "a", NORMAL, 3)
+    assert world.cycle() == ["nominate firm", "preempt w for firm (RECLAIM)"]
+    assert world.cycle() == ["admit firm", "admit w"]
+    assert (asked(world, "w"), counts(world, "w"), running_pods(world, "w")) == ([2, 4], [1, 2], 3)
+    world.cycle()
+    world.submit("rest", "a", NORMAL, 3)
+    world.cycle()
+    assert world.cycle() == ["admit rest"]
+    assert (asked(world, "w"), world.status("w-1"), running_pods(world, "w")) == ([2, 4], [Status.SCHEDULING], 0)
+    for name in ("firm-1", "rest-1"):
+        world.finish(name)
+    assert world.cycle() == ["admit w"]
+    assert (counts(world, "w"), running_pods(world, "w")) == ([2, 4], 6)
+
+
+def test_a_running_gang_does_not_grow_when_room_comes() -> None:
+    """A3: the admitted count holds for the attempt."""
+    world = World({"a": 6}, {"n0": 6})
+    world.submit("firm", "a", NORMAL, 4)
+    world.cycle()
+    world.submit("w", "a", NORMAL, spec=gang("w", (4, 1)))
+    assert world.cycle() == ["admit w"]
+    world.finish("firm-1")
+    assert world.cycle() == []
+    assert counts(world, "w") == [2]
+
+
+# ---------------------------------------------------------------- any ranges
+
+ranges = st.lists(
+    st.integers(1, 9).flatmap(lambda count: st.tuples(st.just(count), st.none() | st.integers(1, count))),
+    min_size=1,
+    max_size=4,
+)
+
+
+def steps(found: list[Range]) -> list[list[int]]:
+    """Every size, the largest first, by the rule of the specification: each pod set loses the same part of its range."""
+    least = [count if minimum is None else minimum for count, minimum in found]
+    total = sum(count - low for (count, _), low in zip(found, least, strict=True))
+    return [
+        [count - (count - low) * step // max(total, 1) for (count, _), low in zip(found, least, strict=True)]
+        for step in range(total + 1)
+    ]
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@given(ranges, st.integers(0, 36), st.sampled_from((HIGH, NORMAL, LOW)))
+def test_the_size_is_the_largest_for_which_there_is_room(found, room, priority) -> None:
+    """A1, against an exhaustive search; others hold the rest of the pool."""
+    sizes = steps(found)
+    assert all(larger >= smaller for one, other in pairwise(sizes) for larger, smaller in zip(one, other, strict=True))
+    world = World({"a": Pool("a", gpu_quota(36), queueing=STRICT)}, {"n0": 36})
+    if room < 36:
+        world.submit("rest", "a", HIGH, spec=workflow("rest", task("t", 36 - room)))
+        world.cycle()
+    world.submit("w", "a", priority, spec=gang("w", *found))
+    expected = next((size for size in sizes if sum(size) <= room), [])
+    assert world.cycle() == (["admit w"] if expected else [])
+    assert counts(world, "w") == expected

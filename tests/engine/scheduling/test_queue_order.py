@@ -1,0 +1,186 @@
+"""The order in which waiting gangs are served (laws P4, P5)."""
+
+import random
+
+from runrig.domain.plan import PutPool
+from runrig.domain.pools import Pool, Queueing, Quota
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.engine.scheduling.queue_order import ahead_of, head_of, waiting_in_order
+from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
+
+
+def served(world: World, *work: tuple[str, str, object, int]) -> list[str]:
+    """Everything is submitted; what one cycle starts, in order."""
+    for name, pool, priority, gpus in work:
+        world.submit(name, pool, priority, gpus)
+    return world.cycle()
+
+
+def test_priority_goes_before_time_over_all_pools() -> None:
+    world = World({"a": 4, "b": 4}, {"n0": 8})
+    work = (("l", "a", LOW, 1), ("n1", "b", NORMAL, 1), ("h", "b", HIGH, 1), ("n2", "a", NORMAL, 1))
+    assert served(world, *work) == ["admit h", "admit n1", "admit n2", "admit l"]
+
+
+def test_low_within_the_nominal_of_its_pool_goes_before_low_that_borrows() -> None:
+    world = World({"a": 0, "b": 2}, {"n0": 4})
+    assert served(world, ("borrows", "a", LOW, 1), ("within", "b", LOW, 1)) == ["admit within", "admit borrows"]
+
+
+def test_low_of_one_pool_borrows_from_the_gang_on_that_crosses_the_nominal() -> None:
+    world = World({"a": 2, "b": 2}, {"n0": 4})
+    work = (("a1", "a", LOW, 1), ("a2", "a", LOW, 1), ("a3", "a", LOW, 1), ("b1", "b", LOW, 1), ("b2", "b", LOW, 1))
+    assert served(world, *work) == ["admit a1", "admit a2", "admit b1", "admit b2"]
+
+
+def test_firm_work_of_the_same_cycle_counts_when_it_is_asked_whether_low_borrows() -> None:
+    world = World({"a": 1, "b": 1}, {"n0": 2})
+    work = (("low", "a", LOW, 1), ("other", "b", LOW, 1), ("firm", "a", NORMAL, 1))
+    assert served(world, *work) == ["admit firm", "admit other"]
+
+
+def test_the_id_decides_where_the_time_is_the_same() -> None:
+    world = World({"a": 2}, {"n0": 1})
+    for name in ("y", "x"):
+        world.now = 0
+        world.submit(name, "a", NORMAL)
+    assert world.cycle() == ["admit x"]
+
+
+def test_one_cycle_starts_everything_that_can_start() -> None:
+    """P5."""
+    world = World({"a": 9, "b": 9}, {"n0": 8})
+    work = [(f"w{at}", "ab"[at % 2], NORMAL, 1) for at in range(9)]
+    assert served(world, *work) == [f"admit w{at}" for at in range(8)]
+
+
+def test_behind_a_head_that_waits_a_smaller_gang_may_start() -> None:
+    """BEST_EFFORT_FIFO."""
+    world = World({"a": 3}, {"n0": 3})
+    assert served(world, ("first", "a", NORMAL, 2), ("wide", "a", NORMAL, 2), ("small", "a", NORMAL, 1)) == [
+        "admit first",
+        "admit small",
+    ]
+
+
+def test_behind_the_head_of_a_strict_pool_nobody_starts_and_other_pools_do() -> None:
+    """STRICT_FIFO."""
+    world = World({"a": Pool("a", gpu_quota(3), queueing=STRICT), "b": 1}, {"n0": 4})
+    work = (
+        ("first", "a", NORMAL, 2),
+        ("wide", "a", NORMAL, 2),
+        ("small", "a", NORMAL, 1),
+        ("low", "a", LOW, 1),
+        ("other", "b", NORMAL, 1),
+    )
+    assert served(world, *work) == ["admit first", "admit other"]
+    world.submit("late", "b", LOW, 1)
+    assert world.cycle() == ["admit late"]
+    world.finish("first-1")
+    assert world.cycle() == ["admit wide", "nominate small", "preempt late for small (RECLAIM)"]
+
+
+def test_a_higher_priority_becomes_the_head_of_a_strict_pool() -> None:
+    world = World({"a": Pool("a", gpu_quota(2), queueing=STRICT)}, {"n0": 2})
+    assert served(world, ("runs", "a", NORMAL, 1), ("wide", "a", NORMAL, 2)) == ["admit runs"]
+    assert served(world, ("urgent", "a", HIGH, 1)) == ["admit urgent"]
+
+
+def test_a_preempted_gang_keeps_its_submit_time() -> None:
+    """P4, R6."""
+    world = World({"a": 1, "b": 0}, {"n0": 1})
+    assert served(world, ("early", "b", LOW, 1)) == ["admit early"]
+    world.submit("late", "b", LOW, 1)
+    assert served(world, ("in", "a", NORMAL, 1)) == ["nominate in", "preempt early for in (RECLAIM)"]
+    assert world.cycle() == ["admit in"]
+    assert [entry.gang.id for entry in waiting_in_order(world.state.ledger)] == ["early-1/t-group", "late-1/t-group"]
+
+
+def test_who_was_preempted_is_the_head_of_its_strict_pool_again() -> None:
+    """P4: what came later may not pass it, however small; BEST_EFFORT_FIFO lets it."""
+    for queueing, started in ((STRICT, []), (Queueing.BEST_EFFORT_FIFO, ["admit late"])):
+        world = World({"a": 3, "b": Pool("b", gpu_quota(0), queueing=queueing)}, {"n0": 3})
+        assert served(world, ("early", "b", LOW, 2)) == ["admit early"]
+        assert served(world, ("in", "a", NORMAL, 2)) == ["nominate in", "preempt early for in (RECLAIM)"]
+        world.submit("late", "b", LOW, 1)
+        assert world.cycle() == ["admit in", *started]
+        world.finish("in-1")
+        assert world.cycle() == (["admit early", "admit late"] if queueing is STRICT else ["admit early"])
+
+
+def test_low_that_borrows_does_not_close_a_strict_pool_to_low_that_does_not() -> None:
+    """P4: LOW that stays within the nominal is before it in the one order, so it is not behind it."""
+    world = World({"a": Pool("a", gpu_quota(1), queueing=STRICT), "b": 3}, {"n0": 4})
+    work = (("firm", "b", NORMAL, 3), ("wide", "a", LOW, 2), ("small", "a", LOW, 1))
+    assert served(world, *work) == ["admit firm", "admit small"]
+
+
+def test_people_are_shown_the_order_in_which_the_next_cycle_looks() -> None:
+    """P4: HIGH, NORMAL, LOW within the nominal of its pool, LOW that borrows; each by submit time."""
+    world = World({"a": 1, "b": 4, "full": 4}, {"n0": 1, "n1": 4})
+    assert served(world, ("rest", "full", NORMAL, 4), ("one", "b", NORMAL, 1)) == ["admit rest", "admit one"]
+    work = (
+        ("borrows", "a", LOW, 2),
+        ("within", "b", LOW, 3),
+        ("alike", "a", LOW, 2),
+        ("normal", "b", NORMAL, 3),
+        ("high", "b", HIGH, 3),
+    )
+    assert served(world, *work) == []
+    assert [entry.gang.workflow.removesuffix("-1") for entry in waiting_in_order(world.state.ledger)] == [
+        "high", "normal", "within", "borrows", "alike"
+    ]  # fmt: skip
+
+
+def test_what_was_passed_over_is_looked_at_again_when_room_may_have_grown() -> None:
+    """A negative answer is kept only as long as nothing has changed for the better."""
+    world = World({"a": 2, "b": 2}, {"n0": 4})
+    served(world, ("n1", "a", NORMAL, 2), ("n2", "a", NORMAL, 2))
+    assert world.cycle() == []
+    world.do(PutPool(Pool("a", gpu_quota(4)), world.state.pools["a"]))
+    assert world.cycle() == ["admit n2"]
+    assert served(world, ("n3", "b", NORMAL, 1)) == []
+    world.cancel("n1-1")
+    assert world.cycle() == ["admit n3"]
+
+
+def test_the_first_flavor_of_the_pool_that_has_room_is_taken() -> None:
+    from runrig.domain.nodes import Flavor, Node
+
+    flavors = (Flavor("h100", {"gpu": "h100"}), Flavor("b200", {"gpu": "b200"}))
+    nodes = {name: Node(name, {GPU: 2}, name, {"gpu": name}) for name in ("h100", "b200")}
+    quota = {FlavorResource(name, GPU): Quota(2) for name in ("h100", "b200")}
+    world = World({"a": Pool("a", quota, flavors=("b200", "h100")), "b": Pool("b", quota)}, nodes, flavors=flavors)
+    served(world, ("w1", "a", NORMAL, 2), ("w2", "a", NORMAL, 1), ("w3", "b", NORMAL, 1))
+    taken = {key.workflow: world.state.tasks[key].node for key in world.state.active}
+    assert taken == {"w1-1": "b200", "w2-1": "h100", "w3-1": "h100"}
+
+
+def test_a_gang_that_may_shrink_takes_its_full_size_where_it_can_before_any_smaller_one() -> None:
+    """A1, and no size is tried for one gang before it is its turn."""
+    world = World({"a": 6}, {"n0": 6})
+    for name in ("w1", "w2"):
+        world.submit(name, "a", NORMAL, spec=workflow(name, task("t", 1, count=4, minimum=1)))
+    assert world.cycle() == ["admit w1", "admit w2"]
+    sizes = [entry.placement[0].count for entry in world.state.ledger.entries.values()]
+    assert sizes == [4, 2]
+
+
+def test_places_in_the_queue_are_counted_as_the_whole_order_has_them() -> None:
+    """P4: in all pools, in the own pool, and who is the head of each pool."""
+    chance = random.Random(4)
+    world = World({"a": 3, "b": 2, "c": 0}, {"n0": 4})
+    for at in range(60):
+        gpus = chance.randint(1, 3)
+        world.submit(f"w{at}", chance.choice("abc") if gpus < 3 else "a", LOW, gpus)
+        if gpus < 3:
+            world.submit(f"f{at}", "b" if gpus == 2 else chance.choice("ab"), chance.choice((HIGH, NORMAL)), gpus)
+    world.cycle()
+    order = waiting_in_order(world.state.ledger)
+    assert len(order) > 80
+    for at, entry in enumerate(order):
+        before = [each for each in order[:at] if each.gang.pool == entry.gang.pool]
+        assert ahead_of(world.state.ledger, entry) == (at, len(before)), entry.gang.id
+    for pool in "abc":
+        first = next(each for each in order if each.gang.pool == pool)
+        assert head_of(world.state.ledger, pool) is first

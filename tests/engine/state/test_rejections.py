@@ -1,0 +1,584 @@
+"""Law T7: a gang that the cluster's own scheduler does not take, or throws out, is taken back whole, and tried again when that can help."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from runrig.domain.gangs import GangState
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.observed import Observation, Phase, TaskFact
+from runrig.domain.plan import (
+    Action,
+    Admit,
+    DropNode,
+    MoveGroup,
+    Nominate,
+    Preempt,
+    PutNode,
+    PutPool,
+    Queue,
+    Refuse,
+    TryAgain,
+)
+from runrig.domain.pools import Pool, Quota
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.reasons import Code, Reason
+from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, Status, Task, WorkflowSpec
+from runrig.engine import cycle
+from runrig.engine.explain.why import why
+from runrig.engine.lifecycle import workflows
+from runrig.engine.state.state import State
+from tests.conformance.known import PLENTY, Told, change, pods
+from tests.properties.ledgers import portrait
+from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, gpu_quota
+
+SAID = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu"
+EVICTED = "thrown out by the scheduler"
+KINDS = (Flavor("a", {"kind": "a"}, position=0), Flavor("b", {"kind": "b"}, position=1))
+
+
+class Doubted(Told):
+    """A world in which the cluster's scheduler does not bind the pods of the gangs in *doubts*.  gang → what it says."""
+
+    def __init__(self, pools: Mapping[str, int | Pool], nodes: Mapping[str, int | Node], **more: object) -> None:
+        self.doubts: dict[str, str] = {}
+        self.specs: dict[str, WorkflowSpec] = {}
+        super().__init__(pools, nodes, **more)  # type: ignore[arg-type]
+
+    def observe(self) -> Observation:
+        for key in self.state.active:
+            if f"{key.workflow}/g" in self.doubts:
+                self.facts.setdefault(key, TaskFact(Phase.STARTING))
+        return replace(super().observe(), refused=dict(self.doubts))
+
+    def doubt(self, name: str, said: str = SAID) -> None:
+        self.doubts[f"{name}-1/g"] = said
+
+    def turn(self, *, linger: bool = False) -> list[Action]:
+        """One cycle; the same from the rows, byte for byte.  *linger*: nothing has ended yet."""
+        self.now += 1
+        seen = self.observe()
+        if linger:
+            live = {key: fact for key, fact in seen.tasks.items() if fact.phase is not Phase.ENDED}
+            seen = replace(seen, tasks=live)
+        twin = State.load(self.state.rows())
+        plan = cycle.run(self.state, seen, self.now)
+        assert repr(cycle.run(twin, seen, self.now)) == repr(plan)
+        self.log += [(action, self.now) for action in plan.actions]
+        self.same_from_rows_and_log()
+        return list(plan.actions)
+
+    def same_from_rows_and_log(self) -> None:
+        assert portrait(self.state) == portrait(State.load(self.state.rows()))
+        again = State.empty()
+        again.specs = dict(self.specs)
+        for action, at in self.log:
+            again.apply(action, at)
+        again.take_changes()
+        self.state.take_changes()  # what has finished is forgotten, as after a commit
+        assert replace(again.rows(), specs={}) == replace(self.state.rows(), specs={})
+
+    def put(self, name: str, *tasks: object, pool: str = "team", **more: object) -> None:
+        """A workflow of one group, g, whose first task leads."""
+        priority = more.pop("priority", NORMAL)
+        mates = tuple(replace(each, lead=each is tasks[0]) for each in tasks)  # type: ignore[type-var]
+        ignore = bool(more.pop("ignore", True))
+        group = GroupSpec("g", mates, ignore_nonlead_status=ignore)  # type: ignore[arg-type]
+        self.submit(name, pool, priority, spec=WorkflowSpec(name, (group,), **more))  # type: ignore[arg-type]
+        self.specs |= self.state.specs
+
+    def waiting(self, name: str = "w") -> tuple[GangState | None, int, str]:
+        """The gang: state, attempt, what it was refused with."""
+        entry = self.state.ledger.entries[f"{name}-1/g"]
+        return entry.state, entry.gang.attempt, entry.gang.refused
+
+    def reasons(self, name: str = "w") -> tuple[Reason, ...]:
+        return why(self.state, f"{name}-1").groups[0].reasons
+
+    def tasks(self, name: str = "w") -> dict[str, tuple[int, str]]:
+        """Pod → latest attempt, status."""
+        return {each.name: (each.retry_id, each.status.value) for each in self.state.current_tasks((f"{name}-1", "g"))}
+
+    def nodes_of(self, name: str = "w") -> dict[str, str | None]:
+        return {
+            each.name: each.node
+            for each in self.state.current_tasks((f"{name}-1", "g"))
+            if each.key in self.state.active
+        }
+
+
+def started(actions: list[Action]) -> list[str]:
+    return [each.gang.removesuffix("-1/g") for each in actions if isinstance(each, Admit)]
+
+
+def two_nodes(**pools: int | Pool) -> Doubted:
+    return Doubted(pools or {"team": PLENTY}, {"n0": 2, "n1": 2})
+
+
+def refused(world: Doubted | None = None, *tasks: object, **more: object) -> Doubted:
+    """The gang w, which was refused and is gone from the nodes."""
+    world = world or two_nodes()
+    world.put("w", *(tasks or (pods("t", 2, 2),)), **more)
+    assert started(world.turn()) == ["w"]
+    world.doubt("w")
+    world.turn()
+    world.doubts.clear()
+    world.turn()
+    return world
+
+
+# ---------------------------------------------------------------- taken back whole
+
+
+def test_a_gang_that_is_refused_stops_whole_and_waits_as_the_next_attempt() -> None:
+    world = two_nodes()
+    world.put("w", pods("t", 2, 1), pods("u", 1, 1))
+    world.turn()
+    world.doubt("w")
+    assert [each for each in world.turn(linger=True) if isinstance(each, Refuse)] == [
+        Refuse("w-1/g", SAID, Status.FAILED_BACKEND_ERROR)
+    ]
+    assert world.waiting() == (GangState.STOPPING, 0, SAID)
+    assert set(world.nodes_of()) == {"t-0", "t-1", "u-0"}
+    assert not any(isinstance(each, Refuse) for each in world.turn(linger=True)), "it is refused once"
+    world.turn()
+    assert world.waiting() == (GangState.PENDING, 1, SAID)
+    assert world.tasks() == dict.fromkeys(("t-0", "t-1", "u-0"), (1, "SCHEDULING"))
+    ends = first_attempts(world, "t-0", "t-1", "u-0")
+    assert {(each.status, each.exit_code) for each in ends} == {(Status.FAILED_BACKEND_ERROR, 3001)}
+    assert all(SAID in each.failure_message for each in ends)
+    assert world.state.groups["w-1", "g"].status is Status.SCHEDULING
+    assert SAID in world.state.groups["w-1", "g"].failure_message
+
+
+def ended_as(world: Doubted) -> Status:
+    """What the last group that moved has come to."""
+    return next(action.status for action, _ in reversed(world.log) if isinstance(action, MoveGroup))
+
+
+def first_attempts(world: Doubted, *names: str) -> list[Task]:
+    return [world.state.attempts("w-1", name)[0] for name in names]
+
+
+def test_pods_of_it_that_were_bound_and_run_stop_too() -> None:
+    world = two_nodes()
+    world.put("w", pods("t", 2, 2))
+    world.turn()
+    world.facts[next(iter(sorted(world.state.active)))] = TaskFact(Phase.RUNNING)
+    world.doubt("w")
+    world.turn()
+    world.turn()
+    assert world.waiting() == (GangState.PENDING, 1, SAID)
+    assert world.nodes_of() == {}
+
+
+def test_what_it_held_is_free_for_others_when_its_pods_are_gone_and_not_before() -> None:
+    world = refused_and_lingering()
+    world.put("x", pods("t", 2, 2))
+    assert started(world.turn(linger=True)) == []
+    assert started(world.turn()) == ["x"]
+
+
+def refused_and_lingering() -> Doubted:
+    world = two_nodes()
+    world.put("w", pods("t", 2, 2))
+    world.turn()
+    world.doubt("w")
+    world.turn(linger=True)
+    world.doubts.clear()
+    return world
+
+
+@pytest.mark.parametrize("gang", ["w-1/g", "nobody-1/g", "w-1/h"])
+def test_a_refusal_of_a_gang_that_is_not_on_nodes_changes_nothing(gang) -> None:
+    """Gone by then, or pending: what the backend says may be old."""
+    world = two_nodes()
+    world.put("big", pods("t", 2, 2))
+    world.turn()
+    world.put("w", pods("t", 2, 2))
+    world.turn()
+    world.doubts[gang] = SAID
+    assert world.turn() == []
+    assert world.waiting() == (GangState.PENDING, 0, "")
+
+
+# ---------------------------------------------------------------- and tried again when it may help
+
+
+def test_it_is_not_tried_again_while_its_nodes_are_the_same() -> None:
+    world = refused()
+    world.put("x", pods("t", 2, 2))  # another comes, and runs there
+    assert started(world.turn()) == ["x"]
+    assert started(world.turn()) == []
+    assert world.waiting() == (GangState.PENDING, 1, SAID)
+
+
+def test_it_is_tried_again_when_others_have_ended_on_nodes_that_it_could_use() -> None:
+    """The cluster's scheduler counts there what is not counted here: places for pods, ports of hosts."""
+    world = refused()
+    world.put("x", pods("t", 2, 2))
+    world.turn()
+    world.finish("x-1")
+    assert started(world.turn()) == ["w"]
+
+
+def test_the_end_of_another_that_was_refused_changes_nothing_for_it() -> None:
+    world = refused()
+    world.put("x", pods("t", 2, 2))
+    world.turn()
+    world.doubts["x-1/g"] = SAID
+    for _ in range(3):
+        assert started(world.turn()) == []
+    assert world.waiting() == (GangState.PENDING, 1, SAID)
+
+
+EDITS = {
+    "a label": lambda world: change(world, "n0", labels={"x": "y"}),
+    "more of something": lambda world: change(world, "n1", resources={GPU: 3}),
+    "a new node": lambda world: world.do(PutNode(Node("n2", {GPU: 1}))),
+    "another one goes": lambda world: world.do(DropNode("spare")),
+    "its pool": lambda world: world.do(PutPool(Pool("team", gpu_quota(PLENTY - 1)))),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_it_is_tried_again_when_a_node_that_it_could_use_or_its_pool_changes(edit) -> None:
+    world = refused(Doubted({"team": PLENTY}, {"n0": 2, "n1": 2, "spare": 1}))
+    edit(world)
+    world.same_from_rows_and_log()
+    assert world.waiting() == (GangState.PENDING, 1, "")
+    assert started(world.turn()) == ["w"]
+    assert world.tasks() == {"t-0": (1, "INITIALIZING"), "t-1": (1, "INITIALIZING")}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_what_changes_while_its_pods_stop_counts_too(edit) -> None:
+    world = Doubted({"team": PLENTY}, {"n0": 2, "n1": 2, "spare": 1})
+    world.put("w", pods("t", 2, 2))
+    world.turn()
+    world.doubt("w")
+    world.turn(linger=True)
+    world.doubts.clear()
+    edit(world)
+    assert started(world.turn()) == ["w"]
+    assert world.waiting() == (GangState.ADMITTED, 1, "")
+
+
+@pytest.mark.parametrize(
+    ("fields", "when"),
+    [
+        ({"resources": {GPU: 1}}, "before"),
+        ({"resources": {GPU: 1}}, "with it"),
+        ({"ready": False}, "before"),
+        ({"ready": False}, "with it"),
+        (None, "with it"),
+    ],
+)
+def test_where_its_place_is_no_longer_there_by_our_own_books_it_is_tried_at_once(fields, when) -> None:
+    """A foreign pod took the node: the node shrank, or is not ready, or gone, so there is nothing to wait for."""
+    world = Doubted({"team": PLENTY}, {"n0": 2, "n1": 2, "n2": 2})
+    world.put("w", pods("t", 2, 2))
+    world.turn()
+    assert sorted(str(each) for each in world.nodes_of().values()) == ["n0", "n1"]
+    if when == "with it":
+        world.doubt("w")
+    if fields is None:
+        world.do(DropNode("n1"))
+    else:
+        change(world, "n1", **fields)
+    if when == "before":
+        world.turn()
+        world.doubt("w")
+    world.turn()
+    world.doubts.clear()
+    world.turn()
+    world.turn()
+    assert sorted(str(each) for each in world.nodes_of().values()) == ["n0", "n2"]
+
+
+def test_nodes_that_its_pool_has_no_flavor_of_and_other_pools_do_not_count() -> None:
+    nodes = {name: Node(name, {GPU: 2}, flavor=name[0], labels={"kind": name[0]}) for name in ("a0", "a1", "b0", "b1")}
+    mine = Pool("team", {FlavorResource("a", GPU): Quota(8)}, flavors=("a",))
+    world = Doubted({"team": mine, "other": 8}, nodes, flavors=KINDS)
+    refused(world)
+    change(world, "b0", resources={GPU: 7})
+    world.do(PutNode(Node("b2", {GPU: 2}, flavor="b", labels={"kind": "b"})), DropNode("b1"))
+    world.do(PutPool(Pool("other", gpu_quota(9))))
+    assert started(world.turn()) == []
+    assert world.waiting() == (GangState.PENDING, 1, SAID)
+    change(world, "a1", flavor="b", labels={"kind": "b"})  # it was one that it could use
+    assert world.waiting() == (GangState.PENDING, 1, "")
+
+
+def test_each_refusal_counts_and_the_words_are_those_of_the_last() -> None:
+    world = refused()
+    change(world, "n0", labels={"x": "1"})
+    assert started(world.turn()) == ["w"]
+    world.doubt("w", "again")
+    world.turn()
+    world.turn()
+    assert world.waiting() == (GangState.PENDING, 2, "again")
+    assert world.state.groups["w-1", "g"].refusals == 2
+    assert world.state.groups["w-1", "g"].preemptions == 0
+
+
+def test_a_gang_that_may_be_smaller_is_refused_whole_as_it_was_and_asks_for_all_again() -> None:
+    world = refused(None, pods("t", 3, 2, least=1))
+    assert {status for _, status in world.tasks().values()} == {"SCHEDULING"}
+    assert len(world.tasks()) == 3
+    world.do(PutNode(Node("n2", {GPU: 2})))
+    assert started(world.turn()) == ["w"]
+    assert len(world.nodes_of()) == 3
+
+
+# ---------------------------------------------------------------- who else waits
+
+
+def test_others_pass_it_also_those_of_the_same_shape() -> None:
+    world = refused()
+    for name in ("same", "small"):
+        world.put(name, pods("t", 2, 1 if name == "small" else 2))
+    assert started(world.turn()) == ["same"]
+    world.finish("same-1")
+    assert started(world.turn()) == ["w"]
+
+
+def test_in_a_strict_pool_nobody_passes_it_but_those_before_it_and_those_of_other_pools() -> None:
+    strict = Pool("team", gpu_quota(PLENTY), queueing=STRICT)
+    world = refused(two_nodes(team=strict, other=PLENTY))
+    world.put("behind", pods("t", 2, 1))
+    world.put("before", pods("t", 1, 1), priority=HIGH)
+    world.put("elsewhere", pods("t", 1, 1), pool="other")
+    assert sorted(started(world.turn())) == ["before", "elsewhere"]
+    assert world.reasons("behind") == (Reason(Code.BEHIND_HEAD, "P4", where="team", holders=("w-1/g",)),)
+    assert world.reasons() == (Reason(Code.KAI_NOT_PLACED, "T7", where=SAID),)
+
+
+def test_it_preempts_nobody_while_it_waits_for_its_nodes() -> None:
+    world = refused(two_nodes(team=2, sim=2), pods("t", 1, 2), priority=HIGH)
+    world.put("low", pods("t", 2, 2), pool="sim", priority=LOW)
+    assert started(world.turn()) == ["low"]
+    assert not any(isinstance(each, Nominate | Preempt) for each in world.turn())
+    change(world, "n0", labels={"x": "1"})
+    assert [type(each) for each in world.turn() if isinstance(each, Nominate | Preempt)] == [Nominate, Preempt]
+
+
+def test_it_keeps_its_place_in_the_queue() -> None:
+    world = refused()
+    world.put("later", pods("t", 2, 2))
+    world.put("latest", pods("t", 2, 2))
+    assert started(world.turn()) == ["later"]
+    world.finish("later-1")
+    change(world, "n0", labels={"x": "1"})
+    assert started(world.turn()) == ["w"]
+
+
+# ---------------------------------------------------------------- what else may happen to it
+
+
+def test_why_says_what_the_scheduler_said_and_when_it_is_tried_again() -> None:
+    world = refused()
+    assert world.reasons() == (Reason(Code.KAI_NOT_PLACED, "T7", where=SAID),)
+    assert Code.KAI_NOT_PLACED.value == "KaiNotPlaced"
+    sentence = str(world.reasons()[0])
+    assert SAID in sentence
+    assert "waits until its pool or a node" in sentence
+
+
+def test_words_with_braces_are_shown_as_they_are() -> None:
+    world = two_nodes()
+    world.put("w", pods("t", 2, 2))
+    world.turn()
+    world.doubt("w", "didn't match {key: value} of {0}")
+    world.turn()
+    world.turn()
+    assert "didn't match {key: value} of {0}" in str(world.reasons()[0])
+
+
+def test_a_scheduler_that_says_nothing_is_a_refusal_all_the_same() -> None:
+    world = two_nodes()
+    world.put("w", pods("t", 2, 2))
+    world.turn()
+    world.doubt("w", "")
+    world.turn()
+    world.doubts.clear()
+    world.turn()
+    assert world.waiting()[:2] == (GangState.PENDING, 1)
+    assert started(world.turn()) == [], "it is tried again at once, for ever"
+
+
+def test_its_time_in_the_queue_counts() -> None:
+    world = refused(None, pods("t", 2, 2), queue_timeout_s=10)
+    since = world.state.groups["w-1", "g"].queued_time
+    assert since is not None
+    world.now = since + 8
+    world.turn()
+    assert world.waiting() == (GangState.PENDING, 1, SAID)
+    world.now = since + 9
+    world.turn()
+    assert ended_as(world) is Status.FAILED_QUEUE_TIMEOUT
+    assert "w-1/g" not in world.state.ledger.entries
+
+
+@pytest.mark.parametrize("stopping", [True, False])
+def test_it_can_be_cancelled_while_it_stops_and_while_it_waits(stopping) -> None:
+    world = refused_and_lingering() if stopping else refused()
+    world.now += 1
+    before = len(world.log)
+    world.cancel("w-1")
+    assert len(world.log) > before
+    world.turn()
+    assert ended_as(world) is Status.FAILED_CANCELED
+    assert world.state.ledger.entries == {}
+    assert not any(isinstance(action, Queue) for action, _ in world.log[before:])
+
+
+def test_a_task_that_ended_well_before_is_run_again_with_its_gang() -> None:
+    world = two_nodes()
+    world.put("w", pods("t", 1, 1), pods("u", 1, 1))
+    world.turn()
+    world.facts[next(key for key in world.state.active if key.task == "u-0")] = TaskFact(Phase.ENDED, 0)
+    world.turn()
+    world.doubt("w")
+    world.turn()
+    world.turn()
+    assert world.tasks() == {"t-0": (1, "SCHEDULING"), "u-0": (1, "SCHEDULING")}
+
+
+AGAIN = (ExitRule(ExitAction.RESCHEDULE, 3001, 3001),)
+
+
+def test_a_refusal_does_not_use_up_the_one_time_that_a_lost_node_queues_a_gang_again() -> None:
+    world = refused(None, replace(pods("t", 2, 2), exit_rules=AGAIN), ignore=False)
+    change(world, "n0", labels={"x": "1"})
+    assert started(world.turn()) == ["w"]
+    world.turn()
+    world.do(DropNode("n1"))
+    world.turn()
+    world.turn()
+    assert world.waiting() == (GangState.PENDING, 2, "")
+    world.do(PutNode(Node("n1", {GPU: 2})))
+    assert started(world.turn()) == ["w"]
+    world.turn()
+    world.do(DropNode("n1"))
+    world.turn()
+    world.turn()
+    assert ended_as(world) is Status.FAILED, "that was the second time"
+
+
+# ---------------------------------------------------------------- thrown out (exit code 3006 that we did not ask for)
+
+
+def throw_out(world: Doubted, name: str = "w", task: str = "t-0") -> None:
+    key = next(key for key in world.state.active if (key.workflow, key.task) == (f"{name}-1", task))
+    world.facts[key] = TaskFact(Phase.ENDED, 3006, EVICTED)
+
+
+@pytest.mark.parametrize("task", ["t-0", "u-0"])
+@pytest.mark.parametrize("ignore", [True, False])
+def test_a_gang_of_which_the_scheduler_threw_a_pod_out_stops_whole_and_waits(task, ignore) -> None:
+    world = two_nodes()
+    world.put("w", pods("t", 1, 1), pods("u", 2, 1), ignore=ignore)
+    world.turn()
+    world.turn()
+    throw_out(world, task=task)
+    assert [each for each in world.turn() if isinstance(each, Refuse)] == [
+        Refuse("w-1/g", EVICTED, Status.FAILED_PREEMPTED)
+    ]
+    world.turn()
+    assert world.waiting() == (GangState.PENDING, 1, EVICTED)
+    ends = first_attempts(world, "t-0", "u-0", "u-1")
+    assert {(each.status, each.exit_code) for each in ends} == {(Status.FAILED_PREEMPTED, 3006)}
+    assert all(EVICTED in each.failure_message for each in ends)
+    assert world.reasons() == (Reason(Code.KAI_NOT_PLACED, "T7", where=EVICTED),)
+    assert started(world.turn()) == []
+    change(world, "n0", labels={"x": "1"})
+    assert started(world.turn()) == ["w"]
+
+
+def test_a_gang_of_one_that_was_thrown_out_waits_in_the_same_cycle() -> None:
+    world = two_nodes()
+    world.put("w", pods("t", 1, 1))
+    world.turn()
+    world.turn()
+    throw_out(world)
+    world.turn()
+    assert world.waiting() == (GangState.PENDING, 1, EVICTED)
+
+
+@pytest.mark.parametrize(
+    ("action", "status"), [(ExitAction.FAIL, Status.FAILED_PREEMPTED), (ExitAction.COMPLETE, Status.COMPLETED)]
+)
+def test_rules_about_3006_hold_for_it(action, status) -> None:
+    """R6."""
+    world = two_nodes()
+    world.put("w", replace(pods("t", 2, 1), exit_rules=(ExitRule(action, 3006, 3006),)))
+    world.turn()
+    world.turn()
+    throw_out(world)
+    world.turn()
+    world.turn()
+    assert ended_as(world) is status
+    assert world.state.ledger.entries == {}
+
+
+def test_one_that_we_preempted_is_not_refused() -> None:
+    world = two_nodes(team=4)
+    world.put("low", pods("t", 2, 2), priority=LOW)
+    world.turn()
+    world.turn()
+    world.put("high", pods("t", 2, 2), priority=HIGH)
+    world.turn(linger=True)
+    throw_out(world, "low")
+    world.turn()
+    world.turn()
+    assert world.waiting("low") == (GangState.PENDING, 1, "")
+    assert not any(isinstance(action, Refuse) for action, _ in world.log)
+
+
+# ---------------------------------------------------------------- tried again after a time
+
+
+def test_after_a_while_it_is_tried_again_though_nothing_has_changed_and_after_each_refusal_twice_as_long() -> None:
+    """T7: what the scheduler saw may have gone without anybody telling us, a quota of its own for one."""
+    world = refused()
+    waited = []
+    for _ in range(6):
+        since = world.state.groups["w-1", "g"].queued_time
+        assert since is not None
+        due = world.state.deadlines[0].at
+        assert workflows.next_deadline(world.state) == due
+        world.now = due - 1.5
+        assert (world.turn(), world.waiting()[2]) == ([], SAID)
+        assert started(world.turn()) == ["w"]
+        waited.append(world.now - since)
+        world.doubt("w")
+        world.turn()
+        world.doubts.clear()
+        world.turn()
+    assert [round(seconds, -1) for seconds in waited] == [300, 600, 1200, 2400, 3600, 3600]
+
+
+def test_a_time_in_the_queue_goes_on_beside_it() -> None:
+    world = refused(queue_timeout_s=450)
+    world.now += 300
+    assert TryAgain("w-1/g") in world.turn()
+    world.doubt("w")
+    world.turn()
+    world.doubts.clear()
+    world.turn()
+    world.now += 450
+    world.turn()
+    assert world.state.groups.get(("w-1", "g")) is None
+    assert ended_as(world) is Status.FAILED_QUEUE_TIMEOUT
+
+
+def test_one_that_is_not_refused_any_more_is_left_alone() -> None:
+    """A node has changed, and now it waits for room like everybody else."""
+    world = refused()
+    change(world, "n0", resources={GPU: 0})
+    world.turn()
+    assert world.waiting()[::2] == (GangState.PENDING, "")
+    world.now += 4000
+    assert world.turn() == []

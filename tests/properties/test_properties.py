@@ -1,0 +1,302 @@
+"""The promises of the engine under everything that can happen to it, in any order (a Hypothesis state machine)."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+
+from runrig.domain.errors import RunrigError
+from runrig.domain.gangs import GangState, Priority
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.plan import Admit, Nominate, Preempt, PutNode, SetFlavors, Withdraw
+from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota
+from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
+from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, TaskSpec, WorkflowSpec
+from runrig.engine.lifecycle import pools, submission_gate, workflows
+from tests.properties.machine import Driver, check_guarantees
+
+FLAVORS = (Flavor("a", {"kind": "a"}, position=0), Flavor("b", {"kind": "b"}, position=1))
+RULES = (
+    (),
+    (),
+    (),
+    (ExitRule(ExitAction.RESCHEDULE, 1, 1),),
+    (ExitRule(ExitAction.RESCHEDULE, 3001, 3001),),
+    (ExitRule(ExitAction.COMPLETE, 1, 2),),
+    (ExitRule(ExitAction.FAIL, 3006, 3006),),
+    (ExitRule(ExitAction.COMPLETE, 3006, 3006),),
+)
+COHORTS = ("c0", "c1", "c2")
+POOLS = ("p0", "p1", "p2")
+SUBPOOLS = ("x", "y")
+
+limits = st.sampled_from((None, None, None, None, 0, 1, 2, 3))
+quotas = st.builds(Quota, st.sampled_from((0, 1, 2, 2, 3, 3, 4)), limits, limits)
+cores = st.builds(Quota, st.integers(0, 4).map(lambda each: each * 1000), st.none(), st.none())
+nodes = st.builds(
+    lambda kind, gpus, cpu, listed: Node(
+        "", {GPU: gpus, **({CPU: cpu * 1000} if listed else {})}, labels={"kind": kind}
+    ),
+    st.sampled_from("aaab"),
+    st.sampled_from((0, 1, 2, 2, 3, 3, 4, 4)),
+    st.integers(0, 4),
+    st.sampled_from((True, False, False)),
+)
+
+
+@st.composite
+def quota_maps(draw: Callable) -> dict[FlavorResource, Quota]:
+    found = {FlavorResource("a", GPU): draw(quotas)}
+    if draw(st.booleans()):
+        found[FlavorResource("b", GPU)] = draw(quotas)
+    if draw(st.integers(0, 3)) == 0:
+        for flavor in "ab":
+            found[FlavorResource(flavor, CPU)] = draw(cores)
+    return found
+
+
+@st.composite
+def tasks(draw: Callable, name: str) -> TaskSpec:
+    count = draw(st.sampled_from((None, None, None, 1, 2, 3)))
+    minimum = draw(st.none() | st.integers(1, count)) if count else None
+    gpus, cpu = draw(st.sampled_from((0, 1, 1, 1, 1, 2, 2, 3))), draw(st.sampled_from((0, 0, 0, 1000, 2000)))
+    requests = requests_of({GPU: gpus, CPU: cpu})
+    platform = draw(st.sampled_from((None, None, None, None, None, "a", "b")))
+    rules = draw(st.sampled_from(RULES))
+    return TaskSpec(
+        name, "i", ("c",), requests=requests, platform=platform, exit_rules=rules, count=count, min_count=minimum
+    )
+
+
+@st.composite
+def group_lists(draw: Callable) -> tuple[GroupSpec, ...]:
+    groups = []
+    for at in range(draw(st.sampled_from((1, 1, 1, 2)))):
+        mates = [draw(tasks(f"t{at}{each}")) for each in range(draw(st.sampled_from((1, 1, 2))))]
+        mates[0] = replace(mates[0], lead=True)
+        upstream = tuple(group.name for group in groups if draw(st.booleans()))
+        groups.append(GroupSpec(f"g{at}", tuple(mates), upstream, ignore_nonlead_status=draw(st.booleans())))
+    return tuple(groups)
+
+
+def plain(gpus: int) -> tuple[GroupSpec, ...]:
+    return (GroupSpec("g0", (TaskSpec("t", "i", ("c",), lead=True, requests=((GPU, gpus),)),)),)
+
+
+class Engine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.driver = Driver()
+        self.submitted = 0
+
+    @initialize(
+        machines=st.lists(nodes, min_size=1, max_size=4),
+        shares=st.lists(quota_maps(), min_size=2, max_size=3),
+        depth=st.integers(0, 3),
+    )
+    def begin(self, machines: list[Node], shares: list[dict[FlavorResource, Quota]], depth: int) -> None:
+        self.driver.do([SetFlavors(FLAVORS)])
+        for at, node in enumerate(machines):
+            self._node(replace(node, name=f"n{at}"))
+        self.driver.do([PutNode(replace(node, flavor=node.labels["kind"])) for node in self.driver.nodes.values()])
+        for at in range(depth):
+            parent = COHORTS[at - 1] if at else None
+            self.driver.attempt(pools.put_cohort, Cohort(COHORTS[at], parent), create=True)
+        for at, share in enumerate(shares):
+            cohort = COHORTS[(depth - 1 - at) % depth] if depth else None
+            self.driver.attempt(pools.put_pool, Pool(POOLS[at], share, cohort), create=True)
+        self.driver.check_ledger()
+
+    def _node(self, node: Node) -> None:
+        self.driver.nodes[node.name] = node
+        self.driver.edited = True
+
+    # ------------------------------------------------------------ work
+
+    @rule(
+        at=st.integers(0, 11),
+        priority=st.sampled_from((Priority.HIGH, Priority.NORMAL, Priority.LOW, Priority.LOW)),
+        groups=group_lists(),
+    )
+    def submit(self, at: int, priority: Priority, groups: tuple[GroupSpec, ...]) -> None:
+        there = sorted(self.driver.state.pools)
+        if there:
+            self._submit(there[at % len(there)], priority, groups)
+
+    def _submit(self, pool: str, priority: Priority, groups: tuple[GroupSpec, ...]) -> None:
+        self.submitted += 1
+        self.driver.now += 1
+        self.driver.submit(WorkflowSpec(f"w{self.submitted}", groups), pool, priority)
+
+    @rule(
+        at=st.integers(0, 11),
+        low=st.lists(st.integers(1, 2), max_size=5),
+        firm=st.lists(st.integers(1, 2), max_size=3),
+        linger=st.booleans(),
+    )
+    def borrow_and_take_back(self, at: int, low: list[int], firm: list[int], linger: bool) -> None:
+        """LOW fills what is there, then firm work of each pool asks for its own."""
+        there = sorted(self.driver.state.pools)
+        if not there:
+            return
+        for gpus in low:
+            self._submit(there[at % len(there)], Priority.LOW, plain(gpus))
+        self.driver.cycle()
+        for offset, gpus in enumerate(firm):
+            self._submit(there[(at + offset) % len(there)], Priority.NORMAL, plain(gpus))
+        self.driver.cycle(linger=linger)
+
+    @rule(linger=st.booleans())
+    def cycle(self, linger: bool) -> None:
+        self.driver.cycle(linger=linger)
+
+    @precondition(lambda self: self.driver.state.active)
+    @rule(data=st.data(), code=st.sampled_from((0, 0, 0, 1, 2, 3003, 3004)))
+    def end_a_task(self, data: st.DataObject, code: int) -> None:
+        self.driver.end_task(data.draw(st.sampled_from(sorted(self.driver.state.active))), code)
+        self.driver.cycle()
+
+    @precondition(lambda self: self.driver.state.active)
+    @rule(data=st.data())
+    def end_a_workflow(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted({key.workflow for key in self.driver.state.active})))
+        for key in self.driver.state.active:
+            if key.workflow == name:
+                self.driver.end_task(key, 0)
+        self.driver.cycle()
+
+    @precondition(lambda self: self.driver.state.workflows)
+    @rule(data=st.data())
+    def cancel(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.driver.state.workflows)))
+        self.driver.now += 1
+        edited = self.driver.edited
+        self.driver.attempt(workflows.cancel, name, user="u")
+        self.driver.edited = edited
+
+    # ------------------------------------------------------------ edits
+
+    @rule(
+        name=st.sampled_from(POOLS), share=quota_maps(), cohort=st.sampled_from((None, *COHORTS)), strict=st.booleans()
+    )
+    def put_pool(self, name: str, share: dict[FlavorResource, Quota], cohort: str | None, strict: bool) -> None:
+        before = self.driver.state.pools.get(name)
+        queueing = Queueing.STRICT_FIFO if strict else Queueing.BEST_EFFORT_FIFO
+        create = before is None or before.state is PoolState.ARCHIVED
+        self.driver.attempt(pools.put_pool, Pool(name, share, cohort, queueing=queueing), create=create)
+
+    @rule(parent=st.sampled_from(POOLS), short=st.sampled_from(SUBPOOLS), gpus=st.sampled_from((0, 1, 1, 2, 2, 3)))
+    def put_subpool(self, parent: str, short: str, gpus: int) -> None:
+        name = f"{parent}--{short}"
+        before = self.driver.state.pools.get(name)
+        create = before is None or before.state is PoolState.ARCHIVED
+        share = {FlavorResource("a", GPU): Quota(gpus)}
+        self.driver.attempt(pools.put_pool, Pool(name, share, parent=parent, subpool_name=short), create=create)
+
+    @rule(kind=st.sampled_from(("delete pool", "put cohort", "put node", "put node", "drop node")), data=st.data())
+    def edit(self, kind: str, data: st.DataObject) -> None:
+        node = data.draw(st.sampled_from(("n0", "n1", "n2", "n3")))
+        match kind:
+            case "delete pool" if self.driver.state.pools:
+                self.driver.attempt(pools.delete_pool, data.draw(st.sampled_from(sorted(self.driver.state.pools))))
+            case "put cohort":
+                name, parent = data.draw(st.sampled_from(COHORTS)), data.draw(st.sampled_from((None, *COHORTS)))
+                cohort = Cohort(name, parent, data.draw(quota_maps()))
+                self.driver.attempt(pools.put_cohort, cohort, create=name not in self.driver.state.cohorts)
+            case "put node":
+                self._node(replace(data.draw(nodes), name=node, ready=data.draw(st.booleans())))
+            case "drop node" if len(self.driver.nodes) > 1 and self.driver.nodes.pop(node, None):
+                self.driver.edited = True
+
+    @rule(data=st.data())
+    def lose_a_node_that_is_in_use(self, data: st.DataObject) -> None:
+        self.driver.cycle()
+        state, nodes = self.driver.state, self.driver.nodes
+        used = sorted({str(state.tasks[key].node) for key in state.active} & nodes.keys())
+        if used and len(nodes) > 1:
+            del nodes[data.draw(st.sampled_from(used))]
+            self.driver.edited = True
+            self.driver.cycle()
+
+    # ------------------------------------------------------------ what must hold
+
+    @rule()
+    def work_that_never_ends_comes_to_rest(self) -> None:
+        """Law R5.  Each gang may start once, and each firm gang may preempt once."""
+        self.driver.cycle()
+        bound = 2 * len(self.driver.state.ledger.entries) + 6
+        quiet = 0
+        for _ in range(bound):
+            decided = self.driver.cycle().actions
+            quiet = 0 if any(isinstance(each, Admit | Nominate | Preempt | Withdraw) for each in decided) else quiet + 1
+            if quiet == 2:
+                check_guarantees(self.driver.state)
+                return
+        raise AssertionError(f"no rest after {bound} cycles")
+
+    def teardown(self) -> None:
+        if not self.driver.state.flavors or not self.driver.sound:
+            return
+        self.driver.check_replay()
+        self.drain()
+
+    def drain(self) -> None:
+        """Nothing new comes, what runs ends: then everything that still passes the gate ends too."""
+        for name, node in self.driver.nodes.items():
+            self.driver.nodes[name] = replace(node, ready=True)
+        self.driver.edited = True
+        for _ in range(4 * len(self.driver.state.groups) + 6):
+            if not self.driver.state.workflows:
+                break
+            for key in self.driver.state.active:
+                self.driver.end_task(key, 0)
+            self.driver.cycle()
+        waiting = [each for each in self.driver.state.ledger.entries.values() if each.state is not GangState.ADMITTED]
+        stuck = {each.gang.pool for each in waiting if not self._passes_the_gate(each.gang.workflow)}
+        for entry in waiting:
+            pool = self.driver.state.pools[entry.gang.pool]
+            behind = pool.queueing is Queueing.STRICT_FIFO and pool.name in stuck
+            assert behind or not self._passes_the_gate(entry.gang.workflow), (
+                f"{entry.gang.id} is {entry.state} for ever"
+            )
+        assert not self.driver.state.active
+        for workflow in self.driver.state.workflows:
+            assert any(entry.gang.workflow == workflow for entry in waiting), f"{workflow} hangs: nothing of it waits"
+        for pool in self.driver.state.pools.values():
+            live = any(each.pool == pool.name for each in self.driver.state.workflows.values())
+            assert live or pool.state is not PoolState.DELETING
+
+    def _passes_the_gate(self, workflow: str) -> bool:
+        """As a new submission would, were the pool open."""
+        state, flow = self.driver.state, self.driver.state.workflows[workflow]
+        try:
+            for group in state.spec_of(workflow).groups:
+                submission_gate._check(state, state.pools[flow.pool], group, submission_gate.gang_of(flow, group))
+        except RunrigError:
+            return False
+        return True
+
+
+CHECKS = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
+
+
+def test_no_history_breaks_a_promise() -> None:
+    """Q3, Q4, P2, R2-R5, T1, A1 and the ledger, after every step."""
+    deterministic = settings(
+        max_examples=100,
+        stateful_step_count=30,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=CHECKS,
+    )
+    run_state_machine_as_test(Engine, settings=deterministic)
+
+
+@pytest.mark.soak
+def test_no_long_history_breaks_a_promise() -> None:
+    many = settings(max_examples=2000, stateful_step_count=50, deadline=None, suppress_health_check=CHECKS)
+    run_state_machine_as_test(Engine, settings=many)

@@ -1,0 +1,232 @@
+"""Subpools under the lock, over a restart and beside a second server (laws P3, S1-S3, W2)."""
+
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from runrig.backends.simulated import SimulatedClock
+from runrig.domain.errors import Conflict, Refused, RunrigError, Unavailable
+from runrig.domain.gangs import Priority
+from runrig.domain.plan import Plan, PutPool, Submit
+from runrig.domain.pools import PoolState, gpus_of
+from runrig.domain.records import Event
+from runrig.service.commands.submissions import Submission
+from runrig.service.runtime.drain_sweep import EVERY_S, DrainSweep
+from runrig.service.runtime.transactor import Transactor
+from runrig.service.service import Service
+from runrig.store import SqlStore
+from tests.worlds.service import T0, Backend, Desk, desk, one_task
+
+TEAM = "pools: [{name: team, quota: 10}]"
+
+
+def _state(it: Desk, name: str) -> PoolState:
+    return it.service.queries.pool(name).pool.state
+
+
+def _create(it: Desk, short: str, share: object) -> None:
+    it.service.subpools.create("team", short, share, user="ann")
+
+
+# ---------------------------------------------------------------- races
+
+
+def test_a_submission_that_was_decided_on_a_pool_that_has_changed_is_not_stored(tmp_path: Path) -> None:
+    """P3: another server edits the pool between the decision and the commit; the revision says so."""
+    with desk(tmp_path, cluster=TEAM, gpus=10) as it:
+        assert it.service.queries.pool("team").balance.unallocated == 10
+        moments = [T0 + 50]
+        clock = SimulatedClock(1.0, tmp_path, real_time=lambda: moments[0])
+        other = Service(SqlStore.open(tmp_path / "runrig.db"), Backend((), clock, tmp_path), clock)
+        other.subpools.create("team", "a", 7, user="eve")
+        with pytest.raises(Unavailable):
+            it.submit("w", "team", gpus=4)
+        other.close()
+        with pytest.raises(Refused, match="pool team has 3 unallocated"):
+            it.submit("w", "team", gpus=4)
+        assert [action for action in it.actions() if isinstance(action, Submit)] == []
+        assert it.submit("w", "team", gpus=3) == "w-1"
+
+
+def test_an_edit_that_was_decided_on_a_pool_that_has_changed_is_not_stored(tmp_path: Path) -> None:
+    """S1, S3: a subpool that somebody submits to is not archived as idle."""
+    with desk(tmp_path, cluster=TEAM, gpus=10) as it:
+        _create(it, "a", 4)
+        moments = [T0 + 50]
+        clock = SimulatedClock(1.0, tmp_path, real_time=lambda: moments[0])
+        other = Service(SqlStore.open(tmp_path / "runrig.db"), Backend((), clock, tmp_path), clock)
+        other.submissions.submit(Submission(one_task("w"), "team--a", "eve"))
+        with pytest.raises(Unavailable):
+            it.service.subpools.delete("team", "a", user="ann")
+        other.close()
+        it.later(0)
+        it.service.subpools.delete("team", "a", user="ann")
+        assert _state(it, "team--a") is PoolState.DELETING
+
+
+def test_nothing_is_admitted_past_an_edit_however_commands_interleave(tmp_path: Path) -> None:
+    """P3, S1: in the order of the log, every firm submission was within what was unallocated before it."""
+    with desk(tmp_path, cluster=TEAM, gpus=10) as it:
+        _create(it, "a", 1)
+        begin = threading.Barrier(6)
+        answers: list[RunrigError] = []
+
+        def several(command: Callable[[int], object]) -> None:
+            begin.wait()
+            for at in range(12):
+                try:
+                    command(at)
+                except (Refused, Conflict) as error:
+                    answers.append(error)
+
+        def submit(gpus: int) -> Callable[[int], object]:
+            text = one_task(f"w{gpus}", gpus=gpus)
+            return lambda at: it.service.submissions.submit(Submission(text, "team", "ann", priority=Priority.NORMAL))
+
+        def resize(at: int) -> None:
+            it.service.subpools.resize("team", "a", 9 if at % 2 else 1, user="eve")
+
+        def flicker(at: int) -> None:
+            if at % 2:
+                it.service.subpools.delete("team", "b", user="eve")
+            else:
+                it.service.subpools.create("team", "b", 4, user="eve")
+
+        commands = [submit(2), submit(5), submit(6), submit(9), resize, flicker]
+        threads = [threading.Thread(target=several, args=(command,)) for command in commands]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        _check_log(it.store.events())
+        assert {type(error) for error in answers} <= {Refused, Conflict}
+        assert len(answers) + len([each for each in it.actions() if isinstance(each, Submit)]) >= 4 * 12
+
+
+def _check_log(events: tuple[Event, ...]) -> None:
+    held = {"team": 10}
+    for event in events:
+        match event.action:
+            case PutPool(pool):
+                held[pool.name] = 0 if pool.state is PoolState.ARCHIVED else sum(gpus_of(pool.quotas).values())
+                assert 2 * held["team"] - sum(held.values()) >= 0
+            case Submit(workflow):
+                assert int(workflow.name[1:]) <= 2 * held["team"] - sum(held.values()), event
+
+
+# ---------------------------------------------------------------- drain
+
+
+def test_a_drain_goes_on_after_a_restart_in_the_middle(tmp_path: Path) -> None:
+    """S3, W2."""
+    with desk(tmp_path, cluster=TEAM, gpus=10) as it:
+        _create(it, "a", 4)
+        it.submit("w", "team--a", gpus=2, duration=100)
+        it.later(0)
+        it.service.subpools.delete("team", "a", user="ann")
+        assert _state(it, "team--a") is PoolState.DELETING
+    with desk(tmp_path, cluster=None, gpus=10, time=T0 + 60) as it:
+        assert _state(it, "team--a") is PoolState.DELETING
+        assert it.service.queries.pool("team").balance.unallocated == 6
+    with desk(tmp_path, cluster=None, gpus=10, time=T0 + 600) as it:
+        assert it.status("w-1") == "COMPLETED"
+        assert _state(it, "team--a") is PoolState.ARCHIVED
+        assert it.service.queries.pool("team").balance.unallocated == 10
+
+
+def test_a_pool_is_archived_in_the_commit_in_which_its_last_workflow_ends(tmp_path: Path) -> None:
+    """S3."""
+    with desk(tmp_path, cluster=TEAM, gpus=10) as it:
+        _create(it, "a", 4)
+        it.submit("w", "team--a", duration=100)
+        it.later(0)
+        it.service.subpools.delete("team", "a", user="ann")
+        it.later(200)
+        last = it.store.events(pool="team--a")[-1]
+        ends = [event.revision for event in it.store.events(workflow="w-1")]
+        assert (last.action.pool.state, last.revision) == (PoolState.ARCHIVED, ends[-1])  # type: ignore[union-attr]
+
+
+def test_the_sweep_looks_at_the_start_and_at_every_interval(tmp_path: Path) -> None:
+    """S3."""
+    with closing(SqlStore.open(tmp_path / "runrig.db")) as store:
+        moments = [T0]
+        clock = SimulatedClock(1.0, tmp_path, real_time=lambda: moments[0])
+        drains = DrainSweep(Transactor(store, clock, fixed_nodes=True, topology=False), store, clock, EVERY_S)
+        assert drains.due_in_s() == 0
+        drains.sweep()
+        assert drains.due_in_s() == 900
+        moments[0] += 899
+        drains.sweep()
+        assert drains.due_in_s() == 1
+        moments[0] += 2
+        drains.sweep()
+        assert drains.due_in_s() == 900
+
+
+def test_the_sweep_goes_by_what_is_stored_and_not_by_what_is_remembered(tmp_path: Path) -> None:
+    """S3: a workflow that only the memory holds keeps no pool DELETING for longer than an interval."""
+    with desk(tmp_path, cluster=TEAM, gpus=10) as it:
+        _create(it, "a", 4)
+        it.submit("w", "team--a", duration=100)
+        it.later(0)
+        it.service.subpools.delete("team", "a", user="ann")
+        with closing(SqlStore.open(tmp_path / "runrig.db")) as store:
+            clock = SimulatedClock(1.0, tmp_path, real_time=lambda: it.time[0])
+            door = Transactor(store, clock, fixed_nodes=True, topology=False)
+            with door.reading() as remembered:
+                assert "w-1" in remembered.workflows
+            it.later(200)
+            DrainSweep(door, store, clock, EVERY_S).sweep()
+            with door.reading() as state:
+                assert state is not remembered
+                assert (state.workflows, state.pools["team--a"].state) == ({}, PoolState.ARCHIVED)
+
+
+def test_the_loop_wakes_for_the_next_sweep(tmp_path: Path) -> None:
+    """S3: also when nothing else has a deadline."""
+    moments = [T0]
+    clock = SimulatedClock(1.0, tmp_path, real_time=lambda: moments[0])
+    store = SqlStore.open(tmp_path / "runrig.db")
+    waits: list[float] = []
+
+    class Patient(Backend):
+        def wait(self, timeout_s: float) -> None:
+            waits.append(timeout_s)
+            moments[0] += timeout_s
+            if len(waits) == 3:
+                ended.set()
+                stop.wait(10)
+
+    ended, stop = threading.Event(), threading.Event()
+    service = Service(store, Patient((), clock, tmp_path), clock, drain_sweep_s=60)
+    service.prepare(None, user="ann")
+    service.start()
+    assert ended.wait(10)
+    stop.set()
+    service.close()
+    assert waits[:3] == [60, 60, 60]
+
+
+# ---------------------------------------------------------------- an upgrade
+
+
+def test_a_subpool_that_did_not_follow_its_parent_does_so_at_the_next_start(tmp_path: Path) -> None:
+    """S5: before there were commands for subpools, a change of the parent left them as they were."""
+    with desk(tmp_path, cluster=TEAM, gpus=10) as it:
+        _create(it, "a", 4)
+        door = Transactor(
+            it.store, SimulatedClock(1.0, tmp_path, real_time=lambda: it.time[0]), fixed_nodes=True, topology=False
+        )
+        with door.writing("ann") as writing:
+            before = writing.state.pools["team"]
+            writing.commit(Plan((PutPool(replace(before, grace_s=1.0), before),)))
+    with desk(tmp_path, cluster=None, gpus=10) as it:
+        assert it.service.queries.pool("team--a").pool.grace_s == 1.0
+        revision = it.revision
+    with desk(tmp_path, cluster=None, gpus=10) as it:
+        assert it.revision == revision

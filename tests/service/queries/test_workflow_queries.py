@@ -1,0 +1,99 @@
+"""What people are told about workflows: how those that run stand, and what each asks for."""
+
+from pathlib import Path
+
+from runrig.domain.gangs import Priority
+from runrig.ports.store import WorkflowQuery
+from tests.worlds.service import Desk, desk, one_task
+
+HIGH, LOW = Priority.HIGH, Priority.LOW
+
+SUBPOOLS = """
+pools:
+- {name: team, quota: 4, subpools: [{name: a, quota: 2}]}
+- {name: other, quota: 2}
+"""
+CHAIN = """
+workflow:
+  name: chain
+  tasks:
+  - {name: first, image: any, command: [ls], duration: 100, resource: one, count: 2}
+  - {name: second, image: any, command: [ls], duration: 100, resource: four, inputs: [task: first]}
+  resources:
+    one: {gpu: 1}
+    four: {gpu: 4}
+"""
+
+
+def said(it: Desk, id: str) -> str:
+    return it.service.stories.why(id).sentence
+
+
+def test_firm_work_that_runs_is_never_preempted(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        it.submit("a", gpus=2)
+        it.submit("b", "pool2", HIGH)
+        it.later(0)
+        assert said(it, "a-1") == "a-1 is RUNNING with 2 GPUs on n0; NORMAL is never preempted"
+        assert said(it, "b-1") == "b-1 is RUNNING with 1 GPU on n0; HIGH is never preempted"
+
+
+def test_low_that_runs_says_whether_what_its_pool_borrows_may_be_taken_back(tmp_path: Path) -> None:
+    """R1, R2."""
+    with desk(tmp_path) as it:
+        it.submit("a", priority=LOW, gpus=2)
+        it.later(0)
+        assert said(it, "a-1") == (
+            "a-1 is RUNNING with 2 GPUs on n0; LOW within its pool's quota: "
+            "only HIGH and NORMAL of its own pool can preempt it"
+        )
+        it.submit("b", priority=LOW)
+        it.later(0)
+        for id, gpus in (("a-1", "2 GPUs"), ("b-1", "1 GPU")):
+            assert (
+                said(it, id) == f"{id} is RUNNING with {gpus} on n0; pool pool1 borrows 1 GPU: RECLAIM may take it back"
+            )
+
+
+def test_low_in_a_pool_with_subpools_knows_who_is_above_it(tmp_path: Path) -> None:
+    """R2: between siblings the subpool counts, before other pools the parent."""
+    with desk(tmp_path, gpus=6, cluster=SUBPOOLS) as it:
+        it.submit("own", "team", LOW)
+        it.submit("sub", "team--a", LOW, gpus=3)
+        it.later(0)
+        assert said(it, "own-1").endswith("only HIGH and NORMAL of its own pool and its subpools can preempt it")
+        assert said(it, "sub-1").endswith("; pool team--a borrows 1 GPU: RECLAIM may take it back")
+        it.submit("more", "team", LOW, gpus=2)
+        it.later(0)
+        assert said(it, "sub-1").endswith("; pool team borrows 2 GPUs: RECLAIM may take it back")
+
+
+def test_a_group_that_waits_for_one_that_runs_is_no_blocker(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        id = it.submit("chain", priority=LOW, text=CHAIN)
+        it.later(0)
+        assert said(it, id).startswith(f"{id} is RUNNING with 2 GPUs on n0; ")
+        it.submit("b", "pool2", gpus=2)
+        it.later(100)
+        assert said(it, id).startswith(f"{id} waits: the cluster has 2 of default/gpu idle, and it asks for 4")
+
+
+def test_work_without_gpus_holds_none(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        it.submit("a", text=one_task("a").replace("gpu: 1", "cpu: 1"))
+        it.later(0)
+        assert said(it, "a-1") == "a-1 is RUNNING with no GPU on n0; NORMAL is never preempted"
+
+
+def test_the_list_says_what_each_workflow_asks_for_with_all_its_pods(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        it.submit("chain", priority=LOW, text=CHAIN)
+        it.submit("a", gpus=2)
+        it.submit("b", text=one_task("b").replace("gpu: 1", "cpu: 1"))
+        it.later(0)
+        for _ in range(2):  # read, then remembered
+            page, more = it.service.stories.workflows(WorkflowQuery())
+            assert ([(each.workflow.id, each.gpus) for each in page], more) == (
+                [("b-1", 0), ("a-1", 2), ("chain-1", 6)],
+                False,
+            )

@@ -1,0 +1,215 @@
+"""Commit before answer, one commit per cycle, and a loop that outlives faults (law W2)."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runrig.domain.errors import Unavailable
+from runrig.domain.gangs import Priority
+from runrig.domain.plan import Admit, MoveTask, Preempt
+from runrig.domain.workflows import Status, WorkflowStatus
+from runrig.service.runtime import reconciler
+from runrig.service.runtime.reconciler import Standstill
+from runrig.store import SqlStore
+from tests.worlds.service import TWO_POOLS, desk
+
+
+def test_a_submission_is_stored_before_it_is_answered(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        id = it.submit("a")
+        assert SqlStore.open(tmp_path / "runrig.db").workflow(id).workflow.submitted_by == "ann"
+
+
+def test_an_idle_server_commits_nothing(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        it.submit("a")
+        it.later(0)
+        before = it.revision
+        for _ in range(5):
+            it.later(1)
+        assert it.revision == before
+
+
+def test_a_cycle_is_one_commit_however_many_it_admits(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        for name in ("a", "b"):
+            it.submit(name)
+            it.submit(name, pool="pool2")
+        before = it.revision
+        it.service._reconciler.round()
+        assert it.revision == before + 1
+        assert [type(action) for action in it.actions(after=before)] == [Admit] * 4
+
+
+def test_when_another_server_wrote_the_command_fails_and_the_state_is_the_stored_one(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        it.submit("a")
+        other = SqlStore.open(tmp_path / "runrig.db")
+        other.commit(it.revision + 1, (), ())
+        other.close()
+        with pytest.raises(Unavailable, match="another server wrote to it; nothing was stored"):
+            it.submit("b")
+        assert it.submit("b") == "b-1"  # the state was loaded again, with the revision that is there
+        it.later(0)
+        assert (it.status("a-1"), it.status("b-1")) == ("RUNNING", "RUNNING")
+
+
+def test_a_round_that_fails_makes_the_server_not_ready_until_one_goes_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reconciler, "FIRST_BACK_OFF_S", 0.01)
+    with desk(tmp_path) as it:
+        it.backend.failure = OSError("no more processes")
+        it.service.start()
+        it.submit("a")
+        _until(lambda: it.service.not_ready is not None)
+        assert it.service.not_ready == "OSError: no more processes"
+        it.backend.failure = None
+        _until(lambda: it.service.not_ready is None and it.status("a-1") == "RUNNING")
+
+
+def test_while_rounds_fail_why_says_since_when_nothing_is_decided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the words of what cannot be had, which are logged without a trace; of a mistake of the server only that it is one."""
+    monkeypatch.setattr(reconciler, "FIRST_BACK_OFF_S", 0.01)
+    with desk(tmp_path) as it:
+        done = it.submit("done", duration=1)
+        it.later(0)
+        it.later(2)
+        running = it.submit("a")
+        it.later(0)
+        it.backend.failure = Unavailable("the API server https://k:6443 does not answer: connection refused")
+        waiting = it.submit("b")
+        began = it.time[0]
+        it.service.start()
+        _until(lambda: it.service.standstill is not None)
+        it.time[0] += 60
+        assert it.service.standstill == Standstill(began, it.backend.failure.message, unreachable=True)
+        for id in (running, waiting):
+            assert it.service.stories.why(id).sentence.endswith(
+                "; nothing is decided since 2027-01-15 08:00:05 UTC: "
+                "the API server https://k:6443 does not answer: connection refused"
+            )
+        assert (it.service.stories.why(done).sentence, it.service.stories.why(done).standstill) == (
+            "done-1 is COMPLETED",
+            None,
+        )
+        assert {record.exc_info for record in caplog.records if "round_failed" in record.getMessage()} == {None}
+
+        it.backend.failure = OSError("/secret/path")
+        _until(lambda: it.service.stories.why(waiting).sentence.endswith(f" 08:00:05 UTC: {reconciler.FAULT}"))
+        it.backend.failure = None
+        _until(lambda: it.service.standstill is None and it.status(waiting) == "RUNNING")
+        assert it.service.stories.why(waiting).standstill is None
+
+
+def test_with_its_thread_a_submission_runs_at_once_and_then_nothing_is_written(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        it.service.start()
+        it.submit("a")
+        _until(lambda: it.status("a-1") == "RUNNING")
+        before = it.revision
+        time.sleep(0.1)
+        assert it.revision == before
+
+
+def test_whoever_listens_to_a_workflow_is_told_the_status_that_is_stored(tmp_path: Path) -> None:
+    """Law W2: nothing is seen before it is stored.  By id and by uuid, and nothing of others."""
+    with desk(tmp_path) as it:
+        it.submit("a")
+        it.submit("b")
+        told: list[tuple[str | None, str]] = []
+        by_uuid: list[str | None] = []
+
+        def hear(status: WorkflowStatus | None) -> None:
+            told.append((status and status.value, it.status("a-1")))
+
+        uuid = it.store.head("a-1").uuid
+        with it.service.listening(hear, "a-1"), it.service.listening(by_uuid.append, uuid):
+            it.later(0)
+            it.later(200)
+        assert [status for status, _ in told if status] == ["RUNNING", "COMPLETED"]
+        assert all(status in (None, stored) for status, stored in told)
+        assert by_uuid == [WorkflowStatus.RUNNING, WorkflowStatus.COMPLETED]
+
+
+def test_a_restarted_server_goes_on_and_runs_nothing_twice(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        for name in ("a", "b", "c"):
+            it.submit(name)
+        it.later(0)
+        now = it.time[0]
+    with desk(tmp_path, cluster=None, time=now) as it:
+        assert [it.status(id) for id in ("a-1", "b-1", "c-1")] == ["RUNNING", "RUNNING", "PENDING"]
+        it.later(100)
+        assert [it.status(id) for id in ("a-1", "b-1", "c-1")] == ["COMPLETED", "COMPLETED", "RUNNING"]
+        started = [
+            action.key for action in it.actions() if isinstance(action, MoveTask) and action.status is Status.RUNNING
+        ]
+        assert sorted(started) == [("a-1", "main", 0), ("b-1", "main", 0), ("c-1", "main", 0)]
+
+
+def test_a_restart_with_the_same_cluster_file_changes_nothing(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        before = it.revision
+    with desk(tmp_path, cluster=TWO_POOLS) as it:
+        assert it.revision == before
+
+
+def test_nodes_follow_the_file_at_each_start(tmp_path: Path) -> None:
+    file = "nodes: [{{name: n0, resources: {{gpu: {gpus}}}}}]\npools: [{{name: pool1, quota: 4}}]"
+    with desk(tmp_path, cluster=file.format(gpus=4)) as it:
+        it.submit("a", gpus=4)
+        it.later(0)
+        now = it.time[0]
+    with desk(tmp_path, cluster=file.format(gpus=8), gpus=8, time=now) as it:
+        (node,) = it.service.queries.nodes()
+        assert (node.node.resources, node.free, it.status("a-1")) == ({"gpu": 8}, {"gpu": 4}, "RUNNING")
+
+
+def test_without_a_cluster_file_one_pool_has_all_gpus(tmp_path: Path) -> None:
+    with desk(tmp_path, cluster=None, gpus=3) as it:
+        assert [(view.pool.name, view.balance.quota) for view in it.service.queries.pools()] == [("default", 3)]
+
+
+def test_a_deleted_default_pool_does_not_come_back(tmp_path: Path) -> None:
+    with desk(tmp_path, cluster=None) as it:
+        it.service.declarations.delete_pool("default", user="ann")
+    with desk(tmp_path, cluster=None) as it:
+        assert it.service.queries.pools() == ()
+
+
+def test_what_is_borrowed_is_taken_back_and_the_preempted_starts_again(tmp_path: Path) -> None:
+    """scheduling.md, borrowing and reclaiming."""
+    with desk(tmp_path) as it:
+        it.submit("wf1")
+        it.submit("wf2", priority=Priority.LOW)
+        it.submit("wf4", "pool2")
+        it.later(0)
+        it.submit("wf3", priority=Priority.LOW)
+        it.later(0)
+        it.submit("wf5", "pool2", duration=5)
+        it.later(2)
+        preempted = [action for action in it.actions() if isinstance(action, Preempt)]
+        assert [(action.gang, action.by, action.law.value) for action in preempted] == [
+            ("wf3-1/main-group", "wf5-1/main-group", "RECLAIM")
+        ]
+        assert it.service.stories.why("wf3-1").sentence == "wf3-1 stops: it is preempted by wf5-1/main-group"
+        it.later(2)
+        why = it.service.stories.why("wf3-1")
+        assert why.sentence.startswith("wf3-1 waits: ")
+        assert [each.sentence for each in why.preempted] == [
+            "was preempted by wf5-1/main-group, whose pool takes back what was borrowed (law R2)"
+        ]
+        it.later(10)
+        assert (it.status("wf5-1"), it.status("wf3-1")) == ("COMPLETED", "RUNNING")
+
+
+def _until(holds: Callable[[], bool], patience_s: float = 10.0) -> None:
+    end = time.monotonic() + patience_s
+    while not holds():
+        assert time.monotonic() < end, "it never came to hold"
+        time.sleep(0.005)

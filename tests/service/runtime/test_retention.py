@@ -1,0 +1,263 @@
+"""What has had its time leaves in small steps; the live state, the audit of pools and the numbers of names stay."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+
+from runrig.backends.local import LocalBackend
+from runrig.domain.errors import NotFound
+from runrig.domain.gangs import Priority
+from runrig.domain.plan import Nominate
+from runrig.domain.workflows import TaskKey
+from runrig.ports.backend import Desired
+from runrig.ports.store import WorkflowQuery
+from runrig.service.runtime import retention
+from runrig.store import SqlStore, schema
+from tests.backends.local.builders import launch
+from tests.replaying import replayed
+from tests.store.backups import busy
+from tests.worlds.service import Desk, desk
+
+DAY = 86_400.0
+PERIOD = retention.DAYS * DAY
+PATIENCE_S = 20.0
+
+
+@contextmanager
+def house(folder: Path, url: str) -> Iterator[Desk]:
+    with desk(folder, database=url) as it:
+        yield it
+
+
+def run(it: Desk, name: str, **more: object) -> str:
+    """The id of a workflow that has ended by now."""
+    id = it.submit(name, duration=1, **more)
+    it.later(0)  # it starts
+    it.later(2)
+    assert it.status(id) == "COMPLETED"
+    return id
+
+
+def prune_all(it: Desk) -> int:
+    """How many steps it took."""
+    steps = 0
+    while it.service.retention.step():
+        steps += 1
+    return steps
+
+
+def ids(it: Desk) -> list[str]:
+    return sorted(each.id for each in it.store.workflows(WorkflowQuery(limit=1000))[0])
+
+
+def rows(store: SqlStore) -> dict[str, int]:
+    with store._reading() as connection:
+        return {
+            table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
+            for table in (
+                schema.workflows,
+                schema.groups,
+                schema.tasks,
+                schema.specifications,
+                schema.events,
+                schema.pruned,
+            )
+        }
+
+
+def test_a_finished_workflow_leaves_after_its_time_and_not_before(tmp_path: Path, any_store: str) -> None:
+    with house(tmp_path, any_store) as it:
+        before = rows(it.store)
+        run(it, "old")
+        it.later(PERIOD - 10)
+        run(it, "young")
+        assert prune_all(it) == 0
+        it.later(10)
+        assert prune_all(it) > 0
+        assert ids(it) == ["young-1"]
+        it.later(PERIOD + 1)
+        prune_all(it)
+        assert ids(it) == []
+        assert rows(it.store) == before
+        assert replayed(it.store).rows() == it.store.load()
+
+
+def test_a_workflow_that_is_alive_stays_however_old(tmp_path: Path, any_store: str) -> None:
+    with house(tmp_path, any_store) as it:
+        it.submit("long", duration=10 * PERIOD)
+        it.later(5 * PERIOD)
+        assert prune_all(it) == 0
+        assert ids(it) == ["long-1"]
+
+
+def test_a_number_is_never_given_twice(tmp_path: Path, any_store: str) -> None:
+    with house(tmp_path, any_store) as it:
+        assert [run(it, "same") for _ in range(3)] == ["same-1", "same-2", "same-3"]
+        it.later(PERIOD + 1)
+        prune_all(it)
+        assert it.store.past_numbers() == {"same": 3}
+        now = it.time[0]
+    with desk(tmp_path, database=any_store, time=now) as it:  # the memory is a new one
+        assert run(it, "same") == "same-4"
+        assert it.submit("same", duration=5 * PERIOD) == "same-5"
+        it.later(PERIOD + 1)
+        prune_all(it)
+        assert it.store.past_numbers() == {"same": 4}
+        assert it.store.load().numbers == {"same": 5}
+
+
+def test_a_specification_that_another_workflow_has_stays(tmp_path: Path, any_store: str) -> None:
+    with house(tmp_path, any_store) as it:
+        first = run(it, "shared")
+        it.later(PERIOD + 1)
+        again = it.service.submissions.again(first, pool="pool1", user="ann").id
+        hash = it.store.workflow(first).workflow.spec_hash
+        prune_all(it)
+        assert ids(it) == [again]
+        assert it.store.spec(hash).hash == hash
+        it.later(0)
+        it.later(100)
+        it.later(2 * PERIOD)
+        prune_all(it)
+        with pytest.raises(NotFound, match="retention"):
+            it.store.spec(hash)
+
+
+def test_the_audit_of_pools_stays(tmp_path: Path, any_store: str) -> None:
+    with house(tmp_path, any_store) as it:
+        it.service.subpools.create("pool1", "a", 1, user="ann")
+        changes = it.store.events(pool="pool1--a")
+        run(it, "old", pool="pool1--a")
+        it.later(PERIOD + 1)
+        prune_all(it)
+        assert it.store.events(pool="pool1--a") == changes
+        assert len(changes) == 1
+
+
+def test_the_log_gives_the_live_state_after_every_step(
+    tmp_path: Path, any_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of a gang that once waited for others to stop, which are gone from the log; and of what is pruned by half."""
+    monkeypatch.setattr(retention, "ROWS_AT_ONCE", 3)
+    with house(tmp_path, any_store) as it:
+        for number in range(4):
+            it.submit(f"low{number}", priority=Priority.LOW, duration=50)
+        it.later(1)
+        it.submit("firm", pool="pool2", gpus=2, priority=Priority.HIGH, duration=5 * PERIOD)
+        it.later(1)
+        for _ in range(20):
+            it.later(30)
+        assert any(isinstance(action, Nominate) and action.targets for action in it.actions())
+        it.later(PERIOD + 1)
+        it.submit("waits", pool="pool2", gpus=2, priority=Priority.HIGH)
+        steps = 0
+        while it.service.retention.step():
+            steps += 1
+            assert replayed(it.store).rows() == it.store.load()
+        assert steps > 12
+        assert ids(it) == ["firm-1", "waits-1"]
+        assert {event.revision for event in it.store.events()} < set(range(it.revision + 1))
+
+
+def test_a_step_is_small(tmp_path: Path, any_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "ROWS_AT_ONCE", 10)
+    with house(tmp_path, any_store) as it:
+        for number in range(6):
+            run(it, f"w{number}")
+        it.later(PERIOD + 1)
+        counts = [sum(rows(it.store).values())]
+        while it.service.retention.step():
+            counts.append(sum(rows(it.store).values()))
+        assert max(abs(after - before) for before, after in pairwise(counts)) <= 12
+        assert len(counts) > 6
+
+
+def test_a_server_that_dies_in_between_goes_on_where_it_was(
+    tmp_path: Path, any_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "ROWS_AT_ONCE", 4)
+    with house(tmp_path, any_store) as it:
+        empty = rows(it.store)
+        for number in range(3):
+            run(it, f"w{number}")
+        it.later(PERIOD + 1)
+        now = it.time[0]
+    more, steps = True, 0
+    while more:
+        with desk(tmp_path, database=any_store, time=now) as it:
+            more = it.service.retention.step()
+            steps += more
+            assert replayed(it.store).rows() == it.store.load()
+            left = rows(it.store)
+    assert steps > 5
+    assert left == empty
+
+
+def test_under_load_nothing_alive_is_lost_and_no_number_is_given_twice(tmp_path: Path, any_store: str) -> None:
+    """What has ended leaves after 5 s, while workflows come, preempt each other, end and are cancelled."""
+    with house(tmp_path, any_store) as it:
+        short = retention.Retention(it.store, it.backend, it.service._clock, 5 / DAY, it.service.metrics)
+        gone = 0
+        with busy(it) as accepted:
+            start = it.store.load().revision
+            while gone < 50 or it.store.load().revision < start + 200:
+                before = len(ids(it))
+                short.step()
+                gone += max(0, before - len(ids(it)))
+        assert replayed(it.store).rows() == it.store.load()
+        assert len(set(accepted)) == len(accepted)
+        alive = {each.id for each in it.store.load().workflows}
+        assert alive <= set(ids(it)) <= set(accepted)
+        loaded = it.store.load()
+        with it.service._door.reading() as state:
+            assert state.rows() == loaded
+
+
+def test_the_server_prunes_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "EVERY_S", 0.01)
+    with desk(tmp_path) as it:
+        run(it, "old")
+        gone = threading.Event()
+        monkeypatch.setattr(it.service.metrics, "pruned", lambda workflows: gone.set())
+        it.service.retention.start()
+        it.time[0] += PERIOD + 1
+        assert gone.wait(PATIENCE_S)
+    assert SqlStore.open(tmp_path / "runrig.db").load().numbers == {"old": 1}
+
+
+def test_a_fault_of_the_store_is_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "EVERY_S", 0.01)
+    with desk(tmp_path) as it:
+        run(it, "old")
+        it.time[0] += PERIOD + 1
+        with it.store._writing() as connection:
+            connection.exec_driver_sql("ALTER TABLE pruned RENAME TO gone")
+        gone = threading.Event()
+        monkeypatch.setattr(it.service.metrics, "pruned", lambda workflows: gone.set())
+        it.service.retention.start()
+        assert not gone.wait(0.1)
+        with it.store._writing() as connection:
+            connection.exec_driver_sql("ALTER TABLE gone RENAME TO pruned")
+        assert gone.wait(PATIENCE_S)
+
+
+def test_files_of_a_local_workflow_go_with_it_and_those_of_a_running_one_stay(tmp_path: Path) -> None:
+    backend = LocalBackend(tmp_path, 1)
+    try:
+        running = launch("sleep", "60", key=TaskKey("alive-1", "train", 0))
+        backend.sync(Desired(run={running.key: running}))
+        finished = tmp_path / "tasks" / "done-1" / "main" / "0"
+        finished.mkdir(parents=True)
+        (finished / "stdout.log").write_text("hello\n")
+        for id in ("done-1", "alive-1", "never-1", "..", "."):
+            backend.discard(id)
+        assert sorted(path.name for path in (tmp_path / "tasks").iterdir()) == ["alive-1"]
+        assert (tmp_path / "tasks" / "alive-1" / "train" / "0" / "launch").exists()
+    finally:
+        backend.stop(0.0)
+        backend.close()

@@ -1,0 +1,309 @@
+"""Kueue manifests: the whole line that each scenario gives, cycle by cycle."""
+
+from typing import Any
+
+import pytest
+
+from runrig.domain.errors import InvalidInput
+from runrig.domain.kueue import FAIR, Settings
+from runrig.service.simulate.simulate import Options, outcome
+from tests.service.simulate.simulations import (
+    FLAVOR,
+    LATEST,
+    TEMPLATE,
+    cell,
+    kueue,
+    line,
+    manifests,
+    queue,
+    share,
+    stamp,
+    workload,
+)
+
+TO_THE_END = Options(cycles=0)
+
+
+def admitted(name: str, to: str, count: int = 1, **more: Any) -> dict[str, Any]:
+    pod_sets = [{"name": "main", "count": count, "flavors": {"cpu": "default"}}]
+    return {"workload": f"default/{name}", "queue": to, "pod_sets": pod_sets, **more}
+
+
+def preempted(name: str, of: str, by: str, reason: str) -> dict[str, Any]:
+    return {"workload": f"default/{name}", "queue": of, "by": f"default/{by}", "reason": reason}
+
+
+def pending(
+    name: str, to: str, word: str | None, *reasons: dict[str, Any], considered: bool = True, parked: bool = True
+) -> dict[str, Any]:
+    waits = {"workload": f"default/{name}", "queue": to, "considered": considered, "parked": parked}
+    return {**waits, "reason": word, "reasons": list(reasons)}
+
+
+def because(code: str, node: str, law: str, have: int = 0, need: int = 0) -> dict[str, Any]:
+    resource = "default/cpu" if need else ""
+    return {"code": code, "node": node, "resource": resource, "have": have, "need": need, "law": law}
+
+
+def cycle(*, starts: Any = (), stops: Any = (), waits: Any = ()) -> dict[str, Any]:
+    told = {"admitted": list(starts), "preempted": list(stops), "pending": list(waits)}
+    return {**told, "skipped_preemptions": {}}
+
+
+def cpu(nominal: int, usage: int, available: int, potential: int, **more: int) -> dict[str, Any]:
+    """In cores."""
+    amounts = (each * 1000 for each in (nominal, usage, available, potential))
+    return {"default/cpu": cell(*amounts, **{name: amount * 1000 for name, amount in more.items()})}
+
+
+# ---------------------------------------------------------------- whole lines
+
+BORROWING = manifests(
+    FLAVOR,
+    *queue("cq-a", 5, "team"),
+    *queue("cq-b", 5, "team"),
+    workload("w0", "cq-b", 1, running=True),
+    workload("w1", "cq-a", 3, 2, at=2),
+    workload("w2", "cq-a", 4, at=3),
+    workload("w3", "cq-b", 1, at=LATEST),
+)
+
+
+def test_one_head_per_queue_is_looked_at_and_idle_quota_is_borrowed() -> None:
+    idle = because("NoIdleToBorrow", "team", "Q3", 2000, 4000)
+    assert line(BORROWING) == {
+        "scenario": "test.yaml",
+        "quota": {
+            "before": {
+                "cq-a": cpu(5, 0, 9, 10),
+                "cq-b": cpu(5, 1, 9, 10),
+                "team": cpu(0, 1, 9, 10, subtree=10),
+            },
+            "after": {
+                "cq-a": cpu(5, 6, 2, 10),
+                "cq-b": cpu(5, 2, 2, 10),
+                "team": cpu(0, 8, 2, 10, subtree=10),
+            },
+        },
+        "inactive": [],
+        "cycles": [
+            cycle(
+                starts=[admitted("w3", "cq-b"), admitted("w1", "cq-a", 2)],
+                waits=[pending("w2", "cq-a", None, idle, considered=False, parked=False)],
+            )
+        ],
+        "shares": {
+            "before": {"cq-a": share(), "cq-b": share(), "team": share()},
+            "after": {"cq-a": share(100, "cpu"), "cq-b": share(), "team": share()},
+        },
+        "warnings": [],
+    }
+
+
+def test_what_is_preempted_is_held_until_the_next_cycle_and_waits_again_then() -> None:
+    taking = manifests(
+        FLAVOR,
+        *queue("cq-a", 4, "team", preemption={"reclaimWithinCohort": "Any"}),
+        *queue("cq-b", 4, "team"),
+        workload("big", "cq-b", 6, running=True),
+        workload("w1", "cq-a", 4, at=LATEST),
+    )
+    first = cycle(
+        stops=[preempted("big", "cq-b", "w1", "InCohortReclamation")],
+        waits=[
+            pending(
+                "w1", "cq-a", "WaitingForPreemptedWorkloads", because("WaitsForTargets", "cq-a", "R4"), parked=False
+            )
+        ],
+    )
+    once = line(taking)
+    assert once["cycles"] == [first]
+    assert once["quota"]["after"] == once["quota"]["before"]
+    assert once["quota"]["after"]["cq-b"] == cpu(4, 6, 2, 8)
+
+    to_the_end = line(taking, TO_THE_END)
+    idle = because("NoIdleToBorrow", "team", "Q3", 4000, 6000)
+    assert to_the_end["cycles"] == [
+        first,
+        cycle(starts=[admitted("w1", "cq-a")], waits=[pending("big", "cq-b", "WaitingForQuota", idle, parked=False)]),
+        cycle(waits=[pending("big", "cq-b", "WaitingForQuota", idle)]),
+        cycle(waits=[pending("big", "cq-b", "WaitingForQuota", idle, considered=False)]),
+    ]
+    assert to_the_end["quota"]["after"]["cq-b"] == cpu(4, 0, 4, 8)
+
+
+def job(name: str, pods: int, least: int) -> dict[str, Any]:
+    """Its completions follow its parallelism."""
+    marks = {"job-min-parallelism": str(least), "job-completions-equal-parallelism": "true"}
+    meta = {"name": name, "namespace": "default", "creationTimestamp": stamp(2), "uid": name}
+    meta |= {"labels": {"kueue.x-k8s.io/queue-name": "cq-a"}}
+    meta |= {"annotations": {f"kueue.x-k8s.io/{mark}": value for mark, value in marks.items()}}
+    spec = {"parallelism": pods, "completions": pods, "completionMode": "Indexed", "suspend": True, **TEMPLATE}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
+
+
+def test_a_job_with_fewer_pods_says_what_is_written_into_it() -> None:
+    """Laws A1 and A3."""
+    told = line(manifests(FLAVOR, *queue("cq-a", 3), job("train", 5, 2)))
+    written = {"parallelism": 3, "completions": 3, "suspend": False}
+    assert told["cycles"] == [cycle(starts=[admitted("train", "cq-a", 3, job=written)])]
+    assert list(told["cycles"][0]["admitted"][0]) == ["workload", "queue", "pod_sets", "job"]
+
+
+def test_a_job_that_is_preempted_gets_its_own_counts_back() -> None:
+    """Law A3: it borrowed three; the queue that they belong to was busy with what it can never have, and then wants them."""
+    told = line(
+        manifests(
+            FLAVOR,
+            *queue("cq-a", 0, "x"),
+            *queue("cq-b", 3, "x", preemption={"reclaimWithinCohort": "Any"}),
+            job("train", 5, 2),
+            workload("huge", "cq-b", 9, priority=1),
+            workload("owner", "cq-b", 3),
+        ),
+        Options(2),
+    )
+    first, second = told["cycles"]
+    assert first["admitted"] == [
+        admitted("train", "cq-a", 3, job={"parallelism": 3, "completions": 3, "suspend": False})
+    ]
+    assert second["preempted"] == [
+        {
+            "workload": "default/train",
+            "queue": "cq-a",
+            "by": "default/owner",
+            "reason": "InCohortReclamation",
+            "job": {"parallelism": 5, "completions": 5, "suspend": True},
+        }
+    ]
+
+
+def test_nothing_is_written_into_a_job_whose_checks_are_open() -> None:
+    waiting = workload("train", "cq-a", 1, 5, minCount=2)
+    waiting["metadata"]["ownerReferences"] = [
+        {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "train"}
+    ]
+    check = {"name": "c", "state": "Pending", "message": "", "lastTransitionTime": stamp(LATEST)}
+    waiting["status"] = {"admissionChecks": [check]}
+    told = line(manifests(FLAVOR, *queue("cq-a", 3), job("train", 5, 2), waiting))
+    assert told["cycles"] == [cycle(starts=[admitted("train", "cq-a", 3, reserved_only=True)])]
+
+
+def test_open_checks_are_told_and_nothing_is_written_yet() -> None:
+    waiting = workload("w1", "cq-a", 1)
+    waiting["status"] = {
+        "admissionChecks": [{"name": "c", "state": "Pending", "message": "", "lastTransitionTime": stamp(LATEST)}]
+    }
+    told = line(manifests(FLAVOR, *queue("cq-a", 3), waiting))
+    assert told["cycles"] == [cycle(starts=[admitted("w1", "cq-a", reserved_only=True)])]
+
+
+def test_circles_stopped_queues_and_work_without_a_queue_stop_nothing_else() -> None:
+    """Law Q5."""
+    told = line(
+        manifests(
+            FLAVOR,
+            kueue("Cohort", "x", {"parentName": "y"}),
+            kueue("Cohort", "y", {"parentName": "x"}),
+            *queue("cq-a", 4, "x"),
+            *queue("cq-b", 4, stopPolicy="Hold"),
+            *queue("cq-c", 4),
+            workload("w1", "cq-a", 1),
+            workload("w2", "cq-b", 1),
+            workload("w3", "cq-c", 5),
+            workload("w4", "nowhere", 1),
+            workload("w5", "cq-c", 1, at=LATEST),
+        ),
+        Options(cycles=2),
+    )
+    assert list(told["quota"]["before"]) == ["cq-b", "cq-c"]
+    assert told["inactive"] == [
+        {"node": "cq-a", "kind": "ClusterQueue", "reason": "CohortCycle"},
+        {"node": "cq-b", "kind": "ClusterQueue", "reason": "Stopped"},
+        {"node": "x", "kind": "Cohort", "reason": "CohortCycle"},
+        {"node": "y", "kind": "Cohort", "reason": "CohortCycle"},
+    ]
+    assert [[each["workload"] for each in one["admitted"]] for one in told["cycles"]] == [[], ["default/w5"]]
+    waits = {each["workload"]: (each["reason"], each["considered"]) for each in told["cycles"][0]["pending"]}
+    assert waits["default/w3"] == ("ExceedsMaxQuota", True)
+    assert waits["default/w4"] == (None, False)
+    assert [(each["document"], each["path"]) for each in told["warnings"]] == [
+        (2, "spec.parentName"),
+        (3, "spec.parentName"),
+        (13, "spec.queueName"),
+    ]
+
+
+def test_a_cohort_with_the_name_of_a_queue_has_a_key_of_its_own() -> None:
+    told = line(manifests(FLAVOR, *queue("team", 4, "team")))
+    assert list(told["quota"]["after"]) == list(told["shares"]["after"]) == ["cohort/team", "team"]
+
+
+# ---------------------------------------------------------------- settings of the manager
+
+SHARED = manifests(
+    FLAVOR,
+    *queue("cq-a", 2, "team", preemption={"reclaimWithinCohort": "Any"}),
+    *queue("cq-b", 2, "team"),
+    *queue("bank", 4, "team"),
+    *(workload(f"b{at}", "cq-b", 1, at=at, running=True) for at in range(8)),
+    workload("w1", "cq-a", 3, at=LATEST),
+)
+
+
+def test_fair_sharing_preempts_where_the_classical_way_may_not() -> None:
+    assert line(SHARED)["cycles"][0]["preempted"] == []
+    assert line(SHARED, Options(settings=Settings(FAIR)))["cycles"][0]["preempted"] == [
+        preempted(name, "cq-b", "w1", "InCohortFairSharing") for name in ("b7", "b6", "b5")
+    ]
+
+
+def test_a_gate_switches_partial_admission_off() -> None:
+    text = manifests(FLAVOR, *queue("cq-a", 3), workload("w1", "cq-a", 1, 5, minCount=2, at=LATEST))
+    assert line(text)["cycles"][0]["admitted"] == [admitted("w1", "cq-a", 3)]
+    off = Options(settings=Settings(gates={"PartialAdmission": False}))
+    assert line(text, off)["cycles"][0]["admitted"] == []
+
+
+# ---------------------------------------------------------------- how far it runs
+
+
+def test_a_drained_queue_is_run_on_although_its_first_cycle_is_quiet() -> None:
+    """What has to stop is gone before the second cycle, and what it held is lent."""
+    drained = manifests(
+        FLAVOR,
+        *queue("cq-a", 4, "team", stopPolicy="HoldAndDrain"),
+        *queue("cq-b", 0, "team", queueingStrategy="StrictFIFO"),
+        workload("w0", "cq-a", 4, running=True),
+        workload("w1", "cq-b", 4, at=LATEST),
+    )
+    told = line(drained, TO_THE_END)
+    assert [len(each["admitted"]) for each in told["cycles"]] == [0, 1, 0]
+
+
+@pytest.mark.parametrize("text", ["", "---\n---\n", "# nothing\n"])
+def test_an_empty_file_is_an_empty_system(text: str) -> None:
+    nothing = {"before": {}, "after": {}}
+    assert line(text, TO_THE_END) == {
+        "scenario": "test.yaml",
+        "quota": nothing,
+        "inactive": [],
+        "cycles": [cycle()],
+        "shares": nothing,
+        "warnings": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (manifests(*queue("cq-a", -1)), "document 1"),
+        (manifests(FLAVOR, FLAVOR), "document 2"),
+        ("apiVersion: v1\nkind: [", "document 1"),
+        (b"apiVersion: v1\nkind: \xff", "not text"),
+    ],
+)
+def test_a_file_that_is_wrong_is_one_error(text: str | bytes, says: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        outcome(text, "test.yaml")
+    assert says in caught.value.message

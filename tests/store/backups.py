@@ -1,0 +1,74 @@
+"""What the tests of backups share: a busy server, and two stores compared whole."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+from sqlalchemy import select
+
+from runrig.domain.gangs import Priority
+from runrig.store import SqlStore
+from runrig.store.backup import TABLES
+from tests.worlds.service import Desk
+
+
+def everything(store: SqlStore) -> dict[str, list[tuple[object, ...]]]:
+    """Every row of every table that a backup has, as values."""
+    with store._reading() as connection:
+        return {
+            table.name: [
+                tuple(row) for row in connection.execute(select(table).order_by(*table.primary_key)).fetchall()
+            ]
+            for table in TABLES
+            if table.name != "meta"
+        }
+
+
+@contextmanager
+def busy(it: Desk) -> Iterator[list[str]]:
+    """Workflows come, start, preempt each other, end and are cancelled, in threads of their own; the ids of those accepted."""
+    stop = Event()
+    accepted: list[str] = []
+    failures: list[Exception] = []
+
+    def submit(pool: str, priority: Priority) -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            id = it.submit(f"{pool}-{priority.value.lower()}", pool, priority, duration=3)
+            accepted.append(id)
+            if number % 5 == 0:
+                it.service.submissions.cancel(id, user="ann")
+
+    def loop() -> None:
+        while not stop.is_set():
+            it.time[0] += 1
+            it.service.settle()
+
+    def watched(work: object, *args: object) -> None:
+        try:
+            work(*args)  # type: ignore[operator]
+        except Exception as error:  # noqa: BLE001 - told at the end
+            failures.append(error)
+
+    threads = [
+        Thread(target=watched, args=(submit, "pool1", Priority.LOW)),
+        Thread(target=watched, args=(submit, "pool2", Priority.HIGH)),
+        Thread(target=watched, args=(loop,)),
+    ]
+    for each in threads:
+        each.start()
+    try:
+        yield accepted
+    finally:
+        stop.set()
+        for each in threads:
+            each.join()
+    assert failures == []
+
+
+def some_users(it: Desk) -> None:
+    """So that these tables have rows."""
+    access = it.service.access
+    access.create_user("bob", [], actor="ann")
+    access.create_token("bob", "laptop", actor="ann")

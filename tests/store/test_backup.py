@@ -1,0 +1,287 @@
+"""A backup is one moment of a server that goes on; what is restored from it is that moment, on either database."""
+
+import gzip
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select, update
+
+from runrig.domain.errors import Conflict, InvalidInput, NotFound, RunrigError, ServerFault, Unavailable
+from runrig.domain.gangs import Priority
+from runrig.store import SqlStore, schema
+from runrig.store.backup import BackupWriter
+from runrig.store.schema import HEAD
+from runrig.wiring.backup import check_backup, restore_backup, write_backup
+from tests.replaying import replayed
+from tests.store.backups import busy, everything, some_users
+from tests.stores import KINDS, store_url
+from tests.worlds.service import Desk, desk
+
+PATIENCE_S = 30.0
+
+
+def filled(it: Desk) -> None:
+    """Something in every table."""
+    some_users(it)
+    it.service.subpools.create("pool1", "a", 1, user="ann")
+    for number in range(3):
+        it.submit(f"low{number}", priority=Priority.LOW, duration=100)
+    it.later(0)
+    it.submit("firm", pool="pool2", gpus=2, priority=Priority.HIGH)
+    it.later(0)
+    it.later(5)
+
+
+@pytest.mark.parametrize("to", KINDS)
+def test_under_load_a_backup_is_the_state_at_its_revision(tmp_path: Path, any_store: str, to: str) -> None:
+    with (
+        desk(tmp_path / "old", database=any_store) as it,
+        store_url(to, tmp_path / "new") as target,
+    ):
+        with busy(it) as accepted:
+            reached = threading.Event()
+            with it.service.listening(lambda _: reached.set() if len(accepted) > 30 else None):
+                assert reached.wait(PATIENCE_S)
+            before = it.store.load().revision
+            found = write_backup(any_store, None, tmp_path / "out", log_files=True)
+            while it.store.load().revision < found.header.revision + 20:
+                reached.wait(0.01)
+        assert found.header.revision >= before
+        assert found == check_backup(tmp_path / "out")
+        assert restore_backup(tmp_path / "out", target, None) == found
+        restored = SqlStore.look(target)
+        assert restored.load() == replayed(it.store, found.header.revision).rows()
+        assert restored.load() == replayed(restored, found.header.revision).rows()
+        log = [event for event in it.store.all_events() if event.revision <= found.header.revision]
+        assert list(restored.all_events()) == log
+        restored.close()
+
+
+@pytest.mark.parametrize("to", KINDS)
+def test_what_is_restored_is_equal_in_every_table(tmp_path: Path, any_store: str, to: str) -> None:
+    with desk(tmp_path / "old", database=any_store) as it, store_url(to, tmp_path / "new") as target:
+        filled(it)
+        write_backup(any_store, None, tmp_path / "out", log_files=True)
+        restore_backup(tmp_path / "out", target, None)
+        restored = SqlStore.look(target)
+        was = everything(it.store)
+        assert everything(restored) == was
+        assert {name for name, rows in was.items() if not rows} <= {
+            "past_numbers",
+            "pruned",
+            "grants",
+            "cohorts",
+            "secrets",
+        }
+        write_backup(target, None, tmp_path / "again", log_files=True)
+        assert lines(tmp_path / "again") == lines(tmp_path / "out")
+        restored.close()
+
+
+def lines(file: Path) -> list[bytes]:
+    """Of the tables, but for `meta`, whose epoch goes on."""
+    found = gzip.decompress(file.read_bytes()).splitlines()
+    meta = next(index for index, line in enumerate(found) if b'"table":"meta"' in line)
+    return [*found[1:meta], *found[meta + 2 : -1]]
+
+
+def test_a_restored_server_goes_on(tmp_path: Path, any_store: str) -> None:
+    with store_url("sqlite", tmp_path / "new") as target:
+        with desk(tmp_path / "old", database=any_store) as it:
+            filled(it)
+            write_backup(any_store, tmp_path / "old", tmp_path / "out", log_files=True)
+            now = it.time[0]
+        restore_backup(tmp_path / "out", target, tmp_path / "new" / "data")
+        with desk(tmp_path / "new" / "data", database=target, time=now) as it:
+            assert it.submit("low0", duration=1) == "low0-2"
+            it.later(0)
+            it.later(500)
+            it.later(500)
+            assert {it.status(id) for id in ("low0-1", "low1-1", "low2-1", "firm-1", "low0-2")} == {"COMPLETED"}
+
+
+def test_an_epoch_never_goes_back(tmp_path: Path) -> None:
+    with (
+        store_url("sqlite", tmp_path / "old") as url,
+        store_url("sqlite", tmp_path / "new") as target,
+        desk(tmp_path / "sim", database=url) as it,
+    ):
+        write_backup(url, None, tmp_path / "out", log_files=True)
+        assert it.store.load().revision > 0
+        store = SqlStore.open(target)
+        with store._writing() as connection:
+            connection.execute(update(schema.meta).values(epoch=7))
+        store.close()
+        restore_backup(tmp_path / "out", target, None)
+        store = SqlStore.look(target)
+        with store.snapshot() as connection:
+            assert connection.execute(select(schema.meta.c.epoch)).scalar_one() == 8
+        store.close()
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@pytest.fixture
+def backup(tmp_path: Path) -> Path:
+    with desk(tmp_path / "made") as it:
+        filled(it)
+        write_backup(tmp_path / "made" / "runrig.db", None, tmp_path / "made.backup", log_files=True)
+    return tmp_path / "made.backup"
+
+
+def refused(file: Path, url: str) -> RunrigError:
+    """The error; and the database is as it was."""
+    store = SqlStore.open(url)
+    before = (everything(store), store.load())
+    store.close()
+    with pytest.raises(RunrigError) as caught:
+        restore_backup(file, url, None)
+    store = SqlStore.look(url)
+    assert (everything(store), store.load()) == before
+    store.close()
+    return caught.value
+
+
+def test_a_database_that_is_not_empty(tmp_path: Path, any_store: str, backup: Path) -> None:
+    with desk(tmp_path, database=any_store) as it:
+        it.submit("a")
+    error = refused(backup, any_store)
+    assert isinstance(error, Conflict)
+    assert "is not empty (it is at revision 3)" in error.message
+
+
+def test_a_database_of_another_program(tmp_path: Path, backup: Path) -> None:
+    import sqlite3
+
+    with sqlite3.connect(tmp_path / "other.db") as connection:
+        connection.execute("CREATE TABLE notes (text)")
+    with pytest.raises(Conflict, match="it has the table 'notes'"):
+        restore_backup(backup, tmp_path / "other.db", None)
+
+
+def test_a_server_that_runs(tmp_path: Path, any_store: str, backup: Path) -> None:
+    with desk(tmp_path, database=any_store):
+        error = refused(backup, any_store)
+    assert isinstance(error, (ServerFault, Unavailable))
+    assert "is in use by the server with process id" in error.message
+
+
+@pytest.mark.parametrize("harm", ["cut", "cut at a line", "changed", "a row less", "more behind it", "empty"])
+def test_a_damaged_file(any_store: str, backup: Path, harm: str) -> None:
+    whole = backup.read_bytes()
+    plain = gzip.decompress(whole).splitlines(keepends=True)
+    harmed = {
+        "cut": whole[: len(whole) // 2],
+        "cut at a line": gzip.compress(b"".join(plain[:-1])),
+        "changed": gzip.compress(b"".join(plain).replace(b"pool1", b"pool9")),
+        "a row less": gzip.compress(b"".join([*plain[:3], *plain[4:]])),
+        "more behind it": gzip.compress(b"".join([*plain, b"[1]\n"])),
+        "empty": b"",
+    }[harm]
+    assert harmed != whole
+    backup.write_bytes(harmed)
+    error = refused(backup, any_store)
+    assert isinstance(error, InvalidInput)
+    assert "is damaged (" in error.message or "is no backup" in error.message
+
+
+def test_every_byte_counts(backup: Path) -> None:
+    whole = bytearray(backup.read_bytes())
+    for position in range(10, len(whole), 97):
+        harmed = bytearray(whole)
+        harmed[position] ^= 0x10
+        backup.write_bytes(harmed)
+        with pytest.raises(InvalidInput, match=r"damaged|no backup|newer|other columns"):
+            check_backup(backup)
+
+
+@pytest.mark.parametrize("text", [b"workflow: {}\n", b'{"a": 1}\n', b"[]\n", b"\x00\x01"])
+def test_another_file(tmp_path: Path, text: bytes) -> None:
+    for number, content in enumerate((text, gzip.compress(text))):
+        file = tmp_path / str(number)
+        file.write_bytes(content)
+        with pytest.raises(InvalidInput, match=r"is no backup|damaged"):
+            check_backup(file)
+
+
+@pytest.mark.parametrize(("is_now", "said"), [("0999", "newer runrig"), ("0001", "restore it with that")])
+def test_a_file_of_another_version(backup: Path, is_now: str, said: str) -> None:
+    text = gzip.decompress(backup.read_bytes()).decode()
+    backup.write_bytes(gzip.compress(text.replace(f'"tables":"{HEAD}"', f'"tables":"{is_now}"').encode()))
+    with pytest.raises(InvalidInput, match=said):
+        check_backup(backup)
+
+
+def test_a_database_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="there is no database"):
+        write_backup(tmp_path / "no" / "runrig.db", None, tmp_path / "out", log_files=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_of_another_version_is_left_as_it_is(tmp_path: Path) -> None:
+    with desk(tmp_path / "made") as it, it.store._writing() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
+    with pytest.raises(ServerFault, match=f"has the tables of 0001, and this version knows those of {HEAD}"):
+        write_backup(tmp_path / "made" / "runrig.db", None, tmp_path / "out", log_files=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+
+
+def test_a_file_that_is_there_is_left_alone(tmp_path: Path) -> None:
+    with desk(tmp_path):
+        (tmp_path / "out").write_text("mine")
+        with pytest.raises(Conflict, match="is there already"):
+            write_backup(tmp_path / "runrig.db", None, tmp_path / "out", log_files=True)
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_a_backup_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(BackupWriter, "end", full)
+    with desk(tmp_path / "made"), pytest.raises(ServerFault, match="No space left on device"):
+        write_backup(tmp_path / "made" / "runrig.db", None, tmp_path / "out", log_files=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_the_output_of_tasks_comes_along_unless_it_is_left_out(tmp_path: Path) -> None:
+    with desk(tmp_path / "old"):
+        folder = tmp_path / "old" / "tasks" / "a-1" / "main" / "0"
+        folder.mkdir(parents=True)
+        printed = bytes(range(256)) * 1000
+        (folder / "stdout.log").write_bytes(printed)
+        (folder / "stderr.log").write_bytes(b"")
+        (folder / "launch").write_bytes(b"secret")
+        (folder / "stdlink.log").symlink_to("/etc/passwd")
+        (tmp_path / "old" / "token").write_text("secret")
+        write_backup(tmp_path / "old" / "runrig.db", tmp_path / "old", tmp_path / "all", log_files=True)
+        write_backup(tmp_path / "old" / "runrig.db", tmp_path / "old", tmp_path / "less", log_files=False)
+        clock = (tmp_path / "old" / "clock.json").read_text()
+    restore_backup(tmp_path / "all", tmp_path / "new" / "runrig.db", tmp_path / "new")
+    restore_backup(tmp_path / "less", tmp_path / "bare" / "runrig.db", tmp_path / "bare")
+    restored = tmp_path / "new" / "tasks" / "a-1" / "main" / "0"
+    assert sorted(path.name for path in restored.iterdir()) == ["stderr.log", "stdout.log"]
+    assert (restored / "stdout.log").read_bytes() == printed
+    assert (tmp_path / "new" / "clock.json").read_text() == clock
+    assert not (tmp_path / "new" / "token").exists()
+    assert not (tmp_path / "bare" / "tasks").exists()
+    assert stat.S_IMODE((restored / "stdout.log").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "all").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("path", ["../out", "/etc/x", "token", "tasks/../../x/0/std.log", "tasks/a/b/0/launch"])
+def test_a_made_up_file_is_put_nowhere(tmp_path: Path, path: str) -> None:
+    with desk(tmp_path / "old") as it, (tmp_path / "out").open("wb") as stream, it.store.snapshot() as connection:
+        writer = BackupWriter(stream, connection, version="0.1.0", taken_at="now")
+        writer.tables()
+        writer.file(path, [b"x"])
+        writer.end()
+    with pytest.raises(InvalidInput, match="no backup has"):
+        restore_backup(tmp_path / "out", tmp_path / "new" / "runrig.db", tmp_path / "new")
+    assert sorted(each.name for each in (tmp_path / "new").iterdir() if "runrig.db" not in each.name) == []
