@@ -287,14 +287,14 @@ def test_an_update_of_nothing_and_a_subpool_of_nothing_are_not_found() -> None:
 
 
 def test_cohorts_are_created_changed_and_deleted_when_nothing_hangs_under_them() -> None:
-    world = World({"p": Pool("p", gpu_quota(1), "k")}, {"n0": 4}, (Cohort("inner", "outermost_pool"),))
+    world = World({"p": Pool("p", gpu_quota(1), "k")}, {"n0": 4}, (Cohort("inner", "outer"),))
     assert pools.put_cohort(world.state, Cohort("k"), create=True) == Plan((PutCohort(Cohort("k"), None),))
     assert "exists already" in refused(world, Conflict, pools.put_cohort, Cohort("inner"), create=True)
     assert "no cohort 'k'" in refused(world, NotFound, pools.put_cohort, Cohort("k"), create=False)
     world.do(*pools.put_cohort(world.state, Cohort("k", "inner"), create=True).actions)
     assert refused(world, Conflict, pools.delete_cohort, "inner").startswith("cohort inner still has k under it")
     assert refused(world, Conflict, pools.delete_cohort, "k").startswith("cohort k still has p under it")
-    assert "no cohort 'outer'" in refused(world, NotFound, pools.delete_cohort, "outermost_pool")
+    assert "no cohort 'outer'" in refused(world, NotFound, pools.delete_cohort, "outer")
     world.do(*pools.delete_pool(world.state, "p").actions)
     assert pools.delete_cohort(world.state, "k") == Plan((DropCohort(Cohort("k", "inner")),))
 

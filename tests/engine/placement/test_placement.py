@@ -75,7 +75,7 @@ def test_greedy_failing_the_search_finds_the_place() -> None:
 def test_pods_that_ask_nothing_need_a_node_all_the_same() -> None:
     assert place(rooms(n0=0), [PodRequest((), DEFAULT, 5)], NOW) == Layout((on(("n0", 5)),))
     assert place(rooms(), [PodRequest((), DEFAULT, 5)], NOW) == Layout(None)
-    assert rooms(n0=0).nodes["n0"].pods((), CHARGED) == NO_BOUND
+    assert rooms(n0=0).by_name["n0"].pods((), CHARGED) == NO_BOUND
 
 
 def test_no_pods_take_no_place() -> None:

@@ -225,14 +225,14 @@ def test_a_subpool_takes_back_from_a_sibling_that_is_over_and_spares_one_that_is
 def test_inner_pools_within_their_nominal_go_last_when_their_outermost_pool_is_over() -> None:
     """R2: pools over nominal at every level first; the rest of the same outermost pool only if they do not suffice."""
     pools = {"team": 4, "team--a": subpool("team", "a", 2), "sim": 4}
-    work = (("outermost_pool", "team", LOW, 2), ("inner", "team--a", LOW, 2), ("big", "team", LOW, 2))
+    work = (("outer", "team", LOW, 2), ("inner", "team--a", LOW, 2), ("big", "team", LOW, 2))
     world = started(World(pools, {"n0": 4, "n1": 2, "n2": 2}), *work)
     # All of the idle room is one GPU short of what is asked on one node: only a node of team's would do.
     places = {
         name: world.state.tasks[next(key for key in world.state.active if key.workflow == f"{name}-1")].node
         for name, *_ in work
     }
-    assert places == {"outermost_pool": "n1", "inner": "n2", "big": "n0"}
+    assert places == {"outer": "n1", "inner": "n2", "big": "n0"}
     world.submit("in", "sim", NORMAL, 4)
     assert world.cycle() == ["nominate in", "preempt big for in (RECLAIM)"]
 

@@ -243,10 +243,10 @@ def test_a_pool_is_a_small_cohort_with_a_firm_and_a_low_leaf() -> None:
 
 def test_a_cohort_that_is_only_named_has_no_quota_and_hangs_under_the_root() -> None:
     """Q6."""
-    tree = QuotaTree([Cohort("inner", "outermost_pool", gpu_quota(2))], [Pool("p", gpu_quota(1), "other")], {})
+    tree = QuotaTree([Cohort("inner", "outer", gpu_quota(2))], [Pool("p", gpu_quota(1), "other")], {})
     assert {name: (node.parent, node.nominal[0]) for name, node in tree.cohorts.items()} == {
-        "inner": (tree.cohorts["outermost_pool"], 2),
-        "outermost_pool": (tree.root, 0),
+        "inner": (tree.cohorts["outer"], 2),
+        "outer": (tree.root, 0),
         "other": (tree.root, 0),
     }
 
