@@ -51,8 +51,8 @@ def _submit(service: Service, text: str) -> str:
 
 def _wait(service: Service, id: str, status: str) -> None:
     end = time.monotonic() + 20
-    while service.stories.status(id).value != status:
-        assert time.monotonic() < end, f"{id} is {service.stories.status(id)}"
+    while service.workflow_queries.status(id).value != status:
+        assert time.monotonic() < end, f"{id} is {service.workflow_queries.status(id)}"
         time.sleep(0.01)
 
 
@@ -98,7 +98,7 @@ def test_following_goes_on_until_the_task_has_ended(tmp_path: Path) -> None:
         _wait(service, id, "RUNNING")
         flag.touch()
         assert http.get(f"/api/workflow/{id}/logs", params={"follow": True}).text == "first\nlast\n"
-        assert service.stories.status(id).value == "COMPLETED"
+        assert service.workflow_queries.status(id).value == "COMPLETED"
 
 
 def test_a_local_task_runs_soon_after_it_was_submitted(tmp_path: Path) -> None:

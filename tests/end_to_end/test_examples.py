@@ -21,7 +21,7 @@ SAYS = {
 
 def printed(here: House, workflow: str, task: str) -> str:
     last = max(each.retry_id for each in here.store.workflow(workflow).tasks if each.name == task)
-    log = here.service.stories.log(TaskKey(workflow, task, last), error=False)
+    log = here.service.workflow_queries.log(TaskKey(workflow, task, last), error=False)
     assert log is not None
     return Path(log.path).read_text(encoding="utf-8")
 

@@ -64,7 +64,7 @@ class Desk:
         return self.service.submissions.submit(Submission(text, pool, "ann", priority=priority)).id
 
     def status(self, id: str) -> str:
-        return self.service.stories.status(id).value
+        return self.service.workflow_queries.status(id).value
 
     def later(self, seconds: float) -> None:
         """Time passes, and the loop turns until it rests."""

@@ -18,8 +18,8 @@ _CHANGE = [needs(Permission.CHANGE_CLUSTER)]
 
 
 @router.get("/api/cohort", summary="The quota tree", dependencies=_READ, responses=answers(wire.CohortsAnswer))
-def list_cohorts(service: Serving, sight: Seeing) -> wire.CohortsAnswer:
-    return as_answers.quota_tree(service.queries.quota_tree(sight))
+def list_cohorts(service: Serving, visibility: Seeing) -> wire.CohortsAnswer:
+    return as_answers.quota_tree(service.queries.quota_tree(visibility))
 
 
 @router.get(
@@ -28,8 +28,8 @@ def list_cohorts(service: Serving, sight: Seeing) -> wire.CohortsAnswer:
     dependencies=_READ,
     responses=answers(wire.CohortAnswer, 404),
 )
-def show_cohort(service: Serving, sight: Seeing, name: str) -> wire.CohortAnswer:
-    return as_answers.cohort(service.queries.cohort(name, sight))
+def show_cohort(service: Serving, visibility: Seeing, name: str) -> wire.CohortAnswer:
+    return as_answers.cohort(service.queries.cohort(name, visibility))
 
 
 @router.post(

@@ -1,4 +1,4 @@
-"""The door of the server: Host, Origin, token and size are checked before anything reads the request.
+"""What stands before every route: Host, Origin, token and size are checked before anything reads the request.
 
 A page of another site can make a browser send requests here, and DNS rebinding can make it look like the same site; neither
 knows the token, and neither may even try (Host and Origin must be the server's own).

@@ -27,7 +27,7 @@ LONGEST_PAGE = 1000
 )
 def history(
     service: Serving,
-    sight: Seeing,
+    visibility: Seeing,
     name: str,
     since: Annotated[datetime | None, Query(description="This time is still in it; UTC unless it has a zone")] = None,
     until: Annotated[datetime | None, Query(description="This time is still in it")] = None,
@@ -52,12 +52,12 @@ def history(
         after=None if after is None else _place(after),
         limit=limit,
     )
-    return as_answers.page(name, service.history.changes(name, query, sight))
+    return as_answers.page(name, service.history.changes(name, query, visibility))
 
 
-def pool_at(service: Serving, name: str, at: datetime, sight: Visibility) -> wire.PoolAtAnswer:
+def pool_at(service: Serving, name: str, at: datetime, visibility: Visibility) -> wire.PoolAtAnswer:
     """The answer of `GET /api/configs/pool/{name}?at=`."""
-    return as_answers.pool_at(service.history.pool_at(name, _seconds(at), sight))
+    return as_answers.pool_at(service.history.pool_at(name, _seconds(at), visibility))
 
 
 def _seconds(at: datetime) -> float:

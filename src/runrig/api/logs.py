@@ -41,7 +41,7 @@ class Tail:
 
     def read(self) -> bytes:
         """At most `CHUNK` more bytes, each line with the prefix; b"" if there is no more now, or no whole line."""
-        file = self._service.stories.log(self.key, error=self._request.error)
+        file = self._service.workflow_queries.log(self.key, error=self._request.error)
         if file is None:
             return b""
         try:
@@ -123,7 +123,7 @@ class Follower:
 
     def _attempts(self) -> tuple[Task, ...]:
         request = self._request
-        return self._service.stories.attempts(request.workflow, task=request.task, retry_id=request.retry_id)
+        return self._service.workflow_queries.attempts(request.workflow, task=request.task, retry_id=request.retry_id)
 
     def _take_in(self, attempts: Sequence[Task]) -> None:
         alone = self._request.task is not None or _only_one(attempts)
@@ -141,5 +141,5 @@ def _only_one(attempts: Sequence[Task]) -> bool:
 
 def stream(service: Service, request: LogRequest) -> AsyncIterator[bytes]:
     """Raises NotFound before anything is sent.  Reads the store: not for the event loop."""
-    attempts = service.stories.attempts(request.workflow, task=request.task, retry_id=request.retry_id)
+    attempts = service.workflow_queries.attempts(request.workflow, task=request.task, retry_id=request.retry_id)
     return Follower(service, request, attempts).stream()

@@ -37,12 +37,12 @@ class Asker:
 
     def __init__(self, identity: Identity, service: Service) -> None:
         self.identity = identity
-        self.sight = Visibility(identity)
+        self.visibility = Visibility(identity)
         self._service = service
 
     def workflow(self, id: str) -> About:
         """Raises NotFound, also for what is not seen."""
-        place = self._service.stories.place(id, self.sight)
+        place = self._service.workflow_queries.place(id, self.visibility)
         return About(place.pool, place.id, place.owner)
 
     def may(self, permission: Permission, about: About | None = None) -> bool:
@@ -55,13 +55,13 @@ class Asker:
         if self.may(permission, about):
             return
         if about is not None:
-            self._service.queries.check_pool(about.pool, self.sight)
+            self._service.queries.check_pool(about.pool, self.visibility)
         raise _not_allowed(self.identity, permission, about)
 
     def check_there(self, permission: Permission, pool: str) -> None:
         """Before a command, whose own refusal would name all pools that there are.  Raises NotFound."""
         if permission in _CHANGING:
-            self._service.queries.check_pool(pool, self.sight, live=permission is not Permission.SUBMIT)
+            self._service.queries.check_pool(pool, self.visibility, live=permission is not Permission.SUBMIT)
 
 
 _CHANGING = (Permission.SUBMIT, Permission.CHANGE_POOL, Permission.CHANGE_SUBPOOLS)
@@ -159,12 +159,12 @@ async def _asker(service: Serving, identity: Who) -> Asker:
     return Asker(identity, service)
 
 
-async def _sight(identity: Who) -> Visibility:
+async def _visibility(identity: Who) -> Visibility:
     return Visibility(identity)
 
 
 Asking = Annotated[Asker, Depends(_asker)]
-Seeing = Annotated[Visibility, Depends(_sight)]
+Seeing = Annotated[Visibility, Depends(_visibility)]
 
 
 # ---------------------------------------------------------------- in words

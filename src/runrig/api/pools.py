@@ -29,8 +29,8 @@ Pools = Annotated[list[str], Query(description="Only these; none: all")]
 
 
 @router.get("/api/pool", summary="Settings of all pools", dependencies=_LIST, responses=answers(wire.PoolsAnswer, 404))
-def list_pools(service: Serving, sight: Seeing, pools: Pools = [], all_pools: bool = True) -> wire.PoolsAnswer:  # noqa: B006, ARG001 - a list is how the framework takes repeated keys
-    return _settings(service, pools, sight)
+def list_pools(service: Serving, visibility: Seeing, pools: Pools = [], all_pools: bool = True) -> wire.PoolsAnswer:  # noqa: B006, ARG001 - a list is how the framework takes repeated keys
+    return _settings(service, pools, visibility)
 
 
 @router.get(
@@ -39,12 +39,12 @@ def list_pools(service: Serving, sight: Seeing, pools: Pools = [], all_pools: bo
     dependencies=_LIST,
     responses=answers(wire.PoolsAnswer),
 )
-def list_settings(service: Serving, sight: Seeing, verbose: bool = False) -> wire.PoolsAnswer:  # noqa: ARG001 - of the reference client
-    return _settings(service, [], sight)
+def list_settings(service: Serving, visibility: Seeing, verbose: bool = False) -> wire.PoolsAnswer:  # noqa: ARG001 - of the reference client
+    return _settings(service, [], visibility)
 
 
-def _settings(service: Serving, names: list[str], sight: Visibility) -> wire.PoolsAnswer:
-    views = service.queries.pools(names=names, sight=sight)
+def _settings(service: Serving, names: list[str], visibility: Visibility) -> wire.PoolsAnswer:
+    views = service.queries.pools(names=names, visibility=visibility)
     return wire.PoolsAnswer(pools={view.pool.name: as_answers.settings(view, service.backend_name) for view in views})
 
 
@@ -56,12 +56,12 @@ def _settings(service: Serving, names: list[str], sight: Visibility) -> wire.Poo
 )
 def pool_quota(
     service: Serving,
-    sight: Seeing,
+    visibility: Seeing,
     pools: Pools = [],  # noqa: B006
     all_pools: bool = True,  # noqa: ARG001 - of the reference client, which sends it beside `pools`
     archived: Annotated[bool, Query(description="ARCHIVED pools too")] = False,
 ) -> wire.PoolQuotaAnswer:
-    node_sets = service.queries.node_sets(names=pools, archived=archived, sight=sight)
+    node_sets = service.queries.node_sets(names=pools, archived=archived, visibility=visibility)
     return as_answers.pool_quota(node_sets, service.backend_name)
 
 
@@ -73,15 +73,15 @@ def pool_quota(
 )
 def show_pool_now_or_then(
     service: Serving,
-    sight: Seeing,
+    visibility: Seeing,
     name: str,
     at: Annotated[
         datetime | None, Query(description="As it stood at that time: PoolAtAnswer, without balances")
     ] = None,
 ) -> wire.PoolAnswer | wire.PoolAtAnswer:
     if at is not None:
-        return pool_at(service, name, at, sight)
-    return as_answers.pool(service.queries.pool(name, sight), service.backend_name)
+        return pool_at(service, name, at, visibility)
+    return as_answers.pool(service.queries.pool(name, visibility), service.backend_name)
 
 
 @router.post(

@@ -21,12 +21,12 @@ router = APIRouter(route_class=Route, tags=["resources"])
 )
 def list_resources(
     service: Serving,
-    sight: Seeing,
+    visibility: Seeing,
     pools: Annotated[list[str], Query(description="Only nodes that these pools may use")] = [],  # noqa: B006
     platforms: Annotated[list[str], Query(description="Only nodes of these flavors")] = [],  # noqa: B006
     all_pools: bool = False,  # noqa: ARG001 - of the reference client, which sends it beside `pools`
 ) -> wire.ResourcesAnswer:
-    views = service.queries.nodes(pools=pools, platforms=platforms, sight=sight)
+    views = service.queries.nodes(pools=pools, platforms=platforms, visibility=visibility)
     return wire.ResourcesAnswer(resources=[resource(view, service.backend_name) for view in views])
 
 
@@ -36,5 +36,5 @@ def list_resources(
     dependencies=[needs(Permission.READ_CLUSTER)],
     responses=answers(wire.ResourcesAnswer, 404),
 )
-def show_resource(service: Serving, sight: Seeing, name: str) -> wire.ResourcesAnswer:
-    return wire.ResourcesAnswer(resources=[resource(service.queries.node(name, sight), service.backend_name)])
+def show_resource(service: Serving, visibility: Seeing, name: str) -> wire.ResourcesAnswer:
+    return wire.ResourcesAnswer(resources=[resource(service.queries.node(name, visibility), service.backend_name)])

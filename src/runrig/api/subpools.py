@@ -58,11 +58,11 @@ _NO_SHARE: Said = (
 )
 def list_subpools(
     service: Serving,
-    sight: Seeing,
+    visibility: Seeing,
     parent: str,
     archived: Annotated[bool, Query(description="ARCHIVED ones too")] = False,
 ) -> wire.SubpoolsAnswer:
-    views = service.queries.subpools(parent, archived=archived, sight=sight)
+    views = service.queries.subpools(parent, archived=archived, visibility=visibility)
     return wire.SubpoolsAnswer(subpools=[_answer(service, view) for view in views])
 
 
@@ -72,8 +72,8 @@ def list_subpools(
     dependencies=_READ,
     responses=answers(wire.SubpoolAnswer, 404, said={404: _UNKNOWN}),
 )
-def show_subpool(service: Serving, sight: Seeing, parent: str, subpool: str) -> wire.PoolAnswer:
-    return _answer(service, service.queries.subpool(parent, subpool, sight))
+def show_subpool(service: Serving, visibility: Seeing, parent: str, subpool: str) -> wire.PoolAnswer:
+    return _answer(service, service.queries.subpool(parent, subpool, visibility))
 
 
 @router.post(

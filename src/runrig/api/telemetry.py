@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class Telemetry:
-    """Around everything, so that it sees what is refused at the door too."""
+    """Around everything, so that it sees what the guard refuses, too."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app

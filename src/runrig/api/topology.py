@@ -35,7 +35,7 @@ _SAID = {
 )
 def topology(
     service: Serving,
-    sight: Seeing,
+    visibility: Seeing,
     pool: Annotated[
         str | None, Query(description="The nodes and keys of this pool; else one map per list of keys")
     ] = None,
@@ -51,5 +51,5 @@ def topology(
     if nodes and level is not None:
         raise InvalidInput.one(_BOTH, "nodes")
     wanted = None if size is None else parse_size(size)
-    found = service.topology.maps(MapQuery(pool, wanted, level, nodes, holders), sight)
+    found = service.topology.maps(MapQuery(pool, wanted, level, nodes, holders), visibility)
     return as_answers.maps(found, wanted)

@@ -21,7 +21,7 @@ def changes(service: Service, workflow: str) -> Iterator[asyncio.Event]:
 
 @contextmanager
 def _listening(service: Service, workflow: str, hear: Callable[[WorkflowStatus | None], None]) -> Iterator[None]:
-    """*hear* is called in the event loop, with what `Door.listening` tells."""
+    """*hear* is called in the event loop, with what `Transactor.listening` tells."""
     loop = asyncio.get_running_loop()
 
     def tell(status: WorkflowStatus | None) -> None:
@@ -53,7 +53,7 @@ async def statuses(service: Service, id: str, timeout_s: float) -> AsyncIterator
         status = None
         while True:
             if status is None:
-                status = await run_in_threadpool(service.stories.status, id)
+                status = await run_in_threadpool(service.workflow_queries.status, id)
             yield status
             left_s = end - time.monotonic()
             if status.finished or left_s <= 0:

@@ -129,7 +129,7 @@ def _accepted(accepted: Accepted, base: str) -> wire.SubmitAnswer:
 def list_workflows(
     service: Serving,
     user: User,
-    sight: Seeing,
+    visibility: Seeing,
     base: Base,
     users: Annotated[list[str], Query(description="Submitted by these; else by the one who asks")] = [],  # noqa: B006
     all_users: bool = False,
@@ -157,8 +157,8 @@ def list_workflows(
         limit=limit,
         offset=offset,
     )
-    found, more = service.stories.workflows(query, sight)
-    now = service.stories.now()
+    found, more = service.workflow_queries.workflows(query, visibility)
+    now = service.workflow_queries.now()
     entries = [as_answers.entry(each, base, now) for each in found]
     return wire.ListAnswer(workflows=entries if order == "DESC" else entries[::-1], more_entries=more)
 
@@ -176,8 +176,8 @@ def _seconds(at: datetime | None) -> float | None:
     dependencies=_READ,
     responses=answers(wire.WorkflowAnswer, 404),
 )
-def query(service: Serving, sight: Seeing, base: Base, id: str, verbose: bool = False) -> wire.WorkflowAnswer:  # noqa: ARG001 - of the reference client
-    return as_answers.workflow(service.stories.workflow(id, sight), base, service.backend_name)
+def query(service: Serving, visibility: Seeing, base: Base, id: str, verbose: bool = False) -> wire.WorkflowAnswer:  # noqa: ARG001 - of the reference client
+    return as_answers.workflow(service.workflow_queries.workflow(id, visibility), base, service.backend_name)
 
 
 @router.get(
@@ -186,8 +186,8 @@ def query(service: Serving, sight: Seeing, base: Base, id: str, verbose: bool = 
     dependencies=_READ,
     responses=answers(wire.WhyAnswer, 404),
 )
-def why(service: Serving, sight: Seeing, id: str) -> wire.WhyAnswer:
-    return as_answers.why(service.stories.why(id, sight))
+def why(service: Serving, visibility: Seeing, id: str) -> wire.WhyAnswer:
+    return as_answers.why(service.workflow_queries.why(id, visibility))
 
 
 @router.get(
@@ -198,7 +198,7 @@ def why(service: Serving, sight: Seeing, id: str) -> wire.WhyAnswer:
 )
 async def wait(
     service: Serving,
-    sight: Seeing,
+    visibility: Seeing,
     base: Base,
     id: str,
     status: Annotated[WorkflowStatus | None, Query(alias="for", description="None: until it has ended")] = None,
@@ -207,7 +207,7 @@ async def wait(
     async for reached in statuses(service, id, timeout):
         if reached is status:
             break
-    view = await run_in_threadpool(service.stories.workflow, id, sight)
+    view = await run_in_threadpool(service.workflow_queries.workflow, id, visibility)
     return as_answers.workflow(view, base, service.backend_name)
 
 
@@ -224,13 +224,13 @@ async def wait(
 )
 def events(
     service: Serving,
-    sight: Seeing,
+    visibility: Seeing,
     id: str,
     format: Annotated[Literal["text", "json"], Query(description="json: a list of objects")] = "text",
     task_name: str | None = None,
     retry_id: int | None = None,
 ) -> Response:
-    found = service.stories.events(id, task=task_name, retry_id=retry_id, sight=sight)
+    found = service.workflow_queries.events(id, task=task_name, retry_id=retry_id, visibility=visibility)
     if format == "json":
         return JSONResponse([as_answers.event(each).model_dump(mode="json") for each in found])
     return Response(as_answers.event_lines(found), media_type=TEXT)
@@ -251,7 +251,7 @@ def spec(service: Serving, asker: Asking, id: str, use_template: bool = False) -
             f"the template of {id} may have secrets in it, so only its owner and admins of its pool see it: without use_template "
             "the file is shown, its secrets hidden"
         )
-    found = service.stories.spec(id)
+    found = service.workflow_queries.spec(id)
     text = found.text if whole else masked(found.text)
     return Response(found.template if use_template else text, media_type=TEXT)
 

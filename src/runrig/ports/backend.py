@@ -65,7 +65,7 @@ class GangLaunch:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class QueueQuota:
     """A place in a scheduler's tree of queues, in GPUs.  *limit* None: no limit of its own."""
 
     quota: int
@@ -74,12 +74,12 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class PoolShares:
+class PoolQueues:
     """*whole*: a top-level pool with everything in it, None for a subpool; *own*: what is submitted to *pool* itself."""
 
     pool: Pool
-    whole: Share | None
-    own: Share
+    whole: QueueQuota | None
+    own: QueueQuota
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Desired:
     stop: Mapping[TaskKey, Launch] = field(default_factory=dict)
     running: Collection[TaskKey] = ()
     gangs: Mapping[str, GangLaunch] = field(default_factory=dict)
-    pools: tuple[PoolShares, ...] = ()
+    pools: tuple[PoolQueues, ...] = ()
     flavors: Mapping[str, Flavor] = field(default_factory=dict)
 
 
@@ -110,7 +110,7 @@ class Blueprint:
 
     namespace: str
     gangs: tuple[GangLaunch, ...]
-    pools: tuple[PoolShares, ...]
+    pools: tuple[PoolQueues, ...]
     flavors: Mapping[str, Flavor]
     resource_names: Mapping[str, str] = field(default_factory=dict)
 

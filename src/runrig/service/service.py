@@ -28,7 +28,7 @@ DEFAULT_POOL = "default"
 
 
 class Service:
-    """*submissions*, *declarations*, *subpools*: commands.  *queries*, *topology*, *stories*, *history*: questions.
+    """*submissions*, *declarations*, *subpools*: commands.  *queries*, *topology*, *workflow_queries*, *history*: questions.
 
     `start` begins to reconcile.
     """
@@ -52,23 +52,23 @@ class Service:
         self.backend_name = backend.name
         self.metrics = metrics or Metrics()
         self._clock = clock
-        self._door = Transactor(
+        self._transactor = Transactor(
             store, clock, fixed_nodes=backend.fixed_nodes, topology=backend.topology, metrics=self.metrics
         )
-        sweeps = drain_sweep.DrainSweep(self._door, store, clock, drain_sweep_s)
-        self._reconciler = Reconciler(self._door, backend, clock, sweeps, node_labels or {}, self.metrics)
+        sweeps = drain_sweep.DrainSweep(self._transactor, store, clock, drain_sweep_s)
+        self._reconciler = Reconciler(self._transactor, backend, clock, sweeps, node_labels or {}, self.metrics)
         self._backend = backend
         self._store = store
         self.retention = retention.Retention(store, backend, clock, retention_days, self.metrics)
         self.access = Access(store.access, pools=self._top_pools)
-        self.submissions = Submissions(self._door, store, backend, self._reconciler)
-        self.declarations = Declarations(self._door, store, backend, self._reconciler, self.access)
+        self.submissions = Submissions(self._transactor, store, backend, self._reconciler)
+        self.declarations = Declarations(self._transactor, store, backend, self._reconciler, self.access)
         self.subpools = Subpools(self.declarations.editing)
-        self.queries = ResourceQueries(self._door)
-        self.topology = Topology(self._door)
-        self.stories = WorkflowQueries(self._door, store, backend, clock, self._reconciler)
-        self.history = History(self._door, store, clock)
-        self.metrics.attach(self._figures)
+        self.queries = ResourceQueries(self._transactor)
+        self.topology = Topology(self._transactor)
+        self.workflow_queries = WorkflowQueries(self._transactor, store, backend, clock, self._reconciler)
+        self.history = History(self._transactor, store, clock)
+        self.metrics.attach(self._monitor_snapshot)
 
     def prepare(self, cluster: ClusterSpec | None, *, user: str) -> None:
         """The cluster as declared, its nodes as seen; before anybody submits.  Raises what is wrong with the declaration.
@@ -104,17 +104,17 @@ class Service:
         self.access.write_uses()
         self._backend.close()
         self._store.close()
-        self._door.close()
+        self._transactor.close()
 
     def listening(self, listener: Listener, workflow: str | None = None) -> AbstractContextManager[None]:
         """As `Transactor.listening`."""
-        return self._door.listening(listener, workflow)
+        return self._transactor.listening(listener, workflow)
 
     def _top_pools(self) -> list[str]:
         return [view.pool.name for view in self.queries.pools() if view.pool.parent is None]
 
-    def _figures(self) -> tuple[MonitorSnapshot, bool]:
-        with self._door.reading() as state:
+    def _monitor_snapshot(self) -> tuple[MonitorSnapshot, bool]:
+        with self._transactor.reading() as state:
             return monitor_snapshot(state, self._clock.now()), self.not_ready is None
 
     @property

@@ -63,16 +63,16 @@ def serve(spec: ServeSpec) -> None:
         )
         stack.enter_context(logging_to(spec.log_file))
         keep_backend(folder, spec.backend, _ELSEWHERE)
-        house = ServerRuntime(spec, folder, listener.getsockname()[1])
-        leadership = Leadership(election(spec.database), house.begin)
+        runtime = ServerRuntime(spec, folder, listener.getsockname()[1])
+        leadership = Leadership(election(spec.database), runtime.begin)
         if not is_postgresql(spec.database):
-            house.refuse_second()
+            runtime.refuse_second()
         app = Standby(_standing(leadership))
         server = Server(_config(spec, app))
-        leadership.when_led = house.led
+        leadership.when_led = runtime.led
         leadership.when_failed = lambda: setattr(server, "should_exit", True)
         server.when_told = leadership.stop
-        server.when_ready = lambda: _announce(spec, house.port)
+        server.when_ready = lambda: _announce(spec, runtime.port)
         leadership.start()
         stack.callback(leadership.join, HANDOVER_S)
         stack.callback(leadership.stop)
@@ -120,7 +120,7 @@ class LeaderTerm:
 
 
 class ServerRuntime:
-    """All that outlives a reign, and how one begins."""
+    """What outlives a term as leader, and how one begins."""
 
     def __init__(self, spec: ServeSpec, folder: Path, port: int) -> None:
         self._spec = spec
@@ -153,8 +153,8 @@ class ServerRuntime:
             raise
         return LeaderTerm(service, app)
 
-    def led(self, reign: LeaderTerm) -> None:
-        _log.info("event=serving gpus=%s", _gpus(reign.service))
+    def led(self, leader_term: LeaderTerm) -> None:
+        _log.info("event=serving gpus=%s", _gpus(leader_term.service))
 
     def refuse_second(self) -> None:
         """Raises ServerFault that names the server that has the file, before this one says that it is up."""
@@ -235,13 +235,13 @@ def hosts(spec: ServeSpec, port: int) -> frozenset[str]:
 
 def _standing(leadership: Leadership[SqlTerm, LeaderTerm]) -> Callable[[], Standing]:
     def standing() -> Standing:
-        reign = leadership.reign
-        if reign is None:
+        leader_term = leadership.leader_term
+        if leader_term is None:
             return Standing(None, leadership.standing)
-        if reign.service.not_ready is None:
-            return Standing(reign.app, None)
-        still = reign.service.standstill
-        return Standing(reign.app, UNREACHABLE if still is not None and still.unreachable else BROKEN)
+        if leader_term.service.not_ready is None:
+            return Standing(leader_term.app, None)
+        still = leader_term.service.standstill
+        return Standing(leader_term.app, UNREACHABLE if still is not None and still.unreachable else BROKEN)
 
     return standing
 

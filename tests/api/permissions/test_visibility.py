@@ -182,9 +182,9 @@ SOME_GRANTS = st.lists(
 @given(SOME_GRANTS, NAMES, st.sampled_from(["", "--a", "--team2"]))
 def test_what_is_below_the_pools_of_the_roles_is_what_is_seen(grants: list[Grant], top: str, rest: str) -> None:
     """S5: the list asks the database by the names of the pools, all else asks the rule."""
-    sight = Visibility(Identity("tom", tuple(grants)))
-    assert sight.sees(top + rest) is any(
-        top + rest == each or (top + rest).startswith(f"{each}--") for each in sight.tops
+    visibility = Visibility(Identity("tom", tuple(grants)))
+    assert visibility.sees(top + rest) is any(
+        top + rest == each or (top + rest).startswith(f"{each}--") for each in visibility.tops
     )
 
 
@@ -203,8 +203,8 @@ def test_the_list_takes_a_name_for_a_name_and_never_for_a_pattern(tmp_path: Path
 POOLS = {"a-1": "team", "b-1": "team2", "c-1": "team2--b", "d-1": "team--x"}
 
 
-def _names(sight: Visibility = TEAM) -> Names:
-    return Names(sight, POOLS.get)
+def _names(visibility: Visibility = TEAM) -> Names:
+    return Names(visibility, POOLS.get)
 
 
 @pytest.mark.parametrize(

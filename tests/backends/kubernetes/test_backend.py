@@ -56,7 +56,7 @@ def test_what_is_said_while_something_else_is_wanted_is_of_one_moment(backend: K
     first = launch(gang(), "t")
     run = Overtaken({first.key: first})
     run.backend, backend._wanted = backend, wanted(run)
-    backend._seen.note(pod(conditions=UNBOUND))
+    backend._view.note(pod(conditions=UNBOUND))
     assert backend.says("wf-1") == ("t has no node: full",)
     assert backend.says("wf-1") == ()
 
@@ -65,7 +65,7 @@ def test_a_pod_that_is_seen_after_the_facts_waits_for_the_next_look(backend: Kub
     first = launch(gang(), "t")
     backend._wanted = wanted({first.key: first})
     facts = backend._facts(0.0)
-    backend._seen.note(pod(conditions=UNBOUND))
+    backend._view.note(pod(conditions=UNBOUND))
     assert backend._refused(facts) == {}
     assert backend._refused(backend._facts(0.0)) == {"wf-1/g": "full"}
 
@@ -74,7 +74,7 @@ def test_output_that_did_not_come_is_asked_for_again_soon(
     backend: KubernetesBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_AGAIN_S", 0.2)
-    backend._carried_out = (backend._seen.generation, time.monotonic() + 30)
+    backend._carried_out = (backend._view.generation, time.monotonic() + 30)
     ended = pod(phase="Succeeded")
     ended["spec"]["nodeName"] = "n1"
     began = time.monotonic()

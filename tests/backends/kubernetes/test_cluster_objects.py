@@ -3,7 +3,7 @@
 from runrig.backends.kubernetes.names import Object, wanted_id
 from runrig.backends.kubernetes.objects import cluster_objects
 from runrig.domain.pools import Pool, TopologyKey
-from runrig.ports.backend import PoolShares, Share
+from runrig.ports.backend import PoolQueues, QueueQuota
 
 KEYS = (TopologyKey("zone", "example.com/zone"), TopologyKey("rack", "example.com/rack"))
 LAB, SIM = Pool("lab", topology_keys=KEYS), Pool("sim")
@@ -34,9 +34,9 @@ def queue(name: str, parent: str | None, display: str, numbers: tuple[int, int, 
 
 def test_all_pools_have_their_queues_with_parents_first_and_top_level_ones_a_topology() -> None:
     pools = (
-        PoolShares(LAB, Share(8, 12, 3), Share(5, None, 3)),
-        PoolShares(SIM, Share(0, None, 1), Share(0, None, 1)),
-        PoolShares(SUB, None, Share(3, None, 2)),
+        PoolQueues(LAB, QueueQuota(8, 12, 3), QueueQuota(5, None, 3)),
+        PoolQueues(SIM, QueueQuota(0, None, 1), QueueQuota(0, None, 1)),
+        PoolQueues(SUB, None, QueueQuota(3, None, 2)),
     )
     classes, rest = cluster_objects(pools, "jobs")[:3], cluster_objects(pools, "jobs")[3:]
     assert [(each["metadata"]["name"], each["value"]) for each in classes] == [

@@ -206,11 +206,11 @@ class House:
         return self.view(name).pool.state.value
 
     def status(self, id: str) -> str:
-        return self.service.stories.status(id).value
+        return self.service.workflow_queries.status(id).value
 
     def rows(self) -> Loaded:
         """What the server has in memory."""
-        with self.service._door.reading() as state:
+        with self.service._transactor.reading() as state:
             return state.rows()
 
     def contents(self) -> dict[str, list[str]]:

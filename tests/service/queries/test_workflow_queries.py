@@ -26,7 +26,7 @@ workflow:
 
 
 def said(it: Desk, id: str) -> str:
-    return it.service.stories.why(id).sentence
+    return it.service.workflow_queries.why(id).sentence
 
 
 def test_firm_work_that_runs_is_never_preempted(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_the_list_says_what_each_workflow_asks_for_with_all_its_pods(tmp_path: P
         it.submit("b", text=one_task("b").replace("gpu: 1", "cpu: 1"))
         it.later(0)
         for _ in range(2):  # read, then remembered
-            page, more = it.service.stories.workflows(WorkflowQuery())
+            page, more = it.service.workflow_queries.workflows(WorkflowQuery())
             assert ([(each.workflow.id, each.gpus) for each in page], more) == (
                 [("b-1", 0), ("a-1", 2), ("chain-1", 6)],
                 False,

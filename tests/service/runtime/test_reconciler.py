@@ -89,21 +89,21 @@ def test_while_rounds_fail_why_says_since_when_nothing_is_decided(
         it.time[0] += 60
         assert it.service.standstill == Standstill(began, it.backend.failure.message, unreachable=True)
         for id in (running, waiting):
-            assert it.service.stories.why(id).sentence.endswith(
+            assert it.service.workflow_queries.why(id).sentence.endswith(
                 "; nothing is decided since 2027-01-15 08:00:05 UTC: "
                 "the API server https://k:6443 does not answer: connection refused"
             )
-        assert (it.service.stories.why(done).sentence, it.service.stories.why(done).standstill) == (
+        assert (it.service.workflow_queries.why(done).sentence, it.service.workflow_queries.why(done).standstill) == (
             "done-1 is COMPLETED",
             None,
         )
         assert {record.exc_info for record in caplog.records if "round_failed" in record.getMessage()} == {None}
 
         it.backend.failure = OSError("/secret/path")
-        _until(lambda: it.service.stories.why(waiting).sentence.endswith(f" 08:00:05 UTC: {reconciler.FAULT}"))
+        _until(lambda: it.service.workflow_queries.why(waiting).sentence.endswith(f" 08:00:05 UTC: {reconciler.FAULT}"))
         it.backend.failure = None
         _until(lambda: it.service.standstill is None and it.status(waiting) == "RUNNING")
-        assert it.service.stories.why(waiting).standstill is None
+        assert it.service.workflow_queries.why(waiting).standstill is None
 
 
 def test_with_its_thread_a_submission_runs_at_once_and_then_nothing_is_written(tmp_path: Path) -> None:
@@ -197,9 +197,9 @@ def test_what_is_borrowed_is_taken_back_and_the_preempted_starts_again(tmp_path:
         assert [(action.gang, action.by, action.law.value) for action in preempted] == [
             ("wf3-1/main-group", "wf5-1/main-group", "RECLAIM")
         ]
-        assert it.service.stories.why("wf3-1").sentence == "wf3-1 stops: it is preempted by wf5-1/main-group"
+        assert it.service.workflow_queries.why("wf3-1").sentence == "wf3-1 stops: it is preempted by wf5-1/main-group"
         it.later(2)
-        why = it.service.stories.why("wf3-1")
+        why = it.service.workflow_queries.why("wf3-1")
         assert why.sentence.startswith("wf3-1 waits: ")
         assert [each.sentence for each in why.preempted] == [
             "was preempted by wf5-1/main-group, whose pool takes back what was borrowed (law R2)"

@@ -214,7 +214,7 @@ def test_under_load_nothing_alive_is_lost_and_no_number_is_given_twice(tmp_path:
         alive = {each.id for each in it.store.load().workflows}
         assert alive <= set(ids(it)) <= set(accepted)
         loaded = it.store.load()
-        with it.service._door.reading() as state:
+        with it.service._transactor.reading() as state:
             assert state.rows() == loaded
 
 

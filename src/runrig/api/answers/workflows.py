@@ -206,7 +206,7 @@ def why(view: WhyView) -> wire.WhyAnswer:
         status=view.workflow.status.value,
         groups=[_group_why(each, view) for each in view.groups] or _former(view),
         sentence=view.sentence,
-        ending=None if view.ending is None else _ending(view.ending),
+        ending=None if view.deletion is None else _deletion(view.deletion),
         standstill=None if view.standstill is None else _standstill(view.standstill),
     )
 
@@ -215,7 +215,7 @@ def _standstill(value: Standstill) -> wire.StandstillAnswer:
     return wire.StandstillAnswer(since=_at(value.since), why=value.why)
 
 
-def _ending(value: PoolDeletion) -> wire.PoolEndingAnswer:
+def _deletion(value: PoolDeletion) -> wire.PoolEndingAnswer:
     return wire.PoolEndingAnswer(
         pool=value.pool, by=value.by, at=_at(value.at), then=value.then.value, state=value.state.value
     )

@@ -108,13 +108,13 @@ class Maker:
     def __init__(
         self,
         cluster: Cluster,
-        seen: ClusterView,
+        view: ClusterView,
         crew: Crew,
         leads: Callable[[], bool],
         let_go: Callable[[Object], None],
     ) -> None:
         self._cluster = cluster
-        self._seen = seen
+        self._view = view
         self._crew = crew
         self._leads = leads
         self._let_go = let_go
@@ -159,7 +159,7 @@ class Maker:
     def _forget(self) -> None:
         """Objects that are no more, now and then."""
         if len(self._right) > 2 * self._kept + _FEW:
-            self._right = {id: right for id, right in self._right.items() if self._seen.has(id)}
+            self._right = {id: right for id, right in self._right.items() if self._view.has(id)}
             self._kept = len(self._right)
 
     # ------------------------------------------------------------ queues, topologies, priority classes
@@ -175,7 +175,7 @@ class Maker:
 
     def _put(self, each: Object) -> None:
         """Makes *each*, or makes it as it should be."""
-        there = self._seen.there(each)
+        there = self._view.there(each)
         if there is not None and self._is_right(each, there):
             return
         known = self._right.get(names.wanted_id(each))
@@ -183,7 +183,7 @@ class Maker:
             _log.warning("event=drift object=%s/%s", each["kind"], each["metadata"]["name"])
         if there is not None and each["kind"] == "Topology" and there["spec"] != each["spec"]:
             self._remove(there)  # its levels can only be made anew
-        self._seen.note(self._told(lambda: self._cluster.apply(each)))
+        self._view.note(self._told(lambda: self._cluster.apply(each)))
 
     def _is_right(self, each: Object, there: Object) -> bool:
         id, version = names.wanted_id(each), there["metadata"]["resourceVersion"]
@@ -200,7 +200,7 @@ class Maker:
         """Told to end, with their grace; whoever has ended stays until the engine has heard it."""
         calls = []
         for launch in wanted.desired.stop.values():
-            pod = self._seen.ours.get(wanted.pod_name(launch))
+            pod = self._view.ours.get(wanted.pod_name(launch))
             if pod is not None and _alive(pod) and not _ends_within(pod, launch.grace_s):
                 calls.append(partial(self._delete, pod, launch.grace_s))
         self._all(calls, held)
@@ -234,7 +234,7 @@ class Maker:
     def _missing(self, wanted: Wanted, made: set[TaskKey]) -> Mapping[str, list[Launch]]:
         """By gang, attempts that have no pod and never had one."""
         found: dict[str, list[Launch]] = defaultdict(list)
-        ours = self._seen.ours
+        ours = self._view.ours
         for key, launch in wanted.desired.run.items():
             if wanted.pod_name(launch) in ours:
                 made.add(key)
@@ -245,7 +245,7 @@ class Maker:
     def _mended(self, wanted: Wanted) -> Iterator[Callable[[], None]]:
         """What puts right those pods that somebody else has changed since they were looked at last."""
         for launch in wanted.desired.run.values():
-            pod = self._seen.ours.get(wanted.pod_name(launch))
+            pod = self._view.ours.get(wanted.pod_name(launch))
             if pod is None or "deletionTimestamp" in pod["metadata"]:
                 continue
             id, version = names.wanted_id(pod), pod["metadata"]["resourceVersion"]
@@ -263,7 +263,7 @@ class Maker:
                 self._right[id] = version, {}
 
     def _mend(self, pod: Object, patch: Object) -> None:
-        self._seen.note(self._told(lambda: self._cluster.patch(pod, {"metadata": patch})))
+        self._view.note(self._told(lambda: self._cluster.patch(pod, {"metadata": patch})))
 
     def _gang(
         self,
@@ -302,7 +302,7 @@ class Maker:
             wanted.impossible[launch.key] = str(error)
             return
         made.add(launch.key)
-        self._seen.note(answered)
+        self._view.note(answered)
 
     # ------------------------------------------------------------ what is finished
 
@@ -310,18 +310,18 @@ class Maker:
         """Pods that nobody wants any more; those that a later server made are not for this one to judge."""
         run, stop = wanted.desired.run, wanted.desired.stop
         kept = {wanted.pod_name(launch) for launch in (*run.values(), *stop.values())}
-        for name, pod in self._seen.ours.items():
+        for name, pod in self._view.ours.items():
             if name not in kept and names.epoch_of(pod) <= (wanted.settings.epoch or 0):
                 self._let_go(pod)
 
     def _prune(self, wanted: Wanted, held: Held) -> None:
         """Objects of gangs that are no more, when their pods are gone too; queues and topologies of pools that are no more."""
         gangs = {gang.uuid for gang in wanted.desired.gangs.values()}
-        gangs |= {(pod["metadata"].get("labels") or {}).get(names.GANG, "") for pod in self._seen.ours.values()}
+        gangs |= {(pod["metadata"].get("labels") or {}).get(names.GANG, "") for pod in self._view.ours.values()}
         term = wanted.settings.epoch or 0
         gone = [
             each
-            for each in self._seen.all_of("PodGroup", "Secret", "Service")
+            for each in self._view.all_of("PodGroup", "Secret", "Service")
             if each["metadata"]["labels"].get(names.GANG, "") not in gangs and names.epoch_of(each) <= term
         ]
         if wanted.desired.pools:
@@ -333,9 +333,9 @@ class Maker:
         child for gone."""
         made = objects.cluster_objects(wanted.desired.pools, wanted.settings.namespace)
         kept = {names.wanted_id(each) for each in made}
-        kept |= {("Queue", "", group["spec"].get("queue", "")) for group in self._seen.all_of("PodGroup")}
-        kept |= {("Queue", "", queue["spec"].get("parentQueue", "")) for queue in self._seen.all_of("Queue")}
-        for each in self._seen.all_of("Topology", "Queue"):
+        kept |= {("Queue", "", group["spec"].get("queue", "")) for group in self._view.all_of("PodGroup")}
+        kept |= {("Queue", "", queue["spec"].get("parentQueue", "")) for queue in self._view.all_of("Queue")}
+        for each in self._view.all_of("Topology", "Queue"):
             ours = each["metadata"]["labels"].get(names.NAMESPACE) == wanted.settings.namespace
             if ours and names.wanted_id(each) not in kept and not each.get("status", {}).get("childQueues"):
                 yield each

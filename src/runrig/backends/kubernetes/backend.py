@@ -80,13 +80,13 @@ class KubernetesBackend:
         self._start_timeout_s = start_timeout_s
         self._claim = claim
         self._changed = threading.Event()
-        self._seen = ClusterView(cluster, namespace, self._changed.set)
+        self._view = ClusterView(cluster, namespace, self._changed.set)
         self._crew = Crew()
         self._undertakers = ThreadPoolExecutor(_UNDERTAKERS, thread_name_prefix="undertaker")
         self._going: set[str] = set()
         self._logs = KeptLogs(folder, lambda pod, follow: cluster.log(namespace, pod, names.CONTAINER, follow=follow))
-        self._events = ClusterEvents(cluster, namespace, self._seen, folder)
-        self._maker = Maker(cluster, self._seen, self._crew, leads, self._let_go)
+        self._events = ClusterEvents(cluster, namespace, self._view, folder)
+        self._maker = Maker(cluster, self._view, self._crew, leads, self._let_go)
         self._wanted = Wanted(Desired(), self._settings(Desired()))
         self._made: set[TaskKey] = set()
         self._unbound_since: dict[str, float] = {}
@@ -99,9 +99,9 @@ class KubernetesBackend:
     def observe(self) -> Observation:
         """Also repairs what somebody else changed, so that what is said is what is wanted.  Raises Unavailable."""
         self._begin()
-        if self._seen.generation != self._carried_out[0] or time.monotonic() >= self._due:
+        if self._view.generation != self._carried_out[0] or time.monotonic() >= self._due:
             self._carry_out()
-        nodes = self._seen.nodes(self._names)
+        nodes = self._view.nodes(self._names)
         told, self._told = self._told, nodes
         facts = self._facts(time.time())
         return Observation(facts, None if told == nodes else nodes, self._refused(facts))
@@ -134,7 +134,7 @@ class KubernetesBackend:
         """Kubernetes does not keep stderr apart: all of it is in the one log."""
         if error:
             return None
-        pod = next((each for each in self._seen.ours.values() if names.key_of(each) == key), None)
+        pod = next((each for each in self._view.ours.values() if names.key_of(each) == key), None)
         name = None if pod is None else pod["metadata"]["name"]
         path = self._logs.file(key, name, ended=pod is None or status.over(pod))
         return None if path is None else LogFile(str(path))
@@ -147,7 +147,7 @@ class KubernetesBackend:
         self._logs.discard(workflow)
 
     def close(self) -> None:
-        self._seen.stop()
+        self._view.stop()
         self._events.close()
         self._undertakers.shutdown(wait=False, cancel_futures=True)
         self._crew.close()
@@ -165,19 +165,19 @@ class KubernetesBackend:
                 )
             self._claim.hold()
             _log.info("event=cluster url=%s version=%s", self._cluster.url, self._cluster.version())
-        self._seen.start()
+        self._view.start()
         self._events.start()
 
     def _pods(self) -> Iterator[tuple[Any, Object]]:
         """What is to run, with the pods that are there."""
         wanted = self._wanted  # `sync` may replace it meanwhile
         for launch in wanted.desired.run.values():
-            pod = self._seen.ours.get(wanted.pod_name(launch))
+            pod = self._view.ours.get(wanted.pod_name(launch))
             if pod is not None:
                 yield launch, pod
 
     def _facts(self, now: float) -> dict[TaskKey, TaskFact]:
-        wanted, ours = self._wanted, self._seen.ours
+        wanted, ours = self._wanted, self._view.ours
         facts = {}
         for key, launch in wanted.desired.run.items():
             pod = ours.get(wanted.pod_name(launch))
@@ -215,7 +215,7 @@ class KubernetesBackend:
     def _refusal(self, gang: str, pods: list[Object]) -> str | None:
         """KAI speaks of the whole gang; what is said of pods comes second."""
         uuid = self._wanted.desired.gangs[gang].uuid
-        groups = (each for each in self._seen.all_of("PodGroup") if each["metadata"]["name"] == uuid)
+        groups = (each for each in self._view.all_of("PodGroup") if each["metadata"]["name"] == uuid)
         since = min(map(status.made_at, pods))
         of_group = next((status.refusal_of_group(each, since) for each in groups), None)
         return of_group or next((words for pod in pods if (words := status.refusal(pod))), None)
@@ -244,7 +244,7 @@ class KubernetesBackend:
         return Settings(self._namespace, desired.flavors, self._names, self._claim.term)
 
     def _carry_out(self) -> None:
-        generation = self._seen.generation
+        generation = self._view.generation
         self._buried_again = math.inf
         self._claim.hold()
         self._maker.carry_out(self._wanted, self._made)
@@ -288,7 +288,7 @@ class KubernetesBackend:
     def _alive(self, pod: Object) -> bool:
         """Something of it runs, as far as a node can be believed that has not said a word since the pod should have ended."""
         phase, node = pod.get("status", {}).get("phase"), pod["spec"].get("nodeName")
-        if phase in ("Succeeded", "Failed") or node is None or not self._seen.has_node(node):
+        if phase in ("Succeeded", "Failed") or node is None or not self._view.has_node(node):
             return False
         if status.given_up(pod, time.time()):
             return False

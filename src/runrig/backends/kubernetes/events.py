@@ -180,10 +180,10 @@ def _line(text: str | None) -> str:
 
 
 class ClusterEvents:
-    """Those of a namespace, from a watch, whose objects are in *seen*."""
+    """Those of a namespace, from a watch, whose objects are in *view*."""
 
-    def __init__(self, cluster: Cluster, namespace: str, seen: ClusterView, folder: Path) -> None:
-        self._seen = seen
+    def __init__(self, cluster: Cluster, namespace: str, view: ClusterView, folder: Path) -> None:
+        self._view = view
         self._kept = KeptEvents(folder)
         self._watch = Watch(cluster, EVENT, namespace=namespace, changed=lambda: None)
         self._taken = (-1, -1)
@@ -223,7 +223,7 @@ class ClusterEvents:
                 _log.exception("event=events_not_kept")
 
     def _take(self) -> None:
-        state = self._watch.generation, self._seen.generation
+        state = self._watch.generation, self._view.generation
         if state == self._taken:
             return
         if state[0] != self._taken[0] or self._kept.waits:
@@ -234,4 +234,4 @@ class ClusterEvents:
         self._taken = state
 
     def _ours(self) -> tuple[Iterable[Object], Iterable[Object]]:
-        return self._seen.ours.values(), self._seen.all_of(POD_GROUP.name)
+        return self._view.ours.values(), self._view.all_of(POD_GROUP.name)

@@ -12,7 +12,7 @@ from runrig.backends.kubernetes.pods import WHOLE, GangPods, Settings
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.domain.subgroups import Constraint, Subgroup
-from runrig.ports.backend import Blueprint, PoolShares, Share
+from runrig.ports.backend import Blueprint, PoolQueues, QueueQuota
 
 PRIORITY_CLASSES = {Priority.HIGH: 125, Priority.NORMAL: 100, Priority.LOW: 50}
 NEVER = "87600h"
@@ -35,7 +35,7 @@ def render(plan: Blueprint) -> tuple[Object, ...]:
 # ---------------------------------------------------------------- cluster-wide
 
 
-def cluster_objects(pools: tuple[PoolShares, ...], namespace: str) -> tuple[Object, ...]:
+def cluster_objects(pools: tuple[PoolQueues, ...], namespace: str) -> tuple[Object, ...]:
     """*pools*: subpools behind their parents."""
     return (*_priority_classes(), *_queues(pools, namespace), *_topologies(pools, namespace))
 
@@ -50,11 +50,11 @@ def _priority_classes() -> Iterator[Object]:
         }
 
 
-def _queues(pools: tuple[PoolShares, ...], namespace: str) -> Iterator[Object]:
+def _queues(pools: tuple[PoolQueues, ...], namespace: str) -> Iterator[Object]:
     """From the root to the leaves.  The root forbids KAI to preempt and to reclaim: runrig alone decides who stops."""
     root = names.root_queue(namespace)
     never = {"preemptMinRuntime": NEVER, "reclaimMinRuntime": NEVER}
-    yield _queue(namespace, root, root, Share(UNLIMITED, None, 1), never)
+    yield _queue(namespace, root, root, QueueQuota(UNLIMITED, None, 1), never)
     for each in pools:
         pool = each.pool
         if each.whole is not None:
@@ -64,7 +64,7 @@ def _queues(pools: tuple[PoolShares, ...], namespace: str) -> Iterator[Object]:
         yield _queue(namespace, names.leaf_queue(namespace, pool.name), pool.name, each.own, above)
 
 
-def _queue(namespace: str, name: str, display: str, share: Share, more: Mapping[str, str]) -> Object:
+def _queue(namespace: str, name: str, display: str, share: QueueQuota, more: Mapping[str, str]) -> Object:
     # All nine numbers are written: KAI takes a missing limit for 0.
     limit = UNLIMITED if share.limit is None else share.limit
     unlimited = {"quota": UNLIMITED, "limit": UNLIMITED, "overQuotaWeight": 1}
@@ -79,7 +79,7 @@ def _queue(namespace: str, name: str, display: str, share: Share, more: Mapping[
     }
 
 
-def _topologies(pools: tuple[PoolShares, ...], namespace: str) -> Iterator[Object]:
+def _topologies(pools: tuple[PoolQueues, ...], namespace: str) -> Iterator[Object]:
     """Coarse to fine; none for a pool without keys, and none for subpools, which use their parent's."""
     for each in pools:
         if each.whole is not None and each.pool.topology_keys:

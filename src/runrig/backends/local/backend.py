@@ -74,7 +74,7 @@ class LocalBackend:
         try:
             self._tasks.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._markers = LiveFolder(self._folder / "live")
-            self._bell = WakePipe(self._folder / "bell")
+            self._wake_pipe = WakePipe(self._folder / "bell")
         except OSError as error:
             raise ServerFault(
                 f"{folder} cannot be used for tasks: {error.strerror}; choose another with --data"
@@ -114,14 +114,14 @@ class LocalBackend:
     def wait(self, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
         while (left := deadline - time.monotonic()) > 0:
-            if self._bell.wait(min(left, _POLL_S)):
+            if self._wake_pipe.wait(min(left, _POLL_S)):
                 return
             with self._lock:
                 if self._refresh():
                     return
 
     def wake(self) -> None:
-        self._bell.ring()
+        self._wake_pipe.ring()
 
     def log(self, key: TaskKey, *, error: bool = False) -> LogFile | None:
         try:
@@ -144,7 +144,7 @@ class LocalBackend:
             shutil.rmtree(self._tasks / workflow, ignore_errors=True)
 
     def close(self) -> None:
-        self._bell.close()
+        self._wake_pipe.close()
 
     def stop(self, grace_s: float) -> None:
         """Ends every attempt, and returns when none is alive."""
@@ -268,7 +268,7 @@ class LocalBackend:
     def _see(self, live: _Live, fact: TaskFact) -> None:
         """A fact that no supervisor will ring for."""
         live.fact = fact
-        self._bell.ring()
+        self._wake_pipe.ring()
 
     def _finish(self, live: _Live) -> None:
         """Forgets it if it has ended, else kills it: then a later call forgets it."""

@@ -23,7 +23,7 @@ import signal
 import sys
 import time
 
-BELL = "../../../../bell"
+WAKE_PIPE = "../../../../bell"  # its name on disk, which servers of other versions look for, too
 STOPPED = 128 + signal.SIGTERM
 BACKEND_ERROR = 3001
 START_ERROR = 3003
@@ -85,9 +85,9 @@ def write(path: str, data: bytes, *, durable: bool) -> None:
 def ring() -> None:
     """Wakes the server.  If none listens, none needs to know: it reads the files when it starts."""
     with contextlib.suppress(OSError):
-        bell = os.open(BELL, os.O_WRONLY | os.O_NONBLOCK)
-        os.write(bell, b".")
-        os.close(bell)
+        pipe = os.open(WAKE_PIPE, os.O_WRONLY | os.O_NONBLOCK)
+        os.write(pipe, b".")
+        os.close(pipe)
 
 
 def stat_of(pid: int) -> list[bytes]:

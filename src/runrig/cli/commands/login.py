@@ -67,8 +67,8 @@ def _token(file: str | None) -> str:
 def logout(context: click.Context, url: str | None) -> None:
     """Forget the token of the server at URL, or of the one logged in to last.  It stays good: 'runrig token delete' ends it."""
     logins = saved.read()
-    place = context.find_object(ServerAddress) or ServerAddress()
-    server = url or place.server or logins.current
+    server_address = context.find_object(ServerAddress) or ServerAddress()
+    server = url or server_address.server or logins.current
     if server is None:
         raise NotFound("you are not logged in anywhere")
     address: Address = checked(server, "the command line")

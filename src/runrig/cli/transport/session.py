@@ -19,17 +19,17 @@ TEXT, JSON = "text", "json"
 class Session:
     """One command's way to the server."""
 
-    def __init__(self, place: ServerAddress, *, as_json: bool) -> None:
-        self.place = place
+    def __init__(self, server_address: ServerAddress, *, as_json: bool) -> None:
+        self.server_address = server_address
         self.as_json = as_json
 
     @property
     def client(self) -> Client:
-        address = self.place.address()
-        token = self.place.token(address)
+        address = self.server_address.address()
+        token = self.server_address.token(address)
         hint = f"; 'runrig login {address.url}' keeps {'another' if token else 'one'}, RUNRIG_TOKEN sets one"
         if address.loopback and token is None:
-            hint = f": there is none in {self.place.data_folder()}; --data names the folder of the server"
+            hint = f": there is none in {self.server_address.data_folder()}; --data names the folder of the server"
         return Client(address, token, hint, patience_s=patience(address, os.environ))
 
     def show(self, answer: Any) -> bool:
@@ -54,8 +54,8 @@ def with_session(command: Command) -> Command:
         context = click.get_current_context()
         before = context.find_object(ServerAddress) or ServerAddress()
         server, data = kwargs.pop("server", None), kwargs.pop("data", None)
-        place = ServerAddress(server or before.server, data or before.data)
-        session = Session(place, as_json=kwargs.pop("format_type", TEXT) == JSON)
+        server_address = ServerAddress(server or before.server, data or before.data)
+        session = Session(server_address, as_json=kwargs.pop("format_type", TEXT) == JSON)
         try:
             command(session, **kwargs)
         except KeyError as error:

@@ -86,9 +86,9 @@ class Difference:
 
 class Declarations:
     def __init__(
-        self, door: Transactor, store: Store, backend: Backend, reconciler: Reconciler, access: Access
+        self, transactor: Transactor, store: Store, backend: Backend, reconciler: Reconciler, access: Access
     ) -> None:
-        self._door = door
+        self._transactor = transactor
         self._store = store
         self._access = access
         self._backend = backend
@@ -140,7 +140,7 @@ class Declarations:
         *prune*: what an earlier apply made and *text* does not name is deleted.  A *text* without flavors is about those that
         there are.  Raises InvalidInput with all problems.
         """
-        with self._door.reading() as state:
+        with self._transactor.reading() as state:
             spec = cluster.read_cluster(text, there=tuple(state.flavors.values()))
             self._check_fixed(state, spec)
         return self.declare(spec, actor=APPLY + user, prune=prune, dry_run=dry_run)
@@ -205,8 +205,8 @@ class Declarations:
 
     @contextmanager
     def editing(self, actor: str) -> Iterator[Writing]:
-        """The door, for a command of *actor*.  Whatever changes in the cluster may let somebody start."""
-        with self._door.writing(actor) as writing:
+        """Writing, for a command of *actor*.  Wakes the loop, because any change of the cluster may let somebody start."""
+        with self._transactor.writing(actor) as writing:
             yield writing
         if writing.committed:
             self._reconciler.wake()

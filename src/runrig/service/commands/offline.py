@@ -27,9 +27,9 @@ def check(submission: Submission, cluster: ClusterSpec) -> Accepted:
     Without nodes in the file nobody knows how large the cluster is: then quotas decide alone, and a warning says so.
     Raises InvalidInput (the workflow file), NotFound (pool), Refused (also a cluster file whose parts do not agree).
     """
-    order = read(submission)
+    parsed = read(submission)
     state = _declared(cluster)
-    accepted = order.accepted(order.plan(state, now=0.0), cluster.backend_type or NOT_SAID)
+    accepted = parsed.accepted(parsed.plan(state, now=0.0), cluster.backend_type or NOT_SAID)
     if cluster.nodes:
         return accepted
     unknown = "the cluster file lists no nodes: quotas were checked, room on nodes was not"
@@ -38,9 +38,9 @@ def check(submission: Submission, cluster: ClusterSpec) -> Accepted:
 
 def blueprint(submission: Submission, cluster: ClusterSpec, namespace: str) -> Blueprint:
     """As `Submissions.blueprint` on such a server, with the names of resources that the file has."""
-    order = read(submission)
+    parsed = read(submission)
     found = rendering.blueprint(
-        _declared(cluster), order.spec.spec, pool=order.pool, priority=order.priority, namespace=namespace
+        _declared(cluster), parsed.spec.spec, pool=parsed.pool, priority=parsed.priority, namespace=namespace
     )
     return replace(found, resource_names=cluster.resource_names)
 

@@ -94,8 +94,8 @@ def read(submission: Submission) -> ParsedSubmission:
 
 
 class Submissions:
-    def __init__(self, door: Transactor, store: Store, backend: Backend, reconciler: Reconciler) -> None:
-        self._door = door
+    def __init__(self, transactor: Transactor, store: Store, backend: Backend, reconciler: Reconciler) -> None:
+        self._transactor = transactor
         self._store = store
         self._backend = backend
         self._reconciler = reconciler
@@ -106,16 +106,16 @@ class Submissions:
 
     def check(self, submission: Submission) -> Accepted:
         """What `submit` would say, and nothing is stored."""
-        order = read(submission)
-        with self._door.writing(order.user) as writing:
-            return order.accepted(self._plan(order, writing), self._backend.name)
+        parsed = read(submission)
+        with self._transactor.writing(parsed.user) as writing:
+            return parsed.accepted(self._plan(parsed, writing), self._backend.name)
 
     def blueprint(self, submission: Submission, namespace: str) -> Blueprint:
         """What its Kubernetes objects are made of.  Raises what `rendering.blueprint` raises, and InvalidInput for the file."""
-        order = read(submission)
-        with self._door.reading() as state:
+        parsed = read(submission)
+        with self._transactor.reading() as state:
             return rendering.blueprint(
-                state, order.spec.spec, pool=order.pool, priority=order.priority, namespace=namespace
+                state, parsed.spec.spec, pool=parsed.pool, priority=parsed.priority, namespace=namespace
             )
 
     def rendered(self, submission: Submission) -> Accepted:
@@ -147,24 +147,24 @@ class Submissions:
         workflow = self._store.workflow(id).workflow
         if workflow.status.finished:
             raise Conflict(f"{workflow.id} is {workflow.status.value} already: there is nothing to cancel")
-        with self._door.writing(user) as writing:
+        with self._transactor.writing(user) as writing:
             writing.commit(workflows.cancel(writing.state, workflow.id, user=user, message=message))
         self._reconciler.wake()
         return workflow.id
 
     # ------------------------------------------------------------ steps
 
-    def _enter(self, order: ParsedSubmission) -> Accepted:
-        with self._door.writing(order.user) as writing:
+    def _enter(self, parsed: ParsedSubmission) -> Accepted:
+        with self._transactor.writing(parsed.user) as writing:
             # Under the lock: nobody else can store the same meanwhile.
-            if order.uuid is not None and (known := self._entered(order, order.uuid)) is not None:
+            if parsed.uuid is not None and (known := self._entered(parsed, parsed.uuid)) is not None:
                 return known
-            plan = self._plan(order, writing)
-            writing.commit(plan, order.spec)
+            plan = self._plan(parsed, writing)
+            writing.commit(plan, parsed.spec)
         self._reconciler.wake()
-        return order.accepted(plan, self._backend.name)
+        return parsed.accepted(plan, self._backend.name)
 
-    def _entered(self, order: ParsedSubmission, key: str) -> Accepted | None:
+    def _entered(self, parsed: ParsedSubmission, key: str) -> Accepted | None:
         """What was answered to the same submission before; None if there was none.  Raises Conflict if it was another one."""
         try:
             there = self._store.workflow(key).workflow
@@ -172,22 +172,22 @@ class Submissions:
             return None
         if (there.uuid, there.submitted_by, there.pool, there.spec_hash, there.parent) != (
             key,
-            order.user,
-            order.pool,
-            order.spec.hash,
-            order.parent,
+            parsed.user,
+            parsed.pool,
+            parsed.spec.hash,
+            parsed.parent,
         ):
             raise Conflict("the Idempotency-Key belongs to another submission: send each one with a key of its own")
-        return Accepted(there.id, order.spec.text, tuple(_warnings(self._backend.name, order.spec.spec)))
+        return Accepted(there.id, parsed.spec.text, tuple(_warnings(self._backend.name, parsed.spec.spec)))
 
-    def _plan(self, order: ParsedSubmission, writing: Writing) -> Plan:
+    def _plan(self, parsed: ParsedSubmission, writing: Writing) -> Plan:
         """What the gate says; of a pool that takes no submissions any more, also who made it so, and when."""
         if not self._backend.outputs:
-            _without_inputs(order.spec.spec, self._backend.name)
+            _without_inputs(parsed.spec.spec, self._backend.name)
         try:
-            return order.plan(writing.state, writing.now)
+            return parsed.plan(writing.state, writing.now)
         except Refused as error:
-            found = pool_deletions(self._store, order.pool) if "state" in error.details else ()
+            found = pool_deletions(self._store, parsed.pool) if "state" in error.details else ()
             if not found:
                 raise
             last = found[-1]

@@ -28,7 +28,7 @@ class Deleted:
 
 
 class Subpools:
-    """*editing*: opens the door for a command of somebody, and wakes the loop when it has changed something.
+    """*editing*: writing for a command of somebody, which wakes the loop when it has changed something.
 
     With *dry_run* everything is checked, the answer is what would be, and nothing changes.
     """

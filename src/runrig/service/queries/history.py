@@ -115,14 +115,14 @@ class PoolAt:
 
 
 class History:
-    def __init__(self, door: Transactor, store: Store, clock: Clock) -> None:
-        self._door = door
+    def __init__(self, transactor: Transactor, store: Store, clock: Clock) -> None:
+        self._transactor = transactor
         self._store = store
         self._clock = clock
 
-    def changes(self, name: str, query: HistoryQuery, sight: Visibility = ALL) -> ChangePage:
+    def changes(self, name: str, query: HistoryQuery, visibility: Visibility = ALL) -> ChangePage:
         """Also of an ARCHIVED pool.  Raises NotFound, and InvalidInput for a *since* behind its *until*."""
-        pool, alone = self._known(name, sight).name, False
+        pool, alone = self._known(name, visibility).name, False
         if query.subpool is not None:
             pool, alone = self._chosen(pool, query.subpool), True
         since, until = _bounded(query.since), _bounded(query.until)
@@ -136,7 +136,7 @@ class History:
         entries = tuple(change_of(event) for event in found)
         return ChangePage(entries, (entries[-1].revision, entries[-1].seq) if more else None)
 
-    def pool_at(self, name: str, at: float, sight: Visibility = ALL) -> PoolAt:
+    def pool_at(self, name: str, at: float, visibility: Visibility = ALL) -> PoolAt:
         """The pool *name* as it stood at *at*, after whatever was committed at that very time.
 
         Raises NotFound for a pool that is not known or was not there yet, InvalidInput for a time to come.
@@ -144,7 +144,7 @@ class History:
         now, at = self._clock.now(), _bounded(at) or 0.0
         if at >= now + SLACK_S:
             raise InvalidInput.one(f"{_utc(at)} is still to come (it is {_utc(now)}): name a time that is over", "at")
-        pool = self._known(name, sight)
+        pool = self._known(name, visibility)
         events = {change.pool: (action, change) for action, change in self._stood(pool.parent or name, at)}
         if name not in events:
             raise self._not_there_yet(name, at)
@@ -167,16 +167,16 @@ class History:
             {"pool": name, "created_at": _moment(first.time).isoformat(), "created_by": first.by},
         )
 
-    def _known(self, name: str, sight: Visibility) -> Pool:
+    def _known(self, name: str, visibility: Visibility) -> Pool:
         """ARCHIVED pools are known too."""
-        with self._door.reading() as state:
-            pool, there = state.pools.get(name), sight.of(sorted(state.pools))
-        if pool is None or not sight.sees(name):
-            raise NotFound(f"there is no pool {name!r}: there are {', '.join(there) or sight.none_there}")
+        with self._transactor.reading() as state:
+            pool, there = state.pools.get(name), visibility.of(sorted(state.pools))
+        if pool is None or not visibility.sees(name):
+            raise NotFound(f"there is no pool {name!r}: there are {', '.join(there) or visibility.none_there}")
         return pool
 
     def _chosen(self, name: str, subpool: str) -> str:
-        with self._door.reading() as state:
+        with self._transactor.reading() as state:
             family = {each.name: each for each in state.pools.values() if name in (each.name, each.parent)}
         for each in family.values():
             if subpool in (each.name, each.subpool_name):

@@ -20,17 +20,17 @@ _PREEMPTED_BY = re.compile(r"\bpreempted by (?P<gang>[^\s/,;]+/[^\s/,;]+)")
 
 
 class Names:
-    """Gangs by their names as far as *sight* reaches.  *pool_of*: workflow → its pool, None if it is no longer kept."""
+    """Gangs by their names as far as *visibility* reaches.  *pool_of*: workflow → its pool, None if it is no longer kept."""
 
-    def __init__(self, sight: Visibility, pool_of: Callable[[str], str | None]) -> None:
-        self._sight = sight
+    def __init__(self, visibility: Visibility, pool_of: Callable[[str], str | None]) -> None:
+        self._visibility = visibility
         self._pool_of = cache(pool_of)
 
     def shows(self, gang: str) -> bool:
-        if self._sight.whole:
+        if self._visibility.whole:
             return True
         pool = self._pool_of(gang.partition("/")[0])
-        return pool is not None and self._sight.sees(pool)
+        return pool is not None and self._visibility.sees(pool)
 
     def one(self, gang: str) -> str:
         return gang if self.shows(gang) else ANOTHER

@@ -97,34 +97,34 @@ ANOTHER = ("", "")
 
 
 class ResourceQueries:
-    """To each *sight* its pools: others are not there for it, and in sums they are counted."""
+    """To each *visibility* its pools: others are not there for it, and in sums they are counted."""
 
-    def __init__(self, door: Transactor) -> None:
-        self._door = door
+    def __init__(self, transactor: Transactor) -> None:
+        self._transactor = transactor
 
     # ------------------------------------------------------------ pools
 
     def pools(
-        self, *, names: Iterable[str] = (), archived: bool = False, sight: Visibility = ALL
+        self, *, names: Iterable[str] = (), archived: bool = False, visibility: Visibility = ALL
     ) -> tuple[PoolView, ...]:
         """Sorted, subpools behind their parents.  Raises NotFound if one of *names* is not there."""
-        found = self.node_sets(names=names, archived=archived, sight=sight)
+        found = self.node_sets(names=names, archived=archived, visibility=visibility)
         return tuple(view for each in found for view in each.pools)
 
-    def pool(self, name: str, sight: Visibility = ALL) -> PoolView:
+    def pool(self, name: str, visibility: Visibility = ALL) -> PoolView:
         """ARCHIVED ones too.  Raises NotFound."""
-        with self._door.reading() as state:
-            return pool_view(state, known_pool(state, name, sight).name)
+        with self._transactor.reading() as state:
+            return pool_view(state, known_pool(state, name, visibility).name)
 
-    def check_pool(self, name: str, sight: Visibility, *, live: bool = False) -> None:
+    def check_pool(self, name: str, visibility: Visibility, *, live: bool = False) -> None:
         """Raises NotFound, with the names that are seen, if it is not there; if *live*, also if it is ARCHIVED."""
-        with self._door.reading() as state:
-            (live_pool if live else known_pool)(state, name, sight)
+        with self._transactor.reading() as state:
+            (live_pool if live else known_pool)(state, name, visibility)
 
-    def subpools(self, parent: str, *, archived: bool = False, sight: Visibility = ALL) -> tuple[PoolView, ...]:
+    def subpools(self, parent: str, *, archived: bool = False, visibility: Visibility = ALL) -> tuple[PoolView, ...]:
         """Of a pool that is not ARCHIVED unless *archived*; by name.  Raises NotFound."""
-        with self._door.reading() as state:
-            (known_pool if archived else live_pool)(state, parent, sight)
+        with self._transactor.reading() as state:
+            (known_pool if archived else live_pool)(state, parent, visibility)
             shown = [
                 each
                 for each in state.pools.values()
@@ -133,42 +133,42 @@ class ResourceQueries:
             views = _node_sets(state, sorted(shown, key=_tree_order))
             return tuple(sorted((view for each in views for view in each.pools), key=lambda view: view.pool.name))
 
-    def subpool(self, parent: str, short: str, sight: Visibility = ALL) -> PoolView:
+    def subpool(self, parent: str, short: str, visibility: Visibility = ALL) -> PoolView:
         """In any state.  Raises NotFound."""
-        with self._door.reading() as state:
-            return pool_view(state, any_subpool(state, parent, short, sight).name)
+        with self._transactor.reading() as state:
+            return pool_view(state, any_subpool(state, parent, short, visibility).name)
 
     def node_sets(
-        self, *, names: Iterable[str] = (), archived: bool = False, sight: Visibility = ALL
+        self, *, names: Iterable[str] = (), archived: bool = False, visibility: Visibility = ALL
     ) -> tuple[NodeSet, ...]:
         """Of a pool in *names* its subpools too."""
-        with self._door.reading() as state:
+        with self._transactor.reading() as state:
             wanted = set(names)
             for name in sorted(wanted):
-                (known_pool if archived else live_pool)(state, name, sight)
+                (known_pool if archived else live_pool)(state, name, visibility)
             shown = [
                 pool
                 for pool in state.pools.values()
                 if (not wanted or pool.name in wanted or pool.parent in wanted)
                 and (archived or pool.state is not PoolState.ARCHIVED)
-                and sight.sees(pool.name)
+                and visibility.sees(pool.name)
             ]
             return tuple(_node_sets(state, sorted(shown, key=_tree_order)))
 
     # ------------------------------------------------------------ cohorts
 
-    def quota_tree(self, sight: Visibility = ALL) -> TreeView:
+    def quota_tree(self, visibility: Visibility = ALL) -> TreeView:
         """Of the cohorts those above a pool that is seen."""
-        with self._door.reading() as state:
-            return _tree_view(state, sight)
+        with self._transactor.reading() as state:
+            return _tree_view(state, visibility)
 
-    def cohorts(self, sight: Visibility = ALL) -> tuple[CohortView, ...]:
+    def cohorts(self, visibility: Visibility = ALL) -> tuple[CohortView, ...]:
         """Cohorts, then live pools, each by name."""
-        return self.quota_tree(sight).nodes
+        return self.quota_tree(visibility).nodes
 
-    def cohort(self, name: str, sight: Visibility = ALL) -> CohortView:
+    def cohort(self, name: str, visibility: Visibility = ALL) -> CohortView:
         """Raises NotFound."""
-        cohorts = (view for view in self.cohorts(sight) if view.row.kind == "cohort")
+        cohorts = (view for view in self.cohorts(visibility) if view.row.kind == "cohort")
         found = next((view for view in cohorts if view.row.name == name), None)
         if found is None:
             raise NotFound(f"there is no cohort {name!r}: `runrig cohort list` shows those that there are")
@@ -177,14 +177,14 @@ class ResourceQueries:
     # ------------------------------------------------------------ nodes
 
     def nodes(
-        self, *, pools: Iterable[str] = (), platforms: Iterable[str] = (), sight: Visibility = ALL
+        self, *, pools: Iterable[str] = (), platforms: Iterable[str] = (), visibility: Visibility = ALL
     ) -> tuple[NodeView, ...]:
         """Those that one of *pools* may use and that are of one of *platforms*, where these are given; sorted."""
         wanted_pools, wanted_flavors = set(pools), set(platforms)
-        with self._door.reading() as state:
+        with self._transactor.reading() as state:
             for name in sorted(wanted_pools):
-                live_pool(state, name, sight)
-            views = [_node_view(state, node, sight) for _, node in sorted(state.nodes.items())]
+                live_pool(state, name, visibility)
+            views = [_node_view(state, node, visibility) for _, node in sorted(state.nodes.items())]
         return tuple(
             view
             for view in views
@@ -192,16 +192,16 @@ class ResourceQueries:
             and (not wanted_flavors or view.node.flavor in wanted_flavors)
         )
 
-    def node(self, name: str, sight: Visibility = ALL) -> NodeView:
+    def node(self, name: str, visibility: Visibility = ALL) -> NodeView:
         """Raises NotFound."""
-        with self._door.reading() as state:
+        with self._transactor.reading() as state:
             node = state.nodes.get(name)
             if node is None:
                 raise NotFound(f"there is no node {name!r}: `runrig resource list` shows those that there are")
-            return _node_view(state, node, sight)
+            return _node_view(state, node, visibility)
 
     def flavors(self) -> tuple[str, ...]:
-        with self._door.reading() as state:
+        with self._transactor.reading() as state:
             return tuple(state.flavors)
 
 
@@ -296,8 +296,8 @@ def _gpus_by_flavor(state: State) -> Mapping[str, GpuTotals]:
 # ---------------------------------------------------------------- cohorts and nodes
 
 
-def _tree_view(state: State, sight: Visibility) -> TreeView:
-    rows = _seen_rows(state, tree_rows(state), sight)
+def _tree_view(state: State, visibility: Visibility) -> TreeView:
+    rows = _seen_rows(state, tree_rows(state), visibility)
     children: dict[tuple[str, str], list[str]] = defaultdict(list)
     for row in rows:
         if row.kind != "root":
@@ -306,13 +306,13 @@ def _tree_view(state: State, sight: Visibility) -> TreeView:
     return TreeView(root, tuple(nodes), overpromised(state))
 
 
-def _seen_rows(state: State, rows: Iterable[TreeRow], sight: Visibility) -> list[TreeRow]:
+def _seen_rows(state: State, rows: Iterable[TreeRow], visibility: Visibility) -> list[TreeRow]:
     """The root, the pools that are seen, and what lies above these."""
-    if sight.whole:
+    if visibility.whole:
         return list(rows)
     by_key = {(row.kind, row.name): row for row in rows}
     seen: set[tuple[str, str]] = set()
-    for name in sight.of(name for kind, name in by_key if kind == "pool"):
+    for name in visibility.of(name for kind, name in by_key if kind == "pool"):
         above = by_key.get(("pool", name))
         while above is not None and (above.kind, above.name) not in seen:  # the parents may run in a circle (law Q5)
             seen.add((above.kind, above.name))
@@ -333,7 +333,7 @@ def _parent_kind(state: State, row: TreeRow) -> str | None:
     return "pool" if row.kind == "pool" and state.pools[row.name].parent else "cohort"
 
 
-def _node_view(state: State, node: Node, sight: Visibility) -> NodeView:
+def _node_view(state: State, node: Node, visibility: Visibility) -> NodeView:
     pools = sorted(
         pool.name
         for pool in state.pools.values()
@@ -343,12 +343,12 @@ def _node_view(state: State, node: Node, sight: Visibility) -> NodeView:
         node=node,
         flavor=state.flavors.get(node.flavor) or Flavor(node.flavor),
         free=report.node_free(state, node.name),
-        gpus=tuple(_seen_holder(state, each, sight) for each in report.gpu_holders(state, node.name)),
-        pools=sight.of(pools),
+        gpus=tuple(_seen_holder(state, each, visibility) for each in report.gpu_holders(state, node.name)),
+        pools=visibility.of(pools),
         shared_by=len(pools),
         tainted=not state.ledger.nodes.tolerated(node),
     )
 
 
-def _seen_holder(state: State, holder: tuple[str, str] | None, sight: Visibility) -> tuple[str, str] | None:
-    return holder if holder is None or sight.sees(state.workflows[holder[0]].pool) else ANOTHER
+def _seen_holder(state: State, holder: tuple[str, str] | None, visibility: Visibility) -> tuple[str, str] | None:
+    return holder if holder is None or visibility.sees(state.workflows[holder[0]].pool) else ANOTHER

@@ -64,31 +64,31 @@ class MapQuery:
 
 
 class Topology:
-    def __init__(self, door: Transactor) -> None:
-        self._door = door
+    def __init__(self, transactor: Transactor) -> None:
+        self._transactor = transactor
 
-    def maps(self, query: MapQuery, sight: Visibility = ALL) -> tuple[Map, ...]:
+    def maps(self, query: MapQuery, visibility: Visibility = ALL) -> tuple[Map, ...]:
         """One for each list of keys that pools have, those without keys last; with *level* those that have it.
 
-        Of pools that *sight* does not reach neither the pool nor a holder is named: these are among the others.
+        Of pools that *visibility* does not reach neither the pool nor a holder is named: these are among the others.
 
         Raises NotFound for the pool, InvalidInput for a level that none has.
         """
-        with self._door.reading() as state:
-            by_keys = _by_keys(state, query.pool, sight)
+        with self._transactor.reading() as state:
+            by_keys = _by_keys(state, query.pool, visibility)
             if query.level is not None:
                 by_keys = _with_level(by_keys, query.level)
-            return tuple(_map(state, keys, pools, query, sight) for keys, pools in by_keys)
+            return tuple(_map(state, keys, pools, query, visibility) for keys, pools in by_keys)
 
 
 Shared = tuple[tuple[TopologyKey, ...], list[Pool]]
 
 
-def _by_keys(state: State, name: str | None, sight: Visibility) -> list[Shared]:
-    chosen = state.pools.values() if name is None else (live_pool(state, name, sight),)
+def _by_keys(state: State, name: str | None, visibility: Visibility) -> list[Shared]:
+    chosen = state.pools.values() if name is None else (live_pool(state, name, visibility),)
     found: dict[tuple[TopologyKey, ...], list[Pool]] = {}
     for pool in sorted(chosen, key=lambda each: each.name):
-        if pool.state is not PoolState.ARCHIVED and sight.sees(pool.name):
+        if pool.state is not PoolState.ARCHIVED and visibility.sees(pool.name):
             found.setdefault(_settings(state, pool).topology_keys, []).append(pool)
     return sorted(found.items(), key=lambda each: not each[0])
 
@@ -106,14 +106,16 @@ def _names(keys: Sequence[TopologyKey]) -> list[str]:
     return [each.key for each in keys]
 
 
-def _map(state: State, keys: tuple[TopologyKey, ...], pools: Sequence[Pool], query: MapQuery, sight: Visibility) -> Map:
+def _map(
+    state: State, keys: tuple[TopologyKey, ...], pools: Sequence[Pool], query: MapQuery, visibility: Visibility
+) -> Map:
     flavors = {name for pool in pools for name in _settings(state, pool).flavors or tuple(state.flavors)}
     depth = None if query.level is None else _names(keys).index(query.level) + 1
     # Those that are seen shall not be pushed out of the list by others, who are not named anyway.
-    holders = query.holders if sight.whole else len(state.ledger.entries)
+    holders = query.holders if visibility.whole else len(state.ledger.entries)
     found = topology_report(state.ledger, keys, flavors, TopologyQuestion(query.size, depth, query.nodes, holders))
-    if not sight.whole:
-        found = redaction.survey(found, sight.sees, query.holders)
+    if not visibility.whole:
+        found = redaction.survey(found, visibility.sees, query.holders)
     return Map(tuple(each.name for each in pools), found)
 
 

@@ -30,7 +30,7 @@ class Visibility:
 
     @property
     def tops(self) -> tuple[str, ...]:
-        """Top-level pools: these with their subpools are what a sight sees that is not whole."""
+        """Top-level pools: these with their subpools are what a visibility sees that is not whole."""
         grants = () if self.identity is None else self.identity.grants
         return tuple(sorted({grant.pool for grant in grants if grant.pool is not None}))
 

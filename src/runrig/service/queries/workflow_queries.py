@@ -72,7 +72,7 @@ class Preempted:
 
 @dataclass(frozen=True, slots=True)
 class WhyView:
-    """*groups* is empty for a workflow that has ended.  *ending*: the deletion of its pool that concerns it.
+    """*groups* is empty for a workflow that has ended.  *deletion*: the deletion of its pool that concerns it.
 
     *standstill*: nothing is decided at present, about no workflow; None for one that has ended.
     """
@@ -81,28 +81,30 @@ class WhyView:
     groups: tuple[GroupWhy, ...]
     preempted: tuple[Preempted, ...]
     sentence: str
-    ending: PoolDeletion | None = None
+    deletion: PoolDeletion | None = None
     standstill: Standstill | None = None
 
 
 class WorkflowQueries:
-    def __init__(self, door: Transactor, store: Store, backend: Backend, clock: Clock, reconciler: Reconciler) -> None:
-        self._door = door
+    def __init__(
+        self, transactor: Transactor, store: Store, backend: Backend, clock: Clock, reconciler: Reconciler
+    ) -> None:
+        self._transactor = transactor
         self._store = store
         self._backend = backend
         self._clock = clock
         self._reconciler = reconciler
         self._gpus: dict[str, int] = {}
 
-    def place(self, id: str, sight: Visibility = ALL) -> Place:
+    def place(self, id: str, visibility: Visibility = ALL) -> Place:
         """By id or uuid.  Raises NotFound."""
-        it = self._head(id, sight)
+        it = self._head(id, visibility)
         return Place(it.id, it.pool, it.submitted_by)
 
-    def _head(self, id: str, sight: Visibility) -> Workflow:
+    def _head(self, id: str, visibility: Visibility) -> Workflow:
         """From the store, which nobody has to wait for."""
         found = self._store.head(id)
-        if not sight.sees(found.pool):
+        if not visibility.sees(found.pool):
             raise no_workflow(id)
         return found
 
@@ -112,25 +114,25 @@ class WorkflowQueries:
         except NotFound:
             return None
 
-    def workflow(self, id: str, sight: Visibility = ALL) -> WorkflowView:
+    def workflow(self, id: str, visibility: Visibility = ALL) -> WorkflowView:
         """By id or uuid.  Raises NotFound."""
         stored = self._store.workflow(id)
-        if not sight.sees(stored.workflow.pool):
+        if not visibility.sees(stored.workflow.pool):
             raise no_workflow(id)
-        stored = Names(sight, self._pool_of).workflow(stored)
+        stored = Names(visibility, self._pool_of).workflow(stored)
         try:
             spec = self._store.spec(stored.workflow.spec_hash).spec
         except NotFound:
             spec = None
         return WorkflowView(stored, spec, self._clock.now())
 
-    def workflows(self, query: WorkflowQuery, sight: Visibility = ALL) -> tuple[tuple[Listed, ...], bool]:
+    def workflows(self, query: WorkflowQuery, visibility: Visibility = ALL) -> tuple[tuple[Listed, ...], bool]:
         """The page, and whether there is more."""
-        if not sight.whole:
-            pools = sight.of(query.pools)
-            if not sight.tops or (query.pools and not pools):
+        if not visibility.whole:
+            pools = visibility.of(query.pools)
+            if not visibility.tops or (query.pools and not pools):
                 return (), False
-            query = replace(query, pools=pools, below=sight.tops)
+            query = replace(query, pools=pools, below=visibility.tops)
         page, more = self._store.workflows(query)
         gpus = self._gpus_of({each.spec_hash for each in page})
         return tuple(Listed(each, gpus.get(each.spec_hash)) for each in page), more
@@ -150,62 +152,62 @@ class WorkflowQueries:
         return self._clock.now()
 
     def status(self, id: str) -> WorkflowStatus:
-        """As stored, without the door's lock, so that many may wait for it while others submit.  Raises NotFound."""
+        """As stored, without the transactor's lock, so that many may wait for it while others submit.  Raises NotFound."""
         return self._store.head(id).status
 
     def spec(self, id: str) -> SpecText:
         return self._store.spec(self._store.workflow(id).workflow.spec_hash)
 
     def events(
-        self, id: str, *, task: str | None = None, retry_id: int | None = None, sight: Visibility = ALL
+        self, id: str, *, task: str | None = None, retry_id: int | None = None, visibility: Visibility = ALL
     ) -> tuple[Event | ClusterEvent, ...]:
         """Of the workflow, ours in order, and between them by time what the cluster noted; of one task or attempt just that.
 
         Raises NotFound.
         """
-        it = self._head(id, sight)
+        it = self._head(id, visibility)
 
         def asked(key: TaskKey | None) -> bool:
             return key is not None and task in (None, key.task) and retry_id in (None, key.retry_id)
 
-        ours: Iterable[Event] = self._events(it.id, sight)
+        ours: Iterable[Event] = self._events(it.id, visibility)
         theirs: Iterable[ClusterEvent] = self._backend.events(it.id)
         if task is not None or retry_id is not None:
             ours = (each for each in ours if isinstance(each.action, _OF_A_TASK) and asked(each.action.key))
             theirs = (each for each in theirs if asked(each.key))
         return tuple(heapq.merge(ours, theirs, key=_when))
 
-    def _events(self, id: str, sight: Visibility) -> tuple[Event, ...]:
-        names = Names(sight, self._pool_of)
+    def _events(self, id: str, visibility: Visibility) -> tuple[Event, ...]:
+        names = Names(visibility, self._pool_of)
         events = tuple(names.event(each) for each in self._store.events(workflow=id))
         if self._backend.queues:  # its nodes choose the devices
             return tuple(replace(each, action=unnumbered(each.action)) for each in events)
         return events
 
-    def why(self, id: str, sight: Visibility = ALL) -> WhyView:
+    def why(self, id: str, visibility: Visibility = ALL) -> WhyView:
         """Why it waits, and by whom it was preempted.  Raises NotFound."""
-        workflow = self._head(id, sight)
+        workflow = self._head(id, visibility)
         groups: tuple[GroupWhy, ...] = ()
         hold: Hold | None = None
         draining = False
-        with self._door.reading() as state:
+        with self._transactor.reading() as state:
             if workflow.id in state.workflows:
                 workflow = state.workflows[workflow.id]
                 groups = why.why(state, workflow.id).groups
                 hold = report.hold(state, workflow.id)
                 draining = state.pools[workflow.pool].state is PoolState.DELETING
-        names = Names(sight, self._pool_of)
+        names = Names(visibility, self._pool_of)
         groups = tuple(names.why(each) for each in groups)
         workflow = replace(workflow, failure_message=names.text(workflow.failure_message))
-        preempted = tuple(_preemptions(self._events(workflow.id, sight)))
-        ending = deletion_of(self._store, workflow, draining=draining)
+        preempted = tuple(_preemptions(self._events(workflow.id, visibility)))
+        deletion = deletion_of(self._store, workflow, draining=draining)
         sentence = "; ".join((_sentence(workflow, groups, hold), *self._backend.says(workflow.id)))
-        if ending is not None:
-            sentence += _of_ending(workflow, ending)
+        if deletion is not None:
+            sentence += _of_deletion(workflow, deletion)
         standstill = None if workflow.status.finished else self._reconciler.standstill
         if standstill is not None:
             sentence += f"; nothing is decided since {utc(standstill.since)}: {standstill.why}"
-        return WhyView(workflow, groups, preempted, sentence, ending, standstill)
+        return WhyView(workflow, groups, preempted, sentence, deletion, standstill)
 
     # ------------------------------------------------------------ logs
 
@@ -263,12 +265,12 @@ def _sentence(workflow: Workflow, groups: tuple[GroupWhy, ...], hold: Hold | Non
     return f"{workflow.id} is {workflow.status.value}{reason}"
 
 
-def _of_ending(workflow: Workflow, ending: PoolDeletion) -> str:
+def _of_deletion(workflow: Workflow, deletion: PoolDeletion) -> str:
     """Law S3: who deleted its pool, and what that means for the workflow."""
     if not workflow.status.finished:
-        return f"; pool {ending.pool} is DELETING ({ending}), and what has started there goes on to its end"
-    later = "" if ending.state is ending.then else f", and {ending.state.value} later"
-    return f"; pool {ending.pool} became {ending.then.value} with that{later}: {ending}"
+        return f"; pool {deletion.pool} is DELETING ({deletion}), and what has started there goes on to its end"
+    later = "" if deletion.state is deletion.then else f", and {deletion.state.value} later"
+    return f"; pool {deletion.pool} became {deletion.then.value} with that{later}: {deletion}"
 
 
 def _waits_for_upstream(group: GroupWhy) -> bool:

@@ -14,7 +14,7 @@ from runrig.engine.ledger.ledger import Entry
 from runrig.engine.placement.constraint_tree import tree_of
 from runrig.engine.placement.subgroups import outline_of
 from runrig.engine.state.state import State
-from runrig.ports.backend import Desired, GangLaunch, Launch, PoolShares
+from runrig.ports.backend import Desired, GangLaunch, Launch, PoolQueues
 from runrig.service.runtime.kai_quota import kai_quotas
 
 
@@ -116,7 +116,7 @@ def _as_admitted(group: GroupSpec, granted: Mapping[str, Assignment]) -> GroupSp
     return replace(group, tasks=tuple(tasks))
 
 
-def _pools(state: State) -> tuple[PoolShares, ...]:
+def _pools(state: State) -> tuple[PoolQueues, ...]:
     """All that are not ARCHIVED, subpools behind their parents."""
     live = [each for each in state.pools.values() if each.state is not PoolState.ARCHIVED]
     return tuple(

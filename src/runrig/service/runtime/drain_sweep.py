@@ -21,9 +21,9 @@ _log = logging.getLogger(__name__)
 
 
 class DrainSweep:
-    def __init__(self, door: Transactor, store: Store, clock: Clock, every_s: float) -> None:
+    def __init__(self, transactor: Transactor, store: Store, clock: Clock, every_s: float) -> None:
         assert every_s > 0, f"a sweep every {every_s} s"
-        self._door = door
+        self._transactor = transactor
         self._store = store
         self._clock = clock
         self._every_s = every_s
@@ -37,13 +37,13 @@ class DrainSweep:
         """Looks if it is time to.  Raises what the store raises; then it is still due."""
         if self.due_in_s() > 0:
             return
-        with self._door.reading() as state:
+        with self._transactor.reading() as state:
             alive = report.live_workflows(state)
             draining = sorted(each.name for each in state.pools.values() if each.state is PoolState.DELETING)
             ended = [name for name in draining if alive[name] and not self._alive_in_store(name)]
             if ended:
                 _log.error("event=memory_differs pools=%s", ",".join(ended))
-                self._door.reload()
+                self._transactor.reload()
             elif draining:
                 _log.info("event=drain_sweep pools=%s", ",".join(draining))
         self._due = self._clock.now() + self._every_s

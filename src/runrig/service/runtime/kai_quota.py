@@ -4,27 +4,27 @@ from runrig.domain.pools import Pool
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.explain import report
 from runrig.engine.state.state import State
-from runrig.ports.backend import PoolShares, Share
+from runrig.ports.backend import PoolQueues, QueueQuota
 
 
-def kai_quotas(state: State, pool: Pool) -> PoolShares:
-    return PoolShares(pool, whole=_whole(state, pool) if pool.parent is None else None, own=_own(state, pool))
+def kai_quotas(state: State, pool: Pool) -> PoolQueues:
+    return PoolQueues(pool, whole=_whole(state, pool) if pool.parent is None else None, own=_own(state, pool))
 
 
-def _whole(state: State, pool: Pool) -> Share:
+def _whole(state: State, pool: Pool) -> QueueQuota:
     balance = report.pool_balance(state, pool.name)
     most = _most_borrowed(state, pool)
     nominal = balance.quota + balance.held
-    return Share(
+    return QueueQuota(
         quota=max(nominal, balance.subtree_used),
         limit=None if most is None else max(nominal + most, balance.total),
         weight=pool.weight,
     )
 
 
-def _own(state: State, pool: Pool) -> Share:
+def _own(state: State, pool: Pool) -> QueueQuota:
     balance = report.pool_balance(state, pool.name)
-    return Share(quota=max(balance.unallocated, balance.used), limit=None, weight=pool.weight)
+    return QueueQuota(quota=max(balance.unallocated, balance.used), limit=None, weight=pool.weight)
 
 
 def _most_borrowed(state: State, pool: Pool) -> int | None:

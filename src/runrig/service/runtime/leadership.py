@@ -4,7 +4,7 @@ A process is STANDBY until it owns the database, and leads for as long as three 
 no write of it has found another epoch, and nobody told it to end.  All three are looked at when a request comes, by a clock
 that goes on while the process is stopped: who wakes after a minute answers nothing with what it knew before.
 
-The service is made anew for each reign, and thrown away whole after it: nothing of an old one is trusted.
+The service is made anew for each term as leader, and thrown away whole after it: nothing of an old one is trusted.
 """
 
 import logging
@@ -42,7 +42,7 @@ class LeaderTerm(Protocol):
 
 
 AnyTerm = TypeVar("AnyTerm", bound=Term)
-AnyReign = TypeVar("AnyReign", bound=LeaderTerm)
+AnyLeaderTerm = TypeVar("AnyLeaderTerm", bound=LeaderTerm)
 
 
 class Heart:
@@ -77,32 +77,34 @@ class Heart:
                 wait_s = POLL_S
 
 
-class Leadership(Generic[AnyTerm, AnyReign]):
+class Leadership(Generic[AnyTerm, AnyLeaderTerm]):
     """*begin* makes what a leader works with, and is told how to ask whether it still leads; it may take long, and the heart
     beats meanwhile."""
 
-    def __init__(self, election: Election[AnyTerm], begin: Callable[[AnyTerm, Callable[[], bool]], AnyReign]) -> None:
+    def __init__(
+        self, election: Election[AnyTerm], begin: Callable[[AnyTerm, Callable[[], bool]], AnyLeaderTerm]
+    ) -> None:
         self._election = election
         self._begin = begin
-        self._reign: AnyReign | None = None
+        self._leader_term: AnyLeaderTerm | None = None
         self._heart: Heart | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="leadership", daemon=True)
         self._has_led = False
         self.standing = STARTING
         """Why it does not lead, in a few words for anybody."""
-        self.when_led: Callable[[AnyReign], None] = _nothing
+        self.when_led: Callable[[AnyLeaderTerm], None] = _nothing
         self.when_failed: Callable[[], None] = lambda: None
         self.failure: RunrigError | None = None
         """Why this process, which never led, never can."""
 
     @property
-    def reign(self) -> AnyReign | None:
+    def leader_term(self) -> AnyLeaderTerm | None:
         """What answers requests now; None: this process stands by, or ends."""
-        reign, heart = self._reign, self._heart
-        if reign is None or heart is None or not heart.alive or self._stopped.is_set():
+        leader_term, heart = self._leader_term, self._heart
+        if leader_term is None or heart is None or not heart.alive or self._stopped.is_set():
             return None
-        return reign
+        return leader_term
 
     # ------------------------------------------------------------ the thread
 
@@ -157,18 +159,18 @@ class Leadership(Generic[AnyTerm, AnyReign]):
         """Until it leads no more; whatever happens, the term is closed then."""
         heart = Heart(term)
         try:
-            reign = self._begin(term, lambda: heart.alive)
+            leader_term = self._begin(term, lambda: heart.alive)
             try:
-                self._reign, self._heart, self._has_led = reign, heart, True
+                self._leader_term, self._heart, self._has_led = leader_term, heart, True
                 _log.info("event=leading")
-                self.when_led(reign)
+                self.when_led(leader_term)
                 while heart.alive and not self._stopped.wait(_LOOK_S):
                     pass
                 _log.info("event=leading_no_more told=%s", self._stopped.is_set())
             finally:
-                self._reign = None
+                self._leader_term = None
                 self._say(STANDING_BY)
-                reign.close()
+                leader_term.close()
         finally:
             heart.stop()
             term.close()

@@ -1,4 +1,4 @@
-"""What a monitor reads: counters and times that are kept as things happen, and figures of the state, asked for at each scrape.
+"""What a monitor reads: counters and times that are kept as things happen, and numbers of the state, asked for at each scrape.
 
 One registry per server.  Labels are pools, priorities, nodes of the quota tree, flavors, kinds of actions, laws and routes: what
 the operator declared or this program knows, never users, workflows or what a client sent.
@@ -26,7 +26,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 _log = logging.getLogger(__name__)
 
 Source = Callable[[], tuple[MonitorSnapshot, bool]]
-"""The figures of now, and whether the server is ready."""
+"""The numbers of now, and whether the server is ready."""
 
 
 class Metrics:
@@ -124,7 +124,7 @@ class Metrics:
             self._failed_logins.inc()
 
 
-# ---------------------------------------------------------------- figures of the state
+# ---------------------------------------------------------------- numbers of the state
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,31 +158,31 @@ def _of_state(source: Source | None) -> Iterable[_Gauge]:
     yield _Gauge("runrig_leader", "1 while this server leads, 0 while it stands by.", [("", int(source is not None))])
     if source is None:
         return
-    figures, ready = source()
+    snapshot, ready = source()
     yield _Gauge("runrig_ready", "1 while the last round of the loop went well.", [("", int(ready))])
-    yield _Gauge("runrig_revision", "Number of the last commit.", [("", figures.revision)])
-    yield from _queues(figures)
-    yield from _tree(figures)
+    yield _Gauge("runrig_revision", "Number of the last commit.", [("", snapshot.revision)])
+    yield from _queues(snapshot)
+    yield from _tree(snapshot)
     gpus = [
         (_labels(flavor=flavor, state=state), getattr(each, state))
-        for flavor, each in figures.gpus.items()
+        for flavor, each in snapshot.gpus.items()
         for state in ("held", "free", "not_ready")
     ]
     yield _Gauge("runrig_gpus", "GPUs of the nodes: held, free, not_ready.", gpus)
 
 
-def _queues(figures: MonitorSnapshot) -> Iterable[_Gauge]:
-    rows = [(_labels(pool=pool, priority=priority), each) for (pool, priority), each in figures.waiting.items()]
+def _queues(snapshot: MonitorSnapshot) -> Iterable[_Gauge]:
+    rows = [(_labels(pool=pool, priority=priority), each) for (pool, priority), each in snapshot.waiting.items()]
     lengths = [(labels, each.gangs) for labels, each in rows]
-    ages = [(labels, round(max(0.0, figures.now - each.since), 3)) for labels, each in rows]
+    ages = [(labels, round(max(0.0, snapshot.now - each.since), 3)) for labels, each in rows]
     yield _Gauge("runrig_queue_gangs", "Gangs that wait, the nominated included.", lengths)
     yield _Gauge("runrig_queue_oldest_seconds", "Age of the gang that waits longest.", ages)
 
 
-def _tree(figures: MonitorSnapshot) -> Iterable[_Gauge]:
+def _tree(snapshot: MonitorSnapshot) -> Iterable[_Gauge]:
     rows = [
         (_labels(node=each.node, kind=each.kind, flavor=each.key.flavor, resource=each.key.resource), each)
-        for each in figures.shares
+        for each in snapshot.shares
     ]
     nominal = [(labels, each.nominal) for labels, each in rows]
     usage = [(labels, each.usage) for labels, each in rows]

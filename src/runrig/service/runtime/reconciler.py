@@ -45,18 +45,18 @@ class Reconciler:
 
     def __init__(
         self,
-        door: Transactor,
+        transactor: Transactor,
         backend: Backend,
         clock: Clock,
-        drains: DrainSweep,
+        sweep: DrainSweep,
         node_labels: Mapping[str, str],
         metrics: Metrics | None = None,
     ) -> None:
-        self._door = door
+        self._transactor = transactor
         self._metrics = metrics or Metrics()
         self._backend = backend
         self._clock = clock
-        self._drains = drains
+        self._drain_sweep = sweep
         self._node_labels = node_labels
         self._launches = Launches(queues=backend.queues)
         self._synced: int | None = None
@@ -75,10 +75,10 @@ class Reconciler:
         """One turn of the loop; whether it changed anything.  Raises whatever goes wrong."""
         if self._synced is None:
             self._sync()  # after a restart the backend must know what to look for before it says what it sees
-        self._drains.sweep()
-        plan = self._door.cycle(self._observe())
+        self._drain_sweep.sweep()
+        plan = self._transactor.cycle(self._observe())
         self._repeat_nodes = False
-        with self._door.reading() as state:
+        with self._transactor.reading() as state:
             behind = state.revision != self._synced
         if behind:
             self._sync()
@@ -86,7 +86,7 @@ class Reconciler:
         return bool(plan.actions)
 
     def _sync(self) -> None:
-        with self._door.reading() as state:
+        with self._transactor.reading() as state:
             revision, desired = state.revision, self._launches.desired(state)
         self._backend.sync(desired)
         self._synced = revision
@@ -103,10 +103,12 @@ class Reconciler:
 
     def sleep_s(self) -> float:
         """Seconds of the clock until the next deadline, or the next sweep."""
-        with self._door.reading() as state:
+        with self._transactor.reading() as state:
             deadline = workflows.next_deadline(state)
         left = (
-            self._drains.due_in_s() if deadline is None else min(deadline - self._clock.now(), self._drains.due_in_s())
+            self._drain_sweep.due_in_s()
+            if deadline is None
+            else min(deadline - self._clock.now(), self._drain_sweep.due_in_s())
         )
         return min(LONGEST_SLEEP_S, max(0.0, left))
 

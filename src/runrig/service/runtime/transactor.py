@@ -1,4 +1,4 @@
-"""The one door for writes: the state in memory, the store behind it, and the lock in front of both.
+"""The only way to write: the state in memory, the store behind it, and the lock in front of both.
 
 A decision is applied to the state, committed, and only then seen by anybody.  If the commit fails, the state is loaded again
 from the store, so that memory never runs ahead of the disk (law W2).
@@ -41,8 +41,8 @@ class Writing:
     *touched*: the workflows that its commit changed; None before it.
     """
 
-    def __init__(self, door: "Transactor", state: State, now: float, actor: str) -> None:
-        self._door = door
+    def __init__(self, transactor: "Transactor", state: State, now: float, actor: str) -> None:
+        self._transactor = transactor
         self.state = state
         self.now = now
         self.actor = actor
@@ -59,7 +59,7 @@ class Writing:
             if spec is not None:
                 self.state.specs[spec.hash] = spec.spec
             self.state.apply_all(plan.actions, self.now)
-            self.touched = self._door.store_changes(self.state, plan, self.now, actor=self.actor, spec=spec)
+            self.touched = self._transactor.store_changes(self.state, plan, self.now, actor=self.actor, spec=spec)
 
 
 class Transactor:

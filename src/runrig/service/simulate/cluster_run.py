@@ -138,15 +138,15 @@ class ClusterRun:
         return arrived
 
     def _submit(self, arrival: Arrival) -> None:
-        order = arrival.order
-        state, spec = self._state, order.spec
+        parsed = arrival.parsed
+        state, spec = self._state, parsed.spec
         try:
             plan = submission_gate.submit(
                 state,
                 spec.spec,
                 spec_hash=spec.hash,
-                pool=order.pool,
-                priority=order.priority,
+                pool=parsed.pool,
+                priority=parsed.priority,
                 user=USER,
                 uuid="",
                 now=arrival.at,

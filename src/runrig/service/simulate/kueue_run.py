@@ -146,9 +146,9 @@ def _held_back(workload: Workload) -> str:
 # ---------------------------------------------------------------- the tree
 
 
-def _moment(world: Simulator) -> Moment:
-    quotas = {node: _numbers(balances) for node, balances in world.quotas().items()}
-    return Moment(quotas, world.shares())
+def _moment(simulator: Simulator) -> Moment:
+    quotas = {node: _numbers(balances) for node, balances in simulator.quotas().items()}
+    return Moment(quotas, simulator.shares())
 
 
 def _numbers(balances: Mapping[FlavorResource, kueue.Balance]) -> Mapping[FlavorResource, Numbers]:

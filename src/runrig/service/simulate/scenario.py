@@ -26,7 +26,7 @@ class Arrival:
     """A workflow that is submitted *at* so many seconds.  *path*: where the scenario names it."""
 
     at: float
-    order: ParsedSubmission
+    parsed: ParsedSubmission
     path: str
 
 
