@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from runrig.domain.errors import InvalidInput
-from runrig.spec.serve import KubernetesSpec, ServeSpec, Tls, read_serve
+from runrig.spec.serve import read_serve
+from runrig.spec.serve_settings import KubernetesSpec, ServeSpec, Tls
 
 DATA = Path(__file__).parent / "data"
 LEAST = "data: data\nbackend: simulated\n"

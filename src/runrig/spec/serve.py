@@ -9,7 +9,6 @@ import re
 import ssl
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,6 +16,7 @@ from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import InvalidInput
 from runrig.spec.cluster import read_cluster
 from runrig.spec.fields import Field, Fields, root
+from runrig.spec.serve_settings import DEFAULT_LISTEN, KubernetesSpec, ServeSpec, Tls, is_loopback
 from runrig.spec.yamltree import read_yaml
 
 FIELDS = (
@@ -38,8 +38,6 @@ FIELDS = (
     "connections",
     "read_timeout_s",
 )
-DEFAULT_LISTEN = ("127.0.0.1", 8700)
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _DAY_S = 86_400
 _YEARS_DAYS = 36_500
 _BACKENDS = {name: name for name in ("simulated", "local", "kubernetes")}
@@ -51,61 +49,6 @@ NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _LISTEN = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:/\s]+)):(?P<port>[0-9]{1,5})")
 _HOST = re.compile(r"(?:\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)(?::[0-9]{1,5})?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-@dataclass(frozen=True, slots=True)
-class Tls:
-    cert: Path
-    key: Path
-
-
-@dataclass(frozen=True, slots=True)
-class KubernetesSpec:
-    """*namespace*: where all pods are.  *kubeconfig* None: $KUBECONFIG, the account of the pod we run in, or ~/.kube/config;
-    *context* None: the current one.  *bind_timeout_s*: how long the cluster's scheduler has for a gang (law T7);
-    *start_timeout_s*: how long a pod that has a node has to start its task."""
-
-    namespace: str = "runrig"
-    kubeconfig: Path | None = None
-    context: str | None = None
-    bind_timeout_s: float = 60.0
-    start_timeout_s: float = 1800.0
-
-
-@dataclass(frozen=True, slots=True)
-class ServeSpec:
-    """*database*: a URL.  *host*, *port*: where it listens (0: any free one).  *hosts*: further names that clients may call it by.
-
-    *proxies*: who is believed when he says whom he calls for; None: nobody.  *cluster* None: without a file.  Paths are absolute.
-    *kubernetes*: for that backend, else None.  *log_store* None: below *data*.  *log_file* None: stderr.  *retention_days* None: for ever.
-    """
-
-    database: str
-    data: Path
-    host: str = DEFAULT_LISTEN[0]
-    port: int = DEFAULT_LISTEN[1]
-    tls: Tls | None = None
-    proxies: str | None = None
-    hosts: tuple[str, ...] = ()
-    backend: str = "simulated"
-    kubernetes: KubernetesSpec | None = None
-    cluster: ClusterSpec | None = None
-    drain_sweep_s: float = 900.0
-    retention_days: float | None = 90.0
-    log_store: Path | None = None
-    log_file: Path | None = None
-    connections: int = 1000
-    read_timeout_s: float = 30.0
-
-    @property
-    def loopback(self) -> bool:
-        """Nobody on another machine can reach it directly."""
-        return is_loopback(self.host)
-
-    @property
-    def https(self) -> bool:
-        """How clients call it."""
-        return self.tls is not None or self.proxies is not None
 
 
 def read_serve(text: str, folder: Path, environment: Mapping[str, str], *, mode: int = 0o600) -> ServeSpec:
@@ -123,13 +66,6 @@ def read_serve(text: str, folder: Path, environment: Mapping[str, str], *, mode:
     top.problems.raise_if_any()
     assert spec is not None, "a file without a problem declares a server"
     return spec
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 class _Reader:

@@ -78,23 +78,25 @@ from runrig.wire.topology import (
     TopologyAnswer,
     TopologyMapAnswer,
 )
-from runrig.wire.workflows import (
-    CancelAnswer,
+from runrig.wire.why import (
     DomainRoomAnswer,
-    EventAnswer,
-    GroupAnswer,
     GroupWhyAnswer,
-    ListAnswer,
-    ListEntry,
-    PluginsAnswer,
     PoolEndingAnswer,
     PreemptionAnswer,
     ReasonAnswer,
     StandstillAnswer,
+    WhyAnswer,
+)
+from runrig.wire.workflows import (
+    CancelAnswer,
+    EventAnswer,
+    GroupAnswer,
+    ListAnswer,
+    ListEntry,
+    PluginsAnswer,
     SubmitAnswer,
     SubmitRequest,
     TaskAnswer,
-    WhyAnswer,
     WorkflowAnswer,
 )
 

@@ -31,7 +31,7 @@ from runrig.service.access.access import Access
 from runrig.service.runtime.leadership import UNREACHABLE, Leadership
 from runrig.service.runtime.metrics import Metrics
 from runrig.service.service import Service
-from runrig.spec.serve import KubernetesSpec, ServeSpec
+from runrig.spec.serve_settings import KubernetesSpec, ServeSpec
 from runrig.store.database import is_postgresql
 from runrig.store.election import SqlTerm, election
 from runrig.wiring.process import SHUTDOWN_S, Server, data_folder, keep_backend, listening, logging_to

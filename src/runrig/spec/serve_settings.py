@@ -1,0 +1,72 @@
+"""What the file of `runrig serve` says, as values."""
+
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+
+from runrig.domain.cluster import ClusterSpec
+
+DEFAULT_LISTEN = ("127.0.0.1", 8700)
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    cert: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesSpec:
+    """*namespace*: where all pods are.  *kubeconfig* None: $KUBECONFIG, the account of the pod we run in, or ~/.kube/config;
+    *context* None: the current one.  *bind_timeout_s*: how long the cluster's scheduler has for a gang (law T7);
+    *start_timeout_s*: how long a pod that has a node has to start its task."""
+
+    namespace: str = "runrig"
+    kubeconfig: Path | None = None
+    context: str | None = None
+    bind_timeout_s: float = 60.0
+    start_timeout_s: float = 1800.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSpec:
+    """*database*: a URL.  *host*, *port*: where it listens (0: any free one).  *hosts*: further names that clients may call it by.
+
+    *proxies*: who is believed when he says whom he calls for; None: nobody.  *cluster* None: without a file.  Paths are absolute.
+    *kubernetes*: for that backend, else None.  *log_store* None: below *data*.  *log_file* None: stderr.  *retention_days* None: for ever.
+    """
+
+    database: str
+    data: Path
+    host: str = DEFAULT_LISTEN[0]
+    port: int = DEFAULT_LISTEN[1]
+    tls: Tls | None = None
+    proxies: str | None = None
+    hosts: tuple[str, ...] = ()
+    backend: str = "simulated"
+    kubernetes: KubernetesSpec | None = None
+    cluster: ClusterSpec | None = None
+    drain_sweep_s: float = 900.0
+    retention_days: float | None = 90.0
+    log_store: Path | None = None
+    log_file: Path | None = None
+    connections: int = 1000
+    read_timeout_s: float = 30.0
+
+    @property
+    def loopback(self) -> bool:
+        """Nobody on another machine can reach it directly."""
+        return is_loopback(self.host)
+
+    @property
+    def https(self) -> bool:
+        """How clients call it."""
+        return self.tls is not None or self.proxies is not None
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
