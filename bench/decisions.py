@@ -6,8 +6,7 @@ from functools import partial
 
 from bench.world import gang, queue, thousand_pools, timed_cycle
 from runrig.domain.gangs import Priority
-from runrig.domain.plan import Admit, Nominate, Preempt
-from runrig.engine.ledger.ledger import Decision
+from runrig.domain.plan import Admit, Decision, Nominate, Preempt
 
 
 def admit_10k() -> float:

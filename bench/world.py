@@ -9,10 +9,10 @@ from time import perf_counter
 
 from runrig.domain.gangs import Gang, PodSet, Priority
 from runrig.domain.nodes import Flavor
-from runrig.domain.plan import Queue
+from runrig.domain.plan import Decision, Queue
 from runrig.domain.pools import Cohort, Pool, Quota, Quotas
 from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource, of_one_pod, requests_of
-from runrig.engine.ledger.ledger import Decision, Ledger
+from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.scheduling.admission import decide
 
 FLAVORS = ("a100", "h100")

@@ -32,6 +32,7 @@ def portrait(state: State) -> dict[str, object]:
         },
         "nominated": sorted(ledger.nominated),
         "stopping": sorted(ledger.stopping),
+        "unclaimed": sorted(ledger.unclaimed),
         "preemptible": {
             pool: [(key, entry.gang.id) for key, entry in waiting]
             for pool, waiting in ledger.preemptible.items()

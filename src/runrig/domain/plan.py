@@ -196,30 +196,13 @@ class Release:
     gang: str
 
 
-Action = (
-    SetFlavors
-    | PutNode
-    | DropNode
-    | PutCohort
-    | DropCohort
-    | PutPool
-    | Submit
-    | MoveTask
-    | RetryTask
-    | RestartTask
-    | MoveGroup
-    | MoveWorkflow
-    | Queue
-    | Nominate
-    | Withdraw
-    | Preempt
-    | Stop
-    | Admit
-    | Replace
-    | Refuse
-    | TryAgain
-    | Release
-)
+Declaration = SetFlavors | PutNode | DropNode | PutCohort | DropCohort | PutPool
+"""What the cluster is."""
+
+Decision = Queue | Nominate | Withdraw | Preempt | Stop | Admit | Replace | Refuse | TryAgain | Release
+"""What happens to one gang: all that the ledger understands."""
+
+Action = Declaration | Submit | MoveTask | RetryTask | RestartTask | MoveGroup | MoveWorkflow | Decision
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 from runrig.domain.gangs import Gang, Placement, PodSet, Priority
 from runrig.domain.nodes import Flavor, Node
-from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Release, Stop, Withdraw
+from runrig.domain.plan import Admit, Decision, Nominate, Preempt, Queue, Release, Stop, Withdraw
 from runrig.domain.pools import Pool, Quota, TopologyKey
 from runrig.domain.quantities import CPU, GPU, FlavorResource
 from runrig.domain.workflows import Status
 from runrig.engine.ledger.fit import find_place
-from runrig.engine.ledger.ledger import Decision, Ledger
+from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.scheduling.admission import decide
 from tests.engine.placement.problem import Problem
 from tests.engine.placement.solver import solve

@@ -2,7 +2,9 @@
 
 A gang holds in two layers.  PENDING: in neither.  NOMINATED: CHARGED only (law R4).  ADMITTED: both.  STOPPING: both, but a
 target that a nomination waits for is REAL only, so that what it frees is reserved for once.
-Whoever changes the ledger uses `apply`; trial edits (`uncharge`, `charge`) are undone by whoever makes them.
+
+Gangs change in two ways only: `apply` takes one decision, `restore` takes the rows of a store.  Trial edits (`uncharge`,
+`charge`, `as_if_gone`) are undone by whoever makes them.
 """
 
 from bisect import bisect_left, insort
@@ -13,15 +15,26 @@ from typing import NamedTuple
 
 from runrig.domain.gangs import Assignment, Gang, GangState, Law, Placement, PodSet, Requirement
 from runrig.domain.nodes import Flavor, Node
-from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Refuse, Release, Stop, Withdraw
+from runrig.domain.plan import (
+    Admit,
+    Decision,
+    Nominate,
+    Preempt,
+    Queue,
+    Refuse,
+    Release,
+    Replace,
+    Stop,
+    TryAgain,
+    Withdraw,
+)
 from runrig.domain.pools import Cohort, Pool, Queueing
 from runrig.domain.quantities import GPU, FlavorResource, Requests
+from runrig.domain.records import GangRow
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.placement.constraint_tree import PlacementConstraints, constraints_of
 from runrig.engine.quota.pool_tree import QuotaTree
 from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaLeaf, Request, add, take
-
-Decision = Queue | Nominate | Withdraw | Preempt | Stop | Admit | Refuse | Release
 
 Order = tuple[int, float, str]
 """Place in the order of law P4: higher rank, earlier submission, id; lower comes first."""
@@ -307,7 +320,7 @@ class Ledger:
     # ------------------------------------------------------------ decisions
 
     def apply(self, action: Decision, at: float) -> None:
-        """The only way in which gangs move.  O(depth + nodes of the gang)."""
+        """Takes one decision at time *at*.  O(depth + nodes of the gang)."""
         match action:
             case Admit(gang, placement):
                 self._admit(self.entries[gang], placement, at)
@@ -329,6 +342,30 @@ class Ledger:
                 self._stop(entry)
             case Release(gang):
                 self._release(self.entries[gang])
+            case Replace(gang, placement):
+                self._replace(self.entries[gang], placement)
+            case TryAgain(gang):
+                self._try_again(self.entries[gang])
+
+    def restore(self, rows: Iterable[GangRow]) -> None:
+        """Takes the gangs of *rows* as they stood: the same ledger as the one that was saved.
+
+        Nominated gangs come last, because their targets must be there; a target that is gone is not waited for.
+        """
+        rows = sorted(rows, key=lambda row: row.gang.id)
+        for row in rows:
+            self._queue(row.gang)
+            if row.state in (GangState.ADMITTED, GangState.STOPPING):
+                assert row.admitted_at is not None, f"{row.gang.id} is {row.state.value} since when?"
+                entry = self.entries[row.gang.id]
+                entry.preempted_by, entry.law = row.preempted_by, row.law
+                self._admit(entry, row.placement, row.admitted_at)
+                if row.state is GangState.STOPPING:
+                    self._stop(entry)
+        for row in rows:
+            if row.state is GangState.NOMINATED:
+                still_there = [target for target in row.waits_for if target in self.entries]
+                self._nominate(self.entries[row.gang.id], row.placement, still_there)
 
     def _queue(self, gang: Gang) -> None:
         assert gang.id not in self.entries, f"{gang.id} is in the ledger already"
@@ -400,6 +437,23 @@ class Ledger:
         self.charge(entry)
         if outer.pools_over_nominal != before:
             self.generation += 1
+
+    def _replace(self, entry: Entry, placement: Placement) -> None:
+        """The admitted *entry* holds *placement* instead of what it held, in both layers."""
+        self._let_go(entry)
+        self.uncharge(entry)
+        entry.placement, entry.request = placement, self.request_of(entry, placement)
+        self.charge(entry)
+        self._hold(entry)
+
+    def _try_again(self, entry: Entry) -> None:
+        """A refused gang no longer waits for a change (law T7); one that still stops will not wait for it once it is queued again."""
+        gang = replace(entry.gang, refused="")
+        if entry.state is GangState.STOPPING:
+            entry.gang = gang
+        else:
+            self._release(entry)
+            self._queue(gang)
 
     def _stop(self, entry: Entry) -> None:
         if entry.state is GangState.ADMITTED:

@@ -11,10 +11,10 @@ Yields decisions; whoever draws them applies each to the ledger before asking fo
 from collections.abc import Iterator
 
 from runrig.domain.gangs import Gang, Placement
-from runrig.domain.plan import Admit, Nominate, Preempt, Withdraw
+from runrig.domain.plan import Admit, Decision, Nominate, Preempt, Withdraw
 from runrig.domain.pools import Queueing
 from runrig.engine.ledger.fit import find_place, starts_now
-from runrig.engine.ledger.ledger import Bucket, Decision, Entry, Ledger
+from runrig.engine.ledger.ledger import Bucket, Entry, Ledger
 from runrig.engine.placement.constraint_tree import holds_on
 from runrig.engine.placement.partial import largest
 from runrig.engine.preemption.targets import Targets, find_targets

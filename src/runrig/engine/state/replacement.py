@@ -59,18 +59,6 @@ def find_replacement(ledger: Ledger, entry: Entry, lost: Collection[Pod], stayin
     )
 
 
-def move_pods(ledger: Ledger, entry: Entry, placement: Placement) -> None:
-    """*entry*, which is admitted, holds *placement* instead of what it held, in both layers."""
-    for each in entry.placement:
-        ledger.nodes.return_gpus(each.shares)
-    with ledger.as_if_gone([entry]):
-        ledger.uncharge(entry)
-        entry.placement, entry.request = placement, ledger.request_of(entry, placement)
-        ledger.charge(entry)
-    for each in placement:
-        ledger.nodes.take_gpus(each.shares)
-
-
 Puts = tuple[TopologyIndex, Demand, Sequence[PodRequest], Sequence[PodPlacement]]
 
 

@@ -14,6 +14,8 @@ from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import (
     Action,
     Admit,
+    Decision,
+    Declaration,
     DropCohort,
     DropNode,
     MoveGroup,
@@ -39,12 +41,11 @@ from runrig.domain.plan import (
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import Loaded, Record, RowChange
 from runrig.domain.workflows import Group, GroupSpec, Status, Task, TaskKey, Workflow, WorkflowSpec, WorkflowStatus
-from runrig.engine.ledger.ledger import Decision, Ledger
-from runrig.engine.ledger.rows import gang_row, load_gangs
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.rows import gang_row
 from runrig.engine.placement.pod_slots import PodSlot, slots_of
 from runrig.engine.state.deadlines import Deadline, deadlines_of
-from runrig.engine.state.rejections import flavors_freed, retry, retry_rejected
-from runrig.engine.state.replacement import move_pods
+from runrig.engine.state.rejections import flavors_freed, rejected_in
 
 GroupKey = tuple[str, str]
 ON_NODES = (Status.INITIALIZING, Status.RUNNING)
@@ -102,7 +103,7 @@ class State:
         for group in loaded.groups:
             state._put_group(group)
         state._leave_out()
-        load_gangs(state.ledger, loaded.gangs)
+        state.ledger.restore(loaded.gangs)
         state._changed = {}
         return state
 
@@ -169,7 +170,7 @@ class State:
         """Changes the state as *action* says, at time *at*.  Raises KeyError on what only a bug can ask for."""
         match action:
             case SetFlavors() | PutNode() | DropNode() | PutCohort() | DropCohort() | PutPool():
-                self._declare(action)
+                self._declare(action, at)
             case Submit(workflow, groups):
                 self._submit(workflow, groups)
             case MoveTask() | RetryTask() | RestartTask():
@@ -178,16 +179,10 @@ class State:
                 self._move_group(action, at)
             case MoveWorkflow():
                 self._move_workflow(action, at)
-            case Replace(gang, placement):
-                move_pods(self.ledger, self.ledger.entries[gang], placement)
-                self._touch("GangRow", gang)
-            case TryAgain(gang):
-                retry(self.ledger, self.ledger.entries[gang])
-                self._touch("GangRow", gang)
             case _:
                 self._decide(action, at)
 
-    def _declare(self, action: SetFlavors | PutNode | DropNode | PutCohort | DropCohort | PutPool) -> None:
+    def _declare(self, action: Declaration, at: float) -> None:
         match action:
             case SetFlavors(flavors):
                 for name in {*self.flavors, *(each.name for each in flavors)}:
@@ -198,12 +193,12 @@ class State:
                 self.nodes[node.name] = node
                 self.ledger.put_node(node)
                 self._touch("Node", node.name)
-                self._try_again({node.flavor} | ({before.flavor} if before else set()))
+                self._try_again({node.flavor} | ({before.flavor} if before else set()), at)
             case DropNode(name):
                 before = self.nodes.pop(name)
                 self.ledger.drop_node(name)
                 self._touch("Node", name)
-                self._try_again({before.flavor})
+                self._try_again({before.flavor}, at)
             case PutCohort(cohort):
                 self.ledger.put_cohort(cohort)
                 self._touch("Cohort", cohort.name)
@@ -213,16 +208,17 @@ class State:
             case PutPool(pool):
                 self.ledger.put_pool(pool)
                 self._touch("Pool", pool.name)
-                self._touch_gangs(retry_rejected(self.ledger, {pool.name}))
+                self._try_again_in({pool.name}, at)
 
-    def _try_again(self, flavors: set[str]) -> None:
-        """Gangs that the cluster's scheduler refused, and that could use nodes of these flavors (law T7)."""
-        pools = {each.name for each in self.pools.values() if not each.flavors or flavors & set(each.flavors)}
-        self._touch_gangs(retry_rejected(self.ledger, pools))
+    def _try_again(self, flavors: set[str], at: float) -> None:
+        """Nodes of *flavors* changed: gangs that could use them and that the cluster's scheduler refused are tried again (law T7)."""
+        self._try_again_in(
+            {each.name for each in self.pools.values() if not each.flavors or flavors & {*each.flavors}}, at
+        )
 
-    def _touch_gangs(self, ids: Iterable[str]) -> None:
-        for id in ids:
-            self._touch("GangRow", id)
+    def _try_again_in(self, pools: set[str], at: float) -> None:
+        for gang in rejected_in(self.ledger, pools):
+            self._decide(TryAgain(gang), at)
 
     def _submit(self, workflow: Workflow, groups: tuple[Group, ...]) -> None:
         self.workflows[workflow.id] = workflow
@@ -308,7 +304,7 @@ class State:
         self.ledger.apply(action, at)
         self._touch("GangRow", gang_id)
         if left:
-            self._try_again(left)
+            self._try_again(left, at)
         workflow, _, name = gang_id.partition("/")
         group = self.groups.get((workflow, name))
         if group is None:
@@ -338,7 +334,7 @@ class State:
                 what = "thrown out by" if cause is Status.FAILED_PREEMPTED else "not taken by"
                 message = f"{what} the cluster's scheduler: {said}"
                 self._put_group(replace(group, stopping=cause, failure_message=message, refusals=group.refusals + 1))
-            case Nominate() | Withdraw() | Release():
+            case Nominate() | Withdraw() | Replace() | TryAgain() | Release():
                 pass
 
     def _queue_tasks(self, group: Group) -> None:

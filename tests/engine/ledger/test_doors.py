@@ -1,0 +1,36 @@
+"""The ledger has two doors: `apply` for what is decided, `restore` for what was kept."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import runrig.engine
+from runrig.engine.ledger.ledger import Entry
+
+ENGINE = Path(runrig.engine.__file__).parent
+CACHES = {"rows"}
+"""What others may keep with an entry: it says nothing that the ledger does not."""
+
+
+def writes_to_entries(source: str) -> Iterator[str]:
+    """``attribute, line`` of each assignment to something called as an attribute of `Entry`, but for an object's own."""
+    names = set(Entry.__slots__) - CACHES
+    for node in ast.walk(ast.parse(source)):
+        stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in names
+        if stored and not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+            yield f"{node.attr}, line {node.lineno}"
+
+
+def test_nobody_but_the_ledger_writes_to_its_entries() -> None:
+    found = {
+        str(path.relative_to(ENGINE)): list(writes_to_entries(path.read_text(encoding="utf-8")))
+        for room in ("state", "preemption", "scheduling", "explain", "lifecycle", "placement")
+        for path in sorted((ENGINE / room).rglob("*.py"))
+    }
+    assert len(found) > 15
+    assert {path: writes for path, writes in found.items() if writes} == {}
+
+
+def test_a_write_from_outside_is_found() -> None:
+    source = "def f(entry):\n    entry.placement, entry.request = (), ()\n    entry.rows = self.law = 1\n"
+    assert list(writes_to_entries(source)) == ["placement, line 2", "request, line 2"]
