@@ -56,9 +56,12 @@ class ChangesQuery:
 
 @dataclass(frozen=True, slots=True)
 class StoredWorkflow:
+    """*preemptors*: the gangs that preempted one of the workflow's, by the event log; messages may name them."""
+
     workflow: Workflow
     groups: tuple[Group, ...]
     tasks: tuple[Task, ...]
+    preemptors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

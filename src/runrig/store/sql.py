@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, bindparam, delete, func, inspect, or_, select, update
 
 from runrig.domain.errors import NotFound, ServerFault, Unavailable
+from runrig.domain.plan import Preempt
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.records import Event, Loaded, RowChange
 from runrig.domain.workflows import Workflow, WorkflowSpec, WorkflowStatus
@@ -21,6 +22,7 @@ from runrig.ports.access import AccessStore
 from runrig.ports.store import ChangesQuery, Pruned, SpecText, StoredWorkflow, WorkflowQuery
 from runrig.store import history, retention, schema
 from runrig.store.access import AccessTables
+from runrig.store.codec import decode
 from runrig.store.database import Database
 from runrig.store.dialect import before_migration, insert_new, insert_rows, put_rows
 from runrig.store.faults import translated
@@ -39,6 +41,7 @@ _PARTS = {
     kind: select(KINDS[kind].table).where(KINDS[kind].table.c.workflow == bindparam("workflow"))
     for kind in ("Group", "Task")
 }
+_PREEMPTIONS = select(_EVENT.action).where(_EVENT.workflow == bindparam("workflow"), _EVENT.kind == Preempt.__name__)
 _HASHED = select(schema.specifications).where(_SPEC.hash == bindparam("hash"))
 
 
@@ -194,7 +197,9 @@ class SqlStore:
             workflow = _head(connection, id)
             values = {"workflow": workflow.id}
             groups, tasks = (_sorted(connection, kind, statement, values) for kind, statement in _PARTS.items())
-            return StoredWorkflow(workflow, groups, tasks)
+            preemptions = connection.execute(_PREEMPTIONS, values).scalars()
+            preemptors = {decode(Preempt, plain).by for plain in preemptions}
+            return StoredWorkflow(workflow, groups, tasks, tuple(sorted(preemptors)))
 
     def workflows(self, query: WorkflowQuery) -> tuple[tuple[Workflow, ...], bool]:
         """*query.name* is a part of the id, in any case; of those submitted at once the higher number comes first."""

@@ -1,5 +1,6 @@
 """Who sees what: one's own pools with their work; of all others amounts, and no name."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from runrig.domain.records import Event
 from runrig.domain.workflows import Status, TaskKey
 from runrig.engine.explain.why import GroupWhy
 from runrig.ports.store import WorkflowQuery
-from runrig.service.queries.redaction import Names
+from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.visibility import ALL, Visibility
 from tests.api.permissions.rows import ROWS
 from tests.api.permissions.test_routes import QUESTIONS
@@ -203,8 +204,8 @@ def test_the_list_takes_a_name_for_a_name_and_never_for_a_pattern(tmp_path: Path
 POOLS = {"a-1": "team", "b-1": "team2", "c-1": "team2--b", "d-1": "team--x"}
 
 
-def _names(visibility: Visibility = TEAM) -> Names:
-    return Names(visibility, POOLS.get)
+def _names(visibility: Visibility = TEAM, preemptors: Iterable[str] = ()) -> Names:
+    return Names(visibility, POOLS.get, preemptors)
 
 
 @pytest.mark.parametrize(
@@ -239,8 +240,43 @@ def test_events_keep_their_law_and_lose_the_names() -> None:
         before[3],
     ]
     events = [Event(7, seq, 1.0, "engine", action, "R2") for seq, action in enumerate(before)]
-    assert [_names().event(each).action for each in events] == after
-    assert [_names(ALL).event(each) for each in events] == events
+    events.append(Event(7, 9, 1.0, "engine", Preempt("a-1/g", "d-1/g", Law.PRIORITY), "R1"))
+    by = preemptors(events)
+    assert by == {"b-1/g", "d-1/g"}
+    assert [_names(TEAM, by).event(each).action for each in events[:-1]] == after
+    assert [_names(ALL, by).event(each) for each in events] == events
+
+
+WORDS = st.text(st.characters(categories=("L", "N", "P", "Zs"), max_codepoint=0x2FF), max_size=20)
+WORKFLOWS = st.from_regex(r"[a-z]([a-z0-9-]{0,8}[a-z0-9])?-[1-9][0-9]{0,2}", fullmatch=True)
+GANGS = st.builds("{}/{}".format, WORKFLOWS, st.from_regex(r"[A-Za-z][A-Za-z0-9_.-]{0,8}", fullmatch=True))
+
+
+@given(st.lists(GANGS, min_size=1, max_size=3, unique=True), st.data())
+def test_no_wording_of_a_message_tells_who_preempted(gangs: list[str], data: st.DataObject) -> None:
+    """The names come from the log: a text of today, of an older release or of a later one is cut all the same."""
+    parts = data.draw(st.lists(st.tuples(WORDS, st.sampled_from(gangs)), min_size=1, max_size=4))
+    message = "".join(f"{words}{gang}" for words, gang in parts)
+    told = Names(TEAM, lambda workflow: "team2", gangs).text(message)
+    assert [gang for gang in gangs if gang in told] == []
+    assert Names(TEAM, lambda workflow: "team", gangs).text(message) == message
+
+
+@given(
+    GANGS, st.sampled_from(["{} took its place", "its GPUs went to {}.", "preempted by {}, queued again", "({})", "{}"])
+)
+def test_the_name_of_the_workflow_alone_is_not_told_either(gang: str, wording: str) -> None:
+    workflow = gang.partition("/")[0]
+    told = Names(TEAM, lambda workflow: None, [gang]).text(wording.format(workflow))
+    assert told == wording.format("work of another pool")
+
+
+def test_a_name_is_not_taken_for_a_part_of_another() -> None:
+    mixed = {"b-1": "team2", "ab-1": "team"}
+    names = Names(TEAM, mixed.get, ["b-1/g", "ab-1/g", "b-1/g2"])
+    assert names.text("b-1/g2, ab-1/g, b-1/g and ab-1") == (
+        "work of another pool, ab-1/g, work of another pool and ab-1"
+    )
 
 
 def test_groups_of_ones_own_that_come_first_are_no_work_of_others() -> None:

@@ -148,6 +148,7 @@ def test_finished_workflows_are_found_by_id_and_by_uuid(store: Store) -> None:
     stored = StoredWorkflow(DONE, DONE_GROUPS, DONE_TASKS)
     assert (store.workflow("train-1"), store.workflow("uuid-of-train-1")) == (stored, stored)
     assert store.workflow("eval-2").workflow == CANCELLED
+    assert store.workflow("train-4").preemptors == ("train-3/fit",)
     with pytest.raises(NotFound, match="there is no workflow 'train-9'"):
         store.workflow("train-9")
 

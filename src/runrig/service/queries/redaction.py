@@ -1,7 +1,7 @@
 """The work of pools that somebody does not see, as amounts: in reasons, events, messages, and on the map of nodes."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -15,16 +15,26 @@ from runrig.service.queries.visibility import Visibility
 
 ANOTHER = "work of another pool"
 
-_PREEMPTED_BY = re.compile(r"\bpreempted by (?P<gang>[^\s/,;]+/[^\s/,;]+)")
-"""As the engine writes it into the messages that it keeps."""
+
+def preemptors(events: Iterable[Event]) -> set[str]:
+    """The gangs that preempted another, as the `Preempt` actions among *events* say."""
+    return {event.action.by for event in events if isinstance(event.action, Preempt)}
 
 
 class Names:
-    """Gangs by their names as far as *visibility* reaches.  *pool_of*: workflow → its pool, None if it is no longer kept."""
+    """Names of gangs as far as *visibility* reaches.
 
-    def __init__(self, visibility: Visibility, pool_of: Callable[[str], str | None]) -> None:
+    *pool_of*: workflow → its pool, None if it is no longer kept.  *preemptors*: gangs that preempted the work that is shown.
+    Messages that were kept may name these, in whatever words, and no other gang of another workflow.
+    """
+
+    def __init__(
+        self, visibility: Visibility, pool_of: Callable[[str], str | None], preemptors: Iterable[str] = ()
+    ) -> None:
         self._visibility = visibility
         self._pool_of = cache(pool_of)
+        gangs = () if visibility.whole else tuple(preemptors)
+        self._mentioned = _any_mention(gangs) if gangs else None
 
     def shows(self, gang: str) -> bool:
         if self._visibility.whole:
@@ -44,8 +54,8 @@ class Names:
         return (*seen, ANOTHER if others == 1 else f"{others} gangs of other pools")
 
     def text(self, message: str) -> str:
-        """A message that was kept when something was preempted."""
-        return _PREEMPTED_BY.sub(lambda match: f"preempted by {self.one(match['gang'])}", message)
+        """A message that was kept, without the names of preemptors that are not seen."""
+        return message if self._mentioned is None else self._mentioned.sub(lambda found: self.one(found[0]), message)
 
     # ------------------------------------------------------------ what is told of a workflow
 
@@ -82,7 +92,16 @@ class Names:
             replace(it, failure_message=self.text(it.failure_message), parent=parent),
             tuple(replace(each, failure_message=self.text(each.failure_message)) for each in stored.groups),
             tuple(replace(each, failure_message=self.text(each.failure_message)) for each in stored.tasks),
+            self.several(stored.preemptors),
         )
+
+
+def _any_mention(gangs: Iterable[str]) -> re.Pattern[str]:
+    """Matches each of *gangs*, and its workflow as a word: the longest name first, so that none is taken for a part of another."""
+    longest_first = sorted(gangs, key=lambda gang: (-len(gang), gang))
+    workflows = dict.fromkeys(gang.partition("/")[0] for gang in longest_first)
+    words = [rf"(?<![\w-]){re.escape(name)}(?![\w-])" for name in workflows]
+    return re.compile("|".join([*map(re.escape, longest_first), *words]))
 
 
 def _once(spared: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:

@@ -22,7 +22,7 @@ from runrig.ports.store import SpecText, Store, StoredWorkflow, WorkflowQuery
 from runrig.service.queries.events import preempted_in_words, unnumbered
 from runrig.service.queries.lookup import no_workflow
 from runrig.service.queries.pool_deletions import PoolDeletion, deletion_of, utc
-from runrig.service.queries.redaction import Names
+from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.reconciler import Reconciler, Standstill
 from runrig.service.runtime.transactor import Transactor
@@ -119,7 +119,7 @@ class WorkflowQueries:
         stored = self._store.workflow(id)
         if not visibility.sees(stored.workflow.pool):
             raise no_workflow(id)
-        stored = Names(visibility, self._pool_of).workflow(stored)
+        stored = Names(visibility, self._pool_of, stored.preemptors).workflow(stored)
         try:
             spec = self._store.spec(stored.workflow.spec_hash).spec
         except NotFound:
@@ -170,19 +170,23 @@ class WorkflowQueries:
         def asked(key: TaskKey | None) -> bool:
             return key is not None and task in (None, key.task) and retry_id in (None, key.retry_id)
 
-        ours: Iterable[Event] = self._events(it.id, visibility)
+        ours: Iterable[Event] = self._events(it.id, visibility)[1]
         theirs: Iterable[ClusterEvent] = self._backend.events(it.id)
         if task is not None or retry_id is not None:
             ours = (each for each in ours if isinstance(each.action, _OF_A_TASK) and asked(each.action.key))
             theirs = (each for each in theirs if asked(each.key))
         return tuple(heapq.merge(ours, theirs, key=_when))
 
-    def _events(self, id: str, visibility: Visibility) -> tuple[Event, ...]:
-        names = Names(visibility, self._pool_of)
-        events = tuple(names.event(each) for each in self._store.events(workflow=id))
+    def _events(self, id: str, visibility: Visibility) -> tuple[Names, tuple[Event, ...]]:
+        """The log of the workflow as *visibility* reaches, and the names that may be told of it.  Raises NotFound."""
+        events = self._store.events(workflow=id)
+        if not events:  # it was pruned just now: without its log nobody knows whom its messages name
+            raise no_workflow(id)
+        names = Names(visibility, self._pool_of, preemptors(events))
+        events = tuple(names.event(each) for each in events)
         if self._backend.queues:  # its nodes choose the devices
-            return tuple(replace(each, action=unnumbered(each.action)) for each in events)
-        return events
+            events = tuple(replace(each, action=unnumbered(each.action)) for each in events)
+        return names, events
 
     def why(self, id: str, visibility: Visibility = ALL) -> WhyView:
         """Why it waits, and by whom it was preempted.  Raises NotFound."""
@@ -196,10 +200,10 @@ class WorkflowQueries:
                 groups = why.why(state, workflow.id).groups
                 hold = report.hold(state, workflow.id)
                 draining = state.pools[workflow.pool].state is PoolState.DELETING
-        names = Names(visibility, self._pool_of)
+        names, events = self._events(workflow.id, visibility)
         groups = tuple(names.why(each) for each in groups)
         workflow = replace(workflow, failure_message=names.text(workflow.failure_message))
-        preempted = tuple(_preemptions(self._events(workflow.id, visibility)))
+        preempted = tuple(_preemptions(events))
         deletion = deletion_of(self._store, workflow, draining=draining)
         sentence = "; ".join((_sentence(workflow, groups, hold), *self._backend.says(workflow.id)))
         if deletion is not None:
