@@ -13,7 +13,9 @@ from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor, Node
 from runrig.domain.plan import Admit, PutCohort, PutNode, PutPool, SetFlavors
 from runrig.domain.pools import HOSTNAME, Cohort, Pool, Quota, TopologyKey
 from runrig.domain.quantities import CPU, GPU, MEMORY, PODS, FlavorResource, of_one_pod, requests_of
-from runrig.engine.ledger.ledger import Entry, Ledger
+from runrig.engine.ledger.fit import with_gpus
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.state.state import State
 
 GPUS = 8
@@ -96,7 +98,7 @@ def hold(ledger: Ledger, held: Gang, pods: Mapping[int, int], at: float) -> None
     shares = tuple(NodeShare(node_name(host), count) for host, count in pods.items() if count)
     placement = (Assignment("main", DEFAULT_FLAVOR, sum(pods.values()), shares),)
     queue(ledger, [held])
-    ledger.apply(Admit(held.id, ledger.with_gpus(held, placement)), at)
+    ledger.apply(Admit(held.id, with_gpus(ledger, held, placement)), at)
 
 
 def queued(ledger: Ledger, waiting: Gang) -> Entry:

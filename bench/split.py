@@ -11,8 +11,9 @@ from bench.timing import Times, timed
 from bench.world import gang, queue, thousand_pools
 from runrig.domain.gangs import Assignment, Priority
 from runrig.domain.plan import Admit, Release
-from runrig.engine.ledger.ledger import Entry, Ledger
+from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.quota.quota_node import CHARGED, REAL, add, fits
 from runrig.engine.scheduling.queue_order import QueueHeads
 

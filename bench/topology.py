@@ -19,7 +19,8 @@ from runrig.domain.reasons import Code
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
 from runrig.engine.explain.why import why
 from runrig.engine.ledger.fit import find_place
-from runrig.engine.ledger.ledger import Entry, Ledger
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.preemption.targets import Targets, find_targets
 from runrig.engine.state.state import State
 

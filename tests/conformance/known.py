@@ -20,7 +20,8 @@ from runrig.domain.reasons import Reason
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
 from runrig.engine import cycle
 from runrig.engine.explain.why import why
-from runrig.engine.ledger.ledger import Entry
+from runrig.engine.ledger.fit import with_gpus
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.ledger.rows import gang_of
 from runrig.engine.state.state import State
 from tests.worlds.engine import LOW, NORMAL, World, gpu_quota
@@ -147,7 +148,7 @@ def stand(world: World, name: str, where: Mapping[str, Mapping[str, int]], flavo
         for each in gang.pod_sets
         for shares in (where[each.name],)
     )
-    world.do(Admit(gang.id, state.ledger.with_gpus(gang, placement)))
+    world.do(Admit(gang.id, with_gpus(state.ledger, gang, placement)))
 
 
 def hold(world: World, name: str, pool: str = "team", priority: Priority = LOW, **gpus: int) -> None:

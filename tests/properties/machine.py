@@ -18,8 +18,8 @@ from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Loaded
 from runrig.domain.workflows import TaskKey
 from runrig.engine import cycle
-from runrig.engine.ledger.ledger import Entry
 from runrig.engine.ledger.options import flavor_choices
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.lifecycle import submission_gate
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.pod_slots import shares_of, slots_of

@@ -10,7 +10,7 @@ from functools import cached_property
 from runrig.domain.gangs import Gang, GangState, Placement
 from runrig.domain.pools import Pool, PoolState, Quota
 from runrig.domain.quantities import GPU, UNLISTED_IS_UNCOUNTED, FlavorResource, Requests
-from runrig.engine.ledger.ledger import Entry
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.state.state import State
 
 Amounts = dict[FlavorResource, int]

@@ -25,7 +25,7 @@ from runrig.domain.plan import (
 )
 from runrig.domain.pools import Queueing
 from runrig.engine import cycle
-from runrig.engine.ledger.ledger import Entry
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.state.state import State
 from tests.properties.machine import Driver, check_guarantees, shuffled
 from tests.properties.oracle import Oracle

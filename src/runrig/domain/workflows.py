@@ -172,6 +172,10 @@ class TaskKey(NamedTuple):
         return f"{self.workflow}/{self.task}/{self.retry_id}"
 
 
+GroupKey = tuple[str, str]
+"""Workflow, name of the group."""
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """One attempt of one pod.  *spec* is the name of the task as written; *index* its pod, from 0.

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import runrig.engine
-from runrig.engine.ledger.ledger import Entry
+from runrig.engine.ledger.queue import Entry
 
 ENGINE = Path(runrig.engine.__file__).parent
-CACHES = {"rows"}
+CACHES = {"holdings"}
 """What others may keep with an entry: it says nothing that the ledger does not."""
 
 
@@ -32,5 +32,5 @@ def test_nobody_but_the_ledger_writes_to_its_entries() -> None:
 
 
 def test_a_write_from_outside_is_found() -> None:
-    source = "def f(entry):\n    entry.placement, entry.request = (), ()\n    entry.rows = self.law = 1\n"
+    source = "def f(entry):\n    entry.placement, entry.request = (), ()\n    entry.holdings = self.law = 1\n"
     assert list(writes_to_entries(source)) == ["placement, line 2", "request, line 2"]

@@ -8,8 +8,9 @@ from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource, requests_of
 from runrig.domain.reasons import Code
 from runrig.engine.explain.why import explain
-from runrig.engine.ledger.fit import find_place
-from runrig.engine.ledger.ledger import Entry, Ledger
+from runrig.engine.ledger.fit import find_place, with_gpus
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.queue import Entry
 from tests.engine.placement.problem import Problem
 
 PLENTY = Quota(10**12)
@@ -31,7 +32,7 @@ def ledger_of(problem: Problem) -> Ledger:
             gang = Gang(f"other-{at}/g", OTHERS, Priority.NORMAL, 0.0, (PodSet("pod", 1, held),))
             ledger.apply(Queue(gang), 0.0)
             placement = (Assignment("pod", node.flavor, 1, (NodeShare(node.name, 1),)),)
-            ledger.apply(Admit(gang.id, ledger.with_gpus(gang, placement)), 0.0)
+            ledger.apply(Admit(gang.id, with_gpus(ledger, gang, placement)), 0.0)
     return ledger
 
 
@@ -45,7 +46,7 @@ def ask(problem: Problem) -> Placement | None:
     ledger = ledger_of(problem)
     entry = queued(ledger, problem)
     placement = find_place(ledger, entry, problem.counts)
-    return None if placement is None else ledger.with_gpus(entry.gang, placement)
+    return None if placement is None else with_gpus(ledger, entry.gang, placement)
 
 
 def is_unproven(problem: Problem) -> bool:

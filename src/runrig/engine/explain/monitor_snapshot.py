@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.engine.ledger.ledger import Entry
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.quota.pool_tree import QuotaTree
 from runrig.engine.quota.quota_node import REAL, QuotaNode, headroom
 from runrig.engine.state.state import State

@@ -16,7 +16,8 @@ from runrig.domain.gangs import GangState
 from runrig.domain.nodes import Node
 from runrig.domain.pools import HOSTNAME, TopologyKey
 from runrig.domain.quantities import GPU
-from runrig.engine.ledger.ledger import Entry, Ledger
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.fit_counts import PodShape
 from runrig.engine.nodes.node_capacity import EMPTY, NodeCapacity
 from runrig.engine.nodes.topology import Domain, Ints, TopologyIndex

@@ -12,8 +12,9 @@ from runrig.domain.reasons import Code, Reason
 from runrig.domain.workflows import Group, Status
 from runrig.engine.explain.shortage import shortage
 from runrig.engine.ledger.fit import find_place, place_on_nodes
-from runrig.engine.ledger.ledger import Entry, Ledger
+from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import choices_left_out, flavor_choices, pod_requests
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.place import place, pods_that_fit
 from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaLeaf, QuotaNode, binding, left_at

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from runrig.domain.gangs import Assignment, Placement
-from runrig.engine.ledger.ledger import Entry, Ledger
+from runrig.domain.gangs import Assignment, Gang, Placement
+from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options, pod_requests
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import Domain
 from runrig.engine.placement.place import place
 from runrig.engine.quota.quota_node import CHARGED, REAL, Request, fits
@@ -68,4 +69,18 @@ def place_on_nodes(
     return tuple(
         Assignment(each.pod_set, each.flavor, each.count, shares)
         for each, shares in zip(choice, layout.shares, strict=True)
+    )
+
+
+def with_gpus(ledger: Ledger, gang: Gang, placement: Placement) -> Placement:
+    """*placement* with the indices of the GPUs that its pods get: the lowest free ones of each node."""
+    reserved: dict[str, int] = {}
+    return tuple(
+        Assignment(
+            each.pod_set,
+            each.flavor,
+            each.count,
+            tuple(ledger.nodes.with_gpus(each.shares, pod_set.requests, reserved)),
+        )
+        for each, pod_set in zip(placement, gang.pod_sets, strict=True)
     )

@@ -11,9 +11,8 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
 
-from runrig.domain.gangs import Assignment, Gang, GangState, Law, Placement, PodSet, Requirement
+from runrig.domain.gangs import Gang, GangState, Placement
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import (
     Admit,
@@ -28,94 +27,14 @@ from runrig.domain.plan import (
     TryAgain,
     Withdraw,
 )
-from runrig.domain.pools import Cohort, Pool, Queueing
+from runrig.domain.pools import Cohort, Pool
 from runrig.domain.quantities import GPU, FlavorResource, Requests
 from runrig.domain.records import GangRow
+from runrig.engine.ledger.queue import Bucket, BucketKey, Entry
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.placement.constraint_tree import PlacementConstraints, constraints_of
 from runrig.engine.quota.pool_tree import QuotaTree
 from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaLeaf, Request, add, take
-
-Order = tuple[int, float, str]
-"""Place in the order of law P4: higher rank, earlier submission, id; lower comes first."""
-
-Option = tuple[Placement, Request]
-"""A choice of flavors, without nodes, and what it asks of the tree."""
-
-
-class BucketKey(NamedTuple):
-    """Gangs that get the same answer: same leaf, same rank, same shape, and all of them or none to be tried (law T7)."""
-
-    pool: str
-    firm: bool
-    rank: int
-    shape: tuple[tuple[int, int | None, Requests, str | None, tuple[Requirement, ...]], ...]
-    refused: bool = False
-
-
-class Bucket:
-    """The gangs of one key that wait, in order.
-
-    *counts*: pods per pod set of the full gang.  *parked*: the ledger's generation when its head found no place.
-    *options*: what the full gang may take, with what that asks of the tree; *options_of*: the tree and the name of the pod set
-    that they were worked out for.
-    """
-
-    __slots__ = ("counts", "firm", "key", "options", "options_of", "parked", "pool", "rank", "waiting")
-
-    def __init__(self, key: BucketKey) -> None:
-        self.key = key
-        self.pool, self.firm, self.rank, *_ = key
-        self.counts = tuple(count for count, *_ in key.shape)
-        self.waiting: list[tuple[Order, Entry]] = []
-        self.parked: int | None = None
-        self.options: tuple[Option, ...] = ()
-        self.options_of: tuple[QuotaTree, str] | None = None
-
-
-class Entry:
-    """A gang in the ledger.  *charged*, *held*: whether it counts in the layer CHARGED, REAL.  *rows*: kept by `footprints`."""
-
-    __slots__ = (
-        "admitted_at",
-        "bucket",
-        "charged",
-        "gang",
-        "held",
-        "law",
-        "order",
-        "placement",
-        "preempted_by",
-        "request",
-        "rows",
-        "state",
-        "waits_for",
-    )
-
-    def __init__(self, gang: Gang) -> None:
-        self.gang = gang
-        self.state = GangState.PENDING
-        shape = tuple(
-            (each.count, each.min_count, each.requests, each.platform, each.topology) for each in gang.pod_sets
-        )
-        self.bucket = Bucket(
-            BucketKey(gang.pool, not gang.priority.may_borrow, gang.priority.rank, shape, bool(gang.refused))
-        )
-        self.order: Order = (-self.bucket.rank, gang.submitted_at, gang.id)
-        self.placement: Placement = ()
-        self.request: Request = ()
-        self.rows: object = None
-        self.waits_for: tuple[str, ...] = ()
-        self.admitted_at: float | None = None
-        self.preempted_by: str | None = None
-        self.law: Law | None = None
-        self.charged = False
-        self.held = False
-
-    @property
-    def preemption_key(self) -> tuple[int, float, str]:
-        """Who goes first among candidates of one place (law R3): lower priority, later start, id."""
-        return (self.bucket.rank, -(self.admitted_at or 0.0), self.gang.id)
 
 
 class Ledger:
@@ -225,12 +144,6 @@ class Ledger:
             )
         return known
 
-    def flavors_of(self, pool: Pool, pod_set: PodSet) -> tuple[str, ...]:
-        """The flavors that the pod set may take in this pool, in order (the platform that it names, or all of the pool)."""
-        allowed = pool.flavors or tuple(self.flavors)
-        platform = pod_set.platform or pool.default_platform
-        return allowed if platform is None else tuple(name for name in allowed if name == platform)
-
     def constraints(self, entry: Entry, counts: tuple[int, ...]) -> PlacementConstraints | None:
         """Which of *counts* pods lie together, by the keys that the pool has today; None if it lacks one that is asked for."""
         return constraints_of(self.pools[entry.gang.pool].topology_keys, entry.gang.pod_sets, counts)
@@ -243,14 +156,6 @@ class Ledger:
     def waiting_for(self, gang: str) -> Sequence[Entry]:
         """The nominated gangs that wait until *gang* is gone."""
         return self._waiting_for.get(gang, [])
-
-    def strict_and_waiting(self) -> set[str]:
-        """STRICT_FIFO pools whose head has a place but has not started: nobody may pass it (law P4)."""
-        return {
-            entry.gang.pool
-            for entry in self.nominated.values()
-            if self.pools[entry.gang.pool].queueing is Queueing.STRICT_FIFO
-        }
 
     # ------------------------------------------------------------ holding and letting go
 
@@ -303,19 +208,6 @@ class Ledger:
         entry.held = False
         for each in entry.placement:
             self.nodes.return_gpus(each.shares)
-
-    def with_gpus(self, gang: Gang, placement: Placement) -> Placement:
-        """*placement* with the indices of the GPUs that its pods get: the lowest free ones of each node."""
-        reserved: dict[str, int] = {}
-        return tuple(
-            Assignment(
-                each.pod_set,
-                each.flavor,
-                each.count,
-                tuple(self.nodes.with_gpus(each.shares, pod_set.requests, reserved)),
-            )
-            for each, pod_set in zip(placement, gang.pod_sets, strict=True)
-        )
 
     # ------------------------------------------------------------ decisions
 

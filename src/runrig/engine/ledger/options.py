@@ -9,11 +9,19 @@ from math import comb, prod
 
 from runrig.domain.gangs import Assignment, Placement, PodSet
 from runrig.domain.pools import Pool
-from runrig.engine.ledger.ledger import Entry, Ledger, Option
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.queue import Entry, Option
 from runrig.engine.placement.demand import PodRequest
 
 MOST_CHOICES = 256
 """Combinations of flavors that are tried for one gang."""
+
+
+def flavors_of(ledger: Ledger, pool: Pool, pod_set: PodSet) -> tuple[str, ...]:
+    """The flavors that *pod_set* may take in *pool*, in order: the platform that it names, or all of the pool."""
+    allowed = pool.flavors or tuple(ledger.flavors)
+    platform = pod_set.platform or pool.default_platform
+    return allowed if platform is None else tuple(name for name in allowed if name == platform)
 
 
 def flavor_choices(ledger: Ledger, entry: Entry, counts: Sequence[int], *, mixed: bool = False) -> Iterator[Placement]:
@@ -24,7 +32,7 @@ def flavor_choices(ledger: Ledger, entry: Entry, counts: Sequence[int], *, mixed
     pool = ledger.pools[entry.gang.pool]
     pod_sets = entry.gang.pod_sets
     if len(pod_sets) == 1:
-        for flavor in ledger.flavors_of(pool, pod_sets[0]):
+        for flavor in flavors_of(ledger, pool, pod_sets[0]):
             yield (Assignment(pod_sets[0].name, flavor, counts[0]),)
         return
     every = _together(ledger, pool, pod_sets)
@@ -42,8 +50,8 @@ def choices_left_out(ledger: Ledger, entry: Entry) -> bool:
     pod_sets = entry.gang.pod_sets
     if len(pod_sets) == 1:
         return False
-    together = prod(len(ledger.flavors_of(pool, members[0])) for members in _kinds(pod_sets))
-    ways = [(len(members), len(ledger.flavors_of(pool, members[0]))) for members in _alike(pod_sets)]
+    together = prod(len(flavors_of(ledger, pool, members[0])) for members in _kinds(pod_sets))
+    ways = [(len(members), len(flavors_of(ledger, pool, members[0]))) for members in _alike(pod_sets)]
     return together + prod(comb(count + flavors - 1, count) for count, flavors in ways) > MOST_CHOICES
 
 
@@ -76,14 +84,14 @@ Chosen = tuple[str, ...]
 
 def _together(ledger: Ledger, pool: Pool, pod_sets: Sequence[PodSet]) -> Iterator[Chosen]:
     kinds = _kinds(pod_sets)
-    for chosen in product(*(ledger.flavors_of(pool, members[0]) for members in kinds)):
+    for chosen in product(*(flavors_of(ledger, pool, members[0]) for members in kinds)):
         yield _dealt(pod_sets, kinds, [(flavor,) * len(members) for members, flavor in zip(kinds, chosen, strict=True)])
 
 
 def _mixed(ledger: Ledger, pool: Pool, pod_sets: Sequence[PodSet]) -> Iterator[Chosen]:
     """Where nothing tells pod sets apart, which of them takes what makes no difference."""
     alike = _alike(pod_sets)
-    ways = [combinations_with_replacement(ledger.flavors_of(pool, members[0]), len(members)) for members in alike]
+    ways = [combinations_with_replacement(flavors_of(ledger, pool, members[0]), len(members)) for members in alike]
     kinds = _kinds(pod_sets)
     for chosen in product(*ways):
         found = _dealt(pod_sets, alike, chosen)

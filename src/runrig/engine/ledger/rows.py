@@ -4,7 +4,7 @@ from runrig.domain.gangs import Gang, PodSet
 from runrig.domain.quantities import of_one_pod
 from runrig.domain.records import GangRow
 from runrig.domain.workflows import GroupSpec, Workflow
-from runrig.engine.ledger.ledger import Entry
+from runrig.engine.ledger.queue import Entry
 
 
 def gang_of(workflow: Workflow, group: GroupSpec, attempt: int = 0) -> Gang:

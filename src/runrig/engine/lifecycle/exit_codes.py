@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from runrig.domain.workflows import ExitAction, ExitCode, ExitRule, Status, Task, TaskSpec
-from runrig.engine.state.state import GroupKey, State
+from runrig.domain.workflows import ExitAction, ExitCode, ExitRule, GroupKey, Status, Task, TaskSpec
+from runrig.engine.state.state import State
 
 MOST_RETRIES = 10
 """How often exit actions may start one pod again (RESCHEDULE)."""

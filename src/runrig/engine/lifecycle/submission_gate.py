@@ -14,8 +14,8 @@ from runrig.domain.quantities import PODS, format_quantity
 from runrig.domain.reasons import Code
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
 from runrig.engine.explain.why import no_place
-from runrig.engine.ledger.ledger import Entry
 from runrig.engine.ledger.options import choices_left_out, flavor_choices, pod_requests
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.ledger.rows import gang_of
 from runrig.engine.lifecycle.subpools import MOST_NAMED
 from runrig.engine.nodes.node_capacity import EMPTY

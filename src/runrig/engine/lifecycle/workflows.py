@@ -25,7 +25,7 @@ from runrig.domain.plan import (
     Stop,
     TryAgain,
 )
-from runrig.domain.workflows import ExitAction, ExitCode, Group, Status, Task, WorkflowStatus
+from runrig.domain.workflows import ExitAction, ExitCode, Group, GroupKey, Status, Task, WorkflowStatus
 from runrig.engine.ledger.rows import gang_of
 from runrig.engine.lifecycle.exit_codes import (
     MOST_RETRIES,
@@ -38,7 +38,7 @@ from runrig.engine.lifecycle.exit_codes import (
 from runrig.engine.lifecycle.lost_nodes import Lost, fact_of, find_new_nodes, in_turn, lost_in
 from runrig.engine.state.deadlines import RETRY, deadlines_of
 from runrig.engine.state.rejections import place_is_free
-from runrig.engine.state.state import GroupKey, State
+from runrig.engine.state.state import State
 
 _OWN_FAILURES = {
     ExitCode.BACKEND_ERROR: Status.FAILED_BACKEND_ERROR,

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 
 from runrig.domain.gangs import Placement
-from runrig.engine.ledger.ledger import Entry, Ledger
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.quota.quota_node import Kind, QuotaNode, Request, headroom
 
 MOST_SPARED = 8

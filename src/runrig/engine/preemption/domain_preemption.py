@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from runrig.domain.gangs import GangState, Placement
 from runrig.engine.ledger.fit import CHARGED_ONLY, place_on_nodes
-from runrig.engine.ledger.ledger import Entry, Ledger
+from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import pod_requests
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import ROOT, Domain
 from runrig.engine.placement.demand import Demand, demand_of, shapes_of
 from runrig.engine.placement.trial_capacity import TrialCapacity

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from runrig.domain.gangs import Placement
 from runrig.domain.quantities import GPU, UNLISTED_IS_UNCOUNTED
-from runrig.engine.ledger.ledger import Entry
+from runrig.engine.ledger.queue import Entry, Holdings
 from runrig.engine.nodes.fit_counts import MOST_PER_NODE, UNLISTED
 from runrig.engine.nodes.topology import Domain, Ints, TopologyIndex
 from runrig.engine.placement.demand import ShapeCounts
@@ -73,23 +72,13 @@ def _domains(topology: TopologyIndex, level: int, whole: Domain) -> Ints:
     return of - of[0] if len(of) else of
 
 
-class _Own(NamedTuple):
-    """Rows of one candidate, kept with it for as long as it has that placement and the topology stands."""
-
-    topology: TopologyIndex
-    placement: Placement
-    node: Ints
-    amounts: dict[str, Ints]
-    size: tuple[int, int]
-
-
 def sizes(topology: TopologyIndex, candidates: Sequence[Entry]) -> list[tuple[int, int]]:
     """Pods and GPUs that each holds."""
-    return [_own(topology, each).size for each in candidates]
+    return [_holdings(topology, each).size for each in candidates]
 
 
 def _rows(topology: TopologyIndex, candidates: Sequence[Entry], resources: Sequence[str], whole: Domain) -> _Rows:
-    owns = [_own(topology, each) for each in candidates]
+    owns = [_holdings(topology, each) for each in candidates]
     if not owns:
         return _Rows(_ints([]), _ints([]), {resource: _ints([]) for resource in resources})
     node = np.concatenate([own.node for own in owns])
@@ -105,10 +94,10 @@ def _rows(topology: TopologyIndex, candidates: Sequence[Entry], resources: Seque
     return _Rows(who, node, amounts)
 
 
-def _own(topology: TopologyIndex, entry: Entry) -> _Own:
-    own = entry.rows
-    if isinstance(own, _Own) and own.topology is topology and own.placement is entry.placement:
-        return own
+def _holdings(topology: TopologyIndex, entry: Entry) -> Holdings:
+    known = entry.holdings
+    if known is not None and known.topology is topology and known.placement is entry.placement:
+        return known
     node: list[int] = []
     amounts: dict[str, list[int]] = {resource: [] for each in entry.gang.pod_sets for resource, _ in each.requests}
     for assignment, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=True):
@@ -118,9 +107,8 @@ def _own(topology: TopologyIndex, entry: Entry) -> _Own:
             for resource, column in amounts.items():
                 column.append(requests.get(resource, 0) * share.count)
     columns = {each: _ints(column) for each, column in amounts.items()}
-    own = _Own(topology, entry.placement, _ints(node), columns, _size(entry))
-    entry.rows = own
-    return own
+    entry.holdings = Holdings(topology, entry.placement, _ints(node), columns, _size(entry))
+    return entry.holdings
 
 
 def _size(entry: Entry) -> tuple[int, int]:

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from runrig.domain.gangs import GangState, Law, Placement
 from runrig.engine.ledger.fit import place_on_nodes, would_start
-from runrig.engine.ledger.ledger import Entry, Ledger
+from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import Domain
 from runrig.engine.preemption.candidates import Candidates
 from runrig.engine.preemption.domain_preemption import DomainPreemption

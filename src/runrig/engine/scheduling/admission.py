@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from runrig.domain.gangs import Gang, Placement
 from runrig.domain.plan import Admit, Decision, Nominate, Preempt, Withdraw
 from runrig.domain.pools import Queueing
-from runrig.engine.ledger.fit import find_place, starts_now
-from runrig.engine.ledger.ledger import Bucket, Entry, Ledger
+from runrig.engine.ledger.fit import find_place, starts_now, with_gpus
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.queue import Bucket, Entry
 from runrig.engine.placement.constraint_tree import holds_on
 from runrig.engine.placement.partial import largest
 from runrig.engine.preemption.targets import Targets, find_targets
@@ -40,7 +41,7 @@ class _Looked:
         self._ledger = ledger
         self._most = heads_per_pool
         self._count: dict[str, int] = {}
-        self._closed = ledger.strict_and_waiting()
+        self._closed = _strict_and_waiting(ledger)
 
     def skips(self, entry: Entry) -> bool:
         pool = entry.bucket.pool
@@ -63,6 +64,12 @@ class _Looked:
         entry.bucket.parked = self._ledger.generation
         if self._ledger.pools[entry.gang.pool].queueing is Queueing.STRICT_FIFO:
             self._closed.add(entry.gang.pool)
+
+
+def _strict_and_waiting(ledger: Ledger) -> set[str]:
+    """STRICT_FIFO pools whose head has a place but has not started: nobody may pass it (law P4)."""
+    waiting = {entry.gang.pool for entry in ledger.nominated.values()}
+    return {pool for pool in waiting if ledger.pools[pool].queueing is Queueing.STRICT_FIFO}
 
 
 def _nominated(ledger: Ledger) -> Iterator[Decision]:
@@ -153,4 +160,4 @@ def _start(ledger: Ledger, entry: Entry) -> Placement | None:
 
 
 def _admit(ledger: Ledger, gang: Gang, placement: Placement) -> Admit:
-    return Admit(gang.id, ledger.with_gpus(gang, placement) if ledger.place else placement)
+    return Admit(gang.id, with_gpus(ledger, gang, placement) if ledger.place else placement)

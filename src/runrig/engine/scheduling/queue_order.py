@@ -7,8 +7,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
 
-from runrig.engine.ledger.ledger import Bucket, Entry, Ledger, Order
+from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options
+from runrig.engine.ledger.queue import Bucket, Entry, Order
 from runrig.engine.quota.quota_node import CHARGED
 
 

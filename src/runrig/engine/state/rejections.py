@@ -2,7 +2,8 @@
 
 from collections.abc import Collection
 
-from runrig.engine.ledger.ledger import Entry, Ledger
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.quota.quota_node import REAL
 
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from runrig.domain.gangs import Placement
 from runrig.engine.ledger.fit import CHARGED_AND_HELD, CHARGED_ONLY
-from runrig.engine.ledger.ledger import Entry, Ledger
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.nodes.fit_counts import MOST_PER_NODE, FitCounts, PodShape
 from runrig.engine.nodes.topology import ROOT, Domain, TopologyIndex

@@ -39,15 +39,25 @@ from runrig.domain.plan import (
     Withdraw,
 )
 from runrig.domain.pools import Cohort, Pool
-from runrig.domain.records import Loaded, Record, RowChange
-from runrig.domain.workflows import Group, GroupSpec, Status, Task, TaskKey, Workflow, WorkflowSpec, WorkflowStatus
+from runrig.domain.records import Loaded, RowChange
+from runrig.domain.workflows import (
+    Group,
+    GroupKey,
+    GroupSpec,
+    Status,
+    Task,
+    TaskKey,
+    Workflow,
+    WorkflowSpec,
+    WorkflowStatus,
+)
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.rows import gang_row
 from runrig.engine.placement.pod_slots import PodSlot, slots_of
+from runrig.engine.state.changed_rows import ChangedRows
 from runrig.engine.state.deadlines import Deadline, deadlines_of
 from runrig.engine.state.rejections import flavors_freed, rejected_in
 
-GroupKey = tuple[str, str]
 ON_NODES = (Status.INITIALIZING, Status.RUNNING)
 
 
@@ -74,7 +84,7 @@ class State:
         self.current: dict[GroupKey, dict[str, int]] = {}
         self.deadlines: list[Deadline] = []
         self._spec_uses: Counter[str] = Counter()
-        self._changed: dict[tuple[str, tuple[str | int, ...]], None] = {}
+        self._changed = ChangedRows()
         self._slots: tuple[Placement, dict[str, list[PodSlot]]] = ((), {})  # of the gang that was asked for last
 
     @classmethod
@@ -104,7 +114,7 @@ class State:
             state._put_group(group)
         state._leave_out()
         state.ledger.restore(loaded.gangs)
-        state._changed = {}
+        state._changed = ChangedRows()
         return state
 
     def _leave_out(self) -> None:
@@ -185,29 +195,28 @@ class State:
     def _declare(self, action: Declaration, at: float) -> None:
         match action:
             case SetFlavors(flavors):
-                for name in {*self.flavors, *(each.name for each in flavors)}:
-                    self._touch("Flavor", name)
+                self._changed.flavors.update(self.flavors, (each.name for each in flavors))
                 self.ledger.set_flavors(replace(each, position=position) for position, each in enumerate(flavors))
             case PutNode(node):
                 before = self.nodes.get(node.name)
                 self.nodes[node.name] = node
                 self.ledger.put_node(node)
-                self._touch("Node", node.name)
+                self._changed.nodes.add(node.name)
                 self._try_again({node.flavor} | ({before.flavor} if before else set()), at)
             case DropNode(name):
                 before = self.nodes.pop(name)
                 self.ledger.drop_node(name)
-                self._touch("Node", name)
+                self._changed.nodes.add(name)
                 self._try_again({before.flavor}, at)
             case PutCohort(cohort):
                 self.ledger.put_cohort(cohort)
-                self._touch("Cohort", cohort.name)
+                self._changed.cohorts.add(cohort.name)
             case DropCohort(before):
                 self.ledger.drop_cohort(before.name)
-                self._touch("Cohort", before.name)
+                self._changed.cohorts.add(before.name)
             case PutPool(pool):
                 self.ledger.put_pool(pool)
-                self._touch("Pool", pool.name)
+                self._changed.pools.add(pool.name)
                 self._try_again_in({pool.name}, at)
 
     def _try_again(self, flavors: set[str], at: float) -> None:
@@ -224,7 +233,7 @@ class State:
         self.workflows[workflow.id] = workflow
         self._spec_uses[workflow.spec_hash] += 1
         self.numbers[workflow.name] = max(workflow.number, self.numbers.get(workflow.name, 0))
-        self._touch("Workflow", workflow.id)
+        self._changed.workflows.add(workflow.id)
         for group in groups:
             self._put_group(group)
             self._new_attempt(group, Status.WAITING)
@@ -244,7 +253,7 @@ class State:
         self.tasks[task.key] = task
         self.current.setdefault((task.workflow, task.group), {})[task.name] = task.retry_id
         (self.active.add if task.status in ON_NODES else self.active.discard)(task.key)
-        self._touch("Task", *task.key)
+        self._changed.tasks.add(task.key)
 
     def _put_group(self, group: Group) -> None:
         key = (group.workflow, group.name)
@@ -254,7 +263,7 @@ class State:
             if deadline not in known:
                 heappush(self.deadlines, deadline)
         self.groups[key] = group
-        self._touch("Group", *key)
+        self._changed.groups.add(key)
 
     def _move_task(self, action: MoveTask | RetryTask | RestartTask, at: float) -> None:
         task = self.tasks[action.key]
@@ -292,17 +301,17 @@ class State:
             failure_message="" if completed else action.message or workflow.failure_message,
             cancelled_by=action.cancelled_by or workflow.cancelled_by,
         )
-        self._touch("Workflow", workflow.id)
+        self._changed.workflows.add(workflow.id)
 
     def _decide(self, action: Decision, at: float) -> None:
         gang_id = action.gang.id if isinstance(action, Queue) else action.gang
         left: set[str] = set()
         if isinstance(action, Release):
             for waiting in self.ledger.waiting_for(gang_id):
-                self._touch("GangRow", waiting.gang.id)
+                self._changed.gangs.add(waiting.gang.id)
             left = flavors_freed(self.ledger.entries[gang_id])
         self.ledger.apply(action, at)
-        self._touch("GangRow", gang_id)
+        self._changed.gangs.add(gang_id)
         if left:
             self._try_again(left, at)
         workflow, _, name = gang_id.partition("/")
@@ -353,44 +362,24 @@ class State:
             if task.index >= count:
                 del self.tasks[task.key]
                 del self.current[key][task.name]
-                self._touch("Task", *task.key)
+                self._changed.tasks.add(task.key)
                 continue
             node, gpus = pods[task.index] if pods else (None, ())
             self._put_task(replace(task, status=Status.INITIALIZING, node=node, gpus=gpus))
 
     # ------------------------------------------------------------ rows
 
-    def _touch(self, kind: str, *key: str | int) -> None:
-        self._changed[kind, key] = None
-
     def take_changes(self) -> tuple[RowChange, ...]:
         """The rows that changed since the last call; workflows that have finished leave the memory with it."""
-        changes = tuple(RowChange(kind, key, self._record(kind, key)) for kind, key in sorted(self._changed, key=repr))
-        self._changed = {}
-        for change in changes:
-            if isinstance(change.record, Workflow) and change.record.status.finished:
-                self._forget(change.record.id)
+        changed, self._changed = self._changed, ChangedRows()
+        changes = (
+            *changed.of_cluster(self.flavors, self.nodes, self.cohorts, self.pools),
+            *changed.of_work(self.workflows, self.groups, self.tasks, self.ledger.entries),
+        )
+        for id in sorted(changed.workflows):
+            if self.workflows[id].status.finished:
+                self._forget(id)
         return changes
-
-    def _record(self, kind: str, key: tuple[str | int, ...]) -> Record | None:
-        name = str(key[0])
-        match kind:
-            case "Flavor":
-                return self.flavors.get(name)
-            case "Node":
-                return self.nodes.get(name)
-            case "Cohort":
-                return self.cohorts.get(name)
-            case "Pool":
-                return self.pools.get(name)
-            case "Workflow":
-                return self.workflows.get(name)
-            case "Group":
-                return self.groups.get((name, str(key[1])))
-            case "Task":
-                return self.tasks.get(TaskKey(name, str(key[1]), int(key[2])))
-        entry = self.ledger.entries.get(name)
-        return None if entry is None else gang_row(entry)
 
     def _forget(self, workflow: str) -> None:
         spec_hash = self.workflows[workflow].spec_hash

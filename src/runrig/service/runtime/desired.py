@@ -10,7 +10,7 @@ from runrig.domain.gangs import Assignment, GangState
 from runrig.domain.pools import PoolState, TopologyKey
 from runrig.domain.subgroups import Outline
 from runrig.domain.workflows import GroupSpec, Status, Task, TaskKey, TaskSpec, task_uuid
-from runrig.engine.ledger.ledger import Entry
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.placement.constraint_tree import tree_of
 from runrig.engine.placement.subgroups import outline_of
 from runrig.engine.state.state import State

@@ -17,7 +17,7 @@ from runrig.domain.reasons import Code, Reason
 from runrig.domain.workflows import Status, Task, TaskKey
 from runrig.engine import cycle
 from runrig.engine.explain.why import explain
-from runrig.engine.ledger.ledger import Bucket, Entry
+from runrig.engine.ledger.queue import Bucket, Entry
 from runrig.engine.lifecycle import pools, submission_gate
 from runrig.engine.lifecycle.workflows import next_deadline
 from runrig.engine.quota.quota_node import REAL, QuotaNode, headroom, potential
