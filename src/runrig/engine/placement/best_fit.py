@@ -1,7 +1,7 @@
 """Placing by best fit: the narrowest domain that works, then the fewest domains, then the tightest (law T2).
 
-Largest needs first, each in the domain that suits it best; a few others are tried where that leaves no place for what comes
-after.  What it finds is a placement; that it finds none proves nothing, see `engine/placement/exact_search.py`.
+Places the largest needs first, each in its best domain, and tries a few other domains if one leaves no place for the
+needs that follow.  Finding no placement proves nothing: `engine/placement/exact_search.py` does.
 """
 
 from collections import Counter
@@ -15,72 +15,75 @@ from runrig.engine.placement.packing import pack
 from runrig.engine.placement.trial_capacity import TrialCapacity
 
 MOST_COMPARED = 32
-"""Domains of one level, the tightest, that are compared by how many nodes, or finer domains, would be needed of them."""
+"""How many domains of one level, tightest first, are compared by the number of finer domains (or nodes) they would use."""
 
 MOST_TRIED = 6
-"""Domains of one level that are tried for one need."""
+"""How many domains of one level are tried for one need, beyond those that use the fewest pieces."""
 
 SMALL = 32
-"""Nodes of a domain in which unlike pods are packed exactly, if the simple way fails."""
+"""Largest domain, in nodes, outer pods of several shapes are packed exactly after the simple way has failed."""
+
 PACKING_STEPS = 500
+"""Budget of one such packing (see `pack`)."""
 
 
 class BestFit:
-    """One attempt; *puts* is what it has put down.
+    """One attempt to place a gang; *placements* lists what it has placed so far.
 
-    *single*: one leaf of one shape, so that nothing comes after it.  *held*: by identity, needs that may only go into this domain.
+    *single*: the gang is one leaf of one shape, so nothing is placed after it and the capacity need not be charged.
+    *fixed_domains*: id(need) → the only domain that this need may use.
     """
 
     def __init__(
-        self, capacity: TrialCapacity, *, single: bool, held: Mapping[int, Domain], small_first: bool = False
+        self, capacity: TrialCapacity, *, single: bool, fixed_domains: Mapping[int, Domain], small_first: bool = False
     ) -> None:
         self._capacity = capacity
         self._topology = capacity.topology
         self._nodes = capacity.topology.node_level
         self._single = single
-        self._held = held
+        self._fixed_domains = fixed_domains
         self._small_first = small_first
-        self._stands: Counter[tuple[int, int]] = Counter()
-        self.puts: list[PodPlacement] = []
+        self._placed_in: Counter[tuple[int, int]] = Counter()
+        self.placements: list[PodPlacement] = []
 
-    def put(self, need: Demand, where: Domain) -> bool:
-        """All of *need* inside *where*; False, with nothing changed, if no place was found."""
-        for domain in self._rooms(need, where):
-            mark = len(self.puts)
+    def put(self, need: Demand, outer: Domain) -> bool:
+        """Places all of *need* inside *outer*; returns False and changes nothing if it finds no place."""
+        for domain in self._domains_to_try(need, outer):
+            mark = len(self.placements)
             if self._fill(need, domain):
                 return True
-            self._back_to(mark)
+            self._undo_to(mark)
         return False
 
     def undo(self) -> None:
-        """Takes everything back."""
-        self._back_to(0)
+        """Takes back all placements."""
+        self._undo_to(0)
 
-    def _back_to(self, mark: int) -> None:
+    def _undo_to(self, mark: int) -> None:
         if self._single:
-            del self.puts[mark:]
+            del self.placements[mark:]
             return
-        self._capacity.back_to(mark)
-        while len(self.puts) > mark:
-            put = self.puts.pop()
-            self._stand(put.node, -1)
+        self._capacity.undo_to(mark)
+        while len(self.placements) > mark:
+            placement = self.placements.pop()
+            self._count_placed(placement.node, -1)
 
-    def _stand(self, node: int, more: int) -> None:
-        for level, of in enumerate(self._topology.of):
-            self._stands[level, int(of[node])] += more
+    def _count_placed(self, node: int, more: int) -> None:
+        for level, domain_of in enumerate(self._topology.of):
+            self._placed_in[level, int(domain_of[node])] += more
 
-    def _rooms(self, need: Demand, where: Domain) -> Iterator[Domain]:
-        """Domains to try: of the level that is asked for, and of a preference then the coarser ones, up to *where* itself."""
-        held = self._held.get(id(need))
-        if held is not None:
-            yield held
+    def _domains_to_try(self, need: Demand, outer: Domain) -> Iterator[Domain]:
+        """Yields the domains to try: those of the requested level; for a preference also the coarser ones, up to *outer* itself."""
+        fixed_domain = self._fixed_domains.get(id(need))
+        if fixed_domain is not None:
+            yield fixed_domain
             return
-        if need.level > where.level:
-            coarsest = need.level if need.required else where.level + 1
+        if need.level > outer.level:
+            coarsest = need.level if need.required else outer.level + 1
             for level in range(need.level, coarsest - 1, -1):
-                yield from self._best(need.demand, where, level)
-        if need.level <= where.level or not need.required:
-            yield where
+                yield from self._best_first(need.demand, outer, level)
+        if need.level <= outer.level or not need.required:
+            yield outer
 
     def _fill(self, need: Demand, domain: Domain) -> bool:
         if need.parts:
@@ -95,22 +98,22 @@ class BestFit:
 
     # ------------------------------------------------------------ unlike pods
 
-    def _mixed(self, need: Demand, where: Domain, spread: int) -> bool:
-        """Pods of several shapes: together in the narrowest domain that takes all of them."""
-        for level in range(self._nodes, where.level, -1):
-            for domain in self._best(need.demand, where, level):
+    def _mixed(self, need: Demand, outer: Domain, spread: int) -> bool:
+        """Places pods of several shapes together in the narrowest domain that takes all of them."""
+        for level in range(self._nodes, outer.level, -1):
+            for domain in self._best_first(need.demand, outer, level):
                 if self._together(need, domain, spread):
                     return True
-        return self._piece_by_piece(need, where, spread) or self._together(need, where, spread)
+        return self._piece_by_piece(need, outer, spread) or self._together(need, outer, spread)
 
-    def _piece_by_piece(self, need: Demand, where: Domain, level: int) -> bool:
-        """Over the fewest domains of *level*: one that takes all that is left, else the one that takes most of it."""
-        if level <= where.level:
+    def _piece_by_piece(self, need: Demand, outer: Domain, level: int) -> bool:
+        """Spreads the pods over the fewest domains of *level*: next the one that takes all pods left, else the one that takes most."""
+        if level <= outer.level:
             return False
-        mark = len(self.puts)
+        mark = len(self.placements)
         left = dict(need.demand)
         while left:
-            domain = self._fullest(left, where, level)
+            domain = self._fullest(left, outer, level)
             before = sum(left.values())
             for shape in sorted(left):
                 part = min(left[shape], self._capacity.holds(shape, domain))
@@ -119,18 +122,20 @@ class BestFit:
                 left[shape] -= part
             left = {shape: pods for shape, pods in left.items() if pods}
             if sum(left.values()) == before:
-                self._back_to(mark)
+                self._undo_to(mark)
                 return False
         return True
 
-    def _fullest(self, left: Mapping[int, int], where: Domain, level: int) -> Domain:
-        whole = next(self._best(tuple(sorted(left.items())), where, level), None)
+    def _fullest(self, left: Mapping[int, int], outer: Domain, level: int) -> Domain:
+        whole = next(self._best_first(tuple(sorted(left.items())), outer, level), None)
         if whole is not None:
             return whole
-        first, _ = self._topology.inside(where, level)
-        taken = [np.minimum(self._capacity.level(shape, where, level)[1], pods) for shape, pods in sorted(left.items())]
-        # The hardest shape counts first; the later ones only tell equals apart.
-        order = np.lexsort([-each for each in reversed(taken)])
+        first, _ = self._topology.inside(outer, level)
+        fitting = [
+            np.minimum(self._capacity.level(shape, outer, level)[1], pods) for shape, pods in sorted(left.items())
+        ]
+        # The hardest shape counts first; the others only break ties.
+        order = np.lexsort([-counts for counts in reversed(fitting)])
         return self._topology.domain(level, first + int(order[0]))
 
     def _together(self, need: Demand, domain: Domain, spread: int) -> bool:
@@ -140,108 +145,118 @@ class BestFit:
             for shape, pods in need.demand:
                 self._put(need, shape, domain.first, pods)
             return True
-        mark = len(self.puts)
+        mark = len(self.placements)
         if all(self._spread(need, shape, pods, domain, spread) for shape, pods in need.demand):
             return True
-        self._back_to(mark)
+        self._undo_to(mark)
         if domain.last - domain.first > SMALL:
             return False
         packed, _, _ = pack(self._capacity, [(shape, domain, pods) for shape, pods in need.demand], PACKING_STEPS)
-        for at, node, pods in packed or ():
-            self._put(need, need.demand[at][0], node, pods)
+        for item, node, pods in packed or ():
+            self._put(need, need.demand[item][0], node, pods)
         return packed is not None
 
     # ------------------------------------------------------------ pods of one shape
 
-    def _spread(self, need: Demand, shape: int, pods: int, where: Domain, spread: int) -> bool:
-        """In the narrowest domain that has room for all; inside it over the fewest domains of level *spread*, then of nodes."""
-        room = self._capacity.holds(shape, where)
+    def _spread(self, need: Demand, shape: int, pods: int, outer: Domain, spread: int) -> bool:
+        """Places pods of one shape in the narrowest domain that has room for all, over the fewest domains of level *spread*, then nodes.
+
+        Returns False and changes nothing if *outer* has too little room.
+        """
+        room = self._capacity.holds(shape, outer)
         if room < pods:
             return False
-        if where.last - where.first == 1:
-            self._put(need, shape, where.first, pods)
+        if outer.last - outer.first == 1:
+            self._put(need, shape, outer.first, pods)
             return True
         if room == pods:
-            nodes = self._capacity.counts(shape).levels[-1][where.first : where.last]
-            for at in np.flatnonzero(nodes).tolist():
-                self._put(need, shape, where.first + at, int(nodes[at]))
+            nodes = self._capacity.counts(shape).levels[-1][outer.first : outer.last]
+            for offset in np.flatnonzero(nodes).tolist():
+                self._put(need, shape, outer.first + offset, int(nodes[offset]))
             return True
-        where = self._narrowed(shape, pods, where)
-        if where.level == self._nodes:
-            self._put(need, shape, where.first, pods)
+        outer = self._narrowed(shape, pods, outer)
+        if outer.level == self._nodes:
+            self._put(need, shape, outer.first, pods)
             return True
-        for domain, part in self._divided(shape, pods, where, spread if spread > where.level else self._nodes):
+        for domain, part in self._divided(shape, pods, outer, spread if spread > outer.level else self._nodes):
             self._spread(need, shape, part, domain, spread)
         return True
 
-    def _narrowed(self, shape: int, pods: int, where: Domain) -> Domain:
-        for level in range(self._nodes, where.level, -1):
-            found = next(self._best(((shape, pods),), where, level), None)
-            if found is not None:
-                return found
-        return where
+    def _narrowed(self, shape: int, pods: int, outer: Domain) -> Domain:
+        """The narrowest domain inside *outer* that holds all *pods*; *outer* itself if no narrower one does."""
+        for level in range(self._nodes, outer.level, -1):
+            domain = next(self._best_first(((shape, pods),), outer, level), None)
+            if domain is not None:
+                return domain
+        return outer
 
-    def _divided(self, shape: int, pods: int, where: Domain, level: int) -> list[tuple[Domain, int]]:
-        """*pods* over domains of *level*, or narrower ones: the fewest, and if that costs none more, near each other."""
-        straight = self._largest(shape, pods, where, level)
-        if level == where.level + 1:
+    def _divided(self, shape: int, pods: int, outer: Domain, level: int) -> list[tuple[Domain, int]]:
+        """Divides *pods* over the fewest domains of *level* (or narrower); keeps those near each other if that takes no more domains."""
+        straight = self._largest(shape, pods, outer, level)
+        if level == outer.level + 1:
             return straight
         stepwise: list[tuple[Domain, int]] = []
-        for domain, part in self._largest(shape, pods, where, where.level + 1):
+        for domain, part in self._largest(shape, pods, outer, outer.level + 1):
             if part == self._capacity.holds(shape, domain):
-                stepwise += self._brim(shape, domain, level)
+                stepwise += self._filled(shape, domain, level)
                 continue
             inner = self._narrowed(shape, part, domain)
             stepwise += [(inner, part)] if inner.level >= level else self._divided(shape, part, inner, level)
         return stepwise if len(stepwise) <= len(straight) else straight
 
-    def _brim(self, shape: int, where: Domain, level: int) -> list[tuple[Domain, int]]:
-        """All that *where* holds, over its domains of *level*."""
-        first, counts = self._capacity.level(shape, where, level)
-        return [(self._topology.domain(level, first + at), int(counts[at])) for at in np.flatnonzero(counts).tolist()]
+    def _filled(self, shape: int, outer: Domain, level: int) -> list[tuple[Domain, int]]:
+        """Fills *outer*: each of its domains of *level* with as many pods as it holds."""
+        first, counts = self._capacity.level(shape, outer, level)
+        return [
+            (self._topology.domain(level, first + offset), int(counts[offset]))
+            for offset in np.flatnonzero(counts).tolist()
+        ]
 
-    def _largest(self, shape: int, pods: int, where: Domain, level: int) -> list[tuple[Domain, int]]:
-        """The roomiest domains first until the rest fits into one: that one is the tightest that holds it."""
-        first, counts = self._capacity.level(shape, where, level)
+    def _largest(self, shape: int, pods: int, outer: Domain, level: int) -> list[tuple[Domain, int]]:
+        """Takes the roomiest domains until the rest fits into one domain; the rest goes to the tightest domain that holds it."""
+        first, counts = self._capacity.level(shape, outer, level)
         order = np.argsort(-counts, kind="stable")
         sums = np.cumsum(counts[order])
         full = int(np.searchsorted(sums, pods))
         left = pods - (int(sums[full - 1]) if full else 0)
         enough = order[full:][counts[order[full:]] >= left]
         last = int(enough[np.argmin(counts[enough])])
-        pieces = [(self._topology.domain(level, first + int(at)), int(counts[at])) for at in order[:full]]
+        pieces = [(self._topology.domain(level, first + int(offset)), int(counts[offset])) for offset in order[:full]]
         return [*pieces, (self._topology.domain(level, first + last), left)]
 
     def _put(self, need: Demand, shape: int, node: int, pods: int) -> None:
-        self.puts.append(PodPlacement(need, shape, node, pods))
+        self.placements.append(PodPlacement(need, shape, node, pods))
         if not self._single:
             self._capacity.put(node, shape, pods)
-            self._stand(node, 1)
+            self._count_placed(node, 1)
 
     # ------------------------------------------------------------ the order of domains
 
-    def _best(self, demand: ShapeCounts, where: Domain, level: int) -> Iterator[Domain]:
-        """The domains of *level* inside *where* that may take all of *demand*, in the order in which they are to be tried."""
+    def _best_first(self, demand: ShapeCounts, outer: Domain, level: int) -> Iterator[Domain]:
+        """Yields the domains of *level* inside *outer* that may take all of *demand*, in the order to try them.
+
+        Each shape is counted alone, so a domain may still fail to take several shapes together.
+        """
         able = None
         first = 0
         for shape, pods in demand:
-            first, counts = self._capacity.level(shape, where, level)
+            first, counts = self._capacity.level(shape, outer, level)
             able = counts >= pods if able is None else able & (counts >= pods)
         if able is None:
-            able = np.ones(self._topology.inside(where, level)[1] - first, dtype=np.bool_)
-        found = np.flatnonzero(able) + first
-        if not len(found):
+            able = np.ones(self._topology.inside(outer, level)[1] - first, dtype=np.bool_)
+        domains = np.flatnonzero(able) + first
+        if not len(domains):
             return
         shape, pods = demand[0] if demand else (0, 0)
-        least = self._least_pieces(shape, pods, where, level)
-        ats = self._tightest(shape, found, where, level)
+        least = self._least_pieces(shape, pods, outer, level)
+        indices = self._tightest(shape, domains, outer, level)
         if not self._single:
-            # What stands already comes first among equals, so that nothing behind it need be looked at.
-            standing = [at for at in ats if self._stands.get((level, at))]
-            ats = [*standing, *(at for at in ats if at not in standing)] if standing else ats
+            # Among equals, domains that already hold pods of the gang come first; the others then need no look.
+            occupied = [index for index in indices if self._placed_in.get((level, index))]
+            indices = [*occupied, *(index for index in indices if index not in occupied)] if occupied else indices
         later = []
-        for order, at in enumerate(ats):
-            domain = self._topology.domain(level, at)
+        for order, index in enumerate(indices):
+            domain = self._topology.domain(level, index)
             pieces = self._pieces(shape, pods, domain)
             if pieces == least:
                 yield domain
@@ -249,35 +264,35 @@ class BestFit:
                 later.append((pieces, order, domain))
         yield from (domain for _, _, domain in sorted(later)[:MOST_TRIED])
 
-    def _tightest(self, shape: int, found: Ints, where: Domain, level: int) -> list[int]:
-        """Those with the least room; among equals those in the tightest domain around them, then in order of labels and names."""
+    def _tightest(self, shape: int, domains: Ints, outer: Domain, level: int) -> list[int]:
+        """The domains with the least room, at most MOST_COMPARED; ties by the room of the domain around them, then by labels and names."""
         levels = self._capacity.counts(shape).levels
         starts = self._topology.starts[level]
         keys: list[Ints] = []
         cut = False
-        for each in range(level, where.level, -1):
-            counts = levels[each][self._topology.of[each][starts[found]]]
-            if len(found) > MOST_COMPARED and not cut:
+        for coarser in range(level, outer.level, -1):
+            counts = levels[coarser][self._topology.of[coarser][starts[domains]]]
+            if len(domains) > MOST_COMPARED and not cut:
                 least = counts == counts.min()
                 if np.count_nonzero(least) < MOST_COMPARED:
                     cut = True
                     least = counts <= np.partition(counts, MOST_COMPARED - 1)[MOST_COMPARED - 1]
-                found, counts, keys = found[least], counts[least], [key[least] for key in keys]
+                domains, counts, keys = domains[least], counts[least], [key[least] for key in keys]
             keys.append(counts)
         order = np.lexsort(keys[::-1])[:MOST_COMPARED]
-        found_in_order: list[int] = found[order].tolist()
-        return found_in_order
+        tightest: list[int] = domains[order].tolist()
+        return tightest
 
-    def _least_pieces(self, shape: int, pods: int, where: Domain, level: int) -> int:
-        """No domain of *level* inside *where* needs fewer pieces."""
+    def _least_pieces(self, shape: int, pods: int, outer: Domain, level: int) -> int:
+        """Lower bound of `_pieces` over the domains of *level* inside *outer*."""
         if level == self._nodes:
             return 1
-        _, counts = self._capacity.level(shape, where, level + 1)
+        _, counts = self._capacity.level(shape, outer, level + 1)
         largest = int(counts.max(initial=0))
         return 1 if largest >= pods else -(-pods // largest)
 
     def _pieces(self, shape: int, pods: int, domain: Domain) -> int:
-        """Into how many domains of the next level *pods* would be divided."""
+        """The number of domains of the next level that *pods* would be divided over."""
         if domain.last - domain.first == 1:
             return 1
         _, counts = self._capacity.level(shape, domain, domain.level + 1)

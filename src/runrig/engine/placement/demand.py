@@ -1,4 +1,4 @@
-"""What a gang needs of the nodes: its knots with their demand per shape, and the pods put down for each of them."""
+"""What a gang needs from the nodes: its constraint tree with the pods of each shape, and where those pods are placed."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from runrig.engine.nodes.topology import TopologyIndex
 from runrig.engine.placement.constraint_tree import ConstraintNode
 
 ShapeCounts = tuple[tuple[int, int], ...]
-"""(shape, pods), the shape that is hardest to place first."""
+"""(shape, pods) pairs, the hardest shape to place first; a shape is an index into `shapes_of`."""
 
 
 class PodRequest(NamedTuple):
@@ -24,7 +24,10 @@ class PodRequest(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Demand:
-    """A node.  *demand*: with all below it.  *pods*: of leaves, (place in what is wanted, shape, pods)."""
+    """One node of the constraint tree and what it needs.
+
+    *demand*: pods by shape, all parts included.  *pods*: on leaves only, (index of the pod request, shape, pods).
+    """
 
     level: int
     required: bool
@@ -34,20 +37,20 @@ class Demand:
     group: str
 
     def leaves(self) -> Iterator["Demand"]:
-        """In the order of the pods."""
+        """Yields the leaves in pod order."""
         if not self.parts:
             yield self
-        for each in self.parts:
-            yield from each.leaves()
+        for part in self.parts:
+            yield from part.leaves()
 
     @property
     def size(self) -> tuple[int, ...]:
-        """More pods of the hardest shape come first."""
+        """Sort key: the need with more pods of the hardest shape comes first."""
         return tuple(value for shape, pods in self.demand for value in (shape, -pods))
 
 
 class PodPlacement(NamedTuple):
-    """*pods* of *shape* that belong to *leaf*, on a node, by its place in the topology."""
+    """*pods* pods of *shape* that belong to *leaf*, placed on *node* (an index into the topology's nodes)."""
 
     leaf: Demand
     shape: int
@@ -55,22 +58,23 @@ class PodPlacement(NamedTuple):
     pods: int
 
 
-def shapes_of(wanted: Sequence[PodRequest]) -> list[PodShape]:
-    """Each once; the hardest to place first."""
-    found = {PodShape(each.requests, each.flavor): None for each in wanted if each.pods}
+def shapes_of(requests: Sequence[PodRequest]) -> list[PodShape]:
+    """The distinct shapes, hardest to place first: most GPUs, then most of the other resources."""
+    shapes = {PodShape(request.requests, request.flavor): None for request in requests if request.pods}
     return sorted(
-        found, key=lambda each: (-dict(each.requests).get(GPU, 0), [(-a, r) for r, a in each.requests], each.flavor)
+        shapes,
+        key=lambda shape: (-dict(shape.requests).get(GPU, 0), [(-a, r) for r, a in shape.requests], shape.flavor),
     )
 
 
-def demand_of(node: ConstraintNode, wanted: Sequence[PodRequest], shapes: Sequence[PodShape]) -> Demand:
-    """*node* and all below it; pod sets without pods are left out."""
-    place = {shape: at for at, shape in enumerate(shapes)}
-    parts = tuple(demand_of(each, wanted, shapes) for each in node.parts)
+def demand_of(node: ConstraintNode, requests: Sequence[PodRequest], shapes: Sequence[PodShape]) -> Demand:
+    """The demand of *node* and everything below it; pod sets without pods are left out."""
+    shape_index = {shape: index for index, shape in enumerate(shapes)}
+    parts = tuple(demand_of(part, requests, shapes) for part in node.parts)
     pods = tuple(
-        (at, place[PodShape(wanted[at].requests, wanted[at].flavor)], count)
-        for at, count in node.pods
-        if wanted[at].pods
+        (pod_set, shape_index[PodShape(requests[pod_set].requests, requests[pod_set].flavor)], count)
+        for pod_set, count in node.pods
+        if requests[pod_set].pods
     )
     total: dict[int, int] = {}
     for shape, count in [
@@ -82,22 +86,22 @@ def demand_of(node: ConstraintNode, wanted: Sequence[PodRequest], shapes: Sequen
 
 
 def assign_to_pod_sets(
-    topology: TopologyIndex, root: Demand, wanted: Sequence[PodRequest], puts: Sequence[PodPlacement]
+    topology: TopologyIndex, root: Demand, requests: Sequence[PodRequest], placements: Sequence[PodPlacement]
 ) -> tuple[tuple[NodeShare, ...], ...]:
-    """The pods put down, dealt out to what asked for them: consecutive pods of a pod set stand where their leaf stands."""
+    """Shares per pod request, in order: consecutive pods of a pod set take the nodes of their leaf."""
     stock: dict[tuple[int, int], list[list[int]]] = {}
-    for put in puts:
-        stock.setdefault((id(put.leaf), put.shape), []).append([put.node, put.pods])
-    shares: list[list[NodeShare]] = [[] for _ in wanted]
+    for placement in placements:
+        stock.setdefault((id(placement.leaf), placement.shape), []).append([placement.node, placement.pods])
+    shares: list[list[NodeShare]] = [[] for _ in requests]
     for leaf in root.leaves():
-        for at, shape, pods in leaf.pods:
-            for node, count in _deal(stock[id(leaf), shape], pods):
-                _add(shares[at], topology.nodes[node].node.name, count)
+        for pod_set, shape, pods in leaf.pods:
+            for node, count in _take(stock[id(leaf), shape], pods):
+                _add(shares[pod_set], topology.nodes[node].node.name, count)
     return tuple(map(tuple, shares))
 
 
-def _deal(stock: list[list[int]], pods: int) -> Iterator[tuple[int, int]]:
-    """Takes *pods* off the front."""
+def _take(stock: list[list[int]], pods: int) -> Iterator[tuple[int, int]]:
+    """Takes *pods* pods off the front of *stock*; yields (node, pods)."""
     while pods:
         node, count = stock[0]
         part = min(pods, count)
@@ -117,32 +121,34 @@ def _add(shares: list[NodeShare], node: str, count: int) -> None:
 
 
 Score = tuple[tuple[int, ...], int, int]
-"""How far from what is preferred (law T2), the least is best: per level, coarse to fine, how many preferred groups are in more than
-one domain of it; how many domains those groups take of their own level, of a gang without such groups how many of the finest; nodes."""
+"""How far a placement is from the preferences (law T2); the smallest is best.
+
+(per level, coarse to fine: preferred groups in more than one domain of it; domains that these groups take at their own level, or,
+if the gang has no such group, domains of the finest level that it takes; nodes)."""
 
 
-def score_of(topology: TopologyIndex, root: Demand, puts: Sequence[PodPlacement]) -> Score:
-    """Of a placement."""
+def score_of(topology: TopologyIndex, root: Demand, placements: Sequence[PodPlacement]) -> Score:
+    """The score of a placement."""
     nodes: dict[int, list[int]] = {}
-    for put in puts:
-        nodes.setdefault(id(put.leaf), []).append(put.node)
+    for placement in placements:
+        nodes.setdefault(id(placement.leaf), []).append(placement.node)
     apart = [0] * topology.node_level
     domains = 0
     preferred = list(_preferred(root))
     for need in preferred:
-        places = [node for leaf in need.leaves() for node in nodes.get(id(leaf), ())]
+        held = [node for leaf in need.leaves() for node in nodes.get(id(leaf), ())]
         for level in range(need.level + 1):
-            taken = len({int(topology.of[level][node]) for node in places})
+            taken = len({int(topology.of[level][node]) for node in held})
             apart[level] += taken > 1
             domains += taken if level == need.level else 0
     if not preferred:
         finest = topology.of[topology.finest] if topology.finest >= 0 else topology.of[-1]
-        domains = len({int(finest[put.node]) for put in puts})
-    return tuple(apart), domains, len({put.node for put in puts})
+        domains = len({int(finest[placement.node]) for placement in placements})
+    return tuple(apart), domains, len({placement.node for placement in placements})
 
 
 def is_best(root: Demand, score: Score) -> bool:
-    """Nothing is nearer, whatever the order in which it is placed."""
+    """True if no other placement can score better, so that a second attempt is pointless."""
     return score[1] <= max(1, sum(1 for _ in _preferred(root)))
 
 

@@ -1,7 +1,7 @@
-"""Packing unlike pods onto nodes, exactly: node by node, and on each only what cannot be made more (law T1).
+"""Packing: exact placement of pods of several shapes, node by node (law T1).
 
-A pod that goes onto an earlier node is never in the way of a later one, so of all mixes for a node only those count to which
-nothing can be added.  What failed once with the same nodes and the same pods left is not tried again.
+A pod on an earlier node never gets in the way of a later one, so only the maximal mixes of each node are tried: those to which
+no pod can be added.  A failed state (node, pods left) is not tried again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,46 +12,48 @@ from runrig.engine.nodes.topology import Domain
 from runrig.engine.placement.trial_capacity import TrialCapacity
 
 Item = tuple[int, Domain, int]
-"""(shape, where, pods)."""
+"""(shape, domain, pods)."""
 
 
 class Packed(NamedTuple):
-    """*puts*: (item, node, pods), None if there is no place.  *proven* False: the steps were used up first."""
+    """*placements*: (item, node, pods); None if none was found.  *proven* False: the steps ran out before the search ended."""
 
-    puts: tuple[tuple[int, int, int], ...] | None
+    placements: tuple[tuple[int, int, int], ...] | None
     proven: bool
     steps: int
 
 
 def pack(capacity: TrialCapacity, items: Sequence[Item], steps: int) -> Packed:
-    """All *items* beside what is in *capacity* already, in at most *steps* steps of one mix on one node each."""
+    """Packs all *items* into what is free in *capacity*, in at most *steps* steps; one step tries one mix on one node."""
     return _Packing(capacity, items).run(steps)
 
 
 Left = tuple[int, ...]
+"""Pods per item, in the order of the items: those still to be packed, or a mix that goes onto one node."""
 
 
 class _Packing:
     def __init__(self, capacity: TrialCapacity, items: Sequence[Item]) -> None:
         self._capacity = capacity
         self._items = items
-        self._nodes = self._worth(items)
-        self._after = self._room_after()
+        self._nodes = self._useful_nodes(items)
+        self._room_from = self._sum_up_room()
 
-    def _worth(self, items: Sequence[Item]) -> list[int]:
+    def _useful_nodes(self, items: Sequence[Item]) -> list[int]:
+        """The nodes that take a pod of some item, in topology order."""
         nodes = sorted({node for _, domain, pods in items if pods for node in range(domain.first, domain.last)})
-        return [node for node in nodes if any(self._most(at, node) for at in range(len(items)))]
+        return [node for node in nodes if any(self._most(item, node) for item in range(len(items)))]
 
     def _most(self, item: int, node: int) -> int:
-        """Pods of *item* on *node* if it has the node for itself."""
+        """How many pods of *item* fit on *node* if no other item goes there."""
         shape, domain, _ = self._items[item]
         return int(self._capacity.counts(shape).levels[-1][node]) if domain.first <= node < domain.last else 0
 
-    def _room_after(self) -> list[list[int]]:
-        """Per node in order, how many pods of each item have room there and on all later nodes."""
+    def _sum_up_room(self) -> list[list[int]]:
+        """Per node, in order: how many pods of each item fit on it and all later nodes."""
         sums = [[0] * len(self._items)]
         for node in reversed(self._nodes):
-            sums.append([after + self._most(at, node) for at, after in enumerate(sums[-1])])
+            sums.append([later + self._most(item, node) for item, later in enumerate(sums[-1])])
         return sums[::-1]
 
     def run(self, steps: int) -> Packed:
@@ -73,31 +75,34 @@ class _Packing:
                 continue
             rest = tuple(have - took for have, took in zip(left, mix, strict=True))
             if not any(rest):
-                return Packed(self._puts([*chosen, mix]), True, step)
-            at = len(stack)
-            if (at, rest) not in failed and self._may(at, rest):
+                return Packed(self._placements([*chosen, mix]), True, step)
+            depth = len(stack)
+            if (depth, rest) not in failed and self._may_fit(depth, rest):
                 chosen.append(mix)
-                stack.append((rest, self._mixes(at, rest)))
+                stack.append((rest, self._mixes(depth, rest)))
         return Packed(None, False, steps)
 
-    def _may(self, at: int, left: Left) -> bool:
-        return at < len(self._nodes) and all(have <= room for have, room in zip(left, self._after[at], strict=True))
+    def _may_fit(self, depth: int, left: Left) -> bool:
+        """False if the nodes from *depth* on certainly lack room for some item of *left*."""
+        if depth >= len(self._nodes):
+            return False
+        return all(pods <= room for pods, room in zip(left, self._room_from[depth], strict=True))
 
-    def _mixes(self, at: int, left: Left) -> Iterator[Left]:
-        """What can go onto the node at place *at* and leaves nothing that could go there too; the fullest of the first items first."""
-        if at >= len(self._nodes) or not self._may(at, left):
+    def _mixes(self, depth: int, left: Left) -> Iterator[Left]:
+        """Yields the maximal mixes for the node at *depth*, those with the most pods of the first items first."""
+        if depth >= len(self._nodes) or not self._may_fit(depth, left):
             return
-        node = self._nodes[at]
-        mine = [item for item in range(len(left)) if left[item] and self._most(item, node)]
+        node = self._nodes[depth]
+        fitting = [item for item in range(len(left)) if left[item] and self._most(item, node)]
         free = dict(self._capacity.free(node))
         mix = [0] * len(left)
-        yield from self._fill(mine, free, mix, left)
+        yield from self._fill(fitting, free, mix, left)
 
-    def _fill(self, mine: Sequence[int], free: dict[str, int], mix: list[int], left: Left) -> Iterator[Left]:
-        if not mine:
+    def _fill(self, items: Sequence[int], free: dict[str, int], mix: list[int], left: Left) -> Iterator[Left]:
+        if not items:
             yield tuple(mix)
             return
-        item, others = mine[0], mine[1:]
+        item, others = items[0], items[1:]
         requests = self._capacity.shapes[self._items[item][0]].requests
         most = min(left[item], pods_in(free, requests))
         for count in range(most, -1, -1):
@@ -106,21 +111,24 @@ class _Packing:
             for resource, amount in requests:
                 if resource in rest:
                     rest[resource] -= amount * count
-            for found in self._fill(others, rest, mix, left):
-                # One more of this item would still fit beside the others: that mix has been tried.
-                if count == most or not self._fits_more(item, found, free, others):
-                    yield found
+            for filled in self._fill(others, rest, mix, left):
+                # If one more pod of this item still fits beside the others, the mix is not maximal.
+                if count == most or not self._fits_more(item, filled, free, others):
+                    yield filled
         mix[item] = 0
 
-    def _fits_more(self, item: int, found: Left, free: dict[str, int], others: Sequence[int]) -> bool:
-        total = dict(free)
-        for each, count in [(item, found[item] + 1), *((other, found[other]) for other in others)]:
-            for resource, amount in self._capacity.shapes[self._items[each][0]].requests:
-                if resource in total:
-                    total[resource] -= amount * count
-        return all(amount >= 0 for resource, amount in total.items() if amount < free[resource])
+    def _fits_more(self, item: int, mix: Left, free: dict[str, int], others: Sequence[int]) -> bool:
+        rest = dict(free)
+        for index, count in [(item, mix[item] + 1), *((other, mix[other]) for other in others)]:
+            for resource, amount in self._capacity.shapes[self._items[index][0]].requests:
+                if resource in rest:
+                    rest[resource] -= amount * count
+        return all(amount >= 0 for resource, amount in rest.items() if amount < free[resource])
 
-    def _puts(self, chosen: Sequence[Left]) -> tuple[tuple[int, int, int], ...]:
+    def _placements(self, chosen: Sequence[Left]) -> tuple[tuple[int, int, int], ...]:
         return tuple(
-            (item, self._nodes[at], count) for at, mix in enumerate(chosen) for item, count in enumerate(mix) if count
+            (item, node, count)
+            for node, mix in zip(self._nodes, chosen, strict=False)
+            for item, count in enumerate(mix)
+            if count
         )

@@ -1,8 +1,8 @@
-"""Placement: on which nodes the pods of a gang go, all of them or none (laws T1, T2).
+"""Placement: which nodes the pods of a gang take, all of them or none (laws T1, T2).
 
-First by best fit, which is quick and keeps large free domains whole.  Where that finds nothing, an exact search settles whether
-there is a place at all, within a fixed budget of steps, so that it needs no clock; if there is, best fit goes once more, held to
-the domains that the search found.
+Best fit runs first: it is quick and keeps large free domains whole.  If it finds nothing, an exact search decides whether any
+placement exists.  Its budget is a number of steps, so it needs no clock.  If one exists, best fit runs again, restricted to the
+domains that the search chose.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,80 +31,81 @@ from runrig.engine.placement.exact_search import ExactSearch
 from runrig.engine.placement.trial_capacity import TrialCapacity
 
 FEW = 128
-"""Shares of a gang of which a second attempt is worth its time."""
+"""Largest placement, in shares, for which a second attempt is worth its time."""
 
 
 class Layout(NamedTuple):
-    """*shares* per wanted, in the order asked, or None where there is no place.  *proven* False: the budget ended the search."""
+    """*shares*: per pod request, in order; None if no placement was found.  *proven* False: the search budget ran out first."""
 
     shares: tuple[tuple[NodeShare, ...], ...] | None
     proven: bool = True
 
 
-def anywhere(wanted: Sequence[PodRequest]) -> PlacementConstraints:
-    """Of pods that need not lie near each other, in a pool without topology keys."""
+def anywhere(requests: Sequence[PodRequest]) -> PlacementConstraints:
+    """The constraints of pods that may go to any nodes, in a pool without topology keys."""
     return PlacementConstraints(
-        (), ConstraintNode(ROOT, False, tuple((at, each.pods) for at, each in enumerate(wanted))), False
+        (), ConstraintNode(ROOT, False, tuple((index, request.pods) for index, request in enumerate(requests))), False
     )
 
 
 def place(
-    room: ClusterNodes,
-    wanted: Sequence[PodRequest],
+    nodes: ClusterNodes,
+    requests: Sequence[PodRequest],
     layers: Sequence[int],
     constraints: PlacementConstraints | None = None,
     within: Domain | None = None,
 ) -> Layout:
-    """Where all of *wanted* go at once, counting what is free in every one of *layers*.
+    """Places all of *requests* at once, using only what is free in every one of *layers*.
 
-    *constraints* None: they need not lie near each other.  *within*: nothing goes outside of this domain of its
-    topology; None: all nodes.
+    *constraints* None: the pods may go to any nodes.  *within*: the domain of the topology to stay in; None: all nodes.
 
-    O(what changed + domains of one level) where best fit finds a place or no domain has enough room; else as many steps as
-    the search may take.
+    O(changed nodes + domains of one level) if best fit finds a place or no domain has enough room; otherwise up to the
+    search budget.
     """
-    constraints = constraints or anywhere(wanted)
-    shapes, root = (_kept_needs if constraints.asks else _needs)(constraints, tuple(wanted))
+    constraints = constraints or anywhere(requests)
+    shapes, root = (_cached_needs if constraints.asks else _needs)(constraints, tuple(requests))
     if not root.demand:
-        return Layout(((),) * len(wanted))
-    capacity = TrialCapacity(room, constraints.labels, shapes, layers)
-    puts, proven = place_demand(capacity, root, within or capacity.topology.whole(labelled=constraints.asks))
-    return Layout(None if puts is None else assign_to_pod_sets(capacity.topology, root, wanted, puts), proven)
+        return Layout(((),) * len(requests))
+    capacity = TrialCapacity(nodes, constraints.labels, shapes, layers)
+    placements, proven = place_demand(capacity, root, within or capacity.topology.whole(labelled=constraints.asks))
+    return Layout(
+        None if placements is None else assign_to_pod_sets(capacity.topology, root, requests, placements), proven
+    )
 
 
-def _needs(constraints: PlacementConstraints, wanted: tuple[PodRequest, ...]) -> tuple[list[PodShape], Demand]:
-    shapes = shapes_of(wanted)
-    return shapes, demand_of(constraints.root, wanted, shapes)
+def _needs(constraints: PlacementConstraints, requests: tuple[PodRequest, ...]) -> tuple[list[PodShape], Demand]:
+    shapes = shapes_of(requests)
+    return shapes, demand_of(constraints.root, requests, shapes)
 
 
-_kept_needs = lru_cache(maxsize=256)(_needs)
-"""A gang with many groups is asked for again and again."""
+_cached_needs = lru_cache(maxsize=256)(_needs)
+"""`_needs` of gangs with many groups, which are placed again and again."""
 
 
 def place_demand(capacity: TrialCapacity, root: Demand, whole: Domain) -> tuple[Sequence[PodPlacement] | None, bool]:
-    """Where all of *root* goes inside *whole*, None if there is no place; and whether that is proven.  *capacity* is used up."""
-    asked = {(need.level, need.demand): need for need in _required(root)}
-    if not all(_may(capacity, need, whole) for need in asked.values()):
+    """(placement of *root* inside *whole*, None if none was found; whether that is proven).  Leaves *capacity* changed."""
+    distinct = {(need.level, need.demand): need for need in _required(root)}
+    if not all(_may_fit(capacity, need, whole) for need in distinct.values()):
         return None, True
-    puts = _nearest(capacity, root, whole, {})
-    if puts is not None:
-        return puts, True
-    found = ExactSearch(capacity, root, whole).run()
-    if found.puts is None:
-        return None, found.proven
-    return _nearest(capacity, root, whole, found.domains) or found.puts, True
+    placements = _nearest(capacity, root, whole, {})
+    if placements is not None:
+        return placements, True
+    result = ExactSearch(capacity, root, whole).run()
+    if result.placements is None:
+        return None, result.proven
+    return _nearest(capacity, root, whole, result.domains) or result.placements, True
 
 
-def pods_that_fit(room: ClusterNodes, wanted: PodRequest, layers: Sequence[int]) -> int:
-    """How many pods of this shape have room by themselves, at most as many as are wanted."""
-    if not wanted.pods:
+def pods_that_fit(nodes: ClusterNodes, request: PodRequest, layers: Sequence[int]) -> int:
+    """How many pods of *request* fit if nothing else is placed; at most as many as it asks for."""
+    if not request.pods:
         return 0
-    capacity = TrialCapacity(room, (), shapes_of([wanted]), layers)
-    return min(wanted.pods, capacity.holds(0, capacity.topology.whole(labelled=False)))
+    capacity = TrialCapacity(nodes, (), shapes_of([request]), layers)
+    return min(request.pods, capacity.holds(0, capacity.topology.whole(labelled=False)))
 
 
-def _may(capacity: TrialCapacity, need: Demand, whole: Domain) -> bool:
-    """Some domain has room for *need*, as far as counts of one shape can tell."""
+def _may_fit(capacity: TrialCapacity, need: Demand, whole: Domain) -> bool:
+    """False if no domain has room for *need*, each shape counted alone."""
     if need.level <= whole.level:
         return all(capacity.holds(shape, whole) >= pods for shape, pods in need.demand)
     enough = None
@@ -115,26 +116,26 @@ def _may(capacity: TrialCapacity, need: Demand, whole: Domain) -> bool:
 
 
 def _nearest(
-    capacity: TrialCapacity, root: Demand, whole: Domain, held: Mapping[int, Domain]
+    capacity: TrialCapacity, root: Demand, whole: Domain, fixed_domains: Mapping[int, Domain]
 ) -> Sequence[PodPlacement] | None:
-    """The largest first; where that leaves something apart which is better together, also the smallest first.  The nearer wins."""
+    """Best fit with the largest need first and, if that breaks a preference, also with the smallest first; the better score wins."""
     leaves = {(leaf.level, leaf.demand) for leaf in root.leaves()}
     single = len(root.demand) == 1 and len(list(root.leaves())) == 1
-    attempt = BestFit(capacity, single=single, held=held)
-    puts = list(attempt.puts) if attempt.put(root, whole) else None
-    if len(leaves) == 1 and len(root.demand) == 1:  # all alike: there is but one order
-        return puts
-    score = score_of(capacity.topology, root, puts) if puts is not None else None
-    if score is not None and (is_best(root, score) or len(attempt.puts) > FEW):
-        return puts
+    attempt = BestFit(capacity, single=single, fixed_domains=fixed_domains)
+    placements = list(attempt.placements) if attempt.put(root, whole) else None
+    if len(leaves) == 1 and len(root.demand) == 1:  # all needs are alike, so there is only one order
+        return placements
+    score = score_of(capacity.topology, root, placements) if placements is not None else None
+    if score is not None and (is_best(root, score) or len(attempt.placements) > FEW):
+        return placements
     attempt.undo()
-    other = BestFit(capacity, single=single, held=held, small_first=True)
-    if other.put(root, whole) and (score is None or score_of(capacity.topology, root, other.puts) < score):
-        puts = list(other.puts)
+    other = BestFit(capacity, single=single, fixed_domains=fixed_domains, small_first=True)
+    if other.put(root, whole) and (score is None or score_of(capacity.topology, root, other.placements) < score):
+        placements = list(other.placements)
     other.undo()
-    return puts
+    return placements
 
 
 def _required(need: Demand) -> list[Demand]:
-    """*need* and the required ones below it."""
-    return [need, *(each for part in need.parts for each in _required(part) if each.required)]
+    """*need* itself and the required needs below it."""
+    return [need, *(inner for part in need.parts for inner in _required(part) if inner.required)]

@@ -1,4 +1,4 @@
-"""Seats: which pod of a pod set stands where, out of its shares and back."""
+"""Pod slots: the node and GPUs of each pod of a pod set, computed from its shares and back."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -8,22 +8,24 @@ from runrig.domain.gangs import NodeShare
 
 
 class PodSlot(NamedTuple):
-    """*gpus*: the indices that the pod holds on its node."""
+    """*gpus*: the indices of the GPUs that the pod holds on *node*."""
 
     node: str
     gpus: tuple[int, ...]
 
 
 def slots_of(shares: Iterable[NodeShare]) -> list[PodSlot]:
-    """In the order of the pods."""
+    """One slot per pod, in pod order."""
     return [
-        PodSlot(share.node, share.gpus[at * len(share.gpus) // share.count : (at + 1) * len(share.gpus) // share.count])
+        PodSlot(
+            share.node, share.gpus[pod * len(share.gpus) // share.count : (pod + 1) * len(share.gpus) // share.count]
+        )
         for share in shares
-        for at in range(share.count)
+        for pod in range(share.count)
     ]
 
 
 def shares_of(slots: Iterable[PodSlot]) -> tuple[NodeShare, ...]:
-    """Neighbours on one node are one share."""
+    """The shares of *slots*; consecutive pods on one node form one share."""
     parts = ((node, list(pods)) for node, pods in groupby(slots, key=lambda slot: slot.node))
     return tuple(NodeShare(node, len(pods), tuple(index for pod in pods for index in pod.gpus)) for node, pods in parts)

@@ -194,12 +194,12 @@ def _place(
     puts = _nearest(capacity, root, whole, {})
     if puts is None:
         found = ExactSearch(capacity, root, whole).run()
-        puts = found.puts and (_nearest(capacity, root, whole, found.domains) or found.puts)
+        puts = found.placements and (_nearest(capacity, root, whole, found.domains) or found.placements)
     return None if puts is None else (capacity.topology, root, everything, puts)
 
 
 def _nearest(
     capacity: TrialCapacity, root: Demand, whole: Domain, held: Mapping[int, Domain]
 ) -> Sequence[PodPlacement] | None:
-    attempt = BestFit(capacity, single=False, held=held)
-    return attempt.puts if attempt.put(root, whole) else None
+    attempt = BestFit(capacity, single=False, fixed_domains=held)
+    return attempt.placements if attempt.put(root, whole) else None
