@@ -21,7 +21,7 @@ MOST_TRIED = 6
 """How many domains of one level are tried for one need, beyond those that use the fewest pieces."""
 
 SMALL = 32
-"""Largest domain, in nodes, outer pods of several shapes are packed exactly after the simple way has failed."""
+"""Largest domain, in nodes, where pods of several shapes are packed exactly after the simple way has failed."""
 
 PACKING_STEPS = 500
 """Budget of one such packing (see `pack`)."""

@@ -1,4 +1,4 @@
-"""A constraint tree as the subgroups of a pod group, named, each slice by itself (topology-aware-scheduling.md; law T3)."""
+"""Subgroups: a constraint tree as the named subgroups of a PodGroup, one per slice (topology-aware-scheduling.md; law T3)."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,14 +9,18 @@ from runrig.domain.subgroups import Constraint, Outline, Subgroup
 from runrig.engine.placement.constraint_tree import Branch
 
 CATCH_ALL = "rest"
-"""The subgroup of the tasks without any requirement, where others have some."""
+"""Name of the subgroup of tasks without a requirement, if other tasks have one."""
 
 LONGEST_SUBGROUP = 63
 _HASH_DIGITS = 6
 
 
 def outline_of(root: Branch) -> Outline:
-    """Levels that all pods share go to the top; a chain with one child each is one constraint, as long as nothing is above it."""
+    """The subgroups of the tree under *root*.
+
+    Levels that all pods share become the constraint of the whole group.  A chain of single children becomes one constraint if no
+    subgroup is above it.
+    """
     whole = _twig(root, None, None)
     shared = tuple(_chain(whole))[1:]
     fork = shared[-1] if shared else whole
@@ -39,9 +43,9 @@ def outline_of(root: Branch) -> Outline:
 
 @dataclass(frozen=True, slots=True)
 class _Twig:
-    """A branch, or one slice of it.  *index*: of the slice, None of a branch without slices.
+    """A branch, or one slice of it.  *index*: number of the slice; None if the branch has no slices.
 
-    *pods*: (task, how many of its pods), only of leaves.  The leaves of a task are in the order of its pods.
+    *pods*: (task, number of its pods), on leaves only.  The leaves of a task are in the order of its pods.
     """
 
     key: TopologyKey | None
@@ -53,28 +57,28 @@ class _Twig:
 
 
 def _twigs(branch: Branch, pods: int | None) -> Iterator[_Twig]:
-    """*branch*, slice by slice if it has slices.  *pods*: of the coarser slice that it lies in, None outside of slices."""
+    """Yields *branch*, or its slices if it has any.  *pods*: size of the coarser slice around it; None outside slices."""
     if branch.slice_size is None:
         yield _twig(branch, None, pods)
         return
-    here = branch.pods if pods is None else pods
-    for index, first in enumerate(range(0, here, branch.slice_size)):
-        yield _twig(branch, index, min(branch.slice_size, here - first))
+    total = branch.pods if pods is None else pods
+    for index, first in enumerate(range(0, total, branch.slice_size)):
+        yield _twig(branch, index, min(branch.slice_size, total - first))
 
 
 def _twig(branch: Branch, index: int | None, pods: int | None) -> _Twig:
-    inside = tuple(twig for child in branch.branches for twig in _twigs(child, pods))
+    twigs = tuple(twig for child in branch.branches for twig in _twigs(child, pods))
     counts = tuple((task.name, task.pods if pods is None else pods) for task in branch.tasks)
-    return _Twig(branch.key, branch.group, index, branch.required, inside, counts)
+    return _Twig(branch.key, branch.group, index, branch.required, twigs, counts)
 
 
 Path = tuple[tuple[str, str | None, int | None], ...]
-"""(key, group, slice) of each twig, from below the root; group None of a pad."""
+"""(key, group, slice) of each twig below the root; the group of a pad is None."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A subgroup without its name.  *chain*: the twigs at the end of *path* that it stands for."""
+    """A subgroup that has no name yet.  *chain*: the twigs at the end of *path* that it stands for."""
 
     path: Path
     chain: tuple[_Twig, ...]
@@ -82,7 +86,7 @@ class _Draft:
 
 
 def _drafts(twig: _Twig, above: Path, parent: Path | None) -> Iterator[_Draft]:
-    # Below a subgroup each level stays by itself: it is that subgroup which holds the coarser constraint.
+    # Below a subgroup no levels are merged: that subgroup carries the coarser constraint.
     chain = tuple(_chain(twig)) if parent is None else (twig,)
     path = above + _path(chain)
     yield _Draft(path, chain, parent)
@@ -102,7 +106,7 @@ def _chain(twig: _Twig) -> Iterator[_Twig]:
 
 
 def _constraint(chain: Sequence[_Twig]) -> Constraint:
-    """The finest required level, which has the coarser ones inside, and the finest preferred one if it is finer still."""
+    """The finest required level, which implies the coarser ones, and the finest preferred level if that is finer still."""
     required = preferred = None
     for twig in chain:
         assert twig.key is not None, "the root is in no chain"
@@ -117,7 +121,7 @@ def _constraint(chain: Sequence[_Twig]) -> Constraint:
 
 
 def _names(drafts: Sequence[_Draft]) -> Mapping[Path, str]:
-    """A name for each path, unlike all others.  The first of two that would be alike keeps it; the catch-all always does."""
+    """A unique name for each path.  If two would be equal the first keeps its name; the catch-all always does."""
     names: dict[Path, str] = {}
     taken: set[str] = set()
     for draft in sorted(drafts, key=lambda draft: not _is_catch_all(draft)):
@@ -131,8 +135,8 @@ def _is_catch_all(draft: _Draft) -> bool:
 
 
 def _free(path: Path, taken: set[str]) -> str:
-    said = [group + _numbered("-", index) for _, group, index in path if group is not None]
-    name = "-".join(said).lower().replace("_", "-") or CATCH_ALL
+    parts = [group + _numbered("-", index) for _, group, index in path if group is not None]
+    name = "-".join(parts).lower().replace("_", "-") or CATCH_ALL
     if len(name) <= LONGEST_SUBGROUP and name not in taken:
         return name
     whole = "/".join(f"{key}={group or ''}" + _numbered("#", index) for key, group, index in path)
