@@ -3,13 +3,16 @@
 First those already told to stop; then by lower priority, later start, uid, name.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from runrig.domain.kueue import Policy
 from runrig.engine.kueue.cluster_queue import QueueState
+from runrig.engine.kueue.node_tree import release, reserve
 from runrig.engine.kueue.scheduler_context import HolderEntry, SchedulerContext
-from runrig.engine.kueue.workload import WorkloadState
+from runrig.engine.kueue.workload import WorkloadState, WorkloadTarget
 from runrig.engine.kueue.workload_placement import FindsPlacement
+from runrig.engine.preemption.fill_back import fill_back, take_until_fits
+from runrig.engine.quota.quota_node import CHARGED, add_on_trial, take_on_trial
 
 
 def allows(policy: Policy, preemptor: WorkloadState, candidate: WorkloadState) -> bool:
@@ -90,3 +93,30 @@ class CandidateSearch:
         if policy is Policy.NEVER:
             return iter(())
         return self.allowed(queue.leaving if leaving else queue.running, policy)
+
+    def targets(self, candidates: Iterable[WorkloadTarget], fits: Callable[[], bool]) -> list[WorkloadTarget]:
+        """Those of *candidates*, taken one by one, that have to stop so that it fits; empty if it never does.
+
+        The trees are as before in the end.
+        """
+        taken = take_until_fits(candidates, self.take, self.put_back, fits)
+        if taken is None:
+            return []
+        needed = fill_back(taken, self.take, self.put_back, fits, last_is_needed=True)
+        for target in needed:
+            self.put_back(target)
+        return needed
+
+    def take(self, target: WorkloadTarget) -> None:
+        """*target* is gone, on trial."""
+        workload = target.workload
+        take_on_trial(workload.leaf, workload.request, CHARGED)
+        if self.finds_placement is not None:
+            release(workload.reservations)
+
+    def put_back(self, target: WorkloadTarget) -> None:
+        """The inverse of `take`."""
+        workload = target.workload
+        add_on_trial(workload.leaf, workload.request, CHARGED)
+        if self.finds_placement is not None:
+            reserve(workload.reservations)

@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 from runrig.domain.kueue import Policy, PreemptionReason
 from runrig.engine.kueue.candidates import CandidateSearch, nobody
-from runrig.engine.kueue.node_tree import release, reserve
-from runrig.engine.kueue.scheduler_context import HolderSource, SchedulerContext, put_back_on_trial
+from runrig.engine.kueue.scheduler_context import HolderSource, SchedulerContext
 from runrig.engine.kueue.workload import WorkloadState, WorkloadTarget
 from runrig.engine.kueue.workload_placement import FindsPlacement
-from runrig.engine.quota.quota_node import CHARGED, QuotaNode, Request, add_on_trial, fits, take_on_trial
+from runrig.engine.quota.quota_node import CHARGED, QuotaNode, Request, fits
 
 
 def find_classical(
@@ -128,23 +127,7 @@ class _Classical(CandidateSearch):
 
     def attempt(self, *, borrow: bool) -> list[WorkloadTarget]:
         """The targets of one attempt; empty if it fails."""
-        taken: list[WorkloadTarget] = []
-        for target in self._sequence(borrow=borrow):
-            candidate = target.workload
-            take_on_trial(candidate.leaf, candidate.request, CHARGED)
-            if self.finds_placement is not None:
-                release(candidate.reservations)
-            taken.append(target)
-            if self._fits(borrow=borrow):
-                return self._needed(taken, borrow=borrow)
-        self._restore(taken)
-        return []
-
-    def _restore(self, taken: Sequence[WorkloadTarget]) -> None:
-        put_back_on_trial(each.workload for each in taken)
-        if self.finds_placement is not None:
-            for each in taken:
-                reserve(each.workload.reservations)
+        return self.targets(self._sequence(borrow=borrow), self._fits if borrow else self._fits_within_nominal)
 
     def _sequence(self, *, borrow: bool) -> Iterator[WorkloadTarget]:
         for leaving in self.rounds:
@@ -169,26 +152,9 @@ class _Classical(CandidateSearch):
             and (policies.borrow_max_priority is None or priority <= policies.borrow_max_priority)
         )
 
-    def _fits(self, *, borrow: bool) -> bool:
-        leaf = self._leaf
-        if not borrow:
-            usage = leaf.usage[CHARGED]
-            if any(usage[index] + amount > leaf.nominal[index] for index, amount in self._request):
-                return False
-        return fits(leaf, self._request) and (self.finds_placement is None or self.finds_placement())
+    def _fits(self) -> bool:
+        return fits(self._leaf, self._request) and (self.finds_placement is None or self.finds_placement())
 
-    def _needed(self, taken: list[WorkloadTarget], *, borrow: bool) -> list[WorkloadTarget]:
-        """Those of *taken* that cannot be put back; restores the trees.  The last one taken is always needed."""
-        kept = taken[-1:]
-        for target in reversed(taken[:-1]):
-            candidate = target.workload
-            add_on_trial(candidate.leaf, candidate.request, CHARGED)
-            if self.finds_placement is not None:
-                reserve(candidate.reservations)
-            if not self._fits(borrow=borrow):
-                take_on_trial(candidate.leaf, candidate.request, CHARGED)
-                if self.finds_placement is not None:
-                    release(candidate.reservations)
-                kept.append(target)
-        self._restore(kept)
-        return kept[::-1]
+    def _fits_within_nominal(self) -> bool:
+        usage, nominal = self._leaf.usage[CHARGED], self._leaf.nominal
+        return all(usage[index] + amount <= nominal[index] for index, amount in self._request) and self._fits()

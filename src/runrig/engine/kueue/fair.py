@@ -13,8 +13,7 @@ from itertools import chain
 from runrig.domain.kueue import Policy, PreemptionReason, Strategy
 from runrig.engine.kueue.candidates import CandidateSearch, nobody
 from runrig.engine.kueue.cluster_queue import QueueState
-from runrig.engine.kueue.node_tree import release, reserve
-from runrig.engine.kueue.scheduler_context import SchedulerContext, put_back_on_trial
+from runrig.engine.kueue.scheduler_context import SchedulerContext
 from runrig.engine.kueue.workload import TargetKey, WorkloadState, WorkloadTarget
 from runrig.engine.kueue.workload_placement import FindsPlacement
 from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode, Request, add_on_trial, fits, take_on_trial
@@ -47,49 +46,49 @@ class _Fair(CandidateSearch):
         super().__init__(context, preemptor, contested, finds_placement)
         self._leaf = preemptor.leaf
         self._request = request
-        self._taken: list[WorkloadTarget] = []
         self._failed: list[WorkloadState] = []
         self._reclaim = self.queue.spec.policies.reclaim
         self._touched: dict[QuotaNode, Amount | None] = {}
 
     def run(self) -> list[WorkloadTarget]:
-        """Both passes; restores the trees."""
-        assert self.context.strategies
+        """The targets; while they are looked for, the request counts for the preemptor, for the sake of its share."""
         add_on_trial(self._leaf, self._request, CHARGED)
         self._touch(self._leaf)
-        fitted = self._first_pass(self.context.strategies[0])
-        if not fitted and len(self.context.strategies) > 1:
-            fitted = self._second_pass()
+        targets = self.targets(self._in_order(), self._fits)
         take_on_trial(self._leaf, self._request, CHARGED)
-        if not fitted:
-            self._restore(self._taken)
-            return []
-        return self._needed()
+        return targets
 
-    def _first_pass(self, strategy: Strategy) -> bool:
+    def _in_order(self) -> Iterator[WorkloadTarget]:
+        """Both passes."""
+        strategies = self.context.strategies
+        assert strategies
+        yield from self._first_pass(strategies[0])
+        if len(strategies) > 1:
+            yield from self._second_pass()
+
+    def _first_pass(self, strategy: Strategy) -> Iterator[WorkloadTarget]:
         order = _Order(self, _Lazily(self.candidates_of))
         while (queue := order.next_queue()) is not None:
             if queue is self.queue:
-                fitted = self._take(order.pop(queue), PreemptionReason.IN_QUEUE)
+                yield self._target(order.pop(queue), PreemptionReason.IN_QUEUE)
             elif self._within_nominal():
-                fitted = self._take(order.pop(queue), PreemptionReason.RECLAIM)
+                yield self._target(order.pop(queue), PreemptionReason.RECLAIM)
             else:
-                fitted = self._take_by_share(order, queue, strategy)
-            if fitted:
-                return True
+                candidate = self._first_let_go(order, queue, strategy)
+                if candidate is not None:
+                    yield self._target(candidate, PreemptionReason.FAIR_SHARING)
             order.refresh(queue.leaf)
-        return False
 
-    def _take_by_share(self, order: "_Order", queue: QueueState, strategy: Strategy) -> bool:
-        """Takes the first candidate of *queue* that the strategy lets go; True if the request fits then."""
+    def _first_let_go(self, order: "_Order", queue: QueueState, strategy: Strategy) -> WorkloadState | None:
+        """The first candidate of *queue* that the strategy lets go; those before it are kept for the second pass."""
         mine, its = _below_common(self._leaf, queue.leaf)
         preemptor, before = self.share(mine), self.share(its)
         while order.has(queue):
             candidate = order.pop(queue)
             if self._lets_go(strategy, preemptor, before, its, candidate):
-                return self._take(candidate, PreemptionReason.FAIR_SHARING)
+                return candidate
             self._failed.append(candidate)
-        return False
+        return None
 
     def _lets_go(
         self, strategy: Strategy, preemptor: Amount, before: Amount, its: QuotaNode, candidate: WorkloadState
@@ -101,7 +100,7 @@ class _Fair(CandidateSearch):
         add_on_trial(candidate.leaf, candidate.request, CHARGED)
         return preemptor <= after
 
-    def _second_pass(self) -> bool:
+    def _second_pass(self) -> Iterator[WorkloadTarget]:
         """One candidate of each queue that failed before, where the preemptor's share is below what the queue has now."""
         failed: dict[str, list[WorkloadState]] = {}
         for workload in self._failed:
@@ -111,47 +110,20 @@ class _Fair(CandidateSearch):
             mine, its = _below_common(self._leaf, queue.leaf)
             candidate = order.pop(queue)
             order.drop(queue)
-            if self.share(mine) < self.share(its) and self._take(candidate, PreemptionReason.FAIR_SHARING):
-                return True
+            if self.share(mine) < self.share(its):
+                yield self._target(candidate, PreemptionReason.FAIR_SHARING)
             order.refresh(queue.leaf)
-        return False
 
-    def _take(self, candidate: WorkloadState, reason: PreemptionReason) -> bool:
-        """*candidate* is gone; True if the request fits now."""
-        take_on_trial(candidate.leaf, candidate.request, CHARGED)
-        if self.finds_placement is not None:
-            release(candidate.reservations)
+    def _target(self, candidate: WorkloadState, reason: PreemptionReason) -> WorkloadTarget:
+        """*candidate* as the next that is taken: shares above it are then to be worked out anew."""
         self._touch(candidate.leaf)
-        self._taken.append(WorkloadTarget(candidate, reason))
-        take_on_trial(self._leaf, self._request, CHARGED)
-        fitted = self._fits()
-        add_on_trial(self._leaf, self._request, CHARGED)
-        return fitted
+        return WorkloadTarget(candidate, reason)
 
     def _fits(self) -> bool:
-        return fits(self._leaf, self._request) and (self.finds_placement is None or self.finds_placement())
-
-    def _restore(self, taken: Sequence[WorkloadTarget]) -> None:
-        put_back_on_trial(each.workload for each in taken)
-        if self.finds_placement is not None:
-            for each in taken:
-                reserve(each.workload.reservations)
-
-    def _needed(self) -> list[WorkloadTarget]:
-        """Those taken that cannot be put back; restores the trees."""
-        kept = self._taken[-1:]
-        for target in reversed(self._taken[:-1]):
-            candidate = target.workload
-            add_on_trial(candidate.leaf, candidate.request, CHARGED)
-            if self.finds_placement is not None:
-                reserve(candidate.reservations)
-            if not self._fits():
-                take_on_trial(candidate.leaf, candidate.request, CHARGED)
-                if self.finds_placement is not None:
-                    release(candidate.reservations)
-                kept.append(target)
-        self._restore(kept)
-        return kept[::-1]
+        take_on_trial(self._leaf, self._request, CHARGED)
+        fitted = fits(self._leaf, self._request)
+        add_on_trial(self._leaf, self._request, CHARGED)
+        return fitted and (self.finds_placement is None or self.finds_placement())
 
     def _within_nominal(self) -> bool:
         """The preemptor's queue, its request included, holds no more than its nominal of what is contested."""

@@ -19,6 +19,7 @@ from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import Domain
 from runrig.engine.preemption.candidates import Candidates
 from runrig.engine.preemption.domain_preemption import DomainPreemption
+from runrig.engine.preemption.fill_back import fill_back, take_until_fits
 from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf, Request, fits
 
 MANY = 16
@@ -94,27 +95,37 @@ class _Trial:
 
     def _by_domain(self) -> Targets | None:
         """Law T4, of a gang that requires a domain."""
-        clearing = DomainPreemption(self._ledger, self._entry, self._choice, self._request, self._candidates)
-        cleared = clearing.cheapest()
-        if cleared is None:
+        search = DomainPreemption(self._ledger, self._entry, self._choice, self._request, self._candidates)
+        cheapest = search.cheapest()
+        if cheapest is None:
             return None
-        for each in cleared.gone:
-            self._take(each)
-        placement = self._fit(cleared.domain)
-        return None if placement is None else self._needed(cleared.domain)
+        for candidate in cheapest.gone:
+            self._take(candidate)
+        if self._fit(cheapest.domain) is None:
+            return None
+        # These were chosen together, not one by one: the last one may be as superfluous as any.
+        return self._targets(cheapest.gone, cheapest.domain, last_is_needed=False)
 
     def _one_by_one(self) -> Targets | None:
         """In the order of law R3, until there is room."""
         self._all_back()
-        # Who spares whom is told anew: bounds of domains have asked before.
+        # The search by domain has drawn candidates too: a new order, so that it names only those that this one spares.
         self._candidates = Candidates(self._ledger, self._entry, self._choice, self._request)
-        placement = self._fit()
-        for taken, candidate in enumerate(self._candidates.in_order()):
-            if placement is not None or (taken == MANY and not self._would_fit()):
-                break
-            self._take(candidate)
-            placement = self._fit()
-        return None if placement is None else self._needed(None)
+        if self._fits():
+            return self._targets((), None, last_is_needed=False)
+        order = self._candidates.in_order()
+        taken = take_until_fits(self._while_hopeful(order), self._take, self._ledger.charge, self._fits)
+        if taken is None:
+            return None
+        next(order, None)  # whoever would have been next goes on by law R3
+        return self._targets(taken, None, last_is_needed=True)
+
+    def _while_hopeful(self, order: Iterator[Entry]) -> Iterator[Entry]:
+        """*order* to its end, or as far as `MANY` if even all of them together would not do."""
+        for taken, candidate in enumerate(order):
+            if taken == MANY and not self._would_fit():
+                return
+            yield candidate
 
     def _would_fit(self) -> bool:
         """With all that are left gone at once, law R2 or not: where that is not enough, no part of them is."""
@@ -125,19 +136,6 @@ class _Trial:
         for each in others:
             self._ledger.charge(each)
         return enough
-
-    def _needed(self, domain: Domain | None) -> Targets:
-        """Those of who is gone who have to be: none of them can return without the preemptor losing its place (law R3)."""
-        kept: list[Entry] = []
-        for each in reversed(self._gone):
-            self._ledger.charge(each)
-            if self._fit(domain) is None:
-                self._ledger.uncharge(each)
-                kept.append(each)
-        kept.reverse()
-        found = self._fit(domain)
-        assert found is not None, "putting back must keep the fit"
-        return self._targets(found, kept)
 
     def _take(self, candidate: Entry) -> None:
         self._ledger.uncharge(candidate)
@@ -155,16 +153,30 @@ class _Trial:
             return None
         return place_on_nodes(self._ledger, self._entry, self._choice, within=domain)
 
-    def _targets(self, placement: Placement, gone: Sequence[Entry]) -> Targets:
+    def _fits(self) -> bool:
+        return self._fit() is not None
+
+    def _targets(self, taken: Sequence[Entry], domain: Domain | None, *, last_is_needed: bool) -> Targets:
+        """The minimal subset of *taken*: putting any of them back would lose the placement (law R3)."""
+        ledger = self._ledger
+        needed = fill_back(
+            taken,
+            ledger.uncharge,
+            ledger.charge,
+            lambda: self._fit(domain) is not None,
+            last_is_needed=last_is_needed,
+        )
+        placement = self._fit(domain)
+        assert placement is not None, "putting back must keep the fit"
         own = self._entry.gang.pool
-        spared = self._candidates.spared_before(gone)
+        spared = self._candidates.spared_before(needed)
         told = tuple(
             Target(each.gang.id, Law.PRIORITY if each.gang.pool == own else Law.RECLAIM, spared[each.gang.id])
-            for each in gone
+            for each in needed
             if each.state is GangState.ADMITTED
         )
-        leaving = tuple(each.gang.id for each in gone)
-        return Targets(placement, (*leaving, *self._counted_on(placement, gone)), told)
+        leaving = tuple(each.gang.id for each in needed)
+        return Targets(placement, (*leaving, *self._counted_on(placement, needed)), told)
 
     def _counted_on(self, placement: Placement, gone: Sequence[Entry]) -> tuple[str, ...]:
         """Who stops for others and frees what the preemptor needs beside *gone*: it keeps its place until they are gone too."""
