@@ -192,10 +192,10 @@ def preempt(blocked: Blocked, runs: int) -> Measured:
     times = timed(lambda: _timed_targets(ledger, entry)[0], runs)
     assert _timed_targets(ledger, entry)[1] == targets, "the trial left everything as it was"
     assert targets is not None
-    told = {each.gang for each in targets.told}
+    told = {each.gang for each in targets.targets}
     held = {f"low{host_of(share.node) // GPUS:04}-1/g" for share in targets.placement[0].shares}
     assert told == set(targets.gangs) == held, "it goes where they were, and nobody else stops"
-    assert len(targets.told) == blocked.told, len(targets.told)
+    assert len(targets.targets) == blocked.told, len(targets.targets)
     return Measured(cold, times, check(cluster, [(head, targets.placement)]), many=len(told))
 
 

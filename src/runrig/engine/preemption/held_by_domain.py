@@ -1,4 +1,4 @@
-"""What candidates hold in each domain, as columns: how much room every one of them could make for a gang (law T4)."""
+"""What candidates hold in each domain, as columns: how many pods each of them could make room for (law T4)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from runrig.engine.placement.trial_capacity import TrialCapacity
 
 
 class Holding(NamedTuple):
-    """What one candidate holds inside one domain.  *gains*: per shape, pods for which it makes room at most."""
+    """What one candidate holds inside one domain.  *gains*: per shape, the most pods that it could make room for."""
 
     candidate: int
     gains: tuple[int, ...]
@@ -24,7 +24,7 @@ class Holding(NamedTuple):
 
 @dataclass(slots=True)
 class HeldByDomain:
-    """*held*: per domain, by its place in the level.  *most*: per shape and domain, the pods that fit if all candidates are gone."""
+    """*held*: by the domain's place in its level.  *now*, *most*: pods that fit, per shape and domain, now and with all candidates gone."""
 
     held: dict[int, list[Holding]]
     now: list[Ints]
@@ -32,7 +32,7 @@ class HeldByDomain:
 
 
 class _Rows(NamedTuple):
-    """One row per candidate and node: who, where, and how much of each resource."""
+    """One row per candidate and node.  *who*: the candidate's number; *node*: its place in topology order."""
 
     who: Ints
     node: Ints
@@ -42,7 +42,7 @@ class _Rows(NamedTuple):
 def held_by_domain(
     capacity: TrialCapacity, candidates: Sequence[Entry], demand: ShapeCounts, level: int, whole: Domain
 ) -> HeldByDomain:
-    """Of the domains of *level* inside *whole*; of *whole* itself if it is of that level.  O(nodes that candidates hold)."""
+    """For the domains of *level* inside *whole*, or *whole* itself if it is of that level.  O(nodes that candidates hold)."""
     topology = capacity.topology
     resources = sorted({resource for shape, _ in demand for resource, _ in capacity.shapes[shape].requests})
     rows = _rows(topology, candidates, resources, whole)
@@ -65,26 +65,28 @@ def held_by_domain(
 
 
 def _domains(topology: TopologyIndex, level: int, whole: Domain) -> Ints:
-    """Per node of *whole*, its domain, counted from the first one inside."""
+    """Per node of *whole*, the place of its domain among those inside."""
     if level <= whole.level:
         return np.zeros(whole.last - whole.first, dtype=np.int64)
-    of = topology.of[level][whole.first : whole.last]
-    return of - of[0] if len(of) else of
+    domains = topology.of[level][whole.first : whole.last]
+    return domains - domains[0] if len(domains) else domains
 
 
 def sizes(topology: TopologyIndex, candidates: Sequence[Entry]) -> list[tuple[int, int]]:
-    """Pods and GPUs that each holds."""
+    """Pods and GPUs that each candidate holds."""
     return [_holdings(topology, each).size for each in candidates]
 
 
 def _rows(topology: TopologyIndex, candidates: Sequence[Entry], resources: Sequence[str], whole: Domain) -> _Rows:
-    owns = [_holdings(topology, each) for each in candidates]
-    if not owns:
+    holdings = [_holdings(topology, each) for each in candidates]
+    if not holdings:
         return _Rows(_ints([]), _ints([]), {resource: _ints([]) for resource in resources})
-    node = np.concatenate([own.node for own in owns])
-    who = np.repeat(np.arange(len(owns)), [len(own.node) for own in owns])
+    node = np.concatenate([each.node for each in holdings])
+    who = np.repeat(np.arange(len(holdings)), [len(each.node) for each in holdings])
     amounts = {
-        resource: np.concatenate([own.amounts[resource] if resource in own.amounts else own.node * 0 for own in owns])
+        resource: np.concatenate(
+            [each.amounts[resource] if resource in each.amounts else each.node * 0 for each in holdings]
+        )
         for resource in resources
     }
     inside = (node >= whole.first) & (node < whole.last)
@@ -126,11 +128,11 @@ def _ints(values: Sequence[int]) -> Ints:
 def _all_gone(capacity: TrialCapacity, shape: int, rows: _Rows, touched: Ints) -> Ints:
     """Per touched node, the pods of *shape* that fit if every candidate is gone."""
     most = np.full(len(touched), MOST_PER_NODE, dtype=np.int64)
-    at = np.searchsorted(touched, rows.node)
+    places = np.searchsorted(touched, rows.node)
     for resource, amount in capacity.shapes[shape].requests:
         free = capacity.column(resource)[touched]
         freed = np.zeros(len(touched), dtype=np.int64)
-        np.add.at(freed, at, rows.amounts[resource])
+        np.add.at(freed, places, rows.amounts[resource])
         listed = free != UNLISTED
         fitting = np.maximum(np.where(listed, free, 0) + freed, 0) // amount
         fitting[~listed] = MOST_PER_NODE if resource in UNLISTED_IS_UNCOUNTED else 0
@@ -141,15 +143,15 @@ def _all_gone(capacity: TrialCapacity, shape: int, rows: _Rows, touched: Ints) -
 def _held(
     rows: _Rows, domains: Ints, whole: Domain, gains: Sequence[Ints], candidates: int
 ) -> dict[int, list[Holding]]:
-    """By domain; within one in the order of the candidates."""
-    found: dict[int, list[Holding]] = {}
+    """Holdings by domain, each list in the order of the candidates."""
+    held: dict[int, list[Holding]] = {}
     if not len(rows.who):
-        return found
+        return held
     pairs, inverse = np.unique(domains[rows.node - whole.first] * candidates + rows.who, return_inverse=True)
     columns = [_per_pair(inverse, gain[rows.node], len(pairs)) for gain in gains]
     for pair, *sums in zip(pairs.tolist(), *(column.tolist() for column in columns), strict=True):
-        found.setdefault(pair // candidates, []).append(Holding(pair % candidates, tuple(sums)))
-    return found
+        held.setdefault(pair // candidates, []).append(Holding(pair % candidates, tuple(sums)))
+    return held
 
 
 def _per_pair(inverse: NDArray[np.intp], gains: Ints, pairs: int) -> Ints:

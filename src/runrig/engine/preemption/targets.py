@@ -1,9 +1,9 @@
 """Preemption: which running gangs stop so that another may start (scheduling.md; laws R1-R5).
 
-Of a gang that requires a domain the cheapest set over all domains is looked for (law T4).  Otherwise candidates are taken as gone
-one by one, in one total order, until the preemptor fits.  Then, from the last but one back to the first, each is put back if it
-fits all the same: what remains is irreducible (law R3).
-Pure: edits the ledger on trial and always restores it.  Why it ends (law R5): only gangs that may not borrow preempt, they
+For a gang that requires a domain, the cheapest set over all domains (law T4).  Otherwise candidates are taken away one by one, in
+one total order, until the preemptor fits.  Then each that is not needed is put back (`fill_back`), so the rest is irreducible
+(law R3).
+Pure: edits the ledger on trial and always restores it.  Preemption ends (law R5): only gangs that may not borrow preempt, they
 are never preempted themselves, and each nomination holds its place until it is admitted.
 """
 
@@ -23,7 +23,7 @@ from runrig.engine.preemption.fill_back import fill_back, take_until_fits
 from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf, Request, fits
 
 MANY = 16
-"""Candidates that are taken before it is asked whether all of them would be enough."""
+"""After so many candidates the search asks whether all of them together would be enough."""
 
 
 class Target(NamedTuple):
@@ -36,18 +36,18 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """*placement*: where the preemptor goes once all of *gangs* are gone.  *told*: those of them that do not stop already."""
+    """*placement*: where the preemptor goes once all of *gangs* are gone.  *targets*: those of them that do not stop already."""
 
     placement: Placement
     gangs: tuple[str, ...]
-    told: tuple[Target, ...]
+    targets: tuple[Target, ...]
 
 
 def find_targets(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Targets | None:
-    """The gangs whose stop lets *entry* start with *counts* pods; None if no legal set does.
+    """The gangs that have to stop so that *entry* can start with *counts* pods; None if no legal set exists.
 
-    Flavors in the order of the pool, but first one in which only those have to be waited for that stop already.  Within one,
-    O(candidates x (depth + nodes)).
+    Tries flavors in the order of the pool, but prefers one in which it need only wait for gangs that stop already.
+    O(candidates x (depth + nodes)) per choice of flavors.
     """
     leaf = ledger.leaf(entry)
     if not entry.bucket.firm or not leaf.active:
@@ -55,10 +55,10 @@ def find_targets(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Targe
     first: Targets | None = None
     for choice, request in options(ledger, entry, counts, mixed=True):
         if _guaranteed(leaf, request):
-            found = _Trial(ledger, entry, choice, request).run()
-            if found is not None and (not found.told or not ledger.unclaimed):
-                return first or found if found.told else found
-            first = first or found
+            targets = _TargetSearch(ledger, entry, choice, request).run()
+            if targets is not None and (not targets.targets or not ledger.unclaimed):
+                return first or targets if targets.targets else targets
+            first = first or targets
     return first
 
 
@@ -75,8 +75,8 @@ def _guaranteed(leaf: QuotaLeaf, request: Request) -> bool:
     )
 
 
-class _Trial:
-    """One search in one choice of flavors."""
+class _TargetSearch:
+    """The search in one choice of flavors."""
 
     def __init__(self, ledger: Ledger, entry: Entry, choice: Placement, request: Request) -> None:
         self._ledger = ledger
@@ -94,7 +94,7 @@ class _Trial:
             self._all_back()
 
     def _by_domain(self) -> Targets | None:
-        """Law T4, of a gang that requires a domain."""
+        """The cheapest set over all domains, for a gang that requires one (law T4)."""
         search = DomainPreemption(self._ledger, self._entry, self._choice, self._request, self._candidates)
         cheapest = search.cheapest()
         if cheapest is None:
@@ -107,7 +107,7 @@ class _Trial:
         return self._targets(cheapest.gone, cheapest.domain, last_is_needed=False)
 
     def _one_by_one(self) -> Targets | None:
-        """In the order of law R3, until there is room."""
+        """Takes candidates in the order of law R3 until there is room."""
         self._all_back()
         # The search by domain has drawn candidates too: a new order, so that it names only those that this one spares.
         self._candidates = Candidates(self._ledger, self._entry, self._choice, self._request)
@@ -128,13 +128,13 @@ class _Trial:
             yield candidate
 
     def _would_fit(self) -> bool:
-        """With all that are left gone at once, law R2 or not: where that is not enough, no part of them is."""
+        """Whether it fits with all remaining candidates gone, law R2 or not.  If not, no part of them is enough."""
         others = list(Candidates(self._ledger, self._entry, self._choice, self._request).in_order())
-        for each in others:
-            self._ledger.uncharge(each)
-        enough = self._fit() is not None
-        for each in others:
-            self._ledger.charge(each)
+        for other in others:
+            self._ledger.uncharge(other)
+        enough = self._fits()
+        for other in others:
+            self._ledger.charge(other)
         return enough
 
     def _take(self, candidate: Entry) -> None:
@@ -142,13 +142,13 @@ class _Trial:
         self._gone.append(candidate)
 
     def _all_back(self) -> None:
-        for each in self._gone:
-            if not each.charged:
-                self._ledger.charge(each)
+        for candidate in self._gone:
+            if not candidate.charged:
+                self._ledger.charge(candidate)
         self._gone = []
 
     def _fit(self, domain: Domain | None = None) -> Placement | None:
-        """Where the preemptor goes as things stand on trial."""
+        """Where the preemptor goes as things stand on trial; None if quota or nodes are short."""
         if not fits(self._leaf, self._request):
             return None
         return place_on_nodes(self._ledger, self._entry, self._choice, within=domain)
@@ -170,16 +170,16 @@ class _Trial:
         assert placement is not None, "putting back must keep the fit"
         own = self._entry.gang.pool
         spared = self._candidates.spared_before(needed)
-        told = tuple(
+        targets = tuple(
             Target(each.gang.id, Law.PRIORITY if each.gang.pool == own else Law.RECLAIM, spared[each.gang.id])
             for each in needed
             if each.state is GangState.ADMITTED
         )
         leaving = tuple(each.gang.id for each in needed)
-        return Targets(placement, (*leaving, *self._counted_on(placement, needed)), told)
+        return Targets(placement, (*leaving, *self._counted_on(placement, needed)), targets)
 
     def _counted_on(self, placement: Placement, gone: Sequence[Entry]) -> tuple[str, ...]:
-        """Who stops for others and frees what the preemptor needs beside *gone*: it keeps its place until they are gone too."""
+        """Gangs that stop for others and free what the preemptor needs beside *gone*: it waits for them too."""
         ledger = self._ledger
         if not ledger.skewed:
             return ()

@@ -101,7 +101,7 @@ def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked) -> Iterator[Decisi
             continue
         if isinstance(found, Targets):
             yield Nominate(entry.gang.id, found.placement, found.gangs)
-            for target in found.told:
+            for target in found.targets:
                 yield Preempt(target.gang, entry.gang.id, target.law, target.spared)
             if ledger.pools[entry.gang.pool].queueing is Queueing.STRICT_FIFO:
                 looked.failed(entry)
