@@ -40,7 +40,6 @@ from runrig.service.runtime.transactor import Transactor
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
-from runrig.store.opening import open_database
 
 KINDS = ("sqlite", "postgresql")
 TOKEN = "bench"
@@ -221,13 +220,12 @@ class TimedStore(SqlStore):
 def _cycle(url: str, gangs: int) -> tuple[float, float, int]:
     """(seconds of the cycle, of its commit alone, entries of the log)."""
     spec, actions = _waiting(gangs)
-    with closing(TimedStore(open_database(url, exclusive=True))) as store:
-        store._prepare()
-        door = Transactor(store, SimulatedClock(), fixed_nodes=True, topology=True)
-        with door.writing("bench") as writing:
+    with closing(TimedStore.open(url, exclusive=True)) as store:
+        transactor = Transactor(store, SimulatedClock(), fixed_nodes=True, topology=True)
+        with transactor.writing("bench") as writing:
             writing.commit(Plan(actions), spec)
         start = perf_counter()
-        made = door.cycle(Observation())
+        made = transactor.cycle(Observation())
         whole = perf_counter() - start
         admitted = sum(isinstance(action, Admit) for action in made.actions)
         if admitted != gangs:
@@ -243,13 +241,13 @@ def _waiting(gangs: int) -> tuple[SpecText, tuple[Action, ...]]:
     actions: list[Action] = [SetFlavors((Flavor("default"),)), *nodes, PutPool(Pool("team", quota))]
     state = State.empty()
     state.apply_all(actions, 0.0)
-    order = read(Submission(FILE, "team", "bench", priority=Priority.NORMAL))
-    state.specs[order.spec.hash] = order.spec.spec
+    parsed = read(Submission(FILE, "team", "bench", priority=Priority.NORMAL))
+    state.specs[parsed.spec.hash] = parsed.spec.spec
     for at in range(gangs):
-        plan = order.plan(state, float(at)).actions
+        plan = parsed.plan(state, float(at)).actions
         state.apply_all(plan, float(at))
         actions += plan
-    return order.spec, tuple(actions)
+    return parsed.spec, tuple(actions)
 
 
 # ---------------------------------------------------------------- pool list

@@ -15,8 +15,8 @@ def replayed(store: SqlStore, until: int | None = None) -> State:
     """As it was at revision *until*; None: now.  The log of *store* from the first entry on, applied to an empty state."""
     revision = store.load().revision if until is None else until
     state = State.empty()
-    state.numbers = dict(store.past_numbers())
-    for event in store.all_events():
+    state.numbers = dict(store.retention.past_numbers())
+    for event in store.log.all_events():
         if event.revision > revision:
             break
         action = _without_the_gone(state, event.action)

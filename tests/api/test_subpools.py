@@ -26,7 +26,7 @@ def numbers(answer: Any) -> list[int]:
 
 def state_of(it: Api) -> Any:
     """All that is stored, times of the log included."""
-    return dataclasses.asdict(it.desk.store.load()), len(it.desk.store.events())
+    return dataclasses.asdict(it.desk.store.load()), len(it.desk.store.log.events())
 
 
 def test_a_subpool_is_the_pool_quota_object_with_its_place(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ class House:
 
     def started(self) -> list[str]:
         """Names of the workflows in the order in which they were admitted, each time that they were."""
-        actions = [event.action for event in self.store.events()]
+        actions = [event.action for event in self.store.log.events()]
         return [action.gang.partition("/")[0].rpartition("-")[0] for action in actions if isinstance(action, Admit)]
 
 

@@ -14,7 +14,7 @@ from tests.worlds.service import Desk
 
 def everything(store: SqlStore) -> dict[str, list[tuple[object, ...]]]:
     """Every row of every table that a backup has, as values."""
-    with store._reading() as connection:
+    with store.transactions.reading() as connection:
         return {
             table.name: [
                 tuple(row) for row in connection.execute(select(table).order_by(*table.primary_key)).fetchall()

@@ -54,8 +54,8 @@ def test_under_load_a_backup_is_the_state_at_its_revision(tmp_path: Path, any_st
         restored = SqlStore.look(target)
         assert restored.load() == replayed(it.store, found.header.revision).rows()
         assert restored.load() == replayed(restored, found.header.revision).rows()
-        log = [event for event in it.store.all_events() if event.revision <= found.header.revision]
-        assert list(restored.all_events()) == log
+        log = [event for event in it.store.log.all_events() if event.revision <= found.header.revision]
+        assert list(restored.log.all_events()) == log
         restored.close()
 
 
@@ -111,12 +111,12 @@ def test_an_epoch_never_goes_back(tmp_path: Path) -> None:
         write_backup(url, None, tmp_path / "out", log_files=True)
         assert it.store.load().revision > 0
         store = SqlStore.open(target)
-        with store._writing() as connection:
+        with store.transactions.writing() as connection:
             connection.execute(update(schema.meta).values(epoch=7))
         store.close()
         restore_backup(tmp_path / "out", target, None)
         store = SqlStore.look(target)
-        with store.snapshot() as connection:
+        with store.transactions.reading() as connection:
             assert connection.execute(select(schema.meta.c.epoch)).scalar_one() == 8
         store.close()
 
@@ -222,7 +222,7 @@ def test_a_database_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_database_of_another_version_is_left_as_it_is(tmp_path: Path) -> None:
-    with desk(tmp_path / "made") as it, it.store._writing() as connection:
+    with desk(tmp_path / "made") as it, it.store.transactions.writing() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
     with pytest.raises(ServerFault, match=f"has the tables of 0001, and this version knows those of {HEAD}"):
         write_backup(tmp_path / "made" / "runrig.db", None, tmp_path / "out", log_files=True)
@@ -277,7 +277,11 @@ def test_the_output_of_tasks_comes_along_unless_it_is_left_out(tmp_path: Path) -
 
 @pytest.mark.parametrize("path", ["../out", "/etc/x", "token", "tasks/../../x/0/std.log", "tasks/a/b/0/launch"])
 def test_a_made_up_file_is_put_nowhere(tmp_path: Path, path: str) -> None:
-    with desk(tmp_path / "old") as it, (tmp_path / "out").open("wb") as stream, it.store.snapshot() as connection:
+    with (
+        desk(tmp_path / "old") as it,
+        (tmp_path / "out").open("wb") as stream,
+        it.store.transactions.reading() as connection,
+    ):
         writer = BackupWriter(stream, connection, version="0.1.0", taken_at="now")
         writer.tables()
         writer.file(path, [b"x"])

@@ -105,7 +105,7 @@ def test_a_store_restored_from_a_dump_has_all_that_was_in_it(tmp_path: Path, pat
             restore_in_postgresql(text, url, tmp_path / "restored.db")
         store = SqlStore.open(url)
         assert store.load() == LOADED
-        assert tuple(store.all_events(batch=3)) == EVENTS
+        assert tuple(store.log.all_events(batch=3)) == EVENTS
         assert (store.spec("hash-of-train"), store.spec("hash-of-eval")) == (TRAIN, EVAL)
         done = store.workflow("train-1")
         assert (done.workflow, done.groups, done.tasks) == (DONE, DONE_GROUPS, DONE_TASKS)

@@ -196,7 +196,7 @@ def test_a_commit_is_on_disk_even_if_the_servers_default_says_otherwise(url: str
     """Law W2."""
     postgres.server().sql(f"ALTER DATABASE {name_of(url)} SET synchronous_commit = off")
     store = SqlStore.open(url, exclusive=True)
-    with store._writing() as connection:
+    with store.transactions.writing() as connection:
         assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
     store.close()
 
@@ -232,7 +232,7 @@ def test_a_server_that_lost_its_connection_to_another_owner_stores_nothing(url: 
 
 
 def cut_within_a_commit(store: SqlStore, url: str) -> None:
-    with store._writing() as connection:
+    with store.transactions.writing() as connection:
         store._advance(connection, 6)
         cut_all(url)
         store._advance(connection, 7)
@@ -251,7 +251,7 @@ def test_a_connection_that_is_cut_in_the_middle_of_a_commit_stores_nothing(url: 
 def test_an_owner_whose_name_we_may_not_see_is_another_server(url: str) -> None:
     server = postgres.server()
     store = SqlStore.open(url, exclusive=True)
-    with store._writing() as connection:
+    with store.transactions.writing() as connection:
         connection.exec_driver_sql("SET application_name = ''")
     message = refusal(url, Unavailable, exclusive=True)
     assert message == (

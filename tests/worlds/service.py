@@ -72,7 +72,7 @@ class Desk:
         self.service.settle()
 
     def actions(self, after: int = 0) -> list[Action]:
-        return [event.action for event in self.store.events(after=after)]
+        return [event.action for event in self.store.log.events(after=after)]
 
     @property
     def revision(self) -> int:

@@ -72,8 +72,41 @@ class Pruned:
     rows: int = 0
 
 
+class EventLog(Protocol):
+    def events(
+        self, *, workflow: str | None = None, pool: str | None = None, after: int = 0, limit: int | None = None
+    ) -> tuple[Event, ...]:
+        """The log from the revision behind *after* on, of one workflow or one pool if asked."""
+
+    def pool_changes(self, query: ChangesQuery) -> tuple[tuple[Event, ...], bool]:
+        """The page, and whether there is more."""
+
+    def pools_at(self, pool: str, at: float) -> tuple[Event, ...]:
+        """Of *pool* and of each of its subpools the last change at or before *at*; none of one that was not there yet."""
+
+
+class RetentionStore(Protocol):
+    """What has had its time, and takes it away in small steps."""
+
+    def expired(self, before: float, limit: int) -> tuple[str, ...]:
+        """Ids of workflows that ended before *before*, oldest first."""
+
+    def prune(self, ids: Sequence[str], rows: int) -> Pruned:
+        """Removes of *ids*, in order, as much as *rows* rows allow, in one transaction; their events stay for `prune_events`."""
+
+    def prune_events(self, rows: int) -> Pruned:
+        """Removes up to *rows* events of workflows that are gone, in one transaction."""
+
+
 class Store(Protocol):
-    access: AccessStore
+    @property
+    def access(self) -> AccessStore: ...
+
+    @property
+    def log(self) -> EventLog: ...
+
+    @property
+    def retention(self) -> RetentionStore: ...
 
     def load(self) -> Loaded: ...
 
@@ -95,25 +128,5 @@ class Store(Protocol):
 
     def workflows(self, query: WorkflowQuery) -> tuple[tuple[Workflow, ...], bool]:
         """The page, and whether there is more."""
-
-    def events(
-        self, *, workflow: str | None = None, pool: str | None = None, after: int = 0, limit: int | None = None
-    ) -> tuple[Event, ...]:
-        """The log from the revision behind *after* on, of one workflow or one pool if asked."""
-
-    def pool_changes(self, query: ChangesQuery) -> tuple[tuple[Event, ...], bool]:
-        """The page, and whether there is more."""
-
-    def pools_at(self, pool: str, at: float) -> tuple[Event, ...]:
-        """Of *pool* and of each of its subpools the last change at or before *at*; none of one that was not there yet."""
-
-    def expired(self, before: float, limit: int) -> tuple[str, ...]:
-        """Ids of workflows that ended before *before*, oldest first."""
-
-    def prune(self, ids: Sequence[str], rows: int) -> Pruned:
-        """Removes of *ids*, in order, as much as *rows* rows allow, in one transaction; their events stay for `prune_events`."""
-
-    def prune_events(self, rows: int) -> Pruned:
-        """Removes up to *rows* events of workflows that are gone, in one transaction."""
 
     def close(self) -> None: ...

@@ -1,18 +1,16 @@
 """Users, roles, tokens and their audit trail: small tables, read as a whole at the start and written one change at a time."""
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from dataclasses import astuple, fields
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, and_, delete, func, select, update
+from sqlalchemy import RowMapping, and_, delete, func, select, update
 
 from runrig.domain.access import AccessEvent, Grant, GrantRow, TokenRow, User
 from runrig.ports.access import AccessChange, AccessRows
 from runrig.store import schema
 from runrig.store.dialect import insert_new, insert_rows, put_rows
-
-Transaction = Callable[[], AbstractContextManager[Connection]]
+from runrig.store.transactions import Transactions
 
 _EVENT = schema.access_events.c
 _GRANT = schema.grants.c
@@ -23,14 +21,13 @@ assert tuple(schema.tokens.columns.keys()) == _TOKEN_FIELDS, "a token is stored 
 
 
 class AccessTables:
-    """`ports.access.AccessStore` in the database of a `SqlStore`, through its transactions."""
+    """`ports.access.AccessStore`."""
 
-    def __init__(self, reading: Transaction, writing: Transaction) -> None:
-        self._reading = reading
-        self._writing = writing
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
 
     def load(self) -> AccessRows:
-        with self._reading() as connection:
+        with self._transactions.reading() as connection:
             users = connection.execute(select(schema.users)).mappings().all()
             found = connection.execute(select(schema.grants)).mappings().all()
             tokens = connection.execute(select(schema.tokens)).mappings().all()
@@ -42,7 +39,7 @@ class AccessTables:
         )
 
     def write(self, change: AccessChange) -> None:
-        with self._writing() as connection:
+        with self._transactions.writing() as connection:
             put_rows(connection, schema.users, [(user.name, user.created_at, user.disabled) for user in change.users])
             for row in change.withdrawn:
                 connection.execute(delete(schema.grants).where(_same_grant(row)))
@@ -56,7 +53,7 @@ class AccessTables:
             insert_rows(connection, schema.access_events, events)
 
     def used(self, last_used_at: Mapping[str, float]) -> None:
-        with self._writing() as connection:
+        with self._transactions.writing() as connection:
             for id, at in sorted(last_used_at.items()):
                 connection.execute(update(schema.tokens).where(_TOKEN.id == id).values(last_used_at=at))
 
@@ -66,16 +63,16 @@ class AccessTables:
             statement = statement.where(_EVENT.user == user)
         if before is not None:
             statement = statement.where(_EVENT.number < before)
-        with self._reading() as connection:
+        with self._transactions.reading() as connection:
             return tuple(AccessEvent(**row) for row in connection.execute(statement).mappings())
 
     def secret(self, name: str, made: str) -> str:
         kept = select(_SECRET.value).where(_SECRET.name == name)
-        with self._reading() as connection:
+        with self._transactions.reading() as connection:
             found: str | None = connection.execute(kept).scalar_one_or_none()
         if found is not None:
             return found
-        with self._writing() as connection:
+        with self._transactions.writing() as connection:
             insert_new(connection, schema.secrets, (name, made))
             value: str = connection.execute(kept).scalar_one()
         return value

@@ -20,6 +20,7 @@ from runrig.store.faults import translated
 from runrig.store.opening import open_database
 from runrig.store.postgresql import holding, in_words, looking_engine, process_name
 from runrig.store.sql import SqlStore
+from runrig.store.transactions import Transactions
 
 _LEADER = schema.leader.c
 
@@ -29,44 +30,39 @@ class SqlTerm:
 
     def __init__(self, database: Database, looking: Engine | None) -> None:
         """*looking* None: nobody waits for a heartbeat."""
-        self._database = database
+        self._transactions = Transactions(database)
         self._looking = looking
-        self._store: SqlStore | None = None
-        self.epoch: int | None = None
+
+    @property
+    def epoch(self) -> int | None:
+        """None where servers take no turns, and before there is a table for it."""
+        return self._transactions.epoch
 
     @property
     def overtaken(self) -> bool:
-        return self._store is not None and self._store.overtaken
+        return self._transactions.overtaken
 
     def begin(self) -> None:
         """Takes the database, and the next epoch if it has one: then a heartbeat can be given while it is brought to new tables."""
         if self._looking is not None:
-            with translated(self._database.place), self._database.writer.begin() as connection:
-                self.epoch = _raise_epoch(connection)
+            with self._transactions.writing() as connection:
+                epoch = _raise_epoch(connection)
+            self._transactions.epoch = epoch
 
     def open(self) -> SqlStore:
         """Brought to the tables of this version, under the epoch of this term."""
-        raised = self.epoch
-        store = SqlStore.lead(self._database, raised, self._late_epoch if self._looking is not None else _no_epoch)
-        self._store = store
-        return store
+        self._transactions.migrate(None if self._looking is None else _raise_epoch)
+        return SqlStore(self._transactions)
 
     def beat(self) -> bool:
         if self._looking is None or self.epoch is None:
             return True
         statement = update(schema.leader).where(_LEADER.epoch == self.epoch).values(heartbeat_at=func.clock_timestamp())
-        with translated(self._database.place), self._looking.begin() as connection:
+        with translated(self._transactions.place), self._looking.begin() as connection:
             return bool(connection.execute(statement).rowcount)
 
     def close(self) -> None:
-        if self._store is not None:
-            self._store.close()
-        else:
-            self._database.close()
-
-    def _late_epoch(self, connection: Connection) -> int | None:
-        self.epoch = _raise_epoch(connection)
-        return self.epoch
+        self._transactions.close()
 
 
 class PostgresqlElection:
@@ -150,7 +146,3 @@ def _raise_epoch(connection: Connection) -> int | None:
     statement = postgresql.insert(schema.leader).values(id=1, **row)
     connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=row))
     return epoch
-
-
-def _no_epoch(_: Connection) -> None:
-    return None

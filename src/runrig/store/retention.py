@@ -7,7 +7,7 @@ it); they go last.  A server that dies in between goes on where it was.
 The log without a workflow that has ended gives the same live state: all that it held it has given back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -17,6 +17,7 @@ from runrig.domain.workflows import WorkflowStatus
 from runrig.ports.store import Pruned
 from runrig.store import schema
 from runrig.store.dialect import insert_rows, put_rows
+from runrig.store.transactions import Transactions
 
 _FINISHED = tuple(status for status in WorkflowStatus if status.finished)
 _WORKFLOW = schema.workflows.c
@@ -26,41 +27,50 @@ _PAST = schema.past_numbers.c
 _PRUNED = schema.pruned.c
 
 
-def expired(connection: Connection, before: float, limit: int) -> tuple[str, ...]:
-    """Workflows that ended before *before*, oldest first."""
-    statement = (
-        select(_WORKFLOW.id)
-        .where(_WORKFLOW.end_time < before, _WORKFLOW.status.in_(_FINISHED))
-        .order_by(_WORKFLOW.end_time, _WORKFLOW.id)
-        .limit(limit)
-    )
-    return tuple(connection.execute(statement).scalars())
+class SqlRetention:
+    """`ports.store.RetentionStore`."""
 
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
 
-def prune(connection: Connection, ids: Sequence[str], rows: int) -> Pruned:
-    """Removes of *ids*, in order, as much as *rows* rows allow; their events stay for `prune_events`."""
-    # Commits and this one come one after the other: a specification that is in use again must not go.
-    connection.execute(select(schema.meta.c.revision).with_for_update())
-    tables = (schema.tasks, schema.groups)
-    chosen = _affordable(connection, tables, ids, rows)
-    if not chosen:  # the first alone is too much
-        return Pruned(rows=_delete_some(connection, tables[0], ids[0], rows))
-    deleted = sum(_delete_all(connection, table, chosen) for table in tables)
-    _forget(connection, chosen)
-    return Pruned(len(chosen), deleted + len(chosen))
+    def expired(self, before: float, limit: int) -> tuple[str, ...]:
+        statement = (
+            select(_WORKFLOW.id)
+            .where(_WORKFLOW.end_time < before, _WORKFLOW.status.in_(_FINISHED))
+            .order_by(_WORKFLOW.end_time, _WORKFLOW.id)
+            .limit(limit)
+        )
+        with self._transactions.reading() as connection:
+            return tuple(connection.execute(statement).scalars())
 
+    def prune(self, ids: Sequence[str], rows: int) -> Pruned:
+        with self._transactions.writing() as connection:
+            # Commits and this one come one after the other: a specification that is in use again must not go.
+            connection.execute(select(schema.meta.c.revision).with_for_update())
+            tables = (schema.tasks, schema.groups)
+            chosen = _affordable(connection, tables, ids, rows)
+            if not chosen:  # the first alone is too much
+                return Pruned(rows=_delete_some(connection, tables[0], ids[0], rows))
+            deleted = sum(_delete_all(connection, table, chosen) for table in tables)
+            _forget(connection, chosen)
+            return Pruned(len(chosen), deleted + len(chosen))
 
-def prune_events(connection: Connection, rows: int) -> Pruned:
-    """Removes up to *rows* events of workflows that are gone."""
-    gone = connection.execute(select(_PRUNED.workflow).order_by(_PRUNED.workflow).limit(rows)).scalars().all()
-    if not gone:
-        return Pruned()
-    chosen = _affordable(connection, (schema.events,), gone, rows)
-    if not chosen:
-        return Pruned(rows=_delete_some(connection, schema.events, gone[0], rows))
-    deleted = _delete_all(connection, schema.events, chosen)
-    connection.execute(delete(schema.pruned).where(_PRUNED.workflow.in_(chosen)))
-    return Pruned(rows=deleted + len(chosen))
+    def prune_events(self, rows: int) -> Pruned:
+        with self._transactions.writing() as connection:
+            gone = connection.execute(select(_PRUNED.workflow).order_by(_PRUNED.workflow).limit(rows)).scalars().all()
+            if not gone:
+                return Pruned()
+            chosen = _affordable(connection, (schema.events,), gone, rows)
+            if not chosen:
+                return Pruned(rows=_delete_some(connection, schema.events, gone[0], rows))
+            deleted = _delete_all(connection, schema.events, chosen)
+            connection.execute(delete(schema.pruned).where(_PRUNED.workflow.in_(chosen)))
+            return Pruned(rows=deleted + len(chosen))
+
+    def past_numbers(self) -> Mapping[str, int]:
+        """The highest number of each workflow name among those that are gone."""
+        with self._transactions.reading() as connection:
+            return past_numbers(connection)
 
 
 def past_numbers(connection: Connection) -> dict[str, int]:

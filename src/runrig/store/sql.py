@@ -1,35 +1,32 @@
 """The store on a database: the current state in ordinary tables, and the log of how it came to be.
 
 One transaction per commit, which begins by moving the revision on: a server that was overtaken finds another one there and
-writes nothing.  Where servers take turns (`store.election`) each transaction that writes also looks whether the epoch is still
-that of its server.  Reads may come from any thread.
+writes nothing.  Where servers take turns (`store.election`) each transaction that writes also checks the epoch.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from threading import RLock
-from typing import Any
+from typing import Any, Self
 
-from sqlalchemy import Connection, Select, bindparam, delete, func, inspect, or_, select, update
+from sqlalchemy import Connection, Select, bindparam, delete, func, or_, select, update
 
-from runrig.domain.errors import NotFound, ServerFault, Unavailable
+from runrig.domain.errors import NotFound, Unavailable
 from runrig.domain.plan import Preempt
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.records import Event, Loaded, RowChange
 from runrig.domain.workflows import Workflow, WorkflowSpec, WorkflowStatus
 from runrig.ports.access import AccessStore
-from runrig.ports.store import ChangesQuery, Pruned, SpecText, StoredWorkflow, WorkflowQuery
-from runrig.store import history, retention, schema
+from runrig.ports.store import SpecText, StoredWorkflow, WorkflowQuery
+from runrig.store import schema
 from runrig.store.access import AccessTables
 from runrig.store.codec import decode
-from runrig.store.database import Database
-from runrig.store.dialect import before_migration, insert_new, insert_rows, put_rows
-from runrig.store.faults import translated
+from runrig.store.dialect import insert_new, insert_rows, put_rows
+from runrig.store.log import SqlLog
 from runrig.store.opening import open_database
-from runrig.store.rows import KINDS, event_of, event_row
+from runrig.store.retention import SqlRetention, past_numbers
+from runrig.store.rows import KINDS, event_row
+from runrig.store.transactions import Transactions
 
-CLOSE_WAIT_S = 2.0
 _LIVE = tuple(status for status in WorkflowStatus if not status.finished)
 _WORKFLOW = schema.workflows.c
 _EVENT = schema.events.c
@@ -48,62 +45,36 @@ _HASHED = select(schema.specifications).where(_SPEC.hash == bindparam("hash"))
 class SqlStore:
     """`ports.store.Store` on SQLite and on PostgreSQL."""
 
-    def __init__(self, database: Database) -> None:
-        """*database* has the tables of this version, or gets them by `open`."""
-        self._database = database
-        self._place = database.place
-        self._epoch: int | None = None
-        self._writes = RLock()
-        self._closed = False
-        self.overtaken = False
-        """A write found that another server leads: this one stores nothing any more."""
-        self.access: AccessStore = AccessTables(self._reading, self._writing)
+    def __init__(self, transactions: Transactions) -> None:
+        """In a database that has the tables of this version, or gets them by `Transactions.migrate`."""
+        self.transactions = transactions
+        self.access: AccessStore = AccessTables(transactions)
+        self.log = SqlLog(transactions)
+        self.retention = SqlRetention(transactions)
 
     @classmethod
-    def open(cls, url_or_path: str | Path, *, exclusive: bool = False) -> "SqlStore":
+    def open(cls, url_or_path: str | Path, *, exclusive: bool = False) -> Self:
         """The store in that database, brought to the tables of this version if it is empty or older; a file is made if there is none.
 
         *exclusive*: as the server that owns it, until `close` or death.  Raises InvalidInput for a URL that means no database, and
         ServerFault or Unavailable, with the way out: another server owns it, it cannot be reached or written, it is none of
         ours, or a newer version wrote it.
         """
-        store = cls(open_database(url_or_path, exclusive=exclusive))
+        transactions = Transactions(open_database(url_or_path, exclusive=exclusive))
         try:
-            store._prepare()
+            transactions.migrate()
         except BaseException:
-            store.close()
+            transactions.close()
             raise
-        return store
+        return cls(transactions)
 
     @classmethod
-    def look(cls, url_or_path: str | Path) -> "SqlStore":
+    def look(cls, url_or_path: str | Path) -> Self:
         """The store in that database as it is: nothing is made, and no table changed.  Raises NotFound for a file that is not there."""
-        return cls(open_database(url_or_path, exclusive=False, make=False))
-
-    @classmethod
-    def lead(cls, database: Database, epoch: int | None, raise_epoch: Callable[[Connection], int | None]) -> "SqlStore":
-        """The store in *database*, which this process owns in *epoch*, brought to the tables of this version.
-
-        *raise_epoch*: gives one if *epoch* is None, because only now there is a table for it.
-        """
-        store = cls(database)
-        store._epoch = epoch
-        store._prepare()
-        if epoch is None:
-            with store._writing() as connection:
-                found = raise_epoch(connection)
-            store._epoch = found
-        return store
+        return cls(Transactions(open_database(url_or_path, exclusive=False, make=False)))
 
     def close(self) -> None:
-        """What is being written is waited for, but not for long; then nothing is read or written here any more."""
-        self._closed = True
-        free = self._writes.acquire(timeout=CLOSE_WAIT_S)
-        try:
-            self._database.close()
-        finally:
-            if free:
-                self._writes.release()
+        self.transactions.close()
 
     # ------------------------------------------------------------ writing
 
@@ -113,7 +84,7 @@ class SqlStore:
         """As `ports.store.Store.commit`.  Of several changes of one row the last counts; an event must carry *revision*."""
         assert all(event.revision == revision for event in events), "an event of another revision"
         last = {(change.kind, change.key): change for change in changes}
-        with self._writing(fenced=False) as connection:
+        with self.transactions.writing(fenced=False) as connection:
             self._advance(connection, revision)
             if spec is not None:
                 _write_spec(connection, spec)
@@ -126,30 +97,17 @@ class SqlStore:
     def _advance(self, connection: Connection, revision: int) -> None:
         """Moves the revision on to *revision*, or raises Unavailable if it is not the next one, or not ours to store."""
         mine = schema.meta.c.revision == revision - 1
-        if self._epoch is not None:
-            mine &= schema.meta.c.epoch == self._epoch
+        if self.transactions.epoch is not None:
+            mine &= schema.meta.c.epoch == self.transactions.epoch
         if connection.execute(update(schema.meta).where(mine).values(revision=revision)).rowcount == 1:
             return
-        self._check_epoch(connection)
+        self.transactions.check_epoch(connection)
         stored = connection.execute(select(schema.meta.c.revision)).scalar_one()
         raise Unavailable(
-            f"revision {revision} was to be stored, but {self._place} is at {stored}: another server wrote to it; "
+            f"revision {revision} was to be stored, but {self.transactions.place} is at {stored}: another server wrote to it; "
             "nothing was stored, try again",
             {"revision": revision, "stored": stored},
         )
-
-    def _check_epoch(self, connection: Connection) -> None:
-        """Raises Unavailable if another server leads; else none can begin to before the transaction ends."""
-        if self._epoch is None:
-            return
-        stored = connection.execute(select(schema.meta.c.epoch).with_for_update(read=True)).scalar_one()
-        if stored != self._epoch:
-            self.overtaken = True
-            raise Unavailable(
-                f"this server led {self._place} in epoch {self._epoch}, and another one leads in epoch {stored}: "
-                "nothing was stored, try again",
-                {"epoch": self._epoch, "stored": stored},
-            )
 
     # ------------------------------------------------------------ the current state
 
@@ -159,7 +117,7 @@ class SqlStore:
         ids = select(_WORKFLOW.id).where(live)
         specs = select(_SPEC.hash, _SPEC.spec).where(_SPEC.hash.in_(select(_WORKFLOW.spec_hash).where(live)))
         numbers = select(_WORKFLOW.name, func.max(_WORKFLOW.number)).group_by(_WORKFLOW.name)
-        with self._reading() as connection:
+        with self.transactions.reading() as connection:
             return Loaded(
                 revision=connection.execute(select(schema.meta.c.revision)).scalar_one(),
                 flavors=_records(connection, "Flavor", select(schema.flavors).order_by(_FLAVOR.position, _FLAVOR.name)),
@@ -171,29 +129,29 @@ class SqlStore:
                 tasks=_sorted_records(connection, "Task", schema.tasks.c.workflow.in_(ids)),
                 gangs=_sorted_records(connection, "GangRow"),
                 specs=_pairs(connection, specs),
-                numbers=_highest(_pairs(connection, numbers), retention.past_numbers(connection)),
+                numbers=_highest(_pairs(connection, numbers), past_numbers(connection)),
             )
 
     # ------------------------------------------------------------ one thing, or a page of them
 
     def spec(self, hash: str) -> SpecText:
         """Raises NotFound."""
-        with self._reading() as connection:
+        with self.transactions.reading() as connection:
             row = connection.execute(_HASHED, {"hash": hash}).mappings().one_or_none()
         if row is None:
             raise NotFound(f"no specification has the hash {hash!r}: it may be older than the retention allows")
         return SpecText(**row)
 
     def specs(self, hashes: Collection[str]) -> Mapping[str, WorkflowSpec]:
-        with self._reading() as connection:
+        with self.transactions.reading() as connection:
             return _pairs(connection, select(_SPEC.hash, _SPEC.spec).where(_SPEC.hash.in_(sorted(hashes))))
 
     def head(self, id: str) -> Workflow:
-        with self._reading() as connection:
+        with self.transactions.reading() as connection:
             return _head(connection, id)
 
     def workflow(self, id: str) -> StoredWorkflow:
-        with self._reading() as connection:
+        with self.transactions.reading() as connection:
             workflow = _head(connection, id)
             values = {"workflow": workflow.id}
             groups, tasks = (_sorted(connection, kind, statement, values) for kind, statement in _PARTS.items())
@@ -210,110 +168,9 @@ class SqlStore:
             .limit(query.limit + 1)
             .offset(query.offset)
         )
-        with self._reading() as connection:
+        with self.transactions.reading() as connection:
             found = _records(connection, "Workflow", statement)
         return found[: query.limit], len(found) > query.limit
-
-    def events(
-        self, *, workflow: str | None = None, pool: str | None = None, after: int = 0, limit: int | None = None
-    ) -> tuple[Event, ...]:
-        """As `ports.store.Store.events`, in order.  *pool*: the changes of the pool itself (law S6), not of what runs in it.
-
-        *limit* never cuts a revision in two: the one that it would cut comes whole, so that the next page is behind it.
-        """
-        statement = select(schema.events).where(_EVENT.revision > after, retention.counts())
-        statement = statement.order_by(_EVENT.revision, _EVENT.seq)
-        if workflow is not None:
-            statement = statement.where(_EVENT.workflow == workflow)
-        if pool is not None:
-            statement = statement.where(_EVENT.pool == pool)
-        with self._reading() as connection:
-            rows = connection.execute(statement.limit(limit)).mappings().all()
-            if limit is not None and rows and len(rows) == limit:
-                last = rows[-1]
-                rest = statement.where(_EVENT.revision == last["revision"], _EVENT.seq > last["seq"])
-                rows = [*rows, *connection.execute(rest).mappings()]
-            return tuple(event_of(row) for row in rows)
-
-    def pool_changes(self, query: ChangesQuery) -> tuple[tuple[Event, ...], bool]:
-        with self._reading() as connection:
-            return history.pool_changes(connection, query)
-
-    def pools_at(self, pool: str, at: float) -> tuple[Event, ...]:
-        with self._reading() as connection:
-            return history.pools_at(connection, pool, at)
-
-    def all_events(self, *, after: int = 0, batch: int = 10_000) -> Iterator[Event]:
-        """The whole log behind *after*, in order, about *batch* of it in memory at a time."""
-        while page := self.events(after=after, limit=batch):
-            yield from page
-            after = page[-1].revision
-
-    # ------------------------------------------------------------ what has had its time
-
-    def expired(self, before: float, limit: int) -> tuple[str, ...]:
-        with self._reading() as connection:
-            return retention.expired(connection, before, limit)
-
-    def prune(self, ids: Sequence[str], rows: int) -> Pruned:
-        """A transaction of about *rows* rows: as `retention.prune`."""
-        with self._writing() as connection:
-            return retention.prune(connection, ids, rows)
-
-    def prune_events(self, rows: int) -> Pruned:
-        with self._writing() as connection:
-            return retention.prune_events(connection, rows)
-
-    def past_numbers(self) -> Mapping[str, int]:
-        """By workflow name, the highest number of those that are gone."""
-        with self._reading() as connection:
-            return retention.past_numbers(connection)
-
-    def snapshot(self) -> AbstractContextManager[Connection]:
-        """One state of all tables, for as long as it takes; writers go on."""
-        return self._reading()
-
-    # ------------------------------------------------------------ transactions
-
-    @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        """A transaction that sees one state throughout."""
-        self._check_open()
-        with translated(self._place), self._database.reader.begin() as connection:
-            yield connection
-
-    @contextmanager
-    def _writing(self, *, fenced: bool = True) -> Iterator[Connection]:
-        """*fenced* false: the caller looks at the epoch himself."""
-        with self._writes:
-            self._check_open()
-            with translated(self._place), self._database.writer.begin() as connection:
-                if fenced:
-                    self._check_epoch(connection)
-                yield connection
-
-    def _check_open(self) -> None:
-        # A closed pool would open again, and with it take the database from the server that has it now.
-        if self._closed:
-            raise Unavailable(f"this server does not work on {self._place} any more: try again")
-
-    def _prepare(self) -> None:
-        with self._writing() as connection:
-            before_migration(connection, self._place)
-            tables = inspect(connection).get_table_names()
-            found = None
-            if "alembic_version" in tables:
-                found = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-            if found is None and tables:
-                raise ServerFault(
-                    f"{self._place} belongs to another program (it has the table {min(tables)!r}): "
-                    f"move it away to start afresh, or {self._database.elsewhere}"
-                )
-            if found != schema.HEAD:
-                # Alembic takes 0.4 s to import, which a start without a migration shall not pay.
-                from runrig.store.migrate import upgrade
-
-                upgrade(connection, found, self._place)
 
 
 # ---------------------------------------------------------------- rows

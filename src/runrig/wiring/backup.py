@@ -27,7 +27,7 @@ def write_backup(database: str | Path, folder: Path | None, out: Path, *, log_fi
         raise Conflict(f"{out} is there already: name another file")
     store = SqlStore.look(database)
     try:
-        with _whole_or_not(out) as stream, store.snapshot() as connection:
+        with _whole_or_not(out) as stream, store.transactions.reading() as connection:
             writer = BackupWriter(stream, connection, version=__version__, taken_at=_now())
             writer.tables()
             for path in _files(folder, log_files=log_files):

@@ -72,7 +72,7 @@ class World:
         store = self.api.desk.store
         access = store.access.load()
         tokens = tuple(replace(each, last_used_at=None) for each in access.tokens)
-        return store.load(), store.events(), replace(access, tokens=tokens)
+        return store.load(), store.log.events(), replace(access, tokens=tokens)
 
 
 @contextmanager

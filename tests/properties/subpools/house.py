@@ -215,7 +215,7 @@ class House:
 
     def contents(self) -> dict[str, list[str]]:
         """Every row of every table, in an order of its own."""
-        with self.store._database.reader.begin() as connection:
+        with self.store.transactions.database.reader.begin() as connection:
             return {
                 name: sorted(map(repr, connection.exec_driver_sql(f"SELECT * FROM {name}")))
                 for name in sorted(metadata.tables)

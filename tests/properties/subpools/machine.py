@@ -89,7 +89,7 @@ def disk_full() -> sqlite3.OperationalError:
 @contextmanager
 def failing(store: SqlStore, fault: BaseException, *, after: int) -> Iterator[None]:
     """The next transaction that writes meets *fault* before its statement number *after*, or before its commit if it has fewer."""
-    engine, left = store._database.writer, [after]
+    engine, left = store.transactions.database.writer, [after]
 
     def before_statement(*_: object) -> None:
         left[0] -= 1

@@ -98,7 +98,7 @@ class Witness:
 
     def follow(self) -> Sequence[Event]:
         """Looks at what was committed since the last time, and that the store agrees."""
-        events = tuple(self.store.events(after=self.state.revision))
+        events = tuple(self.store.log.events(after=self.state.revision))
         for revision, group in groupby(events, key=lambda event: event.revision):
             assert revision == self.state.revision + 1, "a revision is missing in the log"
             self._revision(tuple(group))

@@ -102,7 +102,7 @@ def test_nothing_is_admitted_past_an_edit_however_commands_interleave(tmp_path: 
             thread.start()
         for thread in threads:
             thread.join()
-        _check_log(it.store.events())
+        _check_log(it.store.log.events())
         assert {type(error) for error in answers} <= {Refused, Conflict}
         assert len(answers) + len([each for each in it.actions() if isinstance(each, Submit)]) >= 4 * 12
 
@@ -146,8 +146,8 @@ def test_a_pool_is_archived_in_the_commit_in_which_its_last_workflow_ends(tmp_pa
         it.later(0)
         it.service.subpools.delete("team", "a", user="ann")
         it.later(200)
-        last = it.store.events(pool="team--a")[-1]
-        ends = [event.revision for event in it.store.events(workflow="w-1")]
+        last = it.store.log.events(pool="team--a")[-1]
+        ends = [event.revision for event in it.store.log.events(workflow="w-1")]
         assert (last.action.pool.state, last.revision) == (PoolState.ARCHIVED, ends[-1])  # type: ignore[union-attr]
 
 

@@ -243,7 +243,7 @@ def test_a_question_costs_by_the_changes_of_the_pool_and_not_by_the_log(tmp_path
         trail(it, "team", subpool="a")
         it.service.history.pool_at("team", T0)
         asked = [(sql, given) for sql, given in seen if "FROM events" in sql]
-        with it.store._reading() as connection:
+        with it.store.transactions.reading() as connection:
             plans = [
                 [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", given)]
                 for sql, given in asked
@@ -418,7 +418,7 @@ def statements() -> Iterator[list[tuple[str, Any]]]:
 
 def rows(it: Desk) -> tuple[set[tuple[Any, ...]], set[str]]:
     """The trail of pools, and the names of all pools, as they lie in the database."""
-    with it.store._reading() as connection:
+    with it.store.transactions.reading() as connection:
         logged = connection.execute(select(schema.events).where(schema.events.c.pool.is_not(None)))
         return {tuple(map(str, row)) for row in logged}, set(connection.execute(select(schema.pools.c.name)).scalars())
 
@@ -471,14 +471,14 @@ def test_the_trail_of_a_database_of_the_first_release_is_there(tmp_path: Path) -
     dump = Path(make_dump.__file__).with_name("data") / "v0.1.0.sql"
     make_dump.restore(dump.read_text(encoding="utf-8"), tmp_path / "runrig.db")
     store = SqlStore.open(tmp_path / "runrig.db")
-    logged = [each for each in store.events() if isinstance(each.action, PutPool)]
+    logged = [each for each in store.log.events() if isinstance(each.action, PutPool)]
     pools = store.load().pools
     assert len(logged) >= len(pools) > 2
     for pool in pools:
         family = {each.name for each in pools if pool.name in (each.name, each.parent)}
         changes = tuple(each for each in reversed(logged) if each.action.pool.name in family)
-        assert store.pool_changes(ChangesQuery(pool.name)) == (changes, False)
+        assert store.log.pool_changes(ChangesQuery(pool.name)) == (changes, False)
         assert all(change_of(each).what for each in changes)
         last = {each.action.pool.name: each for each in reversed(changes)}
-        assert {each.action.pool.name: each for each in store.pools_at(pool.name, 1e10)} == last
+        assert {each.action.pool.name: each for each in store.log.pools_at(pool.name, 1e10)} == last
     store.close()

@@ -56,7 +56,7 @@ def ids(it: Desk) -> list[str]:
 
 
 def rows(store: SqlStore) -> dict[str, int]:
-    with store._reading() as connection:
+    with store.transactions.reading() as connection:
         return {
             table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
             for table in (
@@ -100,14 +100,14 @@ def test_a_number_is_never_given_twice(tmp_path: Path, any_store: str) -> None:
         assert [run(it, "same") for _ in range(3)] == ["same-1", "same-2", "same-3"]
         it.later(PERIOD + 1)
         prune_all(it)
-        assert it.store.past_numbers() == {"same": 3}
+        assert it.store.retention.past_numbers() == {"same": 3}
         now = it.time[0]
     with desk(tmp_path, database=any_store, time=now) as it:  # the memory is a new one
         assert run(it, "same") == "same-4"
         assert it.submit("same", duration=5 * PERIOD) == "same-5"
         it.later(PERIOD + 1)
         prune_all(it)
-        assert it.store.past_numbers() == {"same": 4}
+        assert it.store.retention.past_numbers() == {"same": 4}
         assert it.store.load().numbers == {"same": 5}
 
 
@@ -131,11 +131,11 @@ def test_a_specification_that_another_workflow_has_stays(tmp_path: Path, any_sto
 def test_the_audit_of_pools_stays(tmp_path: Path, any_store: str) -> None:
     with house(tmp_path, any_store) as it:
         it.service.subpools.create("pool1", "a", 1, user="ann")
-        changes = it.store.events(pool="pool1--a")
+        changes = it.store.log.events(pool="pool1--a")
         run(it, "old", pool="pool1--a")
         it.later(PERIOD + 1)
         prune_all(it)
-        assert it.store.events(pool="pool1--a") == changes
+        assert it.store.log.events(pool="pool1--a") == changes
         assert len(changes) == 1
 
 
@@ -161,7 +161,7 @@ def test_the_log_gives_the_live_state_after_every_step(
             assert replayed(it.store).rows() == it.store.load()
         assert steps > 12
         assert ids(it) == ["firm-1", "waits-1"]
-        assert {event.revision for event in it.store.events()} < set(range(it.revision + 1))
+        assert {event.revision for event in it.store.log.events()} < set(range(it.revision + 1))
 
 
 def test_a_step_is_small(tmp_path: Path, any_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,13 +235,13 @@ def test_a_fault_of_the_store_is_survived(tmp_path: Path, monkeypatch: pytest.Mo
     with desk(tmp_path) as it:
         run(it, "old")
         it.time[0] += PERIOD + 1
-        with it.store._writing() as connection:
+        with it.store.transactions.writing() as connection:
             connection.exec_driver_sql("ALTER TABLE pruned RENAME TO gone")
         gone = threading.Event()
         monkeypatch.setattr(it.service.metrics, "pruned", lambda workflows: gone.set())
         it.service.retention.start()
         assert not gone.wait(0.1)
-        with it.store._writing() as connection:
+        with it.store.transactions.writing() as connection:
             connection.exec_driver_sql("ALTER TABLE gone RENAME TO pruned")
         assert gone.wait(PATIENCE_S)
 

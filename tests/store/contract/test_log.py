@@ -23,32 +23,32 @@ def test_the_history_has_every_kind_of_action_that_the_first_release_had() -> No
 
 def test_the_log_reads_back_equal_and_in_order(store: Store) -> None:
     fill(store)
-    assert store.events() == EVENTS
+    assert store.log.events() == EVENTS
 
 
 def test_a_page_ends_with_a_whole_revision_so_that_the_next_begins_behind_it(store: Store) -> None:
     fill(store)
     first = len(HISTORY[0].events)
-    assert store.events(limit=1) == EVENTS[:first]
-    assert store.events(limit=first) == EVENTS[:first]
-    assert store.events(after=1, limit=1) == HISTORY[1].events
-    assert store.events(after=5, limit=1) == ()
+    assert store.log.events(limit=1) == EVENTS[:first]
+    assert store.log.events(limit=first) == EVENTS[:first]
+    assert store.log.events(after=1, limit=1) == HISTORY[1].events
+    assert store.log.events(after=5, limit=1) == ()
 
 
 def test_the_log_of_one_workflow_has_what_was_done_to_it(store: Store) -> None:
     fill(store)
-    assert numbered(store.events(workflow="train-4")) == [(5, 2), (5, 8)]
-    assert numbered(store.events(workflow="train-2")) == [(3, 1), (3, 2), (5, 4), (5, 6), (5, 7)]
-    assert numbered(store.events(workflow="train-2", after=3)) == [(5, 4), (5, 6), (5, 7)]
-    assert numbered(store.events(workflow="eval-2", limit=1)) == [(4, 1)]
-    assert store.events(workflow="train") == ()
+    assert numbered(store.log.events(workflow="train-4")) == [(5, 2), (5, 8)]
+    assert numbered(store.log.events(workflow="train-2")) == [(3, 1), (3, 2), (5, 4), (5, 6), (5, 7)]
+    assert numbered(store.log.events(workflow="train-2", after=3)) == [(5, 4), (5, 6), (5, 7)]
+    assert numbered(store.log.events(workflow="eval-2", limit=1)) == [(4, 1)]
+    assert store.log.events(workflow="train") == ()
 
 
 def test_the_log_of_one_pool_has_the_changes_of_that_pool_only(store: Store) -> None:
     fill(store)
-    actions = [event.action for event in store.events(pool="team")]
+    actions = [event.action for event in store.log.events(pool="team")]
     assert actions == [PutPool(TEAM), HISTORY[1].events[2].action]
-    assert numbered(store.events(pool="team--b")) == [(1, 10)]
+    assert numbered(store.log.events(pool="team--b")) == [(1, 10)]
 
 
 @pytest.mark.parametrize("kind", get_args(Action), ids=lambda kind: kind.__name__)
@@ -62,6 +62,6 @@ def test_any_action_reads_back_equal(store: Store, kind: type) -> None:
         revision += 1
         event = Event(revision, 0, time, actor, action, law)
         Commit(revision, (event,), ()).to(store)
-        assert store.events(after=revision - 1) == (event,)
+        assert store.log.events(after=revision - 1) == (event,)
 
     each()

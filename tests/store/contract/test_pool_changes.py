@@ -31,12 +31,12 @@ def fill(store: Store) -> None:
 
 
 def listed(store: Store, pool: str = "team", **query: object) -> list[tuple[int, int]]:
-    events, _ = store.pool_changes(ChangesQuery(pool, **query))  # type: ignore[arg-type]
+    events, _ = store.log.pool_changes(ChangesQuery(pool, **query))  # type: ignore[arg-type]
     return [(event.revision, event.seq) for event in events]
 
 
 def stood(store: Store, at: float, pool: str = "team") -> dict[str, tuple[int, int]]:
-    found = store.pools_at(pool, at)
+    found = store.log.pools_at(pool, at)
     return {event.action.pool.name: (event.revision, event.seq) for event in found}  # type: ignore[union-attr]
 
 
@@ -67,11 +67,11 @@ def test_pages_begin_anywhere_also_within_a_revision(store: Store) -> None:
     fill(store)
     for at, place in enumerate(WHOLE):
         assert listed(store, before=place) == WHOLE[at + 1 :]
-    events, more = store.pool_changes(ChangesQuery("team", limit=7))
+    events, more = store.log.pool_changes(ChangesQuery("team", limit=7))
     assert (len(events), more) == (7, False)
-    events, more = store.pool_changes(ChangesQuery("team", limit=6))
+    events, more = store.log.pool_changes(ChangesQuery("team", limit=6))
     assert (len(events), more) == (6, True)
-    assert events == tuple(reversed([event for event in store.events() if event in events]))
+    assert events == tuple(reversed([event for event in store.log.events() if event in events]))
 
 
 def test_the_last_change_up_to_a_time_is_that_of_the_latest_revision(store: Store) -> None:

@@ -36,7 +36,7 @@ def test_a_server_killed_while_it_writes_leaves_the_former_state(any_store: str,
     dies(any_store, "writing", statement)
     store = SqlStore.open(any_store, exclusive=True)
     loaded = store.load()
-    assert (loaded.revision, loaded.workflows, store.events(after=2)) == (2, (), ())
+    assert (loaded.revision, loaded.workflows, store.log.events(after=2)) == (2, (), ())
     HISTORY[2].to(store)
     assert store.workflow("train-1").workflow == DONE
     store.close()
@@ -46,7 +46,7 @@ def test_what_was_committed_is_there_after_the_server_was_killed(any_store: str)
     """Law W2."""
     dies(any_store, "written")
     store = SqlStore.open(any_store, exclusive=True)
-    assert (store.load().revision, store.events(after=2)) == (3, HISTORY[2].events)
+    assert (store.load().revision, store.log.events(after=2)) == (3, HISTORY[2].events)
     store.close()
 
 
@@ -92,5 +92,5 @@ def test_processes_that_write_at_once_each_store_or_are_told_that_they_were_over
     loaded = store.load()
     assert loaded.revision == 60
     assert {node.name for node in loaded.nodes} == {f"writer-{each}-{at}" for each in range(4) for at in range(15)}
-    assert [event.revision for event in store.events()] == list(range(1, 61))
+    assert [event.revision for event in store.log.events()] == list(range(1, 61))
     store.close()

@@ -44,7 +44,7 @@ ONE_MORE_COMMIT = settings(
 
 def test_a_new_store_is_empty_and_at_revision_0(store: Store) -> None:
     assert store.load() == Loaded(0, (), (), (), (), (), (), (), (), {}, {})
-    assert store.events() == ()
+    assert store.log.events() == ()
 
 
 def test_everything_alive_reads_back_equal(store: Store) -> None:
@@ -99,7 +99,7 @@ def test_a_revision_that_is_not_the_next_one_is_refused_and_writes_nothing(store
         Unavailable, match=f"^revision {revision} was to be stored, but .* is at 5: another server wrote"
     ):
         stale.to(store)
-    assert (store.load(), len(store.events(after=4))) == (LOADED, len(HISTORY[4].events))
+    assert (store.load(), len(store.log.events(after=4))) == (LOADED, len(HISTORY[4].events))
     with pytest.raises(NotFound):
         store.spec("hash-of-other")
 

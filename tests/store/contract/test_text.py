@@ -36,7 +36,7 @@ def test_text_that_not_every_database_can_keep_is_refused(store: Store, text: st
         commit(1, (PutNode(Node(text, {})),)).to(store)
     with pytest.raises(InvalidInput, match=why):
         commit(1, (), spec=SpecText("h", text, "", TRAIN.spec)).to(store)
-    assert (store.load().revision, store.load().cohorts, store.events()) == (0, (), ())
+    assert (store.load().revision, store.load().cohorts, store.log.events()) == (0, (), ())
 
 
 def test_a_question_with_such_text_is_refused_and_not_a_fault(store: Store) -> None:
@@ -45,7 +45,7 @@ def test_a_question_with_such_text_is_refused_and_not_a_fault(store: Store) -> N
         lambda: store.workflows(WorkflowQuery(name=NUL)),
         lambda: store.workflows(WorkflowQuery(statuses=(NUL,))),
         lambda: store.workflows(WorkflowQuery(users=(HALF,))),
-        lambda: store.events(pool=NUL),
+        lambda: store.log.events(pool=NUL),
     ):
         with pytest.raises(InvalidInput):
             ask()
@@ -56,7 +56,7 @@ def test_every_other_text_reads_back_equal(store: Store, text: str) -> None:
     node, pool = Node(f"n{text}", {}, labels={text: text}), replace(TEAM, cohort=None, description=text)
     commit(1, (PutNode(node),), put(node), put(pool)).to(store)
     assert (store.load().nodes, store.load().pools) == ((node,), (pool,))
-    assert [event.action for event in store.events()] == [PutNode(node)]
+    assert [event.action for event in store.log.events()] == [PutNode(node)]
     with pytest.raises(NotFound):
         store.workflow(text)
 

@@ -191,7 +191,7 @@ class Declarations:
     def _applied_pool(self, name: str) -> bool:
         creations = [
             event
-            for event in self._store.events(pool=name)
+            for event in self._store.log.events(pool=name)
             if isinstance(event.action, PutPool) and _is_creation(event.action)
         ]
         return bool(creations) and creations[-1].actor.startswith(APPLY)
@@ -360,6 +360,6 @@ def _is_creation(action: PutPool) -> bool:
 def _pages(store: Store) -> Iterator[Event]:
     """The whole log, a page at a time."""
     after = 0
-    while page := store.events(after=after, limit=_PAGE):
+    while page := store.log.events(after=after, limit=_PAGE):
         yield from page
         after = page[-1].revision

@@ -130,7 +130,7 @@ class History:
             raise InvalidInput.one(
                 f"since {_utc(since)} is later than until {_utc(until)}: nothing lies between them", "since"
             )
-        found, more = self._store.pool_changes(
+        found, more = self._store.log.pool_changes(
             ChangesQuery(pool, alone, _actors(query.by), since, until, query.after, query.limit)
         )
         entries = tuple(change_of(event) for event in found)
@@ -156,12 +156,12 @@ class History:
         return PoolAt(at, views[name], tuple(views[each] for each in below))
 
     def _stood(self, top: str, at: float) -> Iterator[tuple[PutPool, PoolChange]]:
-        for event in self._store.pools_at(top, at):
+        for event in self._store.log.pools_at(top, at):
             assert isinstance(event.action, PutPool), "only changes of pools have a pool in the log"
             yield event.action, change_of(event)
 
     def _not_there_yet(self, name: str, at: float) -> NotFound:
-        first = change_of(self._store.events(pool=name, limit=1)[0])
+        first = change_of(self._store.log.events(pool=name, limit=1)[0])
         return NotFound(
             f"there was no pool {name!r} at {_utc(at)}: {first.by} created it at {_utc(first.time)}",
             {"pool": name, "created_at": _moment(first.time).isoformat(), "created_by": first.by},

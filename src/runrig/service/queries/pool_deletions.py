@@ -31,7 +31,7 @@ def utc(at: float) -> str:
 def pool_deletions(store: Store, pool: str) -> tuple[PoolDeletion, ...]:
     """Every time that *pool* was deleted, first to last.  O(changes of the pool)."""
     found: list[PoolDeletion] = []
-    for event in store.events(pool=pool):
+    for event in store.log.events(pool=pool):
         action = event.action
         if not isinstance(action, PutPool) or action.before is None or action.before.state is action.pool.state:
             continue
@@ -53,7 +53,7 @@ def deletion_of(store: Store, workflow: Workflow, *, draining: bool) -> PoolDele
     found = pool_deletions(store, workflow.pool)
     cancelled = {
         event.revision
-        for event in store.events(workflow=workflow.id)
+        for event in store.log.events(workflow=workflow.id)
         if found and isinstance(event.action, MoveWorkflow) and event.action.status is WorkflowStatus.FAILED_CANCELED
     }
     return next((each for each in found if each.revision in cancelled), None)

@@ -179,7 +179,7 @@ class WorkflowQueries:
 
     def _events(self, id: str, visibility: Visibility) -> tuple[Names, tuple[Event, ...]]:
         """The log of the workflow as *visibility* reaches, and the names that may be told of it.  Raises NotFound."""
-        events = self._store.events(workflow=id)
+        events = self._store.log.events(workflow=id)
         if not events:  # it was pruned just now: without its log nobody knows whom its messages name
             raise no_workflow(id)
         names = Names(visibility, self._pool_of, preemptors(events))

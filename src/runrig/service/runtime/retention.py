@@ -43,17 +43,17 @@ class Retention:
         """One small piece of what is due; whether there was any.  Raises what the store raises: then it is still due."""
         if self._days is None:
             return False
-        if self._store.prune_events(ROWS_AT_ONCE).rows:
+        if self._store.retention.prune_events(ROWS_AT_ONCE).rows:
             return True
         if not self._due:
             before = self._clock.now() - self._days * 86_400
-            self._due = list(self._store.expired(before, WORKFLOWS_AT_ONCE))
+            self._due = list(self._store.retention.expired(before, WORKFLOWS_AT_ONCE))
             # Files first: a workflow whose row is gone would leave them behind for ever.
             for id in self._due:
                 self._backend.discard(id)
         if not self._due:
             return False
-        gone = self._store.prune(self._due, ROWS_AT_ONCE).workflows
+        gone = self._store.retention.prune(self._due, ROWS_AT_ONCE).workflows
         del self._due[:gone]
         if gone:
             self._metrics.pruned(gone)

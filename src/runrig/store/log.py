@@ -1,0 +1,109 @@
+"""The event log: of one workflow, of one pool, or whole (law S6).
+
+The changes of pools are read from the index on (pool, revision, seq), so that they cost by the changes of these pools and not by
+the length of the log.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Connection, Select, and_, func, or_, select
+
+from runrig.domain.records import Event
+from runrig.ports.store import ChangesQuery
+from runrig.store import retention, schema
+from runrig.store.rows import event_of
+from runrig.store.transactions import Transactions
+
+_EVENT = schema.events.c
+_POOL = schema.pools.c
+
+
+class SqlLog:
+    """`ports.store.EventLog`."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def events(
+        self, *, workflow: str | None = None, pool: str | None = None, after: int = 0, limit: int | None = None
+    ) -> tuple[Event, ...]:
+        """As `ports.store.EventLog.events`, in order.  *pool*: the changes of the pool itself (law S6), not of what runs in it.
+
+        *limit* never cuts a revision in two: the one that it would cut comes whole, so that the next page is behind it.
+        """
+        statement = select(schema.events).where(_EVENT.revision > after, retention.counts())
+        statement = statement.order_by(_EVENT.revision, _EVENT.seq)
+        if workflow is not None:
+            statement = statement.where(_EVENT.workflow == workflow)
+        if pool is not None:
+            statement = statement.where(_EVENT.pool == pool)
+        with self._transactions.reading() as connection:
+            rows = connection.execute(statement.limit(limit)).mappings().all()
+            if limit is not None and rows and len(rows) == limit:
+                last = rows[-1]
+                rest = statement.where(_EVENT.revision == last["revision"], _EVENT.seq > last["seq"])
+                rows = [*rows, *connection.execute(rest).mappings()]
+            return tuple(event_of(row) for row in rows)
+
+    def pool_changes(self, query: ChangesQuery) -> tuple[tuple[Event, ...], bool]:
+        # Keys first: a sort that drags the actions along costs several times as much.  All of them before the page is cut:
+        # PostgreSQL would else walk the whole log from its end, in the hope of soon having a page.
+        keys = (
+            select(_EVENT.revision, _EVENT.seq)
+            .where(_of_pool(query.pool, alone=query.alone), *_filters(query))
+            .cte()
+            .prefix_with("MATERIALIZED", dialect="postgresql")
+        )
+        page = select(keys.c.revision, keys.c.seq).order_by(keys.c.revision.desc(), keys.c.seq.desc())
+        with self._transactions.reading() as connection:
+            events = _with_keys(connection, page.limit(query.limit + 1))
+        return events[: query.limit], len(events) > query.limit
+
+    def pools_at(self, pool: str, at: float) -> tuple[Event, ...]:
+        newest = func.row_number().over(partition_by=_EVENT.pool, order_by=(_EVENT.revision.desc(), _EVENT.seq.desc()))
+        ranked = (
+            select(_EVENT.revision, _EVENT.seq, newest.label("nth"))
+            .where(_of_pool(pool, alone=False), _EVENT.time <= at)
+            .subquery()
+        )
+        with self._transactions.reading() as connection:
+            return _with_keys(connection, select(ranked.c.revision, ranked.c.seq).where(ranked.c.nth == 1))
+
+    def all_events(self, *, after: int = 0, batch: int = 10_000) -> Iterator[Event]:
+        """The whole log behind *after*, in order, about *batch* of it in memory at a time."""
+        while page := self.events(after=after, limit=batch):
+            yield from page
+            after = page[-1].revision
+
+
+def _with_keys(connection: Connection, keys: Select[Any]) -> tuple[Event, ...]:
+    """Newest first."""
+    wanted = keys.subquery()
+    statement = (
+        select(schema.events)
+        .join(wanted, and_(_EVENT.revision == wanted.c.revision, _EVENT.seq == wanted.c.seq))
+        .order_by(_EVENT.revision.desc(), _EVENT.seq.desc())
+    )
+    return tuple(event_of(row) for row in connection.execute(statement).mappings())
+
+
+def _of_pool(name: str, *, alone: bool) -> Any:
+    if alone:
+        return _EVENT.pool == name
+    return _EVENT.pool.in_(select(_POOL.name).where(or_(_POOL.name == name, _POOL.parent == name)))
+
+
+def _filters(query: ChangesQuery) -> list[Any]:
+    filters: list[Any] = []
+    if query.actors:
+        filters.append(_EVENT.actor.in_(query.actors))
+    if query.since is not None:
+        filters.append(_EVENT.time >= query.since)
+    if query.until is not None:
+        filters.append(_EVENT.time <= query.until)
+    if query.before is not None:
+        revision, seq = query.before
+        filters.append(_EVENT.revision <= revision)
+        filters.append(or_(_EVENT.revision < revision, _EVENT.seq < seq))
+    return filters

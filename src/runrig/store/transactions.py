@@ -1,0 +1,103 @@
+"""Transactions on one database, each for as long as this process may: until `close`, and while no other server leads.
+
+Reads may come from any thread; writes come one after the other.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import RLock
+
+from sqlalchemy import Connection, inspect, select
+
+from runrig.domain.errors import ServerFault, Unavailable
+from runrig.store import schema
+from runrig.store.database import Database
+from runrig.store.dialect import before_migration
+from runrig.store.faults import translated
+
+CLOSE_WAIT_S = 2.0
+
+
+class Transactions:
+    """*place* names the database to people.  *epoch*: the one in which this process leads, None where servers take no turns."""
+
+    def __init__(self, database: Database, epoch: int | None = None) -> None:
+        self.database = database
+        self.place = database.place
+        self.epoch = epoch
+        self.overtaken = False
+        """A write found that another server leads: nothing is stored here any more."""
+        self._writes = RLock()
+        self._closed = False
+
+    def close(self) -> None:
+        """Waits for what is being written, but not for long; then nothing is read or written here any more."""
+        self._closed = True
+        free = self._writes.acquire(timeout=CLOSE_WAIT_S)
+        try:
+            self.database.close()
+        finally:
+            if free:
+                self._writes.release()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that sees one state throughout; writers go on."""
+        self._check_open()
+        with translated(self.place), self.database.reader.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self, *, fenced: bool = True) -> Iterator[Connection]:
+        """*fenced* false: the caller checks the epoch."""
+        with self._writes:
+            self._check_open()
+            with translated(self.place), self.database.writer.begin() as connection:
+                if fenced:
+                    self.check_epoch(connection)
+                yield connection
+
+    def check_epoch(self, connection: Connection) -> None:
+        """Raises Unavailable if another server leads; else none can begin to before the transaction ends."""
+        if self.epoch is None:
+            return
+        stored = connection.execute(select(schema.meta.c.epoch).with_for_update(read=True)).scalar_one()
+        if stored != self.epoch:
+            self.overtaken = True
+            raise Unavailable(
+                f"this server led {self.place} in epoch {self.epoch}, and another one leads in epoch {stored}: "
+                "nothing was stored, try again",
+                {"epoch": self.epoch, "stored": stored},
+            )
+
+    def migrate(self, raise_epoch: Callable[[Connection], int | None] | None = None) -> None:
+        """Brings the tables to this version.
+
+        *raise_epoch*: gives the epoch if there was no table for it before.  Raises ServerFault if the tables are another
+        program's, or a newer version's.
+        """
+        with self.writing() as connection:
+            before_migration(connection, self.place)
+            tables = inspect(connection).get_table_names()
+            found = None
+            if "alembic_version" in tables:
+                found = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+            if found is None and tables:
+                raise ServerFault(
+                    f"{self.place} belongs to another program (it has the table {min(tables)!r}): "
+                    f"move it away to start afresh, or {self.database.elsewhere}"
+                )
+            if found != schema.HEAD:
+                # Alembic takes 0.4 s to import, which a start without a migration shall not pay.
+                from runrig.store.migrate import upgrade
+
+                upgrade(connection, found, self.place)
+        if raise_epoch is not None and self.epoch is None:
+            with self.writing() as connection:
+                epoch = raise_epoch(connection)
+            self.epoch = epoch
+
+    def _check_open(self) -> None:
+        # A closed pool would open again, and with it take the database from the server that has it now.
+        if self._closed:
+            raise Unavailable(f"this server does not work on {self.place} any more: try again")
