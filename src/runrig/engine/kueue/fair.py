@@ -179,7 +179,7 @@ class _Lazily:
         return workload
 
 
-QueueKey = tuple[Amount, bool, bool, TargetKey]
+BorrowerKey = tuple[Amount, bool, bool, TargetKey]
 """Among queues: the highest share (negated), then by the first candidates: told to stop, not the own queue, their order."""
 
 CohortKey = tuple[Amount, int]
@@ -199,7 +199,7 @@ class _Order:
         self._top = search.preemptor.leaf.path[-1]
         self._out: set[QuotaNode] = set()
         self._stamps: dict[QuotaNode, int] = {}
-        self._queues: dict[QuotaNode, list[tuple[QueueKey, int, QueueState]]] = {}
+        self._queues: dict[QuotaNode, list[tuple[BorrowerKey, int, QueueState]]] = {}
         self._cohorts: dict[QuotaNode, list[tuple[CohortKey, int, QuotaNode]]] = {}
 
     def next_queue(self) -> QueueState | None:

@@ -85,7 +85,9 @@ Chosen = tuple[str, ...]
 def _together(ledger: Ledger, pool: Pool, pod_sets: Sequence[PodSet]) -> Iterator[Chosen]:
     kinds = _kinds(pod_sets)
     for chosen in product(*(flavors_of(ledger, pool, members[0]) for members in kinds)):
-        yield _dealt(pod_sets, kinds, [(flavor,) * len(members) for members, flavor in zip(kinds, chosen, strict=True)])
+        yield _in_pod_set_order(
+            pod_sets, kinds, [(flavor,) * len(members) for members, flavor in zip(kinds, chosen, strict=True)]
+        )
 
 
 def _mixed(ledger: Ledger, pool: Pool, pod_sets: Sequence[PodSet]) -> Iterator[Chosen]:
@@ -94,13 +96,15 @@ def _mixed(ledger: Ledger, pool: Pool, pod_sets: Sequence[PodSet]) -> Iterator[C
     ways = [combinations_with_replacement(flavors_of(ledger, pool, members[0]), len(members)) for members in alike]
     kinds = _kinds(pod_sets)
     for chosen in product(*ways):
-        found = _dealt(pod_sets, alike, chosen)
+        found = _in_pod_set_order(pod_sets, alike, chosen)
         flavor_of = dict(zip((each.name for each in pod_sets), found, strict=True))
         if any(len({flavor_of[each.name] for each in members}) > 1 for members in kinds):
             yield found
 
 
-def _dealt(pod_sets: Sequence[PodSet], groups: Sequence[Sequence[PodSet]], chosen: Sequence[Chosen]) -> Chosen:
+def _in_pod_set_order(
+    pod_sets: Sequence[PodSet], groups: Sequence[Sequence[PodSet]], chosen: Sequence[Chosen]
+) -> Chosen:
     """The flavors *chosen* for the members of each group, in the order of the pod sets."""
     flavor_of = {
         each.name: flavor

@@ -46,7 +46,7 @@ def find_replacement(ledger: Ledger, entry: Entry, lost: Collection[Pod], stayin
             elif (each.pod_set, index) in staying:
                 stays[at][index] = slot.node
     topology = ledger.nodes.topology(constraints.labels)
-    rest = _Rest(topology, gone, stays)
+    rest = _Remaining(topology, gone, stays)
     root = rest.of(constraints.root)
     if root is None or not rest.whole:
         return None
@@ -55,7 +55,7 @@ def find_replacement(ledger: Ledger, entry: Entry, lost: Collection[Pod], stayin
         for each, pod_set, indices in zip(entry.placement, entry.gang.pod_sets, gone, strict=True)
     ]
     layers = CHARGED_AND_HELD if ledger.skewed else CHARGED_ONLY
-    return _seated(
+    return _with_new_slots(
         ledger, entry, gone, _place(ledger.nodes, wanted, replace(constraints, root=root), rest.anchors, layers)
     )
 
@@ -63,7 +63,9 @@ def find_replacement(ledger: Ledger, entry: Entry, lost: Collection[Pod], stayin
 Puts = tuple[TopologyIndex, Demand, Sequence[PodRequest], Sequence[PodPlacement]]
 
 
-def _seated(ledger: Ledger, entry: Entry, gone: Sequence[Sequence[int]], found: Puts | None) -> Placement | None:
+def _with_new_slots(
+    ledger: Ledger, entry: Entry, gone: Sequence[Sequence[int]], found: Puts | None
+) -> Placement | None:
     """The placement of *entry*, with the pods that are *gone* on new slots."""
     if found is None:
         return None
@@ -83,7 +85,7 @@ def _seated(ledger: Ledger, entry: Entry, gone: Sequence[Sequence[int]], found: 
 
 
 @dataclass(slots=True)
-class _Rest:
+class _Remaining:
     """Cuts a tree down to what is lost.  *gone*, *stays*: per pod set.  *anchors*: nodes of pods that stand for those that stay.
 
     *whole*: every required group has its pods that stay in one domain, as far as it was looked at.
