@@ -21,9 +21,9 @@ from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.fit_counts import PodShape
 from runrig.engine.nodes.node_capacity import EMPTY, NodeCapacity
 from runrig.engine.nodes.topology import Domain, Ints, TopologyIndex
-from runrig.engine.quota.quota_node import CHARGED, REAL
+from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL
 
-NOW = (CHARGED, REAL)
+NOW = LAYERS
 """What starts at once has room in both: in what is decided, and in what is still there (law R4)."""
 
 MOST_HOLDERS = 5

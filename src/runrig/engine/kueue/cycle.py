@@ -17,9 +17,7 @@ from runrig.engine.kueue.nomination import nominate, nominate_again, nominate_pr
 from runrig.engine.kueue.podset_placement import Misfit
 from runrig.engine.kueue.scheduler_context import SchedulerContext, put_back, take_away
 from runrig.engine.kueue.workload import FIT, NOFIT, WorkloadState
-from runrig.engine.quota.quota_node import CHARGED, REAL, Request, add, fits, take
-
-LAYERS = (CHARGED, REAL)
+from runrig.engine.quota.quota_node import LAYERS, REAL, Request, add, fits, take
 
 
 class Cycle:

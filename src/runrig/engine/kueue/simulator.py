@@ -28,9 +28,7 @@ from runrig.engine.kueue.node_tree import held_by, release, reserve
 from runrig.engine.kueue.scheduler_context import SchedulerContext
 from runrig.engine.kueue.workload import WorkloadShape, WorkloadState, shape_of
 from runrig.engine.quota.queue_tree import QueueTree
-from runrig.engine.quota.quota_node import CHARGED, REAL, Request, add, take
-
-LAYERS = (CHARGED, REAL)
+from runrig.engine.quota.quota_node import LAYERS, Request, add, take
 
 
 class Simulator:

@@ -8,10 +8,10 @@ from runrig.engine.ledger.options import options, pod_requests
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import Domain
 from runrig.engine.placement.place import place
-from runrig.engine.quota.quota_node import CHARGED, REAL, Request, fits
+from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL, Request, fits
 
 CHARGED_ONLY = (CHARGED,)
-CHARGED_AND_HELD = (CHARGED, REAL)
+CHARGED_AND_HELD = LAYERS
 
 
 def find_place(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Placement | None:

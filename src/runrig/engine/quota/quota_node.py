@@ -19,6 +19,7 @@ from runrig.domain.pools import Pool, Quota
 
 CHARGED = 0
 REAL = 1
+LAYERS = (CHARGED, REAL)
 
 Request = tuple[tuple[int, int], ...]
 """(index of a FlavorResource, amount above zero): what a gang asks of the tree."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from runrig.domain.pools import Quotas
 from runrig.domain.quantities import LARGEST, FlavorResource
-from runrig.engine.quota.quota_node import CHARGED, REAL, Kind, QuotaLeaf, QuotaNode, Weight
+from runrig.engine.quota.quota_node import LAYERS, Kind, QuotaLeaf, QuotaNode, Weight
 
 
 class TreeBuilder:
@@ -86,4 +86,4 @@ def _prepare(leaf: QuotaLeaf) -> None:
         for index in range(len(leaf.nominal))
     )
     leaf.keeps = any(any(node.local) for node in leaf.path)
-    leaf.holding = tuple(tuple(node.usage[layer] for node in leaf.path) for layer in (CHARGED, REAL))
+    leaf.holding = tuple(tuple(node.usage[layer] for node in leaf.path) for layer in LAYERS)
