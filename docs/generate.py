@@ -10,7 +10,7 @@ import argparse
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import click
 from runrig.api.app import described
 from runrig.api.failures import STATUSES
 from runrig.cli.main import cli
-from runrig.domain import access, errors
+from runrig.domain import access, errors, pools, transitions
 from runrig.domain.reasons import Code, Reason
 
 ROOT = Path(__file__).parent.parent
@@ -150,12 +150,64 @@ def reason_list() -> Iterator[str]:
     yield "\n".join(rows)
 
 
+# ---------------------------------------------------------------- states
+
+_BY_EVENT = {key: (then,) for key, then in pools.TRANSITIONS.items()}
+_GANG = {key: (then,) for key, then in transitions.GANG.items()}
+_TABLES: dict[str, Mapping[tuple[Any, Any], tuple[Any, ...]]] = {
+    "A gang": _GANG,
+    "A group": transitions.GROUP,
+    "A task": transitions.TASK,
+    "A pool": _BY_EVENT,
+}
+
+
+def state_diagrams() -> Iterator[str]:
+    """Ends that the same steps lead to stand in one box."""
+    for title, table in _TABLES.items():
+        edges: dict[tuple[str, str], dict[str, None]] = {}
+        for (state, event), targets in table.items():
+            for then in targets:
+                edges.setdefault((_drawn(state), _drawn(then)), {})[_event(event)] = None
+        boxes = _boxes(edges)
+        lines = {
+            f"    {before} --> {boxes[then][0]}: {', '.join(events)}": None for (before, then), events in edges.items()
+        }
+        named = {f'    state "{text}" as {id}': None for id, text in boxes.values() if id != text}
+        yield f"### {title}"
+        yield "\n".join(["```mermaid", "stateDiagram-v2", *named, *lines, "```"])
+
+
+def _drawn(state: Any) -> str:
+    return "[*]" if state is None else str(state.value)
+
+
+def _event(event: Any) -> str:
+    return event.__name__ if isinstance(event, type) else str(event.value)
+
+
+def _boxes(edges: Mapping[tuple[str, str], Mapping[str, None]]) -> dict[str, tuple[str, str]]:
+    """State → the id and the text of its box."""
+    befores = {before for before, _ in edges}
+    states = dict.fromkeys(each for edge in edges for each in edge)
+    alike: dict[object, list[str]] = {}
+    for state in states:
+        leads_here = tuple((before, tuple(events)) for (before, then), events in edges.items() if then == state)
+        alike.setdefault(state if state in befores else leads_here, []).append(state)
+    return {
+        state: (state, state) if len(box) == 1 else (f"{box[0]}_", "<br/>".join(box))
+        for box in alike.values()
+        for state in box
+    }
+
+
 SECTIONS: dict[str, Callable[[], Iterable[str]]] = {
     "commands": command_reference,
     "routes": route_list,
     "permissions": permission_list,
     "errors": error_list,
     "reasons": reason_list,
+    "states": state_diagrams,
 }
 
 

@@ -30,6 +30,7 @@ from runrig.domain.plan import (
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.quantities import GPU, FlavorResource, Requests
 from runrig.domain.records import GangRow
+from runrig.domain.transitions import check_gang
 from runrig.engine.ledger.queue import Bucket, BucketKey, Entry
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.placement.constraint_tree import PlacementConstraints, constraints_of
@@ -212,7 +213,10 @@ class Ledger:
     # ------------------------------------------------------------ decisions
 
     def apply(self, action: Decision, at: float) -> None:
-        """Takes one decision at time *at*.  O(depth + nodes of the gang)."""
+        """Takes one decision at time *at*.  O(depth + nodes of the gang).  Raises IllegalStep where `transitions.GANG` has none."""
+        gang_id = action.gang.id if isinstance(action, Queue) else action.gang
+        entry = self.entries.get(gang_id)
+        check_gang(gang_id, None if entry is None else entry.state, type(action))
         match action:
             case Admit(gang, placement):
                 self._admit(self.entries[gang], placement, at)
@@ -260,7 +264,6 @@ class Ledger:
                 self._nominate(self.entries[row.gang.id], row.placement, still_there)
 
     def _queue(self, gang: Gang) -> None:
-        assert gang.id not in self.entries, f"{gang.id} is in the ledger already"
         entry = self.entries[gang.id] = Entry(gang)
         self._wait(entry)
 
@@ -348,6 +351,7 @@ class Ledger:
             self._queue(gang)
 
     def _stop(self, entry: Entry) -> None:
+        """A gang that stops already is stopped for another cause: for the ledger nothing changes."""
         if entry.state is GangState.ADMITTED:
             self._no_candidate(entry)
             entry.state = GangState.STOPPING

@@ -21,25 +21,20 @@ from runrig.domain.plan import (
     MoveGroup,
     MoveTask,
     MoveWorkflow,
-    Nominate,
-    Preempt,
     PutCohort,
     PutNode,
     PutPool,
     Queue,
-    Refuse,
     Release,
-    Replace,
     RestartTask,
     RetryTask,
     SetFlavors,
-    Stop,
     Submit,
     TryAgain,
-    Withdraw,
 )
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import Loaded, RowChange
+from runrig.domain.transitions import TASK, check
 from runrig.domain.workflows import (
     Group,
     GroupKey,
@@ -49,13 +44,13 @@ from runrig.domain.workflows import (
     TaskKey,
     Workflow,
     WorkflowSpec,
-    WorkflowStatus,
 )
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.rows import gang_row
 from runrig.engine.placement.pod_slots import PodSlot, slots_of
 from runrig.engine.state.changed_rows import ChangedRows
 from runrig.engine.state.deadlines import Deadline, deadlines_of
+from runrig.engine.state.moves import group_decided, group_moved, task_moved, workflow_moved
 from runrig.engine.state.rejections import flavors_freed, rejected_in
 
 ON_NODES = (Status.INITIALIZING, Status.RUNNING)
@@ -177,7 +172,7 @@ class State:
             self.apply(action, at)
 
     def apply(self, action: Action, at: float) -> None:
-        """Changes the state as *action* says, at time *at*.  Raises KeyError on what only a bug can ask for."""
+        """Changes the state as *action* says, at time *at*.  What only a bug asks for raises IllegalStep and changes nothing."""
         match action:
             case SetFlavors() | PutNode() | DropNode() | PutCohort() | DropCohort() | PutPool():
                 self._declare(action, at)
@@ -185,10 +180,11 @@ class State:
                 self._submit(workflow, groups)
             case MoveTask() | RetryTask() | RestartTask():
                 self._move_task(action, at)
-            case MoveGroup():
-                self._move_group(action, at)
-            case MoveWorkflow():
-                self._move_workflow(action, at)
+            case MoveGroup(workflow, group):
+                self._put_group(group_moved(self.groups[workflow, group], action, at))
+            case MoveWorkflow(workflow):
+                self.workflows[workflow] = workflow_moved(self.workflows[workflow], action, at)
+                self._changed.workflows.add(workflow)
             case _:
                 self._decide(action, at)
 
@@ -268,83 +264,37 @@ class State:
     def _move_task(self, action: MoveTask | RetryTask | RestartTask, at: float) -> None:
         task = self.tasks[action.key]
         match action:
-            case MoveTask(_, status, exit_code, message):
-                started = at if status is Status.RUNNING and task.start_time is None else task.start_time
-                ended = at if status.finished else None
-                code = task.exit_code if exit_code is None else exit_code
-                moved = replace(task, status=status, exit_code=code, start_time=started, end_time=ended)
-                self._put_task(replace(moved, failure_message=message or task.failure_message))
+            case MoveTask():
+                self._put_task(task_moved(task, action, at))
             case RetryTask():
+                check(TASK, task.key, task.status, RetryTask, Status.RESCHEDULED)
                 fresh = Task(task.workflow, task.name, task.retry_id + 1, task.group, task.spec, task.index, task.lead)
                 node, gpus = self.slot(task) or (task.node, task.gpus)
                 self._put_task(replace(fresh, status=Status.INITIALIZING, node=node, gpus=gpus))
             case RestartTask():
+                check(TASK, task.key, task.status, RestartTask, task.status)
                 self._put_task(replace(task, restarting=True))
-
-    def _move_group(self, action: MoveGroup, at: float) -> None:
-        group = self.groups[action.workflow, action.group]
-        started = at if action.status is Status.RUNNING and group.start_time is None else group.start_time
-        moved = replace(group, status=action.status, stopping=action.stopping, start_time=started)
-        ended = at if action.status.finished else None
-        message = "" if action.status is Status.COMPLETED else action.message or group.failure_message
-        self._put_group(replace(moved, end_time=ended, failure_message=message))
-
-    def _move_workflow(self, action: MoveWorkflow, at: float) -> None:
-        workflow = self.workflows[action.workflow]
-        started = at if action.status is WorkflowStatus.RUNNING and workflow.start_time is None else workflow.start_time
-        completed = action.status is WorkflowStatus.COMPLETED
-        self.workflows[workflow.id] = replace(
-            workflow,
-            status=action.status,
-            start_time=started,
-            end_time=at if action.status.finished else None,
-            failure_message="" if completed else action.message or workflow.failure_message,
-            cancelled_by=action.cancelled_by or workflow.cancelled_by,
-        )
-        self._changed.workflows.add(workflow.id)
 
     def _decide(self, action: Decision, at: float) -> None:
         gang_id = action.gang.id if isinstance(action, Queue) else action.gang
+        workflow, _, name = gang_id.partition("/")
+        group = self.groups.get((workflow, name))
+        moved = None if group is None else group_decided(group, action, at)
         left: set[str] = set()
-        if isinstance(action, Release):
-            for waiting in self.ledger.waiting_for(gang_id):
-                self._changed.gangs.add(waiting.gang.id)
+        if isinstance(action, Release) and gang_id in self.ledger.entries:
+            self._changed.gangs.update(waiting.gang.id for waiting in self.ledger.waiting_for(gang_id))
             left = flavors_freed(self.ledger.entries[gang_id])
         self.ledger.apply(action, at)
         self._changed.gangs.add(gang_id)
         if left:
             self._try_again(left, at)
-        workflow, _, name = gang_id.partition("/")
-        group = self.groups.get((workflow, name))
-        if group is None:
+        if group is None or moved is None or moved is group:
             return
-        match action:
-            case Queue(gang):
-                self._put_group(
-                    replace(
-                        group,
-                        status=Status.SCHEDULING,
-                        attempt=gang.attempt,
-                        stopping=None,
-                        queued_time=at,
-                        start_time=None,
-                        end_time=None,
-                    )
-                )
-                self._queue_tasks(group)
-            case Preempt():
-                self._put_group(replace(group, stopping=Status.FAILED_PREEMPTED, preemptions=group.preemptions + 1))
-            case Stop(_, cause):
-                self._put_group(replace(group, stopping=cause))
-            case Admit(_, placement):
-                self._put_group(replace(group, status=Status.INITIALIZING))
-                self._start_tasks((workflow, name), placement)
-            case Refuse(_, said, cause):
-                what = "thrown out by" if cause is Status.FAILED_PREEMPTED else "not taken by"
-                message = f"{what} the cluster's scheduler: {said}"
-                self._put_group(replace(group, stopping=cause, failure_message=message, refusals=group.refusals + 1))
-            case Nominate() | Withdraw() | Replace() | TryAgain() | Release():
-                pass
+        self._put_group(moved)
+        if isinstance(action, Queue):
+            self._queue_tasks(group)
+        elif isinstance(action, Admit):
+            self._start_tasks((workflow, name), action.placement)
 
     def _queue_tasks(self, group: Group) -> None:
         tasks = self.current_tasks((group.workflow, group.name))

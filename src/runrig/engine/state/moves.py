@@ -1,0 +1,67 @@
+"""What an action makes of one group, task or workflow: the new record.  Raises IllegalStep where its table has no such step."""
+
+from dataclasses import replace
+
+from runrig.domain.plan import Admit, Decision, MoveGroup, MoveTask, MoveWorkflow, Preempt, Queue, Refuse, Stop
+from runrig.domain.transitions import GROUP, TASK, check
+from runrig.domain.workflows import Group, Status, Task, Workflow, WorkflowStatus
+
+
+def task_moved(task: Task, action: MoveTask, at: float) -> Task:
+    check(TASK, task.key, task.status, MoveTask, action.status)
+    return replace(
+        task,
+        status=action.status,
+        exit_code=task.exit_code if action.exit_code is None else action.exit_code,
+        start_time=at if action.status is Status.RUNNING and task.start_time is None else task.start_time,
+        end_time=at if action.status.finished else None,
+        failure_message=action.message or task.failure_message,
+    )
+
+
+def group_moved(group: Group, action: MoveGroup, at: float) -> Group:
+    check(GROUP, group.gang_id, group.status, MoveGroup, action.status)
+    completed = action.status is Status.COMPLETED
+    return replace(
+        group,
+        status=action.status,
+        stopping=action.stopping,
+        start_time=at if action.status is Status.RUNNING and group.start_time is None else group.start_time,
+        end_time=at if action.status.finished else None,
+        failure_message="" if completed else action.message or group.failure_message,
+    )
+
+
+def workflow_moved(workflow: Workflow, action: MoveWorkflow, at: float) -> Workflow:
+    started = at if action.status is WorkflowStatus.RUNNING and workflow.start_time is None else workflow.start_time
+    completed = action.status is WorkflowStatus.COMPLETED
+    return replace(
+        workflow,
+        status=action.status,
+        start_time=started,
+        end_time=at if action.status.finished else None,
+        failure_message="" if completed else action.message or workflow.failure_message,
+        cancelled_by=action.cancelled_by or workflow.cancelled_by,
+    )
+
+
+def group_decided(group: Group, action: Decision, at: float) -> Group:
+    """*group* itself for a decision that says nothing of it: its gang changes, and it does not."""
+    match action:
+        case Queue(gang):
+            moved = replace(group, status=Status.SCHEDULING, attempt=gang.attempt, stopping=None)
+            moved = replace(moved, queued_time=at, start_time=None, end_time=None)
+        case Admit():
+            moved = replace(group, status=Status.INITIALIZING)
+        case Preempt():
+            moved = replace(group, stopping=Status.FAILED_PREEMPTED, preemptions=group.preemptions + 1)
+        case Stop(_, cause):
+            moved = replace(group, stopping=cause)
+        case Refuse(_, said, cause):
+            what = "thrown out by" if cause is Status.FAILED_PREEMPTED else "not taken by"
+            message = f"{what} the cluster's scheduler: {said}"
+            moved = replace(group, stopping=cause, failure_message=message, refusals=group.refusals + 1)
+        case _:
+            return group
+    check(GROUP, group.gang_id, group.status, type(action), moved.status)
+    return moved
