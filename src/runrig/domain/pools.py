@@ -10,6 +10,7 @@ from runrig.domain.quantities import GPU, FlavorResource
 SUBPOOL_DELIMITER = "--"
 LONGEST_NAME = 63
 DEFAULT_GRACE_S = 30.0
+MOST_WEIGHT = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,10 @@ class TopologyKey:
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """An inner node of the quota tree.  *parent* None: it hangs under the implicit root (law Q8)."""
+    """An inner node of the quota tree.  *parent* None: it hangs under the implicit root (law Q8).
+
+    *weight*: how much it may borrow beside its siblings (laws Q2, P4, R3); of pools too.
+    """
 
     name: str
     parent: str | None = None
@@ -96,6 +100,13 @@ class Pool:
     default_platform: str | None = None
     default_exit_actions: tuple[tuple[str, int, int], ...] = ()
     description: str = ""
+
+
+def weight_problem(weight: int) -> str | None:
+    """Why *weight* cannot be the weight of a pool or cohort, or None if it can (law Q2)."""
+    if 1 <= weight <= MOST_WEIGHT:
+        return None
+    return f"weight {weight} is out of range: a weight is a whole number from 1 to {MOST_WEIGHT}"
 
 
 # ---------------------------------------------------------------- subpools

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from runrig.domain.pools import (
     DEFAULT_GRACE_S,
+    MOST_WEIGHT,
     Cohort,
     Pool,
     Queueing,
@@ -32,7 +33,6 @@ _HINTS = {"borrowing_limit": _LIMIT_HINT, "lending_limit": _LIMIT_HINT}
 _SUBPOOL_HINTS = dict.fromkeys(_POOL, "a subpool has name and quota; the rest is its parent's")
 _QUEUEING = {queueing.value: queueing for queueing in Queueing}
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-_MOST_WEIGHT = 1_000_000
 _LONGEST_GRACE_S = 86_400.0
 
 
@@ -61,7 +61,7 @@ def read_cohorts(fields: Fields, kinds: Kinds) -> tuple[Cohort, ...]:
             read_name(name, "cohort"),
             read_name(parent, "cohort") or None,
             read_quota(quota, kinds) if quota else {},
-            inner.whole("weight", 1, _MOST_WEIGHT) or 1,
+            inner.whole("weight", 1, MOST_WEIGHT) or 1,
         )
         names.append((cohort.name, name))
         found.append((cohort, parent or name))
@@ -119,7 +119,7 @@ def _pool(fields: Fields, name: str, kinds: Kinds) -> tuple[Pool, Kinds]:
         name,
         read_quota(quota, own) if quota else {},
         cohort=read_name(fields.get("cohort"), "cohort") or None,
-        weight=fields.whole("weight", 1, _MOST_WEIGHT) or 1,
+        weight=fields.whole("weight", 1, MOST_WEIGHT) or 1,
         queueing=(queueing.choice(_QUEUEING) if queueing else None) or Queueing.BEST_EFFORT_FIFO,
         grace_s=DEFAULT_GRACE_S if grace_s is None else grace_s,
         flavors=flavors,

@@ -274,6 +274,15 @@ def test_topology_keys_need_a_backend_with_topology() -> None:
     assert "has no topology" in refused(world, InvalidInput, pools.put_pool, keyed, create=True)
 
 
+@pytest.mark.parametrize("weight", [0, -1, 1_000_001])
+def test_a_weight_that_no_share_can_be_divided_by_is_refused(weight: int) -> None:
+    """Q2: of pools and cohorts alike."""
+    problem = f"weight {weight} is out of range: a weight is a whole number from 1 to 1000000"
+    world = World({"a": 1}, {"n0": 1}, (Cohort("c"),))
+    assert problem in refused(world, InvalidInput, pools.put_pool, Pool("a", gpu_quota(1), weight=weight), create=False)
+    assert problem in refused(world, InvalidInput, pools.put_cohort, Cohort("c", weight=weight), create=False)
+
+
 def test_an_update_of_nothing_and_a_subpool_of_nothing_are_not_found() -> None:
     world = team()
     assert "no pool 'x'" in refused(world, NotFound, pools.put_pool, Pool("x"), create=False)

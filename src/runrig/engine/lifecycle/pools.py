@@ -20,6 +20,7 @@ from runrig.domain.pools import (
     gpus_of,
     name_problem,
     topology_problem,
+    weight_problem,
 )
 from runrig.domain.quantities import LARGEST
 from runrig.domain.workflows import Status
@@ -158,6 +159,8 @@ def put_cohort(state: State, cohort: Cohort, *, create: bool) -> Plan:
     problem = name_problem("cohort", cohort.name) or (name_problem("cohort", cohort.parent) if cohort.parent else None)
     if problem:
         raise InvalidInput.one(problem, "name")
+    if wrong := weight_problem(cohort.weight):
+        raise InvalidInput.one(wrong, "weight")
     _check_quotas(state.flavors, cohort.quotas)
     _check_circle({**state.cohorts, cohort.name: cohort}, cohort.name)
     return Plan((PutCohort(cohort, before),))
@@ -215,6 +218,8 @@ def _check_settings(flavors: Mapping[str, Flavor], pool: Pool, *, topology: bool
         problems.append(
             Problem(f"default_platform {pool.default_platform!r} is no flavor of the pool", "default_platform")
         )
+    if wrong := weight_problem(pool.weight):
+        problems.append(Problem(wrong, "weight"))
     if wrong := topology_problem(pool.topology_keys):
         problems.append(Problem(wrong, "topology_keys"))
     if pool.topology_keys and not topology:
