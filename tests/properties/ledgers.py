@@ -22,6 +22,7 @@ def portrait(state: State) -> dict[str, object]:
                 node.used[CHARGED],
                 node.used[REAL],
                 node.pools_over_nominal,
+                node.borrowed,
             )
             for node in tree.nodes()
         ],

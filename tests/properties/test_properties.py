@@ -35,6 +35,7 @@ SUBPOOLS = ("x", "y")
 
 limits = st.sampled_from((None, None, None, None, 0, 1, 2, 3))
 quotas = st.builds(Quota, st.sampled_from((0, 1, 2, 2, 3, 3, 4)), limits, limits)
+weights = st.sampled_from((1, 1, 1, 2, 3, 4))
 cores = st.builds(Quota, st.integers(0, 4).map(lambda each: each * 1000), st.none(), st.none())
 nodes = st.builds(
     lambda kind, gpus, cpu, listed: Node(
@@ -96,18 +97,22 @@ class Engine(RuleBasedStateMachine):
         machines=st.lists(nodes, min_size=1, max_size=4),
         shares=st.lists(quota_maps(), min_size=2, max_size=3),
         depth=st.integers(0, 3),
+        heavy=st.lists(weights, min_size=6, max_size=6),
     )
-    def begin(self, machines: list[Node], shares: list[dict[FlavorResource, Quota]], depth: int) -> None:
+    def begin(
+        self, machines: list[Node], shares: list[dict[FlavorResource, Quota]], depth: int, heavy: list[int]
+    ) -> None:
         self.driver.do([SetFlavors(FLAVORS)])
         for at, node in enumerate(machines):
             self._node(replace(node, name=f"n{at}"))
         self.driver.do([PutNode(replace(node, flavor=node.labels["kind"])) for node in self.driver.nodes.values()])
         for at in range(depth):
             parent = COHORTS[at - 1] if at else None
-            self.driver.attempt(pools.put_cohort, Cohort(COHORTS[at], parent), create=True)
+            self.driver.attempt(pools.put_cohort, Cohort(COHORTS[at], parent, weight=heavy[at]), create=True)
         for at, share in enumerate(shares):
             cohort = COHORTS[(depth - 1 - at) % depth] if depth else None
-            self.driver.attempt(pools.put_pool, Pool(POOLS[at], share, cohort), create=True)
+            pool = Pool(POOLS[at], share, cohort, weight=heavy[3 + at])
+            self.driver.attempt(pools.put_pool, pool, create=True)
         self.driver.check_ledger()
 
     def _node(self, node: Node) -> None:
@@ -180,13 +185,20 @@ class Engine(RuleBasedStateMachine):
     # ------------------------------------------------------------ edits
 
     @rule(
-        name=st.sampled_from(POOLS), share=quota_maps(), cohort=st.sampled_from((None, *COHORTS)), strict=st.booleans()
+        name=st.sampled_from(POOLS),
+        share=quota_maps(),
+        cohort=st.sampled_from((None, *COHORTS)),
+        strict=st.booleans(),
+        weight=weights,
     )
-    def put_pool(self, name: str, share: dict[FlavorResource, Quota], cohort: str | None, strict: bool) -> None:
+    def put_pool(
+        self, name: str, share: dict[FlavorResource, Quota], cohort: str | None, strict: bool, weight: int
+    ) -> None:
         before = self.driver.state.pools.get(name)
         queueing = Queueing.STRICT_FIFO if strict else Queueing.BEST_EFFORT_FIFO
         create = before is None or before.state is PoolState.ARCHIVED
-        self.driver.attempt(pools.put_pool, Pool(name, share, cohort, queueing=queueing), create=create)
+        pool = Pool(name, share, cohort, queueing=queueing, weight=weight)
+        self.driver.attempt(pools.put_pool, pool, create=create)
 
     @rule(parent=st.sampled_from(POOLS), short=st.sampled_from(SUBPOOLS), gpus=st.sampled_from((0, 1, 1, 2, 2, 3)))
     def put_subpool(self, parent: str, short: str, gpus: int) -> None:
@@ -204,7 +216,7 @@ class Engine(RuleBasedStateMachine):
                 self.driver.attempt(pools.delete_pool, data.draw(st.sampled_from(sorted(self.driver.state.pools))))
             case "put cohort":
                 name, parent = data.draw(st.sampled_from(COHORTS)), data.draw(st.sampled_from((None, *COHORTS)))
-                cohort = Cohort(name, parent, data.draw(quota_maps()))
+                cohort = Cohort(name, parent, data.draw(quota_maps()), data.draw(weights))
                 self.driver.attempt(pools.put_cohort, cohort, create=name not in self.driver.state.cohorts)
             case "put node":
                 self._node(replace(data.draw(nodes), name=node, ready=data.draw(st.booleans())))

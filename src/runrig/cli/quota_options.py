@@ -55,7 +55,11 @@ class TopologyKey(click.ParamType[dict[str, str]]):
 def quota_options(command: F) -> F:
     """--quota, --borrowing-limit, --lending-limit and --weight."""
     for option in (
-        click.option("--weight", type=click.IntRange(min=1), help="Kept for fair sharing, which no release uses yet."),
+        click.option(
+            "--weight",
+            type=click.IntRange(min=1),
+            help="How much it may borrow beside its siblings, once not all weights are equal.",
+        ),
         click.option(
             "--lending-limit",
             type=Limit(),

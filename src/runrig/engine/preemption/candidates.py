@@ -7,7 +7,8 @@ from heapq import merge
 from runrig.domain.gangs import Placement
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
-from runrig.engine.quota.quota_node import Kind, QuotaNode, Request, headroom
+from runrig.engine.quota.quota_node import Kind, QuotaLeaf, QuotaNode, Request, headroom
+from runrig.engine.quota.tournament import Tournament
 
 MOST_SPARED = 8
 """How many cheaper candidates a preemption names (law R6)."""
@@ -100,7 +101,7 @@ class Candidates:
         )
 
     def _borrowers(self, *, inner_too: bool) -> Iterator[Entry]:
-        """LOW of other pools, from the own leaf's parent up; within one common cohort by priority, start and id.
+        """LOW of other pools, from the own leaf's parent up; within one common cohort see `_in_order_under`.
 
         Safe is whoever sits in an outermost pool that is within its nominal (law R2).  *inner_too* takes, where that pool is
         over, also those of its inner pools that are not.
@@ -109,26 +110,34 @@ class Candidates:
         for ancestor in self._leaf.path[1:]:
             siblings = [child for child in ancestor.children if child is not below and child.kind is not Kind.LOW]
             if ancestor.kind is not Kind.OWN:
-                yield from self._of(siblings, inner_too=inner_too)
+                yield from self._of(ancestor, siblings, inner_too=inner_too)
             below = ancestor
 
-    def _of(self, subtrees: Iterable[QuotaNode], *, inner_too: bool) -> Iterator[Entry]:
+    def _of(self, ancestor: QuotaNode, subtrees: Iterable[QuotaNode], *, inner_too: bool) -> Iterator[Entry]:
         leaves = [leaf for top in subtrees for leaf in self._low_leaves(top)]
-        queues = [self._ledger.preemptible.get(leaf.name, []) for leaf, _ in leaves]
         pools_of = {leaf.name: pools for leaf, pools in leaves}
-        for _, candidate in merge(*queues):
+        for candidate in self._in_order_under(ancestor, [leaf for leaf, _ in leaves]):
             if self._may_go(candidate):
                 if self._unprotected(pools_of[candidate.gang.pool], inner_too=inner_too):
                     yield candidate
                 else:
                     self._passed.setdefault(candidate.gang.id, "R2")
 
-    def _low_leaves(self, top: QuotaNode) -> Iterator[tuple[QuotaNode, tuple[QuotaNode, ...]]]:
+    def _in_order_under(self, ancestor: QuotaNode, leaves: Iterable[QuotaLeaf]) -> Iterator[Entry]:
+        """By priority, start and id; where weights differ, the largest share first, as whoever was drawn is taken as gone."""
+        holders = {leaf: self._ledger.preemptible.get(leaf.name, []) for leaf in leaves}
+        if self._ledger.tree.weighted:
+            return iter(
+                Tournament(ancestor, {leaf: list(held) for leaf, held in holders.items() if held}, largest=True)
+            )
+        return (entry for _, entry in merge(*holders.values()))
+
+    def _low_leaves(self, top: QuotaNode) -> Iterator[tuple[QuotaLeaf, tuple[QuotaNode, ...]]]:
         """The low leaves under *top*, each with the pools between, outermost first; protected subtrees are not entered."""
         stack: list[tuple[QuotaNode, tuple[QuotaNode, ...]]] = [(top, ())]
         while stack:
             node, pools = stack.pop()
-            if node.kind is Kind.LOW:
+            if isinstance(node, QuotaLeaf):
                 yield node, pools
                 continue
             if node.kind is Kind.COHORT and not any(node.pools_over_nominal[index] for index in self._contested):

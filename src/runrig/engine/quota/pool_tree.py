@@ -5,15 +5,16 @@ A pool is a small cohort: under its node hang `own`, with a firm and a low leaf,
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from runrig.domain.pools import Cohort, Pool, PoolState, Quota
+from runrig.domain.pools import MOST_WEIGHT, Cohort, Pool, PoolState, Quota
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.engine.quota.quota_node import NO_QUOTA, Kind, QuotaLeaf, QuotaNode
+from runrig.engine.quota.quota_node import NO_QUOTA, Kind, QuotaLeaf, QuotaNode, note_borrowed
 from runrig.engine.quota.tree import TreeBuilder, hang
 
 
 class QuotaTree:
     """The whole tree.  Built from what is declared; only usage changes afterwards.
 
+    *weighted*: not all pools and cohorts have the same weight, so shares order the work that borrows (laws P4, R3).
     Cost of building: O(nodes x flavors x resources).
     """
 
@@ -41,10 +42,13 @@ class QuotaTree:
         builder.finish()
         for name in self.pools:
             self._finish_leaves(name)
+        self.weighted = len({node.weight for node in (*self.cohorts.values(), *self.pools.values())}) > 1
+        if self.weighted:
+            self._keep_borrowed()
 
     def _add_cohorts(self, builder: TreeBuilder, declared: list[Cohort], pools: list[Pool]) -> None:
         for cohort in declared:
-            self.cohorts[cohort.name] = builder.node(Kind.COHORT, cohort.name, cohort.quotas, cohort.weight)
+            self.cohorts[cohort.name] = builder.node(Kind.COHORT, cohort.name, cohort.quotas, _weight(cohort))
         named = {cohort.parent for cohort in declared} | {pool.cohort for pool in pools}
         for name in sorted(name for name in named if name is not None and name not in self.cohorts):
             self.cohorts[name] = builder.node(Kind.COHORT, name, {})  # law Q6: named but not defined
@@ -55,10 +59,13 @@ class QuotaTree:
                 hang(node, self.root)
 
     def _add_pool(self, builder: TreeBuilder, pool: Pool) -> None:
-        """The node of *pool*, with `own` and both leaves under it."""
-        node = builder.node(Kind.POOL, pool.name, pool.quotas, pool.weight)
+        """The node of *pool*, with `own` and both leaves under it.
+
+        `own` weighs as much as the pool, and so do its subpools (law S5): they stand beside each other as equals.
+        """
+        node = builder.node(Kind.POOL, pool.name, pool.quotas, _weight(pool))
         node.pool = pool
-        own = builder.node(Kind.OWN, pool.name, {}, pool.weight)
+        own = builder.node(Kind.OWN, pool.name, {}, _weight(pool))
         firm = builder.leaf(Kind.FIRM, pool.name, {key: Quota(quota.nominal) for key, quota in pool.quotas.items()})
         firm.borrowing = [0] * len(self.keys)
         low = builder.leaf(Kind.LOW, pool.name, {})
@@ -95,6 +102,12 @@ class QuotaTree:
         }
         return frozenset(own | above | {GPU})
 
+    def _keep_borrowed(self) -> None:
+        gpus = tuple(index for index, key in enumerate(self.keys) if key.resource == GPU)
+        for leaf in (*self.firm.values(), *self.low.values()):
+            leaf.shared = gpus
+            note_borrowed(leaf)
+
     def promised(self, index: int) -> int:
         """What cohorts and top-level pools have as nominal, together."""
         return sum(node.nominal[index] for node in self._promising())
@@ -113,6 +126,11 @@ class QuotaTree:
             yield firm.parent
             yield firm
             yield self.low[name]
+
+
+def _weight(declared: Pool | Cohort) -> int:
+    """Earlier releases, in which weights decided nothing, took any number over HTTP and stored it."""
+    return min(max(1, declared.weight), MOST_WEIGHT)
 
 
 def _has_subpools(pool: QuotaNode) -> bool:

@@ -49,10 +49,13 @@ class QuotaNode:
     *used*: of a pool with subpools, what firm work below it holds (law P2).
     *pools_over_nominal*: how many outermost pools in the subtree hold more than their nominal (in the layer CHARGED), so that
     a search for borrowers need not enter where there are none.
+    *borrowed*: GPUs of all flavors that the subtree holds above what it brings (in the layer CHARGED); kept only in a tree in
+    which weights differ, else 0.
     """
 
     __slots__ = (
         "active",
+        "borrowed",
         "borrowing",
         "children",
         "declared",
@@ -83,6 +86,7 @@ class QuotaNode:
         self.active = True
         self.pool: Pool | None = None
         self.pools_over_nominal = [0] * width
+        self.borrowed = 0
         self.height = 0
         self.declared = frozenset(quotas)
         listed = [quotas.get(index, NO_QUOTA) for index in range(width)]
@@ -118,9 +122,10 @@ class QuotaLeaf(QuotaNode):
     *holding*: per layer, the usage of the nodes of the path.  *counted*: the resources that some quota above counts.
     *pools_above*: pools above (the own one included) that have subpools, whose *used* firm leaves count against (law P2).
     *outermost_pool*: the outermost pool above; the leaf itself where there are no pools.
+    *shared*: the indices of GPUs, of which the nodes above keep what they borrow; empty where all weights are equal.
     """
 
-    __slots__ = ("counted", "holding", "keeps", "limits", "outermost_pool", "pools_above")
+    __slots__ = ("counted", "holding", "keeps", "limits", "outermost_pool", "pools_above", "shared")
 
     def __init__(self, kind: Kind, name: str, quotas: Mapping[int, Quota], width: int, weight: Weight) -> None:
         super().__init__(kind, name, quotas, width, weight)
@@ -130,6 +135,7 @@ class QuotaLeaf(QuotaNode):
         self.limits: tuple[tuple[QuotaNode, ...], ...] = ()
         self.keeps = False
         self.holding: tuple[tuple[list[int], ...], ...] = ()
+        self.shared: tuple[int, ...] = ()
 
 
 def fits(leaf: QuotaLeaf, request: Request, layer: int = CHARGED) -> bool:
@@ -163,6 +169,8 @@ def add(leaf: QuotaLeaf, request: Request, layer: int) -> None:
     add_on_trial(leaf, request, layer)
     if layer == CHARGED:
         _note_over(leaf.outermost_pool, request)
+        if leaf.shared:
+            note_borrowed(leaf)
 
 
 def take(leaf: QuotaLeaf, request: Request, layer: int) -> None:
@@ -170,10 +178,12 @@ def take(leaf: QuotaLeaf, request: Request, layer: int) -> None:
     take_on_trial(leaf, request, layer)
     if layer == CHARGED:
         _note_over(leaf.outermost_pool, request)
+        if leaf.shared:
+            note_borrowed(leaf)
 
 
 def add_on_trial(leaf: QuotaLeaf, request: Request, layer: int) -> None:
-    """As `add`, for who undoes it at once: `pools_over_nominal` stays as it was."""
+    """As `add`, for who undoes it at once: `pools_over_nominal` and `borrowed` stay as they were."""
     if leaf.pools_above:
         _count_used(leaf, request, layer, 1)
     if leaf.keeps:
@@ -239,6 +249,16 @@ def _note_over(pool: QuotaNode, request: Request) -> None:
         if change:
             for node in pool.path:
                 node.pools_over_nominal[index] += change
+
+
+def note_borrowed(leaf: QuotaLeaf) -> None:
+    """Counts anew what the nodes above *leaf* borrow.  O(depth x flavors)."""
+    for node in leaf.path:
+        usage, subtree = node.usage[CHARGED], node.subtree
+        node.borrowed = 0
+        for index in leaf.shared:
+            if usage[index] > subtree[index]:
+                node.borrowed += usage[index] - subtree[index]
 
 
 def headroom(node: QuotaNode, index: int, layer: int = CHARGED) -> int:

@@ -3,7 +3,7 @@
 1. Nominated gangs start where their targets are gone; those whose nodes went away wait again.
 2. HIGH and NORMAL, in order: start; else preempt and be nominated.
 3. LOW that stays within its pool's nominal, in order: start.
-4. LOW that borrows, in order: start.
+4. LOW that borrows, in order (where weights differ: by share): start.
 
 Yields decisions; whoever draws them applies each to the ledger before asking for the next.
 """
@@ -19,7 +19,7 @@ from runrig.engine.ledger.queue import Bucket, Entry
 from runrig.engine.placement.constraint_tree import holds_on
 from runrig.engine.placement.partial import largest
 from runrig.engine.preemption.targets import Targets, find_targets
-from runrig.engine.scheduling.queue_order import QueueHeads, would_borrow
+from runrig.engine.scheduling.queue_order import HeadsByShare, QueueHeads, borrowing_heads, would_borrow
 
 
 def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Iterator[Decision]:
@@ -31,7 +31,7 @@ def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Iterator[Dec
     yield from _firm(ledger, QueueHeads(firm), looked)
     borrowing: list[Bucket] = []
     yield from _low(ledger, QueueHeads(low), looked, borrowing)
-    yield from _low(ledger, QueueHeads(borrowing), looked, None)
+    yield from _low(ledger, borrowing_heads(ledger, borrowing), looked, None)
 
 
 class _Looked:
@@ -130,7 +130,9 @@ def _start_or_preempt(ledger: Ledger, entry: Entry) -> Start | None:
     return found
 
 
-def _low(ledger: Ledger, heads: QueueHeads, looked: _Looked, borrowing: list[Bucket] | None) -> Iterator[Decision]:
+def _low(
+    ledger: Ledger, heads: QueueHeads | HeadsByShare, looked: _Looked, borrowing: list[Bucket] | None
+) -> Iterator[Decision]:
     """*borrowing*: where to put buckets that would borrow, to be looked at afterwards; None: they may."""
     for entry in heads:
         if borrowing is not None and would_borrow(ledger, entry):

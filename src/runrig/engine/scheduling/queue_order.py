@@ -1,6 +1,7 @@
 """The order in which gangs are looked at (scheduling.md; law P4).
 
 One order over all pools: priority, then LOW within its pool's nominal before LOW that borrows, then submit time, then id.
+Where weights differ, LOW that borrows goes by share before submit time.
 """
 
 from bisect import bisect_left
@@ -10,7 +11,8 @@ from heapq import heapify, heappop, heappush
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options
 from runrig.engine.ledger.queue import Bucket, Entry, Order
-from runrig.engine.quota.quota_node import CHARGED
+from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf
+from runrig.engine.quota.tournament import Tournament
 
 
 class QueueHeads:
@@ -34,6 +36,33 @@ class QueueHeads:
             heappush(self._heap, bucket.waiting[0])
 
 
+class HeadsByShare:
+    """As `QueueHeads`, of LOW that borrows in a tree with unequal weights: the smallest share goes first.
+
+    A share is what is borrowed when the head is drawn, so whoever starts puts the pools around it further back.
+    """
+
+    def __init__(self, ledger: Ledger, buckets: Iterable[Bucket]) -> None:
+        self._leaves = ledger.tree.low
+        self._queues: dict[QuotaLeaf, list[tuple[Order, Entry]]] = {}
+        for bucket in buckets:
+            heappush(self._queues.setdefault(self._leaves[bucket.pool], []), bucket.waiting[0])
+        self._tournament = Tournament(ledger.tree.root, self._queues)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._tournament)
+
+    def next_of(self, bucket: Bucket) -> None:
+        """As `QueueHeads.next_of`."""
+        if bucket.waiting:
+            heappush(self._queues[self._leaves[bucket.pool]], bucket.waiting[0])
+
+
+def borrowing_heads(ledger: Ledger, buckets: Iterable[Bucket]) -> QueueHeads | HeadsByShare:
+    """Waiting gangs of *buckets*, which are LOW and would borrow, in the order of law P4."""
+    return HeadsByShare(ledger, buckets) if ledger.tree.weighted else QueueHeads(buckets)
+
+
 def would_borrow(ledger: Ledger, entry: Entry) -> bool:
     """The full gang would take its pool above nominal, in the first flavor that the pool has for it."""
     pool = ledger.tree.pools[entry.gang.pool]
@@ -45,30 +74,46 @@ def would_borrow(ledger: Ledger, entry: Entry) -> bool:
 def waiting_in_order(ledger: Ledger) -> list[Entry]:
     """Everything that is pending, in the order in which the next cycle looks at it.
 
-    Who borrows is asked as things stand: what starts in that cycle may still make a borrower of those behind it.
-    O(n log n); for people, not for cycles.
+    Who borrows, and how much, is asked as things stand: what starts in that cycle may still make a borrower of those behind
+    it, and a larger one.  O(n log n); for people, not for cycles.
     """
-    found: list[tuple[tuple[int, bool], Order, Entry]] = []
+    waiting: list[tuple[tuple[int, bool], Order, Entry]] = []
+    by_share: list[Bucket] = []
     for bucket in ledger.pending.values():
         kind = _kind(ledger, bucket)
-        found += [(kind, order, entry) for order, entry in bucket.waiting]
-    return [entry for *_, entry in sorted(found, key=lambda each: each[:2])]
+        if _goes_by_share(ledger, kind):
+            by_share.append(bucket)
+        else:
+            waiting += [(kind, order, entry) for order, entry in bucket.waiting]
+    return [
+        *(entry for *_, entry in sorted(waiting, key=lambda item: item[:2])),
+        *_in_order_of_shares(ledger, by_share),
+    ]
 
 
 def ahead_of(ledger: Ledger, entry: Entry) -> tuple[int, int]:
     """How many gangs the next cycle looks at before *entry*, which waits: in all pools, and in its own.
 
-    The same order as `waiting_in_order`, without writing it out.  O(buckets x log gangs).
+    The same order as `waiting_in_order`, without writing it out.  O(buckets x log gangs); for LOW that borrows where weights
+    differ O(gangs before it x log gangs).
     """
     mine = _kind(ledger, entry.bucket)
+    by_share: list[Bucket] = []
     everywhere = in_pool = 0
     for bucket in ledger.pending.values():
         kind = _kind(ledger, bucket)
         before = len(bucket.waiting) if kind < mine else 0
-        if kind == mine:
+        if kind == mine and _goes_by_share(ledger, kind):
+            by_share.append(bucket)
+        elif kind == mine:
             before = bisect_left(bucket.waiting, (entry.order,))
         everywhere += before
         in_pool += before if bucket.pool == entry.gang.pool else 0
+    for other in _in_order_of_shares(ledger, by_share):
+        if other is entry:
+            break
+        everywhere += 1
+        in_pool += other.gang.pool == entry.gang.pool
     return everywhere, in_pool
 
 
@@ -81,3 +126,18 @@ def head_of(ledger: Ledger, pool: str) -> Entry | None:
 def _kind(ledger: Ledger, bucket: Bucket) -> tuple[int, bool]:
     """What comes before submit time in law P4; lower comes first.  All of a bucket ask for the same."""
     return -bucket.rank, not bucket.firm and would_borrow(ledger, bucket.waiting[0][1])
+
+
+def _goes_by_share(ledger: Ledger, kind: tuple[int, bool]) -> bool:
+    """Shares, not submit times, tell which pool goes first among gangs of this kind."""
+    return kind[1] and ledger.tree.weighted
+
+
+def _in_order_of_shares(ledger: Ledger, buckets: Iterable[Bucket]) -> Iterator[Entry]:
+    """All gangs of *buckets*, as shares stand."""
+    queues: dict[QuotaLeaf, list[tuple[Order, Entry]]] = {}
+    for bucket in buckets:
+        queues.setdefault(ledger.tree.low[bucket.pool], []).extend(bucket.waiting)
+    for queue in queues.values():
+        heapify(queue)
+    return iter(Tournament(ledger.tree.root, queues))

@@ -1,0 +1,402 @@
+"""Weights of pools and cohorts: who borrows first, and who gives back first (laws P4, R3, Q2)."""
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runrig.domain.errors import RunrigError
+from runrig.domain.gangs import GangState, Placement
+from runrig.domain.plan import Admit, PutPool
+from runrig.domain.pools import Cohort, Pool, Quota, subpool_of
+from runrig.engine.ledger.fit import find_place
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.queue import Bucket, Entry
+from runrig.engine.preemption import targets
+from runrig.engine.preemption.candidates import Candidates
+from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode
+from runrig.engine.scheduling.admission import decide
+from runrig.engine.scheduling.queue_order import ahead_of, head_of, waiting_in_order, would_borrow
+from tests.properties.oracle import Oracle
+from tests.worlds.engine import GPUS, LOW, NORMAL, World, gpu_quota
+
+several = settings(max_examples=150, deadline=None, derandomize=True, database=None)
+seeds = st.integers(0, 10**9)
+
+
+def weighted(name: str, weight: int, quota: int = 0, cohort: str | None = None) -> Pool:
+    return Pool(name, gpu_quota(quota), cohort, weight=weight)
+
+
+def submit_many(world: World, pool: str, gangs: int, gpus: int = 1) -> None:
+    for number in range(1, gangs + 1):
+        world.submit(f"{pool}{number}", pool, LOW, gpus)
+
+
+def held(world: World) -> dict[str, int]:
+    """GPUs by pool, of what is decided."""
+    tree = world.state.ledger.tree
+    return {name: node.usage[CHARGED][tree.index_of[GPUS]] for name, node in tree.pools.items()}
+
+
+# ---------------------------------------------------------------- who borrows first
+
+
+def test_what_is_idle_is_borrowed_in_proportion_to_the_weights() -> None:
+    """P4; the example of docs/preemption.md."""
+    world = World({"small": weighted("small", 1), "large": weighted("large", 2)}, {"n0": 9})
+    submit_many(world, "small", 9)
+    submit_many(world, "large", 9)
+    assert world.cycle() == [
+        "admit small1", "admit large1", "admit large2", "admit small2", "admit large3", "admit large4",
+        "admit small3", "admit large5", "admit large6",
+    ]  # fmt: skip
+    assert held(world) == {"small": 3, "large": 6}
+
+
+@pytest.mark.parametrize("weight", [1, 2, 7])
+def test_while_all_weights_are_equal_the_submit_time_decides(weight: int) -> None:
+    world = World({"a": weighted("a", weight), "b": weighted("b", weight)}, {"n0": 4})
+    submit_many(world, "a", 3)
+    submit_many(world, "b", 3)
+    assert world.cycle() == ["admit a1", "admit a2", "admit a3", "admit b1"]
+
+
+def test_shares_are_compared_between_cohorts_before_they_are_compared_inside_one() -> None:
+    """The pool that has nothing waits while its cohort has more than the other, per weight."""
+    cohorts = (Cohort("x", weight=1), Cohort("y", weight=3))
+    pools = {
+        "x1": weighted("x1", 1, cohort="x"),
+        "x2": weighted("x2", 1, cohort="x"),
+        "y1": weighted("y1", 1, cohort="y"),
+    }
+    world = World(pools, {"n0": 8}, cohorts)
+    for pool in ("x1", "x2", "y1"):
+        submit_many(world, pool, 8)
+    world.cycle()
+    assert held(world) == {"x1": 1, "x2": 1, "y1": 6}
+
+
+def test_a_quota_of_its_own_is_no_part_of_a_share() -> None:
+    """Held are 4 of small and 3 of large; borrowed are 1 and 2."""
+    world = World({"small": weighted("small", 1, 3), "large": weighted("large", 2, 1)}, {"n0": 7})
+    submit_many(world, "small", 6)
+    submit_many(world, "large", 6)
+    world.cycle()
+    assert held(world) == {"small": 4, "large": 3}
+
+
+def test_low_within_its_nominal_still_goes_before_any_share() -> None:
+    world = World({"a": weighted("a", 9), "b": weighted("b", 1, 1)}, {"n0": 2})
+    submit_many(world, "a", 2)
+    submit_many(world, "b", 2)
+    assert world.cycle() == ["admit b1", "admit a1"]
+
+
+def test_inside_a_pool_its_own_work_and_its_subpools_weigh_the_same() -> None:
+    """S5: a subpool has its parent's weight, and so has what the parent keeps for itself."""
+    team = weighted("team", 3, 2)
+    world = World({"team": team, "other": weighted("other", 1)}, {"n0": 8})
+    world.do(PutPool(subpool_of(team, "a", {"default": 1})), PutPool(subpool_of(team, "b", {"default": 1})))
+    for pool in ("team", "team--a", "team--b"):
+        for number in range(8):
+            world.submit(f"{pool}{number}".replace("--", "-"), pool, LOW)
+    world.cycle()
+    tree = world.state.ledger.tree
+    low = {name: leaf.usage[CHARGED][0] for name, leaf in tree.low.items()}
+    assert low == {"other": 0, "team": 2, "team--a": 3, "team--b": 3}
+
+
+def test_a_wide_gang_is_not_behind_narrow_ones_for_its_width() -> None:
+    """What counts is what is borrowed, not what it would be with the gang."""
+    world = World({"wide": weighted("wide", 1), "narrow": weighted("narrow", 2)}, {"n0": 8})
+    submit_many(world, "wide", 1, gpus=6)
+    submit_many(world, "narrow", 8)
+    assert world.cycle() == ["admit wide1", "admit narrow1", "admit narrow2"]
+
+
+def test_people_are_shown_the_order_of_shares() -> None:
+    world = World({"small": weighted("small", 1), "large": weighted("large", 2)}, {"n0": 3})
+    submit_many(world, "small", 3)
+    submit_many(world, "large", 3)
+    world.cycle()
+    ledger = world.state.ledger
+    assert held(world) == {"small": 1, "large": 2}
+    assert [entry.gang.workflow for entry in waiting_in_order(ledger)] == ["small2-1", "small3-1", "large3-1"]
+    world.finish("large1-1")
+    world.state.take_changes()
+    assert ahead_of(ledger, ledger.entries["large3-1/t-group"]) == (2, 0)
+    assert world.cycle() == ["admit large3"]
+
+
+# ---------------------------------------------------------------- who gives back first
+
+
+def test_the_largest_share_gives_back_first_whoever_started_last() -> None:
+    """R3; the example of docs/preemption.md."""
+    pools = {"small": weighted("small", 1), "large": weighted("large", 2), "firm": weighted("firm", 1, 4)}
+    world = World(pools, {"n0": 8})
+    for pool, gangs in (("small", 4), ("large", 4)):
+        submit_many(world, pool, gangs)
+        world.cycle()
+    world.submit("back", "firm", NORMAL, 3)
+    assert world.cycle() == [
+        "nominate back", "preempt small1 for back (RECLAIM)", "preempt small2 for back (RECLAIM)",
+        "preempt large1 for back (RECLAIM)",
+    ]  # fmt: skip
+
+
+def test_with_equal_weights_whoever_started_last_gives_back_first() -> None:
+    pools = {"small": weighted("small", 2), "large": weighted("large", 2), "firm": weighted("firm", 2, 4)}
+    world = World(pools, {"n0": 8})
+    for pool, gangs in (("small", 4), ("large", 4)):
+        submit_many(world, pool, gangs)
+        world.cycle()
+    world.submit("back", "firm", NORMAL, 3)
+    assert world.cycle() == [
+        "nominate back", "preempt large1 for back (RECLAIM)", "preempt large2 for back (RECLAIM)",
+        "preempt large3 for back (RECLAIM)",
+    ]  # fmt: skip
+
+
+def test_a_weight_of_zero_that_an_earlier_release_stored_counts_as_one() -> None:
+    world = World({"small": weighted("small", 0), "large": weighted("large", 2)}, {"n0": 3})
+    submit_many(world, "small", 3)
+    submit_many(world, "large", 3)
+    world.cycle()
+    assert held(world) == {"small": 1, "large": 2}
+
+
+# ---------------------------------------------------------------- against a second opinion
+
+
+class Scene:
+    """A world by chance: cohorts in cohorts, pools with limits, subpools; LOW that runs and LOW that waits."""
+
+    def __init__(self, chance: random.Random, weights: Callable[[], int]) -> None:
+        self.chance = chance
+        depth = chance.randint(0, 3)
+        cohorts = tuple(Cohort(f"c{at}", self._above(at), self._quota((0, 0, 1, 2)), weights()) for at in range(depth))
+        names = [f"p{at}" for at in range(chance.randint(2, 4))]
+        pools = {name: Pool(name, self._quota((0, 1, 2, 4)), self._above(depth), weight=weights()) for name in names}
+        self.world = World(pools, {"n0": 8, "n1": 8}, cohorts)
+        for name in names:
+            nominal = pools[name].quotas[GPUS].nominal
+            for short in "xy"[: min(nominal, chance.randint(0, 2))]:
+                self.world.do(PutPool(subpool_of(pools[name], short, {"default": 1})))
+        self.submitted = 0
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.world.state.ledger
+
+    def _above(self, depth: int) -> str | None:
+        at = self.chance.randint(-1, depth - 1)
+        return None if at < 0 else f"c{at}"
+
+    def _quota(self, nominals: Sequence[int]) -> dict:
+        limit = (None, None, None, 0, 1, 3)
+        return {GPUS: Quota(self.chance.choice(nominals), self.chance.choice(limit), self.chance.choice(limit))}
+
+    def submit(self, gangs: int, priority: object = LOW) -> None:
+        for _ in range(gangs):
+            self.submitted += 1
+            pool = self.chance.choice(sorted(self.world.state.pools))
+            try:
+                self.world.submit(f"w{self.submitted}", pool, priority, self.chance.choice((1, 1, 1, 2, 3)))
+            except RunrigError:
+                continue
+
+    def share(self, node: QuotaNode) -> Fraction:
+        """From what was declared and is held, by T(x, r), without a number that the tree keeps."""
+        return Fraction(borrowed(self.oracle(), node), int(node.weight))
+
+    def oracle(self) -> Oracle:
+        """Of what counts in decisions, without those that are taken as gone on trial."""
+        entries = self.ledger.entries.items()
+        gone = [name for name, entry in entries if entry.state is GangState.ADMITTED and not entry.charged]
+        return Oracle.decided(self.world.state, without=gone)
+
+
+def borrowed(oracle: Oracle, node: QuotaNode) -> int:
+    if node.kind is Kind.OWN:
+        return max(0, -sum(oracle.balance((kind, node.name), GPUS) for kind in ("firm", "low")))
+    return max(0, -oracle.balance((node.kind.value, node.name), GPUS))
+
+
+def unlike(chance: random.Random) -> Callable[[], int]:
+    return lambda: chance.randint(1, 4)
+
+
+def winner(scene: Scene, top: QuotaNode, items: Mapping[str, list], *, largest: bool) -> tuple | None:
+    """The item of the low leaf that a tournament from scratch arrives at.  *items*: by pool, (key, item), in any order."""
+    if top.kind is Kind.LOW:
+        return min(items.get(top.name, []), key=lambda item: item[0], default=None)
+    sign = -1 if largest else 1
+    heads = [
+        (sign * scene.share(child), found[0], found)
+        for child in top.children
+        if (found := winner(scene, child, items, largest=largest)) is not None
+    ]
+    return min(heads, key=lambda head: head[:2])[2] if heads else None
+
+
+def borrowers(ledger: Ledger) -> list[Bucket]:
+    return [
+        bucket for bucket in ledger.pending.values() if not bucket.firm and would_borrow(ledger, bucket.waiting[0][1])
+    ]
+
+
+def expected_starts(scene: Scene) -> Iterator[str]:
+    """Whom the rule starts next of those that borrow, while the cycle applies what it decides between two draws."""
+    ledger = scene.ledger
+    failed: set = set()
+    while True:
+        items: dict[str, list] = {}
+        for bucket in borrowers(ledger):
+            if bucket.key not in failed:
+                items.setdefault(bucket.pool, []).append(bucket.waiting[0])
+        found = winner(scene, ledger.tree.root, items, largest=False)
+        if found is None:
+            return
+        entry: Entry = found[1]
+        if find_place(ledger, entry, entry.bucket.counts) is None:
+            failed.add(entry.bucket.key)
+        else:
+            yield entry.gang.id
+
+
+@several
+@given(seeds)
+def test_the_next_borrower_is_the_one_that_the_rule_picks_from_scratch(seed: int) -> None:
+    """P4, after each admission."""
+    chance = random.Random(seed)
+    scene = Scene(chance, unlike(chance))
+    scene.submit(chance.randint(0, 8))
+    scene.world.cycle()
+    scene.submit(chance.randint(0, 12))
+    expected: Iterator[str] | None = None
+    for action in decide(scene.ledger):
+        borrows = isinstance(action, Admit) and would_borrow(scene.ledger, scene.ledger.entries[action.gang])
+        if borrows and scene.ledger.tree.weighted:
+            expected = expected or expected_starts(scene)
+            assert action.gang == next(expected)
+        scene.world.do(action)
+        check_kept(scene)
+
+
+def check_kept(scene: Scene) -> None:
+    """What every node keeps is what it borrows; nothing is kept where all weights are equal."""
+    tree = scene.ledger.tree
+    oracle = scene.oracle()
+    for node in tree.nodes():
+        if node.kind not in (Kind.ROOT, Kind.FIRM, Kind.LOW):
+            assert node.borrowed == (borrowed(oracle, node) if tree.weighted else 0), node
+
+
+@several
+@given(seeds)
+def test_positions_agree_with_the_order_and_the_head_with_the_first_of_its_pool(seed: int) -> None:
+    chance = random.Random(seed)
+    scene = Scene(chance, unlike(chance))
+    for _ in range(2):
+        scene.submit(chance.randint(0, 10))
+        scene.submit(chance.randint(0, 3), NORMAL)
+        order = waiting_in_order(scene.ledger)
+        seen: dict[str, list[Entry]] = {}
+        for at, entry in enumerate(order):
+            before = seen.setdefault(entry.gang.pool, [])
+            assert ahead_of(scene.ledger, entry) == (at, len(before))
+            before.append(entry)
+        assert {pool: entries[0] for pool, entries in seen.items()} == {
+            pool: head_of(scene.ledger, pool) for pool in seen
+        }
+        assert len(order) == sum(len(bucket.waiting) for bucket in scene.ledger.pending.values())
+        scene.world.cycle()
+
+
+@several
+@given(seeds, st.integers(2, 4))
+def test_equal_weights_decide_what_no_weights_decide(seed: int, weight: int) -> None:
+    """P4, R3: byte for byte, whatever the weight is."""
+    plans = []
+    for same in (1, weight):
+        again = random.Random(seed)
+        scene = Scene(again, lambda weight=same: weight)
+        decided = []
+        for _ in range(3):
+            scene.submit(again.randint(0, 6))
+            decided.append(scene.world.cycle())
+            scene.submit(again.randint(0, 3), NORMAL)
+            decided.append(scene.world.cycle())
+        assert not scene.ledger.tree.weighted
+        decided.append([entry.gang.id for entry in waiting_in_order(scene.ledger)])
+        plans.append(decided)
+    assert plans[0] == plans[1]
+
+
+@several
+@given(seeds)
+def test_who_gives_back_is_who_the_rule_picks_from_scratch(seed: int) -> None:
+    """R3: among those under one common ancestor, each time the largest share, as whoever went before is gone."""
+    chance = random.Random(seed)
+    scene = Scene(chance, unlike(chance))
+    scene.submit(chance.randint(6, 14))
+    scene.world.cycle()
+    scene.submit(chance.randint(1, 3), NORMAL)
+    ledger = scene.ledger
+    firm = [entry for entry in ledger.entries.values() if entry.bucket.firm]
+    for preemptor in firm:
+        if preemptor.state is GangState.PENDING:
+            check_reclaim(scene, preemptor)
+
+
+def check_reclaim(scene: Scene, preemptor: Entry) -> None:
+    ledger = scene.ledger
+    leaf = ledger.leaf(preemptor)
+    choice: Placement
+    choice, request = next(iter(targets.options(ledger, preemptor, preemptor.bucket.counts)))
+    gone: list[Entry] = []
+    left = {entry.gang.id: entry for queue in ledger.preemptible.values() for _, entry in queue}
+    try:
+        for candidate in Candidates(ledger, preemptor, choice, request).in_order():
+            if candidate.gang.pool == preemptor.gang.pool:
+                break
+            ancestor = common(ledger.leaf(candidate), leaf)
+            if ledger.tree.weighted:
+                assert candidate is first_to_give(scene, ancestor, leaf, left.values())
+            ledger.uncharge(candidate)
+            gone.append(candidate)
+            del left[candidate.gang.id]
+            check_kept(scene)
+    finally:
+        for entry in reversed(gone):
+            ledger.charge(entry)
+    check_kept(scene)
+
+
+def common(one: QuotaNode, other: QuotaNode) -> QuotaNode:
+    return next(node for node in one.path if node in other.path)
+
+
+def first_to_give(scene: Scene, ancestor: QuotaNode, leaf: QuotaNode, left: Iterable[Entry]) -> Entry:
+    """Of those whose nearest common node with *leaf* is *ancestor* and whom law R2 does not protect.
+
+    Those whose pools are over at every level come before those of whom only the outermost is.
+    """
+    ledger = scene.ledger
+    mine = [entry for entry in left if common(ledger.leaf(entry), leaf) is ancestor]
+    for inner_too in (False, True):
+        items: dict[str, list] = {}
+        for entry in mine:
+            between = [node for node in ledger.leaf(entry).path if node.kind is Kind.POOL and node not in leaf.path]
+            asked = between[-1:] if inner_too else between
+            if all(node.usage[CHARGED][0] > node.subtree[0] for node in asked):
+                items.setdefault(entry.gang.pool, []).append((entry.preemption_key, entry))
+        found = winner(scene, ancestor, items, largest=True)
+        if found is not None:
+            return found[1]
+    raise AssertionError("nobody may be taken")
