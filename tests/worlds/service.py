@@ -14,6 +14,7 @@ from runrig.service.commands.submissions import Submission
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
+from tests.stores import with_tables
 
 T0 = 1_800_000_000.0
 """2027-01-15 08:00:00 UTC."""
@@ -112,7 +113,7 @@ def desk(
     moments = [time]
     clock = SimulatedClock(1.0, folder, real_time=lambda: moments[0])
     backend = Backend(nodes or (Node("n0", {"gpu": gpus}),), clock, folder)
-    store = SqlStore.open(database or folder / "runrig.db", exclusive=database is not None)
+    store = SqlStore.open(database or with_tables(folder / "runrig.db"), exclusive=database is not None)
     service = Service(store, backend, clock)
     try:
         service.prepare(None if cluster is None else read_cluster(cluster), user="ann")

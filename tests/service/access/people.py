@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from runrig.domain.access import Grant, Identity, Kind, role_named
 from runrig.service.access.access import Access
 from runrig.store import SqlStore
+from tests.stores import with_tables
 
 T0 = 1_800_000_000.0
 ELSEWHERE = "192.0.2.7"
@@ -42,7 +44,8 @@ class People:
 
 @contextmanager
 def people(url: str) -> Iterator[People]:
-    store = SqlStore.open(url)
+    """*url*: of a database, or the path of one of SQLite, which is made."""
+    store = SqlStore.open(url if "://" in url else with_tables(Path(url)))
     time = [T0]
     access = Access(store.access, now=lambda: time[0], pools=lambda: ("team", "team2"))
     try:
