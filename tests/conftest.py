@@ -1,6 +1,7 @@
 """Tests are the same in every run: what Hypothesis tries is derived from the test, not from chance (`make soak` explores)."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from tests.stores import KINDS, store_url
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell started us in the background: the programs whose Ctrl-C is tested would ignore it too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TIMEOUTS_S = {"soak": 7200, "kubernetes": 600}
 """How long a test with this mark may take, by the first that it has; pyproject.toml has the timeout of all others."""
