@@ -8,7 +8,7 @@ import yaml
 
 from tests.conformance.podgroups import DATA, Case, cluster, documents, outlined, rendered, workflow
 
-CASES = yaml.safe_load((DATA / "podgroups.yaml").read_text())
+CASES = yaml.load((DATA / "podgroups.yaml").read_text(), yaml.CSafeLoader)
 TOPOLOGY = "osmo-pool-runrig-p-topology"
 KAI_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 

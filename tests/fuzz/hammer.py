@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from runrig.api.app import described
+from tests.api.document import document
 from tests.attack.target import Target
 
 CHECKS = [
@@ -47,7 +47,7 @@ PATIENCE_S = 30.0
 
 def operations() -> dict[str, Any]:
     """By name.  The document is the one that the application has without a server."""
-    schema = schemathesis.openapi.from_dict(described().openapi(), config=SchemathesisConfig())
+    schema = schemathesis.openapi.from_dict(document(), config=SchemathesisConfig())
     return {result.ok().label: result.ok() for result in schema.get_all_operations()}
 
 

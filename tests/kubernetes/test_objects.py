@@ -26,7 +26,7 @@ WITH_CLUSTERS = [
     if "cluster" not in workflow.stem
 ]
 WORKFLOWS = sorted((EXAMPLES.parent / "workflows").glob("*.yaml"))
-TREES = [case for case in yaml.safe_load((DATA / "podgroups.yaml").read_text()) if "becomes" in case]
+TREES = [case for case in yaml.load((DATA / "podgroups.yaml").read_text(), yaml.CSafeLoader) if "becomes" in case]
 
 
 @pytest.mark.parametrize(("workflow", "cluster"), WITH_CLUSTERS)

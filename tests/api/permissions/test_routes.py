@@ -10,6 +10,7 @@ from starlette.routing import Route
 from runrig.api import app as application
 from runrig.api.guard import OPEN_PATHS
 from runrig.api.permissions import OPENLY, declared
+from tests.api.document import document
 from tests.api.permissions.rows import (
     CLUSTER_FILE,
     EVERYBODY,
@@ -24,7 +25,7 @@ from tests.api.permissions.rows import (
 from tests.api.permissions.world import CANARY, World, world
 from tests.worlds.service import one_task
 
-DOCUMENT = application.described().openapi()
+DOCUMENT = document()
 NEEDS = {
     f"{method.upper()} {path}": operation["x-permission"]
     for path, methods in DOCUMENT["paths"].items()

@@ -12,7 +12,7 @@ from runrig.domain.observed import Phase, TaskFact
 
 Case = dict[str, Any]
 
-CASES: list[Case] = yaml.safe_load((Path(__file__).parent / "data" / "facts.yaml").read_text())
+CASES: list[Case] = yaml.load((Path(__file__).parent / "data" / "facts.yaml").read_text(), yaml.CSafeLoader)
 NOON, LATER = "2026-03-01T12:00:00Z", "2026-03-01T12:05:00Z"
 
 

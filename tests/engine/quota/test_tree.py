@@ -14,7 +14,7 @@ from runrig.engine.quota.pool_tree import QuotaTree
 from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaNode, add, binding, fits, headroom, potential, take
 from tests.worlds.engine import GPUS, gpu_quota
 
-CASES = yaml.safe_load((Path(__file__).parent / "data" / "trees.yaml").read_text())
+CASES = yaml.load((Path(__file__).parent / "data" / "trees.yaml").read_text(), yaml.CSafeLoader)
 FACTS = [(case, name) for case in CASES for name in case["facts"]]
 
 

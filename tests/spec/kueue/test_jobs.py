@@ -10,7 +10,7 @@ from runrig.domain.kueue import Workload, WorkloadPodSet
 from runrig.spec.kueue.jobs import Job, MpiJob, allowed_update, must_suspend, problem, started, suspended
 from tests.spec.kueue.builders import home, job, manifest, pod, read, warnings
 
-CASES = yaml.safe_load((Path(__file__).parent / "data" / "jobs.yaml").read_text())
+CASES = yaml.load((Path(__file__).parent / "data" / "jobs.yaml").read_text(), yaml.CSafeLoader)
 MAIN = WorkloadPodSet(requests=(("cpu", 1000),))
 _SPEC = {"parallelism": "parallelism", "completions": "completions", "suspend": "suspend"}
 _ANNOTATIONS = {"min_parallelism": "job-min-parallelism", "sync": "job-completions-equal-parallelism"}
