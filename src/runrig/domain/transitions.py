@@ -51,6 +51,11 @@ GANG: Mapping[tuple[GangState | None, type[Action]], GangState | None] = {
 }
 """None: the gang is not in the ledger."""
 
+GANG_STATES: Mapping[type[Action], tuple[GangState | None, ...]] = {
+    action: tuple(state for state, event in GANG if event is action) for _, action in GANG
+}
+"""Action → the states in which it is legal: `GANG` by its second key, because the ledger asks at every decision."""
+
 
 _ENDS_ON_NODES = (
     Status.COMPLETED,
@@ -118,7 +123,5 @@ def check(steps: Steps, name: object, status: Status | None, action: type[Action
         raise IllegalStep(f"{name} is {was}: {action.__name__} cannot make it {becomes}")
 
 
-def check_gang(gang: str, state: GangState | None, action: type[Action]) -> None:
-    """Raises IllegalStep if nothing is known of *action* for *gang* while it is *state*."""
-    if (state, action) not in GANG:
-        raise IllegalStep(f"{gang} is {state.value if state else 'not there'}: {action.__name__} is not possible")
+def illegal_for_gang(gang: str, state: GangState | None, action: type[Action]) -> IllegalStep:
+    return IllegalStep(f"{gang} is {state.value if state else 'not there'}: {action.__name__} is not possible")

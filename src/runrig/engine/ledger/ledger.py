@@ -30,7 +30,7 @@ from runrig.domain.plan import (
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.quantities import GPU, FlavorResource, Requests
 from runrig.domain.records import GangRow
-from runrig.domain.transitions import check_gang
+from runrig.domain.transitions import GANG_STATES, illegal_for_gang
 from runrig.engine.ledger.queue import Bucket, BucketKey, Entry
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.placement.constraint_tree import PlacementConstraints, constraints_of
@@ -216,7 +216,9 @@ class Ledger:
         """Takes one decision at time *at*.  O(depth + nodes of the gang).  Raises IllegalStep where `transitions.GANG` has none."""
         gang_id = action.gang.id if isinstance(action, Queue) else action.gang
         entry = self.entries.get(gang_id)
-        check_gang(gang_id, None if entry is None else entry.state, type(action))
+        state = None if entry is None else entry.state
+        if state not in GANG_STATES[type(action)]:
+            raise illegal_for_gang(gang_id, state, type(action))
         match action:
             case Admit(gang, placement):
                 self._admit(self.entries[gang], placement, at)
