@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from runrig.domain.kueue import Admission, PendingReason, Policy, Preemption
 from runrig.engine.kueue.head_order import Nomination, in_classical_order, in_fair_order
 from runrig.engine.kueue.node_matching import selects
-from runrig.engine.kueue.node_tree import Reservation, can_reserve, release, reserve
+from runrig.engine.kueue.node_tree import Reservation, can_reserve
 from runrig.engine.kueue.nomination import nominate, nominate_again, nominate_promised, placement_now
 from runrig.engine.kueue.podset_placement import Misfit
-from runrig.engine.kueue.scheduler_context import SchedulerContext, put_back, take_away
+from runrig.engine.kueue.scheduler_context import SchedulerContext
 from runrig.engine.kueue.workload import FIT, NOFIT, WorkloadState
-from runrig.engine.quota.quota_node import LAYERS, REAL, Request, add, fits, take
+from runrig.engine.quota.quota_node import REAL, Request, fits
 
 
 class Cycle:
@@ -128,10 +128,10 @@ class Cycle:
         if safe and any(target.workload.spec.name in safe for target in entry.targets):
             self._pass_over(entry)  # a preemption of this very cycle would close the circle (law R5)
             return
-        for target in entry.targets:
-            take_away(target.workload)
+        targets = [target.workload for target in entry.targets]
+        context.take_as_gone(targets)
         if not fits(workload.leaf, entry.assigned.request) or (workload.shape.placed and not self._has_place(entry)):
-            put_back(target.workload for target in entry.targets)
+            context.count_again(targets)
             self._pass_over(entry)
             return
         if entry.targets:
@@ -157,13 +157,10 @@ class Cycle:
         workload.holds(assigned.request, assigned.granted(workload.shape), assigned.placement.reservations)
         if workload.reservations:
             workload.shape.short = ()
-            reserve(workload.reservations)
         workload.reserved_at, workload.held, workload.pending_reason, workload.tried = self._now, None, None, ()
-        for layer in LAYERS:
-            add(workload.leaf, workload.request, layer)
+        self._context.hold(workload.leaf, workload.request, workload.reservations)
         if queue.first is workload:
             queue.let_first(None)
-        self._context.changed(workload.leaf)
         self._starting.append(workload)
         self.admitted.append(Admission(workload.spec.name, workload.queue, workload.granted, workload.spec.checks_open))
 
@@ -184,11 +181,8 @@ class Cycle:
 
     def _hold(self, workload: WorkloadState, request: Request, reservations: tuple[Reservation, ...]) -> None:
         """*request* and *reservations* are reserved for until the end of the cycle."""
-        for layer in LAYERS:
-            add(workload.leaf, request, layer)
-        reserve(reservations)
+        self._context.hold(workload.leaf, request, reservations)
         self._held.append((workload, request, reservations))
-        self._context.changed(workload.leaf)
 
     def _reserve(self, entry: Nomination) -> None:
         """Holds back what the queue may not be able to take back later: up to its nominal, or its borrowing limit."""
@@ -248,11 +242,8 @@ class Cycle:
         """Undoes what counted in this cycle only, and takes note of who holds and who has to stop from now on."""
         context = self._context
         for workload, request, reservations in self._held:
-            for layer in LAYERS:
-                take(workload.leaf, request, layer)
-            release(reservations)
-            context.changed(workload.leaf)
-        put_back(context.gone.values())
+            context.give_back(workload.leaf, request, reservations)
+        context.count_again(context.gone.values())
         for workload in context.gone.values():
             context.stopping += not workload.evicted
             context.queues[workload.queue].mark_evicted(workload)

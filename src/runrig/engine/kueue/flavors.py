@@ -12,7 +12,7 @@ from runrig.domain.kueue import Fungibility, PendingReason, Policy, Preference
 from runrig.domain.reasons import Code, Reason
 from runrig.engine.kueue.cluster_queue import QueueState
 from runrig.engine.kueue.podset_placement import Misfit
-from runrig.engine.kueue.scheduler_context import SchedulerContext, level_of, put_back_on_trial
+from runrig.engine.kueue.scheduler_context import SchedulerContext, level_of
 from runrig.engine.kueue.workload import (
     FIT,
     NO_CANDIDATES,
@@ -26,7 +26,7 @@ from runrig.engine.kueue.workload import (
     WorkloadTarget,
 )
 from runrig.engine.kueue.workload_placement import FindsPlacement, WorkloadPlacement
-from runrig.engine.quota.quota_node import CHARGED, Request, fits, take_on_trial
+from runrig.engine.quota.quota_node import CHARGED, Request, add_on_trial, fits, take_on_trial
 
 PENDING_REASONS = (
     None,
@@ -229,7 +229,8 @@ class _Scan:
         for each in gone:
             take_on_trial(each.leaf, each.request, CHARGED)
         level, _ = level_of(self._workload.leaf, index, amount)
-        put_back_on_trial(gone)
+        for each in gone:
+            add_on_trial(each.leaf, each.request, CHARGED)
         outside = all(each.queue != self._workload.queue for each in gone)
         return RECLAIM if outside else PREEMPT, level
 

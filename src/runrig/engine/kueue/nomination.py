@@ -9,13 +9,13 @@ from runrig.engine.kueue.classical import find_classical
 from runrig.engine.kueue.fair import find_fair
 from runrig.engine.kueue.flavors import FindTargets, assign
 from runrig.engine.kueue.head_order import Nomination
-from runrig.engine.kueue.node_tree import Reservation, can_reserve, release, reserve
+from runrig.engine.kueue.node_tree import can_reserve, release, reserve
 from runrig.engine.kueue.podset_placement import Misfit
-from runrig.engine.kueue.scheduler_context import SchedulerContext, level_of
+from runrig.engine.kueue.scheduler_context import DECIDED, SchedulerContext, level_of
 from runrig.engine.kueue.workload import FIT, NOFIT, FlavorAssignment, WorkloadState, WorkloadTarget
 from runrig.engine.kueue.workload_placement import NOWHERE, WorkloadPlacement
 from runrig.engine.placement.partial import bisected
-from runrig.engine.quota.quota_node import CHARGED, Request, add, fits, take
+from runrig.engine.quota.quota_node import CHARGED, fits
 
 
 def finder(context: SchedulerContext) -> FindTargets:
@@ -127,50 +127,44 @@ def nominate_again(context: SchedulerContext, entry: Nomination) -> Nomination:
     return Nomination(workload, assigned, _targets(context, find, workload, assigned), promised=entry.promised)
 
 
-def nominate_promised(context: SchedulerContext, workloads: list[WorkloadState]) -> list[Nomination]:
+def nominate_promised(context: SchedulerContext, workloads: Sequence[WorkloadState]) -> list[Nomination]:
     """Preemptors whose targets have gone: each keeps what was freed for it, or gets better, at nobody's cost (law R5).
 
-    What the others were promised, or now take instead, counts.
+    While one is nominated, the others count with what they were promised, or now take instead.
     """
-    reserved: Reserved = {}
+    counted = []
     for workload in workloads:
         assert workload.held is not None
-        _charge(context, workload, workload.held, reserved)
+        counted.append(workload.held)
+        _count(context, workload, workload.held)
     entries = []
-    for workload in workloads:
-        assert workload.held is not None
-        _uncharge(context, workload, reserved)
+    for place, workload in enumerate(workloads):
+        held = counted[place]
+        _discount(context, workload, held)
         entry = nominate(context, workload)
         if (
             entry.assigned.mode != FIT
-            and fits(workload.leaf, workload.held.request)
-            and can_reserve(workload.held.placement.reservations)
+            and fits(workload.leaf, held.request)
+            and can_reserve(held.placement.reservations)
         ):
-            entry = Nomination(workload, _as_fit(workload, workload.held))
+            entry = Nomination(workload, _as_fit(workload, held))
         entry.promised = True
         entries.append(entry)
-        _charge(context, workload, entry.assigned if entry.assigned.mode == FIT else workload.held, reserved)
-    for workload in workloads:
-        _uncharge(context, workload, reserved)
+        counted[place] = entry.assigned if entry.assigned.mode == FIT else held
+        _count(context, workload, counted[place])
+    for workload, assigned in zip(workloads, counted, strict=True):
+        _discount(context, workload, assigned)
     return entries
 
 
-Reserved = dict[str, tuple[Request, tuple[Reservation, ...]]]
-"""What counts for a workload while others are nominated: quota and nodes, by its name."""
+def _count(context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment) -> None:
+    """*workload* counts in decisions as if it held *assigned*."""
+    context.hold(workload.leaf, assigned.request, assigned.placement.reservations, DECIDED)
 
 
-def _charge(context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment, reserved: Reserved) -> None:
-    reserved[workload.spec.name] = assigned.request, assigned.placement.reservations
-    add(workload.leaf, assigned.request, CHARGED)
-    reserve(assigned.placement.reservations)
-    context.changed(workload.leaf)
-
-
-def _uncharge(context: SchedulerContext, workload: WorkloadState, reserved: Reserved) -> None:
-    request, reservations = reserved.pop(workload.spec.name)
-    take(workload.leaf, request, CHARGED)
-    release(reservations)
-    context.changed(workload.leaf)
+def _discount(context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment) -> None:
+    """The inverse of `_count`."""
+    context.give_back(workload.leaf, assigned.request, assigned.placement.reservations, DECIDED)
 
 
 def _as_fit(workload: WorkloadState, held: FlavorAssignment) -> FlavorAssignment:

@@ -1,16 +1,19 @@
 """What every step of a cycle reads: trees, lines, shares, settings, and the record of who evicted whom (law R5)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from heapq import heapify, heappop, heapreplace
+from heapq import merge
 
 from runrig.domain.kueue import Settings, Strategy, System
 from runrig.engine.kueue.cluster_queue import QueueState
-from runrig.engine.kueue.node_tree import release, reserve
+from runrig.engine.kueue.node_tree import Reservation, release, reserve
 from runrig.engine.kueue.workload import TargetKey, WorkloadState
 from runrig.engine.kueue.workload_placement import WorkloadPlacer
 from runrig.engine.quota.queue_tree import QueueTree
-from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode, add, add_on_trial, take
+from runrig.engine.quota.quota_node import CHARGED, LAYERS, Kind, QuotaLeaf, QuotaNode, Request, add, take
 from runrig.engine.quota.share import Amount, Shares
+
+DECIDED = (CHARGED,)
+"""The one layer that decisions count."""
 
 GATES: Mapping[str, bool] = {
     "FairSharingPreemptWithinNominal": True,
@@ -70,61 +73,33 @@ HolderEntry = tuple[TargetKey, WorkloadState]
 
 
 class MergedHolders:
-    """Several sources of holders as one, in order, worked out as far as somebody has read.
+    """Several sources of holders as one, in order, read only as far as somebody asks, and kept for whoever reads it next.
 
     The sources must not change while it is in use.
     """
 
-    __slots__ = ("_heap", "_known", "_sources")
+    __slots__ = ("_known", "_rest")
 
     def __init__(self, sources: Sequence["HolderSource"]) -> None:
         self._known: list[HolderEntry] = []
-        self._sources = sources
-        firsts = [(entry_at(each, 0), number) for number, each in enumerate(sources)]
-        self._heap = [(entry[0], number, 0) for entry, number in firsts if entry is not None]
-        heapify(self._heap)
+        self._rest = merge(*sources)
 
     def __iter__(self) -> Iterator[HolderEntry]:
-        known, at = self._known, 0
-        while at < len(known) or self._grow():
-            yield known[at]
-            at += 1
-
-    def at(self, position: int) -> HolderEntry | None:
-        """The entry at *position*, None beyond the last."""
-        while position >= len(self._known):
-            if not self._grow():
-                return None
-        return self._known[position]
-
-    def _grow(self) -> bool:
-        """Works out one entry more; False if there is none."""
-        if not self._heap:
-            return False
-        _, number, read = self._heap[0]
-        source = self._sources[number]
-        entry = entry_at(source, read)
-        assert entry is not None
-        self._known.append(entry)
-        following = entry_at(source, read + 1)
-        if following is None:
-            heappop(self._heap)
-        else:
-            heapreplace(self._heap, (following[0], number, read + 1))
-        return True
+        known, place = self._known, 0
+        while True:
+            if place == len(known):
+                following = next(self._rest, None)
+                if following is None:
+                    return
+                known.append(following)
+            yield known[place]
+            place += 1
 
 
 HolderSource = list[HolderEntry] | MergedHolders
-"""Holders of quota in the order in which they are tried: of one line, or of many."""
+"""Who holds quota, in the order in which candidates are tried: of one queue, or of many."""
 
 ReachKey = tuple[QuotaNode | None, frozenset[int], bool]
-
-
-def entry_at(source: HolderSource, position: int) -> HolderEntry | None:
-    """The entry of *source* at *position*, None beyond the last."""
-    if isinstance(source, MergedHolders):
-        return source.at(position)
-    return source[position] if position < len(source) else None
 
 
 class SchedulerContext:
@@ -160,8 +135,36 @@ class SchedulerContext:
         """The lines of one tree, by name of the queue."""
         return self._queues_in.get(root, ())
 
+    def hold(
+        self, leaf: QuotaLeaf, request: Request, reservations: Sequence[Reservation], layers: Sequence[int] = LAYERS
+    ) -> None:
+        """*request* counts at *leaf* from now on, and *reservations* on their nodes."""
+        for layer in layers:
+            add(leaf, request, layer)
+        reserve(reservations)
+        self.changed(leaf)
+
+    def give_back(
+        self, leaf: QuotaLeaf, request: Request, reservations: Sequence[Reservation], layers: Sequence[int] = LAYERS
+    ) -> None:
+        """The inverse of `hold`."""
+        for layer in layers:
+            take(leaf, request, layer)
+        release(reservations)
+        self.changed(leaf)
+
+    def take_as_gone(self, targets: Iterable[WorkloadState]) -> None:
+        """Decisions no longer count what *targets* hold, although they hold it until they have stopped."""
+        for target in targets:
+            self.give_back(target.leaf, target.request, target.reservations, DECIDED)
+
+    def count_again(self, targets: Iterable[WorkloadState]) -> None:
+        """The inverse of `take_as_gone`."""
+        for target in targets:
+            self.hold(target.leaf, target.request, target.reservations, DECIDED)
+
     def changed(self, leaf: QuotaNode) -> None:
-        """Something was really added or taken at *leaf*: what is kept of the nodes above it no longer holds."""
+        """Usage or candidates at *leaf* changed, not only on trial: drops what is cached of the nodes above it."""
         if self._reach or self._shares:
             for node in leaf.path:
                 self._reach.pop(node, None)
@@ -215,33 +218,3 @@ def level_of(leaf: QuotaNode, index: int, amount: int, layer: int = CHARGED) -> 
             return node.height, node.parent is not None
         amount -= max(0, node.local[index] - used)
     return leaf.path[-1].height, False
-
-
-def put_back(workloads: Iterable[WorkloadState]) -> None:
-    """*workloads* count again in decisions."""
-    for workload in workloads:
-        add(workload.leaf, workload.request, CHARGED)
-        if workload.reservations:
-            reserve(workload.reservations)
-
-
-def put_back_on_trial(workloads: Iterable[WorkloadState]) -> None:
-    """The same, of those whose quota was taken on trial."""
-    for workload in workloads:
-        add_on_trial(workload.leaf, workload.request, CHARGED)
-
-
-def take_away(workload: WorkloadState) -> None:
-    """*workload* is taken as gone in decisions."""
-    take(workload.leaf, workload.request, CHARGED)
-    if workload.reservations:
-        release(workload.reservations)
-
-
-def over_nominal(node: QuotaNode, contested: Iterable[int]) -> bool:
-    """The subtree holds more than it brings, of something contested."""
-    usage, subtree = node.usage[CHARGED], node.subtree
-    for index in contested:  # noqa: SIM110  (a loop: this is asked for every candidate)
-        if usage[index] > subtree[index]:
-            return True
-    return False

@@ -24,11 +24,11 @@ from runrig.domain.quantities import FlavorResource
 from runrig.engine.kueue.cluster_queue import QueueState
 from runrig.engine.kueue.cycle import Cycle
 from runrig.engine.kueue.explain import reasons, why_aside
-from runrig.engine.kueue.node_tree import held_by, release, reserve
+from runrig.engine.kueue.node_tree import held_by
 from runrig.engine.kueue.scheduler_context import SchedulerContext
 from runrig.engine.kueue.workload import WorkloadShape, WorkloadState, shape_of
 from runrig.engine.quota.queue_tree import QueueTree
-from runrig.engine.quota.quota_node import LAYERS, Request, add, take
+from runrig.engine.quota.quota_node import Request
 
 
 class Simulator:
@@ -66,14 +66,11 @@ class Simulator:
             return
         granted = tuple(_after_reclaim(each, spec, self._context.gates["ReclaimablePods"]) for each in spec.granted)
         workload.holds(self._request(granted), granted, held_by(spec, granted, self._context.nodes.trees))
-        reserve(workload.reservations)
         workload.reserved_at = spec.reserved_at
         workload.evicted = spec.evicted or _has_to_stop(spec, queue)
-        for layer in LAYERS:
-            add(workload.leaf, workload.request, layer)
         queue.hold(workload)
         self._context.stopping += workload.evicted
-        self._context.changed(workload.leaf)
+        self._context.hold(workload.leaf, workload.request, workload.reservations)
 
     def _shape(self, workload: Workload, queue: QueueState) -> WorkloadShape:
         pod_sets = workload.pod_sets
@@ -127,11 +124,8 @@ class Simulator:
     def _release(self, workload: WorkloadState) -> None:
         self._context.stopping -= workload.evicted
         self._context.queues[workload.queue].let_go(workload)
-        for layer in LAYERS:
-            take(workload.leaf, workload.request, layer)
-        release(workload.reservations)
+        self._context.give_back(workload.leaf, workload.request, workload.reservations)
         workload.holds((), ())
-        self._context.changed(workload.leaf)
 
     def _wake_for(self, gone: Iterable[WorkloadState], *, frees_nodes: bool) -> None:
         """Whoever is parked in the trees of *gone* wakes; in every tree if nodes are freed, which know no trees."""
