@@ -1,6 +1,7 @@
-"""Candidates for preemption: who may be taken, and in which order they are tried.
+"""Candidates for preemption: which workloads may be taken, and in which order they are tried.
 
-First those already told to stop; then by lower priority, later start, uid, name.
+Workloads that stop already come first; then lower priority, later start, uid, name.  `CandidateSearch` is what classical and
+fair preemption share.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -30,7 +31,7 @@ def allows(policy: Policy, preemptor: WorkloadState, candidate: WorkloadState) -
 
 
 def nobody(queue: QueueState, preemptor: WorkloadState, contested: frozenset[int]) -> bool:
-    """There is certainly no candidate: cheap to see in most cases."""
+    """True if there is certainly no candidate.  Cheap: reads counters and the first holders only."""
     policies = queue.spec.policies
     if policies.reclaim is not Policy.NEVER:
         over = queue.leaf.path[-1].pools_over_nominal
@@ -49,9 +50,9 @@ def nobody(queue: QueueState, preemptor: WorkloadState, contested: frozenset[int
 
 
 class CandidateSearch:
-    """What one preemptor may take.  *safe*: those that evicted it, at any remove (law R5).
+    """The search for one preemptor.  *safe*: names of workloads that evicted it, directly or not (law R5).
 
-    *finds_placement* None: quota alone decides; else its pods also need nodes, and whoever goes leaves his.
+    *finds_placement* None: quota alone decides.  Otherwise its pods also need nodes, and targets leave theirs.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class CandidateSearch:
         self.safe = context.evicted_by.safe_from(preemptor.spec.name)
 
     def allowed(self, entries: Iterable[HolderEntry], policy: Policy) -> Iterator[WorkloadState]:
-        """Those of *entries* that the policy lets go, that hold of what is contested, and that law R5 does not protect."""
+        """The *entries* that the policy allows, that hold something contested, and that law R5 does not protect."""
         safe, contested = self.safe, self.contested
         highest = self.preemptor.spec.priority
         for (priority, _, _, name), candidate in entries:
@@ -84,20 +85,20 @@ class CandidateSearch:
 
     @property
     def rounds(self) -> tuple[bool, ...]:
-        """Those told to stop are tried before the others, where there are any."""
+        """Values of *leaving* to try: workloads that stop already come before the others, if there are any."""
         return (True, False) if self.context.stopping else (False,)
 
     def own(self, *, leaving: bool) -> Iterator[WorkloadState]:
-        """Of the preemptor's own queue."""
+        """Candidates in the preemptor's own queue."""
         queue, policy = self.queue, self.queue.spec.policies.within_queue
         if policy is Policy.NEVER:
             return iter(())
         return self.allowed(queue.leaving if leaving else queue.running, policy)
 
     def targets(self, candidates: Iterable[WorkloadTarget], fits: Callable[[], bool]) -> list[WorkloadTarget]:
-        """Those of *candidates*, taken one by one, that have to stop so that it fits; empty if it never does.
+        """The minimal set of *candidates*, taken one by one, without which it fits; empty if it never does.
 
-        The trees are as before in the end.
+        Restores the trees.
         """
         taken = take_until_fits(candidates, self.take, self.put_back, fits)
         if taken is None:

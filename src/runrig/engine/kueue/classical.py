@@ -1,7 +1,7 @@
-"""Classical preemption: who stops so that a workload may start, by right of quota and priority (law R2, R3).
+"""Classical preemption: which workloads stop so that another may start, by right of quota and priority (laws R2, R3).
 
-Others are taken where a subtree above the preemptor has room for its request in its own quota (it takes back what is its own),
-else by priority, with or without borrowing.  Taken one by one until it fits; then each is put back if it fits all the same.
+Workloads of other queues are taken where a subtree above the preemptor has room for the request in its own quota (it takes back
+what is its own), else by priority, with or without borrowing.
 Pure: edits the trees on trial and always restores them.
 """
 
@@ -40,9 +40,9 @@ def find_classical(
 
 
 class _Level(NamedTuple):
-    """Who may be taken from the subtrees that meet the preemptor's path at one cohort: for each of the `rounds`.
+    """Holders in the subtrees that meet the preemptor's path at one cohort.  *sources*: by *leaving*, for each of the `rounds`.
 
-    *entitled*: some node below the cohort has room for the request in its own quota.
+    *entitled*: some node of the path below the cohort has room for the request in its own quota.
     """
 
     entitled: bool
@@ -66,7 +66,7 @@ class _Classical(CandidateSearch):
         self._between: dict[str, tuple[QuotaNode, ...]] = {}
 
     def _reached(self) -> Iterator[_Level]:
-        """Cohort by cohort up to the root, where somebody above nominal is to be found."""
+        """The cohorts on the way to the root under which some other queue is over nominal."""
         entitled = False
         left = dict(self._request)
         below: QuotaNode = self._leaf
@@ -86,7 +86,7 @@ class _Classical(CandidateSearch):
             below = node
 
     def attempts(self) -> Sequence[bool]:
-        """Whether the preemptor may borrow: in the order in which it is tried."""
+        """Values of *borrow* to try, in order: whether the preemptor may borrow."""
         forbidden = self.queue.spec.policies.borrow is Policy.NEVER
         entitled = next(self._others(entitled=True), None)
         if entitled is None and next(self._others(entitled=False), None) is None:
@@ -104,7 +104,7 @@ class _Classical(CandidateSearch):
             yield from self._from_levels(entitled=entitled, leaving=leaving)
 
     def _from_levels(self, *, entitled: bool, leaving: bool) -> Iterator[WorkloadState]:
-        """Of other queues, over all cohorts where the preemptor is *entitled*, or is not."""
+        """Candidates of other queues, over all cohorts where the preemptor is *entitled*, or is not."""
         sources = [each.sources[leaving] for each in self._levels if each.entitled is entitled]
         if not sources:
             return
@@ -113,7 +113,7 @@ class _Classical(CandidateSearch):
                 yield candidate
 
     def _over(self, candidate: WorkloadState) -> bool:
-        """As things stand on trial, its queue and every cohort below the common one are over nominal."""
+        """Whether, on trial, its queue and every cohort below the common one are over nominal."""
         between = self._between.get(candidate.queue)
         if between is None:
             path = candidate.leaf.path
@@ -144,7 +144,7 @@ class _Classical(CandidateSearch):
                 yield WorkloadTarget(candidate, PreemptionReason.IN_QUEUE)
 
     def _below_threshold(self, candidate: WorkloadState) -> bool:
-        """It may be taken although the preemptor ends up borrowing."""
+        """Whether it may be taken although the preemptor ends up borrowing."""
         policies, priority = self.queue.spec.policies, candidate.spec.priority
         return (
             policies.borrow is not Policy.NEVER

@@ -1,4 +1,4 @@
-"""The line in front of a cluster queue: who is next, who is parked, and who holds its quota.
+"""The state of a cluster queue: which workload is next, which are parked, and which hold its quota.
 
 Workloads of one shape and priority get the same answer, so they wait, park and wake together, as one class.
 """
@@ -28,10 +28,10 @@ class EquivalenceClass:
 
 
 class QueueState:
-    """*first*: the preemptor that is served before everybody else until it has its quota (law R5).
+    """*first*: the preemptor that is served before all others until it has its quota (law R5).
 
-    *running*, *leaving*: who holds quota of this queue, in the order in which candidates are tried; leaving ones are told to stop.
-    *potential*: per index, the most that can ever fit.  *generation*: grows when something of the queue goes or its quota changes.
+    *running*, *leaving*: holders of quota in the order in which candidates are tried; leaving ones have been told to stop.
+    *potential*: by index, the most that can ever fit.  *generation*: grows whenever a holder leaves.
     """
 
     def __init__(self, spec: ClusterQueue, leaf: QuotaLeaf) -> None:
@@ -54,9 +54,9 @@ class QueueState:
     # ------------------------------------------------------------ waiting
 
     def arrive(self, workload: WorkloadState) -> None:
-        """*workload* is new here: it waits its turn, or is parked behind those that just got the answer that it would get.
+        """*workload* is new here: it waits its turn, or is parked with its equivalents if they were just refused.
 
-        One that comes before them may get another: it may take work that is newer than itself, and older than they are.
+        A workload that goes before them may fare better: it may take work that is newer than itself and older than they are.
         """
         equivalents = self._alike.get((workload.shape, workload.spec.priority))
         if equivalents is None or workload.key < equivalents.waiting[0][0]:
@@ -65,7 +65,7 @@ class QueueState:
             heappush(equivalents.waiting, (workload.key, workload))
 
     def add(self, workload: WorkloadState) -> None:
-        """*workload* waits its turn."""
+        """Puts *workload* in line."""
         if workload is self.first:
             self._first_waits = True
             return
@@ -78,7 +78,7 @@ class QueueState:
             self._enter(equivalents)
 
     def pop(self) -> WorkloadState | None:
-        """Takes out the next one; None if nobody waits, or all are parked."""
+        """Removes and returns the next workload; None if all are parked, or none waits."""
         if self._first_waits:
             self._first_waits = False
             return self.first
@@ -95,19 +95,19 @@ class QueueState:
         return None
 
     def head(self) -> WorkloadState | None:
-        """Who would be next, parked or not.  O(classes)."""
+        """The workload that would be next, parked or not.  O(classes)."""
         if self._first_waits:
             return self.first
         classes = (*self._active.values(), *self._parked)
         return min((equivalents.waiting[0] for equivalents in classes if equivalents.waiting), default=(None, None))[1]
 
     def _enter(self, equivalents: EquivalenceClass) -> None:
-        """The first of *equivalents* stands for it among the heads; entries of its that are no longer true are passed over later."""
+        """Enters *equivalents* among the heads with its first workload; stale entries are skipped later."""
         self._pushed += 1
         heappush(self._heads, (equivalents.waiting[0][0], self._pushed, equivalents))
 
     def park(self, workload: WorkloadState, *, alike_too: bool) -> None:
-        """*workload* waits until something changes; *alike_too*: and with it those that would get the same answer."""
+        """*workload* waits until something changes; *alike_too*: its equivalents wait with it."""
         key = (workload.shape, workload.spec.priority)
         equivalents = self._active.pop(key, None) if alike_too else None
         if equivalents is None:
@@ -119,7 +119,7 @@ class QueueState:
             self._alike[key] = equivalents
 
     def wake(self) -> None:
-        """Everything parked is looked at again."""
+        """Puts all parked workloads back in line."""
         for equivalents in self._parked:
             equivalents.parked = False
             entries, equivalents.waiting = (
@@ -147,14 +147,14 @@ class QueueState:
         return False
 
     def let_first(self, workload: WorkloadState | None) -> None:
-        """*workload* is served before everybody else from now on; whoever was so before waits in order.  *workload* is out of the line."""
+        """*workload*, which is not in line, is served before all others from now on; its predecessor goes back in line."""
         before, self.first = self.first, workload
         if before is not None and before is not workload and self._first_waits:
             self._first_waits = False
             self.add(before)
 
     def waiting(self) -> Iterator[tuple[WorkloadState, EquivalenceClass | None]]:
-        """All that wait, each with the class that it is parked in, None if it is not; in no order."""
+        """All waiting workloads in no order, each with the class it is parked in, None if it is not parked."""
         if self._first_waits and self.first is not None:
             yield self.first, None
         for equivalents in self._active.values():
@@ -165,20 +165,20 @@ class QueueState:
     # ------------------------------------------------------------ holding quota
 
     def hold(self, workload: WorkloadState) -> None:
-        """*workload* holds quota; its `target_key` must not change while it does."""
+        """Adds *workload* to the holders of quota; its `target_key` must not change while it is one."""
         insort(self.leaving if workload.evicted else self.running, (workload.target_key, workload))
 
     def set_aside(self, workload: WorkloadState) -> None:
-        """*workload*, which holds quota, is no candidate for the rest of the cycle."""
+        """Removes *workload*, which holds quota, from the candidates for the rest of the cycle."""
         self._drop(self.leaving if workload.evicted else self.running, workload)
 
     def mark_evicted(self, workload: WorkloadState) -> None:
-        """*workload*, which was set aside, is one of *leaving* from now on."""
+        """Moves *workload*, which was set aside, to *leaving*."""
         workload.evicted = True
         insort(self.leaving, (workload.target_key, workload))
 
     def let_go(self, workload: WorkloadState) -> None:
-        """*workload* holds no quota any more."""
+        """Removes *workload* from the holders of quota."""
         self._drop(self.leaving if workload.evicted else self.running, workload)
         workload.evicted = False
         self.generation += 1

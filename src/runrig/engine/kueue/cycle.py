@@ -4,7 +4,9 @@
 2. Nominate each: flavors, counts, targets.
 3. Order them.
 4. Serve each: admit it, let its targets stop, or pass it over; what was decided before it counts.
-5. Put back what was only held for the cycle; whoever got nothing goes back into its line, or is parked.
+5. Give back what was held for this cycle only.
+
+A head that gets nothing goes back in line, or is parked.
 """
 
 from collections.abc import Iterable
@@ -21,7 +23,7 @@ from runrig.engine.quota.quota_node import REAL, Request, fits
 
 
 class Cycle:
-    """*number* counts cycles.  Afterwards *admitted*, *preempted*, *skipped*, *looked* say what was done."""
+    """*number* counts cycles.  After `run`, *admitted*, *preempted*, *skipped* (by queue) and *looked* (names) say what was done."""
 
     def __init__(self, context: SchedulerContext, number: int, now: float) -> None:
         self._context = context
@@ -46,7 +48,7 @@ class Cycle:
     # ------------------------------------------------------------ 2. nominate
 
     def _nominate(self, heads: Iterable[WorkloadState]) -> list[Nomination]:
-        """Those that can have an effect; the others go back to their lines at once."""
+        """The nominations that can have an effect; the other heads go back in line at once."""
         promised, entries = [], []
         for head in heads:
             if self._out_of_the_question(head):
@@ -65,7 +67,7 @@ class Cycle:
         return served
 
     def _out_of_the_question(self, head: WorkloadState) -> bool:
-        """Parks *head* if its queue may not start anything, if it is wrong itself, or of a namespace that the queue does not take."""
+        """Parks *head* if its queue may not start anything, if its spec is wrong, or if the queue does not take its namespace."""
         queue = self._context.queues[head.queue]
         if not queue.leaf.active:
             self._back(head, PendingReason.SUSPENDED, parked=not queue.strict)
@@ -88,7 +90,7 @@ class Cycle:
         return entry
 
     def _counts(self, entry: Nomination) -> bool:
-        """It has targets, or holds back quota for the rest of the cycle (it could not be sure to get it back)."""
+        """Whether it has targets, or holds back quota for the rest of the cycle because it may be unable to reclaim it later."""
         return bool(entry.targets) or self._reclaim(entry.workload) is not Policy.ANY
 
     def _reclaim(self, workload: WorkloadState) -> Policy:
@@ -114,7 +116,7 @@ class Cycle:
                 self._serve(entry)
                 return
             if entry.assigned.mode == FIT:
-                # Targets of others free what it needs: it waits for them too.
+                # The targets of others free what it needs, so it waits for them too.
                 entry.workload.waits_for = tuple(sorted(self._context.gone))
                 self._hold(entry.workload, entry.assigned.request, entry.assigned.placement.reservations)
                 self._back(entry.workload, PendingReason.WAITING_FOR_TARGETS)
@@ -122,7 +124,7 @@ class Cycle:
         self._grant(entry)
 
     def _grant(self, entry: Nomination) -> None:
-        """Admits *entry*, or lets its targets stop, if it still fits."""
+        """Admits *entry*, or tells its targets to stop, if it still fits."""
         workload, context = entry.workload, self._context
         safe = context.evicted_by.safe_from(workload.spec.name)
         if safe and any(target.workload.spec.name in safe for target in entry.targets):
@@ -140,7 +142,7 @@ class Cycle:
             self._admit(entry)
 
     def _has_place(self, entry: Nomination) -> bool:
-        """Its place is still there; else it gets another in the same flavors, if there is one."""
+        """Whether its placement still fits; if not, looks for another in the same flavors."""
         if can_reserve(entry.assigned.placement.reservations):
             return True
         if not self._context.gates["TASRecomputeAssignmentWithinSchedulingCycle"]:
@@ -180,12 +182,12 @@ class Cycle:
         self._back(workload, PendingReason.WAITING_FOR_TARGETS)
 
     def _hold(self, workload: WorkloadState, request: Request, reservations: tuple[Reservation, ...]) -> None:
-        """*request* and *reservations* are reserved for until the end of the cycle."""
+        """Holds *request* and *reservations* for *workload* until the end of the cycle."""
         self._context.hold(workload.leaf, request, reservations)
         self._held.append((workload, request, reservations))
 
     def _reserve(self, entry: Nomination) -> None:
-        """Holds back what the queue may not be able to take back later: up to its nominal, or its borrowing limit."""
+        """Holds back what the queue may be unable to reclaim later: up to its nominal, or its borrowing limit."""
         leaf = entry.workload.leaf
         if self._reclaim(entry.workload) is Policy.ANY:
             return
@@ -201,10 +203,10 @@ class Cycle:
                 held.append((index, amount))
         self._hold(entry.workload, tuple(held), entry.assigned.placement.reservations)
 
-    # ------------------------------------------------------------ 5. back into the line
+    # ------------------------------------------------------------ back in line
 
     def _found_nothing(self, entry: Nomination) -> None:
-        """Neither fits nor finds anybody to preempt: parked, unless flavors are left to try."""
+        """It neither fits nor finds candidates: parks it, unless flavors are left to try."""
         workload = entry.workload
         queue = self._context.queues[workload.queue]
         left_to_try = any(at >= 0 for at in workload.tried)
@@ -217,7 +219,7 @@ class Cycle:
         )
 
     def _pass_over(self, entry: Nomination) -> None:
-        """It could have had something, and an earlier one was in the way: it comes again."""
+        """An earlier entry of this cycle took what it needs: it stays in line."""
         workload = entry.workload
         workload.tried = ()
         if entry.targets:
@@ -239,7 +241,7 @@ class Cycle:
             queue.add(workload)
 
     def _close(self) -> None:
-        """Undoes what counted in this cycle only, and takes note of who holds and who has to stop from now on."""
+        """5. Gives back what counted in this cycle only, and records who holds quota and who stops from now on."""
         context = self._context
         for workload, request, reservations in self._held:
             context.give_back(workload.leaf, request, reservations)

@@ -11,7 +11,7 @@ from runrig.engine.quota.quota_node import REAL, QuotaNode, binding, left_at, po
 
 
 def reasons(context: SchedulerContext, workload: WorkloadState) -> tuple[Reason, ...]:
-    """As things stand now.  O(flavors x resources x depth): on demand, never kept."""
+    """Why *workload* waits, as things stand now.  O(flavors x resources x depth); computed on demand, never kept."""
     queue = context.queues[workload.queue]
     if not queue.open:
         return (Reason(Code.STOPPED, "P4", where=workload.queue),)
@@ -45,7 +45,7 @@ def reasons(context: SchedulerContext, workload: WorkloadState) -> tuple[Reason,
 
 
 def why_aside(workload: Workload) -> Reason:
-    """Why *workload* does not even stand in line: no queue takes it, or its local queue or its owner holds it back."""
+    """Why *workload* is not even in line: no queue takes it, or its local queue or its owner holds it back."""
     if workload.stop is StopPolicy.NONE and workload.active:
         return Reason(Code.MISCONFIGURED, "P3", where=workload.queue or workload.name)
     return Reason(Code.STOPPED, "P4", where=workload.queue)
@@ -87,7 +87,7 @@ def _short(
 
 
 def _code(leaf: QuotaNode, node: QuotaNode) -> Code:
-    """A root has nothing idle; below it a borrowing limit refuses, or, where nothing may be borrowed, the quota itself."""
+    """At a root nothing is idle, or the quota of the lone leaf is full; below a root it is a borrowing limit that refuses."""
     if node.parent is None:
         return Code.QUOTA_FULL if node is leaf else Code.NO_IDLE_TO_BORROW
     return Code.BORROWING_LIMIT

@@ -1,8 +1,8 @@
-"""Fair preemption: whoever stands furthest above its own gives back first, by share (weights: law Q2).
+"""Fair preemption: the queue with the highest share gives back first (weights: law Q2).
 
-From the root down, the child with the highest share is next; its first candidate goes if the preemptor's share with its request
-stays below (a strategy says: below what is left to the target, or below what it has now).  Shares are compared just below the
-common cohort.  Afterwards each is put back if the request fits all the same.
+From the root down, the child with the highest share is next.  Its first candidate goes if the preemptor's share, its request
+included, stays below the target's: the share that is left to it, or the share it has now, as the strategy says.  Shares are
+compared just below the common cohort.  Afterwards each target that is not needed is put back.
 Pure: edits the trees on trial and always restores them.
 """
 
@@ -51,7 +51,7 @@ class _Fair(CandidateSearch):
         self._touched: dict[QuotaNode, Amount | None] = {}
 
     def run(self) -> list[WorkloadTarget]:
-        """The targets; while they are looked for, the request counts for the preemptor, for the sake of its share."""
+        """The targets.  During the search the request counts at the preemptor's leaf, because its share includes it."""
         add_on_trial(self._leaf, self._request, CHARGED)
         self._touch(self._leaf)
         targets = self.targets(self._in_order(), self._fits)
@@ -59,7 +59,7 @@ class _Fair(CandidateSearch):
         return targets
 
     def _in_order(self) -> Iterator[WorkloadTarget]:
-        """Both passes."""
+        """Candidates of the first pass, then of the second if there is a second strategy."""
         strategies = self.context.strategies
         assert strategies
         yield from self._first_pass(strategies[0])
@@ -80,7 +80,7 @@ class _Fair(CandidateSearch):
             order.refresh(queue.leaf)
 
     def _first_let_go(self, order: "_Order", queue: QueueState, strategy: Strategy) -> WorkloadState | None:
-        """The first candidate of *queue* that the strategy lets go; those before it are kept for the second pass."""
+        """The first candidate of *queue* that the strategy allows; those before it are kept for the second pass."""
         mine, its = _below_common(self._leaf, queue.leaf)
         preemptor, before = self.share(mine), self.share(its)
         while order.has(queue):
@@ -101,7 +101,7 @@ class _Fair(CandidateSearch):
         return preemptor <= after
 
     def _second_pass(self) -> Iterator[WorkloadTarget]:
-        """One candidate of each queue that failed before, where the preemptor's share is below what the queue has now."""
+        """One failed candidate of each queue whose share is now above the preemptor's."""
         failed: dict[str, list[WorkloadState]] = {}
         for workload in self._failed:
             failed.setdefault(workload.queue, []).append(workload)
@@ -115,7 +115,7 @@ class _Fair(CandidateSearch):
             order.refresh(queue.leaf)
 
     def _target(self, candidate: WorkloadState, reason: PreemptionReason) -> WorkloadTarget:
-        """*candidate* as the next that is taken: shares above it are then to be worked out anew."""
+        """*candidate* is taken next, so the shares above it are stale."""
         self._touch(candidate.leaf)
         return WorkloadTarget(candidate, reason)
 
@@ -126,7 +126,7 @@ class _Fair(CandidateSearch):
         return fitted and (self.finds_placement is None or self.finds_placement())
 
     def _within_nominal(self) -> bool:
-        """The preemptor's queue, its request included, holds no more than its nominal of what is contested."""
+        """Whether the preemptor's queue, its request included, stays within its nominal in everything contested."""
         usage, nominal = self._leaf.usage[CHARGED], self._leaf.nominal
         return self.context.gates["FairSharingPreemptWithinNominal"] and all(
             usage[index] <= nominal[index] for index in self.contested
@@ -136,7 +136,7 @@ class _Fair(CandidateSearch):
         self._touched.update((node, None) for node in leaf.path)
 
     def share(self, node: QuotaNode) -> Amount:
-        """The share of *node* as things stand on trial; kept until something below it changes."""
+        """The share of *node* on trial; cached until something below it changes."""
         if node not in self._touched:
             return self.context.share(node)
         known = self._touched[node]
@@ -145,9 +145,9 @@ class _Fair(CandidateSearch):
         return known
 
     def candidates_of(self, name: str) -> Iterator[WorkloadState]:
-        """Those of one queue, in order; of another queue only if it is over nominal in something contested.
+        """Candidates of the queue *name*, in order; of another queue only if it is over nominal in something contested.
 
-        Asked of a queue before anything of it is taken.
+        Call it before anything of that queue is taken.
         """
         queue = self.context.queues[name]
         if queue is self.queue:
@@ -158,7 +158,7 @@ class _Fair(CandidateSearch):
 
 
 class _Lazily:
-    """Candidates by queue, each list read only as far as it is asked for."""
+    """Candidates by queue; reads each iterator only as far as somebody asks."""
 
     def __init__(self, candidates_of: Callable[[str], Iterator[WorkloadState]]) -> None:
         self._of = candidates_of
@@ -166,7 +166,7 @@ class _Lazily:
         self._first: dict[str, WorkloadState | None] = {}
 
     def first(self, queue: str) -> WorkloadState | None:
-        """The next candidate of *queue*, None if there is none (left)."""
+        """The next candidate of *queue*, None if there is none left."""
         if queue not in self._first:
             self._rest[queue] = self._of(queue)
             self._first[queue] = next(self._rest[queue], None)
@@ -180,16 +180,16 @@ class _Lazily:
 
 
 BorrowerKey = tuple[Amount, bool, bool, TargetKey]
-"""Among queues: the highest share (negated), then by the first candidates: told to stop, not the own queue, their order."""
+"""Order of queues: highest share first (negated), then by first candidate: stopping already, not of the own queue, its key."""
 
 CohortKey = tuple[Amount, int]
-"""Among cohorts: the highest share (negated), then the last of them (negated)."""
+"""Order of cohorts: highest share first (negated), then the last child (negated place)."""
 
 
 class _Order:
-    """Which queue gives next.  Left out for good: queues and cohorts that have nothing left, or do not borrow (any more).
+    """Which queue gives next.  Queues and cohorts that have nothing left, or do not borrow any more, are out for good.
 
-    Each cohort keeps its children in two heaps; `refresh` says whose share or candidates have changed.
+    Each cohort keeps its children in two heaps; call `refresh` when a share or the candidates of a queue have changed.
     """
 
     def __init__(self, search: _Fair, candidates: _Lazily) -> None:
@@ -203,7 +203,7 @@ class _Order:
         self._cohorts: dict[QuotaNode, list[tuple[CohortKey, int, QuotaNode]]] = {}
 
     def next_queue(self) -> QueueState | None:
-        """The line of the queue that gives next; None if nobody has anything left."""
+        """The queue that gives next; None if none has candidates left."""
         if self._top.kind is Kind.QUEUE:
             return self._search.queue if self.has(self._search.queue) else None
         while self._top not in self._out:
@@ -222,7 +222,7 @@ class _Order:
         self._out.add(queue.leaf)
 
     def refresh(self, leaf: QuotaNode) -> None:
-        """Something was popped or taken of the queue at *leaf*."""
+        """A candidate of the queue at *leaf* was popped or taken."""
         for node in leaf.path:
             if node.parent in self._queues:
                 self._enter(node)
@@ -247,7 +247,7 @@ class _Order:
         return None
 
     def _enter(self, node: QuotaNode) -> None:
-        """Puts *node* in its place among its siblings; what was known of it before no longer holds."""
+        """Puts *node* in its new place among its siblings."""
         assert node.parent is not None
         stamp = self._stamps[node] = self._stamps.get(node, 0) + 1
         if node in self._out or (node not in self._mine and not _borrows(node)):
@@ -270,7 +270,7 @@ def _borrows(node: QuotaNode) -> bool:
 
 
 def _below_common(mine: QuotaNode, its: QuotaNode) -> tuple[QuotaNode, QuotaNode]:
-    """The nodes just below the lowest common cohort of two queues, on each side."""
+    """The ancestors of two leaves just below their lowest common cohort: of *mine*, then of *its*."""
     above = list(mine.path)
     at = next(position for position, node in enumerate(its.path) if node in above)
     return above[above.index(its.path[at]) - 1], its.path[at - 1]

@@ -1,8 +1,8 @@
-"""Flavors of a workload: for each need the best of its options, in the order of the queue's resource groups.
+"""Flavors of a workload: the best option for each of its group requests, in the order of the queue's resource groups.
 
-An option is as good as its worst resource: fits, takes back, preempts, finds nobody to preempt, can never fit.  What earlier
-pod sets of the same workload take counts.  How the queue weighs borrowing against preemption, and when it looks further
-although something was found, is its fungibility.
+An option is as good as its worst resource: it fits, reclaims, preempts, finds no candidates, or can never fit.  What earlier
+pod sets of the same workload take counts.  The queue's fungibility says how it weighs borrowing against preemption, and when
+it looks further although it has found something.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ PENDING_REASONS = (
     PendingReason.EXCEEDS_MAX_QUOTA,
     PendingReason.NO_MATCHING_FLAVOR,
 )
-"""What stands in the way, the least severe first; numbers from here on, as they are compared for every option."""
+"""What stands in the way, the least severe first.  The scan compares their places, numbered below."""
 
 NOTHING, NO_PLACE, WAITING, EXCEEDS, MISMATCH = range(5)
 
@@ -50,14 +50,14 @@ class FindTargets(Protocol):
         finds_placement: FindsPlacement | None = None,
         /,
     ) -> Sequence[WorkloadTarget]:
-        """Who would have to stop so that the workload's request fits, and finds a place; empty if nobody would do."""
+        """The workloads that would have to stop so that the request fits and its pods find nodes; empty if no legal set exists."""
         ...
 
 
 class _Verdict(NamedTuple):
-    """Of one option.  *mode*, *level*: of its worst resource, as its queue weighs them against each other.
+    """How well one option does.  *mode*, *level*: of its worst resource, as its queue weighs them against each other.
 
-    *lowest*: the worst mode of any resource, *highest*: the highest level of any.  *contested*: indices that need preemption.
+    *lowest*: the worst mode of any resource; *highest*: the highest level of any.  *contested*: indices that need preemption.
     """
 
     mode: int
@@ -74,10 +74,10 @@ CROWDED = _Verdict(NOFIT, 0, NOFIT, 0, (), NO_PLACE)
 GOOD = _Verdict(FIT, 0, FIT, 0, (), NOTHING)
 
 NONE_FOUND: dict[str, WorkloadPlacement] = {}
-"""Of work that needs no place; never filled."""
+"""For work that needs no placement; never filled."""
 
 _Resource = tuple[int, int]
-"""Of one resource in one flavor: mode, borrowing level."""
+"""Mode and borrowing level of one resource in one flavor."""
 
 _FITS: _Resource = (FIT, 0)
 
@@ -93,7 +93,7 @@ def assign(
 ) -> FlavorAssignment:
     """The best flavors for *counts* pods per pod set, as things stand in CHARGED.
 
-    *after*: per need, the option to go on after.  *only*: per need, the one option that may be taken.
+    *after*: per group request, the option after which to go on.  *only*: per group request, the one option that may be taken.
     """
     scan = _Scan(context, find, workload, counts)
     shape = workload.shape
@@ -166,7 +166,7 @@ class _Scan:
         result.request = tuple(sorted(used.items()))
 
     def _judge(self, option: FlavorOption, amounts: Sequence[int]) -> _Verdict:
-        """How well *option* does: as its worst resource."""
+        """How well *option* does on quota."""
         used, potential = self._used, self._queue.potential
         for index, amount in zip(option.indices, amounts, strict=True):
             if amount and (index < 0 or amount + used.get(index, 0) > potential[index]):
@@ -239,7 +239,7 @@ class _Scan:
     def _with_place(
         self, group_request: GroupRequest, option: FlavorOption, amounts: Sequence[int], verdict: _Verdict
     ) -> _Verdict:
-        """*verdict* on quota, once nodes are asked too: without a place others have to go, or it does not fit at all."""
+        """*verdict*, which is about quota, once nodes count too: without room on them it needs preemption, or can never fit."""
         nodes, result = self._context.nodes, self.result
         members = self._workload.shape.members(group_request, result.counts)
 
@@ -267,7 +267,7 @@ class _Scan:
     def _by_making_room(
         self, option: FlavorOption, amounts: Sequence[int], finds_placement: FindsPlacement
     ) -> _Verdict:
-        """Quota fits and nodes do not: whether somebody can be preempted for them.  Every resource asked is contested."""
+        """The verdict where quota fits and nodes do not: looks for targets.  Every resource asked is contested."""
         wanted = dict(self._used)
         for index, amount in zip(option.indices, amounts, strict=True):
             if amount and index >= 0:
@@ -281,7 +281,7 @@ class _Scan:
 
 
 def _rank(verdict: _Verdict, rules: Fungibility) -> tuple[int, int, int]:
-    """Higher is better.  What finds no candidates, or no fit, comes last whatever the preference."""
+    """Higher is better.  Options without candidates, or without fit, come last whatever the preference."""
     mode, level = verdict.mode, verdict.level
     if rules.preference is Preference.PREEMPTION_OVER_BORROWING and mode >= PREEMPT:
         return (PREEMPT, -level, mode)
@@ -289,7 +289,7 @@ def _rank(verdict: _Verdict, rules: Fungibility) -> tuple[int, int, int]:
 
 
 def _stops(verdict: _Verdict, rules: Fungibility) -> bool:
-    """Whether no further option is looked at."""
+    """Whether the scan stops at this option."""
     if verdict.mode <= NO_CANDIDATES:
         return False
     if verdict.mode < FIT and rules.next_if_preempts:

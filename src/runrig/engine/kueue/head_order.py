@@ -1,7 +1,7 @@
-"""In which order the heads of a cycle are served, classical and fair.
+"""The order in which the heads of a cycle are served, classical and fair.
 
-A preemptor whose targets have gone comes first (law R5).  Then, classical: who borrows from nearer, higher priority, longer
-queued.  Fair: a tournament from the root down, whoever leaves its subtree with the lower share wins.
+A preemptor whose targets have gone comes first (law R5).  Then, classical: less far borrowing, higher priority, longer queued.
+Fair: a tournament from the root down, won at each level by the head that leaves its subtree with the lower share.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ from runrig.engine.quota.share import Amount
 
 @dataclass(slots=True)
 class Nomination:
-    """A head of this cycle, with what was found for it.  *promised*: it is a preemptor whose targets have gone."""
+    """A head of this cycle and what was found for it.  *promised*: it is a preemptor whose targets have gone."""
 
     workload: WorkloadState
     assigned: FlavorAssignment
@@ -38,9 +38,9 @@ def in_classical_order(context: SchedulerContext, entries: Iterable[Nomination])
 
 
 def in_fair_order(context: SchedulerContext, entries: Iterable[Nomination]) -> Iterator[Nomination]:
-    """The entries one by one; what the consumer did with one counts before the next is chosen.
+    """Yields the entries one by one; what the consumer did with one counts when the next is chosen.
 
-    Queues on their own first, then tree by tree.
+    Queues without a cohort come first, then tree by tree.
     """
     by_root: dict[QuotaNode, list[Nomination]] = {}
     for entry in entries:
@@ -56,10 +56,10 @@ MatchKey = tuple[bool, bool, Amount, int, float, str, str]
 
 
 class _Tournament:
-    """One tree's entries.  Each cohort keeps its children's champions in a heap.
+    """The entries of one tree.  Each cohort keeps its children's champions in a heap.
 
-    Only what stands on the path of the last entry served can have changed: shares are of a subtree's own usage.  So each entry
-    costs O(depth x (resources + log children)), whatever the number of heads.
+    Serving an entry changes shares only on its own path, so each costs O(depth x (resources + log children)), however many
+    heads there are.
     """
 
     def __init__(self, context: SchedulerContext, entries: Iterable[Nomination]) -> None:
@@ -87,7 +87,7 @@ class _Tournament:
                 self._advance(node)
 
     def _advance(self, node: QuotaNode) -> None:
-        """Works out the champion of *node* anew, and enters it in the match at its parent."""
+        """Finds the champion of *node* again and enters it in the match at its parent."""
         heap = self._heaps.get(node)
         if heap is not None:
             while heap and self._stamps[heap[0][2]] != heap[0][1]:
@@ -103,7 +103,7 @@ class _Tournament:
             self._heaps.setdefault(node.parent, [])
 
     def _key(self, node: QuotaNode, entry: Nomination) -> MatchKey:
-        """How *entry* stands for *node* in the match at its parent, with its request counted; lower wins."""
+        """The key of *entry* as champion of *node* in the match at its parent, its request counted; lower wins."""
         leaf, request = entry.workload.leaf, entry.assigned.request
         add_on_trial(leaf, request, REAL)
         usage, subtree = node.usage[REAL], node.subtree

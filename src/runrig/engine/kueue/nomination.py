@@ -1,6 +1,6 @@
-"""Nomination: what could be given to a head as things stand at the start of the cycle (laws A1, A2).
+"""Nomination: what a head could get as things stand at the start of the cycle (laws A1, A2).
 
-The full counts, now or by preemption; else, where pod sets may be smaller, the largest counts for which either works.
+The full counts, now or by preemption; else, if its pod sets may be smaller, the largest counts that work either way.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ def finder(context: SchedulerContext) -> FindTargets:
 
 
 def nominate(context: SchedulerContext, workload: WorkloadState, *, after: tuple[int, ...] = ()) -> Nomination:
-    """The best for *workload* in CHARGED; its `assigned` is FIT, or has targets, or is what stands in the way."""
+    """The best for *workload* as CHARGED stands: `assigned` is FIT, or there are targets, or it says what stands in the way."""
     find = finder(context)
 
     def attempt(counts: tuple[int, ...]) -> Nomination | None:
@@ -64,7 +64,7 @@ def _targets(
 def _targets_with_placement(
     context: SchedulerContext, find: FindTargets, workload: WorkloadState, assigned: FlavorAssignment
 ) -> tuple[WorkloadTarget, ...]:
-    """The same, where pods also need nodes; *assigned* then says where they go once the targets are gone."""
+    """The same for pods that need nodes; sets the placement of *assigned* to where they go once the targets are gone."""
 
     def found() -> WorkloadPlacement | Misfit:
         return placement_now(context, workload, assigned)
@@ -86,7 +86,7 @@ def _targets_with_placement(
 def placement_now(
     context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment
 ) -> WorkloadPlacement | Misfit:
-    """Where the pods of *workload* go as rooms stand now, in the flavors and counts of *assigned*."""
+    """Where the pods of *workload* go as nodes stand now, in the flavors and counts of *assigned*."""
     placement = NOWHERE
     for group_request, option in zip(workload.shape.group_requests, assigned.chosen, strict=True):
         if option is not None:
@@ -101,10 +101,10 @@ def placement_now(
 def _searched(
     context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment
 ) -> Sequence[WorkloadTarget] | None:
-    """What the scan found, if one of its searches was the search for the whole request as well; None if none was.
+    """The targets that the scan found, if one of its searches stands for the whole request; None if none does.
 
-    One was if nothing else is asked; or, classical, if nothing else is contested and all is within the queue's own nominal:
-    then the preemptor is entitled at every level, with the whole request as with that part of it.
+    One does if nothing else is asked.  In classical preemption it also does if nothing else is contested and the request is
+    within the queue's own nominal: then the preemptor is entitled at every level, with the whole request as with that part.
     """
     if len(assigned.contested) > 1:
         return None
@@ -120,7 +120,7 @@ def _searched(
 
 
 def nominate_again(context: SchedulerContext, entry: Nomination) -> Nomination:
-    """*entry* in the flavors and counts that it was nominated with, as things stand now."""
+    """Nominates *entry* again in the same flavors and counts, as things stand now."""
     workload, before = entry.workload, entry.assigned
     find = finder(context)
     assigned = assign(context, find, workload, before.counts, only=before.chosen)

@@ -1,4 +1,4 @@
-"""What every step of a cycle reads: trees, lines, shares, settings, and the record of who evicted whom (law R5)."""
+"""What every step of a cycle shares: trees, queues, shares, settings, and the record of who evicted whom (law R5)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
@@ -34,11 +34,11 @@ GATES: Mapping[str, bool] = {
     "TASRespectNodeAffinityPreferred": False,
     "TopologyAwareScheduling": True,
 }
-"""The settings that change decisions here, and how they stand by default."""
+"""Feature gates that change decisions here, with their defaults."""
 
 
 class EvictedBy:
-    """Who evicted whom, so that no preemption closes a circle (law R5): whoever evicted me, at any remove, is safe from me."""
+    """Who evicted whom.  No preemption closes a circle (law R5): a workload cannot take one that evicted it, directly or not."""
 
     def __init__(self) -> None:
         self._by: dict[str, set[str]] = {}
@@ -49,14 +49,14 @@ class EvictedBy:
         self._of.setdefault(by, set()).add(target)
 
     def forget(self, name: str) -> None:
-        """*name* has ended: what it did and what was done to it no longer count."""
+        """Removes *name*, which has ended, from the record."""
         for by in self._by.pop(name, ()):
             self._of[by].discard(name)
         for target in self._of.pop(name, ()):
             self._by[target].discard(name)
 
     def safe_from(self, name: str) -> frozenset[str]:
-        """Those that evicted *name*, or evicted one of these, and so on.  O(entries), nothing if nobody did."""
+        """The workloads that evicted *name*, or evicted one of these, and so on.  O(entries); free if none did."""
         if name not in self._by:
             return frozenset()
         found: set[str] = set()
@@ -103,9 +103,9 @@ ReachKey = tuple[QuotaNode | None, frozenset[int], bool]
 
 
 class SchedulerContext:
-    """*strategies* None: classical preemption.  *gone*: targets of this cycle, which CHARGED counts as gone already.
+    """*strategies* None: classical preemption.  *gone*: targets of this cycle, which no longer count in CHARGED, by name.
 
-    *stopping*: how many hold quota and are told to stop.
+    *stopping*: how many workloads hold quota and have been told to stop.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class SchedulerContext:
         self._shares: dict[QuotaNode, Amount] = {}
 
     def queues_in(self, root: QuotaNode) -> Sequence[QueueState]:
-        """The lines of one tree, by name of the queue."""
+        """The queues of one tree, sorted by name."""
         return self._queues_in.get(root, ())
 
     def hold(
@@ -154,7 +154,7 @@ class SchedulerContext:
         self.changed(leaf)
 
     def take_as_gone(self, targets: Iterable[WorkloadState]) -> None:
-        """Decisions no longer count what *targets* hold, although they hold it until they have stopped."""
+        """What *targets* hold no longer counts in decisions, although they hold it until they have stopped."""
         for target in targets:
             self.give_back(target.leaf, target.request, target.reservations, DECIDED)
 
@@ -171,7 +171,7 @@ class SchedulerContext:
                 self._shares.pop(node, None)
 
     def share(self, node: QuotaNode) -> Amount:
-        """The share of *node* in CHARGED; only while nothing is on trial below it."""
+        """The share of *node* in CHARGED, cached.  Call it only while nothing is on trial below *node*."""
         known = self._shares.get(node)
         if known is None:
             known = self._shares[node] = self.shares.of(node)
@@ -180,9 +180,9 @@ class SchedulerContext:
     def reach(
         self, node: QuotaNode, skip: QuotaNode | None, contested: frozenset[int], *, leaving: bool
     ) -> HolderSource:
-        """Who holds quota under *node*, but not under its child *skip*, in queues over nominal in something contested.
+        """Holders of quota under *node* but not under its child *skip*, in queues over nominal in something contested.
 
-        Through cohorts that are so too; in the order of `HolderEntry`.  Only while nothing is on trial below *node*.
+        Every cohort on the way down is over nominal too.  Cached; call it only while nothing is on trial below *node*.
         """
         if node.kind is Kind.QUEUE:
             queue = self.queues[node.name]
@@ -204,9 +204,9 @@ class SchedulerContext:
 
 
 def level_of(leaf: QuotaNode, index: int, amount: int, layer: int = CHARGED) -> tuple[int, bool]:
-    """How far up *leaf* borrows for *amount* more: the height of the smallest subtree above it that has enough, 0 if it need not.
+    """How far up *leaf* borrows for *amount* more: the height of the smallest subtree above it that has enough; 0: it need not.
 
-    And whether that subtree is less than the whole tree, so that something of it may be taken back.
+    Also whether that subtree is less than the whole tree, so that some of it may be reclaimed.
     """
     usage = leaf.usage[layer][index]
     if leaf.parent is None or usage + amount <= leaf.nominal[index]:

@@ -1,6 +1,6 @@
-"""Imported queues as a whole: what is declared, who waits, who holds quota; and a cycle at a time (laws Q1-Q5, A1, R5).
+"""The door to imported queues: submit, finish and carry out change what there is; cycles decide (laws Q1-Q5, A1, R5).
 
-Deterministic and without a clock: whoever uses it says what time it is.
+Deterministic and without a clock: the caller says what time it is.
 """
 
 from collections.abc import Iterable
@@ -51,7 +51,7 @@ class Simulator:
     # ------------------------------------------------------------ what comes in and goes
 
     def submit(self, spec: Workload) -> None:
-        """*spec* waits, or holds quota if it has been granted some."""
+        """Adds a workload: it waits, or holds quota if it has been granted some."""
         if spec.boost and self._context.gates["PriorityBoost"]:
             spec = replace(spec, priority=spec.priority + spec.boost)
         queue = self._context.queues.get(spec.queue)
@@ -95,7 +95,7 @@ class Simulator:
         return tuple(sorted(total.items()))
 
     def finish(self, name: str) -> None:
-        """The workload *name*, which holds quota, has ended: what it held is free, and whoever is parked in its tree wakes."""
+        """Ends the workload *name*, which holds quota: frees what it held and wakes what is parked in its tree."""
         workload = self._workloads.pop(name)
         frees_nodes = bool(workload.reservations)
         self._release(workload)
@@ -103,7 +103,7 @@ class Simulator:
         self._wake_for([workload], frees_nodes=frees_nodes)
 
     def carry_out(self) -> tuple[str, ...]:
-        """Whoever was told to stop is gone: its quota is free, it waits again, and whoever is parked in its tree wakes."""
+        """Stops all workloads that were told to; they wait again, and what is parked in their trees wakes.  Returns their names."""
         gone = [workload for queue in self._context.queues.values() for _, workload in queue.leaving]
         frees_nodes = any(workload.reservations for workload in gone)
         for workload in gone:
@@ -117,7 +117,7 @@ class Simulator:
         return tuple(sorted(workload.spec.name for workload in gone))
 
     def wake(self) -> None:
-        """Everything parked is looked at again."""
+        """Puts everything parked back in line."""
         for queue in self._context.queues.values():
             queue.wake()
 
@@ -128,7 +128,7 @@ class Simulator:
         workload.holds((), ())
 
     def _wake_for(self, gone: Iterable[WorkloadState], *, frees_nodes: bool) -> None:
-        """Whoever is parked in the trees of *gone* wakes; in every tree if nodes are freed, which know no trees."""
+        """Wakes what is parked in the trees of *gone*; in every tree if nodes became free, because trees share nodes."""
         if frees_nodes:
             self.wake()
             return
@@ -139,14 +139,14 @@ class Simulator:
     # ------------------------------------------------------------ deciding
 
     def decide(self, now: float) -> Cycle:
-        """One cycle, without the list of who waits: what it costs is scheduling alone."""
+        """Runs one cycle, without the list of waiting workloads: its cost is that of scheduling."""
         self._number += 1
         cycle = Cycle(self._context, self._number, now)
         cycle.run()
         return cycle
 
     def cycle(self, now: float) -> CycleReport:
-        """One cycle, and who waits after it, by queue and place in its line."""
+        """Runs one cycle; lists what waits after it, by queue and place in line."""
         done = self.decide(now)
         return CycleReport(
             tuple(done.admitted),
@@ -183,11 +183,11 @@ class Simulator:
     # ------------------------------------------------------------ reading
 
     def quotas(self) -> dict[str, dict[FlavorResource, Balance]]:
-        """The numbers of laws Q3 and Q4 by node, of what is held now (targets that have not gone included)."""
+        """The numbers of laws Q3 and Q4 by node, for what is held now (targets that have not stopped yet included)."""
         return self._tree.balances()
 
     def shares(self) -> dict[str, Share]:
-        """The dominant share of every queue and cohort, of what is held now."""
+        """The dominant share of every queue and cohort, for what is held now."""
         nodes = {self._tree.label(node): node for node in self._tree.nodes() if node.active}
         return {label: self._context.shares.shown(nodes[label]) for label in sorted(nodes)}
 
@@ -202,12 +202,12 @@ class Simulator:
 
 
 def _held_back(workload: Workload) -> bool:
-    """It does not even stand in line: its local queue is stopped, or its owner holds it back."""
+    """Whether its local queue is stopped or its owner holds it back, so that it is not even in line."""
     return workload.stop is not StopPolicy.NONE or not workload.active
 
 
 def _has_to_stop(workload: Workload, queue: QueueState) -> bool:
-    """Its queue or its local queue is drained, or was stopped before it was admitted, or its owner holds it back."""
+    """Whether its queue or local queue is drained, or was stopped before it was admitted, or its owner holds it back."""
     stops = {workload.stop, queue.spec.stop}
     if StopPolicy.HOLD_AND_DRAIN in stops or not workload.active:
         return True
@@ -215,7 +215,7 @@ def _has_to_stop(workload: Workload, queue: QueueState) -> bool:
 
 
 def _after_reclaim(granted: Granted, workload: Workload, reclaimable: bool) -> Granted:
-    """What the pod set holds once the pods that need no quota any more are left out."""
+    """*granted* without the pods that no longer need quota."""
     pod_set = next((each for each in workload.pod_sets if each.name == granted.pod_set), None)
     if not reclaimable or pod_set is None or not granted.count:
         return granted
@@ -227,7 +227,7 @@ def _after_reclaim(granted: Granted, workload: Workload, reclaimable: bool) -> G
 
 
 def _first(placement: Iterable[Placed], count: int) -> tuple[Placed, ...]:
-    """*placement* of the first *count* pods."""
+    """The part of *placement* for the first *count* pods."""
     kept = []
     for each in placement:
         if count > 0:

@@ -25,9 +25,9 @@ from runrig.engine.quota.quota_node import QuotaLeaf, Request
 
 
 class FlavorOption(NamedTuple):
-    """A flavor that a need may take.  *misfit*: why its pods cannot, None if they can.  *indices*: per resource of the need.
+    """A flavor that a group request may take.  *misfit*: why its pods cannot, None if they can.
 
-    -1 among *indices*: the queue has no quota of that resource in this flavor.
+    *indices*: per resource of the request; -1: the queue has no quota of that resource in this flavor.
     """
 
     flavor: str
@@ -36,7 +36,7 @@ class FlavorOption(NamedTuple):
 
 
 class GroupRequest(NamedTuple):
-    """What the pod sets *members* take from one flavor: *per_pod* of each member, per resource."""
+    """What the pod sets *members* take from one flavor of a resource group.  *per_pod*: by member, then by resource."""
 
     members: tuple[int, ...]
     resources: tuple[str, ...]
@@ -56,18 +56,18 @@ class GroupRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CountRange:
-    """How many pods of a pod set would do.  *min_count* None: no fewer than *count*."""
+    """How many pods of a pod set are enough.  *min_count* None: no fewer than *count*."""
 
     count: int
     min_count: int | None
 
 
 class WorkloadShape:
-    """Pod sets that are equal in every respect, in one queue: they get the same answer.
+    """What workloads of one queue with equal pod sets have in common: they get the same answer.
 
-    *uncovered*: asked, and in no group.  *counts*: pods that need quota; *whole*: what these ask, by need and resource.
-    *grants*: what was granted to one of it so far, by counts and flavors.
-    *topology*: per pod set, how it has to be placed; *placed*: at least one has.  *short*: what nodes lacked at the last look.
+    *uncovered*: resources that are asked and in no group.  *counts*: pods that need quota; *whole*: what these ask, by group
+    request and resource.  *grants*: a cache, by counts and flavors.  *topology*: per pod set, how it has to be placed;
+    *placed*: at least one has to be.  *short*: what nodes lacked at the last look.
     """
 
     __slots__ = (
@@ -201,7 +201,7 @@ def _misfit(flavor: ResourceFlavor | None, choices: Sequence[NodeChoice]) -> str
 
 
 class WorkloadTarget(NamedTuple):
-    """A workload that would have to stop, and the right by which."""
+    """A workload that has to stop, and by which right."""
 
     workload: "WorkloadState"
     reason: PreemptionReason
@@ -215,10 +215,10 @@ NOFIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = range(5)
 class FlavorAssignment:
     """Flavors for every pod set of a workload.
 
-    *mode*: the worst over its needs.  *level*: how far up it borrows, 0 not at all.  *chosen*: the option of each need, None
-    where nothing was found.  *contested*: indices that need preemption.  *tried*: per need, the option to go on after; -1: from
-    the first.  *pending_reason*: why it is not FIT.
-    *searched*: the searches for targets on the way, each for one resource in one flavor: what for, and whom it found.
+    *mode*: the worst of its group requests.  *level*: how far up it borrows, 0: not at all.  *chosen*: the option of each group
+    request, None where nothing was found.  *contested*: indices that need preemption.  *tried*: per group request, the option
+    after which to go on; -1: from the first.  *pending_reason*: why it is not FIT.
+    *searched*: the searches for targets so far, each for one resource in one flavor: its request and its targets.
     *placement*: where its pods go; if it is not FIT and has no targets: where they would, if no work held any node.
     *short*: what nodes lack.
     """
@@ -236,7 +236,7 @@ class FlavorAssignment:
     short: tuple[Reason, ...] = ()
 
     def granted(self, shape: WorkloadShape) -> tuple[Granted, ...]:
-        """What each pod set gets, as it is recorded."""
+        """What each pod set gets, in the form that is recorded."""
         key = (self.counts, tuple(None if option is None else option.flavor for option in self.chosen))
         known = shape.grants.get(key)
         if known is None:
@@ -276,8 +276,8 @@ class WorkloadState:
 
     *request*: what it holds of the tree, empty while it waits; *indices*: of which.  *granted*: the same, as recorded.
     *reservations*: what it holds of nodes.
-    *tried*, *tried_in*: the options that the last look got to, and the state of its queue then.
-    *held*: it is a preemptor whose targets stop, and this is kept for it (law R5).  *waits_for*: names of those that it waits for.
+    *tried*, *tried_in*: the options that the last look got to; the generation of its queue and the cycle then.
+    *held*: what is kept for a preemptor while its targets stop (law R5).  *waits_for*: names of the workloads it waits for.
     """
 
     __slots__ = (
@@ -318,7 +318,7 @@ class WorkloadState:
         self.pending_reason: PendingReason | None = None
 
     def holds(self, request: Request, granted: tuple[Granted, ...], reservations: tuple[Reservation, ...] = ()) -> None:
-        """Takes note of what it holds from now on; nothing: two empty tuples."""
+        """Records what it holds from now on."""
         self.request, self.granted, self.reservations = request, granted, reservations
         self.indices = frozenset(index for index, _ in request)
 
