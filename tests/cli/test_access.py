@@ -51,7 +51,7 @@ def server(folder: Path) -> Iterator[tuple[str, str]]:
         listener.bind(("127.0.0.1", 0))
         listener.listen(64)
         port = int(listener.getsockname()[1])
-        admin = it.service.access.first_admin("root")
+        admin = it.service.access.tokens.first_admin("root")
         app = create_app(it.service, port=port)
         http = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
         thread = threading.Thread(target=http.run, kwargs={"sockets": [listener]}, name="http")

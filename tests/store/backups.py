@@ -70,5 +70,5 @@ def busy(it: Desk) -> Iterator[list[str]]:
 def some_users(it: Desk) -> None:
     """So that these tables have rows."""
     access = it.service.access
-    access.create_user("bob", [], actor="ann")
-    access.create_token("bob", "laptop", actor="ann")
+    access.users.create("bob", [], actor="ann")
+    access.tokens.create("bob", "laptop", actor="ann")

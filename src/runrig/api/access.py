@@ -40,7 +40,7 @@ Ended = Annotated[bool, Query(alias="all", description="Also those that are expi
 
 @router.get("/api/token", summary="Your tokens", dependencies=_OWN, responses=answers(wire.TokensAnswer))
 def list_tokens(service: Serving, who: Who, ended: Ended = False) -> wire.TokensAnswer:
-    return as_answers.tokens(service.access.tokens(who.user, ended=ended), service.access.now())
+    return as_answers.tokens(service.access.tokens.of(who.user, ended=ended), service.access.now())
 
 
 @router.post(
@@ -52,7 +52,7 @@ def list_tokens(service: Serving, who: Who, ended: Ended = False) -> wire.Tokens
 def create_token(
     service: Serving, who: Who, body: Annotated[wire.TokenCreateRequest, Body(examples=[{"name": "laptop"}])]
 ) -> wire.TokenMadeAnswer:
-    made = service.access.create_token(who.user, body.name, body.expires_in_s, actor=who.user)
+    made = service.access.tokens.create(who.user, body.name, body.expires_in_s, actor=who.user)
     return as_answers.made(made, service.access.now())
 
 
@@ -63,7 +63,7 @@ def create_token(
     responses=answers(wire.TokenAnswer, 404, said={404: _NO_TOKEN}),
 )
 def delete_token(service: Serving, who: Who, name: str) -> wire.TokenAnswer:
-    return as_answers.token(service.access.revoke_token(who.user, name, actor=who.user), service.access.now())
+    return as_answers.token(service.access.tokens.revoke(who.user, name, actor=who.user), service.access.now())
 
 
 # ---------------------------------------------------------------- users
@@ -71,7 +71,7 @@ def delete_token(service: Serving, who: Who, name: str) -> wire.TokenAnswer:
 
 @router.get("/api/user", summary="Users, by name", dependencies=_ACCESS, responses=answers(wire.UsersAnswer))
 def list_users(service: Serving) -> wire.UsersAnswer:
-    return wire.UsersAnswer(users=[as_answers.user(each) for each in service.access.users()])
+    return wire.UsersAnswer(users=[as_answers.user(each) for each in service.access.users.all()])
 
 
 @router.post(
@@ -82,7 +82,7 @@ def list_users(service: Serving) -> wire.UsersAnswer:
 )
 def create_user(service: Serving, who: Who, body: wire.UserCreateRequest) -> wire.UserAnswer:
     roles = [role_named(each) for each in body.roles]
-    return as_answers.user(service.access.create_user(body.name, roles, actor=who.user))
+    return as_answers.user(service.access.users.create(body.name, roles, actor=who.user))
 
 
 @router.get(
@@ -92,7 +92,7 @@ def create_user(service: Serving, who: Who, body: wire.UserCreateRequest) -> wir
     responses=answers(wire.UserAnswer, 404, said={404: _NO_USER}),
 )
 def show_user(service: Serving, name: str) -> wire.UserAnswer:
-    return as_answers.user(service.access.user(name))
+    return as_answers.user(service.access.users.get(name))
 
 
 @router.patch(
@@ -102,7 +102,7 @@ def show_user(service: Serving, name: str) -> wire.UserAnswer:
     responses=answers(wire.UserAnswer, 404, 409, said={404: _NO_USER, 409: _LAST_ADMIN}),
 )
 def update_user(service: Serving, who: Who, name: str, body: wire.UserEditRequest) -> wire.UserAnswer:
-    return as_answers.user(service.access.set_disabled(name, body.disabled, actor=who.user))
+    return as_answers.user(service.access.users.set_disabled(name, body.disabled, actor=who.user))
 
 
 @router.get(
@@ -112,8 +112,8 @@ def update_user(service: Serving, who: Who, name: str, body: wire.UserEditReques
     responses=answers(wire.TokensAnswer, 404, said={404: _NO_USER}),
 )
 def list_tokens_of(service: Serving, name: str, ended: Ended = False) -> wire.TokensAnswer:
-    user = service.access.user(name)
-    return as_answers.tokens(service.access.tokens(user.name, ended=ended), service.access.now())
+    user = service.access.users.get(name)
+    return as_answers.tokens(service.access.tokens.of(user.name, ended=ended), service.access.now())
 
 
 @router.post(
@@ -123,7 +123,7 @@ def list_tokens_of(service: Serving, name: str, ended: Ended = False) -> wire.To
     responses=answers(wire.TokenMadeAnswer, 404, 409, said={404: _NO_USER, 409: _TOKEN_TAKEN}),
 )
 def create_token_for(service: Serving, who: Who, name: str, body: wire.TokenCreateRequest) -> wire.TokenMadeAnswer:
-    made = service.access.create_token(name, body.name, body.expires_in_s, actor=who.user)
+    made = service.access.tokens.create(name, body.name, body.expires_in_s, actor=who.user)
     return as_answers.made(made, service.access.now())
 
 
@@ -134,8 +134,8 @@ def create_token_for(service: Serving, who: Who, name: str, body: wire.TokenCrea
     responses=answers(wire.TokenAnswer, 404, said={404: _NO_TOKEN}),
 )
 def delete_token_of(service: Serving, who: Who, name: str, token: str) -> wire.TokenAnswer:
-    user = service.access.user(name)
-    return as_answers.token(service.access.revoke_token(user.name, token, actor=who.user), service.access.now())
+    user = service.access.users.get(name)
+    return as_answers.token(service.access.tokens.revoke(user.name, token, actor=who.user), service.access.now())
 
 
 # ---------------------------------------------------------------- roles
@@ -143,7 +143,7 @@ def delete_token_of(service: Serving, who: Who, name: str, token: str) -> wire.T
 
 @router.get("/api/role", summary="Who has which role", dependencies=_ACCESS, responses=answers(wire.RolesAnswer))
 def list_roles(service: Serving) -> wire.RolesAnswer:
-    return wire.RolesAnswer(roles=[as_answers.role(each) for each in service.access.grants()])
+    return wire.RolesAnswer(roles=[as_answers.role(each) for each in service.access.users.grants()])
 
 
 @router.post(
@@ -153,7 +153,7 @@ def list_roles(service: Serving) -> wire.RolesAnswer:
     responses=answers(wire.UserAnswer, 404, said={404: _NO_USER, 422: _BAD_ROLE}),
 )
 def grant_role(service: Serving, who: Who, body: wire.RoleGrantRequest) -> wire.UserAnswer:
-    return as_answers.user(service.access.grant(body.user, role_named(body.role), actor=who.user))
+    return as_answers.user(service.access.users.grant(body.user, role_named(body.role), actor=who.user))
 
 
 @router.delete(
@@ -163,7 +163,7 @@ def grant_role(service: Serving, who: Who, body: wire.RoleGrantRequest) -> wire.
     responses=answers(wire.UserAnswer, 404, 409, said={404: _NO_USER, 409: _LAST_ADMIN, 422: _BAD_ROLE}),
 )
 def revoke_role(service: Serving, who: Who, user: str, role: str) -> wire.UserAnswer:
-    return as_answers.user(service.access.withdraw(user, role_named(role), actor=who.user))
+    return as_answers.user(service.access.users.withdraw(user, role_named(role), actor=who.user))
 
 
 @router.get(
@@ -197,7 +197,7 @@ def list_events(
 def profile(service: Serving, who: Who) -> wire.ProfileAnswer:
     there = [view.pool.name for view in service.queries.pools() if view.pool.state is PoolState.ACTIVE]
     pools = sorted(name for name in there if allows(who, Permission.SUBMIT, pool=name))
-    return as_answers.profile(who, pools, service.access.token(who.token))
+    return as_answers.profile(who, pools, service.access.tokens.get(who.token))
 
 
 @router.get(
@@ -217,5 +217,5 @@ def login() -> wire.LoginAnswer:
     responses=answers(wire.ExchangeAnswer, 413),
 )
 def exchange(service: Serving, request: Request, body: wire.ExchangeRequest) -> wire.ExchangeAnswer:
-    token, expires_at = service.access.exchange(body.token, source(request.scope))
+    token, expires_at = service.access.authentication.exchange(body.token, source(request.scope))
     return wire.ExchangeAnswer(token=token, expires_at=expires_at)

@@ -50,10 +50,10 @@ def create_app(
     app = described()
     app.state.service = service
     if token:
-        service.access.let_in(token, user)
+        service.access.authentication.let_in(token, user)
     app.add_middleware(RouteNoted)
     hosts = own_names(port) if hosts is None else hosts
-    app.add_middleware(Guard, authenticate=service.access.authenticate, hosts=hosts, scheme=scheme)
+    app.add_middleware(Guard, authenticate=service.access.authentication.authenticate, hosts=hosts, scheme=scheme)
     app.add_middleware(Telemetry, metrics=service.metrics)  # the last one is the outermost
     return app
 

@@ -101,7 +101,7 @@ class Service:
         self.metrics.detach()
         self.retention.stop()
         self._reconciler.stop()
-        self.access.write_uses()
+        self.access.uses.write()
         self._backend.close()
         self._store.close()
         self._transactor.close()

@@ -100,7 +100,7 @@ def first_admin(spec: ServeSpec, name: str) -> str:
     try:
         term = elected.take()
         try:
-            return Access(term.open().access).first_admin(name)
+            return Access(term.open().access).tokens.first_admin(name)
         finally:
             term.close()
     finally:

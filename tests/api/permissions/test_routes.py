@@ -93,7 +93,7 @@ def test_commands_are_done_for_whom_the_declaration_says_and_else_change_nothing
     with world(tmp_path) as it:
         access = it.api.desk.service.access
         for user in EVERYBODY:
-            access.create_token(user, "spare", actor=user)
+            access.tokens.create(user, "spare", actor=user)
         before = it.portrait()
         outcomes = {actor: _expected(route, actor, row) for actor in EVERYBODY}
         refused = [actor for actor, outcome in outcomes.items() if outcome != GOOD]
@@ -235,6 +235,6 @@ def test_a_role_that_is_taken_back_ends_at_once(tmp_path: Path) -> None:
 
     with world(tmp_path) as it:
         assert it.send("tom", "GET", "/api/workflow/tomjob-1").status_code == GOOD
-        it.api.desk.service.access.withdraw("tom", role_named("team-user"), actor="ada")
+        it.api.desk.service.access.users.withdraw("tom", role_named("team-user"), actor="ada")
         assert it.send("tom", "GET", "/api/workflow/tomjob-1").status_code == NOT_THERE
         assert it.send("tom", "POST", "/api/workflow/tomjob-1/cancel").status_code == NOT_THERE

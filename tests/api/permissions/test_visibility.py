@@ -158,7 +158,7 @@ def test_no_address_of_preempted_work_names_who_came_instead(tmp_path: Path) -> 
 
 def test_what_a_workflow_repeats_is_named_only_to_who_sees_that_one(tmp_path: Path) -> None:
     with world(tmp_path) as it:
-        it.api.desk.service.access.grant("uwe", role_named("team-user"), actor="ada")
+        it.api.desk.service.access.users.grant("uwe", role_named("team-user"), actor="ada")
         again = it.send("uwe", "POST", "/api/pool/team/workflow?workflow_id=uweold-1").json()["name"]
         parents = {actor: it.get(actor, f"/api/workflow/{again}")["parent_name"] for actor in ("uwe", "vera", "tom")}
         assert parents == {"uwe": "uweold-1", "vera": "uweold-1", "tom": None}

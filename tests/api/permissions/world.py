@@ -80,8 +80,8 @@ def world(folder: Path, **settings: Any) -> Iterator[World]:
     with api(folder, **{"cluster": CLUSTER, "gpus": 8, **settings}) as it:
         access = it.desk.service.access
         for user, roles in ROLES.items():
-            access.create_user(user, [role_named(role) for role in roles], actor="ada")
-        tokens = {user: access.create_token(user, "laptop", actor=user).text for user in ROLES}
+            access.users.create(user, [role_named(role) for role in roles], actor="ada")
+        tokens = {user: access.tokens.create(user, "laptop", actor=user).text for user in ROLES}
         found = World(it, tokens, {}, {})
         found.old = {pool: found.submit(user, f"{user}old", pool) for user, pool in (("tom", "team"), ("uwe", "team2"))}
         for id in found.old.values():

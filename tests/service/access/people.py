@@ -25,12 +25,12 @@ class People:
 
     def token(self, user: str, *roles: str, name: str = "t", expires_in_s: float | None = 1000.0) -> str:
         """A new one of *user*, who is made with *roles* if not there."""
-        if user not in {each.name for each in self.access.users()}:
-            self.access.create_user(user, [role_named(role) for role in roles], actor="root")
-        return self.access.create_token(user, name, expires_in_s, actor="root").text
+        if user not in {each.name for each in self.access.users.all()}:
+            self.access.users.create(user, [role_named(role) for role in roles], actor="root")
+        return self.access.tokens.create(user, name, expires_in_s, actor="root").text
 
     def ask(self, bearer: str | None) -> Identity:
-        return self.access.authenticate(bearer, ELSEWHERE)
+        return self.access.authentication.authenticate(bearer, ELSEWHERE)
 
     def trail(self) -> list[tuple[str, str, str, str]]:
         """(actor, what, user, subject), the oldest first."""
@@ -51,5 +51,5 @@ def people(url: str) -> Iterator[People]:
     try:
         yield People(store, access, time)
     finally:
-        access.write_uses()
+        access.uses.write()
         store.close()

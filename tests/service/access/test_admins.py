@@ -17,10 +17,10 @@ USER1 = Grant(Kind.POOL_USER, "pool1")
 
 def test_the_first_admin_gets_in_once(any_store: str) -> None:
     with people(any_store) as it:
-        token = it.access.first_admin("root")
+        token = it.access.tokens.first_admin("root")
         assert (it.ask(token).user, it.ask(token).grants) == ("root", (ADMIN,))
         with pytest.raises(Conflict) as refused:
-            it.again().first_admin("eve")
+            it.again().tokens.first_admin("eve")
         assert str(refused.value) == (
             "there are admins with good tokens (root): one of them makes what is needed with `runrig user create` and "
             "`runrig token create`"
@@ -34,58 +34,58 @@ def test_the_first_admin_gets_in_once(any_store: str) -> None:
 
 def test_whose_tokens_have_all_ended_is_not_locked_out_for_ever(any_store: str) -> None:
     with people(any_store) as it:
-        it.access.first_admin("root")
+        it.access.tokens.first_admin("root")
         it.time[0] += 91 * 86_400
-        assert it.ask(it.access.first_admin("root")).grants == (ADMIN,)
+        assert it.ask(it.access.tokens.first_admin("root")).grants == (ADMIN,)
 
 
 def test_an_admin_who_is_disabled_does_not_count(any_store: str) -> None:
     with people(any_store) as it:
         it.token("bob", "admin")
         it.token("carl", "admin")
-        it.access.set_disabled("bob", True, actor="carl")
-        it.access.revoke_token("carl", "t", actor="carl")
-        token = it.access.first_admin("bob")
+        it.access.users.set_disabled("bob", True, actor="carl")
+        it.access.tokens.revoke("carl", "t", actor="carl")
+        token = it.access.tokens.first_admin("bob")
         assert it.ask(token).admin
 
 
 def test_the_last_admin_cannot_be_taken_away(any_store: str) -> None:
     with people(any_store) as it:
         it.token("root", "admin")
-        it.access.create_user("bob", actor="root")
+        it.access.users.create("bob", actor="root")
         for change in (
-            lambda: it.access.set_disabled("root", True, actor="root"),
-            lambda: it.access.withdraw("root", ADMIN, actor="root"),
+            lambda: it.access.users.set_disabled("root", True, actor="root"),
+            lambda: it.access.users.withdraw("root", ADMIN, actor="root"),
         ):
             with pytest.raises(Conflict) as refused:
                 change()
             assert (
                 str(refused.value) == "root is the last admin: make another first, with `runrig role grant USER admin`"
             )
-        it.access.grant("bob", ADMIN, actor="root")
-        assert it.access.withdraw("root", ADMIN, actor="bob").grants == ()
+        it.access.users.grant("bob", ADMIN, actor="root")
+        assert it.access.users.withdraw("root", ADMIN, actor="bob").grants == ()
 
 
 @pytest.mark.parametrize("name", ["engine", "runrig", "serve", "apply by bob", ""])
 def test_nobody_is_called_what_the_log_calls_no_person(tmp_path: Path, name: str) -> None:
     with people(str(tmp_path / "runrig.db")) as it, pytest.raises(InvalidInput):
-        it.access.create_user(name, actor="root")
+        it.access.users.create(name, actor="root")
 
 
 def test_roles_are_on_pools_that_are_there(any_store: str) -> None:
     with people(any_store) as it:
         with pytest.raises(NotFound) as refused:
-            it.access.create_user("bob", [role_named("teem-user")], actor="root")
+            it.access.users.create("bob", [role_named("teem-user")], actor="root")
         assert str(refused.value) == "there is no pool 'teem': there are team, team2"
-        assert it.access.users() == ()
-        it.access.create_user("bob", [role_named("team2-admin")], actor="root")
+        assert it.access.users.all() == ()
+        it.access.users.create("bob", [role_named("team2-admin")], actor="root")
         with pytest.raises(NotFound):
-            it.access.grant("bob", role_named("teem-user"), actor="root")
+            it.access.users.grant("bob", role_named("teem-user"), actor="root")
         with pytest.raises(NotFound) as refused:
-            it.access.withdraw("bob", role_named("team-admin"), actor="root")
+            it.access.users.withdraw("bob", role_named("team-admin"), actor="root")
         assert str(refused.value) == "user bob does not have the role team-admin: team2-admin"
         with pytest.raises(Conflict):
-            it.access.create_user("bob", actor="root")
+            it.access.users.create("bob", actor="root")
 
 
 # ---------------------------------------------------------------- cluster files
@@ -98,29 +98,29 @@ def test_a_cluster_file_grants_what_is_missing_and_prunes_what_a_file_granted(tm
         access, apply = it.service.access, it.service.declarations.apply
         told = [(each.action, each.name) for each in apply(WITH_ROLES, user="ann", dry_run=True) if each.kind == "role"]
         assert told == [("create", "bob pool1-user"), ("create", "carl viewer")]
-        assert access.users() == ()
+        assert access.users.all() == ()
         apply(WITH_ROLES, user="ann")
-        assert [(row.user, row.grant, row.granted_by) for row in access.grants()] == [
+        assert [(row.user, row.grant, row.granted_by) for row in access.users.grants()] == [
             ("bob", USER1, "apply by ann"),
             ("carl", VIEWER, "apply by ann"),
         ]
-        access.grant("bob", VIEWER, actor="ann")
+        access.users.grant("bob", VIEWER, actor="ann")
         fewer = TWO_POOLS + "roles: [{user: bob, role: user, pool: pool1}]\n"
         apply(fewer, user="ann")
-        assert len(access.grants()) == 3
+        assert len(access.users.grants()) == 3
         told = [(each.action, each.name) for each in apply(fewer, user="ann", prune=True) if each.kind == "role"]
         assert told == [("delete", "carl viewer"), ("unchanged", "bob pool1-user")]
-        assert [(row.user, row.grant) for row in access.grants()] == [("bob", USER1), ("bob", VIEWER)]
+        assert [(row.user, row.grant) for row in access.users.grants()] == [("bob", USER1), ("bob", VIEWER)]
 
 
 def test_a_file_that_would_prune_the_last_admin_changes_nothing(any_store: str) -> None:
     with people(any_store) as it:
-        it.access.change_roles([("root", ADMIN)], [], "apply by ann")
+        it.access.users.change_roles([("root", ADMIN)], [], "apply by ann")
         with pytest.raises(Conflict) as refused:
             roles.changes(it.access, (), prune="apply by ")
         assert str(refused.value).startswith("root would lose the role admin, and no other admin is left")
         found = roles.changes(it.access, (RoleGrant("bob", "admin"),), prune="apply by ")
-        assert found == RoleChanges((("bob", ADMIN),), it.access.grants())
+        assert found == RoleChanges((("bob", ADMIN),), it.access.users.grants())
 
 
 def test_a_file_with_a_role_in_it_that_is_wrong_changes_no_pool(tmp_path: Path) -> None:
@@ -130,9 +130,9 @@ def test_a_file_with_a_role_in_it_that_is_wrong_changes_no_pool(tmp_path: Path) 
             it.service.declarations.apply(
                 "pools: [{name: new, quota: 1}]\nroles: [{user: bob, role: user, pool: pool9}]\n", user="ann"
             )
-        assert (it.revision, it.service.access.users()) == (before, ())
+        assert (it.revision, it.service.access.users.all()) == (before, ())
 
 
 def test_a_server_that_starts_with_a_file_has_its_roles(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=WITH_ROLES) as it:
-        assert [str(row.grant) for row in it.service.access.grants()] == ["pool1-user", "viewer"]
+        assert [str(row.grant) for row in it.service.access.users.grants()] == ["pool1-user", "viewer"]

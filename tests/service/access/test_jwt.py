@@ -33,8 +33,8 @@ def key_of(it: People) -> str:
 
 def test_a_good_token_gives_a_jwt_of_five_minutes(any_store: str) -> None:
     with people(any_store) as it:
-        text, expires_at = it.access.exchange(it.token("bob", "team-user"), ELSEWHERE)
-        id = it.access.tokens("bob")[0].id
+        text, expires_at = it.access.authentication.exchange(it.token("bob", "team-user"), ELSEWHERE)
+        id = it.access.tokens.of("bob")[0].id
         assert expires_at == T0 + 300
         assert jwt.decode(text, options={"verify_signature": False}) == {
             "exp": expires_at,
@@ -43,8 +43,8 @@ def test_a_good_token_gives_a_jwt_of_five_minutes(any_store: str) -> None:
             "name": "bob",
             "roles": ["team-user"],
         }
-        assert it.ask(text) == Identity("bob", it.access.user("bob").grants, id)
-        assert it.again().authenticate(text, ELSEWHERE).user == "bob"  # after a failover
+        assert it.ask(text) == Identity("bob", it.access.users.get("bob").grants, id)
+        assert it.again().authentication.authenticate(text, ELSEWHERE).user == "bob"  # after a failover
         it.time[0] = T0 + 299.9
         assert it.ask(text).user == "bob"
         it.time[0] = T0 + 300
@@ -54,24 +54,24 @@ def test_a_good_token_gives_a_jwt_of_five_minutes(any_store: str) -> None:
 
 def test_it_falls_with_its_token_its_user_and_their_roles(any_store: str) -> None:
     with people(any_store) as it:
-        text, _ = it.access.exchange(it.token("bob", "team-user"), ELSEWHERE)
-        it.access.withdraw("bob", it.access.user("bob").grants[0], actor="root")
+        text, _ = it.access.authentication.exchange(it.token("bob", "team-user"), ELSEWHERE)
+        it.access.users.withdraw("bob", it.access.users.get("bob").grants[0], actor="root")
         assert it.ask(text).grants == ()
-        it.access.set_disabled("bob", True, actor="root")
+        it.access.users.set_disabled("bob", True, actor="root")
         with pytest.raises(NotLoggedIn):
             it.ask(text)
-        it.access.set_disabled("bob", False, actor="root")
-        it.access.revoke_token("bob", "t", actor="root")
+        it.access.users.set_disabled("bob", False, actor="root")
+        it.access.tokens.revoke("bob", "t", actor="root")
         with pytest.raises(NotLoggedIn):
             it.ask(text)
 
 
 def test_it_gives_no_other(tmp_path: Path) -> None:
     with people(str(tmp_path / "runrig.db")) as it:
-        text, _ = it.access.exchange(it.token("bob"), ELSEWHERE)
+        text, _ = it.access.authentication.exchange(it.token("bob"), ELSEWHERE)
         for wrong in (text, "", "x" * 43):
             with pytest.raises(NotLoggedIn):
-                it.access.exchange(wrong, ELSEWHERE)
+                it.access.authentication.exchange(wrong, ELSEWHERE)
 
 
 FORGED = (
@@ -152,8 +152,8 @@ def forged(kind: str, good: str, key: str, id: str) -> str:
 @pytest.mark.parametrize("kind", FORGED)
 def test_a_forgery_is_not_believed(tmp_path: Path, kind: str) -> None:
     with people(str(tmp_path / "runrig.db")) as it:
-        good, _ = it.access.exchange(it.token("bob", expires_in_s=None), ELSEWHERE)
-        id = it.access.tokens("bob")[0].id
+        good, _ = it.access.authentication.exchange(it.token("bob", expires_in_s=None), ELSEWHERE)
+        id = it.access.tokens.of("bob")[0].id
         assert it.ask(signed({"alg": "HS256"}, {"exp": int(T0) + 300, "jti": id}, key_of(it))).user == "bob"
         with pytest.raises(NotLoggedIn):
             it.ask(forged(kind, good, key_of(it), id))
@@ -161,11 +161,11 @@ def test_a_forgery_is_not_believed(tmp_path: Path, kind: str) -> None:
 
 def test_each_server_signs_with_a_key_of_its_own_and_keeps_it(tmp_path: Path) -> None:
     with people(str(tmp_path / "one.db")) as one, people(str(tmp_path / "two.db")) as two:
-        text, _ = one.access.exchange(one.token("bob"), ELSEWHERE)
+        text, _ = one.access.authentication.exchange(one.token("bob"), ELSEWHERE)
         assert key_of(one) != key_of(two)
         assert len(key_of(one)) == 64
         with pytest.raises(NotLoggedIn):
             two.ask(text)
         store = SqlStore.open(tmp_path / "one.db")
-        assert Access(store.access, now=lambda: T0).authenticate(text, ELSEWHERE).user == "bob"
+        assert Access(store.access, now=lambda: T0).authentication.authenticate(text, ELSEWHERE).user == "bob"
         store.close()

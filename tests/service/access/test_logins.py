@@ -55,13 +55,13 @@ def test_ten_thousand_failures_are_answered_fast_and_remembered_little(
         refused = {NotLoggedIn: 0, TooMany: 0}
         for number in range(10_000):
             with pytest.raises((NotLoggedIn, TooMany)) as answer:
-                it.access.authenticate(f"{number:043}", ELSEWHERE)
+                it.access.authentication.authenticate(f"{number:043}", ELSEWHERE)
             refused[type(answer.value)] += 1
         assert refused == {NotLoggedIn: 10, TooMany: 9_990}
         assert answer.value.details == {"retry_after_s": 6}
         assert str(answer.value) == "too many failed logins: try again in 6 s"
         assert it.ask(good).user == "bob"
-        assert (it.access.failed_logins, len(caplog.records)) == (10_000, 10)
+        assert (it.access.authentication.failed_logins, len(caplog.records)) == (10_000, 10)
 
 
 def test_as_many_addresses_as_there_are_take_bounded_memory() -> None:
@@ -83,4 +83,4 @@ def test_nothing_sent_is_nothing_tried(tmp_path: Path) -> None:
         for _ in range(100):
             with pytest.raises(NotLoggedIn):
                 it.ask(None)
-        assert it.access.failed_logins == 0
+        assert it.access.authentication.failed_logins == 0

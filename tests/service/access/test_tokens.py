@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,28 +18,28 @@ from hypothesis import strategies as st
 
 from runrig.domain.access import Identity, TokenRow, role_named
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, NotLoggedIn, ServerFault
-from runrig.service.access.access import MOST_TOKENS
+from runrig.service.access.tokens import MOST_TOKENS
 from tests.service.access.people import ADMIN, ELSEWHERE, T0, VIEWER, people
 
 
 def test_a_token_lets_in_its_user_with_the_roles_of_now(any_store: str) -> None:
     with people(any_store) as it:
         token = it.token("bob", "team-user")
-        row = it.access.tokens("bob")[0]
+        row = it.access.tokens.of("bob")[0]
         assert re.fullmatch(r"[A-Za-z0-9_-]{43}", token)
         assert it.ask(token) == Identity("bob", (role_named("team-user"),), row.id)
-        it.access.grant("bob", VIEWER, actor="root")
+        it.access.users.grant("bob", VIEWER, actor="root")
         assert it.ask(token).grants == (role_named("team-user"), VIEWER)
-        it.access.withdraw("bob", role_named("team-user"), actor="root")
+        it.access.users.withdraw("bob", role_named("team-user"), actor="root")
         assert it.ask(token).grants == (VIEWER,)
 
 
 def test_only_the_hash_is_kept(any_store: str, tmp_path: Path) -> None:
     with people(any_store) as it:
         token = it.token("bob")
-        assert it.access.tokens("bob") == (
+        assert it.access.tokens.of("bob") == (
             TokenRow(
-                it.access.tokens("bob")[0].id,
+                it.access.tokens.of("bob")[0].id,
                 "t",
                 "bob",
                 hashlib.sha256(token.encode()).hexdigest(),
@@ -54,12 +55,12 @@ def test_only_the_hash_is_kept(any_store: str, tmp_path: Path) -> None:
 def test_a_later_server_knows_tokens_roles_and_users(any_store: str) -> None:
     with people(any_store) as it:
         token = it.token("bob", "team-user", "viewer")
-        it.access.create_user("carl", actor="root")
-        it.access.set_disabled("carl", True, actor="root")
+        it.access.users.create("carl", actor="root")
+        it.access.users.set_disabled("carl", True, actor="root")
         later = it.again()
-        assert later.authenticate(token, ELSEWHERE) == it.ask(token)
-        assert later.users() == it.access.users()
-        assert later.grants() == it.access.grants()
+        assert later.authentication.authenticate(token, ELSEWHERE) == it.ask(token)
+        assert later.users.all() == it.access.users.all()
+        assert later.users.grants() == it.access.users.grants()
 
 
 def test_a_token_ends_at_its_time_and_not_before(any_store: str) -> None:
@@ -72,11 +73,11 @@ def test_a_token_ends_at_its_time_and_not_before(any_store: str) -> None:
             it.ask(token)
         it.time[0] = T0 + 1e9
         assert it.ask(forever).user == "bob"
-        assert {each.name: each.problem(it.time[0]) for each in it.access.tokens("bob", ended=True)} == {
+        assert {each.name: each.problem(it.time[0]) for each in it.access.tokens.of("bob", ended=True)} == {
             "t": "expired",
             "u": None,
         }
-        assert [each.name for each in it.access.tokens("bob")] == ["u"]
+        assert [each.name for each in it.access.tokens.of("bob")] == ["u"]
 
 
 def test_a_revoked_token_is_out_at_once_and_its_name_is_free(any_store: str) -> None:
@@ -84,27 +85,27 @@ def test_a_revoked_token_is_out_at_once_and_its_name_is_free(any_store: str) -> 
         token = it.token("bob")
         it.ask(token)
         it.time[0] += 5
-        it.access.revoke_token("bob", "t", actor="bob")
+        it.access.tokens.revoke("bob", "t", actor="bob")
         with pytest.raises(NotLoggedIn):
             it.ask(token)
         with pytest.raises(NotFound) as refused:
-            it.access.revoke_token("bob", "t", actor="bob")
+            it.access.tokens.revoke("bob", "t", actor="bob")
         assert str(refused.value) == "bob has no token 't': there are none"
         assert it.ask(it.token("bob")).user == "bob"
-        old = next(each for each in it.again().tokens("bob", ended=True) if each.revoked_at)
+        old = next(each for each in it.again().tokens.of("bob", ended=True) if each.revoked_at)
         assert (old.revoked_at, old.last_used_at) == (T0 + 5, T0)
 
 
 def test_a_disabled_user_is_out_at_once_and_comes_back(any_store: str) -> None:
     with people(any_store) as it:
         token = it.token("bob", "team-admin")
-        it.access.set_disabled("bob", True, actor="root")
+        it.access.users.set_disabled("bob", True, actor="root")
         with pytest.raises(NotLoggedIn):
             it.ask(token)
         with pytest.raises(Conflict) as refused:
-            it.access.create_token("bob", "u", actor="root")
+            it.access.tokens.create("bob", "u", actor="root")
         assert str(refused.value) == "user bob is disabled: `runrig user enable bob` first"
-        it.access.set_disabled("bob", False, actor="root")
+        it.access.users.set_disabled("bob", False, actor="root")
         assert it.ask(token).user == "bob"
 
 
@@ -113,8 +114,8 @@ def test_whatever_is_wrong_outside_it_is_one_answer_and_the_log_says_which(
 ) -> None:
     with people(any_store) as it, caplog.at_level(logging.WARNING):
         ended, revoked, disabled = it.token("bob", expires_in_s=1), it.token("bob", name="u"), it.token("carl")
-        it.access.revoke_token("bob", "u", actor="bob")
-        it.access.set_disabled("carl", True, actor="root")
+        it.access.tokens.revoke("bob", "u", actor="bob")
+        it.access.users.set_disabled("carl", True, actor="root")
         it.time[0] += 10
         said = set()
         for bearer in (None, "", ended, revoked, disabled, "x" * 43, "a.b.c", ended[:-1], "é\udcff"):
@@ -141,16 +142,16 @@ def test_the_last_use_is_seen_at_once_and_written_once_a_minute(any_store: str) 
         written: list[dict[str, float]] = []
         write = it.store.access.used
         it.store.access.used = lambda last: (written.append(dict(last)), write(last))[1]  # type: ignore[method-assign]
-        row = it.access.tokens("bob")[0]
+        row = it.access.tokens.of("bob")[0]
         for second in range(0, 180, 5):
             it.time[0] = T0 + second
             it.ask(token)
-            assert it.access.tokens("bob")[0].last_used_at == T0 + second
+            assert it.access.tokens.of("bob")[0].last_used_at == T0 + second
             _wait_for_writers()
         assert written == [{row.id: T0 + at} for at in (0, 60, 120)]
-        assert it.again().tokens("bob") == (replace(row, last_used_at=T0 + 120),)
-        it.access.write_uses()
-        assert it.again().tokens("bob") == (replace(row, last_used_at=T0 + 175),)
+        assert it.again().tokens.of("bob") == (replace(row, last_used_at=T0 + 120),)
+        it.access.uses.write()
+        assert it.again().tokens.of("bob") == (replace(row, last_used_at=T0 + 175),)
 
 
 def _wait_for_writers() -> None:
@@ -161,9 +162,9 @@ def _wait_for_writers() -> None:
 
 def test_names_and_ends_that_make_no_sense_are_refused_together(any_store: str) -> None:
     with people(any_store) as it:
-        it.access.create_user("bob", actor="root")
+        it.access.users.create("bob", actor="root")
         with pytest.raises(InvalidInput) as refused:
-            it.access.create_token("bob", "a b", -1.0, actor="root")
+            it.access.tokens.create("bob", "a b", -1.0, actor="root")
         assert [(each.path, each.message) for each in refused.value.problems] == [
             ("name", "token name 'a b' must be letters, digits and '.', '_', '-', and start with a letter or digit"),
             (
@@ -172,8 +173,8 @@ def test_names_and_ends_that_make_no_sense_are_refused_together(any_store: str) 
             ),
         ]
         with pytest.raises(NotFound):
-            it.access.create_token("carl", "a", actor="root")
-        assert it.access.tokens("bob", ended=True) == ()
+            it.access.tokens.create("carl", "a", actor="root")
+        assert it.access.tokens.of("bob", ended=True) == ()
 
 
 def test_nobody_has_tokens_without_end(tmp_path: Path) -> None:
@@ -192,15 +193,15 @@ def test_nobody_has_tokens_without_end(tmp_path: Path) -> None:
 def test_every_change_is_in_the_trail_and_nothing_else(any_store: str) -> None:
     with people(any_store) as it:
         it.token("bob", "team-user")
-        it.access.grant("bob", role_named("team-user"), actor="root")  # has it
-        it.access.grant("bob", ADMIN, actor="root")
-        it.access.create_token("bob", "u", actor="bob")
-        it.access.revoke_token("bob", "u", actor="root")
-        it.access.withdraw("bob", role_named("team-user"), actor="carl")
-        it.access.create_user("dan", actor="root")
-        it.access.set_disabled("dan", True, actor="root")
-        it.access.set_disabled("dan", True, actor="root")  # is
-        it.access.set_disabled("dan", False, actor="root")
+        it.access.users.grant("bob", role_named("team-user"), actor="root")  # has it
+        it.access.users.grant("bob", ADMIN, actor="root")
+        it.access.tokens.create("bob", "u", actor="bob")
+        it.access.tokens.revoke("bob", "u", actor="root")
+        it.access.users.withdraw("bob", role_named("team-user"), actor="carl")
+        it.access.users.create("dan", actor="root")
+        it.access.users.set_disabled("dan", True, actor="root")
+        it.access.users.set_disabled("dan", True, actor="root")  # is
+        it.access.users.set_disabled("dan", False, actor="root")
         assert it.trail() == [
             ("root", "user created", "bob", ""),
             ("root", "role granted", "bob", "team-user"),
@@ -221,18 +222,18 @@ def test_every_change_is_in_the_trail_and_nothing_else(any_store: str) -> None:
 def test_a_change_that_was_not_stored_has_not_happened(tmp_path: Path) -> None:
     with people(str(tmp_path / "runrig.db")) as it:
         token = it.token("bob", "team-user")
-        before, trail = it.access.users(), it.trail()
+        before, trail = it.access.users.all(), it.trail()
         with sqlite3.connect(tmp_path / "runrig.db") as connection:
             connection.execute(
                 "CREATE TRIGGER no_more BEFORE INSERT ON access_events BEGIN SELECT RAISE(ABORT, 'no'); END"
             )
         connection.close()
         with pytest.raises(ServerFault):
-            it.access.grant("bob", ADMIN, actor="root")
+            it.access.users.grant("bob", ADMIN, actor="root")
         with pytest.raises(ServerFault):
-            it.access.revoke_token("bob", "t", actor="root")
-        assert (it.access.users(), it.trail(), it.ask(token).grants) == (before, trail, before[0].grants)
-        assert it.again().users() == before
+            it.access.tokens.revoke("bob", "t", actor="root")
+        assert (it.access.users.all(), it.trail(), it.ask(token).grants) == (before, trail, before[0].grants)
+        assert it.again().users.all() == before
 
 
 def test_of_many_commands_at_once_each_counts_once(any_store: str) -> None:
@@ -257,8 +258,8 @@ def test_of_many_commands_at_once_each_counts_once(any_store: str) -> None:
                 assert it.ask(good).user == "bob"
 
         commands: list[Callable[[], object]] = [
-            lambda: it.access.create_token("bob", "same", actor="root"),
-            lambda: it.access.revoke_token("bob", "doomed", actor="root"),
+            lambda: it.access.tokens.create("bob", "same", actor="root"),
+            lambda: it.access.tokens.revoke("bob", "doomed", actor="root"),
         ]
         threads = [threading.Thread(target=attempt, args=(command,)) for command in commands * 4]
         for thread in threads:
@@ -280,12 +281,12 @@ _NAMES = st.sampled_from(["ann", "bob", "carl"])
 _ROLES = st.sampled_from([role_named(each) for each in ("admin", "viewer", "team-user", "team-admin", "team2-user")])
 _STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("create_user"), _NAMES, st.lists(_ROLES, max_size=3)),
-        st.tuples(st.just("set_disabled"), _NAMES, st.booleans()),
-        st.tuples(st.just("grant"), _NAMES, _ROLES),
-        st.tuples(st.just("withdraw"), _NAMES, _ROLES),
-        st.tuples(st.just("create_token"), _NAMES, st.sampled_from(["t", "u"])),
-        st.tuples(st.just("revoke_token"), _NAMES, st.sampled_from(["t", "u"])),
+        st.tuples(st.just("users.create"), _NAMES, st.lists(_ROLES, max_size=3)),
+        st.tuples(st.just("users.set_disabled"), _NAMES, st.booleans()),
+        st.tuples(st.just("users.grant"), _NAMES, _ROLES),
+        st.tuples(st.just("users.withdraw"), _NAMES, _ROLES),
+        st.tuples(st.just("tokens.create"), _NAMES, st.sampled_from(["t", "u"])),
+        st.tuples(st.just("tokens.revoke"), _NAMES, st.sampled_from(["t", "u"])),
     ),
     max_size=25,
 )
@@ -298,14 +299,14 @@ def test_whatever_is_done_memory_is_what_a_later_server_reads(steps: list[tuple[
         for command, name, argument in steps:
             it.time[0] += 1
             with suppress(Conflict, NotFound):
-                getattr(it.access, command)(name, argument, actor="root")
+                attrgetter(command)(it.access)(name, argument, actor="root")
         later = it.again()
-        assert later.users() == it.access.users()
-        assert later.grants() == it.access.grants()
-        assert [later.tokens(user.name, ended=True) for user in later.users()] == [
-            it.access.tokens(user.name, ended=True) for user in later.users()
+        assert later.users.all() == it.access.users.all()
+        assert later.users.grants() == it.access.users.grants()
+        assert [later.tokens.of(user.name, ended=True) for user in later.users.all()] == [
+            it.access.tokens.of(user.name, ended=True) for user in later.users.all()
         ]
-        granted = {row.user: 0 for row in later.grants()} | {user.name: 0 for user in later.users()}
+        granted = {row.user: 0 for row in later.users.grants()} | {user.name: 0 for user in later.users.all()}
         for _, what, user, _ in it.trail():
             granted[user] += {"role granted": 1, "role revoked": -1}.get(what, 0)
-        assert granted == {user.name: len(user.grants) for user in later.users()}
+        assert granted == {user.name: len(user.grants) for user in later.users.all()}

@@ -125,8 +125,8 @@ def test_only_roles_on_all_pools_read_it(tmp_path: Path) -> None:
             ("user", [Grant(Kind.POOL_USER, "pool1")], 403),
             ("nobody", [], 403),
         ):
-            access.create_user(name, grants, actor="ann")
-            token = access.create_token(name, "t", actor="ann").text
+            access.users.create(name, grants, actor="ann")
+            token = access.tokens.create(name, "t", actor="ann").text
             answer = it.http.get("/metrics", headers={"Authorization": f"Bearer {token}"})
             assert (name, answer.status_code) == (name, status)
 

@@ -1,11 +1,33 @@
-"""The rows of access in memory, by what they are asked by, and a change of them at work."""
+"""The rows of access in memory, indexed for lookups, and the only way to change them."""
 
 import hashlib
+import logging
 import secrets
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from runrig.domain.access import AccessEvent, AccessEventKind, Grant, GrantRow, Kind, TokenRow, User
-from runrig.ports.access import AccessChange, AccessRows
+from runrig.domain.access import (
+    AccessEvent,
+    AccessEventKind,
+    Grant,
+    GrantRow,
+    Identity,
+    Kind,
+    TokenRow,
+    User,
+    user_problem,
+)
+from runrig.domain.errors import InvalidInput, RunrigError
+from runrig.ports.access import AccessChange, AccessRows, AccessStore
+from runrig.service.runtime import logs
+from runrig.service.runtime.transactor import ENGINE
+
+RESERVED = (ENGINE, "runrig", "serve")
+"""Names in the log of what no person did."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +38,8 @@ class MadeToken:
     text: str = field(repr=False)
 
 
-class Book:
-    """The rows, by what they are asked by; never changed.  Users by name, grants by user and role."""
+class AccountRows:
+    """The rows, indexed; never changed.  Users by name, grants by user and role, tokens by id and by hash."""
 
     def __init__(self, rows: AccessRows) -> None:
         self.users: dict[str, User] = {user.name: user for user in rows.users}
@@ -25,8 +47,8 @@ class Book:
         self.tokens: dict[str, TokenRow] = {token.id: token for token in rows.tokens}
         self.by_hash: dict[str, TokenRow] = {token.hash: token for token in rows.tokens}
 
-    def after(self, change: AccessChange) -> "Book":
-        """What the store has now: reading it again would take the longer the more tokens there were ever."""
+    def after(self, change: AccessChange) -> "AccountRows":
+        """The rows after *change*, without reading the store again, which keeps all tokens there ever were."""
         grants = dict(self.grants)
         for row in change.withdrawn:
             grants.pop((row.user, row.grant), None)
@@ -37,7 +59,7 @@ class Book:
             own.setdefault(row.user, []).append(row.grant)
         users = self.users | {user.name: user for user in change.users}
         tokens = self.tokens | {token.id: token for token in change.tokens}
-        return Book(
+        return AccountRows(
             AccessRows(
                 tuple(replace(users[name], grants=tuple(own.get(name, ()))) for name in sorted(users)),
                 tuple(ordered),
@@ -105,5 +127,51 @@ class AccessDraft:
         self.events.append(AccessEvent(0, self.now, self.actor, kind, user, subject))
 
 
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who started the server with `up`: *hash* of the token, and what it may do."""
+
+    hash: str
+    identity: Identity
+
+
+class Accounts:
+    """The rows that count now, and the only way to change them: a command takes *lock*, fills a draft and writes it.
+
+    *now*: seconds since the epoch, of real time, whatever the clock of the backend does.
+    """
+
+    def __init__(self, store: AccessStore, now: Callable[[], float]) -> None:
+        self.now = now
+        self.lock = threading.Lock()
+        self.rows = AccountRows(store.load())
+        self.owner: Owner | None = None
+        self._store = store
+
+    def draft(self, actor: str) -> AccessDraft:
+        return AccessDraft(actor, self.now())
+
+    def write(self, change: AccessDraft) -> None:
+        rows = change.rows()
+        try:
+            self._store.write(rows)
+        except Exception:
+            with suppress(RunrigError):  # whether it was stored is not known: what is stored counts
+                self.rows = AccountRows(self._store.load())
+            raise
+        self.rows = self.rows.after(rows)
+        for event in change.events:
+            about = {"actor": event.actor, "kind": event.kind.value, "user": event.user, "subject": event.subject}
+            _log.info("%s", logs.line("access", **about))
+
+
 def hash_of(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+def check_user(name: str) -> None:
+    problem = user_problem(name)
+    if problem is None and name in RESERVED:
+        problem = f"{name!r} is how the log names what no person did: choose another name"
+    if problem is not None:
+        raise InvalidInput.one(problem, "name")

@@ -26,11 +26,11 @@ def changes(access: Access, declared: Sequence[RoleGrant], *, prune: str | None)
     Raises Conflict if no admin would be left.
     """
     wanted = dict.fromkeys((each.user, role_on(_KINDS[each.role], each.pool)) for each in declared)
-    there = {(row.user, row.grant): row for row in access.grants()}
+    there = {(row.user, row.grant): row for row in access.users.grants()}
     gone = [row for key, row in there.items() if key not in wanted and prune and row.granted_by.startswith(prune)]
     granted = tuple(key for key in wanted if key not in there)
     losing = {row.user for row in gone if row.grant.kind is Kind.ADMIN}
-    if losing and not any(grant.kind is Kind.ADMIN for _, grant in granted) and not access.admins() - losing:
+    if losing and not any(grant.kind is Kind.ADMIN for _, grant in granted) and not access.users.admins() - losing:
         raise Conflict(
             f"{', '.join(sorted(losing))} would lose the role admin, and no other admin is left: keep it in the file, or make "
             "another first, with `runrig role grant USER admin`"
@@ -40,4 +40,4 @@ def changes(access: Access, declared: Sequence[RoleGrant], *, prune: str | None)
 
 def carry_out(access: Access, found: RoleChanges, *, actor: str) -> None:
     if found.granted or found.withdrawn:
-        access.change_roles(found.granted, found.withdrawn, actor)
+        access.users.change_roles(found.granted, found.withdrawn, actor)

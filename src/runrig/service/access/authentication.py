@@ -1,0 +1,132 @@
+"""Who asks: access tokens and JWTs, a limit of failed logins, and when each token was used last."""
+
+import hmac
+import logging
+import secrets
+import threading
+
+from runrig.domain.access import Grant, Identity, Kind, TokenRow
+from runrig.domain.errors import NotLoggedIn, RunrigError, TooMany
+from runrig.ports.access import AccessStore
+from runrig.service.access import jwts
+from runrig.service.access.accounts import Accounts, Owner, hash_of
+from runrig.service.access.logins import FailedLogins
+from runrig.service.runtime import logs
+
+NOTE_USE_S = 60.0
+"""How often the last use of tokens is written down."""
+OWNER = "owner"
+"""In a JWT, the id of the token of `up`."""
+
+_log = logging.getLogger(__name__)
+
+
+class TokenUses:
+    """When each token was used last: in memory at once, in the store later."""
+
+    def __init__(self, store: AccessStore) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._used: dict[str, float] = {}
+        self._unwritten: set[str] = set()
+        self._noted_at = float("-inf")
+
+    def last(self, token: TokenRow) -> float | None:
+        """Seconds since the epoch, None if never."""
+        return self._used.get(token.id, token.last_used_at)
+
+    def note(self, id: str, now: float) -> None:
+        """In memory at once; written by a thread, once a minute at most, so that no request waits for it."""
+        with self._lock:
+            self._used[id] = now
+            self._unwritten.add(id)
+            if 0 <= now - self._noted_at < NOTE_USE_S:
+                return
+            self._noted_at = now
+        threading.Thread(target=self.write, name="token uses", daemon=True).start()
+
+    def write(self) -> None:
+        """Stores the uses not written yet.  Logs a failure: a last use is not worth an error."""
+        with self._lock:
+            last = {id: self._used[id] for id in sorted(self._unwritten)}
+            self._unwritten.clear()
+        try:
+            if last:
+                self._store.used(last)
+        except RunrigError as error:
+            with self._lock:
+                self._unwritten.update(last)
+            _log.warning("%s", logs.line("token_use_not_written", error=error.message))
+
+
+class Authentication:
+    """Takes no lock, and no time of the database."""
+
+    def __init__(self, accounts: Accounts, store: AccessStore, uses: TokenUses, logins: FailedLogins) -> None:
+        self._accounts = accounts
+        self._key = store.secret("jwt", secrets.token_hex(32))
+        self._uses = uses
+        self._logins = logins
+        self.failed_logins = 0
+        """Since the start."""
+
+    def let_in(self, token: str, user: str) -> None:
+        """*token* is that of *user*, who started this server and may do everything (`up`)."""
+        identity = Identity(user, (Grant(Kind.ADMIN),), speaks_for_others=True)
+        self._accounts.owner = Owner(hash_of(token), identity)
+
+    def authenticate(self, bearer: str | None, source: str) -> Identity:
+        """Whose token *bearer* is, an access token or a JWT.  *source*: the address that it came from, for the limit of failures.
+
+        Raises NotLoggedIn, or TooMany instead, which say the same whatever is wrong; the log says what.
+        """
+        if not bearer:
+            raise NotLoggedIn  # a client that has none tries nothing
+        now = self._accounts.now()
+        found = self._identity(bearer, now)
+        if isinstance(found, str):
+            raise self._failed(found, source, now)
+        if found.token:
+            self._uses.note(found.token, now)
+        return found
+
+    def exchange(self, token: str, source: str) -> tuple[str, int]:
+        """(a JWT for an access token, when it ends); raises as `authenticate`."""
+        now = self._accounts.now()
+        found = "a JWT" if jwts.looks_like_one(token) else self._identity(token, now)
+        if isinstance(found, str):
+            raise self._failed(found, source, now)
+        if found.token:
+            self._uses.note(found.token, now)
+        return jwts.signed(self._key, found, found.token or OWNER, now)
+
+    def _identity(self, text: str, now: float) -> Identity | str:
+        """Or why not."""
+        owner, rows = self._accounts.owner, self._accounts.rows
+        if jwts.looks_like_one(text):
+            id = jwts.token_id(self._key, text, now)
+            if id is None:
+                return "no JWT of this server, or one that has ended"
+            if owner is not None and id == OWNER:
+                return owner.identity
+            row = rows.tokens.get(id)
+        else:
+            digest = hash_of(text)
+            if owner is not None and hmac.compare_digest(digest, owner.hash):
+                return owner.identity
+            row = rows.by_hash.get(digest)
+        if row is None:
+            return "unknown"
+        problem = row.problem(now)
+        if problem is not None:
+            return f"token {row.id} of {row.user} is {problem}"
+        user = rows.users[row.user]
+        return f"user {user.name} is disabled" if user.disabled else Identity(user.name, user.grants, row.id)
+
+    def _failed(self, problem: str, source: str, now: float) -> RunrigError:
+        self.failed_logins += 1
+        wait_s = self._logins.count(source, now)
+        if wait_s is None:
+            _log.warning("%s", logs.line("login_failed", source=source, problem=problem))
+            return NotLoggedIn()
+        return TooMany(f"too many failed logins: try again in {wait_s} s", wait_s)

@@ -1,0 +1,105 @@
+"""Access tokens of users: questions, and commands that are stored one after the other."""
+
+from dataclasses import replace
+
+from runrig.domain.access import AccessEventKind, Grant, Kind, TokenRow, User, token_name_problem
+from runrig.domain.errors import Conflict, InvalidInput, NotFound, Problem
+from runrig.service.access.accounts import RESERVED, Accounts, MadeToken, check_user
+from runrig.service.access.authentication import TokenUses
+from runrig.service.access.users import Users
+from runrig.spec.cluster import listed
+
+DEFAULT_EXPIRY_S = 90 * 86_400.0
+LONGEST_EXPIRY_S = 10 * 366 * 86_400.0
+MOST_TOKENS = 100
+"""Good ones of one user."""
+
+
+class Tokens:
+    def __init__(self, accounts: Accounts, users: Users, uses: TokenUses) -> None:
+        self._accounts = accounts
+        self._users = users
+        self._uses = uses
+
+    def of(self, user: str, *, ended: bool = False) -> tuple[TokenRow, ...]:
+        """Of *user*, the oldest first; *ended*: also those that are good no longer."""
+        now = self._accounts.now()
+        found = [token for token in self._accounts.rows.tokens_of(user) if ended or token.problem(now) is None]
+        found.sort(key=lambda token: (token.created_at, token.id))
+        return tuple(self._with_use(token) for token in found)
+
+    def _with_use(self, token: TokenRow) -> TokenRow:
+        return replace(token, last_used_at=self._uses.last(token))
+
+    def get(self, id: str) -> TokenRow | None:
+        return self._accounts.rows.tokens.get(id)
+
+    def create(self, user: str, name: str, expires_in_s: float | None = DEFAULT_EXPIRY_S, *, actor: str) -> MadeToken:
+        """*expires_in_s* None: never.  Whoever runs `up` is made a user, with all rights, at the first token."""
+        found = {"name": token_name_problem(name), "expires_in_s": _expiry_problem(expires_in_s)}
+        problems = tuple(Problem(text, path) for path, text in found.items() if text is not None)
+        if problems:
+            raise InvalidInput(problems)
+        with self._accounts.lock:
+            change = self._accounts.draft(actor)
+            owner = None if self._accounts.owner is None else self._accounts.owner.identity.user
+            if user == actor == owner and user not in self._accounts.rows.users:
+                check_user(user)
+                change.user(User(user, (), change.now), AccessEventKind.USER_CREATED)
+                change.grant(user, Grant(Kind.ADMIN))
+            elif self._users.get(user).disabled:
+                raise Conflict(f"user {user} is disabled: `runrig user enable {user}` first")
+            self._check_room(user, name, change.now)
+            made = change.token(user, name, expires_in_s)
+            self._accounts.write(change)
+            return made
+
+    def revoke(self, user: str, name: str, *, actor: str) -> TokenRow:
+        """Of the tokens of *user* the good one that is called *name*.  Raises NotFound."""
+        with self._accounts.lock:
+            now = self._accounts.now()
+            good = {token.name: token for token in self._accounts.rows.tokens_of(user) if token.problem(now) is None}
+            if name not in good:
+                raise NotFound(f"{user} has no token {name!r}: there are {listed(sorted(good)) or 'none'}")
+            change = self._accounts.draft(actor)
+            change.revoke(self._with_use(good[name]))
+            self._accounts.write(change)
+            return self._accounts.rows.tokens[good[name].id]
+
+    def first_admin(self, name: str) -> str:
+        """A token for *name*, who becomes admin: only while no admin has a good token, so that nobody is locked out for ever.
+
+        For whoever can open the database while no server runs on it.  Raises Conflict, InvalidInput.
+        """
+        with self._accounts.lock:
+            check_user(name)
+            change = self._accounts.draft(RESERVED[1])
+            able = {token.user for token in self._accounts.rows.tokens.values() if token.problem(change.now) is None}
+            if admins := sorted(self._accounts.rows.admins() & able):
+                raise Conflict(
+                    f"there are admins with good tokens ({listed(admins)}): one of them makes what is needed with `runrig user "
+                    "create` and `runrig token create`"
+                )
+            user = self._accounts.rows.users.get(name)
+            if user is None:
+                change.user(User(name, (), change.now), AccessEventKind.USER_CREATED)
+            elif user.disabled:
+                change.user(replace(user, disabled=False), AccessEventKind.USER_ENABLED)
+            if user is None or Grant(Kind.ADMIN) not in user.grants:
+                change.grant(name, Grant(Kind.ADMIN))
+            made = change.token(name, f"first-{change.now:.0f}", DEFAULT_EXPIRY_S)
+            self._accounts.write(change)
+            return made.text
+
+    def _check_room(self, user: str, name: str, now: float) -> None:
+        good = [token.name for token in self._accounts.rows.tokens_of(user) if token.problem(now) is None]
+        if name in good:
+            raise Conflict(f"{user} has a token {name!r} already: choose another name, or delete that one first")
+        if len(good) >= MOST_TOKENS:
+            raise Conflict(f"{user} has {len(good)} tokens, and nobody may have more than {MOST_TOKENS}: delete some")
+
+
+def _expiry_problem(expires_in_s: float | None) -> str | None:
+    if expires_in_s is None or 0 < expires_in_s <= LONGEST_EXPIRY_S:
+        return None
+    return f"a token cannot end after {expires_in_s:g} s: write more than 0, at most {LONGEST_EXPIRY_S:.0f}, or never"

@@ -1,0 +1,108 @@
+"""Users and their roles: questions, and commands that are stored one after the other."""
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from runrig.domain.access import AccessEventKind, Grant, GrantRow, Kind, User
+from runrig.domain.errors import Conflict, NotFound
+from runrig.service.access.accounts import Accounts, check_user
+from runrig.spec.cluster import listed
+
+
+class Users:
+    """*pools*: the names of the top-level pools; None: whoever grants a role knows them."""
+
+    def __init__(self, accounts: Accounts, pools: Callable[[], Collection[str]] | None) -> None:
+        self._accounts = accounts
+        self._pools = pools
+
+    def all(self) -> tuple[User, ...]:
+        return tuple(self._accounts.rows.users.values())
+
+    def get(self, name: str) -> User:
+        """Raises NotFound."""
+        found = self._accounts.rows.users.get(name)
+        if found is None:
+            raise NotFound(f"there is no user {name!r}: `runrig user list` shows those that there are")
+        return found
+
+    def admins(self) -> set[str]:
+        """Those that can do something; whoever started `up` is one without being listed."""
+        return self._accounts.rows.admins() | ({self._accounts.owner.identity.user} if self._accounts.owner else set())
+
+    def grants(self) -> tuple[GrantRow, ...]:
+        return tuple(self._accounts.rows.grants.values())
+
+    def create(self, name: str, roles: Collection[Grant] = (), *, actor: str) -> User:
+        """Raises InvalidInput, Conflict, NotFound."""
+        with self._accounts.lock:
+            check_user(name)
+            if name in self._accounts.rows.users:
+                raise Conflict(f"user {name} is there already: `runrig role grant {name} ROLE` gives more roles")
+            for grant in roles:
+                self._check_pool(grant)
+            change = self._accounts.draft(actor)
+            change.user(User(name, (), change.now), AccessEventKind.USER_CREATED)
+            for grant in dict.fromkeys(roles):
+                change.grant(name, grant)
+            self._accounts.write(change)
+            return self._accounts.rows.users[name]
+
+    def set_disabled(self, name: str, disabled: bool, *, actor: str) -> User:
+        """A disabled user's tokens do not work; the work goes on."""
+        with self._accounts.lock:
+            user = self.get(name)
+            if user.disabled != disabled:
+                if disabled:
+                    self._check_admin_left(without=name)
+                change = self._accounts.draft(actor)
+                kind = AccessEventKind.USER_DISABLED if disabled else AccessEventKind.USER_ENABLED
+                change.user(replace(user, disabled=disabled), kind)
+                self._accounts.write(change)
+            return self._accounts.rows.users[name]
+
+    def grant(self, name: str, grant: Grant, *, actor: str) -> User:
+        with self._accounts.lock:
+            self.get(name)
+            self._check_pool(grant)
+            if (name, grant) not in self._accounts.rows.grants:
+                change = self._accounts.draft(actor)
+                change.grant(name, grant)
+                self._accounts.write(change)
+            return self._accounts.rows.users[name]
+
+    def withdraw(self, name: str, grant: Grant, *, actor: str) -> User:
+        """Raises NotFound if the user does not have it."""
+        with self._accounts.lock:
+            row = self._accounts.rows.grants.get((self.get(name).name, grant))
+            if row is None:
+                has = listed([str(each) for each in self._accounts.rows.users[name].grants])
+                raise NotFound(f"user {name} does not have the role {grant}: {has or 'none'}")
+            if grant.kind is Kind.ADMIN:
+                self._check_admin_left(without=name)
+            change = self._accounts.draft(actor)
+            change.withdraw(row)
+            self._accounts.write(change)
+            return self._accounts.rows.users[name]
+
+    def change_roles(self, granted: Collection[tuple[str, Grant]], withdrawn: Collection[GrantRow], actor: str) -> None:
+        """Of a cluster file, in one; users that are not there are made."""
+        with self._accounts.lock:
+            change = self._accounts.draft(actor)
+            for name in dict.fromkeys(name for name, _ in granted if name not in self._accounts.rows.users):
+                change.user(User(name, (), change.now), AccessEventKind.USER_CREATED)
+            for name, grant in granted:
+                change.grant(name, grant)
+            for row in withdrawn:
+                change.withdraw(row)
+            self._accounts.write(change)
+
+    def _check_pool(self, grant: Grant) -> None:
+        pools = None if self._pools is None else self._pools()
+        if grant.pool is not None and pools is not None and grant.pool not in pools:
+            raise NotFound(f"there is no pool {grant.pool!r}: there are {listed(sorted(pools)) or 'none yet'}")
+
+    def _check_admin_left(self, *, without: str) -> None:
+        admins = self._accounts.rows.admins()
+        if self._accounts.owner is None and without in admins and len(admins) == 1:
+            raise Conflict(f"{without} is the last admin: make another first, with `runrig role grant USER admin`")
