@@ -17,10 +17,12 @@ from typing import Any
 from runrig.domain.errors import Unavailable
 from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
+from runrig.domain.quantities import GPU
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Desired, LogFile
 
 DEFAULT_DURATION_S = 60.0
+DEFAULT_GPUS = 8
 LONGEST_GRACE_S = 1.0
 STOPPED = 143
 """128 + SIGTERM: what a task gives that was asked to stop."""
@@ -195,3 +197,8 @@ def _replace(path: Path, text: str) -> None:
     temporary = path.with_name(path.name + ".new")
     temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, path)
+
+
+def stand_in_nodes(gpus: int = DEFAULT_GPUS) -> tuple[Node, ...]:
+    """One node, for a cluster that declares none."""
+    return (Node("n0", {GPU: gpus}),)

@@ -82,8 +82,7 @@ class Service:
             self.declarations.declare(ClusterSpec(), actor=user)
         self._reconciler.round()
         if cluster is None and not self.queries.pools(archived=True):
-            gpus = sum(view.node.resources.get(GPU, 0) for view in self.queries.nodes())
-            quotas = {FlavorResource(DEFAULT_FLAVOR, GPU): Quota(gpus)}
+            quotas = {FlavorResource(DEFAULT_FLAVOR, GPU): Quota(self.queries.gpus())}
             pool = Pool(DEFAULT_POOL, quotas, description="all GPUs of this server")
             self.declarations.declare(ClusterSpec(flavors=(Flavor(DEFAULT_FLAVOR),), pools=(pool,)), actor=user)
 

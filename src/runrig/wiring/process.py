@@ -13,6 +13,7 @@ from types import FrameType
 
 import uvicorn
 
+from runrig import __version__
 from runrig.domain.errors import Conflict, ServerFault
 
 SHUTDOWN_S = 2
@@ -129,3 +130,8 @@ class Server(uvicorn.Server):
 
 def _nothing() -> None:
     """Nobody asked to be called."""
+
+
+def announce(verb: str, url: str, details: str) -> None:
+    """Prints the ready line, which scripts wait for."""
+    print(f"runrig {__version__} {verb} at {url} ({details})", flush=True)  # noqa: T201

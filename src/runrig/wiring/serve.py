@@ -15,15 +15,12 @@ from typing import TYPE_CHECKING
 import uvicorn
 from starlette.types import ASGIApp
 
-from runrig import __version__
 from runrig.api import connections
 from runrig.api.app import create_app
 from runrig.api.standby import BROKEN, Standby, Standing
 from runrig.backends.clock import SystemClock
-from runrig.backends.simulated import SimulatedBackend, SimulatedClock
+from runrig.backends.simulated import SimulatedBackend, SimulatedClock, stand_in_nodes
 from runrig.domain.errors import Conflict, ServerFault
-from runrig.domain.nodes import Node
-from runrig.domain.quantities import GPU
 from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
 from runrig.ports.store import Store
@@ -34,14 +31,13 @@ from runrig.service.service import Service
 from runrig.spec.serve_settings import KubernetesSpec, ServeSpec
 from runrig.store.database import is_postgresql
 from runrig.store.election import SqlTerm, election
-from runrig.wiring.process import SHUTDOWN_S, Server, data_folder, keep_backend, listening, logging_to
+from runrig.wiring.process import SHUTDOWN_S, Server, announce, data_folder, keep_backend, listening, logging_to
 
 if TYPE_CHECKING:
     from runrig.backends.kubernetes.cluster import Cluster
 
 ACTOR = "serve"
 """Who declares the cluster file, in the log."""
-DEFAULT_SIMULATED_GPUS = 8
 HANDOVER_S = 10.0
 _ELSEWHERE = "name another as data: in the file"
 
@@ -72,7 +68,7 @@ def serve(spec: ServeSpec) -> None:
         leadership.when_led = runtime.led
         leadership.when_failed = lambda: setattr(server, "should_exit", True)
         server.when_told = leadership.stop
-        server.when_ready = lambda: _announce(spec, runtime.port)
+        server.when_ready = lambda: _listens(spec, runtime.port)
         leadership.start()
         stack.callback(leadership.join, HANDOVER_S)
         stack.callback(leadership.stop)
@@ -154,7 +150,7 @@ class ServerRuntime:
         return LeaderTerm(service, app)
 
     def led(self, leader_term: LeaderTerm) -> None:
-        _log.info("event=serving gpus=%s", _gpus(leader_term.service))
+        _log.info("event=serving gpus=%s", leader_term.service.queries.gpus())
 
     def refuse_second(self) -> None:
         """Raises ServerFault that names the server that has the file, before this one says that it is up."""
@@ -169,8 +165,7 @@ class ServerRuntime:
             return self._kubernetes(self._spec.kubernetes, identity, term, leads), SystemClock()
         nodes = () if cluster is None else cluster.nodes
         clock = SimulatedClock(1.0 if cluster is None else cluster.speed, self._folder)
-        found = nodes or (Node("n0", {GPU: DEFAULT_SIMULATED_GPUS}),)
-        return SimulatedBackend(found, clock, self._folder, epoch=term.epoch), clock
+        return SimulatedBackend(nodes or stand_in_nodes(), clock, self._folder, epoch=term.epoch), clock
 
     def _kubernetes(self, spec: KubernetesSpec, identity: str, term: SqlTerm, leads: Callable[[], bool]) -> Backend:
         api, cluster = _api(spec), self._spec.cluster
@@ -261,12 +256,8 @@ def _config(spec: ServeSpec, app: ASGIApp) -> uvicorn.Config:
     )
 
 
-def _announce(spec: ServeSpec, port: int) -> None:
+def _listens(spec: ServeSpec, port: int) -> None:
     host = f"[{spec.host}]" if ":" in spec.host else spec.host
     url = f"{'https' if spec.tls else 'http'}://{host}:{port}"
     _log.info("event=up url=%s backend=%s pid=%s host=%s", url, spec.backend, os.getpid(), socket.gethostname())
-    print(f"runrig {__version__} listens at {url} (backend {spec.backend}, data {spec.data})", flush=True)  # noqa: T201
-
-
-def _gpus(service: Service) -> int:
-    return sum(view.node.resources.get(GPU, 0) for view in service.queries.nodes())
+    announce("listens", url, f"backend {spec.backend}, data {spec.data}")

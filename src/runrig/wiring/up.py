@@ -11,18 +11,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from runrig import __version__, wire
+from runrig import wire
 from runrig.api import connections
 from runrig.api.answers import workflows as as_answers
 from runrig.api.app import create_app
 from runrig.backends.clock import SystemClock
 from runrig.backends.kubernetes import objects
 from runrig.backends.local import LocalBackend
-from runrig.backends.simulated import SimulatedBackend, SimulatedClock
+from runrig.backends.simulated import DEFAULT_GPUS, SimulatedBackend, SimulatedClock, stand_in_nodes
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
-from runrig.domain.nodes import Node
 from runrig.domain.quantities import GPU
 from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
@@ -32,11 +31,10 @@ from runrig.service.runtime import drain_sweep
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
-from runrig.wiring.process import SHUTDOWN_S, Server, data_folder, keep_backend, listening, logging_to
+from runrig.wiring.process import SHUTDOWN_S, Server, announce, data_folder, keep_backend, listening, logging_to
 
 HOST = "127.0.0.1"
 BACKENDS = ("local", "simulated")
-DEFAULT_SIMULATED_GPUS = 8
 
 _log = logging.getLogger("runrig")
 
@@ -75,7 +73,7 @@ def up(
         gc.freeze()
         app = create_app(service, token=_token(folder), port=port, user=user)
         server = Server(connections.config(app, timeout_graceful_shutdown=SHUTDOWN_S))
-        server.when_ready = lambda: _announce(service, settings.backend, folder, port)
+        server.when_ready = lambda: _is_up(service, settings.backend, folder, port)
         service.start()
         stack.callback((folder / "server.json").unlink, missing_ok=True)
         interrupted = server.serve_until_told(listener)
@@ -173,9 +171,9 @@ def _parts(settings: _Settings, folder: Path) -> _Parts:
     nodes = () if settings.cluster is None else settings.cluster.nodes
     if settings.backend == "simulated":
         speed = 1.0 if settings.cluster is None else settings.cluster.speed
-        gpus = DEFAULT_SIMULATED_GPUS if settings.gpus is None else settings.gpus
+        gpus = DEFAULT_GPUS if settings.gpus is None else settings.gpus
         clock = SimulatedClock(speed, folder)
-        return _Parts(SimulatedBackend(nodes or (Node("n0", {GPU: gpus}),), clock, folder), clock)
+        return _Parts(SimulatedBackend(nodes or stand_in_nodes(gpus), clock, folder), clock)
     listed = nodes[0].resources.get(GPU) if nodes else None
     labels = nodes[0].labels if nodes else {}
     gpus_here = listed if settings.gpus is None else settings.gpus
@@ -213,13 +211,13 @@ def _user() -> str:
 # ---------------------------------------------------------------- serving
 
 
-def _announce(service: Service, backend: str, folder: Path, port: int) -> None:
+def _is_up(service: Service, backend: str, folder: Path, port: int) -> None:
     """The ready line, and the file by which commands of the same folder find this server."""
     url = f"http://{HOST}:{port}"
     partial = folder / "server.json.new"
     partial.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n", encoding="utf-8")
     partial.replace(folder / "server.json")
-    gpus = sum(view.node.resources.get(GPU, 0) for view in service.queries.nodes())
+    gpus = service.queries.gpus()
     _log.info("event=up url=%s backend=%s gpus=%s", url, backend, gpus)
     amount = f"{gpus} GPU{'' if gpus == 1 else 's'}"
-    print(f"runrig {__version__} is up at {url} (backend {backend}, {amount}, data {folder})", flush=True)  # noqa: T201
+    announce("is up", url, f"backend {backend}, {amount}, data {folder}")

@@ -200,6 +200,11 @@ class ResourceQueries:
                 raise NotFound(f"there is no node {name!r}: `runrig resource list` shows those that there are")
             return _node_view(state, node, visibility)
 
+    def gpus(self) -> int:
+        """GPUs of all nodes."""
+        with self._transactor.reading() as state:
+            return sum(node.resources.get(GPU, 0) for node in state.nodes.values())
+
     def flavors(self) -> tuple[str, ...]:
         with self._transactor.reading() as state:
             return tuple(state.flavors)
