@@ -20,7 +20,7 @@ class SetFlavors:
 
 @dataclass(frozen=True, slots=True)
 class PutNode:
-    """Adds or replaces a node; what runs there goes on."""
+    """Adds or replaces a node; what runs there keeps running."""
 
     node: Node
 
@@ -72,14 +72,14 @@ class MoveTask:
 
 @dataclass(frozen=True, slots=True)
 class RetryTask:
-    """The pod *key* ended and starts again, as the next attempt, where its gang holds room for it: in place, unless its node is lost."""
+    """The pod *key* ended and starts again as its next attempt, on the slot that its gang holds: in place, unless the node is lost."""
 
     key: TaskKey
 
 
 @dataclass(frozen=True, slots=True)
 class RestartTask:
-    """The pod *key* is to be stopped and started again in place, because its lead or a sibling starts again."""
+    """The pod *key* stops and starts again in place, because its lead or a sibling starts again."""
 
     key: TaskKey
 
@@ -133,7 +133,7 @@ class Withdraw:
 class Preempt:
     """The gang stops so that *by* may start.
 
-    *spared*: cheaper candidates that could not do instead, each with the law: R2, its pool is within its nominal without it;
+    *spared*: cheaper candidates that would not have done, each with the law: R2, its pool is within its nominal without it;
     R3, *by* would not have fitted any better.
     """
 
@@ -161,7 +161,7 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Pods of the admitted gang whose nodes are lost get others; those that stay keep node and GPUs.
+    """Moves pods of the admitted gang off lost nodes; pods that stay keep node and GPUs.
 
     *placement*: of the whole gang.  A pod that was moved starts there with its next attempt.
     """
@@ -172,7 +172,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """A scheduler of the cluster's own did not take the gang in time, or threw it out: it is taken back whole (law T7).
+    """The cluster's own scheduler did not take the gang in time, or threw it out: it is taken back whole (law T7).
 
     *said*: its words.  *cause*: FAILED_BACKEND_ERROR, or FAILED_PREEMPTED where it threw it out.
     """
@@ -184,14 +184,14 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class TryAgain:
-    """Enough time has passed since the gang was refused: what the scheduler saw may have gone without anybody telling (law T7)."""
+    """A refused gang no longer waits: what kept the scheduler from taking it may have changed (law T7)."""
 
     gang: str
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The gang is gone: its pods ended, or it will not wait any longer."""
+    """The gang leaves the ledger: its pods ended, or it no longer waits."""
 
     gang: str
 

@@ -12,7 +12,7 @@ from runrig.domain.workflows import Group, Task, Workflow, WorkflowSpec
 
 @dataclass(frozen=True, slots=True)
 class GangRow:
-    """A gang of the ledger as it is kept: *admitted_at* None until it is ADMITTED; *waits_for* and *placement* from the nomination on."""
+    """A gang as a store keeps it.  *admitted_at*: None until it is ADMITTED.  *placement*, *waits_for*: empty until it is nominated."""
 
     gang: Gang
     state: GangState
@@ -38,7 +38,7 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One entry of the log.  *revision* is that of the commit, *seq* its place there.  *law*: the rule behind it, "" if none."""
+    """One entry of the log.  *revision*: the commit; *seq*: its place in the commit; *law*: the rule behind it, "" if none."""
 
     revision: int
     seq: int
@@ -50,7 +50,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The whole current state.  Finished workflows are left out; they are read one by one."""
+    """The whole current state, without finished workflows: those are read one by one."""
 
     revision: int
     flavors: tuple[Flavor, ...]

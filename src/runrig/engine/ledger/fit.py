@@ -17,7 +17,7 @@ CHARGED_AND_HELD = LAYERS
 def find_place(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Placement | None:
     """Where *entry* can start at once with *counts* pods; None if nowhere.
 
-    While somebody is nominated it has to fit twice: with what is decided, and with what is still there (law R4).
+    While a gang is nominated, others must fit twice: beside what is decided and beside what is still there (law R4).
     """
     leaf = ledger.leaf(entry)
     if not leaf.active:
@@ -32,12 +32,12 @@ def find_place(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Placeme
 
 
 def starts_now(ledger: Ledger, entry: Entry) -> bool:
-    """The nominated *entry* has what it holds: quota and nodes are free of those that had to stop."""
+    """True if the gangs that had to stop for the nominated *entry* no longer hold its quota and nodes."""
     return would_start(ledger, entry, entry.placement, entry.request)
 
 
 def would_start(ledger: Ledger, entry: Entry, placement: Placement, request: Request) -> bool:
-    """*placement*, which asks *request*, is free of everything that is still there."""
+    """True if nothing that is still there stands in the way of *placement*, which asks *request* of the tree."""
     leaf = ledger.leaf(entry)
     if not leaf.active or not fits(leaf, request, REAL):
         return False
@@ -57,7 +57,7 @@ def place_on_nodes(
     layers: Sequence[int] = CHARGED_ONLY,
     within: Domain | None = None,
 ) -> Placement | None:
-    """*choice* with nodes filled in, all of them inside *within*; None if they have no room; *choice* itself where there are no nodes."""
+    """*choice* with nodes inside *within*; None if there is no room; *choice* itself where quota alone decides."""
     if not ledger.place:
         return choice
     constraints = ledger.constraints(entry, tuple(each.count for each in choice))

@@ -39,9 +39,9 @@ from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaLeaf, Request, ad
 
 
 class Ledger:
-    """*place* False: quota alone decides, there are no nodes.  *generation* grows whenever room may have grown.
+    """*place* False: there are no nodes, quota alone decides.  *generation* grows whenever room may have grown.
 
-    *unclaimed*: those of *stopping* that are charged, as no nomination waits for what they hold.
+    *unclaimed*: stopping gangs that are still charged, because no nomination waits for what they hold.
     """
 
     def __init__(self, *, place: bool = True) -> None:
@@ -81,7 +81,7 @@ class Ledger:
         self._changed()
 
     def put_node(self, node: Node) -> None:
-        """Adds or replaces *node*; what gangs hold there they go on holding.  O(gangs)."""
+        """Adds or replaces *node*; gangs keep what they hold there.  O(gangs)."""
         self.nodes.put(node)
         for entry in self.entries.values():
             for each, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=False):
@@ -102,7 +102,7 @@ class Ledger:
 
     @property
     def tree(self) -> QuotaTree:
-        """The quota tree; built anew, with all that is held, after something was declared."""
+        """The quota tree with everything that is held; rebuilt after something was declared."""
         if self._tree is None:
             quotas = [*(each.quotas for each in self.cohorts.values()), *(each.quotas for each in self.pools.values())]
             resources = {key.resource for each in quotas for key in each} | {GPU}
@@ -146,12 +146,12 @@ class Ledger:
         return known
 
     def constraints(self, entry: Entry, counts: tuple[int, ...]) -> PlacementConstraints | None:
-        """Which of *counts* pods lie together, by the keys that the pool has today; None if it lacks one that is asked for."""
+        """Which of *counts* pods must lie together; None if the pool no longer has a topology key that the gang asks for."""
         return constraints_of(self.pools[entry.gang.pool].topology_keys, entry.gang.pod_sets, counts)
 
     @property
     def skewed(self) -> bool:
-        """The layers differ: somebody is nominated, or stops for one who is."""
+        """True while the layers differ: a gang is nominated, or stops for one that is."""
         return bool(self.nominated)
 
     def waiting_for(self, gang: str) -> Sequence[Entry]:
@@ -171,7 +171,7 @@ class Ledger:
                 self.nodes.hold(each.shares, pod_set.requests, layer, give_back=give_back)
 
     def charge(self, entry: Entry) -> None:
-        """The gang counts in decisions."""
+        """Makes the gang count in decisions."""
         assert not entry.charged, f"{entry.gang.id} is charged twice"
         self._record(entry, CHARGED, give_back=False)
         entry.charged = True
@@ -179,7 +179,7 @@ class Ledger:
             self.unclaimed[entry.gang.id] = entry
 
     def uncharge(self, entry: Entry) -> None:
-        """The gang is taken as gone in decisions: the inverse of `charge`."""
+        """Makes decisions take the gang as gone: the inverse of `charge`."""
         assert entry.charged, f"{entry.gang.id} is not charged"
         self._record(entry, CHARGED, give_back=True)
         entry.charged = False
@@ -188,7 +188,7 @@ class Ledger:
 
     @contextmanager
     def as_if_gone(self, entries: Iterable[Entry]) -> Iterator[None]:
-        """On trial, *entries* hold nothing any more in the layer REAL."""
+        """While it lasts, *entries* hold nothing in the layer REAL."""
         held = [entry for entry in entries if entry.held]
         for entry in held:
             self._record(entry, REAL, give_back=True)
@@ -296,7 +296,7 @@ class Ledger:
         self.generation += 1  # targets are whole gangs: they may free more than the hold takes
 
     def _end_nomination(self, entry: Entry) -> None:
-        """Targets that are still there count again, unless another nomination waits for them too."""
+        """Charges the targets that are still there again, unless another nomination waits for them."""
         del self.nominated[entry.gang.id]
         self.uncharge(entry)
         for name in entry.waits_for:
@@ -328,7 +328,7 @@ class Ledger:
             insort(self.preemptible.setdefault(entry.gang.pool, []), (entry.preemption_key, entry))
 
     def _charge_admitted(self, entry: Entry) -> None:
-        """A pool that borrows from now on has lost the protection of law R2: whoever found no target before may find one."""
+        """A pool that starts to borrow loses the protection of law R2: gangs that found no target before may find one."""
         outer = self.leaf(entry).outermost_pool
         before = list(outer.pools_over_nominal)
         self.charge(entry)

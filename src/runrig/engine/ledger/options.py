@@ -1,6 +1,6 @@
-"""Flavors: which kind of node each pod set of a gang takes, tried in the order of the pool.
+"""Which flavor each pod set of a gang takes, tried in the order of the pool.
 
-Pod sets that ask for the same thing take the same flavor where they can; only where that finds no place they are mixed.
+Pod sets that ask for the same thing take the same flavor if they can; they are mixed only where that finds no place.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from runrig.engine.ledger.queue import Entry, Option
 from runrig.engine.placement.demand import PodRequest
 
 MOST_CHOICES = 256
-"""Combinations of flavors that are tried for one gang."""
+"""Most combinations of flavors that are tried for one gang."""
 
 
 def flavors_of(ledger: Ledger, pool: Pool, pod_set: PodSet) -> tuple[str, ...]:
@@ -27,7 +27,7 @@ def flavors_of(ledger: Ledger, pool: Pool, pod_set: PodSet) -> tuple[str, ...]:
 def flavor_choices(ledger: Ledger, entry: Entry, counts: Sequence[int], *, mixed: bool = False) -> Iterator[Placement]:
     """Combinations of flavors for *counts* pods per pod set, without nodes; the pool's first flavors first.
 
-    *mixed*: those in which pod sets that ask for the same differ too, after the others.  At most MOST_CHOICES.
+    *mixed*: then also those in which pod sets that ask for the same thing differ.  At most MOST_CHOICES.
     """
     pool = ledger.pools[entry.gang.pool]
     pod_sets = entry.gang.pod_sets
@@ -45,7 +45,7 @@ def flavor_choices(ledger: Ledger, entry: Entry, counts: Sequence[int], *, mixed
 
 
 def choices_left_out(ledger: Ledger, entry: Entry) -> bool:
-    """There are more combinations than are tried, so that a place may be there which was not looked for (law T1)."""
+    """True if there are more combinations than are tried, so that a place may have been missed (law T1)."""
     pool = ledger.pools[entry.gang.pool]
     pod_sets = entry.gang.pod_sets
     if len(pod_sets) == 1:
@@ -56,7 +56,7 @@ def choices_left_out(ledger: Ledger, entry: Entry) -> bool:
 
 
 def options(ledger: Ledger, entry: Entry, counts: tuple[int, ...], *, mixed: bool = False) -> Iterable[Option]:
-    """`flavor_choices`, each with what it asks of the tree; of a full gang of one pod set worked out once for all of its bucket."""
+    """`flavor_choices`, each with what it asks of the tree; worked out once per bucket for full gangs of one pod set."""
     bucket = entry.bucket
     if len(counts) > 1 or counts != bucket.counts:
         found = flavor_choices(ledger, entry, counts, mixed=mixed)
@@ -91,7 +91,7 @@ def _together(ledger: Ledger, pool: Pool, pod_sets: Sequence[PodSet]) -> Iterato
 
 
 def _mixed(ledger: Ledger, pool: Pool, pod_sets: Sequence[PodSet]) -> Iterator[Chosen]:
-    """Where nothing tells pod sets apart, which of them takes what makes no difference."""
+    """Which of several identical pod sets takes which flavor makes no difference, so each mixture comes once."""
     alike = _alike(pod_sets)
     ways = [combinations_with_replacement(flavors_of(ledger, pool, members[0]), len(members)) for members in alike]
     kinds = _kinds(pod_sets)
@@ -105,7 +105,7 @@ def _mixed(ledger: Ledger, pool: Pool, pod_sets: Sequence[PodSet]) -> Iterator[C
 def _in_pod_set_order(
     pod_sets: Sequence[PodSet], groups: Sequence[Sequence[PodSet]], chosen: Sequence[Chosen]
 ) -> Chosen:
-    """The flavors *chosen* for the members of each group, in the order of the pod sets."""
+    """The flavors *chosen* for the members of each group, brought into the order of the pod sets."""
     flavor_of = {
         each.name: flavor
         for members, flavors in zip(groups, chosen, strict=True)
@@ -115,7 +115,7 @@ def _in_pod_set_order(
 
 
 def _kinds(pod_sets: Sequence[PodSet]) -> list[list[PodSet]]:
-    """Those that ask for the same thing."""
+    """Pod sets that ask for the same thing, together."""
     found: dict[object, list[PodSet]] = {}
     for each in pod_sets:
         found.setdefault((each.requests, each.platform), []).append(each)
@@ -123,7 +123,7 @@ def _kinds(pod_sets: Sequence[PodSet]) -> list[list[PodSet]]:
 
 
 def _alike(pod_sets: Sequence[PodSet]) -> list[list[PodSet]]:
-    """Those that nothing but the name tells apart."""
+    """Pod sets that differ in nothing but the name, together."""
     found: dict[object, list[PodSet]] = {}
     for each in pod_sets:
         key = (each.requests, each.platform, each.count, each.min_count, each.topology)

@@ -1,4 +1,4 @@
-"""Between what is kept and what the engine works with: the gang that a group becomes, and the rows of gangs."""
+"""The gang that a task group becomes, and the row that a store keeps of it."""
 
 from runrig.domain.gangs import Gang, PodSet
 from runrig.domain.quantities import of_one_pod
@@ -18,7 +18,7 @@ def gang_of(workflow: Workflow, group: GroupSpec, attempt: int = 0) -> Gang:
 
 
 def gang_row(entry: Entry) -> GangRow:
-    """*entry* as it is kept."""
+    """The row of *entry*."""
     return GangRow(
         entry.gang,
         entry.state,

@@ -13,7 +13,7 @@ MOST_PREEMPTIONS = 100
 
 
 def exit_action(state: State, task: Task, code: int) -> ExitAction:
-    """What the task's own rules, then its pool's, say of *code*; without a word, 0 completes and all else fails."""
+    """What the task's own rules, then its pool's, say of *code*; by default 0 completes and all else fails."""
     spec = _task_spec(state, task)
     rule = _matching(spec.exit_rules, code) or _matching(_pool_rules(state, task.workflow), code)
     if rule is not None:
@@ -22,25 +22,25 @@ def exit_action(state: State, task: Task, code: int) -> ExitAction:
 
 
 def starts_again(state: State, task: Task, code: int) -> bool:
-    """A task that ends with *code* is to start again: for its siblings, or for its exit code, which is bounded."""
+    """True if a task that ends with *code* starts again: because its siblings do, or by its rules, MOST_RETRIES times at most."""
     if task.restarting:
         return True
     return exit_action(state, task, code) is ExitAction.RESCHEDULE and not retries_used_up(state, task)
 
 
 def concerns_all(state: State, task: Task) -> bool:
-    """How the task ends is how its whole group goes on."""
+    """True if the whole group goes the way of this task."""
     return task.lead or not state.group_spec((task.workflow, task.group)).ignore_nonlead_status
 
 
 def retries_used_up(state: State, task: Task) -> bool:
-    """The pod was started again for its own exit codes as often as it may be."""
+    """True if the pod was started again for its own exit codes as often as it may be."""
     former = state.attempts(task.workflow, task.name)
     return sum(each.status is Status.RESCHEDULED and not each.restarting for each in former) >= MOST_RETRIES
 
 
 def after_preemption(state: State, key: GroupKey) -> ExitAction:
-    """Queued again by default (law R6), unless the rules say otherwise of 3006 or the budget is used up."""
+    """What becomes of a preempted group: it is queued again (law R6) unless a rule for 3006 or the budget says otherwise."""
     if state.groups[key].preemptions > MOST_PREEMPTIONS:
         return ExitAction.FAIL
     specs = sorted(state.group_spec(key).tasks, key=lambda each: not each.lead)

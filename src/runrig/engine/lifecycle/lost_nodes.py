@@ -10,8 +10,8 @@ from runrig.engine.state.replacement import find_replacement
 from runrig.engine.state.state import State
 
 Lost = Mapping[TaskKey, TaskFact]
-"""Attempts that have ended where they cannot start again, and how: their node is gone, or takes no new pods and the backend
-lost them there."""
+"""Attempts that ended where they cannot start again, and how.  Their node is gone, or the backend lost them on a node that
+takes no new pods."""
 
 
 def lost_in(state: State, observed: Observation) -> Lost:
@@ -41,7 +41,7 @@ def _lost(state: State, task: Task, observed: Observation) -> TaskFact | None:
 
 
 def fact_of(task: Task, observed: Observation) -> TaskFact | None:
-    """What the backend says; a task that ran and that it does not know any more has ended."""
+    """What the backend says; a running task that it no longer knows has ended."""
     fact = observed.tasks.get(task.key)
     if fact is None and task.status is Status.RUNNING:
         return TaskFact(Phase.ENDED, ExitCode.BACKEND_ERROR, f"lost: {task.node} does not know it any more")
@@ -49,7 +49,7 @@ def fact_of(task: Task, observed: Observation) -> TaskFact | None:
 
 
 def in_turn(state: State, lost: Lost) -> list[TaskKey]:
-    """Active attempts by key; but if some are lost, by gangs in the order of law P4, so that who comes first finds room first."""
+    """Active attempts by key; if some are lost, by gang in the order of law P4, so that the first in line finds room first."""
     keys = sorted(state.active)
     if lost:
         entries = state.ledger.entries
@@ -58,7 +58,7 @@ def in_turn(state: State, lost: Lost) -> list[TaskKey]:
 
 
 def find_new_nodes(state: State, task: Task, lost: Lost) -> Generator[Action, None, bool]:
-    """Whether the pod has a node to start again on; where that is lost, all lost pods of its gang get others at once."""
+    """Returns whether the pod has a node to start again on.  If its node is lost, all lost pods of the gang are moved at once."""
     slot = state.slot(task)
     if task.key not in lost or slot is None or slot.node != task.node:
         return True
@@ -77,7 +77,7 @@ def find_new_nodes(state: State, task: Task, lost: Lost) -> Generator[Action, No
 
 
 def _moves(state: State, task: Task, fact: TaskFact, *, by: Task) -> bool:
-    """It starts again, for itself or because *by* does."""
+    """True if *task* starts again, by its own rules or because *by* does."""
     code = ExitCode.UNKNOWN if fact.exit_code is None else fact.exit_code
     return concerns_all(state, by) or starts_again(state, task, code)
 

@@ -1,7 +1,6 @@
 """How workflows move: from what the backend saw, from time, and from their owner (law W1; reference statuses).
 
-Generators of actions.  Whoever draws them applies each to the state before asking for the next, so that every rule reads
-the state as it is by then.
+Generators of actions.  The caller applies each action before it asks for the next, so that every rule reads the current state.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -57,7 +56,7 @@ _SILENT = "it does not say why"
 
 
 def digest(state: State, observed: Observation) -> Iterator[Action]:
-    """What has started and what has ended since, task by task in the order of their keys."""
+    """What has started and ended since the last cycle, task by task in the order of their keys."""
     lost = lost_in(state, observed)
     yield from _refused(state, {**_never_begun(state, observed, lost), **observed.refused})
     for key in in_turn(state, lost):
@@ -74,7 +73,7 @@ def digest(state: State, observed: Observation) -> Iterator[Action]:
 
 
 def _never_begun(state: State, observed: Observation, lost: Lost) -> dict[str, str]:
-    """Gangs of which nothing has run yet, and a node is gone: nothing is lost with it, they are placed again (law T7)."""
+    """Gangs that lost a node before anything ran, and why: nothing is lost, so they are placed again (law T7)."""
     found = {}
     for key in lost:
         task, seen = state.tasks[key], observed.tasks.get(key)
@@ -175,7 +174,7 @@ def _live_siblings(state: State, task: Task) -> list[Task]:
 
 
 def _leave(state: State, task: Task, cause: str) -> Iterator[Action]:
-    """The whole gang stops, to be queued again: there is no other place beside those of its pods that stay."""
+    """Stops the whole gang, to be queued again: there is no room beside the pods that stay."""
     key = (task.workflow, task.group)
     message = _no_place(cause)
     yield MoveTask(task.key, Status.FAILED_BACKEND_ERROR, ExitCode.BACKEND_ERROR, message)
@@ -211,7 +210,7 @@ def _finish_group(state: State, key: GroupKey) -> Iterator[Action]:
 
 
 def _still_refused(state: State, key: GroupKey) -> str:
-    """What keeps its gang from being tried again at once; "" if its nodes have changed since, by our own books (law T7)."""
+    """Why its gang is not tried again at once; "" if its nodes have changed since by our own count (law T7)."""
     entry = state.ledger.entries[state.groups[key].gang_id]
     return entry.gang.refused if entry.gang.refused and place_is_free(state.ledger, entry) else ""
 
@@ -234,7 +233,7 @@ def _first_failure(state: State, key: GroupKey) -> str:
 
 
 def _group_status(state: State, key: GroupKey) -> Status:
-    """Of a group whose tasks have all ended by themselves."""
+    """Status of a group whose tasks have all ended by themselves."""
     tasks = state.current_tasks(key)
     for status in (Status.FAILED_UPSTREAM, Status.FAILED_SERVER_ERROR):
         if any(task.status is status for task in tasks):
@@ -246,7 +245,7 @@ def _group_status(state: State, key: GroupKey) -> Status:
 
 
 def _go_on(state: State, key: GroupKey) -> Iterator[Action]:
-    """After a group has finished: the groups behind it start or fail, and the workflow may have finished too."""
+    """What follows from a finished group: those behind it start or fail, and the workflow may be finished too."""
     if state.groups[key].status is Status.COMPLETED:
         for group in state.groups_of(key[0]):
             if group.status is Status.WAITING and _upstream_done(state, group):
@@ -271,7 +270,7 @@ def _fail_downstream(state: State, key: GroupKey) -> Iterator[Action]:
 
 
 def _end_waiting(state: State, key: GroupKey, status: Status, code: int | None, message: str) -> Iterator[Action]:
-    """A group that holds nothing ends at once."""
+    """Ends a group that holds nothing."""
     for task in state.current_tasks(key):
         if not task.status.finished:
             yield MoveTask(task.key, status, code, message)
@@ -295,7 +294,7 @@ _PRECEDENCE = (
 
 
 def workflow_status(groups: Iterable[Status]) -> WorkflowStatus:
-    """Of a workflow whose groups have all finished."""
+    """Status of a workflow whose groups have all finished."""
     failed = {status.value for status in groups if status.failed}
     if not failed:
         return WorkflowStatus.COMPLETED
@@ -310,7 +309,7 @@ def workflow_status(groups: Iterable[Status]) -> WorkflowStatus:
 
 
 def time_out(state: State, now: float) -> Iterator[Action]:
-    """Groups whose time in the queue or on nodes is up; gangs whose refusal is so long ago that they are tried again."""
+    """Ends groups whose time in the queue or on nodes is up, and tries gangs again whose refusal is long enough ago."""
     while state.deadlines and state.deadlines[0].at <= now:
         deadline = heappop(state.deadlines)
         group = state.groups.get((deadline.workflow, deadline.group))
@@ -338,7 +337,7 @@ def next_deadline(state: State) -> float | None:
 
 
 def _stop_or_end(state: State, group: Group, status: Status, message: str) -> Iterator[Action]:
-    """Pods are stopped first; a group that has none ends at once."""
+    """Stops the pods of a group; ends it at once if it has none."""
     key = (group.workflow, group.name)
     entry = state.ledger.entries.get(group.gang_id)
     if entry is not None and entry.state in (GangState.ADMITTED, GangState.STOPPING):

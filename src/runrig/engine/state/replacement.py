@@ -1,8 +1,8 @@
 """A lost node: where its pods go, inside the domains in which the others of their gang stay (laws T1, T2).
 
-The same search as for a whole gang.  Only the lost pods need room; of those that stay, one stands for all in each group, as a
-pod that asks nothing and fits on its own node alone.  So a required group with pods that stay cannot go elsewhere, one that has
-lost all its pods can, and a preference is tried near those that stay first.
+The search is that of a whole gang, and only the lost pods need room.  In each group one anchor stands for all pods that stay: a
+pod that asks nothing and fits on one node only.  So a required group with pods that stay cannot go elsewhere, a group that lost
+all its pods can, and a preference is first tried near the pods that stay.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ Pod = tuple[str, int]
 
 
 def find_replacement(ledger: Ledger, entry: Entry, lost: Collection[Pod], staying: Collection[Pod]) -> Placement | None:
-    """The placement of the admitted *entry* with other nodes for the pods in *lost*; None if there are none, and nobody stops for it.
+    """The placement of the admitted *entry* with new nodes for the pods in *lost*; None if no nodes are free.  Preempts nobody.
 
     Pods neither lost nor *staying* have ended: they keep what they hold, and nobody need lie near them.
     """
@@ -66,7 +66,7 @@ Puts = tuple[TopologyIndex, Demand, Sequence[PodRequest], Sequence[PodPlacement]
 def _with_new_slots(
     ledger: Ledger, entry: Entry, gone: Sequence[Sequence[int]], found: Puts | None
 ) -> Placement | None:
-    """The placement of *entry*, with the pods that are *gone* on new slots."""
+    """The placement of *entry* with new slots for the pods that are *gone*; None if no place was found."""
     if found is None:
         return None
     reserved: dict[str, int] = {}

@@ -59,7 +59,7 @@ ON_NODES = (Status.INITIALIZING, Status.RUNNING)
 class State:
     """One server's working copy.  Not safe for threads: the caller holds a lock.
 
-    *fixed_nodes*: what no empty cluster could hold is refused at once (law P3).  *topology*: pools may have topology keys.
+    *fixed_nodes*: a gang that not even the empty cluster could hold is refused at once (law P3).  *topology*: pools may have topology keys.
     *active*: attempts that are on nodes.  *current*: per group, the latest attempt of each pod.
     *deadlines*: a heap; stale entries are passed over when they are due.
     """
@@ -113,7 +113,7 @@ class State:
         return state
 
     def _leave_out(self) -> None:
-        """A pod that the latest attempt of its gang was not granted has rows of earlier attempts only: it is not current (law A3)."""
+        """Drops pods that the latest attempt of their gang was not granted: they have rows of earlier attempts only (law A3)."""
         for key, group in self.groups.items():
             if group.attempt and group.queued_time is not None:
                 for task in self.current_tasks(key):
@@ -152,7 +152,7 @@ class State:
         return found
 
     def slot(self, task: Task) -> PodSlot | None:
-        """What its gang holds for the pod today, which is not where the attempt runs if its node is lost; None: no nodes."""
+        """What the gang holds for the pod now; not where the attempt runs if that node is lost.  None: there are no nodes."""
         entry = self.ledger.entries.get(f"{task.workflow}/{task.group}")
         if entry is None:
             return None
