@@ -28,7 +28,9 @@ from runrig.domain.kueue import (
 from runrig.domain.nodes import Node
 from runrig.domain.pools import HOSTNAME, Quota
 from runrig.domain.quantities import FlavorResource
+from runrig.engine.kueue.node_tree import NO_WORK
 from runrig.engine.kueue.simulator import Simulator
+from runrig.engine.quota.quota_node import CHARGED
 
 RACKS = Topology("racks", ("rack", HOSTNAME))
 
@@ -104,12 +106,32 @@ def started(made: Simulator, cycle: int = 1) -> dict[str, dict[str, int]]:
 
 
 def held(made: Simulator) -> dict[str, int]:
-    """GPUs taken by node, each node once."""
-    leaves = {leaf.room: leaf.values[-1] for tree in made._context.nodes.trees.values() for leaf in tree.leaves}
-    return {name: amount for room, name in leaves.items() if room and (amount := room.used.get("gpu", 0))}
+    """GPUs taken by node, each node once; nothing that was placed on trial is left there."""
+    leaves = {leaf for tree in made._context.nodes.trees.values() for leaf in tree.topology.nodes}
+    assert all(leaf.free[NO_WORK] == leaf.node.resources for leaf in leaves)
+    taken = {leaf.node.labels[HOSTNAME]: leaf.node.resources["gpu"] - leaf.free[CHARGED]["gpu"] for leaf in leaves}
+    return {name: amount for name, amount in taken.items() if amount}
 
 
 TWO = (node("n1", "r1", 4), node("n2", "r1", 4), node("n3", "r2", 4), node("n4", "r2", 4))
+
+
+def test_the_nodes_of_a_rack_that_is_a_leaf_count_as_one_even_beyond_64_bits() -> None:
+    """T5: one pod fits on each of the nodes, and three into the rack."""
+    nodes = [Node(name, {"memory": 9 * 2**59, "pods": 9}, labels={"rack": "r1", "kind": "a"}) for name in ("n1", "n2")]
+    pod_set = WorkloadPodSet("main", 3, None, (("memory", 5 * 2**59),), topology=RACK)
+    quotas = {FlavorResource("a", "memory"): Quota(2**63 - 1)}
+    system = System(
+        queues=(ClusterQueue("q", (ResourceGroup(("memory",), ("a",)),), quotas, weight=Fraction(1)),),
+        flavors=(flavor(),),
+        workloads=tuple(Workload(name, "q", (pod_set,), created_at=0, queued_at=0) for name in ("one", "two")),
+        namespaces={"default": {}},
+        nodes=tuple(nodes),
+        topologies=(Topology("racks", ("rack",)),),
+    )
+    made = Simulator(system, DEFAULT)
+    assert started(made) == {"one": {"r1": 3}}
+    assert started(made, 2) == {}
 
 
 def test_heads_of_one_cycle_do_not_take_the_same_nodes() -> None:

@@ -1,168 +1,191 @@
-"""Nodes of the flavors that have a topology, as trees of domains, and what is taken of them (law T1).
+"""Nodes of the flavors that have a topology, in topology order, and what is taken of them (law T1).
 
-A node stands in the tree of a flavor if it takes pods, carries the flavor's labels and has every level.  Nodes with equal values
-down to the lowest level are one leaf; if that level is the host name, the name alone tells leaves apart.
+A node is a flavor's if it takes pods, carries the flavor's labels and has every level.  Nodes with equal values down to the lowest
+level are one leaf; if that level is the host name, the name alone tells leaves apart.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from runrig.domain.kueue import Granted, Placed, ResourceFlavor, Topology, Workload
+import numpy as np
+from numpy.typing import NDArray
+
+from runrig.domain.kueue import Granted, MatchExpression, NodeChoice, Placed, ResourceFlavor, Topology, Workload
 from runrig.domain.nodes import Node
 from runrig.domain.pools import HOSTNAME
-from runrig.domain.quantities import Requests, of_one_pod
+from runrig.domain.quantities import UNLISTED_IS_UNCOUNTED, Requests, of_one_pod
+from runrig.engine.kueue.fit_counts import LeafFit, PodSetRequest
+from runrig.engine.kueue.node_matching import holds_on_node, tolerated
+from runrig.engine.nodes.fit_counts import FitCountCache, PodShape, fitting_pods
+from runrig.engine.nodes.node_capacity import Journal, NodeCapacity
+from runrig.engine.nodes.topology import Ints, TopologyIndex
+from runrig.engine.quota.quota_node import CHARGED
+
+NO_WORK = 1
+"""The second layer of a leaf: it holds nothing but the pod sets of the workload that is being placed."""
 
 
-class LeafCapacity:
-    """What one leaf has and what work holds of it.  Trees of flavors that share the same nodes share it."""
+class LeafCapacity(NodeCapacity):
+    """One or several nodes as one.  Flavors that share the same nodes share it.  What it does not list it has none of."""
 
-    __slots__ = ("total", "used")
+    __slots__ = ("_journal",)
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
-        self.total: dict[str, int] = {}
-        self.used: dict[str, int] = {}
-        for node in nodes:
+    def __init__(self, name: str, members: Sequence[Node], journal: Journal) -> None:
+        total = dict.fromkeys(UNLISTED_IS_UNCOUNTED, 0)
+        for node in members:
             for resource, amount in node.resources.items():
-                self.total[resource] = self.total.get(resource, 0) + amount
+                total[resource] = total.get(resource, 0) + amount
+        self.node = Node(name, total, labels=members[0].labels, taints=members[0].taints)
+        self.free = (dict(total), dict(total), total)
+        self.gpus = []
+        self._journal = journal
 
-
-class NodeDomain:
-    """One instance of a level.  *at*: its place among all domains of the tree.  *room*, *node*: of leaves only.
-
-    *node* is the one whose labels and taints count, None where leaves are wider than a node.
-    """
-
-    __slots__ = ("at", "children", "node", "room", "values")
-
-    def __init__(self, at: int, values: tuple[str, ...]) -> None:
-        self.at = at
-        self.values = values
-        self.children: list[NodeDomain] = []
-        self.room: LeafCapacity | None = None
-        self.node: Node | None = None
+    def hold(self, requests: Requests, count: int, layer: int) -> None:
+        super().hold(requests, count, layer)
+        self._journal.note(self.node.name)
 
 
 class NodeTree:
-    """The domains of one flavor by level, coarse to fine, each level sorted by values."""
+    """The leaves of one flavor in topology order, and how many pods fit on them.  A level is a node label, coarse to fine."""
 
     def __init__(
-        self, flavor: ResourceFlavor, levels: Sequence[str], leaves: Mapping[tuple[str, ...], list[Node]]
+        self, flavor: ResourceFlavor, levels: Sequence[str], leaves: Iterable[LeafCapacity], journal: Journal
     ) -> None:
-        self.flavor = flavor
-        self.levels = tuple(levels)
-        self.by_level: tuple[list[NodeDomain], ...] = tuple([] for _ in levels)
-        self.by_values: dict[tuple[str, ...], NodeDomain] = {}
-        self.nodes = leaves
-        count = 0
-        for depth in range(1, len(levels) + 1):
-            for values in sorted({leaf[:depth] for leaf in leaves}):
-                domain = self.by_values[values] = NodeDomain(count, values)
-                self.by_level[depth - 1].append(domain)
-                count += 1
-                if depth > 1:
-                    self.by_values[values[:-1]].children.append(domain)
-        self.size = count
-        self.by_host = {leaf.values[-1]: leaf for leaf in self.leaves} if self.hosts else {}
-
-    @property
-    def hosts(self) -> bool:
+        self.topology = TopologyIndex(levels, leaves)
+        self._flavor = flavor
+        self._journal = journal
+        self._hosts = levels[-1] == HOSTNAME
         """Leaves are single nodes: selectors, affinity and taints are looked at node by node."""
-        return self.levels[-1] == HOSTNAME
+        paths = self.topology.paths
+        keys = [path[-1:] for path in paths] if self._hosts else paths
+        self._index = {key: leaf for leaf, key in enumerate(keys)}
+        self._takes: dict[str, tuple[NDArray[np.bool_], NDArray[np.bool_]]] = {}
+        self._names: dict[NodeChoice, str] = {}
+        self._cache = FitCountCache(self.topology, self._takes)
 
-    @property
-    def leaves(self) -> list[NodeDomain]:
-        return self.by_level[-1]
-
-    def leaf(self, placed: Placed) -> NodeDomain | None:
+    def leaf(self, placed: Placed) -> NodeCapacity | None:
         """Where *placed* stands, None if there is no such domain (any more)."""
-        return self.by_host.get(placed.domain[-1]) if self.hosts else self.by_values.get(placed.domain)
+        index = self._index.get(placed.domain[-1:] if self._hosts else placed.domain)
+        return None if index is None else self.topology.nodes[index]
+
+    def fit(self, request: PodSetRequest, layer: int, *, by_affinity: bool) -> LeafFit:
+        """What fits on each leaf as *layer* stands now; to be read at once, and not changed."""
+        pods = self._pods(request.requests, request.choice, layer)
+        fits: list[int] = pods.tolist()
+        score = self._score(request.choice, fits) if by_affinity and request.choice.preferred else None
+        if request.leader is None:
+            return LeafFit(fits, score=score)
+        lead = self._pods(request.leader, request.leader_choice, layer) > 0
+        beside = fitting_pods(self.topology.nodes, request.requests, layer, taken=dict(request.leader))
+        beside[~lead | (pods == 0)] = 0
+        return LeafFit(fits, beside.tolist(), lead.tolist(), score)
+
+    def _pods(self, requests: Requests, choice: NodeChoice, layer: int) -> Ints:
+        name = self._names.get(choice)
+        if name is None:
+            name = self._names[choice] = f"choice {len(self._names)}"
+            takes = np.array(
+                [not self._hosts or self._accepts(leaf.node, choice) for leaf in self.topology.nodes], dtype=np.bool_
+            )
+            self._takes[name] = (takes, takes)
+        return self._cache.counts(PodShape(requests, name), (layer,), self._journal).levels[-1]
+
+    def _accepts(self, node: Node, choice: NodeChoice) -> bool:
+        """Whether pods with this *choice* may stand on *node*: taints, node selector, required node affinity."""
+        tolerations = (*choice.tolerations, *self._flavor.tolerations)
+        return (
+            all(tolerated(taint, tolerations) for taint in node.taints)
+            and all(node.labels.get(key) == value for key, value in choice.selector)
+            and (not choice.terms or any(_all_hold(term, node) for term in choice.terms))
+        )
+
+    def _score(self, choice: NodeChoice, fits: Iterable[int]) -> list[int]:
+        """Per leaf the weights of the preferred terms that hold, summed; 0 where no pod fits and where leaves are wider than a node."""
+        return [
+            sum(weight for weight, term in choice.preferred if pods and self._hosts and _all_hold(term, leaf.node))
+            for leaf, pods in zip(self.topology.nodes, fits, strict=True)
+        ]
+
+
+def _all_hold(term: Sequence[MatchExpression], node: Node) -> bool:
+    """An empty term matches nothing, as in Kubernetes."""
+    return bool(term) and all(holds_on_node(expression, node.labels) for expression in term)
 
 
 class Reservation(NamedTuple):
-    """*amounts*: what is taken of *room*, all pods together."""
+    """Room on *leaf* for *pods* that ask *requests* each."""
 
-    room: LeafCapacity
-    amounts: Requests
-
-
-def reservation(room: LeafCapacity, requests: Requests, count: int) -> Reservation:
-    """*count* pods that ask *requests* each."""
-    return Reservation(room, tuple((resource, amount * count) for resource, amount in of_one_pod(requests)))
+    leaf: NodeCapacity
+    requests: Requests
+    pods: int
 
 
-def reserve(spots: Iterable[Reservation]) -> None:
-    for room, amounts in spots:
-        for resource, amount in amounts:
-            room.used[resource] = room.used.get(resource, 0) + amount
+def reserve(reservations: Iterable[Reservation], layer: int = CHARGED) -> None:
+    for leaf, requests, pods in reservations:
+        leaf.hold(requests, pods, layer)
 
 
-def release(spots: Iterable[Reservation]) -> None:
+def release(reservations: Iterable[Reservation], layer: int = CHARGED) -> None:
     """The inverse of `reserve`."""
-    for room, amounts in spots:
-        for resource, amount in amounts:
-            room.used[resource] -= amount
+    for leaf, requests, pods in reservations:
+        leaf.hold(requests, -pods, layer)
 
 
-def can_reserve(spots: Iterable[Reservation]) -> bool:
-    """Whether all of *spots* can be occupied at once."""
+def can_reserve(reservations: Iterable[Reservation]) -> bool:
+    """Whether all of *reservations* have room at once."""
     wanted: dict[tuple[int, str], int] = {}
-    for room, amounts in spots:
-        for resource, amount in amounts:
-            total = wanted[id(room), resource] = wanted.get((id(room), resource), 0) + amount
-            if room.used.get(resource, 0) + total > room.total.get(resource, 0):
+    for leaf, requests, pods in reservations:
+        for resource, amount in requests:
+            total = wanted[id(leaf), resource] = wanted.get((id(leaf), resource), 0) + amount * pods
+            if leaf.free[CHARGED].get(resource, 0) < total:
                 return False
     return True
 
 
 def node_trees(
-    flavors: Iterable[ResourceFlavor], topologies: Iterable[Topology], nodes: Iterable[Node], *, overlapping: bool
+    flavors: Iterable[ResourceFlavor], topologies: Iterable[Topology], nodes: Sequence[Node], *, overlapping: bool
 ) -> dict[str, NodeTree]:
     """By flavor.  *overlapping*: work of one flavor counts in every other that has the same nodes."""
-    levels = {each.name: each.levels for each in topologies}
-    rooms: dict[tuple[str, ...], LeafCapacity] = {}
-    found = {}
+    levels = {topology.name: topology.levels for topology in topologies}
+    journal = Journal()
+    known: dict[str, LeafCapacity] = {}
+    trees = {}
     for flavor in flavors:
         if flavor.topology is None or not levels.get(flavor.topology):
             continue
-        tree = found[flavor.name] = _tree(flavor, levels[flavor.topology], nodes)
-        for leaf in tree.leaves:
-            members = tree.nodes[leaf.values]
-            key = tuple(sorted(node.name for node in members))
-            if not overlapping:
-                key = (flavor.name, "", *key)
-            leaf.room = rooms.get(key)
-            if leaf.room is None:
-                leaf.room = rooms[key] = LeafCapacity(members)
-            leaf.node = members[0] if tree.hosts else None
-    return found
+        leaves = []
+        for members in _members(flavor, levels[flavor.topology], nodes):
+            name = "\n".join(("" if overlapping else flavor.name, *sorted(node.name for node in members)))
+            if name not in known:
+                known[name] = LeafCapacity(name, members, journal)
+            leaves.append(known[name])
+        trees[flavor.name] = NodeTree(flavor, levels[flavor.topology], leaves, journal)
+    return trees
 
 
-def _tree(flavor: ResourceFlavor, levels: Sequence[str], nodes: Iterable[Node]) -> NodeTree:
+def _members(flavor: ResourceFlavor, levels: Sequence[str], nodes: Iterable[Node]) -> Iterable[list[Node]]:
+    """The nodes of *flavor*, leaf by leaf."""
     leaves: dict[tuple[str, ...], list[Node]] = {}
-    by_host: dict[str, tuple[str, ...]] = {}
     for node in nodes:
         labels = node.labels
         if not node.ready or any(labels.get(key) != value for key, value in flavor.labels.items()):
             continue
-        if any(level not in labels for level in levels):
-            continue
-        values = tuple(labels[level] for level in levels)
-        if levels[-1] == HOSTNAME:
-            values = by_host.setdefault(values[-1], values)
-        leaves.setdefault(values, []).append(node)
-    return NodeTree(flavor, levels, leaves)
+        if all(level in labels for level in levels):
+            values = tuple(labels[level] for level in levels)
+            leaves.setdefault(values[-1:] if levels[-1] == HOSTNAME else values, []).append(node)
+    return leaves.values()
 
 
-def held_by(workload: Workload, granted: Iterable[Granted], known: Mapping[str, NodeTree]) -> tuple[Reservation, ...]:
-    """The spots of what *workload* was granted; domains that are not there (any more) hold nothing."""
-    requests = {each.name: each.requests for each in workload.pod_sets}
-    spots = []
-    for each in granted:
-        tree = next((known[flavor] for _, flavor in each.flavors if flavor in known), None)
-        if tree is None or each.pod_set not in requests:
+def held_by(spec: Workload, granted: Iterable[Granted], trees: Mapping[str, NodeTree]) -> tuple[Reservation, ...]:
+    """What *spec* holds of nodes by what it was *granted*; domains that are not there (any more) hold nothing."""
+    requests = {pod_set.name: of_one_pod(pod_set.requests) for pod_set in spec.pod_sets}
+    reservations = []
+    for grant in granted:
+        tree = next((trees[flavor] for _, flavor in grant.flavors if flavor in trees), None)
+        if tree is None or grant.pod_set not in requests:
             continue
-        for placed in each.placement:
+        for placed in grant.placement:
             leaf = tree.leaf(placed)
-            if leaf is not None and leaf.room is not None:
-                spots.append(reservation(leaf.room, requests[each.pod_set], placed.count))
-    return tuple(spots)
+            if leaf is not None:
+                reservations.append(Reservation(leaf, requests[grant.pod_set], placed.count))
+    return tuple(reservations)

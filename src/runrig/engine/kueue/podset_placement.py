@@ -5,13 +5,13 @@ Least free (everything else, and inside a slice, as in Kueue): the smallest doma
 Between equals: fewer pods fit, then level values in order of text.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from runrig.domain.kueue import TopologyMode
 from runrig.engine.kueue.balanced import balanced
-from runrig.engine.kueue.fit_counts import DomainShare, PodSetFitCounts, PodSetRequest
-from runrig.engine.kueue.node_tree import NodeDomain, NodeTree
+from runrig.engine.kueue.fit_counts import DomainShare, PodSetCounts, PodSetRequest
+from runrig.engine.nodes.topology import TopologyIndex
 
 
 class Misfit(NamedTuple):
@@ -21,174 +21,175 @@ class Misfit(NamedTuple):
     need: int
 
 
-Placing = tuple[tuple[NodeDomain, int, bool], ...]
-"""(leaf, pods, with the leader), by level values."""
+Placing = tuple[DomainShare, ...]
+"""Pods per leaf, in topology order."""
 
 
 def place_pod_set(
-    tree: NodeTree, ask: PodSetRequest, counts: PodSetFitCounts, *, least_free: bool, even: bool
+    topology: TopologyIndex, request: PodSetRequest, counts: PodSetCounts, *, least_free: bool, even: bool
 ) -> Placing | Misfit:
-    """Leaves for all pods of *ask*, or what is missing.  *even*: preferred requests are spread evenly where that works."""
-    if ask.count % ask.slice_size or ask.slice_level < ask.level:
-        return Misfit(0, ask.count)
-    search = _Search(tree, ask, counts, least_free)
-    found: Sequence[DomainShare] | None = None
-    level, by_parent = ask.level, False
-    if even and ask.topology.near is TopologyMode.PREFERRED and not ask.inner:
-        level, found = balanced(tree, ask, counts)
-        by_parent = found is not None
-    if found is None:
-        level, found = search.level()
-    if found is None:
-        return Misfit(search.most(), ask.count)
-    shares = search.down(level, found, by_parent=by_parent)
-    return tuple((each.domain, each.amount, each.leads) for each in sorted(shares, key=lambda each: each.domain.values))
+    """Leaves for all pods of *request*, or what is missing.  *even*: preferred requests are spread evenly where that works."""
+    if request.count % request.slice_size or request.slice_level < request.level:
+        return Misfit(0, request.count)
+    greedy = _Greedy(topology, request, counts, least_free)
+    shares: Sequence[DomainShare] | None = None
+    level, by_parent = request.level, False
+    if even and request.topology.near is TopologyMode.PREFERRED and not request.inner:
+        level, shares = balanced(topology, request, counts)
+        by_parent = shares is not None
+    if shares is None:
+        level, shares = greedy.level()
+    if shares is None:
+        return Misfit(greedy.most(), request.count)
+    return tuple(sorted(greedy.down(level, shares, by_parent=by_parent)))
 
 
-class _Search:
-    def __init__(self, tree: NodeTree, ask: PodSetRequest, counts: PodSetFitCounts, least_free: bool) -> None:
-        self._tree = tree
-        self._ask = ask
+class _Greedy:
+    """Domains are indices of their level; so are the columns of counts."""
+
+    def __init__(self, topology: TopologyIndex, request: PodSetRequest, counts: PodSetCounts, least_free: bool) -> None:
+        self._topology = topology
+        self._request = request
         self._counts = counts
         self._least_free = least_free
         self._small_first = least_free
-        self._led = ask.leader is not None
+        self._led = request.leader is not None
 
     # ------------------------------------------------------------ which level
 
     def level(self) -> tuple[int, list[DomainShare] | None]:
         """(the level, its domains with their slices); None if it does not fit."""
-        ask, level = self._ask, self._ask.level
-        required = ask.topology.near is TopologyMode.REQUIRED
-        climbs = ask.topology.near is TopologyMode.PREFERRED
+        request, counts, level = self._request, self._counts, self._request.level
+        required = request.topology.near is TopologyMode.REQUIRED
+        climbs = request.topology.near is TopologyMode.PREFERRED
         while True:
-            ordered = self._ordered(self._tree.by_level[level], self._counts.units_beside)
-            one = self._single(ordered, required=required)
+            units, units_beside = counts.units[level], counts.units_beside[level]
+            ordered = self._ordered(level, range(len(units)), units_beside)
+            one = self._single(level, ordered, required=required)
             if one is not None:
-                return level, [DomainShare(one, ask.slices, self._led)]
+                return level, [DomainShare(one, request.slices, self._led)]
             if required:
                 return level, None
             if not climbs or not level:
-                return level, self._greedy(
-                    ordered, ask.slices, self._led, self._counts.units, self._counts.units_beside
-                )
+                return level, self._take(level, ordered, request.slices, self._led, units, units_beside)
             level -= 1
 
-    def _single(self, ordered: Sequence[NodeDomain], *, required: bool) -> NodeDomain | None:
+    def _single(self, level: int, ordered: Sequence[int], *, required: bool) -> int | None:
         """The tightest of *ordered* that takes everything.
 
         Preferred affinity comes before packing: where a domain with more of it is too small, one that is large enough is no
         answer, unless the pods must be in one domain.
         """
-        units, lead, score = self._counts.units_beside, self._counts.lead, self._counts.score
-        fitting = [each for each in ordered if units[each.at] >= self._ask.slices and (not self._led or lead[each.at])]
+        counts, slices = self._counts, self._request.slices
+        units, lead, score = counts.units_beside[level], counts.lead[level], counts.score[level]
+        fitting = [domain for domain in ordered if units[domain] >= slices and (not self._led or lead[domain])]
         if not fitting:
             return None
-        best = max(score[each.at] for each in fitting)
-        if not required and not self._least_free and any(score[each.at] > best for each in ordered[:1]):
+        best = max(score[domain] for domain in fitting)
+        if not required and not self._least_free and any(score[domain] > best for domain in ordered[:1]):
             return None
-        return min((each for each in fitting if score[each.at] == best), key=lambda each: units[each.at])
+        return min((domain for domain in fitting if score[domain] == best), key=units.__getitem__)
 
     def most(self) -> int:
         """Pods that would fit: in the best domain if they must be in one, else in all."""
-        counts = self._counts
-        units = [counts.units_beside[each.at] for each in self._tree.by_level[self._ask.level]]
-        fitting = max(units, default=0) if self._ask.topology.near is TopologyMode.REQUIRED else sum(units)
-        return min(fitting * self._ask.slice_size, self._ask.count)
+        request, units = self._request, self._counts.units_beside[self._request.level]
+        fitting = max(units, default=0) if request.topology.near is TopologyMode.REQUIRED else sum(units)
+        return min(fitting * request.slice_size, request.count)
 
     # ------------------------------------------------------------ from there down
 
-    def down(self, level: int, found: Iterable[DomainShare], *, by_parent: bool) -> list[DomainShare]:
+    def down(self, level: int, shares: Iterable[DomainShare], *, by_parent: bool) -> list[DomainShare]:
         """Pods per leaf.  Above the slices the children of all domains count as one pool, unless *by_parent*; below never."""
-        counts, ask = self._counts, self._ask
-        shares = list(found)
-        lowest = len(self._tree.levels) - 1
-        while level < ask.slice_level:
+        counts, request = self._counts, self._request
+        lowest = len(self._topology.labels) - 1
+        while level < request.slice_level:
+            units, units_beside = counts.units[level + 1], counts.units_beside[level + 1]
             if by_parent:
-                shares = [part for each in shares for part in self._within(each, counts.units, counts.units_beside)]
+                shares = self._within(level, shares, units, units_beside)
             else:
-                pool = [child for each in shares for child in each.domain.children]
-                shares = self._needed(pool, ask.slices, self._led, counts.units, counts.units_beside)
+                children = self._topology.children[level]
+                pool = [child for share in shares for child in children[share.domain]]
+                shares = self._needed(level + 1, pool, request.slices, self._led, units, units_beside)
             level += 1
-        shares = [DomainShare(each.domain, each.amount * ask.slice_size, each.leads) for each in shares]
+        shares = [DomainShare(domain, amount * request.slice_size, leads) for domain, amount, leads in shares]
         self._small_first = True
         while level < lowest:
-            inner = ask.inner.get(level + 1, 1)
-            shares = [part for each in shares for part in self._within(each, counts.pods, counts.beside, inner)]
+            inner = request.inner.get(level + 1, 1)
+            shares = self._within(level, shares, counts.pods[level + 1], counts.beside[level + 1], inner)
             level += 1
         return shares
 
     def _within(
-        self, share: DomainShare, plain: Sequence[int], beside: Sequence[int], unit: int = 1
+        self, level: int, shares: Iterable[DomainShare], plain: Sequence[int], beside: Sequence[int], unit: int = 1
     ) -> list[DomainShare]:
-        """*share* over the children of its domain, in multiples of *unit*."""
+        """Each of *shares* over the children of its domain, in multiples of *unit*."""
         if unit > 1:
-            plain, beside = [each // unit for each in plain], [each // unit for each in beside]
-        parts = self._needed(share.domain.children, share.amount // unit, share.leads, plain, beside)
-        return [DomainShare(each.domain, each.amount * unit, each.leads) for each in parts]
+            plain, beside = [pods // unit for pods in plain], [pods // unit for pods in beside]
+        children = self._topology.children[level]
+        return [
+            DomainShare(domain, amount * unit, leads)
+            for share in shares
+            for domain, amount, leads in self._needed(
+                level + 1, children[share.domain], share.amount // unit, share.leads, plain, beside
+            )
+        ]
 
     def _needed(
-        self, pool: Sequence[NodeDomain], need: int, leads: bool, plain: Sequence[int], beside: Sequence[int]
+        self, level: int, pool: Sequence[int], need: int, leads: bool, plain: Sequence[int], beside: Sequence[int]
     ) -> list[DomainShare]:
-        found = self._greedy(self._ordered(pool, beside if leads else plain), need, leads, plain, beside)
-        assert found is not None, "what fits into a domain fits into its children"
-        return found
+        ordered = self._ordered(level, pool, beside if leads else plain)
+        shares = self._take(level, ordered, need, leads, plain, beside)
+        assert shares is not None, "what fits into a domain fits into its children"
+        return shares
 
     # ------------------------------------------------------------ one step
 
-    def _ordered(self, domains: Iterable[NodeDomain], sizes: Sequence[int]) -> list[NodeDomain]:
+    def _ordered(self, level: int, domains: Iterable[int], sizes: Sequence[int]) -> list[int]:
         """Preferred nodes first; then the largest, or the smallest, first; those that can have the leader before the others."""
         counts, sign = self._counts, 1 if self._small_first else -1
-        lead, score, pods = counts.lead, counts.score, counts.beside if self._led else counts.pods
+        lead, score, pods = counts.lead[level], counts.score[level], counts.beside[level]
         return sorted(
             domains,
-            key=lambda each: (
-                not lead[each.at],
-                -score[each.at],
-                sign * sizes[each.at],
-                pods[each.at],
-                each.values,
-            ),
+            key=lambda domain: (not lead[domain], -score[domain], sign * sizes[domain], pods[domain], domain),
         )
 
-    def _greedy(
-        self, ordered: list[NodeDomain], need: int, leads: bool, plain: Sequence[int], beside: Sequence[int]
+    def _take(
+        self, level: int, ordered: list[int], need: int, leads: bool, plain: Sequence[int], beside: Sequence[int]
     ) -> list[DomainShare] | None:
         """Takes of *ordered* until *need* is covered; the last one is the tightest that covers the rest."""
-        found: list[DomainShare] = []
+        shares: list[DomainShare] = []
         if leads:
-            first = self._leader(ordered, need, plain, beside)
+            first = self._leader(level, ordered, need, plain, beside)
             if first is None:
                 return None
-            found.append(DomainShare(first, min(need, beside[first.at]), True))
-            need -= found[0].amount
-            ordered = self._ordered([each for each in ordered if each is not first], plain)
-        for at, domain in enumerate(ordered):
+            shares.append(DomainShare(first, min(need, beside[first]), True))
+            need -= shares[0].amount
+            ordered = self._ordered(level, [domain for domain in ordered if domain != first], plain)
+        for place, domain in enumerate(ordered):
             if not need:
                 break
-            size = plain[domain.at]
-            if not size:
+            if not plain[domain]:
                 continue
-            if size >= need and not self._small_first:
-                domain = self._tightest(ordered[at:], need, lambda each: plain[each.at])
-                size = plain[domain.at]
-            found.append(DomainShare(domain, min(size, need), False))
-            need -= found[-1].amount
-        return found if not need else None
+            if plain[domain] >= need and not self._small_first:
+                domain = self._tightest(level, ordered[place:], need, plain)
+            shares.append(DomainShare(domain, min(plain[domain], need), False))
+            need -= shares[-1].amount
+        return shares if not need else None
 
     def _leader(
-        self, ordered: Sequence[NodeDomain], need: int, plain: Sequence[int], beside: Sequence[int]
-    ) -> NodeDomain | None:
+        self, level: int, ordered: Sequence[int], need: int, plain: Sequence[int], beside: Sequence[int]
+    ) -> int | None:
         """Where the leader goes: where everything fits beside it, else where it leaves enough for the others."""
-        able = [each for each in ordered if self._counts.lead[each.at]]
-        whole = [each for each in able if beside[each.at] >= need]
+        lead = self._counts.lead[level]
+        able = [domain for domain in ordered if lead[domain]]
+        whole = [domain for domain in able if beside[domain] >= need]
         if whole:
-            return self._tightest(whole, need, lambda each: beside[each.at])
-        total = sum(plain[each.at] for each in ordered)
-        return next((each for each in able if total - plain[each.at] + beside[each.at] >= need), None)
+            return self._tightest(level, whole, need, beside)
+        total = sum(plain[domain] for domain in ordered)
+        return next((domain for domain in able if total - plain[domain] + beside[domain] >= need), None)
 
-    def _tightest(self, ordered: Sequence[NodeDomain], need: int, size: Callable[[NodeDomain], int]) -> NodeDomain:
-        """Of those with as much preferred affinity as the first that is large enough."""
-        fitting = [each for each in ordered if size(each) >= need]
-        score = self._counts.score
-        return min((each for each in fitting if score[each.at] == score[fitting[0].at]), key=size)
+    def _tightest(self, level: int, ordered: Sequence[int], need: int, sizes: Sequence[int]) -> int:
+        """The tightest that is large enough, of those with as much preferred affinity as the first of them."""
+        fitting = [domain for domain in ordered if sizes[domain] >= need]
+        score = self._counts.score[level]
+        return min((domain for domain in fitting if score[domain] == score[fitting[0]]), key=sizes.__getitem__)

@@ -2,39 +2,36 @@
 
 A pod set that asks for a topology takes only flavors that have one, with the levels that it names, and all its resources from one
 of them.  In a queue of which every flavor has a topology, a pod set that asks for nothing is placed too, anywhere.
-Pure: rooms are read here; who decides occupies them.
+Pure: what is tried on nodes is undone; who decides reserves them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from runrig.domain.kueue import ClusterQueue, Placed, System, TopologyMode, TopologyRequest, WorkloadPodSet
-from runrig.engine.kueue.fit_counts import PodSetFitCounts, PodSetRequest
-from runrig.engine.kueue.node_tree import LeafCapacity, NodeTree, Reservation, node_trees, reservation
+from runrig.engine.kueue.fit_counts import PodSetCounts, PodSetRequest
+from runrig.engine.kueue.node_tree import NO_WORK, NodeTree, Reservation, node_trees, release, reserve
 from runrig.engine.kueue.podset_placement import Misfit, Placing, place_pod_set
+from runrig.engine.nodes.topology import TopologyIndex
+from runrig.engine.quota.quota_node import CHARGED
+
+Member = tuple[int, WorkloadPodSet, TopologyRequest | None, int]
+"""(place of the pod set, the pod set, what it asks, pods)."""
 
 ANYWHERE = TopologyRequest()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WorkloadPlacement:
-    """What pod sets of a workload take: *reservations* of rooms, and for people *of*: by place of the pod set.
-
-    *assumed*: the same as *reservations*, by room, for pod sets that come after.
-    """
+    """What pod sets of a workload take: *reservations* on leaves, and for people *of*: by place of the pod set."""
 
     reservations: tuple[Reservation, ...] = ()
     of: dict[int, tuple[Placed, ...]] = field(default_factory=dict)
-    assumed: dict[LeafCapacity, dict[str, int]] = field(default_factory=dict)
 
     def and_also(self, other: "WorkloadPlacement") -> "WorkloadPlacement":
         """Both together."""
-        assumed = {room: dict(amounts) for room, amounts in self.assumed.items()}
-        for room, amounts in other.reservations:
-            mine = assumed.setdefault(room, {})
-            for resource, amount in amounts:
-                mine[resource] = mine.get(resource, 0) + amount
-        return WorkloadPlacement((*self.reservations, *other.reservations), {**self.of, **other.of}, assumed)
+        return WorkloadPlacement((*self.reservations, *other.reservations), {**self.of, **other.of})
 
 
 NOWHERE = WorkloadPlacement()
@@ -61,7 +58,7 @@ class WorkloadPlacer:
             return (None,) * len(pod_sets)
         flavors = [flavor for group in queue.groups for flavor in group.flavors]
         implied = ANYWHERE if flavors and all(flavor in self.trees for flavor in flavors) else None
-        return tuple(each.topology or implied for each in pod_sets)
+        return tuple(pod_set.topology or implied for pod_set in pod_sets)
 
     def misfit(self, flavor: str, requests: Sequence[TopologyRequest | None], *, alone: bool) -> str | None:
         """Why pod sets with these *requests* cannot take *flavor*.  *alone*: they take all their resources from it."""
@@ -76,68 +73,64 @@ class WorkloadPlacer:
                 return "it has no topology"
             elif not alone:
                 return "with a topology all resources come from one flavor"
-            elif not _levels(request) <= set(tree.levels):
+            elif not _levels(request) <= set(tree.topology.labels):
                 return "its topology has not the level that is asked for"
         return None
 
     # ------------------------------------------------------------ placing
 
     def place(
-        self,
-        flavor: str,
-        members: Sequence[tuple[int, WorkloadPodSet, TopologyRequest | None, int]],
-        before: WorkloadPlacement,
-        *,
-        empty: bool = False,
+        self, flavor: str, members: Sequence[Member], before: WorkloadPlacement, *, empty: bool = False
     ) -> WorkloadPlacement | Misfit:
-        """Where *members* go, each (place, pod set, request, pods), beside *before*; *empty*: as if no work held any node.
+        """Where *members* go beside *before*; *empty*: as if no work held any node.
 
         Two pod sets of one group, one of a single pod, are a leader and its workers, near each other; all others one by one.
+        Holds on trial what was placed before, and gives it back.
         """
         tree = self.trees.get(flavor)
-        members = [each for each in members if each[2] is not None and each[3]]
+        members = [member for member in members if member[2] is not None and member[3]]
         if tree is None or not members:
             return NOWHERE
-        leader = min(members, key=lambda each: each[3])
-        if len(members) == 2 and leader[3] == 1 and leader[1].group is not None:
-            workers = next(each for each in members if each is not leader)
-            return self._one(tree, workers, before, leader=leader, empty=empty)
-        found, sofar = NOWHERE, before
-        for each in members:
-            one = self._one(tree, each, sofar, leader=None, empty=empty)
-            if isinstance(one, Misfit):
-                return one
-            found, sofar = found.and_also(one), sofar.and_also(one)
-        return found
+        leader: Member | None = min(members, key=lambda member: member[3])
+        if leader is not None and len(members) == 2 and leader[3] == 1 and leader[1].group is not None:
+            members = [member for member in members if member is not leader]
+        else:
+            leader = None
+        layer = NO_WORK if empty else CHARGED
+        placement, latest = NOWHERE, before
+        on_trial: list[Reservation] = []
+        try:
+            for member in members:
+                reserve(latest.reservations, layer)
+                on_trial += latest.reservations
+                pod_set = self._place_pod_set(tree, member, leader, layer)
+                if isinstance(pod_set, Misfit):
+                    return pod_set
+                placement, latest = placement.and_also(pod_set), pod_set
+            return placement
+        finally:
+            release(on_trial, layer)
 
-    def _one(
-        self,
-        tree: NodeTree,
-        member: tuple[int, WorkloadPodSet, TopologyRequest | None, int],
-        before: WorkloadPlacement,
-        *,
-        leader: tuple[int, WorkloadPodSet, TopologyRequest | None, int] | None,
-        empty: bool,
+    def _place_pod_set(
+        self, tree: NodeTree, member: Member, leader: Member | None, layer: int
     ) -> WorkloadPlacement | Misfit:
-        at, pod_set, request, count = member
+        _, pod_set, request, count = member
+        levels = tree.topology.labels
         assert request is not None
-        if not _sound(tree, request) or (len(request.slices) > 1 and not self._gates["TASMultiLayerTopology"]):
+        if not _sound(levels, request) or (len(request.slices) > 1 and not self._gates["TASMultiLayerTopology"]):
             return Misfit(0, count)
-        ask = PodSetRequest(tree, request, count, pod_set.requests, pod_set.nodes)
+        ask = PodSetRequest(levels, request, count, pod_set.requests, pod_set.nodes)
         if leader is not None:
             ask.lead_by(leader[1].requests, leader[1].nodes)
-        by_affinity = self._gates["TASRespectNodeAffinityPreferred"]
-        counts = PodSetFitCounts(tree, ask, before.assumed, empty=empty, by_affinity=by_affinity)
+        leaves = tree.fit(ask, layer, by_affinity=self._gates["TASRespectNodeAffinityPreferred"])
         placing = place_pod_set(
-            tree,
+            tree.topology,
             ask,
-            counts,
+            PodSetCounts(tree.topology, ask, leaves),
             least_free=self._least_free(request.near),
             even=self._gates["TASBalancedPlacement"],
         )
-        if isinstance(placing, Misfit):
-            return placing
-        return _places(placing, (at, pod_set), None if leader is None else leader[:2])
+        return placing if isinstance(placing, Misfit) else _placement(tree.topology, placing, ask, member, leader)
 
     def _least_free(self, near: TopologyMode) -> bool:
         if self._gates["TASProfileLeastFreeCapacity"]:
@@ -145,34 +138,33 @@ class WorkloadPlacer:
         return self._gates["TASProfileMixed"] and near in (TopologyMode.UNCONSTRAINED, TopologyMode.SLICES)
 
 
-def _sound(tree: NodeTree, request: TopologyRequest) -> bool:
+def _sound(levels: Sequence[str], request: TopologyRequest) -> bool:
     """Slices have a size, and each layer is finer than the one around it and divides it."""
-    places = [tree.levels.index(each.level) for each in request.slices]
-    sizes = [each.size for each in request.slices]
-    return all(sizes) and all(
-        places[at] < places[at + 1] and not sizes[at] % sizes[at + 1] for at in range(len(sizes) - 1)
+    layers = [(levels.index(layer.level), layer.size) for layer in request.slices]
+    return all(size for _, size in layers) and all(
+        outer < inner and not size % part for (outer, size), (inner, part) in pairwise(layers)
     )
 
 
 def _levels(request: TopologyRequest) -> set[str]:
     """The levels that it names."""
-    return {level for level in (request.level, *(each.level for each in request.slices)) if level}
+    return {level for level in (request.level, *(layer.level for layer in request.slices)) if level}
 
 
-def _places(
-    placing: Placing, workers: tuple[int, WorkloadPodSet], leader: tuple[int, WorkloadPodSet] | None
+def _placement(
+    topology: TopologyIndex, placing: Placing, ask: PodSetRequest, workers: Member, leader: Member | None
 ) -> WorkloadPlacement:
-    spots: list[Reservation] = []
+    reservations: list[Reservation] = []
     of: dict[int, tuple[Placed, ...]] = {}
-    for leaf, count, leads in placing:
-        assert leaf.room is not None
+    for index, count, leads in placing:
+        leaf = topology.nodes[index]
         if count:
-            spots.append(reservation(leaf.room, workers[1].requests, count))
-        if leads and leader is not None:
-            spots.append(reservation(leaf.room, leader[1].requests, 1))
-            of[leader[0]] = (Placed(leaf.values, 1),)
-    of[workers[0]] = tuple(Placed(leaf.values, count) for leaf, count, _ in placing if count)
-    return NOWHERE.and_also(WorkloadPlacement(tuple(spots), of))
+            reservations.append(Reservation(leaf, ask.requests, count))
+        if leads and leader is not None and ask.leader is not None:
+            reservations.append(Reservation(leaf, ask.leader, 1))
+            of[leader[0]] = (Placed(topology.paths[index], 1),)
+    of[workers[0]] = tuple(Placed(topology.paths[index], count) for index, count, _ in placing if count)
+    return WorkloadPlacement(tuple(reservations), of)
 
 
 FindsPlacement = Callable[[], bool]

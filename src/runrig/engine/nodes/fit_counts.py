@@ -18,9 +18,11 @@ MOST_PER_NODE = 1 << 40
 
 UNLISTED = -(1 << 62)
 
+NOTHING: Mapping[str, int] = {}
+
 
 class PodShape(NamedTuple):
-    """Pods that ask the same on nodes of one flavor."""
+    """Pods that ask the same on nodes of one flavor; of an imported flavor, on those that they choose: a name for the choice."""
 
     requests: Requests
     flavor: str
@@ -46,7 +48,7 @@ class FitCounts:
         count = len(topology.nodes)
         fitting = np.full(count, MOST_PER_NODE, dtype=np.int64)
         for layer in layers:
-            np.minimum(fitting, _fitting(topology.nodes, shape.requests, layer), out=fitting)
+            np.minimum(fitting, fitting_pods(topology.nodes, shape.requests, layer), out=fitting)
         fitting[~takes] = 0
         levels = [
             np.add.reduceat(fitting, starts[:-1]) if count else np.zeros(0, dtype=np.int64)
@@ -66,16 +68,26 @@ class FitCounts:
                 level[of[at]] += more
 
 
-def _fitting(rooms: Sequence[NodeCapacity], requests: Requests, layer: int) -> Ints:
-    """Pods per node, as `pods_in` counts them one by one."""
+def fitting_pods(
+    rooms: Sequence[NodeCapacity], requests: Requests, layer: int, taken: Mapping[str, int] = NOTHING
+) -> Ints:
+    """Pods per node, as `pods_in` counts them one by one, once *taken* is held of each; where that does not fit: anything."""
     most = np.full(len(rooms), MOST_PER_NODE, dtype=np.int64)
     for resource, amount in requests:
-        left = np.array([room.free[layer].get(resource, UNLISTED) for room in rooms], dtype=np.int64)
-        fitting = np.maximum(left, 0) // amount
+        left = _amounts([room.free[layer].get(resource, UNLISTED) for room in rooms])
+        fitting = np.maximum(left - taken[resource] if resource in taken else left, 0) // amount
         if resource in UNLISTED_IS_UNCOUNTED:
             fitting[left == UNLISTED] = MOST_PER_NODE
-        np.minimum(most, fitting, out=most)
-    return most
+        most = np.minimum(most, fitting)
+    return most.astype(np.int64, copy=False)
+
+
+def _amounts(values: list[int]) -> Ints:
+    """One number per node: in 64 bits, or, slower, in Python's own integers where some sum of nodes is beyond that."""
+    try:
+        return np.array(values, dtype=np.int64)
+    except OverflowError:
+        return np.array(values, dtype=object)
 
 
 class FitCountCache:
@@ -104,8 +116,9 @@ class FitCountCache:
             column = np.array([room.free[layer].get(resource, UNLISTED) for room in rooms], dtype=np.int64)
         else:
             for name in changed:
-                at = self.topology.index[name]
-                column[at] = rooms[at].free[layer].get(resource, UNLISTED)
+                at = self.topology.index.get(name)
+                if at is not None:
+                    column[at] = rooms[at].free[layer].get(resource, UNLISTED)
         self._free[resource, layer] = (column, journal.end)
         return column
 
@@ -133,7 +146,8 @@ class FitCountCache:
         if changed is None or 4 * len(changed) > len(self.topology.nodes) + 64:
             return False
         for name in changed:
-            at = self.topology.index[name]
-            room = self.topology.nodes[at]
-            counts.set(self.topology, at, min(room.pods(shape.requests, layer) for layer in layers))
+            at = self.topology.index.get(name)
+            if at is not None:
+                room = self.topology.nodes[at]
+                counts.set(self.topology, at, min(room.pods(shape.requests, layer) for layer in layers))
         return True

@@ -4,6 +4,8 @@ A domain of a level is a range of nodes in that order; the nodes themselves are 
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -66,6 +68,15 @@ class TopologyIndex:
             of.append(len(starts) - 1)
         self.of.append(np.array(of, dtype=np.int64))
         self.starts.append(np.array([*starts, len(self.nodes)], dtype=np.int64))
+
+    @cached_property
+    def children(self) -> list[list[range]]:
+        """Per level but the last, the children of each domain: domains of the level below."""
+        children = []
+        for starts, below in pairwise(zip(self.starts, self.of, strict=True)):
+            first = below[1][starts[0][:-1]].tolist()
+            children.append([range(*ends) for ends in pairwise([*first, len(below[0]) - 1])])
+        return children
 
     @property
     def node_level(self) -> int:
