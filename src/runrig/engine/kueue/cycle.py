@@ -16,9 +16,9 @@ from runrig.engine.kueue.head_order import Nomination, in_classical_order, in_fa
 from runrig.engine.kueue.node_matching import selects
 from runrig.engine.kueue.node_tree import Reservation, can_reserve
 from runrig.engine.kueue.nomination import nominate, nominate_again, nominate_promised, placement_now
-from runrig.engine.kueue.podset_placement import Misfit
 from runrig.engine.kueue.scheduler_context import SchedulerContext
 from runrig.engine.kueue.workload import FIT, NOFIT, WorkloadState
+from runrig.engine.placement.kueue_fit import Misfit
 from runrig.engine.quota.quota_node import REAL, Request, fits
 
 

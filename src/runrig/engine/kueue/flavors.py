@@ -11,7 +11,6 @@ from typing import NamedTuple, Protocol
 from runrig.domain.kueue import Fungibility, PendingReason, Policy, Preference
 from runrig.domain.reasons import Code, Reason
 from runrig.engine.kueue.cluster_queue import QueueState
-from runrig.engine.kueue.podset_placement import Misfit
 from runrig.engine.kueue.scheduler_context import SchedulerContext, level_of
 from runrig.engine.kueue.workload import (
     FIT,
@@ -26,6 +25,7 @@ from runrig.engine.kueue.workload import (
     WorkloadTarget,
 )
 from runrig.engine.kueue.workload_placement import FindsPlacement, WorkloadPlacement
+from runrig.engine.placement.kueue_fit import Misfit
 from runrig.engine.quota.quota_node import CHARGED, Request, add_on_trial, fits, take_on_trial
 
 PENDING_REASONS = (

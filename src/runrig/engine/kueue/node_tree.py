@@ -14,11 +14,11 @@ from runrig.domain.kueue import Granted, MatchExpression, NodeChoice, Placed, Re
 from runrig.domain.nodes import Node
 from runrig.domain.pools import HOSTNAME
 from runrig.domain.quantities import UNLISTED_IS_UNCOUNTED, Requests, of_one_pod
-from runrig.engine.kueue.fit_counts import LeafFit, PodSetRequest
 from runrig.engine.kueue.node_matching import holds_on_node, tolerated
 from runrig.engine.nodes.fit_counts import FitCountCache, PodShape, fitting_pods
 from runrig.engine.nodes.node_capacity import Journal, NodeCapacity
 from runrig.engine.nodes.topology import Ints, TopologyIndex
+from runrig.engine.placement.podset_counts import LeafFit, PodSetRequest
 from runrig.engine.quota.quota_node import CHARGED
 
 NO_WORK = 1

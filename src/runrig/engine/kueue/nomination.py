@@ -10,10 +10,10 @@ from runrig.engine.kueue.fair import find_fair
 from runrig.engine.kueue.flavors import FindTargets, assign
 from runrig.engine.kueue.head_order import Nomination
 from runrig.engine.kueue.node_tree import can_reserve, release, reserve
-from runrig.engine.kueue.podset_placement import Misfit
 from runrig.engine.kueue.scheduler_context import DECIDED, SchedulerContext, level_of
 from runrig.engine.kueue.workload import FIT, NOFIT, FlavorAssignment, WorkloadState, WorkloadTarget
 from runrig.engine.kueue.workload_placement import NOWHERE, WorkloadPlacement
+from runrig.engine.placement.kueue_fit import Misfit
 from runrig.engine.placement.partial import bisected
 from runrig.engine.quota.quota_node import CHARGED, fits
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from runrig.domain.kueue import ClusterQueue, Placed, System, TopologyMode, TopologyRequest, WorkloadPodSet
-from runrig.engine.kueue.fit_counts import PodSetCounts, PodSetRequest
 from runrig.engine.kueue.node_tree import NO_WORK, NodeTree, Reservation, node_trees, release, reserve
-from runrig.engine.kueue.podset_placement import Misfit, Placing, place_pod_set
 from runrig.engine.nodes.topology import TopologyIndex
+from runrig.engine.placement.kueue_fit import Misfit, Placing, place_pod_set
+from runrig.engine.placement.podset_counts import PodSetCounts, PodSetRequest
 from runrig.engine.quota.quota_node import CHARGED
 
 Member = tuple[int, WorkloadPodSet, TopologyRequest | None, int]

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from runrig.domain.kueue import TopologyMode
-from runrig.engine.kueue.balanced import balanced
-from runrig.engine.kueue.fit_counts import DomainShare, PodSetCounts, PodSetRequest
 from runrig.engine.nodes.topology import TopologyIndex
+from runrig.engine.placement.balanced import balanced
+from runrig.engine.placement.podset_counts import DomainShare, PodSetCounts, PodSetRequest
 
 
 class Misfit(NamedTuple):

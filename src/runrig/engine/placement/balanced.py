@@ -8,8 +8,8 @@ enough, and of as few the tightest.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from runrig.engine.kueue.fit_counts import DomainShare, PodSetCounts, PodSetRequest
 from runrig.engine.nodes.topology import TopologyIndex
+from runrig.engine.placement.podset_counts import DomainShare, PodSetCounts, PodSetRequest
 
 MOST_STEPS = 100_000
 """Items times domains, up to which the tightest set is looked for; beyond, the largest are taken."""
