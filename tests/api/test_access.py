@@ -133,7 +133,7 @@ def test_a_header_names_the_user_only_for_whoever_runs_up(tmp_path: Path) -> Non
         ("POST", "/api/user", {"name": "b b"}, 422, "user name 'b b' must be letters"),
         ("POST", "/api/user", {"name": "x", "roles": ["boss"]}, 422, "'boss' is no role"),
         ("POST", "/api/user", {"name": "x", "roles": ["pool9-user"]}, 404, "there is no pool 'pool9'"),
-        ("POST", "/api/user", {"name": "bob"}, 409, "user bob is there already"),
+        ("POST", "/api/user", {"name": "bob"}, 409, "user bob exists already"),
         ("GET", "/api/user/eve", None, 404, "there is no user 'eve'"),
         ("PATCH", "/api/user/eve", {"disabled": True}, 404, "there is no user 'eve'"),
         ("POST", "/api/user/eve/token", {"name": "x"}, 404, "there is no user 'eve'"),

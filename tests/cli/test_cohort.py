@@ -61,7 +61,7 @@ def test_what_is_beyond_its_limits_or_its_nodes_is_said_below_the_tree() -> None
         "",
         "cohort lab is over-committed by 2 of default/gpu, 1Gi of default/memory: what runs goes on, and new work of it waits "
         "until that has ended (law Q4)",
-        "promised beyond the nodes that there are: 3 of default/gpu",
+        "quotas exceed capacity by 3 of default/gpu",
     ]
 
 

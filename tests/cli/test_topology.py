@@ -196,7 +196,7 @@ def test_nodes_of_a_pool_without_keys_are_flat_and_told_as_that() -> None:
         domain(None, "n3", gpus(cordoned=8), state="Tainted", cordoned_nodes=1),
     ]
     plain = found(domain(None, "", gpus(8, cordoned=16), *nodes, nodes=3, cordoned_nodes=2), pools=["batch"])
-    head = "pool batch has no topology keys: gangs may lie anywhere, and none can ask to lie near"
+    head = "pool batch has no topology keys: pods may be placed anywhere; topology requests are not available"
     assert drawn(page(plain)) == [
         head,
         "",

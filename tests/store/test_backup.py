@@ -232,7 +232,7 @@ def test_a_database_of_another_version_is_left_as_it_is(tmp_path: Path) -> None:
 def test_a_file_that_is_there_is_left_alone(tmp_path: Path) -> None:
     with desk(tmp_path):
         (tmp_path / "out").write_text("mine")
-        with pytest.raises(Conflict, match="is there already"):
+        with pytest.raises(Conflict, match="exists already"):
             write_backup(tmp_path / "runrig.db", None, tmp_path / "out", log_files=True)
     assert (tmp_path / "out").read_text() == "mine"
 

@@ -25,8 +25,8 @@ _TOKEN_TAKEN: Said = (
     "alice has a token 'laptop' already: choose another name, or delete that one first",
     {},
 )
-_NO_USER: Said = ("there is no user 'alise': `runrig user list` shows those that there are", {})
-_USER_TAKEN: Said = ("user alice is there already: `runrig role grant alice ROLE` gives more roles", {})
+_NO_USER: Said = ("there is no user 'alise': `runrig user list` lists them all", {})
+_USER_TAKEN: Said = ("user alice exists already: `runrig role grant alice ROLE` gives more roles", {})
 _LAST_ADMIN: Said = ("root is the last admin: make another first, with `runrig role grant USER admin`", {})
 _BAD_ROLE: Said = (
     "'vision-boss' is no role: write admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user",
@@ -45,7 +45,7 @@ def list_tokens(service: Serving, who: Who, ended: Ended = False) -> wire.Tokens
 
 @router.post(
     "/api/token",
-    summary="Make a token of yours; it is told this once",
+    summary="Create a token for yourself; it is shown only once",
     dependencies=_OWN,
     responses=answers(wire.TokenMadeAnswer, 404, 409, said={404: _NO_USER, 409: _TOKEN_TAKEN}),
 )
@@ -118,7 +118,7 @@ def list_tokens_of(service: Serving, name: str, ended: Ended = False) -> wire.To
 
 @router.post(
     "/api/user/{name}/token",
-    summary="Make a token for a user; it is told this once",
+    summary="Create a token for a user; it is shown only once",
     dependencies=_ACCESS,
     responses=answers(wire.TokenMadeAnswer, 404, 409, said={404: _NO_USER, 409: _TOKEN_TAKEN}),
 )

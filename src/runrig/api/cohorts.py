@@ -83,7 +83,7 @@ def delete_cohort(
 
 
 def _edit(body: wire.CohortEditRequest) -> CohortEdit:
-    """What the body mentions; null takes away a parent or a limit, and means nothing elsewhere."""
+    """The fields that the body mentions; null removes a parent or a limit, and means nothing elsewhere."""
     sent = body.model_fields_set
     return CohortEdit(
         quota=KEEP if body.quota is None else body.quota,

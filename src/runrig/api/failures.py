@@ -39,7 +39,7 @@ STATUSES: Mapping[type[RunrigError], int] = {
 }
 
 MOST_PROBLEMS = 100
-"""That an answer lists: nobody reads on, and a body of nothing but mistakes must not cost more than it is worth."""
+"""Problems listed in one answer: nobody reads more, and a body full of mistakes must not cost more than it is worth."""
 
 _log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ def status_of(error: RunrigError) -> int:
 
 
 def headers_of(error: RunrigError) -> dict[str, str]:
-    """What the status asks for besides."""
+    """Headers that the status requires."""
     if isinstance(error, TooMany):
         return {"retry-after": str(error.retry_after_s)}
     return {"www-authenticate": "Bearer"} if isinstance(error, NotLoggedIn) else {}
@@ -105,7 +105,7 @@ def headers_of(error: RunrigError) -> dict[str, str]:
 
 def answer(status: int, message: str, code: str, details: Mapping[str, object]) -> JSONResponse:
     request = logs.current()
-    if status >= 500 and request:  # whoever asks for help can say which lines of the log are his
+    if status >= 500 and request:  # so that people who ask for help can name the lines of the log
         details = {**details, "request_id": request}
     body = ErrorAnswer(message=message, error_code=code, details=dict(details))
     return JSONResponse(body.model_dump(mode="json"), status, {"x-request-id": request} if request else None)
@@ -118,7 +118,7 @@ def _problem(problem: Problem) -> dict[str, Any]:
 
 
 def _of_pydantic(error: Mapping[str, Any]) -> Problem:
-    """What pydantic found, with the place and the value in the sentence."""
+    """The problems that pydantic found, each with its place and value in the sentence."""
     path = ".".join(str(part) for part in error["loc"][1:] if not str(part).startswith(("function-", "dict[")))
     where = path or str(error["loc"][0])
     match error["type"]:

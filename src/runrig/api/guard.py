@@ -1,4 +1,4 @@
-"""What stands before every route: Host, Origin, token and size are checked before anything reads the request.
+"""The guard in front of every route: Host, Origin, token and size are checked before anything reads the request.
 
 A page of another site can make a browser send requests here, and DNS rebinding can make it look like the same site; neither
 knows the token, and neither may even try (Host and Origin must be the server's own).
@@ -106,7 +106,7 @@ def _check_path(path: str, raw: bytes) -> None:
 
 
 def _two_meanings(scope: Scope, headers: Headers) -> str | None:
-    """What is wrong with a request whose end two readers would see in two places."""
+    """The problem of a request whose end two readers would see in different places; None if there is none."""
     if scope.get("http_version", "1.1") not in ("1.0", "1.1"):
         return f"HTTP/{scope['http_version']} is not spoken here: use HTTP/1.1"
     if "transfer-encoding" in headers and "content-length" in headers:
@@ -127,7 +127,7 @@ def _bearer(headers: Headers) -> str | None:
 
 
 def own_names(port: int) -> list[str]:
-    """What stands in Host if a server of this machine is called by it."""
+    """Values of Host under which this machine reaches its own server."""
     return list(_with_port(port))
 
 

@@ -65,7 +65,7 @@ class Tail:
         return b"".join(self._prefix + line + b"\n" for line in lines)
 
     def rest(self) -> Iterator[bytes]:
-        """All that there is now, and the line that was not ended."""
+        """Everything written so far, and the line not yet ended."""
         while True:
             before = self._offset
             data = self.read()
@@ -135,7 +135,7 @@ class Follower:
 
 
 def _only_one(attempts: Sequence[Task]) -> bool:
-    """Of the workflow there is one pod, and there will be: with a `count`, others may have been left out for now (law A3)."""
+    """Whether the workflow has one pod and never more: with a `count`, others may be left out for now (law A3)."""
     return len(attempts) == 1 and attempts[0].name == attempts[0].spec
 
 

@@ -1,4 +1,4 @@
-"""What each route needs: said on the route, checked before anything of the request is believed, shown in the OpenAPI document.
+"""The permission each route needs: declared on the route, checked before the request is trusted, shown in the OpenAPI document.
 
 What somebody may not see is not there for them (404, in the words of what really is not there); what they see and may not do is
 403, with the roles that would do.
@@ -59,7 +59,7 @@ class Asker:
         raise _not_allowed(self.identity, permission, about)
 
     def check_there(self, permission: Permission, pool: str) -> None:
-        """Before a command, whose own refusal would name all pools that there are.  Raises NotFound."""
+        """Checked before a command, whose own refusal would name every pool.  Raises NotFound."""
         if permission in _CHANGING:
             self._service.queries.check_pool(pool, self.visibility, live=permission is not Permission.SUBMIT)
 
@@ -137,7 +137,7 @@ OPEN: Any = Depends(Open())
 
 
 def install(app: FastAPI, router: APIRouter) -> None:
-    """The routes of *router*, each of which says what it needs, here and in the document."""
+    """The routes of *router*, each with the permission it needs, here and in the document."""
     for route in router.routes:
         assert isinstance(route, APIRoute), f"{route} has no place for what it needs"
         said = [str(each) for each in declared(route)]

@@ -23,7 +23,7 @@ _READ = [needs(Permission.READ_POOL, named("name"))]
 _CHANGE = [needs(Permission.CHANGE_POOL, named("name"))]
 
 _ITS_PROMISE = {"quota", "cohort", "borrowing_limit", "lending_limit", "flavors", "weight"}
-"""Of a top-level pool what it has at the cost of others."""
+"""The fields of a top-level pool that cost others."""
 
 Pools = Annotated[list[str], Query(description="Only these; none: all")]
 
@@ -132,7 +132,7 @@ def _check_promise(asker: Asker, name: str, body: wire.PoolEditRequest) -> None:
 
 
 def _edit(body: wire.PoolEditRequest) -> PoolEdit:
-    """What the body mentions; null takes away a cohort or a limit, and means nothing elsewhere."""
+    """The fields that the body mentions; null removes a cohort or a limit, and means nothing elsewhere."""
     sent = body.model_fields_set
     keys, flavors = body.topology_keys, body.flavors
     return PoolEdit(

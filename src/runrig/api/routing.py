@@ -1,4 +1,4 @@
-"""What all routes have in common: how they are documented, and who asks."""
+"""Shared by all routes: how they are documented, and who is asking."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -78,7 +78,7 @@ async def _user(
         Header(alias="x-osmo-user", description="Who asks, believed by `up` alone; else the user of the token."),
     ] = None,
 ) -> str:
-    """On one machine, whoever has the token of `up` is the one who started it, and may name another."""
+    """With `up`, the holder of its token started the server, and may name another user."""
     if not identity.speaks_for_others or not named:
         return identity.user
     if len(named) > LONGEST_USER_NAME or not named.isprintable():
@@ -93,7 +93,7 @@ async def _user(
 
 
 async def _base(request: Request) -> str:
-    """Of links in answers: as the client called the server."""
+    """The base of links in answers: the address by which the client called the server."""
     return str(request.base_url).rstrip("/")
 
 

@@ -13,7 +13,7 @@ from runrig.service.service import Service
 
 @contextmanager
 def changes(service: Service, workflow: str) -> Iterator[asyncio.Event]:
-    """An event that is set after each commit that changes *workflow*; whoever waits clears it."""
+    """An event set after each commit that changes *workflow*; the waiting side clears it."""
     event = asyncio.Event()
     with _listening(service, workflow, lambda _: event.set()):
         yield event

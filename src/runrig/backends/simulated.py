@@ -179,7 +179,7 @@ def _fact(run: _Run, now: float) -> TaskFact:
 
 
 def _read(folder: Path | None, name: str) -> Any:
-    """What `_write` wrote; None if nothing."""
+    """The content that `_write` wrote; None if there is none."""
     if folder is not None:
         with contextlib.suppress(FileNotFoundError):
             return json.loads((folder / name).read_text(encoding="utf-8"))

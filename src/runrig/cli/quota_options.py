@@ -81,7 +81,7 @@ def quota_options(command: F) -> F:
 
 
 def request(**fields: Any) -> dict[str, Any]:
-    """What was said, as the body of a request: what is None or an empty list was not said; ``none`` is no limit."""
+    """The options given, as the body of a request: None and an empty list mean not given; ``none`` means no limit."""
     return {
         name: None if value == NO_LIMIT else value
         for name, value in fields.items()

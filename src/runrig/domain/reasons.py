@@ -93,7 +93,7 @@ _SENTENCES = {
     Code.NO_ROOM_ON_NODES: "the quota allows it, but no nodes have room for all pods at once: {have} of {need} pods would fit",
     Code.NO_DOMAIN_FITS: "no {where} has room for all {need} pods at once: {have} would fit",
     Code.NOT_ALL_GROUPS_FIT: "each of its groups would find a {where}, but not all of them at once",
-    Code.KEYS_CHANGED: "{where} has not its topology keys any more, or in another order: they were changed after it was submitted",
+    Code.KEYS_CHANGED: "the topology keys of {where} were removed or reordered after submission",
     Code.PLACEMENT_NOT_PROVEN: "no place was found for all {need} pods within the search budget",
     Code.BEHIND_HEAD: "{holders} is before it, and nothing passes the head of a STRICT_FIFO queue",
     Code.KAI_NOT_PLACED: "the cluster's scheduler did not take it: {where}; it waits until its pool or a node that it could use changes, "

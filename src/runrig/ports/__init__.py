@@ -1,1 +1,1 @@
-"""What the service needs from the outside.  Implemented in store/ and backends/, chosen in wiring/."""
+"""Protocols of everything outside the service.  Implemented in store/ and backends/, chosen in wiring/."""

@@ -1,4 +1,4 @@
-"""What keeps users, roles and tokens, and the trail of their changes."""
+"""Storage of users, roles and tokens, and of the trail of their changes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What runs attempts: a backend is handed the whole desired state, and tells what it sees."""
+"""Backends run attempts: each gets the whole desired state, and reports what it observes."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from runrig.domain.workflows import FileSpec, GroupSpec, TaskKey
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One attempt that shall run, with everything that a backend needs for it.
+    """One attempt to run, with everything a backend needs for it.
 
     *gang*: the id of its gang; *spec*: the name of its task as written; *flavor*: that of the node, as it was granted.
     *command* includes the args; *command*, *environment* and the contents of *files* may hold the tokens of ``domain.tokens``.
@@ -84,10 +84,10 @@ class PoolQueues:
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """The whole wanted state.  *run*: shall be started once if it never was, and left alone.  *stop*: shall end, with its grace.
-    An attempt in neither is finished business: killed if it is alive all the same, and forgotten (its files stay).
+    """The whole wanted state.  *run*: started once if it never was, then left alone.  *stop*: ended, with its grace.
+    An attempt in neither is finished: killed if it is still alive, and forgotten (its files stay).
 
-    *running*: those of *run* that have run already, so that they are not started if they are not there.
+    *running*: the attempts in *run* that have run already, and so are not started if they are missing.
     For backends that have queues, else empty: *gangs*, by id, of all that is to run or to stop; *pools*: all that are not
     ARCHIVED, subpools behind their parents; *flavors*: those of the cluster.
     """
@@ -133,7 +133,7 @@ class Backend(Protocol):
     """It has queues and a scheduler of its own, and needs to know pools and gangs (the second half of `Desired`)."""
 
     outputs: bool
-    """What a task writes to ``{{output}}`` stays where the tasks behind it can read it."""
+    """Later tasks can read what a task writes to ``{{output}}``."""
 
     def observe(self) -> Observation: ...
 
@@ -149,13 +149,13 @@ class Backend(Protocol):
         """The output of an attempt; None if there is none (yet)."""
 
     def says(self, workflow: str) -> tuple[str, ...]:
-        """What it says itself of pods of *workflow* that have not started, a sentence each; empty where it has nothing to say."""
+        """The backend's own sentences about pods of *workflow* that have not started; empty if it has none."""
 
     def events(self, workflow: str) -> tuple[ClusterEvent, ...]:
-        """What programs of the cluster noted about the gangs and pods of *workflow*, oldest first; kept as long as its output."""
+        """Events of the cluster about the gangs and pods of *workflow*, oldest first; kept as long as its output."""
 
     def discard(self, workflow: str) -> None:
-        """Removes the files of a workflow that has ended: its logs, outputs and what was noted.  Of one that has none, nothing."""
+        """Removes the logs, outputs and events of a workflow that has ended; does nothing if it has none."""
 
     def close(self) -> None:
         """Lets go of everything; the tasks go on."""

@@ -1,4 +1,4 @@
-"""What keeps the state of the cluster and its log, one transaction per revision."""
+"""Storage of the cluster's state and its log, one transaction per revision."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,23 +79,23 @@ class EventLog(Protocol):
         """The log from the revision behind *after* on, of one workflow or one pool if asked."""
 
     def pool_changes(self, query: ChangesQuery) -> tuple[tuple[Event, ...], bool]:
-        """The page, and whether there is more."""
+        """(the page, whether there is more)."""
 
     def pools_at(self, pool: str, at: float) -> tuple[Event, ...]:
-        """Of *pool* and of each of its subpools the last change at or before *at*; none of one that was not there yet."""
+        """The last change of *pool* and of each of its subpools at or before *at*; a pool created later has none."""
 
 
 class RetentionStore(Protocol):
-    """What has had its time, and takes it away in small steps."""
+    """Finds expired workflows and deletes them in small steps."""
 
     def expired(self, before: float, limit: int) -> tuple[str, ...]:
         """Ids of workflows that ended before *before*, oldest first."""
 
     def prune(self, ids: Sequence[str], rows: int) -> Pruned:
-        """Removes of *ids*, in order, as much as *rows* rows allow, in one transaction; their events stay for `prune_events`."""
+        """Deletes the workflows *ids*, in order, up to *rows* rows, in one transaction; their events stay for `prune_events`."""
 
     def prune_events(self, rows: int) -> Pruned:
-        """Removes up to *rows* events of workflows that are gone, in one transaction."""
+        """Deletes up to *rows* events of deleted workflows, in one transaction."""
 
 
 class Store(Protocol):
@@ -118,7 +118,7 @@ class Store(Protocol):
     def spec(self, hash: str) -> SpecText: ...
 
     def specs(self, hashes: Collection[str]) -> Mapping[str, WorkflowSpec]:
-        """By hash, in one query; those that are no longer kept are left out."""
+        """By hash, in one query; deleted ones are left out."""
 
     def head(self, id: str) -> Workflow:
         """The workflow without its parts; by id or uuid.  Raises NotFound."""
@@ -127,6 +127,6 @@ class Store(Protocol):
         """By id or uuid, finished ones too.  Raises NotFound."""
 
     def workflows(self, query: WorkflowQuery) -> tuple[tuple[Workflow, ...], bool]:
-        """The page, and whether there is more."""
+        """(the page, whether there is more)."""
 
     def close(self) -> None: ...

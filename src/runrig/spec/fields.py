@@ -16,7 +16,7 @@ MOST_SHOWN = 100
 
 
 class Problems:
-    """What is wrong with one input, so far."""
+    """The problems of one input, so far."""
 
     def __init__(self, found: Collection[Problem] = ()) -> None:
         self._found = dict.fromkeys(found)
@@ -75,7 +75,7 @@ class Field:
         return None
 
     def parsed(self, parse: Callable[[str], T]) -> T | None:
-        """What *parse* makes of a text or a number as it was written; its ValueError is the problem."""
+        """The result of *parse* on a text or number as written; its ValueError becomes a problem."""
         value = self.node.value
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             self.expected("text or a number")
@@ -223,7 +223,7 @@ def root(document: Document) -> Field:
 
 
 def closest(word: str, known: Collection[str]) -> str:
-    """What was probably meant, else all that there is, as the end of a message."""
+    """The end of a message: the name that was probably meant, else all names."""
     likely = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     if likely:
         return f"did you mean {likely[0]!r}?"

@@ -18,13 +18,13 @@ RESOURCES = (GPU, CPU, MEMORY, STORAGE)
 _QUOTA = ("nominal", "borrowing_limit", "lending_limit")
 _NONE = "none"
 LONGEST_TEXT = 10_000
-"""Of a quota that is written as text."""
+"""Forms of a quota written as text."""
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%")
 
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """What a quota may name.  *flavors*: those that its owner uses; *declared*: all that there are."""
+    """Names a quota may use.  *flavors*: those of its owner; *declared*: all."""
 
     flavors: tuple[str, ...]
     declared: tuple[str, ...]
@@ -39,7 +39,7 @@ class Kinds:
 
 
 def parse_quota_option(text: str, flavors: tuple[str, ...]) -> dict[FlavorResource, int]:
-    """The GPUs of ``64``, or of ``h100=8,b200=4``.  Raises InvalidInput; a plain number needs that there is one flavor."""
+    """The GPUs of ``64``, or of ``h100=8,b200=4``.  Raises InvalidInput; a plain number requires a single flavor."""
     problems = Problems()
     field = Field(node_of(text), "quota", problems)
     gpus = _option(field, text, Kinds(flavors, flavors))
@@ -74,7 +74,7 @@ def amounts_from_text(
 
 
 def read_quota(field: Field, kinds: Kinds) -> dict[FlavorResource, Quota]:
-    """What could be read; the rest is reported."""
+    """The readable part; the rest is reported."""
     value = field.node.value
     if isinstance(value, str) and not value.strip().isdigit():
         return {key: Quota(gpus) for key, gpus in _option(field, value, kinds).items()}
@@ -138,7 +138,7 @@ def _only_flavor(field: Field, kinds: Kinds) -> str | None:
 
 
 def _option(field: Field, text: str, kinds: Kinds) -> dict[FlavorResource, int]:
-    """Amounts of ``64`` or ``h100=8,b200=4``, all of which must be there."""
+    """Amounts of ``64`` or ``h100=8,b200=4``; every flavor must exist."""
     amounts = _parts(field, text, kinds)
     for key in [key for key, amount in amounts.items() if amount is None]:
         field.wrong(f"none is no amount of {key}: leave it out")
@@ -147,7 +147,7 @@ def _option(field: Field, text: str, kinds: Kinds) -> dict[FlavorResource, int]:
 
 
 def _parts(field: Field, text: str, kinds: Kinds) -> dict[FlavorResource, int | None]:
-    """What could be read; the rest is reported."""
+    """The readable part; the rest is reported."""
     amounts: dict[FlavorResource, int | None] = {}
     for part in text.split(","):
         name, equals, number = (each.strip() for each in part.rpartition("="))
@@ -164,7 +164,7 @@ def _parts(field: Field, text: str, kinds: Kinds) -> dict[FlavorResource, int | 
 
 
 def _key(field: Field, name: str, kinds: Kinds) -> FlavorResource | None:
-    """Of ``h100`` its GPUs; of ``cpu`` that of the only flavor; or ``h100/cpu``."""
+    """Reads a key: ``h100`` means its GPUs, ``cpu`` that of the only flavor; or ``h100/cpu``."""
     flavor, slash, resource = name.partition("/")
     if not slash and name not in kinds.flavors and name in kinds.resources:
         only = _only_flavor(field, kinds)
@@ -236,7 +236,7 @@ def _percentage(field: Field, text: str, parent: Quotas) -> dict[str, int]:
 
 
 def _share_in_gpus(field: Field, parent: Quotas, kinds: Kinds) -> dict[str, int]:
-    """GPUs by flavor; a plain number is of the only flavor of which the parent has any."""
+    """GPUs by flavor; a plain number means the only flavor of the parent's quota."""
     value, there = field.node.value, tuple(gpus_of(parent))
     plain = isinstance(value, int) or (isinstance(value, str) and value.strip().isdigit())
     quotas = read_quota(field, replace(kinds, flavors=there) if plain and there else kinds)

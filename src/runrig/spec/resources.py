@@ -1,4 +1,4 @@
-"""The `resources` of a workflow file: named amounts that a pod asks for, and what it shall lie near to."""
+"""The `resources` of a workflow file: named amounts that a pod requests, and its topology requirements."""
 
 import re
 from collections.abc import Mapping, Sequence

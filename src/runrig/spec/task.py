@@ -39,7 +39,7 @@ _EXIT_ACTIONS = {action.value: action for action in ExitAction}
 
 @dataclass(frozen=True, slots=True)
 class DraftTask:
-    """A task with its places.  Of a file with problems *spec* may hold stand-ins, which never leave the reader."""
+    """A task with its positions in the file.  If the file has problems, *spec* may hold stand-ins, which never leave the reader."""
 
     spec: TaskSpec
     field: Field

@@ -124,7 +124,7 @@ def _split_head(text: str) -> tuple[str, str]:
 
 
 def _run(request: dict[str, object]) -> str:
-    """What the child renders.  Its environment is empty, and its only library is jinja2."""
+    """The text that the child renders.  Its environment is empty, and its only library is jinja2."""
     command = [sys.executable, "-I", "-S", _CHILD, _folder_of("jinja2")]
     try:
         done = subprocess.run(  # noqa: S603  our own program, and no word of the user in the command

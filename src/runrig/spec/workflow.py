@@ -29,7 +29,7 @@ _PRIORITIES = {priority.value: priority for priority in Priority}
 
 
 def spec_hash(*parts: str | WorkflowSpec) -> str:
-    """What a specification is found by: SHA-256, in hex, of its text, and of the values read from it where they say more."""
+    """The key of a specification: SHA-256, in hex, of its text, and of the values read from it where they say more."""
     text = "\0".join(part if isinstance(part, str) else repr(part) for part in parts)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -208,7 +208,7 @@ def _group(field: Field, resources: Mapping[str, Resource]) -> DraftGroup | None
 
 
 def _with_lead(group: Field, tasks: tuple[DraftTask, ...]) -> tuple[DraftTask, ...]:
-    """*tasks*, of which exactly one leads: a single one does so by itself."""
+    """*tasks* with exactly one lead; a single task is its own."""
     if len(tasks) == 1:
         return (dataclasses.replace(tasks[0], spec=dataclasses.replace(tasks[0].spec, lead=True)),)
     leads = [task for task in tasks if task.spec.lead]

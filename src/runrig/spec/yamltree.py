@@ -92,7 +92,7 @@ def read_documents(text: str, what: str, largest: int) -> tuple[Document, ...]:
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
-    """What the parser sees.  Raises InvalidInput where it cannot go on."""
+    """The events of the parser.  Raises InvalidInput where it cannot go on."""
     try:
         yield from yaml.parse(text, Loader=yaml.CSafeLoader)
     except yaml.MarkedYAMLError as error:

@@ -152,7 +152,7 @@ class BackupReader:
         self._name = name
 
     def check(self) -> Contents:
-        """What is in it.  Raises InvalidInput for what is no backup, is damaged, or comes from another version."""
+        """Its contents.  Raises InvalidInput for a file that is not a backup, is damaged, or comes from another version."""
         with self._damage():
             lines = self._lines()
             first = next(lines, b"")
@@ -286,7 +286,7 @@ def restore(database: Database, reader: BackupReader, then: Callable[[], None]) 
 
 
 def _found(connection: Connection) -> str | None:
-    """What is in the database, in words; None: nothing, or the tables of this version without a row."""
+    """The contents of the database, in words; None if it is empty, or has the tables of this version without a row."""
     there = set(inspect(connection).get_table_names())
     if not there:
         return None

@@ -85,7 +85,7 @@ def _sqlite(table: Table, conflict: str | None) -> str:
 
 @cache
 def _postgresql(table: Table, conflict: str | None) -> Insert:
-    """Of the parameter *rows*, a JSON list of objects by column."""
+    """Reads the parameter *rows*, a JSON list of objects by column."""
     names = table.columns.keys()
     rows = func.json_to_recordset(cast(bindparam("rows", type_=Text), postgresql.JSON))
     sent = rows.table_valued(*(column(each.name, each.type) for each in table.columns)).render_derived(with_types=True)
@@ -95,7 +95,7 @@ def _postgresql(table: Table, conflict: str | None) -> Insert:
 
 
 def _resolved(statement: Any, table: Table, conflict: str | None) -> Any:
-    """*statement*, which says what shall be done about a row that is there."""
+    """*statement* with the action for rows that exist already."""
     key = list(table.primary_key)
     if conflict == "nothing":
         return statement.on_conflict_do_nothing(index_elements=key)
@@ -118,7 +118,7 @@ def _encoded(row: Row, encoders: Sequence[tuple[int, Encoder]]) -> list[Any]:
 
 @cache
 def _for_sqlite(table: Table) -> tuple[tuple[int, Encoder], ...]:
-    """What the columns do to a value, by their positions; a column that takes it as it is has none."""
+    """Encoders of the columns, by position; a column that takes values as they are has none."""
     return _encoders(table, _sqlite_encoder)
 
 

@@ -1,7 +1,7 @@
 """Who of several servers leads a database, and how the others learn that it lives.
 
 PostgreSQL: the leader owns the database (`store.postgresql`), and writes a heartbeat beside its work, by the clock of the
-database.  It raises the epoch when it takes office, before it changes anything; whoever led before finds another epoch at
+database.  It raises the epoch when it takes office, before it changes anything; the previous leader finds another epoch at
 his next write, and stores nothing.  A holder that is silent is ended with its session, and with that goes its lock.
 SQLite: one server per file, and no turns: the second one is refused.
 """
@@ -121,7 +121,7 @@ class SqliteElection:
 
 
 def election(url: str) -> Election[SqlTerm]:
-    """Of the servers of that database.  Raises InvalidInput for a URL of none."""
+    """The election between the servers of that database.  Raises InvalidInput for a URL that is not one."""
     return PostgresqlElection(url) if is_postgresql(url) else SqliteElection(url)
 
 

@@ -1,4 +1,4 @@
-"""What a database says when the machine under us fails, as an error that names the database and the way out.
+"""Errors of the database as ours, which name the database and the way out.
 
 SQLite says it by its own codes, PostgreSQL by SQLSTATE, and a connection that PostgreSQL refuses only by a sentence.
 """
@@ -83,7 +83,7 @@ _BY_SENTENCE = (
 
 
 class DatabaseSaid(Exception):
-    """What stands in the log instead of the database's own error, which may quote the row that it refused, secrets and all."""
+    """Logged instead of the database's own error, which may quote the refused row, secrets and all."""
 
 
 @contextmanager
@@ -136,7 +136,7 @@ def _of_connection(error: Exception, cause: str, place: str) -> RunrigError:
 
 
 def _cause(raised: BaseException) -> str:
-    """What the database said, in one line, without what it says of the place."""
+    """The database's message, in one line, without the position it names."""
     diagnosis = getattr(getattr(raised, "diag", None), "message_primary", None)
     line = str(diagnosis or raised).partition("\n")[0]
     return re.sub(r"^connection .* failed: |^connection is bad: ", "", line).removeprefix("FATAL:").strip()

@@ -23,7 +23,7 @@ from runrig.store.database import Database
 from runrig.store.text import checked_dumps
 
 OWNER_KEY = int.from_bytes(b"runrig")
-"""Of the advisory lock; such keys are one database's own."""
+"""The key of the advisory lock; such keys belong to one database."""
 MIGRATION_KEY = OWNER_KEY + 1
 OWNER_WAIT_S = 1
 """A server that was killed holds its lock until PostgreSQL has seen it."""
@@ -44,7 +44,7 @@ SET lock_timeout = '{LOCK_TIMEOUT_S}s';
 -- An accepted submission survives a power cut (law W2), whatever the server's default is.
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
 """
-# PostgreSQL, too, shall see soon that we are gone, or stopped in the middle of a transaction.
+# PostgreSQL, too, must notice soon that we are gone, or stopped in the middle of a transaction.
 _OWNER_SESSION = """
 SET idle_in_transaction_session_timeout = '30s';
 SET tcp_keepalives_idle = 5;
@@ -138,7 +138,7 @@ def _prepare(dbapi: Any, _record: object) -> None:
 
 
 def _taking(place: str) -> Callable[[Any, object], None]:
-    """What makes a new connection the owner's."""
+    """Makes new connections take the ownership of the database."""
 
     def take(dbapi: Any, _record: object) -> None:
         _in_session(dbapi, lambda: _take(dbapi, place))

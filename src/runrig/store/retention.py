@@ -1,4 +1,4 @@
-"""What has had its time leaves in small steps, so that no commit waits long for one of them.
+"""Deletes expired workflows in small steps, so that no commit waits long for one of them.
 
 A workflow goes in this order: its tasks and groups, then at once its row, its specification unless another still has it, and
 its number into `past_numbers`, so that it is never given again.  From then on its events do not count any more (`pruned` names
@@ -79,7 +79,7 @@ def past_numbers(connection: Connection) -> dict[str, int]:
 
 
 def counts() -> Any:
-    """Of an event: that it belongs to no workflow that is gone."""
+    """A condition on events: their workflow, if any, has not been deleted."""
     return or_(_EVENT.workflow.is_(None), _EVENT.workflow.not_in(select(_PRUNED.workflow)))
 
 

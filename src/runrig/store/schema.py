@@ -1,4 +1,4 @@
-"""The tables.  What is listed, filtered or sorted has a column of its own; nested values are JSON.
+"""The tables.  Values that are listed, filtered or sorted have a column of their own; nested values are JSON.
 
 Columns are named as the fields of the records that they keep (`rows`).  A change here needs a migration: a test compares the two.
 No foreign key leads to a cohort or a flavor, because a name that is not defined (yet) is legal there (law Q6).
@@ -205,7 +205,7 @@ gangs = Table(
 
 # ---------------------------------------------------------------- what happened
 
-# *workflow* and *pool*: which one the action changes, so that its story can be read by an index.
+# *workflow* and *pool*: which one the action changes, so that its events can be read by an index.
 events = Table(
     "events",
     metadata,
@@ -282,7 +282,7 @@ access_events = Table(
     Index(None, "user", "number"),
 )
 
-# What the servers of one database must agree on and nobody else may know: the key that signs.
+# Secrets shared by the servers of one database: the key that signs.
 secrets = Table(
     "secrets",
     metadata,

@@ -81,7 +81,7 @@ class SqlStore:
     def commit(
         self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], spec: SpecText | None = None
     ) -> None:
-        """As `ports.store.Store.commit`.  Of several changes of one row the last counts; an event must carry *revision*."""
+        """As `ports.store.Store.commit`.  The last of several changes to one row counts; an event must carry *revision*."""
         assert all(event.revision == revision for event in events), "an event of another revision"
         last = {(change.kind, change.key): change for change in changes}
         with self.transactions.writing(fenced=False) as connection:
@@ -187,7 +187,7 @@ def _head(connection: Connection, id: str) -> Workflow:
     for workflow in _records(connection, "Workflow", _NAMED, {"name": id}):
         assert isinstance(workflow, Workflow), "a row of workflows"
         return workflow
-    raise NotFound(f"there is no workflow {id!r}: `runrig workflow list` shows those that there are")
+    raise NotFound(f"there is no workflow {id!r}: `runrig workflow list` lists them all")
 
 
 def _sorted_records(connection: Connection, kind: str, *where: Any) -> tuple[Any, ...]:

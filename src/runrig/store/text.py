@@ -1,4 +1,4 @@
-"""What text both databases can keep: valid Unicode without NUL, which PostgreSQL has no way to write.
+"""Text that both databases can keep: valid Unicode without NUL, which PostgreSQL cannot store.
 
 SQLite would take more.  Then what was written on the one could not be moved to the other, so both refuse it.
 """

@@ -88,7 +88,7 @@ class Transactions:
                     f"move it away to start afresh, or {self.database.elsewhere}"
                 )
             if found != schema.HEAD:
-                # Alembic takes 0.4 s to import, which a start without a migration shall not pay.
+                # Alembic takes 0.4 s to import, which a start without a migration must not pay.
                 from runrig.store.migrate import upgrade
 
                 upgrade(connection, found, self.place)

@@ -1,4 +1,4 @@
-"""What goes over HTTP: requests and answers, each with an example that the OpenAPI document shows."""
+"""Requests and answers over HTTP, each with an example that the OpenAPI document shows."""
 
 from runrig.wire.access import (
     AccessEventAnswer,

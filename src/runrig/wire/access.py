@@ -50,7 +50,7 @@ class TokenCreateRequest(Request):
 
 
 class TokenMadeAnswer(TokenAnswer):
-    """*token* is told this once, and kept nowhere."""
+    """*token* is shown only once, and stored nowhere."""
 
     model_config = example(TokenAnswer.example() | {"token": "the-43-characters-that-are-told-this-once-only"})
 

@@ -1,4 +1,4 @@
-"""What all requests and answers share: unknown fields are errors, times are naive UTC, every model shows an example."""
+"""Shared by all requests and answers: unknown fields are errors, times are naive UTC, every model shows an example."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

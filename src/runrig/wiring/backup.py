@@ -14,17 +14,17 @@ from runrig.store.backup import PIECE, BackupReader, BackupWriter, Contents, res
 from runrig.store.opening import open_database
 
 STATE_FILES = ("backend", "clock.json", "tasks.json")
-"""What backends keep in the data folder beside the database, and go on from."""
+"""Files of backends in the data folder beside the database, from which they resume."""
 LOG_FILES = "tasks/*/*/*/std*.log"
 
 
 def write_backup(database: str | Path, folder: Path | None, out: Path, *, log_files: bool) -> Contents:
-    """Of a server that may run meanwhile.  *folder*: its data folder; *log_files*: the output of its tasks too.
+    """Backs up a server, which may be running.  *folder*: its data folder; *log_files*: also the output of its tasks.
 
     Raises Conflict if *out* is there, NotFound or Unavailable if the database is not, ServerFault if it is of another version.
     """
     if out.exists():
-        raise Conflict(f"{out} is there already: name another file")
+        raise Conflict(f"{out} exists already: name another file")
     store = SqlStore.look(database)
     try:
         with _whole_or_not(out) as stream, store.transactions.reading() as connection:
@@ -93,7 +93,7 @@ def _whole_or_not(out: Path) -> Iterator[IO[bytes]]:
             os.fsync(stream.fileno())
         os.link(partial, out)  # unlike a rename it replaces nothing
     except FileExistsError as error:
-        raise Conflict(f"{out} is there already: name another file") from error
+        raise Conflict(f"{out} exists already: name another file") from error
     except OSError as error:
         raise ServerFault(
             f"{out} cannot be written ({error.strerror}): free some room, or name another file"

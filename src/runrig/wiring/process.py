@@ -1,4 +1,4 @@
-"""What `up` and `serve` have in common as processes: a data folder, a socket, a log, and a web server that says how it was told to stop."""
+"""Shared by `up` and `serve` as processes: a data folder, a socket, a log, and a web server that says how it was told to stop."""
 
 import logging
 import os

@@ -105,7 +105,7 @@ def first_admin(spec: ServeSpec, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LeaderTerm:
-    """What a leader works with."""
+    """The parts a leader works with."""
 
     service: Service
     app: ASGIApp
@@ -116,7 +116,7 @@ class LeaderTerm:
 
 
 class ServerRuntime:
-    """What outlives a term as leader, and how one begins."""
+    """The parts that outlive a term as leader, and the start of a term."""
 
     def __init__(self, spec: ServeSpec, folder: Path, port: int) -> None:
         self._spec = spec
@@ -140,7 +140,7 @@ class ServerRuntime:
             app = create_app(
                 service, port=self.port, hosts=hosts(spec, self.port), scheme="https" if spec.https else "http"
             )
-            # What is here now stays: the collector need not walk through it in the middle of every other answer.
+            # Everything here now stays: the collector need not walk it in the middle of answers.
             gc.collect()
             gc.freeze()
             service.start()
@@ -213,7 +213,7 @@ def _api(spec: KubernetesSpec) -> "Cluster":
 
 
 def hosts(spec: ServeSpec, port: int) -> frozenset[str]:
-    """What may stand in Host: the names of the file, with the port too, and the address that it listens on."""
+    """Allowed values of Host: the names of the file, also with the port, and the address it listens on."""
     own = {f"[{spec.host}]" if ":" in spec.host else spec.host.lower(), *spec.hosts}
     if spec.loopback:
         own |= {"127.0.0.1", "localhost", "[::1]"}

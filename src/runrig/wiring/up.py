@@ -68,7 +68,7 @@ def up(
         service = Service(store, parts.backend, parts.clock, node_labels=parts.node_labels, drain_sweep_s=drain_sweep_s)
         stack.callback(service.close)
         service.prepare(settings.cluster, user=user)
-        # What is here now stays: the collector need not walk through it in the middle of every other answer.
+        # Everything here now stays: the collector need not walk it in the middle of answers.
         gc.collect()
         gc.freeze()
         app = create_app(service, token=_token(folder), port=port, user=user)
@@ -92,7 +92,7 @@ def check(
     strings: tuple[str, ...] = (),
     environment: tuple[str, ...] = (),
 ) -> wire.SubmitAnswer:
-    """What a server of *cluster* would answer to a validation of *text*, a workflow file; raises what `offline.check` raises."""
+    """The answer of a server of *cluster* to a validation of *text*, a workflow file; raises what `offline.check` raises."""
     submission = _submission(text, pool, priority, variables, strings, environment)
     return as_answers.checked(offline.check(submission, cluster))
 
@@ -138,7 +138,7 @@ class _Settings:
 
 
 def _settings(backend: str | None, text: str | None, gpus: int | None) -> _Settings:
-    """What was asked, checked as a whole."""
+    """The settings asked for, checked as a whole."""
     cluster = None if text is None else read_cluster(text)
     named = cluster.backend_type if cluster is not None else None
     if backend is not None and named is not None and backend != named:

@@ -168,7 +168,7 @@ def test_by_its_uuid_foreign_work_is_not_there_either(tmp_path: Path) -> None:
     with world(tmp_path) as it:
         uuid = it.get("ada", "/api/workflow/uwejob-1")["uuid"]
         assert it.send("tom", "GET", f"/api/workflow/{uuid}").json() == {
-            "message": f"there is no workflow {uuid!r}: `runrig workflow list` shows those that there are",
+            "message": f"there is no workflow {uuid!r}: `runrig workflow list` lists them all",
             "error_code": "NOTFOUND",
             "details": {},
         }

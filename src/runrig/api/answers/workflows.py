@@ -39,7 +39,7 @@ def _duration_s(workflow: Workflow, now: float) -> float | None:
 
 
 def checked(found: Accepted) -> wire.SubmitAnswer:
-    """Of a validation."""
+    """The answer to a validation."""
     return wire.SubmitAnswer(name=found.id, logs=f"{found.id} would be accepted", warnings=list(found.warnings))
 
 
@@ -190,7 +190,7 @@ def event_lines(events: Iterable[Event | ClusterEvent]) -> str:
 
 
 def _event_in_words(event: Event | ClusterEvent) -> str:
-    """What a program of the cluster says begins with its name: ``kubelet: task main (attempt 0): Pulled: …  (x3)``."""
+    """A line from a program of the cluster begins with its name: ``kubelet: task main (attempt 0): Pulled: …  (x3)``."""
     if not isinstance(event, ClusterEvent):
         return in_words(event.action)
     key = event.key
@@ -235,7 +235,7 @@ def _group_why(group: GroupWhy, view: WhyView) -> wire.GroupWhyAnswer:
 
 
 def _former(view: WhyView) -> list[wire.GroupWhyAnswer]:
-    """Of a workflow that has ended: who preempted its groups."""
+    """Who preempted the groups of a workflow that has ended."""
     gangs = sorted({each.gang for each in view.preempted})
     return [
         _group_why(GroupWhy(gang.partition("/")[2], Status.FAILED_PREEMPTED), view).model_copy(

@@ -1,4 +1,4 @@
-"""What the API server answers: as objects, as a stream that another thread can end, or as an error that says what to do.
+"""Answers of the API server: as objects, as a stream that another thread can end, or as an error that says what to do.
 
 Whatever may pass by itself is Unavailable, with `retry_after_s` in its details if the server told it; a plain no is a Refusal.
 """
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 _MAY_PASS = {401, 408, 429}
 _TOO_LARGE = ("request is too large", "message larger than max")
-"""What the database behind the API server says of an object."""
+"""How the database behind the API server names a version of an object."""
 _WORDS = 500
 _WAY_OUT = "give runrig the rights of docs/kubernetes.md (deploy/kubernetes/rbac.yaml)"
 _PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
@@ -97,7 +97,7 @@ class Stream(Generic[T]):
 
 
 def events(chunks: Iterator[bytes]) -> Iterator[Batch]:
-    """Those of a watch, in batches as they came.  Raises Refusal and Unavailable if the server says so in an event."""
+    """Events of a watch, in batches as they arrive.  Raises Refusal and Unavailable if the server says so in an event."""
     rest = b""
     for chunk in chunks:
         # By hand: in JSON a line may hold what `splitlines` takes for an end, such as U+0085.
@@ -131,7 +131,7 @@ def decoded(content: bytes) -> Any:
 
 
 def refused(response: httpx2.Response) -> RunrigError | Refusal:
-    """What the error of a whole answer means."""
+    """The error that an answer carries, as ours."""
     try:
         said = json.loads(response.content)
     except ValueError:

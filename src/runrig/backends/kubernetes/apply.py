@@ -39,7 +39,7 @@ class _Gang:
     group: Object = field(default_factory=dict)
 
     def objects(self, launches: Iterable[Launch]) -> tuple[Object, ...]:
-        """All but its pods.  *launches*: those that shall run."""
+        """All objects but the pods.  *launches*: the attempts to run."""
         alive = Counter(self.pods.leaf(launch.spec, launch.index) for launch in launches)
         if alive != self.alive:
             self.alive, self.group = alive, objects.pod_group(self.pods, alive)
@@ -81,10 +81,10 @@ class Wanted:
 
 
 class Held:
-    """What the API server did not let us do now, from one look to the next; it is tried again.
+    """Calls that the API server refused in the last round; they are tried again.
 
-    *begun*: gangs of which something has run.  *gangs*: by id, what it says of their objects, "" for what all need.
-    *refused*: those of which it would take a part at most, and nothing has run (law T7).  *said*: all that it said.
+    *begun*: gangs with a pod that has run.  *gangs*: by id, the words of the refusal; "" stands for objects that all gangs need.
+    *refused*: gangs that it would take in part at most, with nothing running yet (law T7).  *said*: all refusals.
     """
 
     def __init__(self, begun: Collection[str] = ()) -> None:
@@ -122,7 +122,7 @@ class Maker:
         """Objects that were as they should be: their versions then, and how they should be."""
         self._kept = 0
         self.held = Held()
-        """Of the last look."""
+        """From the last round."""
 
     def carry_out(self, wanted: Wanted, made: set[TaskKey]) -> None:
         """*made*: attempts whose pods there have been; those made here are added.
@@ -197,7 +197,7 @@ class Maker:
     # ------------------------------------------------------------ gangs
 
     def _stop(self, wanted: Wanted, held: Held) -> None:
-        """Told to end, with their grace; whoever has ended stays until the engine has heard it."""
+        """Told to end, with their grace; an ended pod stays until the engine has heard of it."""
         calls = []
         for launch in wanted.desired.stop.values():
             pod = self._view.ours.get(wanted.pod_name(launch))
@@ -209,7 +209,7 @@ class Maker:
         self._told(lambda: self._cluster.delete(pod, uid=pod["metadata"]["uid"], grace_s=max(1.0, grace_s)))
 
     def _gangs(self, wanted: Wanted, made: set[TaskKey], held: Held) -> None:
-        """What a gang needs first, then its pods: KAI begins with none before all are there."""
+        """The objects a gang needs first, then its pods: KAI starts none before all are there."""
         running: dict[str, list[Launch]] = defaultdict(list)
         for launch in wanted.desired.run.values():
             running[launch.gang].append(launch)
@@ -243,7 +243,7 @@ class Maker:
         return found
 
     def _mended(self, wanted: Wanted) -> Iterator[Callable[[], None]]:
-        """What puts right those pods that somebody else has changed since they were looked at last."""
+        """Calls that repair pods changed by somebody else since the last round."""
         for launch in wanted.desired.run.values():
             pod = self._view.ours.get(wanted.pod_name(launch))
             if pod is None or "deletionTimestamp" in pod["metadata"]:
@@ -285,7 +285,7 @@ class Maker:
             wanted.impossible |= {launch.key: str(error) for launch in missing}
         except RunrigError:
             raise
-        except Exception as error:  # noqa: BLE001 - one gang shall not stop all others
+        except Exception as error:  # noqa: BLE001 - one gang must not stop all others
             _log.exception("event=gang_not_made gang=%s", id)
             wanted.impossible |= {launch.key: f"runrig could not make its objects: {error!r}" for launch in missing}
         else:
@@ -352,7 +352,7 @@ class Maker:
 
 
 def _stage(each: Object) -> tuple[int, int]:
-    """What must be there before others: priority classes, then queues from the root down, then topologies."""
+    """The order of creation: priority classes, then queues from the root down, then topologies."""
     if each["kind"] == "Queue":
         parent = each["spec"].get("parentQueue")
         return 1, 0 if parent is None else 1 if parent.startswith("osmo-default-") else 2
@@ -360,7 +360,7 @@ def _stage(each: Object) -> tuple[int, int]:
 
 
 def _mending(wanted: Object, there: Object) -> Object:
-    """Of metadata, what is missing or not as it was made; whose epoch it is does not count."""
+    """The part of *made* that metadata lacks or contradicts; the epoch does not count."""
     patch: Object = {}
     for part in _OURS_TO_SAY:
         has = there.get(part) or {}

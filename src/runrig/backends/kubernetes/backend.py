@@ -37,7 +37,7 @@ RESOURCE_NAMES = {GPU: "nvidia.com/gpu", STORAGE: "ephemeral-storage"}
 _LONGEST_WAIT_S = 30.0
 """Some states of pods are given up after a time; none of these times is shorter."""
 _AGAIN_S = 5.0
-"""What the API server refused is asked for again, and output that did not come."""
+"""How often refused calls, and missing output, are asked for again."""
 _CALM_S = 0.02
 """Events come in flocks: so long the first one waits for the others."""
 _UNDERTAKERS = 8
@@ -169,7 +169,7 @@ class KubernetesBackend:
         self._events.start()
 
     def _pods(self) -> Iterator[tuple[Any, Object]]:
-        """What is to run, with the pods that are there."""
+        """The attempts to run, with their pods as far as they exist."""
         wanted = self._wanted  # `sync` may replace it meanwhile
         for launch in wanted.desired.run.values():
             pod = self._view.ours.get(wanted.pod_name(launch))
@@ -234,7 +234,7 @@ class KubernetesBackend:
         due = (since + self._bind_timeout_s - now for since in self._unbound_since.values())
         return min((each for each in due if each > 0), default=_LONGEST_WAIT_S)
 
-    # ------------------------------------------------------------ what shall be
+    # ------------------------------------------------------------ the wanted state
 
     @property
     def _due(self) -> float:
@@ -263,13 +263,13 @@ class KubernetesBackend:
             buried = self._bury(pod)
         except (Refusal, RunrigError) as error:
             _log.warning("event=pod_stays pod=%s error=%r", meta["name"], str(error))
-        except Exception:  # noqa: BLE001 - in a thread of which nobody would hear
+        except Exception:  # noqa: BLE001 - in a thread whose failure nobody would notice
             _log.exception("event=pod_stays pod=%s", meta["name"])
         finally:
             self._going.discard(meta["uid"])
         if not buried:
             self._buried_again = time.monotonic() + _AGAIN_S
-            self._changed.set()  # whoever waits, waits for less
+            self._changed.set()  # wakes the waiting side
 
     def _bury(self, pod: Object) -> bool:
         """Keeps its output, kills what is alive of it, and lets it go.  False: its output has not come yet."""

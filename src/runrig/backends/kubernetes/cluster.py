@@ -92,11 +92,11 @@ class Cluster:
     # ------------------------------------------------------------ questions
 
     def version(self) -> str:
-        """Of the API server, e.g. `v1.35.0`."""
+        """The version of the API server, e.g. `v1.35.0`."""
         return str(self._call("GET", "version")["gitVersion"])
 
     def kinds_missing(self) -> tuple[str, ...]:
-        """Those of KAI that the API server does not serve, as `Queue scheduling.run.ai/v2`."""
+        """Kinds of KAI that the API server does not serve, as `Queue scheduling.run.ai/v2`."""
         served = {(version, name) for version in {kind.api_version for kind in _KAI} for name in self._served(version)}
         return tuple(f"{kind.name} {kind.api_version}" for kind in _KAI if (kind.api_version, kind.name) not in served)
 
@@ -146,7 +146,7 @@ class Cluster:
         return self._stream(_collection(kind, namespace), query, answers.events, silence_s=self._timeouts.silence)
 
     def log(self, namespace: str, pod: str, container: str, *, follow: bool = False) -> Stream[bytes]:
-        """What the container has said, and with *follow* what it goes on to say."""
+        """The output of the container so far; with *follow* also what comes later."""
         query = {"container": container, "follow": "true" if follow else ""}
         # One that follows may be silent for days; probes tell whether the connection lives.
         silence_s = None if follow else self._timeouts.read

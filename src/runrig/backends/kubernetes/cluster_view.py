@@ -1,4 +1,4 @@
-"""What the cluster has, from watches: pods and nodes of everybody, and all other objects of ours."""
+"""A view of the cluster, kept by watches: everybody's pods and nodes, and our other objects."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -84,12 +84,12 @@ class ClusterView:
         return tuple(place) in self._watches[kind].objects()
 
     def all_of(self, *kinds: str) -> Iterator[Object]:
-        """Those of ours, but for pods."""
+        """Our objects of these kinds, but for pods."""
         for kind in kinds:
             yield from self._watches[kind].objects().values()
 
     def note(self, answered: Object | None) -> None:
-        """What the API server answered to a change of ours is seen from now on."""
+        """Takes the API server's answer to a change of ours into the view."""
         if answered is not None:
             self._watches[answered["kind"]].put(answered)
 

@@ -1,6 +1,6 @@
-"""The events of one workflow in a file: a line of JSON for each state of an event, of which the newest counts.
+"""The events of one workflow in a file: one line of JSON for each state of an event; the newest counts.
 
-It only grows, so that whoever is killed loses no more than half a line; when it is twice as long as it need be it is written anew.
+It only grows, so that a kill loses half a line at most; it is rewritten once it is twice as long as needed.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ class EventFile:
         self._written: dict[str, float] = {}
         self._dropped = 0
         self._from = -math.inf
-        """What is older was dropped, or would be."""
+        """Older events were dropped, or would be."""
         self._lines = 0
         self._whole = True
         """It ends with the end of a line."""
@@ -68,7 +68,7 @@ class EventFile:
         return (ClusterEvent(found[0].time, None, "", "runrig", "Dropped", words), *found)
 
     def write(self, now: float) -> None:
-        """What is due at *now*, in seconds of a clock that never goes back; infinity: all.  Raises OSError: another time, then."""
+        """Writes the events due at *now*, in seconds of a monotonic clock; infinity: all.  Raises OSError; they stay due."""
         due = [uid for uid in self._unwritten if now - self._written.get(uid, -math.inf) >= REPEAT_S]
         if not due:
             return

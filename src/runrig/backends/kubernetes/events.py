@@ -1,4 +1,4 @@
-"""What programs of the cluster note about our pods and pod groups, kept as long as their output: the API server forgets it.
+"""Events of the cluster about our pods and pod groups, kept as long as their output: the API server forgets them.
 
 An event names its object by kind and name.  Names of ours are never used twice, so one that was seen once tells whose an event is,
 whether the object is still to be seen or has just gone.
@@ -25,7 +25,7 @@ from runrig.domain.observed import ClusterEvent
 from runrig.domain.workflows import TaskKey
 
 NAME = ".events"
-"""Of the file, in the folder of the workflow; no task is called like that."""
+"""The name of the file in the workflow's folder; no task can have it."""
 
 REMEMBERED_S = 600.0
 """How long events count of an object that is gone."""
@@ -54,7 +54,7 @@ class KeptEvents:
         self._files: dict[str, EventFile] = {}
         self._failing: set[str] = set()
         self._handled: dict[str, tuple[str, str]] = {}
-        """Of events that there are: uid → its version and the workflow."""
+        """Known events: uid → version and workflow."""
         self._subjects: dict[tuple[str, str], Subject | None] = {}
         """None: its workflow was discarded."""
         self._gone: dict[tuple[str, str], float] = {}
@@ -62,12 +62,12 @@ class KeptEvents:
         """There are events of objects that are not known, perhaps not yet."""
 
     def meet(self, pods: Iterable[Object], groups: Iterable[Object], now: float) -> None:
-        """What there is of ours, so that its events are known for its."""
+        """Learns our objects, so that their events are recognised."""
         with self._lock:
             self._meet(pods, groups, now)
 
     def take(self, events: Iterable[Object], pods: Iterable[Object], groups: Iterable[Object], now: float) -> None:
-        """All that there are at *now*, in seconds of a clock that never goes back; pods and pod groups are ours."""
+        """Takes all objects at *now*, in seconds of a monotonic clock; pods and pod groups are ours."""
         with self._lock:
             self._meet(pods, groups, now)
             handled, self.waits = {}, False
@@ -87,7 +87,7 @@ class KeptEvents:
             self._files = {name: file for name, file in self._files.items() if name in live or not file.written}
 
     def write(self, now: float) -> None:
-        """What is due, see `EventFile.write`."""
+        """Writes what is due, see `EventFile.write`."""
         with self._lock:
             for workflow, file in self._files.items():
                 self._write(workflow, file, now)
@@ -140,7 +140,7 @@ class KeptEvents:
 
 
 def subject_of(each: Object, kind: str) -> Subject | None:
-    """Of a pod or pod group; None where somebody has spoilt what it says."""
+    """The subject of a pod or pod group; None if somebody has damaged its labels."""
     workflow, _, group = (each["metadata"].get("annotations") or {}).get(names.GANG_ID, "").partition("/")
     key = names.key_of(each) if kind == POD.name else None
     if kind == POD.name:
@@ -164,7 +164,7 @@ def noted(event: Object, subject: Subject) -> ClusterEvent:
 
 
 def _time_of(event: Object) -> float:
-    """Of the last time; the API server's own if the program told none that can be one."""
+    """The time of the last occurrence; the API server's own if the program gave no valid one."""
     told = [(event.get("series") or {}).get("lastObservedTime"), *(event.get(name) for name in _TIMES)]
     for text in (*told, event["metadata"].get("creationTimestamp")):
         with contextlib.suppress(TypeError, ValueError):
@@ -180,7 +180,7 @@ def _line(text: str | None) -> str:
 
 
 class ClusterEvents:
-    """Those of a namespace, from a watch, whose objects are in *view*."""
+    """Events of a namespace, from a watch, whose objects are in *view*."""
 
     def __init__(self, cluster: Cluster, namespace: str, view: ClusterView, folder: Path) -> None:
         self._view = view
@@ -219,7 +219,7 @@ class ClusterEvents:
         while not self._closed.wait(_EVERY_S):
             try:
                 self.keep()
-            except Exception:  # noqa: BLE001 - in a thread of which nobody would hear
+            except Exception:  # noqa: BLE001 - in a thread whose failure nobody would notice
                 _log.exception("event=events_not_kept")
 
     def _take(self) -> None:

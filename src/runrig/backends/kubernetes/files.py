@@ -1,6 +1,6 @@
 """Files of tasks, in Secrets: one for all pods of a gang, more where they are too large for one.
 
-Pure.  What is in which depends on the gang alone, so that a pod which is made again finds its files where the first left them.
+Pure.  The distribution depends on the gang alone, so that a recreated pod finds its files where the first one did.
 """
 
 import base64
@@ -15,7 +15,7 @@ from runrig.domain.workflows import FileSpec, TaskSpec
 
 OUTPUT = "/runrig/output"
 WORK = "/runrig/work"
-"""Of a task with a file whose path is relative: that is where it lies."""
+"""The working folder of a task with a file whose path is relative."""
 
 LARGEST_SECRET = 1024 * 1024
 """Bytes of contents in a Secret, by the rules of Kubernetes."""

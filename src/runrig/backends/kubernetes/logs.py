@@ -1,4 +1,4 @@
-"""What containers said: followed into a file while somebody reads, and kept before their pod is let go.
+"""The output of containers: followed into a file while somebody reads, and kept before their pod is let go.
 
 In `folder/WORKFLOW/TASK/RETRY_ID` there is one file per pod: `POD.part` grows while a reader is there, `POD.log` is complete.
 Either only grows, and whoever was killed while writing one finds his place again: the beginning of what the API server sends is
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 
 class Output(Protocol):
-    """What a container says, bit by bit; `close`, from another thread, makes it end."""
+    """The output of a container, piece by piece; `close`, from another thread, ends it."""
 
     def __iter__(self) -> Iterator[bytes]: ...
 
@@ -53,7 +53,7 @@ class Output(Protocol):
 
 
 Read = Callable[[str, bool], Output]
-"""Of a pod, from the beginning, up to now or (True) until it ends.  Raises RunrigError and Refusal, also while it is read."""
+"""Reads a pod's output from the beginning, up to now or (True) to its end.  Raises RunrigError and Refusal, also while it is read."""
 
 
 class KeptLogs:
@@ -172,7 +172,7 @@ class KeptLogs:
                 follower.release()
 
     def _sweep(self) -> None:
-        """Lets go of those that nobody reads, some of which wait for a word of a silent container."""
+        """Lets go of followers that nobody reads; some wait on a silent container."""
         while not self._closed.wait(UNREAD_S / 6):
             with self._lock:
                 before = time.monotonic() - UNREAD_S
@@ -283,7 +283,7 @@ class _Keeper(_Reader):
     _kept = False
 
     def run_for(self, seconds: float) -> Exception | None:
-        """What went wrong; None: it is kept."""
+        """The error; None if the output is kept."""
         thread = threading.Thread(target=self._run, name=f"keep-{self._place.pod}", daemon=True)
         thread.start()
         thread.join(seconds)
@@ -342,7 +342,7 @@ def _end_of(said: Iterator[bytes]) -> bytes:
 
 
 def _give_up(place: _Place, problem: Exception) -> None:
-    """What there is of it counts as complete, and says what is missing."""
+    """Declares the partial output complete, with a note that says what is missing."""
     said = (
         f"not all of the output could be had: {problem}"
         if place.part.exists()
@@ -362,7 +362,7 @@ def _note(words: str) -> bytes:
 
 
 def _newest(folder: Path) -> Path | None:
-    """Of several pods of one attempt, which comes of a gang that was taken back while it was bound, the one that spoke last."""
+    """The pod of an attempt that wrote last; there are several if its gang was taken back while it was bound."""
     found = []
     for path in (*folder.glob("*.log"), *folder.glob("*.part")):
         with contextlib.suppress(FileNotFoundError):

@@ -1,6 +1,6 @@
 """How things are called in a cluster: objects, labels, annotations, hosts.
 
-Pure.  A name says what it is the name of and never changes, so that whoever looks, after whatever crash, asks for the same one.
+Pure.  A name says what it is the name of and never changes, so that after any crash the same one is looked for.
 """
 
 import re
@@ -21,7 +21,7 @@ CLAIM = "runrig-claim"
 SCHEDULER = "kai-scheduler"
 CONTAINER = "main"
 FINALIZER = "runrig/kept"
-"""On a placed pod: it stays readable, whoever deletes it, until its end and its log are ours."""
+"""On a placed pod, so that it stays readable after a deletion until we have its end and its log."""
 
 GANG, TASK, RETRY, EPOCH = "runrig/gang", "runrig/task", "runrig/retry", "runrig/epoch"
 POOL, WORKFLOW, WORKFLOW_UUID, GROUP = "runrig/pool", "runrig/workflow", "runrig/workflow-uuid", "runrig/group"
@@ -91,7 +91,7 @@ def pod_name(gang: str, task: str, retry_id: int) -> str:
 
 
 def hostname(task: str) -> str:
-    """Of all attempts of a pod; in a gang no two are alike."""
+    """The same for all attempts of a pod; unique within a gang."""
     plain = _plain(task, LONGEST_LABEL)
     return plain if plain == task else _hashed(task, task)
 

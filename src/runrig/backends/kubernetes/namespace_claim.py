@@ -1,4 +1,4 @@
-"""Whose namespace it is: two runrigs in one would take each other's pods for orphans, and so would one with a new database.
+"""Which runrig owns a namespace: two in one would take each other's pods for orphans, as would one with a new database.
 
 A config map says it.  Who comes first makes it, and it stays when the server ends.  It also counts the leaders, for the epochs of a
 database begin anew where that is restored elsewhere, and the pods of before are still there.
@@ -64,7 +64,7 @@ class NamespaceClaim:
             self.term = term
         if term and term == self.term:
             return
-        # Asked between reading and writing: whoever leads later reads what is written here, or makes it a conflict.
+        # Asked between reading and writing: a later leader reads what is written here, or causes a conflict.
         if not self._leads():
             raise Unavailable("this server does not lead any more: it claims nothing")
         wanted = self.term or 1 + (term or self._highest())
@@ -81,7 +81,7 @@ class NamespaceClaim:
             )
 
     def _highest(self) -> int:
-        """Of what is there from before the config map."""
+        """The owner of a namespace from before the config map."""
         kinds = (self._cluster.list(kind, namespace=self._namespace, labels=names.MANAGED) for kind in _WITH_EPOCHS)
         return max((names.epoch_of(each) for found in kinds for each in found.objects), default=0)
 

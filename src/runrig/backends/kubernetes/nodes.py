@@ -1,4 +1,4 @@
-"""What a node has for us: all that it may give to pods, less what the pods of others ask of it.
+"""The capacity of a node that is ours: all that it may give to pods, less what other people's pods request.
 
 Pure.  Exact: amounts are added as the cluster writes them, and only the rest is rounded, down.
 """
@@ -25,7 +25,7 @@ def node_of(node: Object, foreign: Iterable[Object], names: Mapping[str, str]) -
     taken = _sum(({PODS: Decimal(len(lively))}, *(requests_of(pod) for pod in lively)))
     metadata, spec = node["metadata"], node.get("spec", {})
     ours = {theirs: our for our, theirs in sorted(names.items())}
-    # What a node does not list it has none of; only our own cluster files may leave it out for plenty.
+    # A resource that a node does not list is 0; only in our own cluster files an absent one is unlimited.
     resources = dict.fromkeys(UNLISTED_IS_UNCOUNTED, 0) | {
         ours.get(name, name): _units(ours.get(name, name), amount - taken.get(name, Decimal(0)))
         for name, amount in sorted(has.items())
@@ -45,7 +45,7 @@ def node_of(node: Object, foreign: Iterable[Object], names: Mapping[str, str]) -
 
 
 def requests_of(pod: Object) -> dict[str, Decimal]:
-    """What a scheduler counts for *pod*: the most that it holds at any time, from its first init container to its end."""
+    """The requests a scheduler counts for *pod*: the most it holds at any time, from its first init container to its end."""
     spec = pod["spec"]
     sidecars: dict[str, Decimal] = {}
     steps = []

@@ -20,7 +20,7 @@ UNLIMITED = -1
 
 
 def render(plan: Blueprint) -> tuple[Object, ...]:
-    """What the cluster needs first, then each gang with its pods.  Raises InvalidInput for what no cluster takes."""
+    """The cluster-wide objects, then each gang with its pods.  Raises InvalidInput for what no cluster takes."""
     settings = Settings(plan.namespace, plan.flavors, plan.resource_names)
     objects = [*cluster_objects(plan.pools, plan.namespace)]
     try:
@@ -103,7 +103,7 @@ def gang_objects(pods: GangPods) -> tuple[Object, ...]:
 
 
 def before_the_group(pods: GangPods) -> tuple[Object, ...]:
-    """What a gang has beside its pods and its pod group.  None of it but the epoch changes while the gang lives.
+    """A gang's objects beside its pods and its pod group.  Only their epoch changes while the gang lives.
 
     Raises ValueError with a sentence for files that cannot be.
     """

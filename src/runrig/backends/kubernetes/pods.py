@@ -61,9 +61,9 @@ class _Attempt:
 
 
 class GangPods:
-    """What pods of a gang share is worked out once, when it is first asked for.
+    """The pods of a gang; what they share is computed once, on first use.
 
-    All but a few words about the attempt comes from the gang, so that it does not matter which of its attempts still live.
+    Nearly everything comes from the gang, so that it does not matter which of its attempts still live.
     """
 
     def __init__(self, gang: GangLaunch, settings: Settings) -> None:
@@ -132,7 +132,7 @@ class GangPods:
 
     @cached_property
     def _tokens(self) -> dict[str, str]:
-        """Those that are the same in all pods."""
+        """The token values shared by all pods."""
         values = {"output": OUTPUT, "workflow_id": self.gang.workflow}
         for task in self.gang.group.tasks:
             for index in range(task.pods):

@@ -1,12 +1,12 @@
-"""What a pod says of the attempt that it is: whether it runs, how it ended, and why it has not started.
+"""The state of an attempt, read from its pod: whether it runs, how it ended, and why it has not started.
 
 Pure.  The codes are the reference's (docs/kubernetes.md has the table).  It differs in what follows from one rule: an attempt has
 ended only when nothing of the task runs any more, for then its GPUs are given to others.
 
 - A pod that is preempted, evicted or deleted runs until its container has stopped; only then comes the code that says so.
-- The task is the container `main`.  What others put beside it (sidecars) neither keeps it running nor gives it a code, unless
+- The task is the container `main`.  Sidecars neither keeps it running nor gives it a code, unless
   `main` never ended.
-- Whoever deletes a pod behind our back, or takes it away, has ended the task: also if it answers SIGTERM with 0.  What had ended
+- Deleting or evicting a pod behind our back ends the task: also if it answers SIGTERM with 0.  What had ended
   before that keeps its code.
 - What never began is no exit code of a user: a program that cannot be started is 3003, a pod that its node rejects 3001, one
   that its node does not start in time 3005.
@@ -63,7 +63,7 @@ def fact_of(pod: Object, now: float, *, stopping: bool = False, start_timeout_s:
 
 
 def over(pod: Object) -> bool:
-    """Nothing of the task runs or will.  A pod with a node is over when its kubelet says so, whoever deleted it."""
+    """Whether nothing of the task runs or will run.  A pod on a node is over when its kubelet says so, even if it was deleted."""
     if pod.get("status", {}).get("phase") in ("Succeeded", "Failed") or _terminated(pod):
         return True
     return "deletionTimestamp" in pod["metadata"] and not bound(pod)
@@ -85,7 +85,7 @@ def bound(pod: Object) -> bool:
 
 
 def refusal(pod: Object) -> str | None:
-    """What a scheduler says that found no place for it; None if none says so, or it has one."""
+    """The scheduler's reason for not placing it; None if it gives none or the pod has a node."""
     condition = _condition(pod, "PodScheduled")
     if bound(pod) or condition.get("status") != "False" or condition.get("reason") not in _NOT_TAKEN:
         return None
@@ -145,7 +145,7 @@ def _started(pod: Object) -> bool:
 
 
 def _stuck(pod: Object, now: float) -> _End | None:
-    """What it will not get over by itself; None if there is nothing, or it may still."""
+    """A problem that will not go away by itself; None if there is none."""
     found = []
     for container, state in _states(pod):
         waiting = state.get("waiting", {})
@@ -343,7 +343,7 @@ def _time(text: str) -> float:
 
 
 def _said(what: str, words: str | None) -> str:
-    """What we make of it, and behind it the cluster's own words."""
+    """Our sentence, followed by the cluster's own words."""
     text = _sentence(words)
     return f"{what}: {text}" if text else what
 

@@ -1,4 +1,4 @@
-"""What there is of one kind, kept up to date by a watch: list, then follow, and again where it broke off.
+"""The objects of one kind, kept up to date by a watch: list, then follow, and resume where it broke off.
 
 The cache is the truth of some moment, never a mixture: a list replaces it whole, and no older version overwrites a newer one.
 """
@@ -82,7 +82,7 @@ class Watch:
             return self._snapshot
 
     def put(self, each: Object) -> None:
-        """What the API server answered to a change of ours, so that the next look has it.
+        """Takes the API server's answer to a change of ours, so that the next round has it.
 
         Only what the watch has not passed yet: else it would bring back what was deleted since.
         """
@@ -187,7 +187,7 @@ class Watch:
         self.trouble, self._told = why, cause
         self._lost_at = self._lost_at or time.monotonic()
         if self.lost_s > _LONGEST_S:
-            self._changed()  # whoever waits shall see that it lasts
+            self._changed()  # so that the waiting side sees that it lasts
         self._pause(retry_after_s)
 
     def _pause(self, told_s: object) -> None:

@@ -139,7 +139,7 @@ class LocalBackend:
     def discard(self, workflow: str) -> None:
         with self._lock:
             alive = any(key.workflow == workflow for key in self._live)
-        # What is alive here has not ended, whatever the caller says: its folder is left alone.
+        # An attempt alive here has not ended, whatever the caller says: its folder is left alone.
         if not alive and is_folder_name(workflow):
             shutil.rmtree(self._tasks / workflow, ignore_errors=True)
 
@@ -212,7 +212,7 @@ class LocalBackend:
         """Reaps the supervisors that have ended."""
         self._children -= {pid for pid in self._children if _reaped(pid)}
 
-    # ------------------------------------------------------------ what shall be
+    # ------------------------------------------------------------ the wanted state
 
     def _take_on(self, desired: Desired) -> None:
         """Marks as live what is new; if the disk takes no more, it stays unknown until a later call."""

@@ -57,7 +57,7 @@ def prepare(attempt: Attempt, tasks: Path, launch: Launch, visible: tuple[str, .
 
 
 def _base_environment(attempt: Attempt) -> dict[str, str]:
-    """What a program expects, and nothing else of the server's."""
+    """The variables a program expects, and nothing else of the server's environment."""
     user = _user()
     return {
         "PATH": os.environ.get("PATH", os.defpath),
@@ -115,7 +115,7 @@ def _token_values(attempt: Attempt, tasks: Path, launch: Launch) -> dict[str, st
             values.setdefault(f"host:{pod.removesuffix('-0')}", ADDRESS)
     for number, (name, keys) in enumerate(launch.inputs):
         outputs = [Attempt(tasks, key) for key in keys]
-        # Of a task with a count always a folder per pod, so that what reads it need not know how many were admitted.
+        # A task with a count always has a folder per pod, so that readers need not know how many were admitted.
         alone = len(keys) == 1 and keys[0].task == name
         path = outputs[0].output if alone else _gather(attempt.folder / "inputs", name, outputs)
         values[f"input:{number}"] = values[f"input:{name}"] = str(path)

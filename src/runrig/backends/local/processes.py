@@ -44,7 +44,7 @@ def marked(tasks: Path) -> dict[Path, list[int]]:
 
 
 def kill_marked(tasks: Path, folders: Collection[Path]) -> set[Path]:
-    """Kills what lives of the attempts in *folders*; gives those of which something is left all the same after half a second."""
+    """Kills the processes of the attempts in *folders*; returns the folders that still have some after half a second."""
     left = set(folders)
     for _ in range(_ROUNDS):
         alive = marked(tasks)

@@ -43,7 +43,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def encode_launch(grace_s: float, command: tuple[str, ...], environment: dict[str, str]) -> bytes:
-    """What a supervisor needs, as fields that end in NUL: no argument and no variable can hold one.
+    """The orders of a supervisor, as fields that end in NUL: no argument and no variable can hold one.
 
     Raises ValueError if one does all the same.
     """
@@ -233,7 +233,7 @@ def run() -> tuple[int, str]:
         write("started", b"%d %s %s\n" % (pid, ticks, boot), durable=False)
         ring()
         return supervise(pid, grace_s), ""
-    except OSError as error:  # the disk is full, the folder is gone: the command shall not go on unseen
+    except OSError as error:  # the disk is full, the folder is gone: the command must not go on unseen
         supervise(pid, grace_s, time.monotonic())
         return BACKEND_ERROR, f"its supervisor failed: {error}"
 

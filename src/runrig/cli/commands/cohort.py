@@ -72,11 +72,11 @@ def create(session: Session, name: str, **settings: Any) -> None:
 )
 @click.argument("name")
 @quota_options
-@click.option("--parent", metavar="NAME", help="The cohort that shall be above it.")
+@click.option("--parent", metavar="NAME", help="The cohort above it.")
 @click.option("--no-parent", is_flag=True, help="Take it out of the cohort above it.")
 @with_session
 def update(session: Session, name: str, no_parent: bool, **settings: Any) -> None:
-    """Change the cohort NAME.  What is not said stays; work that runs is never stopped."""
+    """Change the cohort NAME.  Options left out keep their value; running work is never stopped."""
     if no_parent and settings["parent"] is not None:
         raise click.UsageError("--parent and --no-parent say opposite things: give one of them")
     body = something(request(**settings) | ({"parent": None} if no_parent else {}), "cohort")

@@ -155,7 +155,7 @@ def show_at(session: Session, name: str, at: str) -> None:
 
 
 def _quotas(pools: list[Mapping[str, Any]]) -> Table:
-    """A row per pool and resource.  What a parent has not given to its subpools is told in GPUs."""
+    """A row per pool and resource.  The unallocated part of a parent is shown in GPUs."""
     columns = ("Pool", "State", "GPU Quota", "Flavor/Resource", "Quota", "Borrowing Limit", "Lending Limit")
     rows = []
     for pool in pools:

@@ -106,11 +106,11 @@ def create(session: Session, name: str, **settings: Any) -> None:
 )
 @click.argument("name")
 @_settings
-@click.option("--cohort", metavar="NAME", help="The cohort that it shall belong to.")
+@click.option("--cohort", metavar="NAME", help="The cohort it belongs to.")
 @click.option("--no-cohort", is_flag=True, help="Take it out of its cohort.")
 @with_session
 def update(session: Session, name: str, no_cohort: bool, **settings: Any) -> None:
-    """Change the pool NAME.  What is not said stays; work that runs is never stopped."""
+    """Change the pool NAME.  Options left out keep their value; running work is never stopped."""
     body = something(request(**settings) | ({"cohort": None} if no_cohort else {}), "pool")
     client, route = session.client, path("configs", "pool", name)
     before = {} if session.as_json else client.get(route)

@@ -1,4 +1,4 @@
-"""What a command changed of a pool or cohort, in one line: ``pool vision: quota 1 → 2, cohort none → research``."""
+"""The changes of a command to a pool or cohort, in one line: ``pool vision: quota 1 → 2, cohort none → research``."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,11 +17,11 @@ _NEW_POOL: Node = {
     "description": "",
 }
 _NEW_COHORT: Node = {"quotas": {}, "parent": None, "weight": 1}
-"""A pool and a cohort of which nothing was said."""
+"""A pool and a cohort with nothing set."""
 
 
 def created(node: Node) -> str:
-    """What a new pool or cohort has beyond the ordinary."""
+    """The fields of a new pool or cohort that differ from the defaults."""
     said = [f"{name} {after}" for name, _, after in _differences(_new(node), node)]
     return f"{_kind(node)} {node['name']}: created" + (f" with {', '.join(said)}" if said else "")
 
@@ -41,7 +41,7 @@ def resized(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
 
 
 def deleted(answer: Node, *, dry_run: bool = False) -> str:
-    """What became of a pool that was deleted, or would, and of its work."""
+    """What happened, or would happen, to a deleted pool and its work."""
     is_, parent = "would be" if dry_run else "is", answer["parent"]
     if answer["state"] == "DELETING":
         count, gpus = answer["workflows"], answer["total"]
@@ -75,7 +75,7 @@ def _differences(before: Node, after: Node) -> Iterator[tuple[str, str, str]]:
 
 
 def _of_quotas(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Of the GPUs of a single flavor it need not be said that they are."""
+    """The name of a quota; GPUs of the only flavor need none."""
     places = sorted(
         {(flavor, resource) for quotas in (before, after) for flavor in quotas for resource in quotas[flavor]}
     )

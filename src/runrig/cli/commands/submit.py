@@ -41,7 +41,7 @@ class Pair(click.ParamType[str]):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is said of a file beside the file."""
+    """The options of a submission beside its file."""
 
     priority: str | None
     variables: tuple[str, ...]
@@ -143,7 +143,7 @@ def submit(session: Session, file: str, pool: str | None, dry_run: bool, **said:
 
 
 def with_local_files(client: Client, route: str, body: dict[str, Any], file: str) -> dict[str, Any]:
-    """What the ``localpath`` of files changes in *body*.  A template is rendered by the server first: only then are they known."""
+    """The changes to *body* for files with ``localpath``.  The server renders a template first, because only then are they known."""
     text = body["file"]
     if KEY not in text:
         return {}

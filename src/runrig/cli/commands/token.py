@@ -87,8 +87,8 @@ def create(session: Session, name: str, expires: float | None, user: str | None)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @with_session
 def delete(session: Session, name: str, user: str | None, yes: bool) -> None:
-    """Revoke the token NAME: whoever has it gets in no longer, from this moment on."""
-    confirmed(f"Revoke the token {sanitize.line(name)}? Whoever uses it gets in no longer.", yes=yes)
+    """Revoke the token NAME: it stops working immediately."""
+    confirmed(f"Revoke the token {sanitize.line(name)}? It stops working immediately.", yes=yes)
     answer = session.client.call("DELETE", _route(user, name))
     if not session.show(answer):
         say(sanitize.line(f"token {answer['name']} of {answer['user']} is revoked"))

@@ -65,7 +65,7 @@ def _tell(views: Iterator[tuple[Answer, str]]) -> Answer:
 
 
 def _news(answer: Answer, why: str) -> Iterator[tuple[str, str]]:
-    """What there is to say: a subject, and a line that is told again only when it changes.  How it stands comes last."""
+    """(subject, line) pairs; a line is printed again only when it changes.  The status comes last."""
     if why:
         yield "why", sanitize.line(why)
     for group in answer["groups"]:

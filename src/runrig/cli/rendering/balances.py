@@ -1,4 +1,4 @@
-"""What a node of the quota tree was given and uses, per flavor and resource, as table cells."""
+"""Quota and use of a node of the quota tree, per flavor and resource, as table cells."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,7 +32,7 @@ def rows(balances: Balances, *, full: bool = False) -> list[tuple[str, ...]]:
 
 
 def over(balances: Balances) -> str:
-    """What of it is beyond its limits: ``2 of default/gpu, 1Ti of default/memory``; "" if nothing is."""
+    """The amounts beyond its limits: ``2 of default/gpu, 1Ti of default/memory``; "" if nothing is."""
     beyond = ((key, balances[key]["over"]) for key in sorted(balances))
     return ", ".join(shown(key, amount) for key, amount in beyond if amount)
 

@@ -21,7 +21,7 @@ def show_tree(answer: Mapping[str, Any]) -> None:
         rows += [((name, _kind(node)) if at == 0 else ("", "")) + line for at, line in enumerate(lines)]
     show(Table(("Name", "Kind", *balances.COLUMNS), rows))
     notes = [note for node in (answer["root"], *answer["cohorts"]) for note in _notes(node)]
-    notes += [f"promised beyond the nodes that there are: {balances.shown(*each)}" for each in _overpromised(answer)]
+    notes += [f"quotas exceed capacity by {balances.shown(*each)}" for each in _overpromised(answer)]
     if notes:
         say("\n" + "\n".join(notes))
 
@@ -88,7 +88,7 @@ def show_node(node: Node) -> None:
 
 
 def question(node: Node, *, leave_children: bool) -> str:
-    """What a person is asked before the cohort goes: what it takes away, and where its children would hang."""
+    """The question before a cohort is deleted: what goes with it, and where its children would move."""
     quotas = [
         balances.shown(f"{flavor}/{resource}", quota["nominal"])
         for flavor, of_flavor in sorted(node["quotas"].items())

@@ -73,7 +73,7 @@ def _status(pool: Pool) -> str:
 
 
 def _quota(pool: Pool) -> str:
-    """What is unallocated and all that it has; of a pool that is DELETING what it still holds of that."""
+    """Unallocated and total; for a DELETING pool, how much of it is still held."""
     if pool["state"] == DELETING:
         return f"0 (Held: {pool['held']})"
     return f"{pool['unallocated']} (Total: {pool['quota']})" if pool["subpools"] else str(pool["quota"])

@@ -1,4 +1,4 @@
-"""What may reach a terminal: text from servers and files, without anything that a terminal obeys.
+"""Makes text from servers and files safe for a terminal: nothing that a terminal obeys gets through.
 
 Escape sequences are cut out whole; control characters, marks that turn the direction of writing and halves of surrogate pairs go
 one by one.  JSON needs none of this: it escapes them.

@@ -88,7 +88,7 @@ def _numbers(key: FlavorResource, before: Numbers, after: Numbers) -> tuple[str,
 
 
 def _tell_cycles(cycles: tuple[Cycle, ...]) -> None:
-    """What waits as it did before is not told again, and a cycle that changed nothing only as a number."""
+    """Work that waits for the same reason as before is not repeated, and cycles without a change are only counted."""
     told: dict[str, tuple[str, ...]] = {}
     quiet: list[int] = []
     for number, cycle in enumerate(cycles, start=1):

@@ -18,7 +18,7 @@ def local(text: str | None) -> str:
 
 
 def utc_text(text: str) -> str:
-    """What a person wrote (their own zone unless it says another) as the naive UTC that the server reads.  Raises ValueError."""
+    """A time as a person wrote it (in their own zone unless it names another), as naive UTC for the server.  Raises ValueError."""
     return datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None).isoformat()
 
 

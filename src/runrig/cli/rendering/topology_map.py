@@ -56,7 +56,7 @@ def show(answer: Mapping[str, Any], *, everything: bool, nodes: bool) -> None:
 
 
 def _width() -> int:
-    """Of the terminal, or what COLUMNS says; of a file enough for most."""
+    """The width of the terminal, or COLUMNS; a wide default for a file."""
     if on_terminal():
         return shutil.get_terminal_size().columns
     said = os.environ.get("COLUMNS", "")
@@ -74,7 +74,7 @@ def _page(
     else:
         rows, left_out = _flat(whole, everything=everything, flat=flat)
         has = "has" if len(found["pools"]) == 1 else "have"
-        lines = [f"{pools} {has} no topology keys: gangs may lie anywhere, and none can ask to lie near"]
+        lines = [f"{pools} {has} no topology keys: pods may be placed anywhere; topology requests are not available"]
     lines += ["", *_tree(rows, found, width), *left_out]
     if size is not None:
         lines += ["", *_gangs(found, size)]
@@ -133,7 +133,7 @@ def _natural(name: str) -> list[tuple[str, int]]:
 
 
 def _name(domain: Domain) -> str:
-    """Of a node that takes no new pods with its state."""
+    """The name of a node, with its state if it takes no new pods."""
     name = str(domain["path"][-1])
     return name if domain["state"] in (None, "Ready") else f"{name} ({domain['state']})"
 
@@ -209,7 +209,7 @@ def _holder(holder: Mapping[str, Any]) -> str:
 
 
 def _gangs(found: Mapping[str, Any], size: Mapping[str, int]) -> list[str]:
-    """How many gangs fit in all, by the level in one domain of which each lies."""
+    """How many gangs fit in all, by the level at which each stays in one domain."""
     pods, gpus = size["pods"], size["gpus"]
     what = f"Gangs of {pods} {'pod' if pods == 1 else 'pods'} x {gpus} {'GPU' if gpus == 1 else 'GPUs'}"
     places = [("anywhere", found["all"]["nodes"], found["all"]["gangs"])]

@@ -1,4 +1,4 @@
-"""What went wrong, as a person and as a script read it: one message, one code, one exit code."""
+"""Failures as people and scripts read them: one message, one code, one exit code."""
 
 import json
 from collections.abc import Iterator, Mapping

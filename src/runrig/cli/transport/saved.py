@@ -1,4 +1,4 @@
-"""What `runrig login` remembers: a token per server, and the server that was logged in to last.
+"""The logins that `runrig login` remembers: a token per server, and the server used last.
 
 One file in the user's configuration folder, which nobody else can read from the first moment on.
 """

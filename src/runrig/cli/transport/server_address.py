@@ -2,7 +2,7 @@
 
 Address: ``--server``, else RUNRIG_SERVER, else the one of the last login, else what a server wrote into its data folder, else the
 default.  Token: RUNRIG_TOKEN, else that of the login at the address, else the file in the data folder.  Data folder: ``--data``, else
-RUNRIG_DATA, else the user's; whoever names one means the server of that folder, and no login.
+RUNRIG_DATA, else the user's; a named folder selects that folder's server; saved logins are ignored.
 """
 
 import json
@@ -32,7 +32,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """What was said on the command line; None: nothing."""
+    """The options of the command line; None if not given."""
 
     server: str | None = None
     data: str | None = None
@@ -62,7 +62,7 @@ class ServerAddress:
         return Address(DEFAULT_URL, "the default")
 
     def token(self, address: Address) -> str | None:
-        """None if there is none.  That of the data folder belongs to the server of this machine: it goes nowhere else."""
+        """None if there is none.  The token of a data folder belongs to this machine's server and is sent nowhere else."""
         if in_environment := os.environ.get("RUNRIG_TOKEN"):
             return one_line(in_environment, "RUNRIG_TOKEN")
         if not (self._chosen_data and address.loopback) and (kept := saved.read().token(address.url)):

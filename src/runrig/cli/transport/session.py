@@ -1,4 +1,4 @@
-"""What every command that talks to the server has: the options that find it, and JSON or text as the answer."""
+"""Shared by every command that talks to the server: the options that find it, and JSON or text as output."""
 
 import os
 from collections.abc import Callable

@@ -76,7 +76,7 @@ class Authentication:
         self._accounts.owner = Owner(hash_of(token), identity)
 
     def authenticate(self, bearer: str | None, source: str) -> Identity:
-        """Whose token *bearer* is, an access token or a JWT.  *source*: the address that it came from, for the limit of failures.
+        """The identity behind *bearer*, an access token or a JWT.  *source*: the client's address, for the limit of failures.
 
         Raises NotLoggedIn, or TooMany instead, which say the same whatever is wrong; the log says what.
         """
@@ -101,7 +101,7 @@ class Authentication:
         return jwts.signed(self._key, found, found.token or OWNER, now)
 
     def _identity(self, text: str, now: float) -> Identity | str:
-        """Or why not."""
+        """The identity, or a sentence that says why there is none."""
         owner, rows = self._accounts.owner, self._accounts.rows
         if jwts.looks_like_one(text):
             id = jwts.token_id(self._key, text, now)

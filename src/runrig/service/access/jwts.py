@@ -32,7 +32,7 @@ def looks_like_one(text: str) -> bool:
 def token_id(key: str, text: str, now: float) -> str | None:
     """The id of the token that *text*, a JWT, stands for; None if it was not signed with *key*, or has ended.
 
-    What else it claims is not believed: whoever has the token may do what is granted now.
+    Its other claims are not trusted: the grants of now decide.
     """
     if len(text) > LONGEST:
         return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 
 MOST_SOURCES = 10_000
-"""That are remembered.  Whoever comes from more is stopped by the limit for all."""
+"""Sources remembered.  An attack from more is stopped by the limit for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ ALL_SOURCES = Limit(200, 0.3)
 
 
 class _Bucket:
-    """What is left of a limit."""
+    """The rest of a limit."""
 
     __slots__ = ("at", "left")
 
@@ -76,7 +76,7 @@ class FailedLogins:
 
 
 def network_of(source: str) -> str:
-    """*source* itself, or of IPv6 the /64, all of which one customer has."""
+    """*source* itself, or its /64 for IPv6, which belongs to one customer as a whole."""
     try:
         address = ipaddress.ip_address(source)
     except ValueError:

@@ -21,7 +21,7 @@ class RoleChanges:
 
 
 def changes(access: Access, declared: Sequence[RoleGrant], *, prune: str | None) -> RoleChanges:
-    """What would become of the roles that there are.  *prune*: how the actors begin whose grants leave if they are not *declared*.
+    """The changes that would make the roles as *declared*.  *prune*: grants by actors with this prefix are withdrawn if not declared.
 
     Raises Conflict if no admin would be left.
     """

@@ -12,7 +12,7 @@ from runrig.spec.cluster import listed
 DEFAULT_EXPIRY_S = 90 * 86_400.0
 LONGEST_EXPIRY_S = 10 * 366 * 86_400.0
 MOST_TOKENS = 100
-"""Good ones of one user."""
+"""Valid ones of one user."""
 
 
 class Tokens:
@@ -22,7 +22,7 @@ class Tokens:
         self._uses = uses
 
     def of(self, user: str, *, ended: bool = False) -> tuple[TokenRow, ...]:
-        """Of *user*, the oldest first; *ended*: also those that are good no longer."""
+        """The tokens of *user*, oldest first; *ended*: also expired and revoked ones."""
         now = self._accounts.now()
         found = [token for token in self._accounts.rows.tokens_of(user) if ended or token.problem(now) is None]
         found.sort(key=lambda token: (token.created_at, token.id))
@@ -35,7 +35,7 @@ class Tokens:
         return self._accounts.rows.tokens.get(id)
 
     def create(self, user: str, name: str, expires_in_s: float | None = DEFAULT_EXPIRY_S, *, actor: str) -> MadeToken:
-        """*expires_in_s* None: never.  Whoever runs `up` is made a user, with all rights, at the first token."""
+        """*expires_in_s* None: never.  The owner of `up` becomes a user, with all rights, at the first token."""
         found = {"name": token_name_problem(name), "expires_in_s": _expiry_problem(expires_in_s)}
         problems = tuple(Problem(text, path) for path, text in found.items() if text is not None)
         if problems:
@@ -55,7 +55,7 @@ class Tokens:
             return made
 
     def revoke(self, user: str, name: str, *, actor: str) -> TokenRow:
-        """Of the tokens of *user* the good one that is called *name*.  Raises NotFound."""
+        """Revokes the valid token *name* of *user*.  Raises NotFound."""
         with self._accounts.lock:
             now = self._accounts.now()
             good = {token.name: token for token in self._accounts.rows.tokens_of(user) if token.problem(now) is None}
@@ -69,7 +69,7 @@ class Tokens:
     def first_admin(self, name: str) -> str:
         """A token for *name*, who becomes admin: only while no admin has a good token, so that nobody is locked out for ever.
 
-        For whoever can open the database while no server runs on it.  Raises Conflict, InvalidInput.
+        For people who can open the database while no server runs on it.  Raises Conflict, InvalidInput.
         """
         with self._accounts.lock:
             check_user(name)

@@ -23,11 +23,11 @@ class Users:
         """Raises NotFound."""
         found = self._accounts.rows.users.get(name)
         if found is None:
-            raise NotFound(f"there is no user {name!r}: `runrig user list` shows those that there are")
+            raise NotFound(f"there is no user {name!r}: `runrig user list` lists them all")
         return found
 
     def admins(self) -> set[str]:
-        """Those that can do something; whoever started `up` is one without being listed."""
+        """Enabled users with the role admin; so is the owner of `up`, without being listed."""
         return self._accounts.rows.admins() | ({self._accounts.owner.identity.user} if self._accounts.owner else set())
 
     def grants(self) -> tuple[GrantRow, ...]:
@@ -38,7 +38,7 @@ class Users:
         with self._accounts.lock:
             check_user(name)
             if name in self._accounts.rows.users:
-                raise Conflict(f"user {name} is there already: `runrig role grant {name} ROLE` gives more roles")
+                raise Conflict(f"user {name} exists already: `runrig role grant {name} ROLE` gives more roles")
             for grant in roles:
                 self._check_pool(grant)
             change = self._accounts.draft(actor)
@@ -86,7 +86,7 @@ class Users:
             return self._accounts.rows.users[name]
 
     def change_roles(self, granted: Collection[tuple[str, Grant]], withdrawn: Collection[GrantRow], actor: str) -> None:
-        """Of a cluster file, in one; users that are not there are made."""
+        """Makes all changes of a cluster file at once; missing users are created."""
         with self._accounts.lock:
             change = self._accounts.draft(actor)
             for name in dict.fromkeys(name for name, _ in granted if name not in self._accounts.rows.users):

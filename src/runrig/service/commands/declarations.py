@@ -33,7 +33,7 @@ _PAGE = 10_000
 
 
 class Keep(enum.Enum):
-    """What an edit does not mention stays as it is; None means: no longer any."""
+    """Fields an edit does not mention stay; None removes one."""
 
     KEEP = "keep"
 
@@ -124,7 +124,7 @@ class Declarations:
         with self.editing(user) as writing:
             before = writing.state.cohorts.get(name)
             if before is None:
-                raise NotFound(f"there is no cohort {name!r}: `runrig cohort list` shows those that there are")
+                raise NotFound(f"there is no cohort {name!r}: `runrig cohort list` lists them all")
             cohort = _edited_cohort(before, edit, writing.state)
             writing.commit(pools.put_cohort(writing.state, cohort, create=False))
 
@@ -135,7 +135,7 @@ class Declarations:
     # ------------------------------------------------------------ whole files
 
     def apply(self, text: str, *, user: str, prune: bool = False, dry_run: bool = False) -> tuple[Difference, ...]:
-        """What *text*, a cluster file, changes; done unless *dry_run*, as a whole or not at all (law Q7).
+        """The changes that *text*, a cluster file, makes; done unless *dry_run*, as a whole or not at all (law Q7).
 
         *prune*: what an earlier apply made and *text* does not name is deleted.  A *text* without flavors is about those that
         there are.  Raises InvalidInput with all problems.
@@ -180,7 +180,7 @@ class Declarations:
             )
 
     def _prunable(self, state: State, spec: ClusterSpec) -> tuple[str, ...]:
-        """What an apply made and *spec* does not have, as ``kind/name``.  Reads the whole log if a cohort is in question."""
+        """Pools and cohorts that an apply created and *spec* lacks, as ``kind/name``.  Reads the whole log if a cohort is in question."""
         kept_pools, kept_cohorts = {each.name for each in spec.pools}, {each.name for each in spec.cohorts}
         live = sorted(each.name for each in state.pools.values() if each.state is not PoolState.ARCHIVED)
         pools_made = [name for name in live if name not in kept_pools and self._applied_pool(name)]
@@ -231,7 +231,7 @@ def _edited_pool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
 
 
 def _edited_subpool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
-    """Of a subpool only the quota is its own (law S5)."""
+    """A subpool has only its quota of its own (law S5)."""
     others = [
         each.name for each in fields(edit) if each.name != "quota" and not isinstance(getattr(edit, each.name), Keep)
     ]

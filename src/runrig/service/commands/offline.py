@@ -1,4 +1,4 @@
-"""What a server would say to a submission, without one: the gate, on the empty cluster that a cluster file declares.
+"""The answer a server would give to a submission, without a server: the gate, on the empty cluster that a cluster file declares.
 
 Nothing runs there and nothing is kept; the rules, their words and their errors are those of a server (law P3).
 """
@@ -50,7 +50,7 @@ def _declared(cluster: ClusterSpec) -> State:
     state.apply_all(pools.declare(state, cluster).actions, at=0.0)
     state.apply_all([PutNode(node) for node in cluster.nodes], at=0.0)
     if not cluster.nodes:
-        # What the nodes have beyond all promises can be borrowed (law Q8): as nobody knows them, there is no end of it.
+        # Capacity beyond all quotas can be borrowed (law Q8); with unknown nodes it is unlimited.
         keys = {key for pool in cluster.pools for key in pool.quotas}
         keys |= {FlavorResource(flavor.name, GPU) for flavor in cluster.flavors}
         endless = Cohort(_UNPROMISED, quotas=dict.fromkeys(sorted(keys), Quota(LARGEST)))

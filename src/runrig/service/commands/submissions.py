@@ -20,10 +20,10 @@ from runrig.spec import template, workflow
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What a user sends.  *text* may be a template; *template*: the one that *text* was rendered from, if the client did that.
+    """A submission as sent.  *text* may be a template; *template*: the one that *text* was rendered from, if the client did that.
 
     *variables*, *string_variables*: ``k=v`` for the template; *environment*: ``K=V`` for every task.
-    *priority* None: that of the file, else NORMAL.  *uuid*: which the workflow shall have, so that a client that got no answer
+    *priority* None: that of the file, else NORMAL.  *uuid*: for the workflow, so that a client that got no answer
     can send the same again and doubles nothing; None: any.
     """
 
@@ -59,7 +59,7 @@ class ParsedSubmission:
     uuid: str | None = None
 
     def plan(self, state: State, now: float) -> Plan:
-        """What it does to *state*.  Raises NotFound (pool) and Refused (law P3)."""
+        """The plan that submits it to *state*.  Raises NotFound (pool) and Refused (law P3)."""
         return submission_gate.submit(
             state,
             self.spec.spec,
@@ -105,13 +105,13 @@ class Submissions:
         return self._enter(read(submission))
 
     def check(self, submission: Submission) -> Accepted:
-        """What `submit` would say, and nothing is stored."""
+        """The answer `submit` would give; nothing is stored."""
         parsed = read(submission)
         with self._transactor.writing(parsed.user) as writing:
             return parsed.accepted(self._plan(parsed, writing), self._backend.name)
 
     def blueprint(self, submission: Submission, namespace: str) -> Blueprint:
-        """What its Kubernetes objects are made of.  Raises what `rendering.blueprint` raises, and InvalidInput for the file."""
+        """The values its Kubernetes objects are made of.  Raises what `rendering.blueprint` raises, and InvalidInput for the file."""
         parsed = read(submission)
         with self._transactor.reading() as state:
             return rendering.blueprint(
@@ -165,7 +165,7 @@ class Submissions:
         return parsed.accepted(plan, self._backend.name)
 
     def _entered(self, parsed: ParsedSubmission, key: str) -> Accepted | None:
-        """What was answered to the same submission before; None if there was none.  Raises Conflict if it was another one."""
+        """The answer to the same submission before; None if there was none.  Raises Conflict if a different one has the uuid."""
         try:
             there = self._store.workflow(key).workflow
         except NotFound:
@@ -181,7 +181,7 @@ class Submissions:
         return Accepted(there.id, parsed.spec.text, tuple(_warnings(self._backend.name, parsed.spec.spec)))
 
     def _plan(self, parsed: ParsedSubmission, writing: Writing) -> Plan:
-        """What the gate says; of a pool that takes no submissions any more, also who made it so, and when."""
+        """The gate's plan; its refusal also names who closed the pool, and when."""
         if not self._backend.outputs:
             _without_inputs(parsed.spec.spec, self._backend.name)
         try:
@@ -211,7 +211,7 @@ def _without_inputs(spec: WorkflowSpec, backend: str) -> None:
 
 
 def _warnings(backend: str, spec: WorkflowSpec) -> list[str]:
-    """What will not be done, though the file says it."""
+    """Warnings about parts of the file that have no effect."""
     tasks = [task for group in spec.groups for task in group.tasks]
     found: list[str] = []
     if backend != "local":

@@ -66,7 +66,7 @@ class Subpools:
 
 
 def _asked(state: State, parent: Pool, short: str, share: Share) -> Pool:
-    """What was asked for; what its name and its parent make impossible comes before what is wrong with its share."""
+    """The subpool asked for; problems with its name and parent are reported before problems with its share."""
     draft = subpool_of(parent, short, {})
     subpools.parent_of(state.pools, draft)
     quotas = cluster.share_from_json(share, parent.quotas, parent.flavors or tuple(state.flavors))

@@ -38,4 +38,4 @@ def any_subpool(state: State, parent: str, short: str, visibility: Visibility = 
 
 def no_workflow(id: str) -> NotFound:
     """As the store says it, so that what is not seen cannot be told from what is not there."""
-    return NotFound(f"there is no workflow {id!r}: `runrig workflow list` shows those that there are")
+    return NotFound(f"there is no workflow {id!r}: `runrig workflow list` lists them all")

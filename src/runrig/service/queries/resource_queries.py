@@ -171,7 +171,7 @@ class ResourceQueries:
         cohorts = (view for view in self.cohorts(visibility) if view.row.kind == "cohort")
         found = next((view for view in cohorts if view.row.name == name), None)
         if found is None:
-            raise NotFound(f"there is no cohort {name!r}: `runrig cohort list` shows those that there are")
+            raise NotFound(f"there is no cohort {name!r}: `runrig cohort list` lists them all")
         return found
 
     # ------------------------------------------------------------ nodes
@@ -197,7 +197,7 @@ class ResourceQueries:
         with self._transactor.reading() as state:
             node = state.nodes.get(name)
             if node is None:
-                raise NotFound(f"there is no node {name!r}: `runrig resource list` shows those that there are")
+                raise NotFound(f"there is no node {name!r}: `runrig resource list` lists them all")
             return _node_view(state, node, visibility)
 
     def gpus(self) -> int:

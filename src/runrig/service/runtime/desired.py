@@ -1,4 +1,4 @@
-"""From the state to what the backend shall make true.  Pure, and level-triggered: the same state gives the same answer."""
+"""Derives the desired state of the backend.  Pure, and level-triggered: the same state gives the same answer."""
 
 import uuid
 from collections import defaultdict
@@ -30,7 +30,7 @@ class Launches:
         self._queues = queues
 
     def desired(self, state: State) -> Desired:
-        """*run*: what is on nodes; *stop*: that of it whose gang stops, or that restarts in place."""
+        """*run*: attempts on nodes; *stop*: those whose gang stops, or that restart in place."""
         run: dict[TaskKey, Launch] = {}
         stop: dict[TaskKey, Launch] = {}
         tasks_by_gang: dict[str, list[Task]] = defaultdict(list)

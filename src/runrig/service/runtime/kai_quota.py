@@ -28,7 +28,7 @@ def _own(state: State, pool: Pool) -> QueueQuota:
 
 
 def _most_borrowed(state: State, pool: Pool) -> int | None:
-    """GPUs, over the pool's flavors.  None: there is one of which it may borrow without end."""
+    """GPUs, over the pool's flavors.  None if it may borrow one of them without a limit."""
     total = 0
     for flavor in pool.flavors or tuple(state.flavors):
         quota = pool.quotas.get(FlavorResource(flavor, GPU))

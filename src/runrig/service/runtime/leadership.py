@@ -100,7 +100,7 @@ class Leadership(Generic[AnyTerm, AnyLeaderTerm]):
 
     @property
     def leader_term(self) -> AnyLeaderTerm | None:
-        """What answers requests now; None: this process stands by, or ends."""
+        """The term that answers requests; None while this process stands by or ends."""
         leader_term, heart = self._leader_term, self._heart
         if leader_term is None or heart is None or not heart.alive or self._stopped.is_set():
             return None

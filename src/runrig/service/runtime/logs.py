@@ -1,6 +1,6 @@
 """Lines of the server's log: ``event=NAME key=value …``, one event a line, and the id of the request that it belongs to.
 
-Values never hold tokens, queries, bodies or environments: whoever writes a line names its fields one by one.
+Values never hold tokens, queries, bodies or environments: each line names its fields one by one.
 """
 
 import re
@@ -22,7 +22,7 @@ def request_id(proposed: str | None) -> str:
 
 
 def enter(request: str) -> None:
-    """What is logged from here on, in this request and in the threads that work for it, belongs to *request*."""
+    """Marks everything logged from here on, in this request and the threads that work for it, with *request*."""
     _request.set(request)
 
 

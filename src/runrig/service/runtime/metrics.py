@@ -1,4 +1,4 @@
-"""What a monitor reads: counters and times that are kept as things happen, and numbers of the state, asked for at each scrape.
+"""Metrics: counters and times kept as things happen, and numbers of the state, computed at each scrape.
 
 One registry per server.  Labels are pools, priorities, nodes of the quota tree, flavors, kinds of actions, laws and routes: what
 the operator declared or this program knows, never users, workflows or what a client sent.
@@ -30,7 +30,7 @@ Source = Callable[[], tuple[MonitorSnapshot, bool]]
 
 
 class Metrics:
-    """Of one server, over all the times that it leads; *attach* when it begins to, *detach* when it ends."""
+    """The metrics of one server over all its terms as leader: *attach* at the start of a term, *detach* at its end."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry(auto_describe=False)

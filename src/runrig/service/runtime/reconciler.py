@@ -92,7 +92,7 @@ class Reconciler:
         self._synced = revision
 
     def _observe(self) -> Observation:
-        """What the backend sees; its nodes too as long as no round has digested them."""
+        """The backend's observation; with its nodes until a round has taken them in."""
         observed = self._backend.observe()
         if observed.nodes is not None:
             self._nodes = tuple(replace(node, labels={**node.labels, **self._node_labels}) for node in observed.nodes)

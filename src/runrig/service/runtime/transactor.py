@@ -92,12 +92,12 @@ class Transactor:
         return self._state
 
     def reload(self) -> None:
-        """Forgets the memory: whoever reads next gets what is stored."""
+        """Forgets the memory, so that the next reader gets what is stored."""
         with self._lock:
             self._state = None
 
     def close(self) -> None:
-        """After the store: whoever still waits for a change wakes up, and is told by the store that there is none to come."""
+        """Close after the store, so that woken listeners find it closed."""
         self.reload()
         self._tell(None)
 
@@ -145,7 +145,7 @@ class Transactor:
     ) -> Touched:
         """Commits what was applied: the workflows that changed.
 
-        Whoever calls it holds the lock and lets its errors pass through `_restoring`.
+        The caller holds the lock and lets its errors pass through `_restoring`.
         """
         revision = state.revision + 1
         events = [Event(revision, seq, now, actor, action, law_of(action)) for seq, action in enumerate(plan.actions)]

@@ -1,4 +1,4 @@
-"""What admission writes into a job, and what is put back when the job is suspended again (law A3).
+"""The fields that admission writes into a job, and restores when the job is suspended again (law A3).
 
 Pure functions over what a manifest says of a batch/v1 Job or an MPIJob.
 """
@@ -79,7 +79,7 @@ def problem(job: Job) -> str | None:
 
 
 def started(job: AnyJob, admitted: Mapping[str, int]) -> Changes:
-    """What is written when it starts with *admitted* pods by pod set; the counts only if it accepts fewer."""
+    """The patch that starts it with *admitted* pods by pod set; with counts only if it accepts fewer."""
     if isinstance(job, MpiJob):
         workers = admitted.get(WORKER, job.workers)
         return {"suspend": False} if job.least is None else {"suspend": False, "workers": workers}
@@ -90,7 +90,7 @@ def started(job: AnyJob, admitted: Mapping[str, int]) -> Changes:
 
 
 def suspended(job: AnyJob) -> Changes:
-    """What is written when it is suspended: its counts as its owner wrote them."""
+    """The patch that suspends it: its counts as its owner wrote them."""
     if isinstance(job, MpiJob):
         return {"suspend": True} if job.least is None else {"suspend": True, "workers": job.workers}
     if job.least is None:

@@ -14,7 +14,7 @@ _BUILT_IN = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2
 
 @dataclass(slots=True)
 class Names:
-    """What drafts refer to.  *locals* by namespace/name; *now*: what a time that is not said counts as."""
+    """The objects drafts refer to.  *locals* by namespace/name; *now*: stands in for absent times."""
 
     queues: Mapping[str, ClusterQueue] = field(default_factory=dict)
     locals: Mapping[str, LocalQueue] = field(default_factory=dict)

@@ -167,6 +167,6 @@ def _bound_pods(read: _Read, jobs: tuple[AnyJob, ...]) -> list[BoundPod]:
 
 
 def _namespaces(names: Names, drafts: list[Draft]) -> dict[str, dict[str, str]]:
-    """Those of the file and those of its work, by name."""
+    """The objects of the file and of its work, by name."""
     implied = {draft.namespace: {NAMESPACE_LABEL: draft.namespace} for draft in drafts}
     return dict(sorted({**implied, **names.namespaces}.items()))

@@ -29,7 +29,7 @@ def warn_of_marks(manifest: Manifest) -> None:
 
 
 def boost_of(manifest: Manifest) -> int:
-    """What the annotation adds to the priority, where the gate for it is on."""
+    """The amount the annotation adds to the priority, if its feature gate is on."""
     at = manifest.meta.object("annotations").get(BOOST)
     return _boost(at) if at else 0
 

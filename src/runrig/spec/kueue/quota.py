@@ -24,7 +24,7 @@ _RESOURCE = ("name", "nominalQuota", "borrowingLimit", "lendingLimit")
 
 @dataclass(slots=True)
 class Groups:
-    """What has been read of one object.  *root*: nothing is above it, so that limits say nothing.  *flavors*: where each was named."""
+    """One object as read.  *root*: nothing is above it, so that limits have no effect.  *flavors*: where each was named."""
 
     kind: str
     root: bool

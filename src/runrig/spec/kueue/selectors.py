@@ -53,7 +53,7 @@ def read_expression(at: Value, *, labels_only: bool = False) -> MatchExpression 
 
 
 def read_tolerations(values: tuple[Value, ...]) -> tuple[Toleration, ...]:
-    """Those that can be understood."""
+    """The expressions that are understood."""
     return tuple(found for at in values if (found := _toleration(at)) is not None)
 
 
@@ -74,7 +74,7 @@ def _toleration(at: Value) -> Toleration | None:
 
 
 def read_taints(values: tuple[Value, ...]) -> tuple[Taint, ...]:
-    """Those that can be understood."""
+    """The expressions that are understood."""
     return tuple(found for at in values if (found := _taint(at)) is not None)
 
 

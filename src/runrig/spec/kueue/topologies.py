@@ -21,7 +21,7 @@ _SEVERAL = "a pod set has at most one of required, preferred and unconstrained: 
 
 
 def read_request(fields: Object) -> TopologyRequest | None:
-    """Of a pod set's topologyRequest; None if it asks for nothing."""
+    """Reads a pod set's topologyRequest; None if it asks for nothing."""
     fields.only((*_REQUEST, _LAYERS[1]))
     layers = fields.either(*_LAYERS) if fields.has(_LAYERS[1]) else fields.get(_LAYERS[0])
     slices = list(_layers(layers)) if layers else _one_layer(fields, "podSetSliceRequiredTopology", "podSetSliceSize")

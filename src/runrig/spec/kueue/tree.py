@@ -23,7 +23,7 @@ INT32 = 2**31 - 1
 
 @dataclass(slots=True)
 class Report:
-    """What was found in a file so far.  *latest*: of all times in it, None without any."""
+    """The objects found in a file so far.  *latest*: the latest time in it, None without any."""
 
     errors: dict[Problem, None] = field(default_factory=dict)
     warnings: dict[Warned, None] = field(default_factory=dict)

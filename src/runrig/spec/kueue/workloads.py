@@ -214,7 +214,7 @@ def _usage(at: Value, flavors: dict[str, str], count: int) -> dict[str, int]:
 
 
 def _derived(fields: Object, pod_set: WorkloadPodSet | None, flavors: dict[str, str], count: int) -> dict[str, int]:
-    """What *count* pods ask of the resources that have a flavor."""
+    """The requests of *count* pods for resources that have a flavor."""
     requests = {**dict(pod_set.requests if pod_set else ()), PODS: 1}
     found = {resource: requests.get(resource, 0) * count for resource in flavors}
     for resource, amount in found.items():
