@@ -132,7 +132,7 @@ def test_the_environment_and_a_named_folder_are_stronger_than_a_login(home: Home
 
 def test_an_admin_lets_somebody_in_and_out_again(home: Home) -> None:
     home.said("login", home.url, stdin=home.admin)
-    assert home.said("user", "create", "bob", "--role", "pool1-user") == "user bob is made: pool1-user"
+    assert home.said("user", "create", "bob", "--role", "pool1-user") == "created user bob (roles: pool1-user)"
     done = home.run("token", "create", "laptop", "--user", "bob", "--expires", "12h")
     assert (done.code, len(done.out.strip())) == (0, 43)
     assert done.err.startswith("token laptop of bob is good until ")
@@ -148,13 +148,13 @@ def test_an_admin_lets_somebody_in_and_out_again(home: Home) -> None:
     assert home.said("role", "revoke", "bob", "viewer") == "user bob has: pool1-user"
     assert home.said("token", "delete", "laptop", "--user", "bob") == "token laptop of bob is revoked"
     assert home.run("pool", "list", RUNRIG_TOKEN=bob).code == 4
-    assert home.said("user", "disable", "bob") == "user bob is disabled: pool1-user"
+    assert home.said("user", "disable", "bob") == "disabled user bob (roles: pool1-user)"
     assert home.said("user", "show", "bob").splitlines()[:3] == [
         "User     bob",
         "State    disabled",
         "Roles    pool1-user",
     ]
-    assert home.said("user", "enable", "bob") == "user bob is enabled: pool1-user"
+    assert home.said("user", "enable", "bob") == "enabled user bob (roles: pool1-user)"
     history = [line.split("  ")[1:] for line in home.said("user", "history", "bob").splitlines()[2:]]
     assert [[cell.strip() for cell in line if cell.strip()] for line in history] == [
         ["root", "bob", "user enabled"],

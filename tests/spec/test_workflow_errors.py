@@ -81,7 +81,7 @@ OF_A_TASK = [
     ("environment: {1A: x}", (4, 23, "1A: '1A' cannot name a variable: letters, digits and '_', not first a digit")),
     ("count: 0", (4, 12, "count: 0 is too small: at least 1")),
     ("count: -2", (4, 12, "count: -2 is negative: at least 1")),
-    ("minCount: 2", (4, 15, "minCount: needs count beside it: count is how many pods there shall be, minCount how few will do")),
+    ("minCount: 2", (4, 15, "minCount: needs count beside it: count is the number of pods, minCount the fewest that will do")),
     ("count: 2, minCount: 3", (4, 25, "minCount: 3 is more than count, which is 2")),
     ("duration: 1h5m", (4, 15, "duration: '1h5m' is not a duration: write one number with one of d, h, m, s, ms, us (90m, not 1h30m), or PT1H30M")),
     ("exitActions: {STOP: 1}", (4, 25, "STOP: 'STOP' is no exit action: there is COMPLETE, FAIL, RESCHEDULE")),

@@ -155,7 +155,7 @@ class _Reader:
         return "127.0.0.1,::1" if found.flag() else None
 
     def _check_open(self, host: str, tls: Tls | None, proxies: str | None) -> None:
-        """Nobody shall read tokens on their way."""
+        """Tokens must not travel in the clear."""
         if is_loopback(host) or tls or proxies or self._fields.get("tls") or self._wrong_proxy():
             return
         self._note(

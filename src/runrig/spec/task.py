@@ -127,7 +127,7 @@ def _counts(fields: Fields, name: str) -> tuple[int | None, int | None]:
     minimum = fields.whole("minCount", 1, MOST_PODS_OF_TASK)
     given = fields.get("minCount")
     if given is not None and fields.get("count") is None:
-        given.wrong("needs count beside it: count is how many pods there shall be, minCount how few will do")
+        given.wrong("needs count beside it: count is the number of pods, minCount the fewest that will do")
     elif given is not None and count is not None and minimum is not None and minimum > count:
         given.wrong(f"{minimum} is more than count, which is {count}")
     if count is not None and len(last := f"{name}-{count - 1}") > LONGEST_NAME:

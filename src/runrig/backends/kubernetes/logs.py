@@ -1,7 +1,7 @@
 """The output of containers: followed into a file while somebody reads, and kept before their pod is let go.
 
 In `folder/WORKFLOW/TASK/RETRY_ID` there is one file per pod: `POD.part` grows while a reader is there, `POD.log` is complete.
-Either only grows, and whoever was killed while writing one finds his place again: the beginning of what the API server sends is
+Either only grows, and a server that was killed while writing one finds its place again: the beginning of what the API server sends is
 compared with what the file holds.
 """
 

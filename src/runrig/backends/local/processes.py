@@ -17,7 +17,7 @@ _PAUSE_S = 0.005
 
 
 def marked(tasks: Path) -> dict[Path, list[int]]:
-    """Folder of an attempt below *tasks* → its living processes, whoever their parents are now.  Reads all of /proc once.
+    """Folder of an attempt below *tasks* → its living processes, whatever their parents are now.  Reads all of /proc once.
 
     A process that clears its environment is still found below one that does not.
     """

@@ -60,7 +60,7 @@ def show_user(session: Session, name: str) -> None:
 @with_session
 def create(session: Session, name: str, roles: tuple[str, ...]) -> None:
     """Make the user NAME.  'runrig token create NAME --user' then makes what lets this user in."""
-    _tell(session, session.client.call("POST", path("user"), body={"name": name, "roles": list(roles)}), "is made")
+    _tell(session, session.client.call("POST", path("user"), body={"name": name, "roles": list(roles)}), "created")
 
 
 @user.command("disable", epilog=examples("runrig user disable alice"))
@@ -70,7 +70,7 @@ def create(session: Session, name: str, roles: tuple[str, ...]) -> None:
 def disable(session: Session, name: str, yes: bool) -> None:
     """Keep the user NAME out: no token works, while the work goes on.  The name stays taken, because the logs name it."""
     confirmed(f"Disable {sanitize.line(name)}? None of the tokens works then; the work goes on.", yes=yes)
-    _tell(session, session.client.call("PATCH", path("user", name), body={"disabled": True}), "is disabled")
+    _tell(session, session.client.call("PATCH", path("user", name), body={"disabled": True}), "disabled")
 
 
 @user.command("enable", epilog=examples("runrig user enable alice"))
@@ -78,7 +78,7 @@ def disable(session: Session, name: str, yes: bool) -> None:
 @with_session
 def enable(session: Session, name: str) -> None:
     """Let the user NAME in again, with the tokens that are still good."""
-    _tell(session, session.client.call("PATCH", path("user", name), body={"disabled": False}), "is enabled")
+    _tell(session, session.client.call("PATCH", path("user", name), body={"disabled": False}), "enabled")
 
 
 @user.command("history", epilog=examples("runrig user history", "runrig user history alice -t json"))
@@ -107,7 +107,7 @@ def history(session: Session, name: str | None, limit: int) -> None:
 
 def _tell(session: Session, answer: Mapping[str, Any], what: str) -> None:
     if not session.show(answer):
-        say(sanitize.line(f"user {answer['name']} {what}: {_roles(answer)}"))
+        say(sanitize.line(f"{what} user {answer['name']} (roles: {_roles(answer)})"))
 
 
 def _state(each: Mapping[str, Any]) -> str:

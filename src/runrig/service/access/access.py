@@ -19,7 +19,7 @@ from runrig.service.access.users import Users
 class Access:
     """*now*: seconds since the epoch, of real time, whatever the clock of the backend does.
 
-    *pools*: the names of the top-level pools; None: whoever grants a role knows them.
+    *pools*: the names of the top-level pools; None: they are not checked.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from runrig.spec.cluster import listed
 
 
 class Users:
-    """*pools*: the names of the top-level pools; None: whoever grants a role knows them."""
+    """*pools*: the names of the top-level pools; None: they are not checked."""
 
     def __init__(self, accounts: Accounts, pools: Callable[[], Collection[str]] | None) -> None:
         self._accounts = accounts
