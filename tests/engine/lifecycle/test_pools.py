@@ -254,7 +254,7 @@ def test_no_change_of_a_pool_stops_running_work() -> None:
         (Pool("a", cohort="x--y"), "cohort name 'x--y' contains '--'"),
         (Pool("team--a", parent="team", subpool_name="b"), "must be called team--b"),
         (Pool("a", flavors=("h100",)), "unknown flavor 'h100': there are default"),
-        (Pool("a", default_platform="h100"), "default_platform 'h100' is no flavor of the pool"),
+        (Pool("a", default_platform="h100"), "default_platform 'h100' is not a flavor of the pool"),
         (Pool("a", {FlavorResource("h100", GPU): Quota(1)}), "quota of unknown flavor 'h100'"),
         (Pool("a", gpu_quota(-1)), "nominal -1 of default/gpu is out of range"),
         (Pool("a", gpu_quota(1, borrowing=-1)), "borrowing_limit -1"),
@@ -298,7 +298,7 @@ def test_an_update_of_nothing_and_a_subpool_of_nothing_are_not_found() -> None:
 def test_cohorts_are_created_changed_and_deleted_when_nothing_hangs_under_them() -> None:
     world = World({"p": Pool("p", gpu_quota(1), "k")}, {"n0": 4}, (Cohort("inner", "outer"),))
     assert pools.put_cohort(world.state, Cohort("k"), create=True) == Plan((PutCohort(Cohort("k"), None),))
-    assert "exists already" in refused(world, Conflict, pools.put_cohort, Cohort("inner"), create=True)
+    assert "already exists" in refused(world, Conflict, pools.put_cohort, Cohort("inner"), create=True)
     assert "no cohort 'k'" in refused(world, NotFound, pools.put_cohort, Cohort("k"), create=False)
     world.do(*pools.put_cohort(world.state, Cohort("k", "inner"), create=True).actions)
     assert refused(world, Conflict, pools.delete_cohort, "inner").startswith("cohort inner still has k under it")

@@ -92,7 +92,7 @@ def test_a_gang_that_no_empty_cluster_holds_is_refused_by_pod_set() -> None:
     caught = refusal(world, "a", NORMAL, workflow("w", task("t", 3, count=3)))
     assert caught.details == {"law": "P3", "pool": "a", "pod_set": "t", "asked": 3, "limit": 2}
     caught = refusal(world, "a", NORMAL, workflow("w", task("t", 5)))
-    assert "t (gpu 5) 0 fit: ask for less per pod, or for fewer pods" in str(caught)
+    assert "0 of 1 pods of t (gpu 5) fit: ask for less per pod, or for fewer pods" in str(caught)
     assert caught.details == {"law": "P3", "pool": "a", "pod_set": "t", "asked": 1, "limit": 0}
 
 

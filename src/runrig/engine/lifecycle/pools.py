@@ -1,6 +1,6 @@
-"""Life of pools and cohorts: created, resized, deleted, drained (subpools.md; laws Q5, Q7, R7, S1-S6).
+"""The life of pools and cohorts: create, resize, delete, drain (subpools.md; laws Q5, Q7, R7, S1-S6).
 
-Functions that plan a change check it against the whole tree and refuse it as a whole; none of them stops running work.
+Each function checks a change against the whole tree and accepts or refuses all of it.  None of them stops running work.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -31,7 +31,7 @@ from runrig.engine.lifecycle.workflows import cancel
 from runrig.engine.state.state import State
 
 RUNRIG = "runrig"
-"""Who acts where nobody is named."""
+"""The actor in the log if no user is named."""
 
 LONGEST_DESCRIPTION = 1000
 
@@ -39,14 +39,14 @@ LONGEST_DESCRIPTION = 1000
 
 
 def put_pool(state: State, pool: Pool, *, create: bool) -> Plan:
-    """Creates *pool*, or gives it new settings; its subpools follow.  Of a subpool only name and GPUs are looked at (law S5).
+    """Creates *pool* or changes its settings; its subpools follow.  Only the name and the GPUs of a subpool are read (law S5).
 
-    Raises InvalidInput for what cannot be, Conflict for a name that is taken or a state that forbids it (an ARCHIVED name may
-    be created again), NotFound for an update of nothing, Refused where a promise would break (law S1).
+    Raises InvalidInput if a setting is invalid, Conflict if the name is taken or the state forbids the change (an ARCHIVED pool
+    may be created again), NotFound if the pool to update does not exist, Refused if a quota could no longer be kept (law S1).
     """
     before = state.pools.get(pool.name)
     if before is None and not create:
-        raise NotFound(f"no pool {pool.name!r}: `runrig pool list` shows those there are")
+        raise NotFound(f"no pool {pool.name!r}: `runrig pool list` shows all pools")
     if pool.parent is not None:
         parent = subpools.parent_of(state.pools, pool)
         _check_quotas(state.flavors, pool.quotas)
@@ -59,14 +59,14 @@ def put_pool(state: State, pool: Pool, *, create: bool) -> Plan:
     following = [PutPool(after, child) for child, after in subpools.followers(state.pools, pool)]
     if pool == before and not following:
         return Plan()
-    changed = {pool.name: pool, **{each.pool.name: each.pool for each in following}}
+    changed = {pool.name: pool, **{action.pool.name: action.pool for action in following}}
     subpools.check_slices({**state.pools, **changed}, pool)
     return Plan((PutPool(pool, before), *following))
 
 
 def follow_parents(state: State) -> Plan:
-    """What subpools of an older release, which did not follow their parents' changes, have from them now (law S5)."""
-    parents = sorted({each.parent for each in state.pools.values() if each.parent is not None})
+    """Gives subpools their parents' settings (law S5): an older release did not pass on the changes of a parent."""
+    parents = sorted({pool.parent for pool in state.pools.values() if pool.parent is not None})
     return Plan(
         tuple(
             PutPool(after, child)
@@ -77,7 +77,7 @@ def follow_parents(state: State) -> Plan:
 
 
 def _next_state(state: State, pool: Pool, event: PoolEvent) -> PoolState:
-    """Raises Conflict, with what still runs in a DELETING pool."""
+    """The state of *pool* after *event*.  Raises Conflict if the state forbids it; for a DELETING pool it says what still runs."""
     after = TRANSITIONS.get((pool.state, event))
     if after is not None:
         return after
@@ -99,24 +99,26 @@ def _next_state(state: State, pool: Pool, event: PoolEvent) -> PoolState:
 
 
 def delete_pool(state: State, name: str, *, user: str = RUNRIG) -> Plan:
-    """ARCHIVED at once if nothing of it is alive, else DELETING; its work that never started is cancelled (law S3).
+    """Archives the pool if no work is alive in it, else sets it to DELETING; cancels work that never started (law S3).
 
-    *user*: who deletes it.  Raises NotFound, and Conflict while it has subpools or is deleted already.
+    *user*: who deletes it.  Raises NotFound, and Conflict if it has subpools or is deleted already.
     """
     return _delete(state, name, state.pools, user)
 
 
 def _delete(state: State, name: str, pools: Mapping[str, Pool], user: str) -> Plan:
-    """*pools*: as they will be by then; what is to be archived before it is no subpool any more."""
+    """`delete_pool` with *pools* as they will be by then, so that subpools archived in the same plan no longer count."""
     pool = pools.get(name)
     if pool is None:
-        raise NotFound(f"no pool {name!r}: `runrig pool list` shows those there are")
-    children = [each.name for each in subpools.children_of(pools, name)]
+        raise NotFound(f"no pool {name!r}: `runrig pool list` shows all pools")
+    children = [child.name for child in subpools.children_of(pools, name)]
     if children:
         rest = f" and {len(children) - MOST_NAMED} more" if len(children) > MOST_NAMED else ""
         names = ", ".join(children[:MOST_NAMED]) + rest
         raise Conflict(f"pool {name} has subpools ({names}): delete them first", {"pool": name, "subpools": children})
-    live = sorted(each.id for each in state.workflows.values() if each.pool == name and not each.status.finished)
+    live = sorted(
+        workflow.id for workflow in state.workflows.values() if workflow.pool == name and not workflow.status.finished
+    )
     never_started = [workflow for workflow in live if not _has_started(state, workflow)]
     busy = len(never_started) < len(live)
     after = _next_state(state, pool, PoolEvent.DELETE_BUSY if busy else PoolEvent.DELETE_IDLE)
@@ -133,11 +135,11 @@ def _has_started(state: State, workflow: str) -> bool:
 
 
 def archive_drained(state: State) -> Iterator[Action]:
-    """DELETING pools in which nothing is alive any more, in the very cycle in which the last workflow ended (law S3)."""
+    """Archives DELETING pools without live workflows, in the very cycle in which the last one ended (law S3)."""
     draining = [pool for pool in state.pools.values() if pool.state is PoolState.DELETING]
     if not draining:
         return
-    alive = {each.pool for each in state.workflows.values() if not each.status.finished}
+    alive = {workflow.pool for workflow in state.workflows.values() if not workflow.status.finished}
     for pool in sorted(draining, key=lambda pool: pool.name):
         if pool.name not in alive:
             yield PutPool(replace(pool, state=_next_state(state, pool, PoolEvent.DRAINED)), pool)
@@ -147,15 +149,15 @@ def archive_drained(state: State) -> Iterator[Action]:
 
 
 def put_cohort(state: State, cohort: Cohort, *, create: bool) -> Plan:
-    """Creates *cohort* (also one that so far was only named), or changes it.  Its parent need not exist (law Q6).
+    """Creates *cohort*, even if it was only named by others so far, or changes it.  Its parent need not exist (law Q6).
 
     Raises InvalidInput, Conflict, NotFound, and Refused if the parents would run in a circle (law Q5).
     """
     before = state.cohorts.get(cohort.name)
     if create and before is not None:
-        raise Conflict(f"cohort {cohort.name} exists already: `runrig cohort update` changes it")
+        raise Conflict(f"cohort {cohort.name} already exists: `runrig cohort update` changes it")
     if not create and before is None:
-        raise NotFound(f"no cohort {cohort.name!r}: `runrig cohort list` shows those there are")
+        raise NotFound(f"no cohort {cohort.name!r}: `runrig cohort list` shows all cohorts")
     problem = name_problem("cohort", cohort.name) or (name_problem("cohort", cohort.parent) if cohort.parent else None)
     if problem:
         raise InvalidInput.one(problem, "name")
@@ -167,15 +169,15 @@ def put_cohort(state: State, cohort: Cohort, *, create: bool) -> Plan:
 
 
 def delete_cohort(state: State, name: str, *, leave_children: bool = False) -> Plan:
-    """*leave_children*: what hangs under it goes on under a cohort that is only named (law Q6).
+    """Deletes the cohort.  *leave_children*: its children stay under the name, as a cohort that is only named (law Q6).
 
-    Raises NotFound, and Conflict while something hangs under it that shall not be left so.
+    Raises NotFound, and Conflict if it has children and *leave_children* is False.
     """
     cohort = state.cohorts.get(name)
     if cohort is None:
         named = any(node.name == name for node in state.ledger.tree.cohorts.values())
         why = "it is only named by others, and goes with the last of them" if named else "there is none of that name"
-        raise NotFound(f"no cohort {name!r} to delete: {why}; `runrig cohort list` shows those there are")
+        raise NotFound(f"no cohort {name!r} to delete: {why}; `runrig cohort list` shows all cohorts")
     below = _children(name, state.cohorts.values(), state.pools.values())
     if below and not leave_children:
         raise Conflict(
@@ -186,10 +188,10 @@ def delete_cohort(state: State, name: str, *, leave_children: bool = False) -> P
 
 
 def _children(name: str, cohorts: Iterable[Cohort], pools: Iterable[Pool]) -> list[str]:
-    """Names of what hangs right under the cohort *name*, sorted."""
+    """The names of the direct children of the cohort *name*: cohorts and top-level pools, sorted."""
     return sorted(
-        [each.name for each in cohorts if each.parent == name]
-        + [each.name for each in pools if each.cohort == name and _is_top(each)]
+        [cohort.name for cohort in cohorts if cohort.parent == name]
+        + [pool.name for pool in pools if pool.cohort == name and _is_top(pool)]
     )
 
 
@@ -216,7 +218,7 @@ def _check_settings(flavors: Mapping[str, Flavor], pool: Pool, *, topology: bool
         problems.append(Problem(f"unknown flavor {unknown[0]!r}: there are {', '.join(flavors)}", "flavors"))
     if pool.default_platform is not None and pool.default_platform not in (pool.flavors or tuple(flavors)):
         problems.append(
-            Problem(f"default_platform {pool.default_platform!r} is no flavor of the pool", "default_platform")
+            Problem(f"default_platform {pool.default_platform!r} is not a flavor of the pool", "default_platform")
         )
     if wrong := weight_problem(pool.weight):
         problems.append(Problem(wrong, "weight"))
@@ -230,7 +232,7 @@ def _check_settings(flavors: Mapping[str, Flavor], pool: Pool, *, topology: bool
 
 
 def _name_problems(pool: Pool) -> Iterator[str]:
-    """Of a subpool its parent's name is known to be right, and its own was looked at with it."""
+    """Yields what is wrong with names and description; the name of a subpool is checked by `subpools.parent_of`."""
     if pool.parent is None:
         yield from filter(None, (name_problem("pool", pool.name),))
     if pool.cohort is not None:
@@ -261,9 +263,10 @@ def _check_quotas(flavors: Mapping[str, Flavor], quotas: Quotas) -> None:
 
 
 def declare(state: State, cluster: ClusterSpec, *, prune: Collection[str] = (), user: str = RUNRIG) -> Plan:
-    """What makes the state as *cluster* declares it; nothing else is touched, but for *prune* ("pool/NAME", "cohort/NAME").
+    """The plan that makes the state match *cluster*.
 
-    *user*: who does it.  Raises what the single edits raise, before anything is changed.
+    Pools and cohorts that the file does not name stay, except those in *prune* ("pool/NAME", "cohort/NAME").  *user*: who
+    applies the file.  Raises what the single edits raise.
     """
     actions: list[Action] = [*_declare_flavors(state, cluster.flavors)]
     flavors = {flavor.name: flavor for flavor in cluster.flavors}
@@ -286,24 +289,24 @@ def declare(state: State, cluster: ClusterSpec, *, prune: Collection[str] = (), 
 
 
 def _declare_flavors(state: State, flavors: Iterable[Flavor]) -> Iterator[Action]:
-    wanted = tuple(replace(flavor, position=position) for position, flavor in enumerate(flavors))
-    if tuple(state.flavors.values()) == wanted:
+    declared = tuple(replace(flavor, position=position) for position, flavor in enumerate(flavors))
+    if tuple(state.flavors.values()) == declared:
         return
-    kept = {flavor.name for flavor in wanted}
+    kept = {flavor.name for flavor in declared}
     for owner, named in sorted(_flavors_named(state).items()):
         lost = sorted(named - kept)
         if lost:
             raise Refused(f"flavor {lost[0]} is still named by {owner}: change that first", law="Q7")
-    yield SetFlavors(wanted)
+    yield SetFlavors(declared)
     for _, node in sorted(state.nodes.items()):
-        flavor = flavor_of(node, wanted)
+        flavor = flavor_of(node, declared)
         if flavor != node.flavor:
             yield PutNode(replace(node, flavor=flavor))
 
 
 def _flavors_named(state: State) -> dict[str, set[str]]:
-    """Per pool that is not ARCHIVED, and per cohort, every flavor that it names."""
-    named = {f"cohort {each.name}": {key.flavor for key in each.quotas} for each in state.cohorts.values()}
+    """ "pool NAME" or "cohort NAME" → the flavors that it names; ARCHIVED pools are left out."""
+    named = {f"cohort {cohort.name}": {key.flavor for key in cohort.quotas} for cohort in state.cohorts.values()}
     for pool in state.pools.values():
         if pool.state is not PoolState.ARCHIVED:
             chosen = {pool.default_platform} if pool.default_platform else set()
@@ -314,7 +317,7 @@ def _flavors_named(state: State) -> dict[str, set[str]]:
 def _declare_pools(
     state: State, pools: Iterable[Pool], flavors: Mapping[str, Flavor], after: dict[str, Pool]
 ) -> Iterator[Action]:
-    """*after*: the pools as they will be; changed with each that is declared.  Parents come before their subpools."""
+    """Yields the changes of the declared *pools*, parents before their subpools, and enters each into *after*, the future pools."""
     changed: dict[str, None] = {}
     for pool in pools:
         before = state.pools.get(pool.name)
@@ -339,7 +342,7 @@ def _declare_pools(
 
 
 def _declared_state(state: State, before: Pool | None, pool: Pool) -> PoolState:
-    """What *pool* is once it is declared.  What only follows from its parent's change is none of its own (law S5)."""
+    """The pool's next state; a change inherited from its parent does not count as a resize (law S5)."""
     if before is None:
         return PoolState.ACTIVE
     if before.state is PoolState.ARCHIVED:
@@ -351,7 +354,7 @@ def _declared_state(state: State, before: Pool | None, pool: Pool) -> PoolState:
 
 
 def _prune_pools(state: State, names: Iterable[str], after: dict[str, Pool], user: str) -> Iterator[Action]:
-    """Subpools before their parents, and before anything is declared: an idle one makes room for another (law S1)."""
+    """Deletes pools before any is declared, since an idle one makes room for another (law S1); subpools before parents."""
     for name in names:
         kind, _, short = name.partition("/")
         if kind == "pool" and short in after and after[short].state is PoolState.ACTIVE:
@@ -363,15 +366,15 @@ def _prune_pools(state: State, names: Iterable[str], after: dict[str, Pool], use
 def _prune_cohorts(
     cohorts: Mapping[str, Cohort], in_file: Collection[str], pools: Collection[Pool], names: Iterable[str]
 ) -> Iterator[Action]:
-    """A cohort stays while something hangs under it that is not in the file: of that nobody said that it shall lose its place.
+    """Deletes the cohorts in *names*; a cohort is kept while anything outside the file still hangs under it.
 
-    *cohorts*: as they will be; *pools*: those that are not in the file.  What the file itself hangs under a name that it does
-    not declare is under a cohort that is only named (law Q6).
+    *cohorts*: as they will be; *pools*: those outside the file.  If the file puts something under a cohort that it does not
+    declare, that cohort stays as one that is only named (law Q6).
     """
     left = {name: cohort for name, cohort in cohorts.items() if name not in in_file}
     going = [left[name.partition("/")[2]] for name in names if name.startswith("cohort/") and name[7:] in left]
-    while free := [each for each in going if not _children(each.name, left.values(), pools)]:
-        for each in free:
-            going.remove(each)
-            del left[each.name]
-            yield DropCohort(each)
+    while free := [cohort for cohort in going if not _children(cohort.name, left.values(), pools)]:
+        for cohort in free:
+            going.remove(cohort)
+            del left[cohort.name]
+            yield DropCohort(cohort)

@@ -1,7 +1,7 @@
-"""The gate: what can never run is refused at submission, with the number that it breaks (law P3).
+"""The gate: refuses at submission what can never run, and names the limit that it exceeds (law P3).
 
-Everything else is accepted and may wait.  The check is against the pool's promise and the whole cluster, never against what
-is in use now.
+Everything else is accepted and may wait.  The gate compares with the pool's quota and the whole cluster, never with what is
+in use now.
 """
 
 from collections.abc import Sequence
@@ -38,10 +38,10 @@ def submit(
     now: float,
     parent: str | None = None,
 ) -> Plan:
-    """The workflow enters *pool*; its groups without anything before them are queued.
+    """The plan that adds the workflow to *pool* and queues its groups that depend on no other group.
 
-    The state must hold *spec* under *spec_hash* when the plan is applied.  *parent*: the workflow that this one restarts.
-    Raises NotFound and Refused; nothing is changed then.
+    The state must hold *spec* under *spec_hash* when the plan is applied.  *now* is in seconds since the epoch.  *parent*: id of
+    the workflow that this one restarts.  Raises NotFound and Refused.
     """
     target = open_pool(state, pool)
     check_requirements(target, spec)
@@ -69,12 +69,12 @@ def submit(
 
 
 def open_pool(state: State, name: str) -> Pool:
-    """The pool, if it takes submissions.  Raises NotFound, and Refused while it is DELETING or ARCHIVED."""
+    """The pool *name*.  Raises NotFound, or Refused if the pool takes no submissions because it is DELETING or ARCHIVED."""
     pool = state.pools.get(name)
     if pool is None:
         raise NotFound(_unknown(state, name))
     if pool.state is not PoolState.ACTIVE:
-        siblings = [each for each in _active(state) if each.parent == pool.parent and each.parent is not None]
+        siblings = [other for other in _active(state) if other.parent == pool.parent and other.parent is not None]
         others = f"one of {_named_pools(siblings)}" if siblings else "another pool"
         raise Refused(
             f"pool {name} is {pool.state.value} and takes no submissions: choose {others}",
@@ -85,47 +85,47 @@ def open_pool(state: State, name: str) -> Pool:
 
 
 def _unknown(state: State, name: str) -> str:
-    """With the names that there are; of a subpool those beside it."""
+    """The message for an unknown pool: lists the known pools, or for a subpool its siblings."""
     parent, delimiter, short = name.partition(SUBPOOL_DELIMITER)
     if delimiter and (above := state.pools.get(parent)) is not None and above.state is PoolState.ACTIVE:
-        siblings = [each for each in _active(state) if each.parent == parent]
+        siblings = [pool for pool in _active(state) if pool.parent == parent]
         there = f"it has {_named_pools(siblings)}" if siblings else "it has none"
         return f"no pool {name!r}: {parent} has no subpool {short!r}, {there}"
     return f"no pool {name!r}: there are {_named_pools(_active(state)) or 'none yet'}"
 
 
 def _active(state: State) -> list[Pool]:
-    pools = [each for each in state.pools.values() if each.state is PoolState.ACTIVE]
-    return sorted(pools, key=lambda each: each.name)
+    pools = [pool for pool in state.pools.values() if pool.state is PoolState.ACTIVE]
+    return sorted(pools, key=lambda pool: pool.name)
 
 
 def _named_pools(pools: Sequence[Pool]) -> str:
     rest = len(pools) - MOST_NAMED
-    return ", ".join(each.name for each in pools[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    return ", ".join(pool.name for pool in pools[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _check(state: State, pool: Pool, group: GroupSpec, gang: Gang) -> None:
+    """Raises Refused unless the gang's smallest size could be admitted in some flavors and, if nodes are fixed, placed on them."""
     for task in group.tasks:
         check_flavors(state, pool, task)
     entry = Entry(gang)
-    within = [
+    affordable = [
         choice
         for choice in flavor_choices(state.ledger, entry, least_counts(gang.pod_sets), mixed=True)
         if not _breaks(state, entry, choice)
     ]
-    if not within:
+    if not affordable:
         first = next(flavor_choices(state.ledger, entry, least_counts(gang.pod_sets)))
         raise _over_promise(state, entry, first)
     if not state.fixed_nodes or not state.ledger.place or choices_left_out(state.ledger, entry):
         return
-    if not any(_may_hold(state, entry, choice) for choice in within):
-        raise _over_nodes(state, entry, within[0])
+    if not any(_may_hold(state, entry, choice) for choice in affordable):
+        raise _over_nodes(state, entry, affordable[0])
 
 
 def check_flavors(state: State, pool: Pool, task: TaskSpec) -> None:
-    """Raises Refused for a platform that *pool* does not have, or that does not allow what *task* asks beyond the ordinary.
-
-    Also where there is no flavor at all: nothing could ever run.
+    """Raises Refused if *pool* lacks the task's platform, the platform does not allow a special right that the task asks for, or no
+    flavor is declared at all, so that nothing could ever run.
     """
     allowed = pool.flavors or tuple(state.flavors)
     if not allowed:
@@ -140,18 +140,18 @@ def check_flavors(state: State, pool: Pool, task: TaskSpec) -> None:
         )
     platform = task.platform or pool.default_platform
     chosen = [platform] if platform else allowed
-    for asked in task.allow:
-        forbidding = next((name for name in chosen if asked not in state.flavors[name].allow), None)
+    for right in task.allow:
+        forbidding = next((name for name in chosen if right not in state.flavors[name].allow), None)
         if forbidding is not None:
             raise Refused(
-                f"task {task.name} asks for {asked}, which platform {forbidding} does not allow: leave it out, or ask your "
+                f"task {task.name} asks for {right}, which platform {forbidding} does not allow: leave it out, or ask your "
                 f"administrator to add it to the flavor's `allow`",
                 law="P3",
             )
 
 
 def _breaks(state: State, entry: Entry, choice: Placement) -> tuple[int, int, int] | None:
-    """(index, most that can ever be had, amount asked) of the first resource that can never be had; None if all can."""
+    """(index, limit, amount requested) of the first resource whose limit the request exceeds for ever; None if there is none."""
     leaf = state.ledger.leaf(entry)
     for index, amount in state.ledger.request_of(entry, choice):
         most = leaf.subtree[index] if entry.bucket.firm else potential(leaf, index)
@@ -176,11 +176,11 @@ def _over_promise(state: State, entry: Entry, choice: Placement) -> Refused:
             details,
         )
     node = state.ledger.tree.pools[leaf.name]
-    subpools = {each.name: each.nominal[index] for each in node.children if each.kind is Kind.POOL}
+    subpools = {child.name: child.nominal[index] for child in node.children if child.kind is Kind.POOL}
     if not subpools:
         way_out = "ask for less, or submit with priority LOW"
         return Refused(f"{start}; pool {leaf.name} has {limit} as its quota: {way_out}", "P3", details)
-    quota, given = (format_quantity(key.resource, each) for each in (node.nominal[index], sum(subpools.values())))
+    quota, given = (format_quantity(key.resource, nominal) for nominal in (node.nominal[index], sum(subpools.values())))
     held = f"{len(subpools)} {'subpool holds' if len(subpools) == 1 else 'subpools hold'} {given} of its {quota}"
     return Refused(
         f"{start}; pool {leaf.name} has {limit} unallocated ({held}): ask for less, {_way_out(state, node, index, amount)}",
@@ -190,30 +190,33 @@ def _over_promise(state: State, entry: Entry, choice: Placement) -> Refused:
 
 
 def _way_out(state: State, parent: QuotaNode, index: int, amount: int) -> str:
-    """LOW, or the subpool with the most of its quota left that may take as much."""
+    """The advice to submit with priority LOW or, if a subpool has enough quota, to the one with the most quota left."""
     firm = [
-        state.ledger.tree.firm[each.name]
-        for each in parent.children
-        if each.kind is Kind.POOL and state.pools[each.name].state is PoolState.ACTIVE
+        state.ledger.tree.firm[child.name]
+        for child in parent.children
+        if child.kind is Kind.POOL and state.pools[child.name].state is PoolState.ACTIVE
     ]
-    enough = [each for each in firm if each.nominal[index] >= amount]
+    enough = [leaf for leaf in firm if leaf.nominal[index] >= amount]
     if not enough:
         return "or submit with priority LOW"
-    best = min(enough, key=lambda each: (-each.balance(index), each.name))
+    best = min(enough, key=lambda leaf: (-leaf.balance(index), leaf.name))
     left = format_quantity(state.ledger.tree.keys[index].resource, max(0, best.balance(index)))
     return f"submit with priority LOW, or submit to {best.name}, which has {left} of its quota left"
 
 
 def _may_hold(state: State, entry: Entry, choice: Placement) -> bool:
-    """An empty cluster would hold it, or it is not proven that none would: that is no ground to refuse."""
-    constraints = state.ledger.constraints(entry, tuple(each.count for each in choice))
+    """False only if it is proven that even an empty cluster cannot hold the gang; a search that ran out is no ground to refuse."""
+    constraints = state.ledger.constraints(entry, tuple(assignment.count for assignment in choice))
     assert constraints is not None, "the keys have been checked"
     layout = place(state.ledger.nodes, pod_requests(entry, choice), (EMPTY,), constraints)
     return layout.shares is not None or not layout.proven
 
 
 def _over_nodes(state: State, entry: Entry, choice: Placement) -> Refused:
-    """Names the level that has no such domain, or the pod set that has the least of its pods placed, or says that they fit one by one."""
+    """The refusal: names the level without a large enough domain, else the pod set with the most pods that do not fit.
+
+    If each pod set fits alone, it says that they do not fit together.
+    """
     reason = no_place(state.ledger, entry, choice, EMPTY)
     if reason.code in (Code.NO_DOMAIN_FITS, Code.NOT_ALL_GROUPS_FIT):
         return Refused(
@@ -222,30 +225,30 @@ def _over_nodes(state: State, entry: Entry, choice: Placement) -> Refused:
             "P3",
             {"pool": entry.gang.pool, "topology_key": reason.where, "asked": reason.need, "limit": reason.have},
         )
-    asks = pod_requests(entry, choice)
-    fitting = [pods_that_fit(state.ledger.nodes, each, (EMPTY,)) for each in asks]
-    worst = min(range(len(asks)), key=lambda at: (fitting[at] - asks[at].pods, at))
-    each, most = choice[worst], fitting[worst]
+    requests = pod_requests(entry, choice)
+    fitting = [pods_that_fit(state.ledger.nodes, request, (EMPTY,)) for request in requests]
+    worst = min(range(len(requests)), key=lambda index: (fitting[index] - requests[index].pods, index))
+    assignment, most = choice[worst], fitting[worst]
     shape = ", ".join(
         f"{resource} {format_quantity(resource, amount)}"
-        for resource, amount in asks[worst].requests
+        for resource, amount in requests[worst].requests
         if resource != PODS
     )
-    pods = sum(ask.pods for ask in asks)
-    found = (
-        f"of {each.count} of {each.pod_set} ({shape}) {most} fit"
-        if most < each.count
+    pods = sum(request.pods for request in requests)
+    finding = (
+        f"{most} of {assignment.count} pods of {assignment.pod_set} ({shape}) fit"
+        if most < assignment.count
         else "each fits, but not all of them together"
     )
     return Refused(
-        f"{_named(entry)} starts {pods} {'pod' if pods == 1 else 'pods'} at once, and the nodes of flavor {each.flavor}, even empty, "
-        f"cannot hold them: {found}: ask for less per pod, or for fewer pods",
+        f"{_named(entry)} starts {pods} {'pod' if pods == 1 else 'pods'} at once, and the nodes of flavor {assignment.flavor}, even empty, "
+        f"cannot hold them: {finding}: ask for less per pod, or for fewer pods",
         "P3",
-        {"pool": entry.gang.pool, "pod_set": each.pod_set, "asked": each.count, "limit": most},
+        {"pool": entry.gang.pool, "pod_set": assignment.pod_set, "asked": assignment.count, "limit": most},
     )
 
 
 def _named(entry: Entry) -> str:
-    """The group without the number that its workflow would have got."""
+    """The group as WORKFLOW/GROUP, without the number that the workflow would have been given."""
     workflow, _, group = entry.gang.id.partition("/")
     return f"{workflow.rpartition('-')[0]}/{group}"

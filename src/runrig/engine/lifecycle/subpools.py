@@ -1,4 +1,4 @@
-"""Slices of a pool: what a subpool may be, what it has from its parent, and that all of them fit in it (laws S1, S4, S5)."""
+"""Rules for subpools: names, what a subpool inherits, and that all subpools together fit in their parent (laws S1, S4, S5)."""
 
 from collections.abc import Iterator, Mapping
 
@@ -7,18 +7,19 @@ from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState, gpus_of, sub
 from runrig.domain.quantities import FlavorResource
 
 MOST_NAMED = 10
-"""How many subpools a message names."""
+"""How many pools a message names at most."""
 
 
 def parent_of(pools: Mapping[str, Pool], subpool: Pool) -> Pool:
-    """The pool that *subpool* is, or is to be, a slice of.
+    """The parent of *subpool*, which need not exist yet itself.
 
-    Raises InvalidInput for its name, NotFound, Refused for a subpool of a subpool, Conflict unless the parent is ACTIVE.
+    Raises InvalidInput if its name is invalid, NotFound if the parent does not exist, Refused if the parent is a subpool itself,
+    Conflict unless the parent is ACTIVE.
     """
     name, short = subpool.parent or "", subpool.subpool_name or ""
     parent = pools.get(name)
     if parent is None:
-        raise NotFound(f"no pool {name!r} to be the parent of {short!r}: `runrig pool list` shows those there are")
+        raise NotFound(f"no pool {name!r} to be the parent of {short!r}: `runrig pool list` shows all pools")
     if parent.parent is not None:
         raise Refused(
             f"{name} is a subpool, and a subpool has no subpools: make {short!r} one of {parent.parent}",
@@ -31,17 +32,17 @@ def parent_of(pools: Mapping[str, Pool], subpool: Pool) -> Pool:
     if problem is not None:
         raise InvalidInput.one(problem, "name")
     if parent.state is not PoolState.ACTIVE:
-        raise Conflict(f"pool {name} is {parent.state.value}: its subpools cannot be made or changed any more")
+        raise Conflict(f"pool {name} is {parent.state.value}: its subpools can no longer be created or changed")
     return parent
 
 
 def inherited(parent: Pool, subpool: Pool) -> Pool:
-    """*subpool* with all that is its parent's (law S5)."""
+    """*subpool* with the settings of its parent, and its share of the other resources (law S5)."""
     return subpool_of(parent, subpool.subpool_name or "", gpus_of(subpool.quotas), subpool.state)
 
 
 def followers(pools: Mapping[str, Pool], parent: Pool) -> Iterator[tuple[Pool, Pool]]:
-    """(before, after) of each live subpool that a change of its *parent* changes too, by name."""
+    """Yields (before, after) of each live subpool that the settings of *parent* change, by name."""
     for child in children_of(pools, parent.name):
         after = inherited(parent, child)
         if after != child:
@@ -49,42 +50,42 @@ def followers(pools: Mapping[str, Pool], parent: Pool) -> Iterator[tuple[Pool, P
 
 
 def children_of(pools: Mapping[str, Pool], parent: str) -> list[Pool]:
-    """Subpools that are ACTIVE or DELETING, by name."""
-    found = [each for each in pools.values() if each.parent == parent and each.state is not PoolState.ARCHIVED]
-    return sorted(found, key=lambda each: each.name)
+    """The ACTIVE and DELETING subpools of *parent*, by name."""
+    children = [pool for pool in pools.values() if pool.parent == parent and pool.state is not PoolState.ARCHIVED]
+    return sorted(children, key=lambda pool: pool.name)
 
 
 def check_has_gpus(subpool: Pool) -> None:
-    """Raises InvalidInput: 0 GPUs are no guarantee, and a subpool is nothing else."""
+    """Raises InvalidInput if *subpool* has no GPUs: a guarantee of GPUs is all that a subpool is."""
     if not any(gpus_of(subpool.quotas).values()):
         text = f"subpool {subpool.name} would have 0 GPUs, and a subpool without GPUs guarantees nothing"
         raise InvalidInput.one(f"{text}: give it at least 1, or delete it", "quota")
 
 
 def check_slices(pools: Mapping[str, Pool], changed: Pool) -> None:
-    """Law S1: the subpools of one parent, those that are DELETING included, together have no more than it.
+    """Raises Refused if the subpools of one parent, DELETING ones included, would have more quota than the parent (law S1).
 
-    *pools*: as they would be; *changed*: the parent, or one of the subpools.  Raises Refused.
+    *pools*: as they would be; *changed*: the parent or one of its subpools.
     """
     parent = pools[changed.parent or changed.name]
     children = children_of(pools, parent.name)
-    for key in sorted({key for each in children for key in each.quotas}):
-        total, most = sum(_nominal(each, key) for each in children), _nominal(parent, key)
+    for key in sorted({key for child in children for key in child.quotas}):
+        total, most = sum(_nominal(child, key) for child in children), _nominal(parent, key)
         if total > most:
             raise _over(parent, children, key, changed)
 
 
 def _over(parent: Pool, children: list[Pool], key: FlavorResource, changed: Pool) -> Refused:
-    total, most = sum(_nominal(each, key) for each in children), _nominal(parent, key)
-    parts = sorted(((_nominal(each, key), each) for each in children), key=lambda part: (-part[0], part[1].name))
+    total, most = sum(_nominal(child, key) for child in children), _nominal(parent, key)
+    parts = sorted(((_nominal(child, key), child) for child in children), key=lambda part: (-part[0], part[1].name))
     named = [
-        f"{each.subpool_name} {amount}" + (" DELETING" if each.state is PoolState.DELETING else "")
-        for amount, each in parts[:MOST_NAMED]
+        f"{child.subpool_name} {amount}" + (" DELETING" if child.state is PoolState.DELETING else "")
+        for amount, child in parts[:MOST_NAMED]
     ]
     rest = len(parts) - len(named)
     names = ", ".join(named) + (f" and {rest} more" if rest else "")
     details: dict[str, object] = {"pool": parent.name, "resource": str(key), "asked": total, "limit": most}
-    details["subpools"] = {each.name: amount for amount, each in parts}
+    details["subpools"] = {child.name: amount for amount, child in parts}
     if changed.name == parent.name:
         text = f"pool {parent.name} would have {most} of {key}, and its subpools hold {total} ({names})"
         return Refused(f"{text}: leave it at least {total}, or give them less first", law="S1", details=details)
