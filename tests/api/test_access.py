@@ -131,7 +131,7 @@ def test_a_header_names_the_user_only_for_whoever_runs_up(tmp_path: Path) -> Non
     ("method", "path", "body", "status", "message"),
     [
         ("POST", "/api/user", {"name": "b b"}, 422, "user name 'b b' must be letters"),
-        ("POST", "/api/user", {"name": "x", "roles": ["boss"]}, 422, "'boss' is no role"),
+        ("POST", "/api/user", {"name": "x", "roles": ["boss"]}, 422, "'boss' is not a role"),
         ("POST", "/api/user", {"name": "x", "roles": ["pool9-user"]}, 404, "there is no pool 'pool9'"),
         ("POST", "/api/user", {"name": "bob"}, 409, "user bob exists already"),
         ("GET", "/api/user/eve", None, 404, "there is no user 'eve'"),
@@ -145,7 +145,7 @@ def test_a_header_names_the_user_only_for_whoever_runs_up(tmp_path: Path) -> Non
         ("DELETE", "/api/user/bob/token/x", None, 404, "bob has no token 'x': there are t"),
         ("POST", "/api/role", {"user": "eve", "role": "admin"}, 404, "there is no user 'eve'"),
         ("DELETE", "/api/role/bob/viewer", None, 404, "user bob does not have the role viewer"),
-        ("DELETE", "/api/role/bob/boss", None, 422, "'boss' is no role"),
+        ("DELETE", "/api/role/bob/boss", None, 422, "'boss' is not a role"),
         ("POST", "/api/user", {"name": "engine"}, 422, "'engine' is how the log names what no person did"),
     ],
 )

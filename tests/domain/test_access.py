@@ -133,7 +133,10 @@ def test_the_name_of_a_role_says_all_of_it(grant: Grant) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("boss", "'boss' is no role: write admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user"),
+        (
+            "boss",
+            "'boss' is not a role: write admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user",
+        ),
         (
             "team--a-user",
             "'team--a' is a subpool, and a role on a pool is one on all of its subpools: grant it on 'team'",
@@ -142,7 +145,7 @@ def test_the_name_of_a_role_says_all_of_it(grant: Grant) -> None:
             "Team-user",
             "pool name 'Team' must be lower-case letters, digits and '-', start with a letter and not end with '-'",
         ),
-        ("", "'' is no role: write admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user"),
+        ("", "'' is not a role: write admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user"),
     ],
 )
 def test_what_is_no_role_is_refused_with_the_way_out(text: str, message: str) -> None:

@@ -29,8 +29,8 @@ _NO_USER: Said = ("there is no user 'alise': `runrig user list` lists them all",
 _USER_TAKEN: Said = ("user alice exists already: `runrig role grant alice ROLE` gives more roles", {})
 _LAST_ADMIN: Said = ("root is the last admin: make another first, with `runrig role grant USER admin`", {})
 _BAD_ROLE: Said = (
-    "'vision-boss' is no role: write admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user",
-    {"problems": [{"message": "'vision-boss' is no role", "path": "role"}]},
+    "'vision-boss' is not a role: write admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user",
+    {"problems": [{"message": "'vision-boss' is not a role", "path": "role"}]},
 )
 
 Ended = Annotated[bool, Query(alias="all", description="Also those that are expired or revoked")]

@@ -1,4 +1,4 @@
-"""Values that every layer knows: quotas, pools, workflows, gangs, nodes, reasons, errors, plans.
+"""Values that every layer uses: quotas, pools, workflows, gangs, nodes, reasons, errors, plans.
 
-Frozen, free of I/O, and without an import of anything else of ours.
+They are frozen, do no I/O and import nothing else of runrig.
 """

@@ -1,7 +1,7 @@
-"""Who may do what: users, their tokens, the roles that they are granted, and the one rule that reads them (law S5).
+"""Who may do what: users, their tokens and roles, and the one rule that decides (law S5).
 
-A role on a pool is a role on its subpools, by the exact name of the pool or by ``pool--subpool``; never by a bare beginning, so
-that `team` does not open `team2`.
+A role on a pool covers the pool and its subpools, matched by the exact name or ``pool--subpool``, never by prefix: a role on
+`team` gives no access to `team2`.
 """
 
 import enum
@@ -17,7 +17,7 @@ LONGEST_TOKEN_NAME = 64
 
 
 class Kind(enum.Enum):
-    """ADMIN: everything.  VIEWER: reads everything.  POOL_ADMIN: a pool and its subpools.  POOL_USER: works in them."""
+    """ADMIN may do everything, VIEWER read everything, POOL_ADMIN manage a pool and its subpools, POOL_USER submit to them."""
 
     ADMIN = "admin"
     VIEWER = "viewer"
@@ -28,10 +28,10 @@ class Kind(enum.Enum):
 class Permission(enum.Enum):
     """What a route needs.
 
-    LIST_POOLS: asking which pools there are; the answer has those that one sees.  CHANGE_WORKFLOW: cancel, restart.  CHANGE_POOL:
-    settings of a pool.  READ_CLUSTER: nodes, topology.  CHANGE_CLUSTER: cluster files, cohorts, top-level pools and their quotas.
-    CONNECT: nothing but a good token.  READ_EVERYTHING: what is about all pools at once, such as metrics.
-    OWN_TOKENS: one's own.  ACCESS: users, roles, and the tokens of others.
+    CONNECT: any valid token.  LIST_POOLS: list the pools that the user may see.  CHANGE_WORKFLOW: cancel, restart.  CHANGE_POOL:
+    settings of a pool.  READ_CLUSTER: nodes, topology.  READ_EVERYTHING: data about all pools at once, such as metrics.
+    CHANGE_CLUSTER: cluster files, cohorts, top-level pools and their quotas.  OWN_TOKENS: the user's own tokens.
+    ACCESS: users, roles, and tokens of other users.
     """
 
     CONNECT = "connect"
@@ -51,7 +51,7 @@ class Permission(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A role.  *pool* None: on all pools; ADMIN is on all, POOL_ADMIN on one."""
+    """A role.  *pool* None: on all pools.  ADMIN is always on all pools, POOL_ADMIN always on one."""
 
     kind: Kind
     pool: str | None = None
@@ -61,14 +61,14 @@ class Grant:
         assert self.kind is not Kind.POOL_ADMIN or self.pool is not None, "an admin of all pools is ADMIN"
 
     def covers(self, pool: str | None) -> bool:
-        """Whether it is a role on *pool*; None: on what belongs to no pool."""
+        """True if the role covers *pool*; None stands for things that belong to no pool."""
         if self.pool is None or pool is None:
             return self.pool is None
         parent, delimiter, short = pool.partition(SUBPOOL_DELIMITER)
         return parent == self.pool and (not delimiter or name_problem("subpool", short) is None)
 
     def __str__(self) -> str:
-        """Its name: ``admin``, ``viewer``, ``user`` for all pools, else ``{pool}-admin``, ``{pool}-user``, ``{pool}-viewer``."""
+        """The role's name: ``admin``, ``viewer``, ``user`` for all pools, else ``{pool}-admin``, ``{pool}-user``, ``{pool}-viewer``."""
         word = _WORDS[self.kind]
         return word if self.pool is None else f"{self.pool}-{word}"
 
@@ -83,7 +83,7 @@ _WORDS: Mapping[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """*disabled*: none of the tokens works; the name stays taken, because the logs name it."""
+    """*disabled*: no token of the user works.  The name stays taken, since logs refer to it."""
 
     name: str
     grants: tuple[Grant, ...]
@@ -93,7 +93,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class GrantRow:
-    """A role of *user*.  *granted_by*: the actor; that of a cluster file begins with ``apply by``."""
+    """A role of *user*.  *granted_by*: the actor; it begins with ``apply by`` if a cluster file granted the role."""
 
     user: str
     grant: Grant
@@ -103,7 +103,7 @@ class GrantRow:
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """*hash*: SHA-256 of the token in hexadecimal; the token itself is kept nowhere."""
+    """*hash*: SHA-256 of the token in hexadecimal; the token itself is not stored.  Times: seconds since the epoch."""
 
     id: str
     name: str
@@ -115,7 +115,7 @@ class TokenRow:
     revoked_at: float | None = None
 
     def problem(self, now: float) -> str | None:
-        """Why it is good no longer, None if it still is."""
+        """Why the token is no longer valid; None if it still is."""
         if self.revoked_at is not None:
             return "revoked"
         if self.expires_at is not None and self.expires_at <= now:
@@ -135,9 +135,9 @@ class AccessEventKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class AccessEvent:
-    """An entry of the audit trail of access, which is kept for ever.  *actor* did it, *user* is whom it is about.
+    """An entry of the audit trail of access, which is kept for ever.  *actor* changed something about *user*.
 
-    *subject*: the name of the role or of the token, "" if it is about the user.  *number*: its place in the trail, from 1.
+    *subject*: the name of the role or token; empty if the user itself changed.  *number*: its position in the trail, from 1.
     """
 
     number: int
@@ -150,9 +150,9 @@ class AccessEvent:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who asks.  *token*: the id of the token that says so, "" for the one of `up`.
+    """The user who makes a request.  *token*: id of the token used; empty for the token of `up`.
 
-    *speaks_for_others*: whoever has it started the server, and may say in whose name work is done; only in `up`.
+    *speaks_for_others*: this user started the server with `up` and may act in the name of other users.
     """
 
     user: str
@@ -184,7 +184,7 @@ _ENOUGH: Mapping[Permission, frozenset[Kind]] = {
     Permission.CHANGE_CLUSTER: _ADMINS,
     Permission.ACCESS: _ADMINS,
 }
-"""The kinds of which one on the pool is enough."""
+"""The kinds of roles on the pool that are enough for each permission."""
 
 OF_A_POOL = frozenset(
     {
@@ -196,7 +196,7 @@ OF_A_POOL = frozenset(
         Permission.CHANGE_POOL,
     }
 )
-"""Permissions that are asked for with a pool; without one only a role on all pools is enough."""
+"""Permissions that are about one pool; if no pool is given, only a role on all pools is enough."""
 
 
 def allows(
@@ -207,10 +207,10 @@ def allows(
     parent: str | None = None,
     owner: str | None = None,
 ) -> bool:
-    """Whether *identity* may do it.
+    """True if *identity* has *permission*.
 
-    *pool*: the whole name of the pool that it is about.  *parent*: of a subpool that is not there yet.  *owner*: whose workflow
-    it is, or whose tokens.
+    *pool*: full name of the pool concerned.  *parent*: parent of a subpool that does not exist yet.  *owner*: the user whose
+    workflow or tokens are concerned.
     """
     if permission in (Permission.CONNECT, Permission.LIST_POOLS, Permission.OWN_TOKENS):
         return True
@@ -241,7 +241,7 @@ _GLOBAL: Mapping[str, Grant] = {
 
 
 def role_named(text: str) -> Grant:
-    """The role that is called *text*, as `Grant.__str__` writes it.  Raises InvalidInput."""
+    """The role named *text*, as `Grant.__str__` writes it.  Raises InvalidInput."""
     if text in _GLOBAL:
         return _GLOBAL[text]
     for suffix, kind in _SUFFIXES:
@@ -249,12 +249,16 @@ def role_named(text: str) -> Grant:
         if pool != text:
             return role_on(kind, pool)
     raise InvalidInput.one(
-        f"{text!r} is no role: write admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user", "role"
+        f"{text!r} is not a role: write admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user",
+        "role",
     )
 
 
 def role_on(kind: Kind, pool: str | None) -> Grant:
-    """ADMIN of one pool is its POOL_ADMIN.  Raises InvalidInput for what cannot be the name of a top-level pool (law S5)."""
+    """The role *kind* on *pool*; ADMIN on one pool becomes POOL_ADMIN.
+
+    Raises InvalidInput if *pool* cannot be the name of a top-level pool (law S5).
+    """
     if pool is None:
         return Grant(Kind.ADMIN if kind is Kind.POOL_ADMIN else kind)
     parent, delimiter, _ = pool.partition(SUBPOOL_DELIMITER)
@@ -269,7 +273,7 @@ def role_on(kind: Kind, pool: str | None) -> Grant:
 
 
 def user_problem(name: str) -> str | None:
-    """Why nobody can be called *name*, or None."""
+    """Why *name* cannot be a user name; None if it can."""
     if len(name) > LONGEST_USER_NAME:
         return f"user name of {len(name)} characters is too long: at most {LONGEST_USER_NAME}"
     if not _USER.fullmatch(name):
@@ -280,7 +284,7 @@ def user_problem(name: str) -> str | None:
 
 
 def token_name_problem(name: str) -> str | None:
-    """Why no token can be called *name*, or None."""
+    """Why *name* cannot be a token name; None if it can."""
     if len(name) > LONGEST_TOKEN_NAME:
         return f"token name of {len(name)} characters is too long: at most {LONGEST_TOKEN_NAME}"
     if not _TOKEN.fullmatch(name):

@@ -1,4 +1,4 @@
-"""A cluster file, read: what is declared of nodes, flavors, cohorts and pools."""
+"""The content of a cluster file: the nodes, flavors, cohorts and pools that it declares."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from runrig.domain.pools import Cohort, Pool
 
 @dataclass(frozen=True, slots=True)
 class RoleGrant:
-    """*user* has *role* (admin, user, viewer) on *pool*; None: on all."""
+    """*user* has *role* (admin, user, viewer) on *pool*; None: on all pools."""
 
     user: str
     role: str
@@ -20,7 +20,7 @@ class RoleGrant:
 class ClusterSpec:
     """*backend_type* and *nodes* are fixed once a server has started.  *pools*: parents before their subpools.
 
-    *resource_names*: our name of a resource → its name in Kubernetes.  *speed*: how fast the simulated backend's time runs.
+    *resource_names*: runrig's name of a resource → its Kubernetes name.  *speed*: simulated seconds per second (simulated backend).
     """
 
     backend_name: str = "default"

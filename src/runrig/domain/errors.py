@@ -1,15 +1,15 @@
-"""Every error that a person can meet, and the exit code that the command line gives it.
+"""Every error that a user can see, and the exit code that the command line gives it.
 
 RunrigError
-├─ InvalidInput    what was written cannot be read: all problems at once          exit 2
+├─ InvalidInput    the input breaks the rules: all problems at once               exit 2
 ├─ NotFound        no such pool, workflow, node                                   exit 2
 ├─ Conflict        the name is taken, or the object is in a state that forbids it  exit 1
-├─ Refused         a rule says no, with its numbers                               exit 1
+├─ Refused         a rule forbids it, with the numbers                            exit 1
 ├─ NotAllowed      wrong token, wrong origin, not your pool                       exit 4
-│  └─ NotLoggedIn  no token, or one that is not good                              exit 4
+│  └─ NotLoggedIn  no token, or one that is not valid                             exit 4
 ├─ Unavailable     not now: starting, stopping, another server wrote              exit 75
 │  └─ TooMany      too many failed logins: wait                                   exit 75
-└─ ServerFault     the machine under us: disk, database, port                     exit 10
+└─ ServerFault     a fault of the server machine: disk, database, port            exit 10
 """
 
 from collections.abc import Mapping
@@ -26,13 +26,13 @@ class Problem:
     column: int | None = None
 
     def located(self, source: str) -> str:
-        """``file.yaml:3:7: message``, as far as the place is known."""
+        """``file.yaml:3:7: message``; line and column are left out if unknown."""
         place = ":".join(str(part) for part in (source, self.line, self.column) if part is not None)
         return f"{place}: {self.message}"
 
 
 class RunrigError(Exception):
-    """Base of all of them.  *details* holds the numbers of the message as data."""
+    """Base class of all errors.  *details*: the numbers of the message as data."""
 
     code = "ERROR"
     exit_code = 1
@@ -68,7 +68,7 @@ class Conflict(RunrigError):
 
 
 class Refused(RunrigError):
-    """Can never run, or would break a promise: *law* is the rule of the design that says so."""
+    """The request can never run, or would break a promise.  *law*: the rule (docs/laws.md) that forbids it."""
 
     code = "RESOURCE"
 
@@ -83,7 +83,7 @@ class NotAllowed(RunrigError):
 
 
 class NotLoggedIn(NotAllowed):
-    """Says the same whatever is wrong with the token; the server's log says which."""
+    """The message never says what is wrong with the token; the server's log does."""
 
     def __init__(self) -> None:
         super().__init__("the token is missing or wrong: send the header 'Authorization: Bearer TOKEN'")

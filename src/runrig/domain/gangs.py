@@ -1,4 +1,4 @@
-"""Gangs: the unit that the engine admits whole, and where its pods go."""
+"""Gangs, the units that the engine admits whole, and where their pods go."""
 
 import enum
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from runrig.domain.quantities import Requests
 
 
 class Priority(enum.Enum):
-    """Ask *preemptible* and *may_borrow*, never for a member: imported work has numbers instead (law P1)."""
+    """Ask *preemptible* and *may_borrow*; do not compare with a member, since imported work has numbers instead (law P1)."""
 
     HIGH = "HIGH"
     NORMAL = "NORMAL"
@@ -15,7 +15,7 @@ class Priority(enum.Enum):
 
     @property
     def rank(self) -> int:
-        """Higher is served first."""
+        """The work with the higher rank is served first."""
         return _RANKS[self]
 
     @property
@@ -38,7 +38,7 @@ class GangState(enum.Enum):
 
 
 class Law(enum.Enum):
-    """Why a gang was preempted: for its own pool's higher priority (R1), or because another took back what it lent (R2)."""
+    """Why a gang was preempted: for higher priority in its own pool (R1), or because a pool took back what it had lent (R2)."""
 
     PRIORITY = "PRIORITY"
     RECLAIM = "RECLAIM"
@@ -46,10 +46,11 @@ class Law(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """The pods of all tasks of a task group that name the same *group* of *key* shall lie in one domain of that level.
+    """Pods of all tasks of a task group that name the same *group* of *key* go into one domain of that level.
 
-    *key*: a topology key of the pool.  *required*: they start so or not at all; else it is a preference.
-    *slice_size*: not all of them together, but each so many consecutive pods of the task, the last slice perhaps fewer; None: all.
+    *key*: a topology key of the pool.  *required*: True if they may not start otherwise; False for a preference.
+    *slice_size*: each slice of this many consecutive pods of the task needs one domain, and the last slice may have fewer pods;
+    None: all pods together.
     """
 
     key: str
@@ -60,7 +61,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class PodSet:
-    """Identical pods.  *requests* is per pod; *min_count* None: all *count* or nothing; *platform* None: any flavor of the pool.
+    """Identical pods.  *requests*: per pod.  *min_count* None: all *count* or none.  *platform* None: any flavor of the pool.
 
     *topology*: at most one requirement per key.
     """
@@ -74,16 +75,16 @@ class PodSet:
 
     @property
     def pods(self) -> int:
-        """As many as it asks for at most."""
+        """The largest number of pods that it may have."""
         return self.count
 
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """One attempt of one task group.  *submitted_at* is the workflow's, and is kept when the gang is preempted (law P4).
+    """One attempt of one task group.  *submitted_at*: when the workflow was submitted; a preempted gang keeps it (law P4).
 
-    *refused*: what a scheduler of the cluster's own said, which did not take the attempt before on the nodes that it had here: this
-    one waits until such a node, or its pool, changes (law T7); "": it waits for nothing of the kind.
+    *refused*: why the cluster's own scheduler did not place the previous attempt; the gang then waits until its pool or a node that
+    it could use changes (law T7).  Empty: it was not refused.
     """
 
     id: str
@@ -101,7 +102,7 @@ class Gang:
 
 @dataclass(frozen=True, slots=True)
 class NodeShare:
-    """*count* pods of one pod set on one node.  *gpus*: the indices that they hold there, in the order of the pods."""
+    """*count* pods of one pod set on one node.  *gpus*: the GPU indices that they hold there, in pod order."""
 
     node: str
     count: int
@@ -110,7 +111,7 @@ class NodeShare:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What one pod set was granted: pods 0 … count-1 fill *shares* in order.  No shares: quota alone was decided."""
+    """What one pod set was granted: pods 0 … count-1 fill *shares* in order.  No shares: only quota was decided."""
 
     pod_set: str
     flavor: str
@@ -119,4 +120,4 @@ class Assignment:
 
 
 Placement = tuple[Assignment, ...]
-"""One assignment per pod set, in the order of the gang."""
+"""One assignment per pod set, in the order of the gang's pod sets."""

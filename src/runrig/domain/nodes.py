@@ -1,15 +1,15 @@
-"""Nodes, and the flavors that sort them into kinds."""
+"""Nodes, and the flavors that group them by kind."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 DEFAULT_FLAVOR = "default"
 NO_FLAVOR = ""
-"""The flavor of a node that matches none: it is listed, takes no pods and counts as nobody's capacity."""
+"""The flavor of a node that matches no flavor: the node is listed, but takes no pods and adds no capacity."""
 
 NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 REPELLING_EFFECTS = (NO_SCHEDULE, NO_EXECUTE)
-"""The effects of taints that keep pods away which do not tolerate them; PREFER_NO_SCHEDULE is only a wish."""
+"""The taint effects that keep away pods without a toleration; PREFER_NO_SCHEDULE is only a preference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Taint:
 class Flavor:
     """A kind of node (H100, B200) with a quota of its own: the nodes that carry all of *node_labels*.
 
-    *allow*: what tasks on it may ask beyond the ordinary (``privileged``, ``hostNetwork``, ``volumeMounts``).
-    *position*: its place in the order of the cluster, which is the order of preference.
+    *allow*: special rights that tasks on it may ask for (``privileged``, ``hostNetwork``, ``volumeMounts``).
+    *position*: its index in the cluster's list of flavors, the first being preferred.
     """
 
     name: str
@@ -39,9 +39,9 @@ class Flavor:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """*resources*: amounts per resource; *flavor*: the one that it matches, or NO_FLAVOR.
+    """*resources*: resource → amount.  *flavor*: the flavor that it matches, or NO_FLAVOR.
 
-    *ready* False: takes no new pods, keeps its own.
+    *ready* False: it takes no new pods and keeps those that it has.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What a backend says it sees."""
+"""What a backend reports: tasks, nodes, and events of the cluster."""
 
 import enum
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ class Phase(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class TaskFact:
-    """What the backend knows of one attempt.  *exit_code* is set iff ENDED (3001 if it was lost, 3003 if it could not start)."""
+    """What the backend knows about one attempt.  *exit_code*: set iff ENDED (3001: the task was lost, 3003: it could not start)."""
 
     phase: Phase
     exit_code: int | None = None
@@ -25,10 +25,10 @@ class TaskFact:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Everything there is, not what changed: *nodes* None means unchanged since the last observation; *tasks*: every attempt
-    that the backend has and that was in the last desired state, or is alive.
+    """All that the backend sees, not only what changed.
 
-    *refused*: gangs that a scheduler of the backend's own has not placed in time, by id, each with what that says (law T7).
+    *tasks*: every attempt that the backend has and that is alive or was in the last desired state.  *nodes* None: unchanged since
+    the last observation.  *refused*: gang id → message, for gangs that the backend's own scheduler did not place in time (law T7).
     """
 
     tasks: Mapping[TaskKey, TaskFact] = field(default_factory=dict)
@@ -38,10 +38,10 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """What a program of the cluster noted about a gang or one of its pods.
+    """An event that a component of the cluster recorded about a gang or one of its pods.
 
-    *time*: of the last of *count* times, in seconds since the epoch.  *key* None: it is about the whole *group*; that is ""
-    for a word about the workflow.  *source*: the program.
+    *time*: when it last occurred, in seconds since the epoch; *count*: how often.  *key* None: it is about the whole *group*, and
+    with an empty *group* about the whole workflow.  *source*: the component.
     """
 
     time: float
@@ -54,5 +54,5 @@ class ClusterEvent:
 
     @property
     def latest(self) -> float:
-        """When it was at the latest: many programs tell whole seconds, and what they note was caused by something before."""
+        """The latest moment it can have occurred: many components round down to seconds, and an event must not sort before its cause."""
         return self.time + 0.999999 if self.time.is_integer() else self.time

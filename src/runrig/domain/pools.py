@@ -1,4 +1,4 @@
-"""Pools and cohorts: who was promised what, and the states of a pool (subpools.md; laws Q1-Q8, S1-S6)."""
+"""Pools and cohorts: their quotas, and the states of a pool (subpools.md; laws Q1-Q8, S1-S6)."""
 
 import enum
 import re
@@ -15,7 +15,10 @@ MOST_WEIGHT = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """Of one (flavor, resource).  A limit of None is no limit: borrows without end, lends all that is idle."""
+    """The quota of one (flavor, resource), in the unit of the resource.
+
+    *borrowing_limit* None: may borrow any amount.  *lending_limit* None: lends all that is idle.
+    """
 
     nominal: int = 0
     borrowing_limit: int | None = None
@@ -53,12 +56,12 @@ TRANSITIONS: Mapping[tuple[PoolState, PoolEvent], PoolState] = {
     (PoolState.DELETING, PoolEvent.DRAINED): PoolState.ARCHIVED,
     (PoolState.ARCHIVED, PoolEvent.CREATE): PoolState.ACTIVE,
 }
-"""What is not listed is refused and changes nothing."""
+"""An event that is not listed for a state is refused and changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopologyKey:
-    """A level that users of the pool may name, and the node label that carries it."""
+    """A topology level that users of the pool may name, and the node label that holds its values."""
 
     key: str
     label: str
@@ -66,9 +69,9 @@ class TopologyKey:
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """An inner node of the quota tree.  *parent* None: it hangs under the implicit root (law Q8).
+    """An inner node of the quota tree.  *parent* None: its parent is the implicit root (law Q8).
 
-    *weight*: how much it may borrow beside its siblings (laws Q2, P4, R3); of pools too.
+    *weight*: how much it may borrow compared with its siblings (laws Q2, P4, R3).
     """
 
     name: str
@@ -79,11 +82,11 @@ class Cohort:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A named share that people submit to.
+    """A named share of GPUs that people submit to.
 
     *cohort* None: under the implicit root.  *flavors* empty: every flavor, in the order of the cluster.
-    *parent* and *subpool_name* are set together, for subpools only; the rest of a subpool is its parent's (law S5).
-    *default_exit_actions*: (action, first code, last code).
+    *parent* and *subpool_name*: set for subpools only; all other settings of a subpool come from its parent (law S5).
+    *default_exit_actions*: (action, first exit code, last exit code).
     """
 
     name: str
@@ -113,30 +116,31 @@ def weight_problem(weight: int) -> str | None:
 
 
 def gpus_of(quotas: Quotas) -> dict[str, int]:
-    """Flavor → GPUs that are promised of it."""
+    """Flavor → nominal GPUs."""
     return {key.flavor: quota.nominal for key, quota in quotas.items() if key.resource == GPU}
 
 
 def share_of(parent: Quotas, gpus: Mapping[str, int]) -> Quotas:
-    """The quota of a subpool with *gpus* by flavor: of other resources ⌊parent's × its GPUs / parent's GPUs⌋ (law S5).
+    """The quotas of a subpool that has *gpus* (flavor → GPUs) of *parent*.
 
-    A flavor of which the parent has no GPUs is shared as all GPUs together are.
+    It gets ⌊parent's amount × its GPUs / parent's GPUs⌋ of every other resource (law S5).  In a flavor where the parent has no
+    GPUs, the ratio is that of the GPUs of all flavors.
     """
     whole = gpus_of(parent)
     shares = {FlavorResource(flavor, GPU): Quota(amount) for flavor, amount in gpus.items() if amount}
     for key, quota in parent.items():
-        own, of = gpus.get(key.flavor, 0), whole.get(key.flavor, 0)
+        own, all_gpus = gpus.get(key.flavor, 0), whole.get(key.flavor, 0)
         if key.resource == GPU:
             shares[key] = Quota(own)
-        elif of:
-            shares[key] = Quota(quota.nominal * own // of)
+        elif all_gpus:
+            shares[key] = Quota(quota.nominal * own // all_gpus)
         else:
             shares[key] = Quota(quota.nominal * sum(gpus.values()) // (sum(whole.values()) or 1))
     return shares
 
 
 def subpool_of(parent: Pool, short: str, gpus: Mapping[str, int], state: PoolState = PoolState.ACTIVE) -> Pool:
-    """The subpool *short* with *gpus* by flavor: everything else is its parent's (law S5)."""
+    """The subpool *short* of *parent* with *gpus* (flavor → GPUs); all other settings are those of its parent (law S5)."""
     return replace(
         parent,
         name=f"{parent.name}{SUBPOOL_DELIMITER}{short}",
@@ -154,23 +158,23 @@ MOST_LEVELS = 16
 HOSTNAME = "kubernetes.io/hostname"
 _WORD = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _LABEL = re.compile(rf"((?=[^/]{{1,253}}/){_WORD}(\.{_WORD})*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?")
-"""Before the slash, if there is one, the name of a domain."""
+"""A Kubernetes label name, with an optional DNS domain before a slash."""
 
 
 def topology_problem(keys: Sequence[TopologyKey]) -> str | None:
-    """Why *keys*, coarse to fine, cannot be the levels of a pool, or None if they can: also what Kubernetes would refuse later."""
-    names, labels = [each.key for each in keys], [each.label for each in keys]
+    """Why *keys*, coarse to fine, cannot be the levels of a pool; None if they can.  Includes what Kubernetes would refuse later."""
+    names, labels = [key.key for key in keys], [key.label for key in keys]
     if len(set(names)) < len(keys) or len(set(labels)) < len(keys):
         return "topology keys and their labels must be unique"
     if len(keys) > MOST_LEVELS:
         return f"{len(keys)} topology keys are too many: at most {MOST_LEVELS}"
-    for each in keys:
-        if not each.key or not each.key.isprintable() or each.key != "".join(each.key.split()):
-            return f"topology key {each.key!r} must be one word, such as rack"
-        if not _LABEL.fullmatch(each.label):
-            return f"{each.label!r} is no label of a node: write such as topology.kubernetes.io/rack"
+    for key in keys:
+        if not key.key or not key.key.isprintable() or key.key != "".join(key.key.split()):
+            return f"topology key {key.key!r} must be one word, such as rack"
+        if not _LABEL.fullmatch(key.label):
+            return f"{key.label!r} is not a node label: write one such as topology.kubernetes.io/rack"
     if HOSTNAME in labels[:-1]:
-        return f"the label {HOSTNAME} is the finest there is: its topology key stands last"
+        return f"{HOSTNAME} is the finest label: its topology key must come last"
     return None
 
 
@@ -181,7 +185,7 @@ _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 
 
 def name_problem(kind: str, name: str) -> str | None:
-    """Why *name* cannot name a pool or a cohort, or None if it can (law S4)."""
+    """Why *name* cannot be the name of a pool or cohort (*kind*); None if it can (law S4)."""
     if len(name) > LONGEST_NAME:
         return f"{kind} name of {len(name)} characters is too long: at most {LONGEST_NAME}"
     if SUBPOOL_DELIMITER in name:
@@ -197,7 +201,7 @@ def name_problem(kind: str, name: str) -> str | None:
 
 
 def subpool_name_problem(parent: str, short: str) -> str | None:
-    """Why *short* cannot name a subpool of *parent*, or None if it can (law S4)."""
+    """Why *short* cannot be the name of a subpool of *parent*; None if it can (law S4)."""
     problem = name_problem("subpool", short)
     most = LONGEST_NAME - len(parent) - len(SUBPOOL_DELIMITER)
     if problem is None and len(short) > most:

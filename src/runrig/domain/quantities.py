@@ -14,15 +14,15 @@ MEMORY = "memory"
 STORAGE = "storage"
 BYTES = (MEMORY, STORAGE)
 PODS = "pods"
-"""Places for pods: each pod takes one, and no request names it."""
+"""Pod slots of a node: every pod takes one, although no request names it."""
 
 UNLISTED_IS_UNCOUNTED = (CPU, MEMORY, STORAGE, PODS)
-"""A node that does not list one of these has no limit on it; of anything else it has none."""
+"""If a node does not list one of these, it has no limit on it; of any other unlisted resource it has none."""
 
 LARGEST = 2**63 - 1
 
 Requests = tuple[tuple[str, int], ...]
-"""What one pod asks: (resource, amount), sorted by resource, amounts above zero."""
+"""What one pod asks for: (resource, amount), sorted by resource, amounts above zero."""
 
 _SUFFIXES = {
     "": Decimal(1),
@@ -31,7 +31,7 @@ _SUFFIXES = {
     **{unit: Decimal(1024) ** power for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), start=1)},
 }
 _BYTE_UNITS = ("Ti", "Gi", "Mi", "Ki")
-"""In which bytes are shown, the largest first."""
+"""The units in which bytes are shown, largest first."""
 _QUANTITY = re.compile(r"([+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]{1,4})?)(Ki|Mi|Gi|Ti|Pi|Ei|m|k|M|G|T|P|E)?")
 
 
@@ -46,10 +46,10 @@ class FlavorResource(NamedTuple):
 
 
 def parse_quantity(resource: str, value: str | int) -> int:
-    """The amount that *value* says of *resource*, in its unit, rounded up.
+    """The amount of *resource* that *value* denotes, in the unit of the resource, rounded up.
 
-    Takes whole numbers and Kubernetes quantities (``500m``, ``1.5``, ``64Gi``).
-    Raises ValueError with a sentence if it is not a quantity, is negative, or does not fit 64 bits.
+    Accepts whole numbers and Kubernetes quantities (``500m``, ``1.5``, ``64Gi``).
+    Raises ValueError with a message for users if it is not a quantity, is negative, or does not fit 64 bits.
     """
     match = _QUANTITY.fullmatch(str(value).strip()) if not isinstance(value, bool) else None
     if match is None:
@@ -72,8 +72,8 @@ def parse_quantity(resource: str, value: str | int) -> int:
 def format_quantity(resource: str, amount: int, *, largest_unit: str = "Ti") -> str:
     """*amount* for people, exact: cores for cpu, binary units up to *largest_unit* for bytes, else the number itself.
 
-    Bytes take the largest unit in which at most three decimals say everything, so no two amounts read the same, and what
-    is not negative reads back as it was (`parse_quantity`).
+    Bytes use the largest unit in which three decimals are exact, so different amounts never read the same, and
+    `parse_quantity` reads every amount that is not negative back unchanged.
     """
     if resource == CPU:
         return _from_thousandths(amount)
@@ -87,16 +87,16 @@ def format_quantity(resource: str, amount: int, *, largest_unit: str = "Ti") -> 
 
 
 def _from_thousandths(amount: int) -> str:
-    """*amount* / 1000, without zeros at the end."""
+    """*amount* / 1000, without trailing zeros."""
     whole, rest = divmod(abs(amount), 1000)
     return f"{'-' if amount < 0 else ''}{whole}{f'.{rest:03}'.rstrip('0') if rest else ''}"
 
 
 def requests_of(amounts: Mapping[str, int]) -> Requests:
-    """*amounts* in the form that the engine compares: sorted, without zeros."""
+    """*amounts* in the form that the engine compares: sorted by resource, without zeros."""
     return tuple(sorted((resource, amount) for resource, amount in amounts.items() if amount))
 
 
 def of_one_pod(requests: Requests) -> Requests:
-    """What one pod that asks *requests* takes of a node: that, and its place."""
+    """What one pod with *requests* takes from a node: these amounts and one pod slot."""
     return requests_of({**dict(requests), PODS: 1})

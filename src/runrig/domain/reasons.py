@@ -1,4 +1,4 @@
-"""Typed answers to *why*: the law that blocks, where, and its numbers.  A Reason prints as a sentence."""
+"""Why a gang waits: the law that blocks it, where, and the numbers.  A Reason prints as a sentence."""
 
 import enum
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from runrig.domain.quantities import format_quantity
 
 
 class Code(enum.Enum):
-    """Low in number, so that they can be counted; each belongs to a law."""
+    """The kinds of reasons.  They are few, so that they can be metric labels; each belongs to a law."""
 
     UPSTREAM = "WaitsForUpstream"
     QUOTA_FULL = "QuotaFull"
@@ -31,9 +31,9 @@ class Code(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class DomainRoom:
-    """What a domain has of what a group needs.  *domain*: the values of its labels, coarse to fine.  *have*: pods that would fit.
+    """How much of a group a domain could hold.  *domain*: its label values, coarse to fine.  *have*: pods that would fit.
 
-    *missing*: resource and amount that it lacks in sum; empty where the sum would do, and no single node has enough.
+    *missing*: (resource, amount) that the whole domain lacks; empty if its sum is enough but spread over too many nodes.
     """
 
     domain: tuple[str, ...]
@@ -47,9 +47,9 @@ class DomainRoom:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a gang waits.  *have* and *need* are amounts of *resource* (``flavor/resource``) at *where*; *holders* are gangs.
+    """Why a gang waits.  *have* and *need*: amounts of *resource* (``flavor/resource``) at *where*.  *holders*: gang ids.
 
-    *domains*: the best ones of the level, where none of them has enough.
+    *domains*: the domains that come closest, if none of the level has enough room.
     """
 
     code: Code
@@ -77,7 +77,7 @@ class Reason:
         )
 
     def _shown(self, amount: int) -> str:
-        """*amount* for people, in the unit of the resource."""
+        """*amount* in the unit of the resource, as people write it."""
         return format_quantity(self.resource.partition("/")[2], amount)
 
 

@@ -1,4 +1,4 @@
-"""A task group as subgroups that share levels of the topology: the form in which a cluster's scheduler takes its constraints."""
+"""A task group as a tree of subgroups with topology constraints, the form that a cluster's own scheduler accepts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """Labels of the level that all must share, and of the finer level that they had better share; None: none."""
+    """Node labels of the level that all pods must share, and of the finer level that they prefer to share; None: no such level."""
 
     required: str | None = None
     preferred: str | None = None
@@ -14,7 +14,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Subgroup:
-    """*pods*: how many start together, of leaves; None: all that hang under it."""
+    """*pods*: on leaves, how many pods start together; None on inner subgroups.  *parent* None: directly under the pod group."""
 
     name: str
     constraint: Constraint
@@ -24,9 +24,9 @@ class Subgroup:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The tree in the form of a PodGroup: what all share at the top, then subgroups, parents before children.
+    """The tree in the form of a PodGroup: the constraint of all pods, then the subgroups, parents before children.
 
-    *pods*: how many start together, None where subgroups say it.  *subgroup_of*: task → the leaf of each of its pods, empty
+    *pods*: how many pods start together; None if the subgroups say it.  *subgroup_of*: task → the leaf of each of its pods; empty
     without subgroups.
     """
 

@@ -1,4 +1,4 @@
-"""The tokens that survive templating and are filled in per task: ``{{output}}``, ``{{input:…}}``, ``{{host:…}}`` and the like."""
+"""Template tokens that are filled in per task: ``{{output}}``, ``{{input:…}}``, ``{{host:…}}`` and so on."""
 
 import base64
 import re
@@ -20,7 +20,7 @@ def tokens_in(text: str) -> tuple[str, ...]:
 
 
 def contents_of(file: FileSpec, values: Mapping[str, str]) -> bytes:
-    """What the task finds in *file*.  Raises ValueError with a sentence."""
+    """The bytes that the task finds in *file*.  Raises ValueError, with a message for users, if it is not valid base64."""
     if not file.base64:
         return expand(file.contents, values).encode(errors="surrogateescape")
     try:

@@ -74,8 +74,8 @@ def test_topology_keys_of_a_pool_are_set_changed_and_shown_over_http(tmp_path: P
     assert (before, after, kept) == (keys("zone=z", "rack=r"), keys("rack=r"), keys("rack=r"))
     assert wrong == [
         "topology keys and their labels must be unique",
-        "the label kubernetes.io/hostname is the finest there is: its topology key stands last",
-        "'no label' is no label of a node: write such as topology.kubernetes.io/rack",
+        "kubernetes.io/hostname is the finest label: its topology key must come last",
+        "'no label' is not a node label: write one such as topology.kubernetes.io/rack",
         "17 topology keys are too many: at most 16",
     ]
 
