@@ -16,7 +16,8 @@ from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Release, Stop
 from runrig.domain.pools import HOSTNAME, Pool, Quota, TopologyKey
 from runrig.domain.quantities import GPU, FlavorResource, requests_of
 from runrig.domain.workflows import Status
-from runrig.engine.explain.topology_report import (
+from runrig.engine.explain.topology_report import topology_report
+from runrig.engine.explain.topology_values import (
     DomainGpus,
     DomainReport,
     GangsThatFit,
@@ -25,7 +26,6 @@ from runrig.engine.explain.topology_report import (
     Size,
     TopologyQuestion,
     TopologyReport,
-    topology_report,
 )
 from runrig.engine.ledger.fit import find_place
 from runrig.engine.ledger.ledger import Ledger

@@ -305,7 +305,7 @@ def _declare_flavors(state: State, flavors: Iterable[Flavor]) -> Iterator[Action
 
 
 def _flavors_named(state: State) -> dict[str, set[str]]:
-    """ "pool NAME" or "cohort NAME" → the flavors that it names; ARCHIVED pools are left out."""
+    """Owner → the flavors that it names, the owner written as "pool NAME" or "cohort NAME"; ARCHIVED pools are left out."""
     named = {f"cohort {cohort.name}": {key.flavor for key in cohort.quotas} for cohort in state.cohorts.values()}
     for pool in state.pools.values():
         if pool.state is not PoolState.ARCHIVED:

@@ -8,7 +8,7 @@ from functools import cache
 from runrig.domain.plan import MoveGroup, MoveTask, MoveWorkflow, Nominate, Preempt
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.records import Event
-from runrig.engine.explain.topology_report import DomainReport, TopologyReport
+from runrig.engine.explain.topology_values import DomainReport, TopologyReport
 from runrig.engine.explain.why import GroupWhy
 from runrig.ports.store import StoredWorkflow
 from runrig.service.queries.visibility import Visibility

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from runrig.domain.errors import InvalidInput
 from runrig.domain.pools import Pool, PoolState, TopologyKey
-from runrig.engine.explain.topology_report import (
+from runrig.engine.explain.topology_report import topology_report
+from runrig.engine.explain.topology_values import (
     MOST_HOLDERS,
     DomainGpus,
     DomainReport,
@@ -17,7 +18,6 @@ from runrig.engine.explain.topology_report import (
     TopologyQuestion,
     TopologyReport,
     UnlabelledNode,
-    topology_report,
 )
 from runrig.engine.state.state import State
 from runrig.service.queries import redaction
