@@ -1,6 +1,6 @@
 """Numbers for people: what a pool has, holds, borrows and lends; what is free on a node.
 
-`used` counts HIGH and NORMAL, `total` counts all; both count what is held now, gangs that are stopping included.
+`used` counts HIGH and NORMAL work, `total` all work.  Both count what is held now, including gangs that are stopping.
 """
 
 from collections import Counter
@@ -17,12 +17,12 @@ from runrig.engine.state.state import State
 
 @dataclass(frozen=True, slots=True)
 class PoolBalance:
-    """Of one resource, summed over flavors.
+    """The numbers of a pool for one resource, summed over flavors, in the unit of the resource.
 
-    *quota*: what was promised (0 while DELETING, *held* then says what still is); *unallocated*: of that not given to
-    subpools; *used*: by HIGH and NORMAL submitted to the pool itself; *subtree_used*: with its subpools; *total*: all
-    priorities, subpools included; *available*: unallocated - used, negative while it drains; *borrowed*: above the promise;
-    *lent*: idle promise that others hold; *capacity*: on ready nodes of the pool's flavors.
+    *quota*: nominal (0 while DELETING; *held* is then what it still keeps).  *unallocated*: nominal not given to subpools.
+    *used*: held by HIGH and NORMAL work submitted to the pool itself; *subtree_used*: including its subpools.  *total*: held by
+    all priorities, subpools included.  *available*: unallocated - used, negative while it drains.  *borrowed*: total above
+    nominal.  *lent*: idle nominal that others hold.  *capacity*: on ready nodes of the pool's flavors.
     """
 
     quota: int
@@ -45,9 +45,10 @@ def pool_balance(
     capacities: Mapping[str, int] | None = None,
     lends: int | None = None,
 ) -> PoolBalance:
-    """Raises KeyError for a pool that does not exist.
+    """The numbers of pool *name*.  Raises KeyError if it does not exist.
 
-    *capacities*: as `capacity_by_flavor` says; *lends*: what it lends, as `tree_rows` says; for those who ask of many pools.
+    Callers that ask for many pools pass *capacities*, the result of `capacity_by_flavor`, and *lends*, the lent amount from
+    `tree_rows`; None: they are computed here.
     """
     pool = state.pools[name]
     known = capacity_by_flavor(state, resource) if capacities is None else capacities
@@ -76,12 +77,12 @@ def pool_balance(
 
 
 def capacity_by_flavor(state: State, resource: str = GPU) -> Mapping[str, int]:
-    """Flavor → what its ready nodes have.  O(nodes)."""
-    found: Counter[str] = Counter()
+    """Flavor → capacity of its ready nodes.  O(nodes)."""
+    capacities: Counter[str] = Counter()
     for node in state.nodes.values():
         if node.ready:
-            found[node.flavor] += node.resources.get(resource, 0)
-    return found
+            capacities[node.flavor] += node.resources.get(resource, 0)
+    return capacities
 
 
 def _firm_below(node: QuotaNode, index: int) -> int:
@@ -92,7 +93,7 @@ def _firm_below(node: QuotaNode, index: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """What is still alive in a pool, its subpools not counted: workflows, and the GPUs that they hold."""
+    """Live workflows of a pool, without its subpools, and the GPUs that they hold."""
 
     gpus: int
     workflows: int
@@ -103,7 +104,7 @@ class Remaining:
 
 
 def remaining(state: State, name: str) -> Remaining:
-    """Of a pool that is not ARCHIVED.  O(live workflows)."""
+    """What is still alive in the pool *name*, which must not be ARCHIVED.  O(live workflows)."""
     tree = state.ledger.tree
     gpus = sum(
         leaf.usage[REAL][index]
@@ -115,17 +116,17 @@ def remaining(state: State, name: str) -> Remaining:
 
 
 def live_workflows(state: State) -> Counter[str]:
-    """Pool → how many of its workflows have not ended."""
-    return Counter(each.pool for each in state.workflows.values() if not each.status.finished)
+    """Pool → number of its workflows that have not ended.  O(live workflows)."""
+    return Counter(workflow.pool for workflow in state.workflows.values() if not workflow.status.finished)
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What a workflow's admitted gangs hold together, and where they stand with law R2.
+    """What the admitted gangs of a workflow hold, and whether law R2 (reclaim) can stop them.
 
-    *nodes*: sorted; *preemptible*: by its priority; *borrower*: the outermost pool above it that holds more than its nominal of
-    something that the workflow holds, so that its LOW may be reclaimed, None if there is none; *borrowed*: how much more, of each.
-    *subpools*: whether its own pool has any, whose HIGH and NORMAL preempt its LOW too.
+    *nodes*: sorted names.  *preemptible*: by its priority.  *borrower*: the outermost pool above it that holds more than its nominal
+    of a resource that the workflow uses, so that its LOW work may be reclaimed; None if no pool does.  *borrowed*: that excess by
+    resource.  *subpools*: True if its pool has subpools, whose HIGH and NORMAL work may preempt its LOW work too.
     """
 
     gpus: int
@@ -137,7 +138,7 @@ class Hold:
 
 
 def hold(state: State, workflow: str) -> Hold | None:
-    """Of a live workflow; None while none of its gangs is admitted.  O(groups x resources x depth)."""
+    """What a live workflow holds; None while no gang of it is admitted.  O(groups x resources x depth)."""
     entries = [state.ledger.entries.get(group.gang_id) for group in state.groups_of(workflow)]
     admitted = [entry for entry in entries if entry is not None and entry.state is GangState.ADMITTED]
     if not admitted:
@@ -146,14 +147,16 @@ def hold(state: State, workflow: str) -> Hold | None:
     leaf = state.ledger.leaf(admitted[0])
     amounts = [(index, amount) for entry in admitted for index, amount in entry.request]
     over = [
-        (node.name, found)
+        (node.name, excess)
         for node in leaf.path
-        if node.kind is Kind.POOL and (found := _over(node, sorted({index for index, _ in amounts})))
+        if node.kind is Kind.POOL and (excess := _over_nominal(node, sorted({index for index, _ in amounts})))
     ]
     borrower, borrowed = over[-1] if over else (None, {})
     return Hold(
         gpus=sum(amount for index, amount in amounts if keys[index].resource == GPU),
-        nodes=tuple(sorted({share.node for entry in admitted for each in entry.placement for share in each.shares})),
+        nodes=tuple(
+            sorted({share.node for entry in admitted for assignment in entry.placement for share in assignment.shares})
+        ),
         preemptible=admitted[0].gang.priority.preemptible,
         borrower=borrower,
         borrowed={keys[index]: amount for index, amount in borrowed.items()},
@@ -161,8 +164,8 @@ def hold(state: State, workflow: str) -> Hold | None:
     )
 
 
-def _over(node: QuotaNode, indices: Iterable[int]) -> dict[int, int]:
-    """What the subtree holds above what it brings."""
+def _over_nominal(node: QuotaNode, indices: Iterable[int]) -> dict[int, int]:
+    """Resource index → how much the subtree of *node* holds above its own quota; only amounts above zero."""
     return {index: -balance for index in indices if (balance := node.balance(index)) < 0}
 
 
@@ -170,14 +173,14 @@ def _over(node: QuotaNode, indices: Iterable[int]) -> dict[int, int]:
 
 
 def node_free(state: State, name: str) -> Mapping[str, int]:
-    """What nobody holds, per resource that the node lists."""
+    """Resource → amount that nobody holds, for the resources that the node lists; negative if more is held than the node has."""
     return dict(state.ledger.nodes.by_name[name].free[REAL])
 
 
 def gpu_holders(state: State, name: str) -> tuple[tuple[str, str] | None, ...]:
-    """Per GPU index of the node the (workflow, task) that holds it, None if nobody does.  O(tasks on nodes).
+    """Per GPU index of the node, the (workflow, task) that holds it; None if nobody does.  O(active tasks).
 
-    A task may hold more than there are: the node has lost some, or somebody else took them.
+    Indices beyond the node's GPUs are ignored: the node has lost GPUs that a task still holds.
     """
     holders: list[tuple[str, str] | None] = [None] * state.nodes[name].resources.get(GPU, 0)
     for key in sorted(state.active):

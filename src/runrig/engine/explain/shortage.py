@@ -1,6 +1,6 @@
-"""Where a gang fails that finds no place: the first required group for which no domain has room, and the domains that come closest.
+"""The shortage: why a gang finds no place.  Names the first required group that no domain has room for, and the closest domains.
 
-For people: computed on demand, never while deciding.  O(nodes).
+Computed on demand for people, never while deciding.  O(nodes).
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,13 +18,17 @@ from runrig.engine.placement.place import place_demand
 from runrig.engine.placement.trial_capacity import TrialCapacity
 
 MOST_NAMED = 3
-"""Domains that are named."""
+"""How many domains are named."""
+
 MOST_COMPARED = 16
-"""Of as many, by what they lack."""
+"""How many domains with the most pods are compared by what they lack."""
 
 
 class Shortage(NamedTuple):
-    """*level*: a place among the keys.  *group*: as the tasks name it.  *best*: most pods first; None: each group alone has a domain."""
+    """*level*: index into the pool's keys.  *group*: the name that the tasks give.  *pods*: how many pods it needs.
+
+    *best*: the closest domains, most pods first; None: each group alone has a domain, but not all together.
+    """
 
     level: int
     group: str
@@ -33,20 +37,20 @@ class Shortage(NamedTuple):
 
 
 def shortage(
-    room: ClusterNodes, wanted: Sequence[PodRequest], layers: Sequence[int], constraints: PlacementConstraints
+    nodes: ClusterNodes, requests: Sequence[PodRequest], layers: Sequence[int], constraints: PlacementConstraints
 ) -> Shortage | None:
-    """None of a gang in which no group is required."""
-    shapes = shapes_of(wanted)
-    capacity = TrialCapacity(room, constraints.labels, shapes, layers)
+    """The shortage of a gang that has no place in *layers*; None if no group of it is required."""
+    shapes = shapes_of(requests)
+    capacity = TrialCapacity(nodes, constraints.labels, shapes, layers)
     whole = capacity.topology.whole(labelled=constraints.asks)
-    required = list(_required(demand_of(constraints.root, wanted, shapes)))
+    required = list(_required(demand_of(constraints.root, requests, shapes)))
     for need in required:
         fitting = _fitting(capacity, whole, need)
         pods = sum(count for _, count in need.demand)
         enough = bool(np.any(fitting >= pods))
         if enough and len(need.demand) + len(need.parts) > 1:
             alone = place_demand(
-                TrialCapacity(room, constraints.labels, shapes, layers),
+                TrialCapacity(nodes, constraints.labels, shapes, layers),
                 Demand(ROOT, False, need.demand, (need,), (), ""),
                 whole,
             )
@@ -60,7 +64,7 @@ def shortage(
 
 
 def _required(need: Demand) -> Iterator[Demand]:
-    """Those inside others first."""
+    """Yields the required needs, inner ones first."""
     for part in need.parts:
         yield from _required(part)
     if need.required:
@@ -68,7 +72,7 @@ def _required(need: Demand) -> Iterator[Demand]:
 
 
 def _fitting(capacity: TrialCapacity, whole: Domain, need: Demand) -> Ints:
-    """Per domain of its level, how many of its pods fit, shape by shape, each as if it had the domain for itself."""
+    """Per domain of the need's level, how many of its pods fit; each shape is counted as if it had the domain to itself."""
     first, last = capacity.topology.inside(whole, need.level)
     total = np.zeros(last - first, dtype=np.int64)
     for shape, pods in need.demand:
@@ -77,19 +81,22 @@ def _fitting(capacity: TrialCapacity, whole: Domain, need: Demand) -> Ints:
 
 
 def _best(capacity: TrialCapacity, need: Demand, whole: Domain, fitting: Ints) -> tuple[DomainRoom, ...]:
+    """The domains that come closest: most pods first, then the smallest lack as a share of what is asked for."""
     first, _ = capacity.topology.inside(whole, need.level)
     order = np.argsort(-fitting, kind="stable")[:MOST_COMPARED]
     asked = _asked(capacity, need)
-    found = [
-        _room(capacity, need, capacity.topology.domain(need.level, first + int(at)), int(fitting[at])) for at in order
+    rooms = [
+        _room(capacity, need, capacity.topology.domain(need.level, first + int(offset)), int(fitting[offset]))
+        for offset in order
     ]
-    found.sort(
-        key=lambda each: (-each.have, max((Fraction(lack, asked[kind]) for kind, lack in each.missing), default=0))
+    rooms.sort(
+        key=lambda room: (-room.have, max((Fraction(lack, asked[kind]) for kind, lack in room.missing), default=0))
     )
-    return tuple(found[:MOST_NAMED])
+    return tuple(rooms[:MOST_NAMED])
 
 
 def _asked(capacity: TrialCapacity, need: Demand) -> dict[str, int]:
+    """Resource → amount that all pods of *need* ask for."""
     asked: dict[str, int] = {}
     for shape, pods in need.demand:
         for resource, amount in capacity.shapes[shape].requests:
@@ -102,7 +109,7 @@ def _room(capacity: TrialCapacity, need: Demand, domain: Domain, have: int) -> D
     free = dict.fromkeys(asked, 0)
     counts = [capacity.counts(shape) for shape, _ in need.demand]
     for node in range(domain.first, domain.last):
-        if any(each.takes[node] for each in counts):
+        if any(fit_counts.takes[node] for fit_counts in counts):
             for resource in free:
                 free[resource] += max(0, capacity.free(node).get(resource, asked[resource]))
     missing = tuple(

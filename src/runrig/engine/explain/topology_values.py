@@ -1,4 +1,4 @@
-"""The values of a topology report: what is asked about the domains, and what they have (laws T1, T5)."""
+"""The values of a topology report: the question, and the answer for each domain (laws T1, T5)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,20 +8,21 @@ from runrig.domain.gangs import GangState
 from runrig.domain.pools import TopologyKey
 
 MOST_HOLDERS = 5
+"""How many holders of a domain are named unless the question says otherwise."""
 
 
 class Size(NamedTuple):
-    """Of a gang: so many pods, each with so many GPUs and nothing else."""
+    """The size of a gang: *pods* pods with *gpus* GPUs each, and no other resources."""
 
     pods: int
     gpus: int
 
 
 class DomainGpus(NamedTuple):
-    """*total* is the sum of the others, but where a node has fewer GPUs than its gangs hold.
+    """The GPUs of a domain.  *total* is the sum of the others, unless a node has fewer GPUs than its gangs hold.
 
-    *firm*: held by HIGH and NORMAL; *low*: by LOW; *changing*: held by gangs that stop, or promised to the nominated;
-    *cordoned*: held by nobody, on nodes that take no new pods; *free*: held by nobody, on all others.
+    *free*: held by nobody, on nodes that take new pods.  *firm*: held by HIGH and NORMAL; *low*: by LOW.  *changing*: held by
+    gangs that are stopping, or promised to nominated ones.  *cordoned*: held by nobody, on nodes that take no new pods.
     """
 
     total: int
@@ -33,10 +34,10 @@ class DomainGpus(NamedTuple):
 
 
 class GangsThatFit(NamedTuple):
-    """How many gangs of the size asked for, all pods of each in one domain, as far as GPUs tell.
+    """How many gangs of the requested size fit, each with all its pods in one domain; only GPUs are counted.
 
-    *now*: beside all that is there; *after_low*: once all LOW, of every pool, and what stops already is gone; *ever*: on empty
-    nodes that are all ready.
+    *now*: beside all running work.  *after_low*: once all LOW work of every pool, and all work that is stopping, is gone.
+    *ever*: if all nodes were empty and ready.
     """
 
     now: int
@@ -46,7 +47,7 @@ class GangsThatFit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A gang, and what it holds in the domain; if it is nominated, what it is promised there."""
+    """A gang and the pods and GPUs that it holds in the domain; if it is nominated, what it is promised there."""
 
     gang: str
     pool: str
@@ -58,10 +59,12 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class DomainReport:
-    """A domain, or a node.  *key*: its level, None of a node and of the whole.  *state*: of a node: Ready, NotReady or Tainted.
+    """One domain or node.
 
-    *cordoned*: how many of its nodes take no new pods.  *flavors*: the same by flavor, empty where all are of one.
-    *holders*: those with most GPUs; *others*: how many more there are, and their GPUs.
+    *key*: the topology key of its level; None for a node and for the whole.  *path*: its label values, coarse to fine.
+    *state*: Ready, NotReady or Tainted; None unless it is a node.  *nodes*: how many nodes it has; *cordoned*: how many of them
+    take no new pods.  *flavors*: flavor → GPUs; empty if all nodes have one flavor.  *gangs* None: no size was asked for.
+    *holders*: the gangs with the most GPUs; *others*: (number, GPUs) of the remaining ones.
     """
 
     key: str | None
@@ -79,7 +82,7 @@ class DomainReport:
 
 @dataclass(frozen=True, slots=True)
 class LevelReport:
-    """*gangs*: each inside one domain of this level, summed over its *domains*."""
+    """One level.  *gangs*: the sum over its *domains* of the gangs that fit in each; None if no size was asked for."""
 
     key: str
     label: str
@@ -89,7 +92,7 @@ class LevelReport:
 
 @dataclass(frozen=True, slots=True)
 class UnlabelledNode:
-    """A node that lacks labels: gangs with requirements do not go there (law T1)."""
+    """A node without some labels of the levels: no gang with requirements goes there (law T1).  *lacks*: those labels."""
 
     lacks: tuple[str, ...]
     node: DomainReport
@@ -97,7 +100,7 @@ class UnlabelledNode:
 
 @dataclass(frozen=True, slots=True)
 class TopologyReport:
-    """*whole*: all nodes, those *apart* too, though they are not inside it; its gangs may lie anywhere."""
+    """*whole*: the sums of all nodes, including those *apart*, which are not in its tree; its gangs may spread anywhere."""
 
     keys: tuple[TopologyKey, ...]
     flavors: tuple[str, ...]
@@ -108,9 +111,9 @@ class TopologyReport:
 
 @dataclass(frozen=True, slots=True)
 class TopologyQuestion:
-    """*depth*: how many levels are shown, None: all.  *nodes*: as domains of their own below the finest level.
+    """What to report.  *size* None: no gangs are counted.  *depth*: how many levels are shown; None: all.
 
-    *holders*: how many are named at most, per domain.
+    *nodes*: True to show the nodes below the finest level.  *holders*: how many holders each domain names at most.
     """
 
     size: Size | None = None

@@ -1,6 +1,6 @@
-"""Why a workflow waits: its place in the queue, the first law that blocks each choice of flavors, and who it waits for.
+"""Why a workflow waits: its position in the queue, the first law that blocks each choice of flavors, and which gangs it waits for.
 
-Computed on demand from the live state, never kept.
+Computed on demand from the live state, never stored.
 """
 
 from dataclasses import dataclass
@@ -22,14 +22,16 @@ from runrig.engine.scheduling.queue_order import ahead_of, head_of
 from runrig.engine.state.state import State
 
 MOST_HOLDERS = 5
-"""How many of the gangs that hold a quota a reason names."""
+"""How many gangs that hold a quota a reason names."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupWhy:
-    """*position*: 1 is the head of its pool's queue, None if it does not wait there; *ahead*: gangs before it in all pools.
+    """Why one group waits.
 
-    *reasons*: one per choice of flavors, of the smallest gang that it accepts; empty if nothing blocks it.
+    *position*: in its pool's queue, 1 for the head, 0 if nominated; None if it is not queued.  *ahead*: gangs before it in all pools.
+    *reasons*: one per choice of flavors, for the smallest gang that it accepts; empty if nothing blocks it.
+    *waits_for*: gangs that must stop first.  *preempted_by*: the gang that preempted it; None if it was not preempted.
     """
 
     group: str
@@ -48,7 +50,7 @@ class Why:
 
 
 def why(state: State, workflow: str) -> Why:
-    """Of a live workflow.  O(buckets x log pending + nodes)."""
+    """The reasons of each group of a live workflow.  O(buckets x log pending + nodes)."""
     return Why(workflow, tuple(_group(state, group) for group in state.groups_of(workflow)))
 
 
@@ -70,7 +72,10 @@ def _group(state: State, group: Group) -> GroupWhy:
 
 
 def explain(ledger: Ledger, entry: Entry) -> tuple[Reason, ...]:
-    """The first law that blocks, per choice of flavors, counting what is decided (nominated gangs in, their targets out)."""
+    """The first law that blocks *entry*, per choice of flavors.
+
+    Counts what is decided: nominated gangs as present, their targets as gone.
+    """
     leaf = ledger.leaf(entry)
     if not leaf.active:
         return (Reason(Code.COHORT_CYCLE, "Q5", where=_name(leaf)),)
@@ -81,25 +86,26 @@ def explain(ledger: Ledger, entry: Entry) -> tuple[Reason, ...]:
         return (Reason(Code.KAI_NOT_PLACED, "T7", where=entry.gang.refused),)
     least = least_counts(entry.gang.pod_sets)
     if find_place(ledger, entry, least) is None:
-        found = [_blocking(ledger, entry, choice) for choice in flavor_choices(ledger, entry, least)]
-        if None not in found:
+        blocking = [_blocking(ledger, entry, choice) for choice in flavor_choices(ledger, entry, least)]
+        if None not in blocking:
             if choices_left_out(ledger, entry):
-                found.append(Reason(Code.PLACEMENT_NOT_PROVEN, "T1", need=sum(least)))
-            return tuple(dict.fromkeys(reason for reason in found if reason is not None))
-        leaving = tuple(sorted(name for name, each in ledger.stopping.items() if not each.charged))
+                blocking.append(Reason(Code.PLACEMENT_NOT_PROVEN, "T1", need=sum(least)))
+            return tuple(dict.fromkeys(reason for reason in blocking if reason is not None))
+        leaving = tuple(sorted(name for name, stopping in ledger.stopping.items() if not stopping.charged))
         return (Reason(Code.WAITS_FOR_TARGETS, "R4", holders=leaving),)
     return (Reason(Code.NOT_CONSIDERED, "P5"),)
 
 
 def _strict_head(ledger: Ledger, pool: str) -> Entry | None:
-    """Whom nobody of the pool may pass; None if its queue is not strict."""
+    """The gang that no other of the pool may pass; None if the pool has no gang waiting, or its queue is not STRICT_FIFO."""
     if ledger.pools[pool].queueing is not Queueing.STRICT_FIFO:
         return None
-    placed = [each for each in ledger.nominated.values() if each.gang.pool == pool]
-    return min(placed, key=lambda each: each.order, default=head_of(ledger, pool))
+    nominated = [entry for entry in ledger.nominated.values() if entry.gang.pool == pool]
+    return min(nominated, key=lambda entry: entry.order, default=head_of(ledger, pool))
 
 
 def _blocking(ledger: Ledger, entry: Entry, choice: Placement) -> Reason | None:
+    """The first law that blocks *choice*: quota, then nodes; None if nothing blocks it."""
     leaf = ledger.leaf(entry)
     for index, amount in ledger.request_of(entry, choice):
         reason = _quota_reason(ledger, leaf, index, amount)
@@ -111,26 +117,27 @@ def _blocking(ledger: Ledger, entry: Entry, choice: Placement) -> Reason | None:
 
 
 def no_place(ledger: Ledger, entry: Entry, choice: Placement, layer: int = CHARGED) -> Reason:
-    """Of a *choice* for which there is no place on nodes in *layer*."""
-    asks = pod_requests(entry, choice)
-    need = sum(each.pods for each in asks)
-    constraints = ledger.constraints(entry, tuple(each.count for each in choice))
+    """Why the nodes have no place for *choice*, counting what is free in *layer*."""
+    requests = pod_requests(entry, choice)
+    need = sum(request.pods for request in requests)
+    constraints = ledger.constraints(entry, tuple(assignment.count for assignment in choice))
     if constraints is None:
         return Reason(Code.KEYS_CHANGED, "T3", where=f"pool {entry.gang.pool}")
-    if not place(ledger.nodes, asks, (layer,), constraints).proven:
+    if not place(ledger.nodes, requests, (layer,), constraints).proven:
         return Reason(Code.PLACEMENT_NOT_PROVEN, "T1", resource=choice[0].flavor, need=need)
-    short = shortage(ledger.nodes, asks, (layer,), constraints)
+    short = shortage(ledger.nodes, requests, (layer,), constraints)
     if short is not None:
         key = ledger.pools[entry.gang.pool].topology_keys[short.level].key
         if short.best is None:
             return Reason(Code.NOT_ALL_GROUPS_FIT, "T1", where=key, need=need)
         have = short.best[0].have if short.best else 0
         return Reason(Code.NO_DOMAIN_FITS, "T1", where=key, have=have, need=short.pods, domains=short.best)
-    have = min(need - 1, sum(pods_that_fit(ledger.nodes, each, (layer,)) for each in asks))
+    have = min(need - 1, sum(pods_that_fit(ledger.nodes, request, (layer,)) for request in requests))
     return Reason(Code.NO_ROOM_ON_NODES, "T1", resource=choice[0].flavor, have=have, need=need)
 
 
 def _quota_reason(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> Reason | None:
+    """The first quota or limit above *leaf* that *amount* exceeds; None if it fits in all."""
     key = str(ledger.tree.keys[index])
     if leaf.kind is Kind.FIRM:
         for pool, left in [
@@ -149,7 +156,7 @@ def _quota_reason(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> R
 
 
 def _firm_holders(ledger: Ledger, pool: QuotaNode, index: int) -> tuple[str, ...]:
-    """Firm gangs that count against *pool*, a firm leaf or a pool with subpools: largest first, then id.  O(gangs)."""
+    """Ids of the firm gangs that count against *pool*, a firm leaf or a pool with subpools; largest first, then by id.  O(gangs)."""
     held = []
     for entry in ledger.entries.values():
         if entry.charged and entry.bucket.firm:
