@@ -1,7 +1,7 @@
-"""Imported queues: what Kueue's manifests declare and what a cycle over them decides, as values.
+"""Imported queues: the objects that Kueue manifests declare and the decisions of a cycle over them, as values.
 
-The Kueue dialect of `simulate` keeps that system's words at its door: a *cluster queue* is one plain leaf of the quota tree
-(law Q1), a *workload* is a gang with a number for a priority and its queue's policies (law P1).
+The Kueue dialect of `simulate` keeps Kueue's words: a *cluster queue* is one plain leaf of the quota tree (law Q1), a *workload*
+is a gang with a number as its priority and the policies of its queue (law P1).
 Amounts are integers: cpu in milli-cores, memory in bytes, everything else in whole units.  Times are seconds since 1970.
 """
 
@@ -17,7 +17,7 @@ from runrig.domain.reasons import Reason
 
 
 class Policy(enum.Enum):
-    """Who may be preempted.  LOWER_OR_NEWER: also equal priority that was queued later (own queue only).  ANY: reclaim only."""
+    """Which work may be preempted.  LOWER_OR_NEWER: also equal priority queued later (own queue only).  ANY: for reclaim only."""
 
     NEVER = "Never"
     LOWER = "LowerPriority"
@@ -27,7 +27,7 @@ class Policy(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """What the work of a queue may preempt.  *borrow_max_priority* None: no threshold."""
+    """Which work the work of a queue may preempt.  *borrow_max_priority* None: no threshold."""
 
     within_queue: Policy = Policy.NEVER
     reclaim: Policy = Policy.NEVER
@@ -42,7 +42,7 @@ class Preference(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fungibility:
-    """When the next flavor is tried although this one would do: *next_if_borrows*, *next_if_preempts*."""
+    """Whether to try the next flavor although this one would do: if it needs borrowing, or preemption."""
 
     next_if_borrows: bool = False
     next_if_preempts: bool = True
@@ -57,7 +57,7 @@ class StopPolicy(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ResourceGroup:
-    """Resources that one pod set takes from one flavor; *flavors* in order of preference."""
+    """Resources that a pod set takes from the same flavor; *flavors* in order of preference."""
 
     resources: tuple[str, ...]
     flavors: tuple[str, ...]
@@ -65,7 +65,7 @@ class ResourceGroup:
 
 @dataclass(frozen=True, slots=True)
 class MatchExpression:
-    """``key operator values`` over labels; operators are Kubernetes' (In, NotIn, Exists, DoesNotExist, Gt, Lt)."""
+    """``key operator values`` over labels, with Kubernetes' operators (In, NotIn, Exists, DoesNotExist, Gt, Lt)."""
 
     key: str
     operator: str
@@ -74,7 +74,7 @@ class MatchExpression:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """Matches where all hold; one without labels and expressions matches everything."""
+    """Matches if all labels and expressions match; an empty selector matches everything."""
 
     labels: tuple[tuple[str, str], ...] = ()
     expressions: tuple[MatchExpression, ...] = ()
@@ -82,7 +82,7 @@ class LabelSelector:
 
 @dataclass(frozen=True, slots=True)
 class ClusterQueue:
-    """A leaf of the quota tree.  *cohort* None: on its own.  *namespaces* None: takes work from none."""
+    """A leaf of the quota tree.  *cohort* None: it belongs to none.  *namespaces* None: it takes work from no namespace."""
 
     name: str
     groups: tuple[ResourceGroup, ...] = ()
@@ -108,7 +108,7 @@ class QueueCohort:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """As in Kubernetes.  *key* empty: every key; *effect* empty: every effect; *operator* Equal or Exists."""
+    """A Kubernetes toleration.  *key* empty: every key; *effect* empty: every effect; *operator*: Equal or Exists."""
 
     key: str = ""
     operator: str = "Equal"
@@ -118,7 +118,7 @@ class Toleration:
 
 @dataclass(frozen=True, slots=True)
 class ResourceFlavor:
-    """Nodes of one kind.  *tolerations* are given to every pod that gets it.  *topology*: name of a Topology."""
+    """One kind of node.  *tolerations*: added to every pod that gets the flavor.  *topology*: name of a Topology; None: none."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -129,9 +129,9 @@ class ResourceFlavor:
 
 @dataclass(frozen=True, slots=True)
 class NodeChoice:
-    """Which nodes a pod accepts.  *terms*: required node affinity, one of them must hold whole; empty: no affinity.
+    """Which nodes a pod accepts.  *terms*: required node affinity, of which one term must match entirely; empty: no affinity.
 
-    *preferred*: (weight, term): counts only among nodes of a topology, where the gate for it is on.
+    *preferred*: (weight, term) pairs; they count only among nodes of a topology, and only if their feature gate is on.
     """
 
     selector: tuple[tuple[str, str], ...] = ()
@@ -141,7 +141,7 @@ class NodeChoice:
 
 
 class TopologyMode(enum.Enum):
-    """How close the pods of a pod set must be.  SLICES: only the pods of each slice; UNCONSTRAINED: anywhere."""
+    """How close together the pods of a pod set must be.  SLICES: only the pods of each slice; UNCONSTRAINED: anywhere."""
 
     REQUIRED = "required"
     PREFERRED = "preferred"
@@ -151,7 +151,7 @@ class TopologyMode(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """Every *size* pods of a pod set, one after the other, stand in one domain of *level*, a node label."""
+    """Each *size* consecutive pods of a pod set go into one domain of *level*, a node label."""
 
     level: str
     size: int
@@ -159,7 +159,7 @@ class Slices:
 
 @dataclass(frozen=True, slots=True)
 class TopologyRequest:
-    """*level*: a node label, empty where *near* needs none.  *slices*: from the outermost layer in."""
+    """*level*: a node label; empty if *near* needs none.  *slices*: outermost layer first."""
 
     near: TopologyMode = TopologyMode.UNCONSTRAINED
     level: str = ""
@@ -168,9 +168,9 @@ class TopologyRequest:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """*count* pods in one domain of the lowest level, by its values from the topmost level down.
+    """*count* pods in one domain of the lowest level; *domain*: its label values, topmost level first.
 
-    Read from a file, it may have the values of the lowest levels only.
+    In a file, *domain* may have the values of the lowest levels only.
     """
 
     domain: tuple[str, ...]
@@ -179,11 +179,10 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadPodSet:
-    """*count* equal pods that ask *requests* each, sorted by resource (zeros too, as they take a flavor all the same).
+    """*count* identical pods with *requests* each, sorted by resource; zeros stay, since they need a flavor too.
 
-    *min_count* None: no fewer will do.
-    *group*: pod sets of one group take the same flavors.  *reclaimable*: pods that need no quota any more.
-    *topology* None: it does not ask where its pods stand.
+    *min_count* None: it needs all *count* pods.  *group*: pod sets of one group take the same flavors.
+    *reclaimable*: how many pods no longer need quota.  *topology* None: its pods may go to any node.
     """
 
     name: str = "main"
@@ -198,9 +197,10 @@ class WorkloadPodSet:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """What a pod set holds: *flavors* by resource, *usage* by resource in total, both sorted by resource.
+    """The quota and nodes of one pod set.
 
-    *placement*: where its pods stand, sorted; empty where no topology is asked for.
+    *flavors*: (resource, flavor); *usage*: (resource, total amount); both sorted by resource.  *placement*: sorted; empty if no
+    topology was requested.
     """
 
     pod_set: str
@@ -212,13 +212,13 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """*name* is namespace/name.  *queue*: the cluster queue; empty if its local queue is unknown.
+    """*name*: namespace/name.  *queue*: the cluster queue; empty if its local queue is unknown.
 
-    *queued_at*: its time in the order of the queue; not *created_at* only after certain evictions.
-    *granted* None: pending; else it holds quota since *reserved_at*.  *admitted* False with quota: some checks are open.
-    *evicted*: it is told to stop, and still holds its quota.  *checks_open*: when it gets quota it is not admitted yet.
-    *stop*: of its local queue.  *active* False: its owner holds it back.  *problem*: why it is never looked at.
-    *boost*: is added to *priority* where the gate PriorityBoost is on.
+    *queued_at*: the time that orders it in the queue; it differs from *created_at* only after certain evictions.
+    *granted* None: pending; otherwise it has held quota since *reserved_at*.  *admitted* False with quota: some admission checks are
+    open.  *evicted*: it has been asked to stop and still holds its quota.  *checks_open*: once it gets quota it still waits for
+    admission checks.  *stop*: the stop policy of its local queue.  *active* False: its owner has suspended it.  *problem*: why it
+    is never considered; empty if it is.  *boost*: added to *priority* if the gate PriorityBoost is on.
     """
 
     name: str
@@ -241,19 +241,23 @@ class Workload:
 
 
 class Strategy(enum.Enum):
-    """When fair sharing may take from a queue: by the preemptor's share with its request against the target's, after or before."""
+    """When fair sharing may preempt work of another queue.
+
+    The preemptor's share, with its request, is compared with the target's share after (FINAL_SHARE) or before (INITIAL_SHARE) the
+    preemption.
+    """
 
     FINAL_SHARE = "LessThanOrEqualToFinalShare"
     INITIAL_SHARE = "LessThanInitialShare"
 
 
 FAIR = (Strategy.FINAL_SHARE, Strategy.INITIAL_SHARE)
-"""The strategies of fair sharing where none are named."""
+"""The strategies of fair sharing if the configuration names none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is set for the whole manager there.  *strategies* None: classical; else fair sharing.  *gates*: Kueue's names."""
+    """Settings of the whole Kueue manager.  *strategies* None: classical preemption; else fair sharing.  *gates*: by Kueue's names."""
 
     strategies: tuple[Strategy, ...] | None = None
     gates: Mapping[str, bool] = field(default_factory=dict)
@@ -261,7 +265,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """Something in a manifest that is not understood or not supported.  *document* counts from 1."""
+    """A part of a manifest that is unknown or not supported.  *document*: its number in the file, from 1."""
 
     document: int
     path: str
@@ -270,7 +274,7 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Levels of nodes, coarse to fine, as node labels."""
+    """A node hierarchy.  *levels*: node labels, coarse to fine."""
 
     name: str
     levels: tuple[str, ...]
@@ -278,7 +282,7 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """All that a scenario declares.  *namespaces*: labels by name; *now*: the latest time in it (T0)."""
+    """Everything that a scenario declares.  *namespaces*: name → labels.  *now*: the latest time that occurs in it (T0)."""
 
     cohorts: tuple[QueueCohort, ...] = ()
     queues: tuple[ClusterQueue, ...] = ()
@@ -290,11 +294,11 @@ class System:
     now: float = 0.0
 
 
-# ---------------------------------------------------------------- what comes out
+# ---------------------------------------------------------------- decisions
 
 
 class PendingReason(enum.Enum):
-    """Kueue's word for why a workload that was looked at has no quota."""
+    """Kueue's reason why a workload that was considered has no quota."""
 
     NO_MATCHING_FLAVOR = "NoMatchingFlavor"
     EXCEEDS_MAX_QUOTA = "ExceedsMaxQuota"
@@ -307,7 +311,7 @@ class PendingReason(enum.Enum):
 
 
 class PreemptionReason(enum.Enum):
-    """By which right a target is preempted."""
+    """The rule that allows a preemption, in Kueue's words."""
 
     IN_QUEUE = "InClusterQueue"
     RECLAIM = "InCohortReclamation"
@@ -333,7 +337,10 @@ class Preemption:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """*considered*: it was looked at in the cycle.  *parked*: it waits until something changes.  *pending_reason*: of the considered."""
+    """A pending workload.  *considered*: the cycle looked at it.  *parked*: it waits until something changes.
+
+    *pending_reason* None: it was not considered.
+    """
 
     workload: str
     queue: str
@@ -345,7 +352,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class CycleReport:
-    """What one cycle did.  *skipped*: preemptions per queue that were chosen and not made, as an earlier entry was in the way."""
+    """The decisions of one cycle.  *skipped*: queue → preemptions chosen but not carried out, since an earlier entry was in the way."""
 
     admitted: tuple[Admission, ...] = ()
     preempted: tuple[Preemption, ...] = ()
@@ -355,7 +362,7 @@ class CycleReport:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """Of one node and (flavor, resource): the terms of law Q3 and Q4.  *available* may be negative."""
+    """The terms of laws Q3 and Q4 for one node and (flavor, resource).  *available* may be negative."""
 
     nominal: int
     subtree: int
@@ -368,9 +375,9 @@ class Balance:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Dominant share of what a node's parent could ever get, per mille over its weight, rounded up.
+    """A node's dominant share of what its parent could ever get, in per mille divided by its weight, rounded up.
 
-    2**63 - 1: it borrows with weight 0.  *resource*: the dominant one, empty if there is none.
+    *value* 2**63 - 1: it borrows with weight 0.  *resource*: the dominant one; empty if no resource is borrowed.
     """
 
     value: int
