@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.engine.explain.quota_report import _Sums, lent
+from runrig.engine.quota.numbers import lent, lent_by_all
 from runrig.engine.quota.pool_tree import QuotaTree
 from runrig.engine.quota.quota_node import CHARGED, REAL, Kind, QuotaNode, add, fits, headroom, potential, take
 
@@ -305,16 +305,18 @@ def test_what_is_lent_covers_what_is_borrowed_at_every_node(model, load) -> None
     both = Grown(model)
     for where, request in load:
         both.hold(where, request)
-    sums = _Sums(both.tree)
+    lent_everywhere = lent_by_all(both.tree.root)
     for node in both.tree.nodes():
         for index in (0, 1):
-            given_away = sums.lent[id(node)][index]
+            given_away = lent_everywhere.get(node, (0, 0))[index]
             assert lent(node, index) == given_away
             limit = node.lending[index]
             idle = max(0, node.balance(index))
             assert 0 <= given_away <= (idle if limit is None else min(idle, limit))
             if node.children:
                 owes = given_away + sum(max(0, -child.balance(index)) for child in node.children)
-                gets = sum(sums.lent[id(child)][index] for child in node.children) + max(0, -node.balance(index))
+                gets = sum(lent_everywhere.get(child, (0, 0))[index] for child in node.children) + max(
+                    0, -node.balance(index)
+                )
                 own = 0 if node.kind is Kind.POOL else node.nominal[index]
                 assert 0 <= owes - gets <= own

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.ledger.queue import Entry
-from runrig.engine.quota.pool_tree import QuotaTree
-from runrig.engine.quota.quota_node import REAL, QuotaNode, headroom
+from runrig.engine.quota.numbers import headroom_now, held_below
+from runrig.engine.quota.quota_node import REAL, QuotaNode
 from runrig.engine.state.state import State
 
 
@@ -78,22 +78,12 @@ def _shares(state: State) -> Iterator[QuotaUse]:
     nodes: list[QuotaNode] = [tree.root]
     nodes += [node for _, node in sorted(tree.cohorts.items())]
     nodes += [node for _, node in sorted(tree.pools.items())]
-    held = _held(tree)
+    held, nothing = held_below((*tree.firm.values(), *tree.low.values())), [0] * len(tree.keys)
     for node in nodes:
+        usage = held.get(node, nothing)
         for index, key in enumerate(tree.keys):
-            left = headroom(node, index, REAL) if node.active else 0
-            yield QuotaUse(node.name, node.kind.value, key, node.nominal[index], held[id(node)][index], left)
-
-
-def _held(tree: QuotaTree) -> dict[int, list[int]]:
-    """By node, what all gangs below hold: its own count leaves out what lending limits keep further down."""
-    held = {id(node): [0] * len(tree.keys) for node in tree.nodes()}
-    for leaf in (*tree.firm.values(), *tree.low.values()):
-        for index, amount in enumerate(leaf.usage[REAL]):
-            if amount:
-                for node in leaf.path:
-                    held[id(node)][index] += amount
-    return held
+            left = headroom_now(node, index)
+            yield QuotaUse(node.name, node.kind.value, key, node.nominal[index], usage[index], left)
 
 
 def _gpus(state: State) -> dict[str, GpusByState]:

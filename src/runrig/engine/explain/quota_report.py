@@ -3,12 +3,13 @@
 Everything counts what is held now, gangs that are stopping included.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from runrig.domain.quantities import UNLISTED_IS_UNCOUNTED, FlavorResource
+from runrig.engine.quota.numbers import balance_of, borrowed, held_below, lent_by_all
 from runrig.engine.quota.pool_tree import QuotaTree
-from runrig.engine.quota.quota_node import REAL, Kind, QuotaNode, headroom, potential
+from runrig.engine.quota.quota_node import Kind, QuotaNode
 from runrig.engine.state.state import State
 
 
@@ -19,7 +20,7 @@ class NodeBalance:
     *subtree*: its nominal and what its children lend it; *local*: the part of that which its lending limit keeps inside;
     *usage*: what its subtree holds beyond the local parts of its children; *balance*: T of law Q3, negative while it borrows;
     *headroom*, *potential*: law Q4, both 0 where parents run in a circle; *used*: held by HIGH and NORMAL below, *total*: by all;
-    *borrowed*, *lent*: from and to the rest of the tree; *pools_over_nominal*: how far it is beyond what an admission would be granted.
+    *borrowed*, *lent*: from and to the rest of the tree; *over*: how far it is beyond what an admission would be granted.
     """
 
     nominal: int
@@ -65,7 +66,7 @@ def tree_rows(state: State) -> tuple[TreeRow, ...]:
 def overpromised(state: State) -> Mapping[FlavorResource, int]:
     """How much more cohorts and pools were promised than all registered nodes have, up or down (law Q8).
 
-    Of what some node of the flavor does not limit there is no end.
+    A resource is skipped if any node of the flavor leaves it unlimited.
     """
     tree, nodes = state.ledger.tree, state.nodes.values()
     capacity = state.ledger.nodes.capacity({key.resource for key in tree.keys})
@@ -83,52 +84,10 @@ class _Sums:
     """What is held and lent, per node, worked out for the whole tree at once: O(nodes x depth x keys)."""
 
     def __init__(self, tree: QuotaTree) -> None:
-        width = len(tree.keys)
-        self.used = {id(node): [0] * width for node in tree.nodes()}
-        self.total = {id(node): [0] * width for node in tree.nodes()}
-        self.lent = {id(node): [0] * width for node in tree.nodes()}
-        for leaf in (*tree.firm.values(), *tree.low.values()):
-            for node in leaf.path:
-                for index, amount in enumerate(leaf.usage[REAL]):
-                    self.total[id(node)][index] += amount
-                    self.used[id(node)][index] += amount if leaf.kind is Kind.FIRM else 0
-        self._hand_down(tree.root, width)
-
-    def _hand_down(self, root: QuotaNode, width: int) -> None:
-        stack = [root]
-        while stack:
-            node = stack.pop()
-            for index in range(width):
-                owed = self.lent[id(node)][index]
-                # Most of a tree owes nothing: there nobody lends.
-                if owed or any(child.usage[REAL][index] > child.subtree[index] for child in node.children):
-                    for child, part in _shares_of_debt(node, index, owed):
-                        self.lent[id(child)][index] = part
-            stack.extend(node.children)
-
-
-def lent(node: QuotaNode, index: int) -> int:
-    """Of the idle promise of *node*, what others hold; of one node without looking at the whole tree."""
-    if node.parent is None or not node.active:
-        return 0
-    parts = _shares_of_debt(node.parent, index, lent(node.parent, index))
-    return next(part for child, part in parts if child is node)
-
-
-def _shares_of_debt(parent: QuotaNode, index: int, owed: int) -> Iterator[tuple[QuotaNode, int]]:
-    """(child, what it lends), of all children; *owed*: what *parent* lends to the tree around it.
-
-    Nobody records who borrows from whom, only the sums are certain.  The parent's own quota, which belongs to nobody, goes
-    first; the rest is laid on the idle children in the order of their names, on each at most what it may lend.
-    """
-    balances = [(child, child.balance(index)) for child in parent.children]
-    own = 0 if parent.kind is Kind.POOL else parent.nominal[index]
-    debt = max(0, owed + sum(-balance for _, balance in balances if balance < 0) - own)
-    for child, balance in sorted(balances, key=lambda each: (each[0].name, each[0].kind.value)):
-        limit = child.lending[index]
-        part = min(debt, max(0, balance if limit is None else min(balance, limit)))
-        debt -= part
-        yield child, part
+        self.nothing = [0] * len(tree.keys)
+        self.used = held_below(tree.firm.values())
+        self.total = held_below((*tree.firm.values(), *tree.low.values()))
+        self.lent = lent_by_all(tree.root)
 
 
 def _row(state: State, node: QuotaNode, sums: _Sums) -> TreeRow:
@@ -140,21 +99,22 @@ def _row(state: State, node: QuotaNode, sums: _Sums) -> TreeRow:
 
 
 def _balance(node: QuotaNode, index: int, sums: _Sums) -> NodeBalance:
-    balance, used = node.balance(index), sums.used[id(node)][index]
+    now = balance_of(node, index)
+    used = sums.used.get(node, sums.nothing)[index]
     return NodeBalance(
-        nominal=node.nominal[index],
+        nominal=now.nominal,
         borrowing_limit=node.borrowing[index],
         lending_limit=node.lending[index],
-        subtree=node.subtree[index],
-        local=node.local[index],
-        usage=node.usage[REAL][index],
-        balance=balance,
-        headroom=headroom(node, index, REAL) if node.active else 0,
-        potential=potential(node, index) if node.active else 0,
+        subtree=now.subtree,
+        local=now.local,
+        usage=now.usage,
+        balance=now.balance,
+        headroom=now.available,
+        potential=now.potential,
         used=used,
-        total=sums.total[id(node)][index],
-        borrowed=max(0, -balance),
-        lent=sums.lent[id(node)][index],
+        total=sums.total.get(node, sums.nothing)[index],
+        borrowed=borrowed(node, index),
+        lent=sums.lent.get(node, sums.nothing)[index],
         over=max(0, *_excesses(node, index, used)),
     )
 

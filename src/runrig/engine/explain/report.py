@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from runrig.domain.gangs import GangState
 from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.engine.explain.quota_report import lent
+from runrig.engine.quota.numbers import lent
 from runrig.engine.quota.quota_node import REAL, Kind, QuotaNode
 from runrig.engine.state.state import State
 

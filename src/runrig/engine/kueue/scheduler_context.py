@@ -118,7 +118,7 @@ class SchedulerContext:
         self.tree = tree
         self.queues = queues
         self.namespaces = system.namespaces
-        self.shares = Shares(tree)
+        self.shares = Shares(tree.keys)
         self.strategies: tuple[Strategy, ...] | None = settings.strategies
         self.gates = {**GATES, **settings.gates}
         self.nodes = WorkloadPlacer(system, self.gates)

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from runrig.domain.kueue import Balance, ClusterQueue, Inactive, QueueCohort, Workload
 from runrig.domain.quantities import FlavorResource
-from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, headroom, potential
+from runrig.engine.quota.numbers import balance_of
+from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode
 from runrig.engine.quota.tree import TreeBuilder, hang
 
 COHORT_CYCLE = "CohortCycle"
@@ -67,25 +68,12 @@ class QueueTree:
                 shown[self.label(node)] = own.union(*(shown[self.label(child)] for child in node.children))
         by_label = {self.label(node): node for node in self.nodes()}
         return {
-            label: {self.keys[index]: _balance(by_label[label], index) for index in sorted(shown[label])}
+            label: {self.keys[index]: balance_of(by_label[label], index) for index in sorted(shown[label])}
             for label in sorted(shown)
         }
 
     def _concerns(self, node: QuotaNode, index: int) -> bool:
         return index in node.declared or bool(node.usage[REAL][index])
-
-
-def _balance(node: QuotaNode, index: int) -> Balance:
-    lends = node.lending[index]
-    return Balance(
-        nominal=node.nominal[index],
-        subtree=node.subtree[index],
-        local=0 if lends is None else max(0, node.subtree[index] - lends),
-        usage=node.usage[REAL][index],
-        balance=node.balance(index),
-        available=headroom(node, index, REAL),
-        potential=potential(node, index),
-    )
 
 
 def _held(workload: Workload) -> Iterator[tuple[str, str]]:

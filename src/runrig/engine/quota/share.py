@@ -1,4 +1,6 @@
-"""Shares: how far a queue or cohort stands above its own, of what its parent could ever get (law Q2: weight).
+"""Dominant shares: how far a queue, pool or cohort stands above its own, of what its parent could ever get.
+
+`simulate` shows them of both dialects, and Kueue's fair sharing decides by them; ours goes by GPUs alone (`tournament.py`).
 
 Of each resource: what is held above the subtree's quota, summed over flavors, by what the parent could ever get of it, over
 the node's weight; the largest of these is the node's share.  Whole numbers throughout: equal shares compare equal.
@@ -6,13 +8,14 @@ the node's weight; the largest of these is the node's share.  Whole numbers thro
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 from runrig.domain.kueue import Share
-from runrig.domain.quantities import LARGEST
-from runrig.engine.quota.queue_tree import QueueTree
-from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaNode, potential
+from runrig.domain.quantities import LARGEST, FlavorResource
+from runrig.engine.quota.numbers import borrowed
+from runrig.engine.quota.quota_node import CHARGED, QuotaNode, potential
 
 PER_MILLE = 1000
 FINE = 64
@@ -33,10 +36,10 @@ class _Scale(NamedTuple):
 
 
 class Shares:
-    """Shares of the nodes of one tree.  What does not change with usage is worked out once per node."""
+    """Shares of the nodes of the trees whose lists go by *keys*.  What does not change with usage is worked out once per node."""
 
-    def __init__(self, tree: QueueTree) -> None:
-        self._tree = tree
+    def __init__(self, keys: Sequence[FlavorResource]) -> None:
+        self._keys = keys
         self._scales: dict[QuotaNode, _Scale] = {}
 
     def of(self, node: QuotaNode, layer: int = CHARGED) -> Amount:
@@ -63,8 +66,8 @@ class Shares:
     def shown(self, node: QuotaNode) -> Share:
         """The share for people: rounded up, with the resource that makes it, and whether the node borrows at all."""
         over: defaultdict[str, int] = defaultdict(int)
-        for index, key in enumerate(self._tree.keys):
-            over[key.resource] += max(0, node.usage[REAL][index] - node.subtree[index])
+        for index, key in enumerate(self._keys):
+            over[key.resource] += borrowed(node, index)
         borrowing = node.parent is not None and any(over.values())
         if not borrowing:
             return Share(0, "", False)
@@ -77,12 +80,13 @@ class Shares:
         resource = min(ratios, key=lambda name: (-ratios[name], name))
         if not scale.over:
             return Share(LARGEST, resource, True)
-        return Share(math.ceil(ratios[resource] * PER_MILLE * scale.under / scale.over), resource, True)
+        share = math.ceil(ratios[resource] * PER_MILLE * scale.under / scale.over)
+        return Share(min(LARGEST, share), resource, True)
 
     def _scale(self, node: QuotaNode) -> _Scale:
         assert node.parent is not None
         indices_of: dict[str, list[int]] = {}
-        for index, key in enumerate(self._tree.keys):
+        for index, key in enumerate(self._keys):
             indices_of.setdefault(key.resource, []).append(index)
         lendable = {
             resource: sum(potential(node.parent, index) for index in indices)

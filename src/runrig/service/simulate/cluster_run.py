@@ -5,14 +5,13 @@ A cycle runs at each event: a workflow arrives, a task ends, a preempted one is 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 
 from runrig.domain.errors import NotFound, Refused
 from runrig.domain.gangs import GangState, Placement
-from runrig.domain.kueue import Balance, Settings, Share, Warned
+from runrig.domain.kueue import Settings, Warned
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import Action, Admit, Preempt, PutNode
-from runrig.domain.quantities import LARGEST, PODS
+from runrig.domain.quantities import PODS
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.workflows import Status, Task, TaskKey
 from runrig.engine import cycle
@@ -20,7 +19,9 @@ from runrig.engine.explain.why import explain
 from runrig.engine.ledger.queue import Bucket, Entry
 from runrig.engine.lifecycle import pools, submission_gate
 from runrig.engine.lifecycle.workflows import next_deadline
-from runrig.engine.quota.quota_node import REAL, QuotaNode, headroom, potential
+from runrig.engine.quota.numbers import balance_of
+from runrig.engine.quota.quota_node import REAL, QuotaNode
+from runrig.engine.quota.share import Shares
 from runrig.engine.scheduling.queue_order import waiting_in_order
 from runrig.engine.state.state import State
 from runrig.service.simulate.options import Options
@@ -287,8 +288,8 @@ def _tree(state: State) -> Iterator[Shown]:
 
 
 def _moment(state: State) -> Moment:
-    shares = {key: _share(state, node) for key, node in _keys(state).items()}
-    return Moment(_quotas(state), shares)
+    shares = Shares(state.ledger.tree.keys)
+    return Moment(_quotas(state), {key: shares.shown(node) for key, node in _keys(state).items()})
 
 
 def _quotas(state: State) -> Quotas:
@@ -304,43 +305,5 @@ def _quotas(state: State) -> Quotas:
 
 
 def _numbers(state: State, node: QuotaNode, index: int) -> Numbers:
-    balance = Balance(
-        nominal=node.nominal[index],
-        subtree=node.subtree[index],
-        local=node.local[index],
-        usage=node.usage[REAL][index],
-        balance=node.balance(index),
-        available=headroom(node, index, REAL),
-        potential=potential(node, index),
-    )
     firm = None if node.pool is None else state.ledger.tree.firm[node.name]
-    return Numbers(balance, None if firm is None else firm.usage[REAL][index])
-
-
-def _share(state: State, node: QuotaNode) -> Share:
-    """Of what the parent could ever get, how much the node holds above its own, of its dominant resource, over its weight."""
-    keys = state.ledger.tree.keys
-    borrowed: dict[str, int] = {}
-    lendable: dict[str, int] = {}
-    assert node.parent is not None, "pools and cohorts hang under the root"
-    for index, key in enumerate(keys):
-        over = max(0, node.usage[REAL][index] - node.subtree[index])
-        borrowed[key.resource] = borrowed.get(key.resource, 0) + over
-        lendable[key.resource] = lendable.get(key.resource, 0) + potential(node.parent, index)
-    ratios = [
-        (Fraction(amount * 1000, lendable[resource]), resource)
-        for resource, amount in sorted(borrowed.items())
-        if amount and lendable[resource] > 0
-    ]
-    if not ratios:
-        return Share(0, "", any(borrowed.values()))
-    ratio, resource = max(ratios, key=lambda each: each[0])  # of equal ones the first by name
-    share = ratio / _weight(state, node)
-    return Share(min(LARGEST, -(-share.numerator // share.denominator)), resource, True)
-
-
-def _weight(state: State, node: QuotaNode) -> int:
-    if node.pool is not None:
-        return node.pool.weight
-    cohort = state.cohorts.get(node.name)
-    return 1 if cohort is None else cohort.weight
+    return Numbers(balance_of(node, index), None if firm is None else firm.usage[REAL][index])

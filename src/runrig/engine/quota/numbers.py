@@ -1,0 +1,85 @@
+"""The numbers of a node for people: what it has, holds, borrows and lends, as things are now (layer REAL; laws Q3, Q4)."""
+
+from collections.abc import Iterable, Iterator
+
+from runrig.domain.kueue import Balance
+from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, headroom, potential
+
+
+def balance_of(node: QuotaNode, index: int) -> Balance:
+    """Headroom and potential are 0 where parents run in a circle (law Q5)."""
+    lends = node.lending[index]
+    return Balance(
+        nominal=node.nominal[index],
+        subtree=node.subtree[index],
+        local=0 if lends is None else max(0, node.subtree[index] - lends),
+        usage=node.usage[REAL][index],
+        balance=node.balance(index),
+        available=headroom_now(node, index),
+        potential=potential(node, index) if node.active else 0,
+    )
+
+
+def headroom_now(node: QuotaNode, index: int) -> int:
+    """0 where parents run in a circle (law Q5)."""
+    return headroom(node, index, REAL) if node.active else 0
+
+
+def borrowed(node: QuotaNode, index: int) -> int:
+    """What the subtree holds above what it brings."""
+    return max(0, -node.balance(index))
+
+
+def held_below(leaves: Iterable[QuotaLeaf]) -> dict[QuotaNode, list[int]]:
+    """Per node and index, what *leaves* below it hold; only of nodes below which something is held.  O(leaves x depth x indices).
+
+    A node's own usage leaves out what lending limits keep further down.
+    """
+    held: dict[QuotaNode, list[int]] = {}
+    for leaf in leaves:
+        for index, amount in enumerate(leaf.usage[REAL]):
+            for node in leaf.path if amount else ():
+                held.setdefault(node, [0] * len(leaf.nominal))[index] += amount
+    return held
+
+
+def lent(node: QuotaNode, index: int) -> int:
+    """What others hold of the idle promise of *node*; without looking at the whole tree."""
+    if node.parent is None or not node.active:
+        return 0
+    parts = _debt_by_child(node.parent, index, lent(node.parent, index))
+    return next(part for child, part in parts if child is node)
+
+
+def lent_by_all(root: QuotaNode) -> dict[QuotaNode, list[int]]:
+    """`lent` of every node below *root* that lends anything, per index, worked out at once.  O(nodes x indices)."""
+    width = len(root.nominal)
+    nothing = [0] * width
+    found: dict[QuotaNode, list[int]] = {}
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        for index in range(width):
+            owed = found.get(node, nothing)[index]
+            # Most of a tree owes nothing: there nobody lends.
+            if owed or any(child.usage[REAL][index] > child.subtree[index] for child in node.children):
+                for child, part in _debt_by_child(node, index, owed):
+                    found.setdefault(child, [0] * width)[index] = part
+        stack.extend(node.children)
+    return found
+
+
+def _debt_by_child(parent: QuotaNode, index: int, owed: int) -> Iterator[tuple[QuotaNode, int]]:
+    """(child, what it lends) of all children; *owed*: what *parent* lends to the tree around it.
+
+    Nobody records who borrows from whom, only the sums are certain.  The parent's own quota, which belongs to nobody, goes
+    first; the rest is laid on the idle children in the order of their names, on each at most what it may lend.
+    """
+    balances = [(child, child.balance(index)) for child in parent.children]
+    own = 0 if parent.kind is Kind.POOL else parent.nominal[index]
+    debt = max(0, owed + sum(-balance for _, balance in balances if balance < 0) - own)
+    for child, balance in sorted(balances, key=lambda pair: (pair[0].name, pair[0].kind.value)):
+        limit = child.lending[index]
+        part = min(debt, max(0, balance if limit is None else min(balance, limit)))
+        debt -= part
+        yield child, part
