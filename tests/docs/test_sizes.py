@@ -1,0 +1,23 @@
+"""The code stays readable in small pieces: what CONTRIBUTING promises about sizes."""
+
+import ast
+
+from tests.docs.test_docs import CODE, ROOT
+
+LONGEST_FILE = 400
+LONGEST_FUNCTION_P90 = 20
+
+
+def test_no_file_is_longer_than_400_lines() -> None:
+    lengths = {str(file.relative_to(ROOT)): len(file.read_text(encoding="utf-8").splitlines()) for file in CODE}
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE} == {}
+
+
+def test_nine_functions_in_ten_have_at_most_20_lines() -> None:
+    lengths = sorted(
+        node.end_lineno - node.lineno + 1
+        for file in CODE
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None
+    )
+    assert lengths[len(lengths) * 9 // 10] <= LONGEST_FUNCTION_P90
