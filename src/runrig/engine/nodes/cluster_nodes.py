@@ -1,4 +1,4 @@
-"""Room on nodes: what is free of each resource, and which GPUs by index, kept as gangs come and go."""
+"""What is free on all nodes: amounts per resource and indices of GPUs, kept up to date as gangs come and go."""
 
 from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from runrig.engine.nodes.topology import Ints, TopologyIndex
 
 
 class ClusterNodes:
-    """All nodes, by name and as forests of domains."""
+    """All nodes, by name and in topology order."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, NodeCapacity] = {}
@@ -40,11 +40,11 @@ class ClusterNodes:
         return self._cache(labels).topology
 
     def counts(self, labels: tuple[str, ...], shape: PodShape, layers: tuple[int, ...]) -> FitCounts:
-        """How many pods of *shape* have room in every one of *layers*; to be read at once, and not changed."""
+        """How many pods of *shape* fit in every one of *layers*.  Read it at once and do not change it."""
         return self._cache(labels).counts(shape, layers, self._journal)
 
     def free(self, labels: tuple[str, ...], resource: str, layer: int) -> Ints:
-        """Per node in topology order, what is free of *resource*; to be read at once, and not changed."""
+        """What is free of *resource*, per node in topology order.  Read it at once and do not change it."""
         return self._cache(labels).free(resource, layer, self._journal)
 
     def _cache(self, labels: tuple[str, ...]) -> FitCountCache:
@@ -85,7 +85,7 @@ class ClusterNodes:
         return total
 
     def hold(self, shares: Iterable[NodeShare], requests: Requests, layer: int, *, give_back: bool = False) -> None:
-        """The pods of *shares* take their room in *layer*, or give it back.  A node that is gone is passed over."""
+        """Takes the room of the pods of *shares* in *layer*, or gives it back.  Nodes that are gone are skipped."""
         sign = -1 if give_back else 1
         for share in shares:
             room = self.by_name.get(share.node)
@@ -111,10 +111,10 @@ class ClusterNodes:
     def with_gpus(
         self, shares: Iterable[NodeShare], requests: Requests, reserved: dict[str, int]
     ) -> Iterator[NodeShare]:
-        """*shares* with the lowest free indices filled in; *reserved*: per node, how many are already promised in this placement."""
-        each = dict(requests).get(GPU, 0)
+        """*shares* with the lowest free GPU indices filled in; *reserved*: node → GPUs already given out in this placement."""
+        per_pod = dict(requests).get(GPU, 0)
         for share in shares:
             first = reserved.get(share.node, 0)
-            last = first + each * share.count
+            last = first + per_pod * share.count
             reserved[share.node] = last
             yield NodeShare(share.node, share.count, tuple(self.by_name[share.node].gpus[first:last]))

@@ -14,7 +14,7 @@ from runrig.engine.nodes.node_capacity import EMPTY, Journal, NodeCapacity
 from runrig.engine.nodes.topology import Ints, TopologyIndex
 
 MOST_PER_NODE = 1 << 40
-"""What a node is taken to hold of pods that ask nothing which is counted: sums over all nodes stay in 64 bits."""
+"""How many pods that ask for nothing countable fit on a node: sums over all nodes stay in 64 bits."""
 
 UNLISTED = -(1 << 62)
 
@@ -44,7 +44,7 @@ class FitCounts:
     def of(
         cls, topology: TopologyIndex, shape: PodShape, layers: Sequence[int], takes: NDArray[np.bool_]
     ) -> "FitCounts":
-        """Counted anew.  O(nodes)."""
+        """Counts every node.  O(nodes)."""
         count = len(topology.nodes)
         fitting = np.full(count, MOST_PER_NODE, dtype=np.int64)
         for layer in layers:
@@ -57,7 +57,7 @@ class FitCounts:
         return cls([*levels, fitting], takes)
 
     def copy(self) -> "FitCounts":
-        return FitCounts([each.copy() for each in self.levels], self.takes)
+        return FitCounts([level.copy() for level in self.levels], self.takes)
 
     def set(self, topology: TopologyIndex, at: int, fitting: int) -> None:
         """Node *at* has room for *fitting* pods from now on."""
@@ -91,13 +91,13 @@ def _amounts(values: list[int]) -> Ints:
 
 
 class FitCountCache:
-    """The counts of the shapes that were asked for lately, kept up to date with what changes on nodes.
+    """The counts of recently used shapes, kept up to date as nodes change.
 
     *takes*: which nodes, by the name of a flavor, take pods at all; the second for the view in which all nodes are empty and up.
     """
 
     MOST = 64
-    """Shapes that are kept; the one that was not asked for longest goes first."""
+    """How many shapes are kept; the least recently used goes first."""
 
     def __init__(
         self, topology: TopologyIndex, takes: Mapping[str, tuple[NDArray[np.bool_], NDArray[np.bool_]]]
@@ -123,7 +123,7 @@ class FitCountCache:
         return column
 
     def counts(self, shape: PodShape, layers: tuple[int, ...], journal: "Journal") -> FitCounts:
-        """To be read only, and only until something changes on a node.  O(nodes that changed since it was asked for)."""
+        """Valid until a node changes; do not change it.  O(nodes changed since the last call)."""
         key = (shape, layers)
         kept = self._kept.pop(key, None)
         if kept is None or not self._follow(*key, *kept, journal):
@@ -141,7 +141,7 @@ class FitCountCache:
     def _follow(
         self, shape: PodShape, layers: tuple[int, ...], counts: FitCounts, since: int, journal: "Journal"
     ) -> bool:
-        """False: too much has changed."""
+        """Brings *counts* up to date; False if too much has changed."""
         changed = journal.since(since)
         if changed is None or 4 * len(changed) > len(self.topology.nodes) + 64:
             return False

@@ -1,4 +1,4 @@
-"""One node's room: what is free of each resource, and which GPUs by index; and a journal of the nodes on which that changed."""
+"""What is free on one node: amounts per resource and indices of GPUs; and a journal of the nodes that changed."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.quantities import GPU, UNLISTED_IS_UNCOUNTED, Requests
 
 EMPTY = 2
-"""A third view beside the two layers of usage: the node with nothing on it."""
+"""A third layer beside the two of usage: the node with nothing on it."""
 
 NO_BOUND = 1 << 62
 
@@ -26,7 +26,7 @@ class NodeCapacity:
         self.gpus = list(range(node.resources.get(GPU, 0)))
 
     def pods(self, requests: Requests, layer: int) -> int:
-        """How many pods of this shape have room."""
+        """How many pods of this shape fit."""
         return pods_in(self.free[layer], requests)
 
     def hold(self, requests: Requests, count: int, layer: int) -> None:
@@ -54,7 +54,7 @@ def pods_in(free: Mapping[str, int], requests: Requests) -> int:
 
 
 class Journal:
-    """The names of nodes on which something changed, in order, so that each reader can go on from where it was."""
+    """The names of changed nodes, in order; each reader goes on from its own position."""
 
     MOST = 1 << 16
 
@@ -73,7 +73,7 @@ class Journal:
         self._names.append(name)
 
     def since(self, position: int) -> dict[str, None] | None:
-        """Each name once; None if that was too long ago."""
+        """The names noted since *position*, each once; None if they are no longer kept."""
         if position < self._start:
             return None
         return dict.fromkeys(self._names[position - self._start :])

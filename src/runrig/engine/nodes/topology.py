@@ -18,7 +18,7 @@ from runrig.engine.nodes.node_capacity import NodeCapacity
 Ints = NDArray[np.int64]
 
 ROOT = -1
-"""The level of the one domain that has all others inside."""
+"""The level of the one domain that contains all others."""
 
 
 class Domain(NamedTuple):
@@ -45,12 +45,12 @@ class TopologyIndex:
                 apart.append((room.node.name, room))
             else:
                 placed.append((path, room.node.name, room))
-        placed.sort(key=lambda each: each[:2])
-        apart.sort(key=lambda each: each[0])
+        placed.sort(key=lambda entry: entry[:2])
+        apart.sort(key=lambda entry: entry[0])
         self.labels = tuple(labels)
         self.labelled = len(placed)
         self.nodes = [room for _, _, room in placed] + [room for _, room in apart]
-        self.index = {room.node.name: at for at, room in enumerate(self.nodes)}
+        self.index = {room.node.name: index for index, room in enumerate(self.nodes)}
         self.paths = [path for path, _, _ in placed]
         self.of: list[Ints] = []
         self.starts: list[Ints] = []
@@ -62,9 +62,9 @@ class TopologyIndex:
 
     def _add_level(self, prefixes: Sequence[tuple[str, ...]]) -> None:
         of, starts = [], []
-        for at in range(len(self.nodes)):
-            if at == 0 or at >= self.labelled or prefixes[at] != prefixes[at - 1]:
-                starts.append(at)
+        for index in range(len(self.nodes)):
+            if index == 0 or index >= self.labelled or prefixes[index] != prefixes[index - 1]:
+                starts.append(index)
             of.append(len(starts) - 1)
         self.of.append(np.array(of, dtype=np.int64))
         self.starts.append(np.array([*starts, len(self.nodes)], dtype=np.int64))
@@ -112,18 +112,18 @@ class TopologyIndex:
         return self.paths[domain.first][: domain.level + 1]
 
     def path_of_node(self, name: str) -> tuple[str, ...]:
-        """As `path`; the name is not said twice where the finest key is the host name."""
-        at = self.index[name]
-        path = self.paths[at] if at < self.labelled else ()
+        """As `path`; without the name where the finest key is the host name, which ends the path already."""
+        index = self.index[name]
+        path = self.paths[index] if index < self.labelled else ()
         return path if path and self.labels[-1:] == (HOSTNAME,) else (*path, name)
 
 
 def path_of(node: Node, labels: Sequence[str]) -> tuple[str, ...] | None:
-    """The values of *labels* on *node*; None if it lacks one.  Its host name is its own name where no label says another."""
-    found = []
+    """The values of *labels* on *node*; None if it lacks one.  Without a host name label its own name is its host name."""
+    values = []
     for label in labels:
         value = node.labels.get(label, node.name if label == HOSTNAME else None)
         if value is None:
             return None
-        found.append(value)
-    return tuple(found)
+        values.append(value)
+    return tuple(values)
