@@ -23,6 +23,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.patience import PATIENCE_S
+
 SWITCH = "RUNRIG_TEST_POSTGRESQL"
 NOBODY = 65534
 USER = "postgres"
@@ -87,7 +89,7 @@ class Server:
         subprocess.run(command, cwd=self.folder, check=True, stdout=subprocess.DEVNULL, **_somebody())
 
     def stop(self) -> None:
-        self.keeper.communicate(timeout=30)
+        self.keeper.communicate(timeout=PATIENCE_S)
 
 
 @cache

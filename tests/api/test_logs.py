@@ -14,6 +14,7 @@ from runrig.service.commands.submissions import Submission
 from runrig.service.service import Service
 from runrig.store import SqlStore
 from tests.api.client import AUTHORIZED, PORT, TOKEN, URL
+from tests.patience import PATIENCE_S
 
 TWO_TASKS = """
 workflow:
@@ -50,7 +51,7 @@ def _submit(service: Service, text: str) -> str:
 
 
 def _wait(service: Service, id: str, status: str) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE_S
     while service.workflow_queries.status(id).value != status:
         assert time.monotonic() < end, f"{id} is {service.workflow_queries.status(id)}"
         time.sleep(0.01)

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 RUN = "import sys; from runrig.cli.main import main; sys.argv[0] = 'runrig'; main()"
 
 
@@ -39,7 +41,7 @@ def _up(folder: Path, *args: str) -> Iterator[tuple["subprocess.Popen[str]", str
 
 
 def _fails(*args: str) -> tuple[int, str]:
-    done = subprocess.run(_command("up", *args), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(_command("up", *args), capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
     return done.returncode, done.stderr
@@ -59,7 +61,7 @@ def test_up_says_when_it_is_ready_and_ends_on_a_signal(tmp_path: Path, number: i
         with urllib.request.urlopen(request) as answer:
             assert list(json.load(answer)["pools"]) == ["default"]
         process.send_signal(number)
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=PATIENCE_S)
         assert (process.returncode, out) == (code, "")
         assert not (folder / "server.json").exists()
     with _up(folder, "--gpus", "3"):
@@ -69,10 +71,14 @@ def test_up_says_when_it_is_ready_and_ends_on_a_signal(tmp_path: Path, number: i
 def test_an_idle_server_takes_next_to_no_processor_time(tmp_path: Path) -> None:
     with _up(tmp_path / "data", "--gpus", "1") as (process, line):
         assert line
-        time.sleep(0.3)
-        before = _processor_s(process.pid)
-        time.sleep(1.0)
-        assert _processor_s(process.pid) - before <= 0.05
+        # Beside other work it may not have come to rest at once.
+        assert any(_processor_s_in_a_second(process.pid) <= 0.05 for _ in range(20))
+
+
+def _processor_s_in_a_second(pid: int) -> float:
+    before = _processor_s(pid)
+    time.sleep(1.0)
+    return _processor_s(pid) - before
 
 
 def _processor_s(pid: int) -> float:

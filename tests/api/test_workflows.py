@@ -8,6 +8,7 @@ import pytest
 
 from runrig.domain.workflows import task_uuid
 from tests.api.client import URL, api
+from tests.patience import PATIENCE_S
 from tests.worlds.service import one_task
 
 # The clock of the tests stands at 08:00:00 when the server starts.
@@ -336,7 +337,7 @@ def test_wait_returns_when_the_status_is_reached(tmp_path: Path) -> None:
         names = ("a-1", it.get("/api/workflow/a-1")["uuid"])
         waiting = [
             threading.Thread(
-                target=lambda name: found.append(it.get(f"/api/workflow/{name}/wait", timeout=20)["status"]),
+                target=lambda name: found.append(it.get(f"/api/workflow/{name}/wait", timeout=PATIENCE_S)["status"]),
                 args=(name,),
                 daemon=True,
             )
@@ -348,7 +349,7 @@ def test_wait_returns_when_the_status_is_reached(tmp_path: Path) -> None:
         assert it.get("/api/workflow/a-1/wait", **{"for": "RUNNING", "timeout": 20})["status"] == "RUNNING"
         it.desk.later(200)
         for each in waiting:
-            each.join(20)
+            each.join(PATIENCE_S)
         assert found == ["COMPLETED", "COMPLETED"]
         assert it.get("/api/workflow/a-1/wait", **{"for": "RUNNING", "timeout": 20})["status"] == "COMPLETED"
 

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from tests.attack.wire import Answer, request, wire
+from tests.patience import PATIENCE_S
 
 RUN = "import sys; from runrig.cli.main import main; sys.argv[0] = 'runrig'; main()"
 CANARY = "canary-Zk3vT9"
@@ -210,7 +211,7 @@ def _first_admin(file: Path) -> str:
         [sys.executable, "-c", RUN, "serve", "--config", str(file), "--init-admin", "admin"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert made.returncode == 0, made.stderr
@@ -224,7 +225,7 @@ def _invite(target: Target) -> None:
 
 
 def wait_until_leading(target: Target) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE_S
     while target.ask("GET", "/readyz", user=None).status != 200:
         assert time.monotonic() < end, target.log.read_text()
         time.sleep(0.02)
@@ -232,7 +233,7 @@ def wait_until_leading(target: Target) -> None:
 
 def hide_treasure(target: Target) -> None:
     target.ok("POST", "/api/pool/team2/workflow", {"file": TREASURE})
-    target.ok("GET", "/api/workflow/treasure-1/wait?for=RUNNING&timeout=20")
+    target.ok("GET", "/api/workflow/treasure-1/wait?for=RUNNING&timeout=120")
 
 
 @contextmanager

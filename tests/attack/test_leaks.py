@@ -34,7 +34,7 @@ def test_what_is_secret_in_a_workflow_stays_in_its_specification(tmp_path: Path)
     with serve(tmp_path) as target:
         for method, path, body in SPILLS:
             assert target.ask(method, path, body=body).status < 500, (method, path)
-        target.ok("GET", "/api/workflow/treasure-1/wait?timeout=20")
+        target.ok("GET", "/api/workflow/treasure-1/wait?timeout=120")
         told = [target.ask("GET", f"/api/workflow/treasure-1{end}").body for end in ("", "/events", "/why", "/logs")]
         told += [
             target.ask("GET", path).body for path in ("/api/workflow?all_users=true", "/metrics", "/api/resources")

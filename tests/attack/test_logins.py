@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.attack.target import Target, refused, serve
+from tests.patience import PATIENCE_S, crowding
 
 TRIES = 10_000
 ATTACKERS = 10
@@ -36,7 +37,7 @@ class _Attacker(threading.Thread):
     def run(self) -> None:
         for number in range(TRIES // ATTACKERS):
             connection = http.client.HTTPConnection(
-                "127.0.0.1", self._port, timeout=60, source_address=(f"127.2.0.{self._number + 1}", 0)
+                "127.0.0.1", self._port, timeout=PATIENCE_S, source_address=(f"127.2.0.{self._number + 1}", 0)
             )
             connection.request("GET", "/api/pool", headers={"Authorization": f"Bearer {number:043}"})
             answer = connection.getresponse()
@@ -51,7 +52,7 @@ def test_ten_thousand_failed_logins_are_stopped_and_a_good_token_gets_in(target:
     before = target.memory()
     log_before = target.log.stat().st_size
     attackers = [_Attacker(target.port, number) for number in range(ATTACKERS)]
-    slowest = 0.0
+    slowest, allowed = 0.0, 5.0 * crowding()
     for attacker in attackers:
         attacker.start()
     while any(attacker.is_alive() for attacker in attackers):
@@ -64,7 +65,7 @@ def test_ten_thousand_failed_logins_are_stopped_and_a_good_token_gets_in(target:
     assert statuses.total() == TRIES
     assert LISTENED_TO * ATTACKERS <= statuses[401] < TRIES / 10
     assert all(wait > 0 for attacker in attackers for wait in attacker.waits)
-    assert slowest < 5.0
+    assert slowest < allowed
     assert target.memory() - before < MOST_MEMORY
     assert target.log.stat().st_size - log_before < 500 * TRIES
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.attack.target import CANARY, TREASURE, Target, refused, serve
 from tests.attack.test_tokens import operations
+from tests.patience import PATIENCE_S
 
 SECRET_NAMES = [b"treasure", b"team2", b"zebra", CANARY.encode()]
 """What nobody of team may read in an answer."""
@@ -50,10 +51,10 @@ def _exchanged(target: Target, token: str) -> str:
 
 
 def test_an_expired_token_opens_nothing_nor_does_the_jwt_that_it_was_changed_for(target: Target) -> None:
-    made = target.ok("POST", "/api/user/ann/token", {"name": "short", "expires_in_s": 2})
+    made = target.ok("POST", "/api/user/ann/token", {"name": "short", "expires_in_s": 5})
     headers = _bearer(target, made["token"])
     short = _exchanged(target, made["token"])
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE_S
     while target.ask("GET", "/api/pool", headers=headers).status == 200:
         assert time.monotonic() < end
         time.sleep(0.1)
@@ -259,7 +260,7 @@ def test_nobody_makes_himself_more_than_he_is(target: Target, user: str) -> None
 
 def test_a_user_of_a_pool_may_not_change_its_settings_nor_the_work_of_others(shared: Target) -> None:
     id = shared.ok("POST", "/api/pool/team--a/workflow", {"file": TREASURE.replace("treasure", "ours")}, "tim")["name"]
-    shared.ok("GET", f"/api/workflow/{id}/wait?for=RUNNING&timeout=20")
+    shared.ok("GET", f"/api/workflow/{id}/wait?for=RUNNING&timeout=120")
     with shared.unharmed():
         for method, path, body in (
             ("POST", "/api/configs/pool/team/subpool", {"name": "c", "quota": 1}),

@@ -3,15 +3,17 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from tests.attack.target import Target, refused, serve
 from tests.attack.wire import Wire, request, wire
+from tests.patience import PATIENCE_S
 
 READ_TIMEOUT_S = 1.5
 CONNECTIONS = 40
-SLACK_S = 10.0
+SLACK_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -91,15 +93,17 @@ def test_a_long_answer_is_not_a_slow_request(target: Target) -> None:
     assert time.monotonic() - start > 1.9 * READ_TIMEOUT_S
 
 
-def test_those_who_wait_do_not_hold_up_the_others(target: Target) -> None:
+def test_those_who_wait_do_not_hold_up_the_others(tmp_path: Path) -> None:
+    """Who is held up waits until those are hung up on, which here is far away."""
     with ExitStack() as stack:
+        target = stack.enter_context(serve(tmp_path, read_timeout_s=PATIENCE_S, connections=CONNECTIONS))
         for number in range(CONNECTIONS - 10):
             slow = stack.enter_context(wire(target.port))
             slow.send(_post(target) if number % 2 else b"GET /api/version HTTP/1.1\r\n")
         for _ in range(20):
             start = time.monotonic()
             assert target.ask("GET", "/api/pool_quota").status == 200
-            assert time.monotonic() - start < 1.0
+            assert time.monotonic() - start < PATIENCE_S / 4
 
 
 def test_more_connections_than_there_may_be_are_told_so_and_end(target: Target) -> None:

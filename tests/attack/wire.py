@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from http.client import HTTPResponse
 from typing import Any
 
-PATIENCE_S = 30.0
+from tests.patience import PATIENCE_S
 
 
 @dataclass(frozen=True)

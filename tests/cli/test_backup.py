@@ -10,11 +10,11 @@ from typing import Any
 
 from runrig.store import SqlStore
 from tests.cli.world import Done, process, runrig
+from tests.patience import PATIENCE_S
 from tests.replaying import replayed
 from tests.store.backups import everything
 from tests.stores import store_url
 
-PATIENCE_S = 60
 FILE = """
 workflow:
   name: job

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.world import Done, process, runrig
-
-START_S = 60
+from tests.patience import PATIENCE_S
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def up(data: Path, *args: str) -> Iterator[Up]:
         finally:
             if child.poll() is None:
                 child.send_signal(signal.SIGTERM)
-            child.wait(timeout=START_S)
+            child.wait(timeout=PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +225,7 @@ def test_a_wrong_token_is_not_allowed(server: Up) -> None:
 
 
 def failed_start(*args: str) -> tuple[int, str]:
-    done = subprocess.run(process("up", *args), capture_output=True, text=True, check=False, timeout=START_S)
+    done = subprocess.run(process("up", *args), capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert (done.stdout, "Traceback" in done.stderr) == ("", False)
     return done.returncode, done.stderr
 
@@ -276,7 +275,7 @@ def test_ctrl_c_ends_a_server_that_comes_back_with_what_it_knew(tmp_path: Path) 
         assert "(backend simulated, 4 GPUs" in first.said
         id = submitted(first, file("true", duration="0s"))
         os.kill(first.child.pid, signal.SIGINT)
-        assert first.child.wait(timeout=START_S) == 3
+        assert first.child.wait(timeout=PATIENCE_S) == 3
     assert runrig("pool", "list", env={"RUNRIG_DATA": str(tmp_path)}).code == 10
     with up(tmp_path, "--backend", "simulated", "--gpus", "4") as second:
         assert second.runrig("workflow", "wait", id, "--timeout", "30").code == 0

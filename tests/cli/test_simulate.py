@@ -13,6 +13,7 @@ import pytest
 
 from runrig.cli.commands import simulate
 from tests.cli.world import lines, process, runrig, written
+from tests.patience import PATIENCE_S
 from tests.service.simulate.simulations import FLAVOR, LATEST, kueue, manifests, one_task, queue, workload
 
 CLUSTER = """
@@ -336,6 +337,6 @@ def test_ctrl_c_ends_it(tmp_path: Path) -> None:
         pipe.open("wb"),
     ):
         child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=30)
+        out, err = child.communicate(timeout=PATIENCE_S)
     assert (child.returncode, out) == (3, b"")
     assert b"interrupted" in err

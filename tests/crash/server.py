@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from tests.patience import PATIENCE_S
+
 RUN = "import sys; from runrig.cli.main import main; sys.argv[0] = 'runrig'; main()"
-PATIENCE_S = 60.0
 
 
 class Gone(Exception):

@@ -20,8 +20,8 @@ from runrig.service.commands.submissions import Submission
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 30.0
 DURATION_S = 1000.0
 
 HOLD = """

@@ -26,6 +26,7 @@ from runrig.domain.quantities import FlavorResource
 from runrig.spec.cluster import read_cluster
 from runrig.spec.workflow import read_workflow
 from tests.cli.world import process, runrig
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples" / "clusters"
@@ -36,7 +37,6 @@ MADE = [path for path in EXAMPLES if path.stem not in BY_HAND]
 GPU = FlavorResource("default", "gpu")
 LEVELS = (ZONE, SPINE, RACK)
 SMALL = Shape(zones=2, spines=1, racks=2, nodes=4, pools=2)
-PATIENCE_S = 60
 
 
 def racks(spec: ClusterSpec, *labels: str) -> dict[tuple[str, ...], int]:
@@ -355,7 +355,7 @@ def test_the_loop_that_is_told_fills_a_server_that_has_an_example(
         assert (done.returncode, done.stderr) == (0, "")
         names = re.findall(r"team-[ab]-\d+-\d+", done.stdout)
         # All that was submitted before it runs too.
-        asked(environment, "workflow", "wait", names[-1], "--for", "RUNNING", "--timeout", str(PATIENCE_S))
+        asked(environment, "workflow", "wait", names[-1], "--for", "RUNNING", "--timeout", str(int(PATIENCE_S)))
         sets = json.loads(asked(environment, "pool", "list", "-t", "json"))["node_sets"]
     shown = [(pool["name"], pool["quota"], pool["capacity"]) for each in sets for pool in each["pools"]]
     assert shown == [("team-a", 64, 128), ("team-b", 64, 128)]

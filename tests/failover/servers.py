@@ -18,10 +18,10 @@ import psutil
 
 from runrig.domain.plan import Admit, Release
 from runrig.store import SqlStore
+from tests.patience import PATIENCE_S
 from tests.replaying import replayed
 
 RUN = "import sys; from runrig.cli.main import main; sys.argv[0] = 'runrig'; main()"
-PATIENCE_S = 60.0
 NODES, GPUS = 4, 8
 SPEED = 10
 CLUSTER = f"""

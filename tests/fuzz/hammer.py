@@ -21,6 +21,7 @@ from schemathesis.specs.openapi.checks import (
 
 from tests.api.document import document
 from tests.attack.target import Target
+from tests.patience import PATIENCE_S
 
 CHECKS = [
     not_a_server_error,
@@ -42,7 +43,6 @@ KNOWN = {
 """Names that are there, because chance does not find any."""
 FILE = "workflow: {name: x, tasks: [{name: a, image: i, command: [x], duration: 0.01}]}"
 LONGEST_WAIT_S = 0.05
-PATIENCE_S = 30.0
 
 
 def operations() -> dict[str, Any]:

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from tests.attack.target import RUN
 from tests.load import sampler
 from tests.load.field import house, measure
+from tests.patience import PATIENCE_S
 
 
 def main() -> None:
@@ -21,7 +22,7 @@ def main() -> None:
         with house(Path(folder), past=asked.past, run=sampler.RUN if asked.profile else RUN) as target:
             found = measure(target, clients=asked.clients, seconds=asked.seconds, think_s=asked.think)
             target.process.terminate()
-            target.process.wait(30)
+            target.process.wait(PATIENCE_S)
         print("\n".join(found.lines()))
         if asked.profile:
             print((Path(folder) / "stderr").read_text())

@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.attack.target import RUN, Target, serve
 from tests.load import crowd
 from tests.load.seed import grow
+from tests.patience import PATIENCE_S
 
 CLUSTER = """
 backend: {type: simulated}
@@ -54,9 +55,9 @@ def house(folder: Path, *, past: int, run: str = RUN) -> Iterator[Target]:
     with serve(folder, cluster=CLUSTER) as target:
         text = crowd.FILE.format(name="first")
         id = target.ok("POST", "/api/pool/team/workflow", {"file": text})["name"]
-        target.ok("GET", f"/api/workflow/{id}/wait?timeout=20")
+        target.ok("GET", f"/api/workflow/{id}/wait?timeout=120")
         target.process.terminate()
-        target.process.wait(30)
+        target.process.wait(PATIENCE_S)
         tokens = target.tokens
     grow(folder / "data" / "runrig.db", id, past)
     with serve(folder, cluster=CLUSTER, run=run, tokens=tokens) as target:

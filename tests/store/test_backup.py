@@ -14,12 +14,11 @@ from runrig.store import SqlStore, schema
 from runrig.store.backup import BackupWriter
 from runrig.store.schema import HEAD
 from runrig.wiring.backup import check_backup, restore_backup, write_backup
+from tests.patience import PATIENCE_S
 from tests.replaying import replayed
 from tests.store.backups import busy, everything, some_users
 from tests.stores import KINDS, store_url
 from tests.worlds.service import Desk, desk
-
-PATIENCE_S = 30.0
 
 
 def filled(it: Desk) -> None:

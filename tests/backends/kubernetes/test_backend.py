@@ -82,5 +82,5 @@ def test_output_that_did_not_come_is_asked_for_again_soon(
     backend.wait(30)
     assert backend._going == set()
     backend.wait(30)
-    assert 0.2 <= time.monotonic() - began < 5
+    assert 0.2 <= time.monotonic() - began < 25
     assert time.monotonic() >= backend._due

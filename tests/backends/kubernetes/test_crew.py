@@ -8,6 +8,7 @@ import pytest
 from runrig.backends.kubernetes.answers import Refusal
 from runrig.backends.kubernetes.drift import Crew
 from runrig.domain.errors import ServerFault, Unavailable
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def failing(error: BaseException) -> Callable[[], None]:
 
 
 def test_all_calls_are_made_in_parallel(crew: Crew) -> None:
-    together = threading.Barrier(4, timeout=60)
+    together = threading.Barrier(4, timeout=PATIENCE_S)
     arrived: list[int] = []
     assert crew.run_all([lambda: arrived.append(together.wait())] * 8) == ()
     assert sorted(arrived) == [0, 0, 1, 1, 2, 2, 3, 3]

@@ -12,6 +12,7 @@ from runrig.backends.kubernetes.answers import Refusal
 from runrig.backends.kubernetes.logs import KeptLogs
 from runrig.domain.errors import Unavailable
 from runrig.domain.workflows import TaskKey
+from tests.patience import PATIENCE_S
 
 KEY = TaskKey("w-1", "train-0", 2)
 POD = "train-0-6a"
@@ -65,7 +66,7 @@ class Output:
 
 
 def until(found: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + 5
+    end = time.monotonic() + PATIENCE_S
     while not found():
         assert time.monotonic() < end, f"not in time: {what}"
         time.sleep(0.005)

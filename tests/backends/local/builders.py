@@ -12,9 +12,7 @@ from runrig.backends.local import LocalBackend
 from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Desired, Launch
-
-PATIENCE_S = 20.0
-"""Far more than anything takes, so that a busy machine fails no test."""
+from tests.patience import PATIENCE_S
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.world import answered, at, process, refused, runrig, serving, written
+from tests.patience import PATIENCE_S
 
 
 def asking(listener: socket.socket) -> subprocess.Popen[str]:
@@ -83,7 +84,7 @@ def test_an_answer_of_another_version_is_told_as_such() -> None:
 def test_a_server_that_hangs_up_is_a_connection_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, asking(listener) as child:
         listener.accept()[0].close()
-        _, err = child.communicate(timeout=20)
+        _, err = child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 10
     assert "it closed the connection" in err
     assert "Traceback" not in err
@@ -118,7 +119,7 @@ def test_ctrl_c_is_exit_code_3_without_a_trace() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, asking(listener) as child:
         connection, _ = listener.accept()
         child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=20)
+        out, err = child.communicate(timeout=PATIENCE_S)
         connection.close()
     assert (child.returncode, out, err.strip()) == (3, "", "interrupted")
 

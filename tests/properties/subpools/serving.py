@@ -11,10 +11,10 @@ from typing import Any
 import uvicorn
 
 from runrig.api.app import create_app
+from tests.patience import PATIENCE_S
 from tests.properties.subpools.house import House
 
 TOKEN = "correct-horse"
-PATIENCE_S = 60.0
 
 
 @contextmanager

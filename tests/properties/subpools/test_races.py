@@ -21,13 +21,13 @@ from runrig.domain.plan import PutPool, Submit
 from runrig.domain.records import Event
 from runrig.service.commands.declarations import PoolEdit
 from runrig.service.commands.submissions import Submission
+from tests.patience import PATIENCE_S
 from tests.properties.subpools.house import House, file
 from tests.properties.subpools.serving import Client, serving
 from tests.properties.subpools.witness import Witness, gpus
 
 SUBMITTERS, EDITORS = 50, 5
 SUBMISSIONS, EDITS = 6, 12
-DEADLINE_S = 60.0
 NODES = {f"n{at}": 8 for at in range(10)}
 SHORTS = ("a", "b", "c")
 POOLS = ("team", "team", "sim", *(f"team--{short}" for short in SHORTS))
@@ -170,7 +170,7 @@ def race(house: House, ask: Callable[[str], Person], lists: Sequence[Sequence[As
     def live(at: int) -> None:
         try:
             person = ask(lists[at][0].user)
-            gate.wait(DEADLINE_S)
+            gate.wait(PATIENCE_S)
             for nth, asked in enumerate(lists[at]):
                 pool = asked.pool if isinstance(asked, Work) else f"team--{asked.short}"
                 what = "submit" if isinstance(asked, Work) else asked.what
@@ -184,7 +184,7 @@ def race(house: House, ask: Callable[[str], Person], lists: Sequence[Sequence[As
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(DEADLINE_S)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive(), f"{thread.name} hangs: {sum(each.is_alive() for each in threads)} do"
     if faults:
         raise faults[0]
@@ -206,7 +206,7 @@ def test_many_races_break_no_promise(any_store: str, way: Way, seed: int) -> Non
 
 def run(url: str, way: Way, seed: int) -> None:
     # Should it hang where no `join` here would see it, all stacks are shown, and the run ends.
-    faulthandler.dump_traceback_later(3 * DEADLINE_S, exit=True)
+    faulthandler.dump_traceback_later(3 * PATIENCE_S, exit=True)
     try:
         _run(url, way, seed)
     finally:

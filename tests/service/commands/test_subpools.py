@@ -19,6 +19,7 @@ from runrig.service.runtime.drain_sweep import EVERY_S, DrainSweep
 from runrig.service.runtime.transactor import Transactor
 from runrig.service.service import Service
 from runrig.store import SqlStore
+from tests.patience import PATIENCE_S
 from tests.worlds.service import T0, Backend, Desk, desk, one_task
 
 TEAM = "pools: [{name: team, quota: 10}]"
@@ -200,13 +201,13 @@ def test_the_loop_wakes_for_the_next_sweep(tmp_path: Path) -> None:
             moments[0] += timeout_s
             if len(waits) == 3:
                 ended.set()
-                stop.wait(10)
+                stop.wait(PATIENCE_S)
 
     ended, stop = threading.Event(), threading.Event()
     service = Service(store, Patient((), clock, tmp_path), clock, drain_sweep_s=60)
     service.prepare(None, user="ann")
     service.start()
-    assert ended.wait(10)
+    assert ended.wait(PATIENCE_S)
     stop.set()
     service.close()
     assert waits[:3] == [60, 60, 60]

@@ -10,6 +10,7 @@ import pytest
 from runrig.domain.errors import InvalidInput, RunrigError, Unavailable
 from runrig.service.runtime.leadership import Leadership, LeaderTerm
 from runrig.store.election import SqlTerm, election
+from tests.patience import PATIENCE_S
 
 
 class Nothing:
@@ -29,9 +30,9 @@ def led(folder: Path, *errors: RunrigError) -> Leadership[SqlTerm, LeaderTerm]:
     found.when_led = lambda _: done.set()
     found.when_failed = done.set
     found.start()
-    assert done.wait(20)
+    assert done.wait(PATIENCE_S)
     found.stop()
-    found.join(20)
+    found.join(PATIENCE_S)
     return found
 
 

@@ -207,14 +207,14 @@ def test_a_line_is_counted_whole_and_by_its_oldest() -> None:
 
 
 def test_a_scrape_of_a_large_cluster_is_quick() -> None:
-    """10,000 nodes, 50,000 queued, 100 pools: 8 ms on the machine of the figure; the test leaves room for busy ones."""
+    """10,000 nodes, 50,000 queued, 100 pools: 8 ms of processor time on the machine of the figure; there is room for slow ones."""
     state = large(10_000, 50_000, 100)
     metrics = Metrics()
     metrics.attach(lambda: (monitor_snapshot(state, 1e6), True))
     metrics.text()
     took = []
     for _ in range(5):
-        began = time.perf_counter()
+        began = time.thread_time()
         metrics.text()
-        took.append(time.perf_counter() - began)
+        took.append(time.thread_time() - began)
     assert min(took) < 0.05

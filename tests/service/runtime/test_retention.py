@@ -19,13 +19,13 @@ from runrig.ports.store import WorkflowQuery
 from runrig.service.runtime import retention
 from runrig.store import SqlStore, schema
 from tests.backends.local.builders import launch
+from tests.patience import PATIENCE_S
 from tests.replaying import replayed
 from tests.store.backups import busy
 from tests.worlds.service import Desk, desk
 
 DAY = 86_400.0
 PERIOD = retention.DAYS * DAY
-PATIENCE_S = 20.0
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import pytest
 
 from runrig.domain.errors import RunrigError
 from runrig.store import SqlStore
+from tests.patience import PATIENCE_S
 from tests.stores import KINDS, store_url
 
 from ..values import DONE, HISTORY
@@ -85,7 +86,7 @@ def test_a_second_server_is_refused_and_told_who_holds_the_store(any_store: str)
 def test_processes_that_write_at_once_each_store_or_are_told_that_they_were_overtaken(empty_store: str) -> None:
     """They make the tables at once, too.  No commit is lost, none is stored twice, and nobody waits for ever."""
     writers = [start("writes", empty_store, f"writer-{number}", "15") for number in range(4)]
-    ended = [writer.communicate(timeout=60)[0] for writer in writers]
+    ended = [writer.communicate(timeout=PATIENCE_S)[0] for writer in writers]
     assert [writer.returncode for writer in writers] == [0, 0, 0, 0]
     assert [json.loads(said)["stored"] for said in ended] == [15, 15, 15, 15]
     store = SqlStore.open(empty_store)
