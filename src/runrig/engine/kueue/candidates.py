@@ -4,7 +4,7 @@ Workloads that stop already come first; then lower priority, later start, uid, n
 fair preemption share.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from runrig.domain.kueue import Policy
 from runrig.engine.kueue.cluster_queue import QueueState
@@ -100,7 +100,10 @@ class CandidateSearch:
 
         Restores the trees.
         """
-        taken = take_until_fits(candidates, self.take, self.put_back, fits)
+        return self.needed(take_until_fits(candidates, self.take, self.put_back, fits), fits)
+
+    def needed(self, taken: Sequence[WorkloadTarget] | None, fits: Callable[[], bool]) -> list[WorkloadTarget]:
+        """The targets among *taken* that must stop; empty for None.  Restores the trees."""
         if taken is None:
             return []
         needed = fill_back(taken, self.take, self.put_back, fits, last_is_needed=True)

@@ -16,6 +16,7 @@ from runrig.engine.kueue.cluster_queue import QueueState
 from runrig.engine.kueue.scheduler_context import SchedulerContext
 from runrig.engine.kueue.workload import TargetKey, WorkloadState, WorkloadTarget
 from runrig.engine.kueue.workload_placement import FindsPlacement
+from runrig.engine.preemption.fill_back import take_until_fits
 from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode, Request, add_on_trial, fits, take_on_trial
 from runrig.engine.quota.share import Amount
 
@@ -51,12 +52,12 @@ class _Fair(CandidateSearch):
         self._touched: dict[QuotaNode, Amount | None] = {}
 
     def run(self) -> list[WorkloadTarget]:
-        """The targets.  During the search the request counts at the preemptor's leaf, because its share includes it."""
+        """The targets.  While they are chosen the request counts at the preemptor's leaf, because its share includes it."""
         add_on_trial(self._leaf, self._request, CHARGED)
         self._touch(self._leaf)
-        targets = self.targets(self._in_order(), self._fits)
+        taken = take_until_fits(self._in_order(), self.take, self.put_back, self._fits_beside_itself)
         take_on_trial(self._leaf, self._request, CHARGED)
-        return targets
+        return self.needed(taken, self._fits)
 
     def _in_order(self) -> Iterator[WorkloadTarget]:
         """Candidates of the first pass, then of the second if there is a second strategy."""
@@ -119,11 +120,15 @@ class _Fair(CandidateSearch):
         self._touch(candidate.leaf)
         return WorkloadTarget(candidate, reason)
 
-    def _fits(self) -> bool:
+    def _fits_beside_itself(self) -> bool:
+        """As `_fits`, while the request counts already."""
         take_on_trial(self._leaf, self._request, CHARGED)
-        fitted = fits(self._leaf, self._request)
+        fitted = self._fits()
         add_on_trial(self._leaf, self._request, CHARGED)
-        return fitted and (self.finds_placement is None or self.finds_placement())
+        return fitted
+
+    def _fits(self) -> bool:
+        return fits(self._leaf, self._request) and (self.finds_placement is None or self.finds_placement())
 
     def _within_nominal(self) -> bool:
         """Whether the preemptor's queue, its request included, stays within its nominal in everything contested."""
