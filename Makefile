@@ -51,7 +51,7 @@ bench: .venv/.synced  ## decisions, imported queues, replays, growth and latency
 	$(BIN)/python -m bench
 
 soak: .venv/.synced  ## the long tests
-	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -n 2 -m "soak and not kubernetes" --ignore tests/load --ignore tests/failover
+	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -n 2 -m "(soak or explored) and not kubernetes" --ignore tests/load --ignore tests/failover
 	$(BIN)/pytest -m soak tests/failover  # alone, as what follows, because they measure times
 	$(BIN)/pytest -m soak -rP tests/load
 	$(BIN)/pytest -m "kubernetes and soak" -rP tests/kubernetes

@@ -1,6 +1,5 @@
 """Tests are the same in every run: what Hypothesis tries is derived from the test, not from chance (`make soak` explores)."""
 
-import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,11 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
+from tests.exploring import EXPLORING, PROFILE
 from tests.stores import KINDS, store_url
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+settings.load_profile(PROFILE)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell started us in the background: the programs whose Ctrl-C is tested would ignore it too.
@@ -24,7 +24,7 @@ TIMEOUTS_S = {"soak": 7200, "kubernetes": 600}
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    usual = float(config.getini("timeout"))
+    usual = TIMEOUTS_S["soak"] if EXPLORING else float(config.getini("timeout"))
     for item in items:
         limit = next((TIMEOUTS_S[mark] for mark in TIMEOUTS_S if item.get_closest_marker(mark)), usual)
         item.add_marker(pytest.mark.timeout(limit, method="thread" if is_repeated(item) else "signal"))

@@ -9,7 +9,7 @@ import pytest
 from tests.attack.target import Target, up
 from tests.fuzz.hammer import hammer, operations, requests_of
 
-EXAMPLES = 12
+EXAMPLES = 8
 SOAK_S = 600.0
 OPERATIONS = operations()
 

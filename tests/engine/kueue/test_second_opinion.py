@@ -38,9 +38,11 @@ from tests.engine.kueue.model import Model, shape
 from tests.engine.kueue.preemption_model import Holder, Need, Search, allows, amounts_of, without
 from tests.engine.kueue.quota_model import COHORT, QUEUE, Ledger, Node, Tree, plus
 from tests.engine.kueue.strategies import FLAVORS, GPU, Bias, manager_settings, systems, workloads
+from tests.exploring import tries
 
-FEW = settings(max_examples=150, suppress_health_check=list(HealthCheck))
-SOME = settings(max_examples=250, suppress_health_check=list(HealthCheck))
+pytestmark = pytest.mark.explored
+FEW = settings(max_examples=tries(60), suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=tries(100), suppress_health_check=list(HealthCheck))
 MANY = settings(max_examples=5_000, suppress_health_check=list(HealthCheck))
 MOST_CANDIDATES = 12
 

@@ -8,7 +8,7 @@ from tests.properties.subpools.machine import Subpools
 from tests.stores import KINDS
 
 CHECKS = tuple(HealthCheck)
-EXAMPLES = {"sqlite": 35, "postgresql": 18}
+EXAMPLES = {"sqlite": 18, "postgresql": 10}
 
 
 def machine(kind: str) -> type[Subpools]:
