@@ -1,4 +1,4 @@
-"""Who may be stopped for a gang, in the one order of law R3; and who is safe from it (laws R1, R2)."""
+"""The gangs that may be stopped for another, in the order of law R3, and the gangs that are safe from it (laws R1, R2)."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,30 +15,30 @@ MOST_SPARED = 8
 
 
 class Candidates:
-    """Of one preemptor in one choice of flavors.  Asked while targets are taken as gone, it answers for what is left."""
+    """The candidates of one preemptor in one choice of flavors.  While targets count as gone on trial, it judges what is left."""
 
     def __init__(self, ledger: Ledger, entry: Entry, choice: Placement, request: Request) -> None:
         self._ledger = ledger
         self._entry = entry
         self._leaf = ledger.leaf(entry)
         short = tuple(index for index, amount in request if amount > headroom(self._leaf, index))
-        # Where the quota is there and only nodes are full, whoever holds of the same resources may be in the way.
+        # If there is quota and only nodes are full, any holder of the same resources may be in the way.
         self._contested = short or tuple(index for index, _ in request)
-        self._flavors = {each.flavor for each in choice} if ledger.place else set()
+        self._flavors = {assignment.flavor for assignment in choice} if ledger.place else set()
         self._resources = {resource for pod_set in entry.gang.pod_sets for resource, _ in pod_set.requests}
-        self._passed: dict[str, str] = {}  # in order, with the law that spares them unless they become targets
+        self._passed: dict[str, str] = {}  # id -> the law that spares it unless it becomes a target, in order
 
     def in_order(self) -> Iterator[Entry]:
-        """Already stopping; then who borrows, nearest common cohort first; then the own pool.  Whoever is drawn need not be taken."""
+        """Yields gangs that stop already, then borrowers (nearest common cohort first), then the own pool.  The caller may skip any."""
         drawn: set[str] = set()
-        for each in self._all():
-            if each.gang.id not in drawn:
-                drawn.add(each.gang.id)
-                self._passed[each.gang.id] = "R3"
-                yield each
+        for candidate in self._all():
+            if candidate.gang.id not in drawn:
+                drawn.add(candidate.gang.id)
+                self._passed[candidate.gang.id] = "R3"
+                yield candidate
 
     def may_take(self, candidate: Entry) -> bool:
-        """As things stand on trial, law R2 does not protect it."""
+        """True if law R2 does not protect *candidate* as things stand on trial."""
         if candidate.gang.pool == self._entry.gang.pool or candidate.gang.id in self._ledger.unclaimed:
             return True
         pools: list[QuotaNode] = []
@@ -50,8 +50,8 @@ class Candidates:
         return self._unprotected(pools[::-1], inner_too=True)
 
     def spared_before(self, gone: Sequence[Entry]) -> dict[str, tuple[tuple[str, str], ...]]:
-        """For each of *gone*: who came before it in the order and goes on, the last ones first."""
-        going = {each.gang.id for each in gone}
+        """For each of *gone*, the candidates before it in the order that keep running, the latest first, each with its law."""
+        going = {entry.gang.id for entry in gone}
         last: deque[tuple[str, str]] = deque(maxlen=MOST_SPARED)
         spared: dict[str, tuple[tuple[str, str], ...]] = {}
         for seen in self._passed.items():
@@ -64,19 +64,20 @@ class Candidates:
     # ------------------------------------------------------------ the order of law R3
 
     def _all(self) -> Iterator[Entry]:
-        """Who borrows in an inner pool of one that does not may come twice."""
+        """May yield a gang twice: once as a borrower, once from an inner pool that does not borrow itself."""
         yield from self._stopping()
         yield from self._borrowers(inner_too=False)
         yield from self._borrowers(inner_too=True)
-        yield from (each for _, each in self._ledger.preemptible.get(self._entry.gang.pool, ()) if self._may_go(each))
+        own_pool = self._ledger.preemptible.get(self._entry.gang.pool, ())
+        yield from (candidate for _, candidate in own_pool if self._may_go(candidate))
 
     def _stopping(self) -> Iterator[Entry]:
-        for _, each in sorted(self._ledger.unclaimed.items()):
-            if self._holds_contested(each):
-                yield each
+        for _, entry in sorted(self._ledger.unclaimed.items()):
+            if self._holds_contested(entry):
+                yield entry
 
     def _may_go(self, candidate: Entry) -> bool:
-        """It still counts, ranks lower, and holds of what is short."""
+        """True if *candidate* still counts, ranks lower, and holds something that is short."""
         return (
             candidate.charged and candidate.bucket.rank < self._entry.bucket.rank and self._holds_contested(candidate)
         )
@@ -89,22 +90,24 @@ class Candidates:
         return self._in_the_way(candidate)
 
     def _in_the_way(self, candidate: Entry) -> bool:
-        """It holds room on nodes of what the preemptor asks, be it something that no quota counts (law R1).
+        """True if *candidate* holds on nodes what the preemptor asks for, even if no quota counts it (law R1).
 
-        The node's flavor of today counts: it may have changed since the candidate was admitted.
+        The node's present flavor counts: it may have changed since the candidate was admitted.
         """
         nodes = self._ledger.nodes.by_name
         return any(
             any(resource in self._resources for resource, _ in pod_set.requests)
-            and any(share.node in nodes and nodes[share.node].node.flavor in self._flavors for share in each.shares)
-            for each, pod_set in zip(candidate.placement, candidate.gang.pod_sets, strict=True)
+            and any(
+                share.node in nodes and nodes[share.node].node.flavor in self._flavors for share in assignment.shares
+            )
+            for assignment, pod_set in zip(candidate.placement, candidate.gang.pod_sets, strict=True)
         )
 
     def _borrowers(self, *, inner_too: bool) -> Iterator[Entry]:
-        """LOW of other pools, from the own leaf's parent up; within one common cohort see `_in_order_under`.
+        """Yields LOW gangs of other pools, from the own leaf's parent up; `_in_order_under` orders those under one common cohort.
 
-        Safe is whoever sits in an outermost pool that is within its nominal (law R2).  *inner_too* takes, where that pool is
-        over, also those of its inner pools that are not.
+        A gang is safe while its outermost pool is within its nominal (law R2).  If that pool is over, *inner_too* also takes
+        gangs of its inner pools that are not.
         """
         below: QuotaNode = self._leaf
         for ancestor in self._leaf.path[1:]:
@@ -124,7 +127,7 @@ class Candidates:
                     self._passed.setdefault(candidate.gang.id, "R2")
 
     def _in_order_under(self, ancestor: QuotaNode, leaves: Iterable[QuotaLeaf]) -> Iterator[Entry]:
-        """By priority, start and id; where weights differ, the largest share first, as whoever was drawn is taken as gone."""
+        """Orders gangs by priority, start and id; if weights differ, by the largest share, with all drawn so far taken as gone."""
         holders = {leaf: self._ledger.preemptible.get(leaf.name, []) for leaf in leaves}
         if self._ledger.tree.weighted:
             return iter(
@@ -133,7 +136,7 @@ class Candidates:
         return (entry for _, entry in merge(*holders.values()))
 
     def _low_leaves(self, top: QuotaNode) -> Iterator[tuple[QuotaLeaf, tuple[QuotaNode, ...]]]:
-        """The low leaves under *top*, each with the pools between, outermost first; protected subtrees are not entered."""
+        """Yields the low leaves under *top*, each with the pools between, outermost first.  Does not enter protected subtrees."""
         stack: list[tuple[QuotaNode, tuple[QuotaNode, ...]]] = [(top, ())]
         while stack:
             node, pools = stack.pop()
@@ -149,6 +152,6 @@ class Candidates:
             stack.extend((child, pools) for child in node.children if child.kind is not Kind.FIRM)
 
     def _unprotected(self, pools: Sequence[QuotaNode], *, inner_too: bool) -> bool:
-        """As things stand on trial: a pool that has come within its nominal is safe from then on."""
+        """True as long as the pools are over nominal on trial: one that has come within its nominal is safe from then on."""
         asked = pools[:1] if inner_too else pools
         return all(pool.over_nominal(self._contested) for pool in asked)

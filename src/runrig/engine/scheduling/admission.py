@@ -1,11 +1,11 @@
-"""One cycle of decisions over everything that waits (laws P4, P5, R4, A1).
+"""The decisions of one cycle over everything that waits (laws P4, P5, R4, A1).
 
-1. Nominated gangs start where their targets are gone; those whose nodes went away wait again.
+1. Nominated gangs start once their targets are gone; if their nodes went away, they wait again.
 2. HIGH and NORMAL, in order: start; else preempt and be nominated.
 3. LOW that stays within its pool's nominal, in order: start.
 4. LOW that borrows, in order (where weights differ: by share): start.
 
-Yields decisions; whoever draws them applies each to the ledger before asking for the next.
+Yields decisions.  The caller applies each to the ledger before it asks for the next.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from runrig.engine.scheduling.queue_order import HeadsByShare, QueueHeads, borro
 
 
 def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Iterator[Decision]:
-    """Everything that can be decided now.  *heads_per_pool*: how many gangs of a pool are looked at, None for all."""
+    """Yields everything that can be decided now.  *heads_per_pool*: how many gangs of a pool are tried; None tries all."""
     yield from _nominated(ledger)
     looked = _Looked(ledger, heads_per_pool)
     firm = [bucket for bucket in ledger.pending.values() if bucket.firm]
@@ -35,7 +35,7 @@ def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Iterator[Dec
 
 
 class _Looked:
-    """Which gangs this cycle passes over without a look: parked ones, and those behind the head of a STRICT_FIFO pool."""
+    """Knows which gangs this cycle skips untried: parked ones, and those behind the head of a STRICT_FIFO pool."""
 
     def __init__(self, ledger: Ledger, heads_per_pool: int | None) -> None:
         self._ledger = ledger
@@ -56,11 +56,11 @@ class _Looked:
         return False
 
     def enough_of(self, pool: str) -> bool:
-        """As many of *pool* were looked at as one cycle may."""
+        """True if this cycle has tried as many gangs of *pool* as it may."""
         return self._most is not None and self._count[pool] >= self._most
 
     def failed(self, entry: Entry) -> None:
-        """Nothing has changed for the better since: all of the bucket would get the same answer."""
+        """Parks the bucket of *entry*: until room grows, all of it would get the same answer."""
         entry.bucket.parked = self._ledger.generation
         if self._ledger.pools[entry.gang.pool].queueing is Queueing.STRICT_FIFO:
             self._closed.add(entry.gang.pool)
@@ -79,15 +79,19 @@ def _nominated(ledger: Ledger) -> Iterator[Decision]:
         elif starts_now(ledger, entry):
             yield _admit(ledger, entry.gang, entry.placement)
         elif len(ledger.unclaimed) == len(ledger.stopping):
-            yield Withdraw(entry.gang.id)  # an edit took what it was promised: nobody is left whose end it waits for
+            yield Withdraw(entry.gang.id)  # an edit took what it was promised, and no target is left to wait for
 
 
 def _nodes_stand(ledger: Ledger, entry: Entry) -> bool:
-    """Every node of its place is there, takes new pods, is of the flavor that was granted, and in the domain that is required."""
-    if not all(ledger.nodes.takes(share.node, each.flavor) for each in entry.placement for share in each.shares):
+    """True if every node of its placement still exists, takes new pods, has the granted flavor and lies in the required domain."""
+    if not all(
+        ledger.nodes.takes(share.node, assignment.flavor)
+        for assignment in entry.placement
+        for share in assignment.shares
+    ):
         return False
-    constraints = ledger.constraints(entry, tuple(each.count for each in entry.placement))
-    nodes = [[share.node for share in each.shares for _ in range(share.count)] for each in entry.placement]
+    constraints = ledger.constraints(entry, tuple(assignment.count for assignment in entry.placement))
+    nodes = [[share.node for share in assignment.shares for _ in range(share.count)] for assignment in entry.placement]
     return constraints is not None and holds_on(constraints, ledger.nodes.topology(constraints.labels), nodes)
 
 
@@ -112,11 +116,11 @@ def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked) -> Iterator[Decisi
 
 
 Start = Placement | Targets
-"""How a gang may start: at once in a place, or in one that others have to leave first."""
+"""How a gang may start: at once in a placement, or after targets have left it."""
 
 
 def _start_or_preempt(ledger: Ledger, entry: Entry) -> Start | None:
-    """The full gang now, the full gang by preemption, then smaller ones, largest first (law A1)."""
+    """Tries the full gang now, the full gang by preemption, then smaller gangs, largest first (law A1)."""
 
     def attempt(counts: tuple[int, ...]) -> Start | None:
         placement = find_place(ledger, entry, counts)
@@ -133,7 +137,7 @@ def _start_or_preempt(ledger: Ledger, entry: Entry) -> Start | None:
 def _low(
     ledger: Ledger, heads: QueueHeads | HeadsByShare, looked: _Looked, borrowing: list[Bucket] | None
 ) -> Iterator[Decision]:
-    """*borrowing*: where to put buckets that would borrow, to be looked at afterwards; None: they may."""
+    """*borrowing* collects the buckets that would borrow, to be tried afterwards; None lets them borrow."""
     for entry in heads:
         if borrowing is not None and would_borrow(ledger, entry):
             borrowing.append(entry.bucket)
@@ -150,7 +154,7 @@ def _low(
 
 
 def _start(ledger: Ledger, entry: Entry) -> Placement | None:
-    """The full gang now, then smaller ones."""
+    """Tries the full gang, then smaller ones; nobody is preempted for it."""
 
     def attempt(counts: tuple[int, ...]) -> Placement | None:
         return find_place(ledger, entry, counts)
