@@ -153,6 +153,11 @@ def stand(world: World, name: str, where: Mapping[str, Mapping[str, int]], flavo
 
 def hold(world: World, name: str, pool: str = "team", priority: Priority = LOW, **gpus: int) -> None:
     """A gang that runs, with a pod of so many GPUs on each of the nodes named."""
+    hold_on(world, name, gpus, pool, priority)
+
+
+def hold_on(world: World, name: str, gpus: Mapping[str, int], pool: str = "team", priority: Priority = LOW) -> None:
+    """As `hold`, by *gpus*: node → GPUs."""
     tasks = [pods(f"on-{node}", 1, amount) for node, amount in gpus.items()]
     enter(world, group(name, *tasks), pool, priority)
     stand(world, name, {f"on-{node}": {node: 1} for node in gpus})
@@ -163,7 +168,7 @@ def full_of_low(drawn: str = TWO_RACKS) -> Told:
     """LOW gangs low0, low1, ... that each hold a node, in this order."""
     world = city(drawn, team=PLENTY)
     for name in list(world.state.nodes):
-        hold(world, name.replace("n", "low"), **{name: 8})
+        hold_on(world, name.replace("n", "low"), {name: 8})
     return world
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from runrig.domain.gangs import Assignment, Priority
 from runrig.domain.nodes import Node
@@ -31,7 +32,7 @@ def submit(
     world.submit(name, "team", priority, spec=spec)
 
 
-def running(drawn: str, *tasks: TaskSpec, levels: tuple[str, ...] = ("zone", "rack"), **options: object) -> Told:
+def running(drawn: str, *tasks: TaskSpec, levels: tuple[str, ...] = ("zone", "rack"), **options: Any) -> Told:
     """The gang w-1/g of *tasks* runs, on nodes as `fleet` draws them."""
     world = city(drawn, levels, team=PLENTY)
     submit(world, "w", *tasks, **options)
@@ -77,11 +78,17 @@ def ends(world: Told, name: str = "w") -> dict[str, tuple[str, int | None, str]]
 
 def told(world: Told, actions: list[Action]) -> list[str]:
     """What was decided of gangs, in short."""
-    words = {Replace: "replace", Stop: "stop", Release: "release", Queue: "queue", Admit: "admit"}
+    words: dict[type[Action], str] = {
+        Replace: "replace",
+        Stop: "stop",
+        Release: "release",
+        Queue: "queue",
+        Admit: "admit",
+    }
     return [
         f"{words[type(each)]} {(each.gang.id if isinstance(each, Queue) else each.gang).removesuffix('-1/g')}"
         for each in actions
-        if type(each) in words
+        if isinstance(each, Replace | Stop | Release | Queue | Admit)
     ]
 
 

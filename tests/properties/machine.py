@@ -5,18 +5,19 @@ checked by the second opinion first), and one that is loaded from shuffled rows 
 """
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 from runrig.domain.errors import RunrigError
-from runrig.domain.gangs import Gang, GangState, Law, Placement
+from runrig.domain.gangs import Gang, GangState, Law, Placement, Priority
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import Action, Admit, Nominate, Plan, Preempt, Replace, Withdraw
 from runrig.domain.pools import Queueing
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Loaded
-from runrig.domain.workflows import TaskKey
+from runrig.domain.workflows import TaskKey, WorkflowSpec
 from runrig.engine import cycle
 from runrig.engine.ledger.options import flavor_choices
 from runrig.engine.ledger.queue import Entry
@@ -38,7 +39,7 @@ class Driver:
         self.state = State.empty()
         self.shadow = State.empty()
         self.log: list[tuple[Action, float]] = []
-        self.specs: dict[str, object] = {}
+        self.specs: dict[str, WorkflowSpec] = {}
         self.nodes: dict[str, Node] = {}
         self.facts: dict[TaskKey, TaskFact] = {}
         self.now = 0.0
@@ -55,11 +56,11 @@ class Driver:
         self.state.apply_all(actions, self.now)
         self._follow(actions)
 
-    def attempt(self, plan_of: object, *args: object, **options: object) -> bool:
+    def attempt(self, plan_of: Callable[..., Plan], *args: object, **options: object) -> bool:
         """A command that may be refused; then nothing has changed."""
         before = self.state.rows()
         try:
-            plan: Plan = plan_of(self.state, *args, **options)  # type: ignore[operator]
+            plan = plan_of(self.state, *args, **options)
         except RunrigError:
             assert self.state.rows() == before, "a refusal changed the state"
             return False
@@ -68,10 +69,10 @@ class Driver:
         self.do(plan.actions)
         return True
 
-    def submit(self, spec: object, pool: str, priority: object) -> None:
-        spec_hash = f"hash of {spec.name}"  # type: ignore[attr-defined]
+    def submit(self, spec: WorkflowSpec, pool: str, priority: Priority) -> None:
+        spec_hash = f"hash of {spec.name}"
         for each in (self.state, self.shadow):
-            each.specs[spec_hash] = spec  # type: ignore[assignment]
+            each.specs[spec_hash] = spec
         try:
             plan = submission_gate.submit(
                 self.state,
@@ -81,7 +82,7 @@ class Driver:
                 priority=priority,
                 user="u",
                 uuid="",
-                now=self.now,  # type: ignore[arg-type]
+                now=self.now,
             )
         except RunrigError:
             for each in (self.state, self.shadow):
@@ -147,7 +148,7 @@ class Driver:
 
     def check_replay(self) -> None:
         again = State.empty()
-        again.specs = dict(self.specs)  # type: ignore[arg-type]
+        again.specs = dict(self.specs)
         for action, at in self.log:
             again.apply(action, at)
         again.take_changes()
@@ -179,8 +180,8 @@ def shuffled(rows: Loaded, *, seed: int) -> Loaded:
     """The same rows in another order (flavors keep theirs: it means something)."""
     mix = random.Random(seed)
     names = ("nodes", "cohorts", "pools", "workflows", "groups", "tasks", "gangs")
-    mixed = {name: tuple(mix.sample(getattr(rows, name), len(getattr(rows, name)))) for name in names}
-    dicts = {
+    mixed: dict[str, Any] = {name: tuple(mix.sample(getattr(rows, name), len(getattr(rows, name)))) for name in names}
+    dicts: dict[str, Any] = {
         name: dict(mix.sample(list(getattr(rows, name).items()), len(getattr(rows, name))))
         for name in ("specs", "numbers")
     }

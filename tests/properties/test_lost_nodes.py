@@ -10,14 +10,14 @@ from itertools import product
 import pytest
 
 from runrig.domain.errors import Refused
-from runrig.domain.gangs import GangState
+from runrig.domain.gangs import GangState, Placement
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.plan import Action, DropNode, Replace
 from runrig.domain.quantities import GPU
 from runrig.domain.workflows import Task, TaskSpec
 from runrig.engine.state.replacement import find_replacement
-from tests.conformance.known import PLENTY, Told, change, city, held, hold, overfull, pods
+from tests.conformance.known import PLENTY, Told, change, city, held, hold_on, overfull, pods
 from tests.properties.losses import come_back, each_pod, submit, turn
 from tests.worlds.engine import HIGH, LOW, NORMAL
 
@@ -54,7 +54,7 @@ SHAPES = (
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_whatever_is_lost_no_required_group_is_torn_and_no_gpu_is_held_twice(seed) -> None:
+def test_whatever_is_lost_no_required_group_is_torn_and_no_gpu_is_held_twice(seed: int) -> None:
     """T1, W2."""
     mix = random.Random(seed)
     drawn = " | ".join(
@@ -107,7 +107,7 @@ def check(world: Told) -> None:
     for group in world.state.groups.values():
         if group.stopping is None:
             live = {(each.spec, each.index): each for each in live_tasks(world, group.workflow)}
-            labels = {pod: world.state.nodes[each.node].labels for pod, each in live.items()}
+            labels = {pod: world.state.nodes[str(each.node)].labels for pod, each in live.items()}
             assert torn(world.state.group_spec((group.workflow, group.name)).tasks, labels) == []
     assert overfull(world) == {}
     state = world.state
@@ -123,7 +123,7 @@ def check(world: Told) -> None:
         assert state.slot(state.tasks[key]) == (state.tasks[key].node, state.tasks[key].gpus)
 
 
-def check_moves(actions: list[Action], before: Mapping[str, object], gone: set[str]) -> None:
+def check_moves(actions: list[Action], before: Mapping[str, Placement], gone: set[str]) -> None:
     """Pods whose nodes are there keep nodes and GPUs; nobody's count or flavor changes."""
     for action in actions:
         if isinstance(action, Replace):
@@ -135,10 +135,10 @@ def check_moves(actions: list[Action], before: Mapping[str, object], gone: set[s
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_other_nodes_are_found_if_and_only_if_there_are_some(seed) -> None:
+def test_other_nodes_are_found_if_and_only_if_there_are_some(seed: int) -> None:
     """T1: against all ways to put the lost pods on nodes."""
     mix = random.Random(1000 + seed)
-    answers = set()
+    answers: set[bool] = set()
     while len(answers) < 2:
         found = one_loss(mix)
         if found is not None:
@@ -155,7 +155,7 @@ def one_loss(mix: random.Random) -> bool | None:
     world = city(drawn, team=PLENTY)
     for name, gpus in [(name, mix.randint(0, 1)) for name in world.state.nodes]:
         if gpus and mix.random() < 0.4:
-            hold(world, f"low{name}", **{name: gpus})
+            hold_on(world, f"low{name}", {name: gpus})
     with suppress(Refused):
         submit(world, "w", *mix.choice(SHAPES)(mix))
     turn(world)

@@ -1,6 +1,5 @@
 """The promises of the engine under everything that can happen to it, in any order (a Hypothesis state machine)."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -15,6 +14,7 @@ from runrig.domain.plan import Admit, Nominate, Preempt, PutNode, SetFlavors, Wi
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
 from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, TaskSpec, WorkflowSpec
+from runrig.engine.ledger.rows import gang_of
 from runrig.engine.lifecycle import pools, submission_gate, workflows
 from tests.properties.machine import Driver, check_guarantees
 
@@ -49,7 +49,7 @@ nodes = st.builds(
 
 
 @st.composite
-def quota_maps(draw: Callable) -> dict[FlavorResource, Quota]:
+def quota_maps(draw: st.DrawFn) -> dict[FlavorResource, Quota]:
     found = {FlavorResource("a", GPU): draw(quotas)}
     if draw(st.booleans()):
         found[FlavorResource("b", GPU)] = draw(quotas)
@@ -60,7 +60,7 @@ def quota_maps(draw: Callable) -> dict[FlavorResource, Quota]:
 
 
 @st.composite
-def tasks(draw: Callable, name: str) -> TaskSpec:
+def tasks(draw: st.DrawFn, name: str) -> TaskSpec:
     count = draw(st.sampled_from((None, None, None, 1, 2, 3)))
     minimum = draw(st.none() | st.integers(1, count)) if count else None
     gpus, cpu = draw(st.sampled_from((0, 1, 1, 1, 1, 2, 2, 3))), draw(st.sampled_from((0, 0, 0, 1000, 2000)))
@@ -73,8 +73,8 @@ def tasks(draw: Callable, name: str) -> TaskSpec:
 
 
 @st.composite
-def group_lists(draw: Callable) -> tuple[GroupSpec, ...]:
-    groups = []
+def group_lists(draw: st.DrawFn) -> tuple[GroupSpec, ...]:
+    groups: list[GroupSpec] = []
     for at in range(draw(st.sampled_from((1, 1, 1, 2)))):
         mates = [draw(tasks(f"t{at}{each}")) for each in range(draw(st.sampled_from((1, 1, 2))))]
         mates[0] = replace(mates[0], lead=True)
@@ -220,7 +220,8 @@ class Engine(RuleBasedStateMachine):
                 self.driver.attempt(pools.put_cohort, cohort, create=name not in self.driver.state.cohorts)
             case "put node":
                 self._node(replace(data.draw(nodes), name=node, ready=data.draw(st.booleans())))
-            case "drop node" if len(self.driver.nodes) > 1 and self.driver.nodes.pop(node, None):
+            case "drop node" if len(self.driver.nodes) > 1 and node in self.driver.nodes:
+                del self.driver.nodes[node]
                 self.driver.edited = True
 
     @rule(data=st.data())
@@ -286,7 +287,7 @@ class Engine(RuleBasedStateMachine):
         state, flow = self.driver.state, self.driver.state.workflows[workflow]
         try:
             for group in state.spec_of(workflow).groups:
-                submission_gate._check(state, state.pools[flow.pool], group, submission_gate.gang_of(flow, group))
+                submission_gate._check(state, state.pools[flow.pool], group, gang_of(flow, group))
         except RunrigError:
             return False
         return True

@@ -64,7 +64,7 @@ class DoubtedDriver(Driver):
         workflow, _, group = entry.gang.id.partition("/")
         found = self.state.groups[workflow, group]
         assert found.queued_time is not None
-        return found.queued_time + min(3600, 300 * 2 ** (found.refusals - 1))
+        return found.queued_time + float(min(3600, 300 * 2 ** (found.refusals - 1)))
 
     def check_that_nobody_is_held_up(self, without: State, observed: Observation, plan: Plan) -> None:
         """If the refused gangs of pools that are not strict did not wait at all, everything else were decided the same.
@@ -138,6 +138,8 @@ def idle(state: State) -> list[Entry]:
 
 
 class DoubtedEngine(Engine):
+    driver: DoubtedDriver
+
     def __init__(self) -> None:
         super().__init__()
         self.driver = DoubtedDriver()

@@ -1,5 +1,7 @@
 """What a good cluster file says, and quotas in their short forms."""
 
+from typing import Any
+
 import pytest
 
 from runrig.domain.cluster import ClusterSpec, RoleGrant
@@ -126,7 +128,7 @@ def test_a_resource_that_a_node_has_can_have_a_quota() -> None:
         ({}, {}),
     ],
 )  # fmt: skip
-def test_a_quota_has_short_and_full_forms(value, quotas) -> None:
+def test_a_quota_has_short_and_full_forms(value: Any, quotas: dict[FlavorResource, Quota]) -> None:
     assert quota_from_json(value, ("default",)) == quotas
 
 
@@ -160,7 +162,7 @@ def test_with_several_flavors_each_is_named() -> None:
         ({"gpu": {"max": 1}}, "a quota has no field 'max': there is nominal, borrowing_limit, lending_limit"),
     ],
 )
-def test_a_wrong_quota_is_refused_with_what_to_write(value, message) -> None:
+def test_a_wrong_quota_is_refused_with_what_to_write(value: Any, message: str) -> None:
     assert (None, None, message) in problems(lambda text: quota_from_json(value, ("h100",)), "")
 
 
@@ -184,7 +186,7 @@ def test_amounts_as_text_name_flavors_and_resources_and_may_say_none() -> None:
         ("h100/memory=1e400", "'1e400' is more than 64 bits can hold"),
     ],
 )  # fmt: skip
-def test_a_wrong_amount_is_refused_with_its_place(text, message) -> None:
+def test_a_wrong_amount_is_refused_with_its_place(text: str, message: str) -> None:
     limit = problems(lambda _: amounts_from_text(text, ("h100", "b200"), path="lending_limit"), "")
     assert limit == [(None, None, f"lending_limit: {message}")]
 

@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501  a case and what it is told are easier to compare in one line
 
+from typing import Any
+
 import pytest
 
 from runrig.spec.cluster import read_cluster
@@ -84,7 +86,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "wrong"), CASES)
-def test_problems_of_a_cluster_file(text, wrong) -> None:
+def test_problems_of_a_cluster_file(text: str, wrong: tuple[Any, ...]) -> None:
     assert wrong in problems(read_cluster, text)
 
 

@@ -47,7 +47,7 @@ def test_there_are_ten_examples_and_each_says_how_to_submit_it() -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_an_example_has_its_groups_and_tasks(name) -> None:
+def test_an_example_has_its_groups_and_tasks(name: str) -> None:
     assert shape(example(name)) == SHAPES[name]
 
 

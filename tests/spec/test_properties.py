@@ -3,6 +3,7 @@
 import contextlib
 import json
 from collections.abc import Callable
+from typing import Any
 
 import yaml
 from hypothesis import assume, given, settings
@@ -17,7 +18,8 @@ from runrig.spec.yamltree import decoded, node_of, plain, read_yaml
 from tests.spec.test_cluster import FULL as CLUSTER
 from tests.spec.test_workflow import FULL as WORKFLOW
 
-READERS: list[Callable[[str], object]] = [read_workflow, read_cluster, read_yaml]
+Reader = Callable[[str], object]
+READERS: list[Reader] = [read_workflow, read_cluster, read_yaml]
 SCALARS = st.one_of(
     st.none(),
     st.booleans(),
@@ -33,9 +35,9 @@ VALUES = st.recursive(
 )
 
 
-def survives(read: Callable[[str], object], text: str) -> None:
+def survives(read: Reader, text: str) -> None:
     """*read* answers, or raises InvalidInput with problems of one line each."""
-    problems = (Problem("fine"),)
+    problems: tuple[Problem, ...] = (Problem("fine"),)
     try:
         read(text)
     except InvalidInput as error:
@@ -46,25 +48,25 @@ def survives(read: Callable[[str], object], text: str) -> None:
 
 @given(st.text(), st.sampled_from(READERS))
 @settings(deadline=None)
-def test_any_text(text, read) -> None:
+def test_any_text(text: str, read: Reader) -> None:
     survives(read, text)
 
 
 @given(st.binary())
 @settings(deadline=None)
-def test_any_bytes(data) -> None:
+def test_any_bytes(data: bytes) -> None:
     survives(lambda _: read_workflow(decoded(data)), "")
 
 
 @given(st.text(alphabet="{}%#a: \n-[]&*!|>'\"default-values", max_size=60).filter(lambda text: not is_template(text)))
 @settings(deadline=None)
-def test_any_text_that_is_no_template_renders(text) -> None:
+def test_any_text_that_is_no_template_renders(text: str) -> None:
     survives(render, text)
 
 
 @given(st.sampled_from([(read_workflow, WORKFLOW), (read_cluster, CLUSTER)]), st.data())
 @settings(max_examples=200, deadline=None)
-def test_any_value_in_place_of_one_that_was_right(good, data) -> None:
+def test_any_value_in_place_of_one_that_was_right(good: tuple[Reader, str], data: st.DataObject) -> None:
     """Replaces one node of a good file, so that every field meets values of every kind."""
     read, text = good
     value = plain(read_yaml(text).node)
@@ -83,27 +85,27 @@ def test_any_value_in_place_of_one_that_was_right(good, data) -> None:
 
 @given(VALUES, st.sampled_from([("default",), ("h100", "b200")]))
 @settings(deadline=None)
-def test_any_value_as_a_quota(value, flavors) -> None:
+def test_any_value_as_a_quota(value: Any, flavors: tuple[str, ...]) -> None:
     survives(lambda _: quota_from_json(value, flavors), "")
     survives(lambda _: parse_quota_option(str(value), flavors), "")
 
 
 @given(st.text(alphabet="n0123456789+-*/%(){} ", max_size=20), st.integers(0, 10**6))
 @settings(deadline=None)
-def test_any_pattern_is_evaluated_or_refused(text, n) -> None:
+def test_any_pattern_is_evaluated_or_refused(text: str, n: int) -> None:
     with contextlib.suppress(ValueError):
         assert isinstance(parse_pattern(text).at(n), str)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 100), st.integers(1, 100))
 @settings(deadline=None)
-def test_a_pattern_computes_as_python_does(n, a, b) -> None:
+def test_a_pattern_computes_as_python_does(n: int, a: int, b: int) -> None:
     assert parse_pattern(f"r{{(n+{a})//{b}-n%{a}}}x").at(n) == f"r{(n + a) // b - n % a}x"
 
 
 @given(VALUES)
 @settings(deadline=None)
-def test_values_read_back_equal_from_json(value) -> None:
+def test_values_read_back_equal_from_json(value: Any) -> None:
     text = json.dumps(value)
     assume("NaN" not in text and "Infinity" not in text)  # no JSON, whatever Python writes
     assert plain(node_of(json.loads(text))) == json.loads(text)

@@ -1,6 +1,7 @@
 """Templates run in a real child process, with real limits."""
 
 import sys
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from tests.spec.builders import problems
 RAW = ": text with {{, {% or {# that is no template goes between {% raw %} and {% endraw %}"
 
 
-def test_a_plain_file_starts_no_process_and_comes_back_as_it_was(monkeypatch) -> None:
+def test_a_plain_file_starts_no_process_and_comes_back_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     text = "# {{ not looked at }}\nworkflow: {args: ['{{output}}', '{{host:a-0}}', '{{input:1}}']}\n"
     assert not is_template("{{output}}{{uuid}}{{index}}")
@@ -29,7 +30,7 @@ def test_settings_win_over_defaults_and_strings_over_numbers() -> None:
     ("setting", "value"),
     [("x=1", "1"), ("x=1.5", "1.5"), ("x=1e2", "100.0"), ("x=a=b", "'a=b'"), ("x=", "''"), ("x=nan", "'nan'"), ("x=1_0", "'1_0'")],
 )  # fmt: skip
-def test_a_setting_is_a_number_if_it_can_be_one(setting, value) -> None:
+def test_a_setting_is_a_number_if_it_can_be_one(setting: str, value: str) -> None:
     assert render("{{ [x] }}", [setting]) == f"[{value}]"
 
 
@@ -73,12 +74,12 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("text", "line", "why"), [case[1:] for case in BROKEN], ids=[case[0] for case in BROKEN])
-def test_a_template_that_fails_is_one_clear_problem(text, line, why) -> None:
+def test_a_template_that_fails_is_one_clear_problem(text: str, line: int | None, why: str) -> None:
     assert problems(render, text) == [(line, None, f"the template cannot be rendered: {why}")]
 
 
 @pytest.mark.parametrize("setting", ["x", "=1", "a-b=1", ""])
-def test_a_setting_that_is_none_is_refused(setting) -> None:
+def test_a_setting_that_is_none_is_refused(setting: str) -> None:
     message = f"{setting!r} does not set a variable: write --set NAME=VALUE"
     assert problems(lambda text: render(text, [setting]), "a: 1") == [(None, None, message)]
 
@@ -94,5 +95,5 @@ def test_a_setting_that_is_none_is_refused(setting) -> None:
         ("w: 1\ndefault-values:\n  a: 1\n  a: 2\n", (4, 3, "the key 'a' is here twice: it first stands in line 3")),
     ],
 )
-def test_default_values_that_cannot_be_read_are_refused_with_their_line(text, wrong) -> None:
+def test_default_values_that_cannot_be_read_are_refused_with_their_line(text: str, wrong: tuple[Any, ...]) -> None:
     assert problems(render, text) == [wrong]

@@ -27,12 +27,12 @@ from runrig.spec.values import LONGEST_DURATION_S, format_duration, parse_durati
         ("0", 0),
     ],
 )
-def test_durations_in_every_form(text, seconds) -> None:
+def test_durations_in_every_form(text: str, seconds: float) -> None:
     assert parse_duration(text) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("text", ["", "1h5m", "h", "1 h", "P", "PT", "1H", "five", "1e3", "٣s", "nan", "inf"])
-def test_what_is_no_duration_is_refused_with_the_form_to_write(text) -> None:
+def test_what_is_no_duration_is_refused_with_the_form_to_write(text: str) -> None:
     with pytest.raises(
         ValueError, match=re.escape(f"{text!r} is not a duration: write one number with one of d, h, m")
     ):
@@ -48,7 +48,7 @@ def test_durations_have_two_ends() -> None:
 
 @given(st.integers(0, int(LONGEST_DURATION_S) * 1_000_000))
 @settings(deadline=None)
-def test_a_duration_reads_back_equal_to_the_microsecond(micros) -> None:
+def test_a_duration_reads_back_equal_to_the_microsecond(micros: int) -> None:
     text = format_duration(micros / 1_000_000)
     assert round(parse_duration(text) * 1_000_000) == micros
 
@@ -67,12 +67,12 @@ def test_a_duration_reads_back_equal_to_the_microsecond(micros) -> None:
         ("1500m", 2),
     ],
 )
-def test_sizes_round_up_to_bytes_and_g_is_gi(text, amount) -> None:
+def test_sizes_round_up_to_bytes_and_g_is_gi(text: str, amount: int) -> None:
     assert parse_size(text) == amount
 
 
 @pytest.mark.parametrize("text", ["", "1X", "Gi", "1 Gi", "1gi", ".5Gi", "1e9", "1GiBs"])
-def test_what_is_no_size_is_refused_with_the_form_to_write(text) -> None:
+def test_what_is_no_size_is_refused_with_the_form_to_write(text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(f"{text!r} is not a size: write a number and a unit")):
         parse_size(text)
 
@@ -86,13 +86,13 @@ def test_sizes_have_two_ends() -> None:
 
 @given(st.integers(1, 1023), st.sampled_from(["Ki", "Mi", "Gi", "Ti"]))
 @settings(deadline=None)
-def test_a_size_reads_back_equal(number, unit) -> None:
+def test_a_size_reads_back_equal(number: int, unit: str) -> None:
     assert format_quantity("memory", parse_size(f"{number}{unit}")) == f"{number}{unit}"
 
 
 @given(st.integers(0, 10**15))
 @settings(deadline=None)
-def test_a_quantity_reads_back_equal(amount) -> None:
+def test_a_quantity_reads_back_equal(amount: int) -> None:
     assert parse_quantity("memory", str(amount)) == parse_size(str(amount)) == amount
     assert parse_quantity("cpu", f"{amount}m") == amount
 
@@ -156,6 +156,6 @@ def test_exit_codes_are_ranges_in_the_order_written() -> None:
         ("4001", "there is no exit code 4001: they end at 4000"),
     ],
 )
-def test_wrong_exit_codes_are_refused(text, message) -> None:
+def test_wrong_exit_codes_are_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         parse_exit_codes(text)

@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501  a case and what it is told are easier to compare in one line
 
+from typing import Any
+
 import pytest
 
 from runrig.spec.workflow import read_workflow
@@ -119,23 +121,23 @@ OF_A_FILE = [
 
 
 @pytest.mark.parametrize(("text", "wrong"), [case[1:] for case in OF_THE_FILE], ids=[case[0] for case in OF_THE_FILE])
-def test_problems_of_the_file(text, wrong) -> None:
+def test_problems_of_the_file(text: str, wrong: tuple[Any, ...]) -> None:
     assert wrong in problems(read_workflow, text)
 
 
 @pytest.mark.parametrize(("resource", "wrong"), OF_RESOURCES)
-def test_problems_of_a_resource(resource, wrong) -> None:
+def test_problems_of_a_resource(resource: str, wrong: tuple[Any, ...]) -> None:
     text = f"{HEAD}  resources:\n    default: {{{resource}}}\n{TAIL}"
     assert problems(read_workflow, text) == [wrong]
 
 
 @pytest.mark.parametrize(("extra", "wrong"), OF_A_TASK)
-def test_problems_of_a_task(extra, wrong) -> None:
+def test_problems_of_a_task(extra: str, wrong: tuple[Any, ...]) -> None:
     assert problems(read_workflow, task(extra)) == [wrong]
 
 
 @pytest.mark.parametrize(("file", "wrong"), OF_A_FILE)
-def test_problems_of_a_file_for_a_task(file, wrong) -> None:
+def test_problems_of_a_file_for_a_task(file: str, wrong: tuple[Any, ...]) -> None:
     assert problems(read_workflow, task(f"files: [{{{file}}}]")) == [wrong]
 
 

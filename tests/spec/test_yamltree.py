@@ -1,6 +1,7 @@
 """YAML as text from strangers: what is read, and what is refused before it can do harm."""
 
 import time
+from typing import Any
 
 import pytest
 
@@ -77,7 +78,7 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize(("text", "wrong"), [case[1:] for case in UNREADABLE], ids=[case[0] for case in UNREADABLE])
-def test_what_cannot_be_read_is_refused_at_once(text, wrong) -> None:
+def test_what_cannot_be_read_is_refused_at_once(text: str, wrong: tuple[Any, ...]) -> None:
     started = time.process_time()
     assert problems(read_yaml, text) == [wrong]
     assert time.process_time() - started < 2
@@ -94,7 +95,7 @@ REPORTED = [
 
 
 @pytest.mark.parametrize(("text", "wrong"), [case[1:] for case in REPORTED], ids=[case[0] for case in REPORTED])
-def test_what_leaves_the_rest_readable_is_reported_with_the_rest(text, wrong) -> None:
+def test_what_leaves_the_rest_readable_is_reported_with_the_rest(text: str, wrong: tuple[Any, ...]) -> None:
     assert [(found.line, found.column, found.message) for found in read_yaml(text).problems] == [wrong]
 
 

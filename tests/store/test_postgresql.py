@@ -1,6 +1,7 @@
 """What can happen to a server of PostgreSQL: it is away, refuses us, is not ours, forgets us, or has another owner meanwhile."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -19,7 +20,7 @@ SECRET = "se%25cret"
 
 
 @pytest.fixture
-def url(tmp_path) -> Iterator[str]:
+def url(tmp_path: Path) -> Iterator[str]:
     with store_url("postgresql", tmp_path) as url:
         yield url
 
@@ -118,7 +119,7 @@ def test_a_wrong_password_is_refused_and_not_shown(url: str) -> None:
     assert "does not allow it (permission denied" in refusal(right, ServerFault)  # the tables are another's
 
 
-def test_a_role_that_may_make_no_tables_is_told_so(tmp_path) -> None:
+def test_a_role_that_may_make_no_tables_is_told_so(tmp_path: Path) -> None:
     server = postgres.server()
     server.sql("DROP ROLE IF EXISTS guest")
     server.sql("CREATE ROLE guest LOGIN")
@@ -136,7 +137,7 @@ def test_a_read_only_server_is_refused_by_the_first_write(url: str) -> None:
     store.close()
 
 
-def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path) -> None:
+def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
     with store_url("postgresql", tmp_path, tables=False) as url:
         postgres.server().sql("CREATE TABLE songs (title TEXT)", name_of(url))
         message = refusal(url, ServerFault)

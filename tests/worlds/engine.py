@@ -5,7 +5,7 @@ world.submit("wf1", "pool1", NORMAL)        # one task of one GPU
 world.cycle()                               # -> the actions of the cycle, as short words
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Flavor, Node
@@ -48,6 +48,13 @@ def workflow(name: str, *tasks: TaskSpec, upstream: Mapping[str, tuple[str, ...]
         for each in tasks
     ]
     return WorkflowSpec(name, tuple(groups))
+
+
+def pools_put(actions: Sequence[Action]) -> list[Pool]:
+    """By actions that do nothing else."""
+    found = [action.pool for action in actions if isinstance(action, PutPool)]
+    assert len(found) == len(actions)
+    return found
 
 
 class World:

@@ -183,7 +183,8 @@ def test_a_gang_is_whole_in_one_domain_and_never_on_what_is_left_over_in_two() -
 
     def fit(pods: int, gpus: int = 1) -> list[int]:
         found = topology_report(ledger, KEYS, ["default"], TopologyQuestion(Size(pods, gpus)))
-        return [each.gangs.now for each in (found.whole, *found.levels) if each.gangs]
+        parts: list[DomainReport | LevelReport] = [found.whole, *found.levels]
+        return [each.gangs.now for each in parts if each.gangs]
 
     assert (fit(4), fit(6), fit(10), fit(11)) == ([2, 2, 2], [1, 1, 0], [1, 1, 0], [0, 0, 0])
     assert (fit(1, 3), fit(2, 3), fit(1, 6)) == ([2, 2, 2], [1, 1, 0], [0, 0, 0]), "a pod is whole on one node"
@@ -418,7 +419,7 @@ def test_every_gpu_is_in_one_part_of_every_domain_and_every_holder_counts(ledger
     for view in (*rows(found.whole), *(each.node for each in found.apart)):
         gpus = view.gpus
         assert gpus.total == gpus.free + gpus.firm + gpus.low + gpus.changing + gpus.cordoned
-        by_state = Counter()
+        by_state: Counter[str] = Counter()
         for each in view.holders:
             kind = each.priority if each.state is GangState.ADMITTED else "changing"
             by_state[kind] += each.gpus

@@ -95,7 +95,7 @@ def test_where_the_quota_is_there_and_nodes_are_not_the_pods_that_would_fit_are_
     ]
 
 
-def test_a_search_that_came_to_its_budget_says_so(monkeypatch) -> None:
+def test_a_search_that_came_to_its_budget_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """T1."""
     world = World({"a": 8}, {"n0": Node("n0", {GPU: 4, CPU: 2}), "n1": Node("n1", {GPU: 3, CPU: 4})})
     two_shapes = replace(
@@ -233,7 +233,7 @@ def test_the_place_in_the_queue_counts_the_own_pool_from_one_and_all_pools_from_
 
 
 @pytest.mark.parametrize("code", Code)
-def test_every_code_prints_as_a_sentence_without_holes(code) -> None:
+def test_every_code_prints_as_a_sentence_without_holes(code: Code) -> None:
     text = str(Reason(code, "P4", "pool a", "default/gpu", 1, 2))
     assert text
     assert "{" not in text

@@ -16,8 +16,9 @@ def writes_to_entries(source: str) -> Iterator[str]:
     """``attribute, line`` of each assignment to something called as an attribute of `Entry`, but for an object's own."""
     names = set(Entry.__slots__) - CACHES
     for node in ast.walk(ast.parse(source)):
-        stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in names
-        if stored and not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+        if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Store) or node.attr not in names:
+            continue
+        if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
             yield f"{node.attr}, line {node.lineno}"
 
 

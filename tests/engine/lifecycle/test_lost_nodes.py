@@ -33,9 +33,9 @@ def test_the_pods_of_a_lost_node_go_on_elsewhere_in_their_rack_and_the_others_ke
     assert told(world, actions) == ["replace w"]
     moved = {"t-2": (1, "n4", (0,)), "t-3": (1, "n4", (1,))}
     assert standing(world) == {**before, **moved}
-    assert world.state.tasks["w-1", "t-2", 0].status is Status.RESCHEDULED
-    assert world.state.tasks["w-1", "t-2", 0].exit_code == 3001
-    assert world.state.tasks["w-1", "t-2", 0].node == "n1"
+    assert world.state.tasks[TaskKey("w-1", "t-2", 0)].status is Status.RESCHEDULED
+    assert world.state.tasks[TaskKey("w-1", "t-2", 0)].exit_code == 3001
+    assert world.state.tasks[TaskKey("w-1", "t-2", 0)].node == "n1"
 
 
 def test_a_lead_that_moves_takes_its_siblings_with_it_but_they_stay_where_they_are() -> None:
@@ -102,7 +102,7 @@ def test_what_is_left_of_a_slice_holds_the_rest_of_it() -> None:
         ("a/r0: 1 1 | b/r0: 9", "n2"),  # anywhere
     ],
 )
-def test_a_preference_is_tried_near_the_pods_that_stay_first(drawn, then) -> None:
+def test_a_preference_is_tried_near_the_pods_that_stay_first(drawn: str, then: str) -> None:
     """T2."""
     world = city(drawn, team=PLENTY)
     submit(world, "w", pods("t", 2, 1, "zone?", "rack?"))
@@ -224,7 +224,7 @@ def test_a_pod_whose_node_is_gone_is_lost_even_if_the_backend_still_shows_it() -
     world = running("a/r0: 1", pods("t", 1, 1), rules=())
     turn(world, "n0", facts={TaskKey("w-1", "t-0", 0): TaskFact(Phase.RUNNING)})
     assert world.state.workflows["w-1"].failure_message == "lost: n0 is gone"
-    assert world.state.tasks["w-1", "t-0", 0].exit_code == 3001
+    assert world.state.tasks[TaskKey("w-1", "t-0", 0)].exit_code == 3001
 
 
 def test_an_exit_code_that_came_with_the_loss_of_the_node_counts() -> None:
@@ -262,7 +262,7 @@ def test_a_gang_whose_last_pods_are_lost_is_queued_again_at_once() -> None:
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_the_second_time_it_ends(restarted) -> None:
+def test_the_second_time_it_ends(restarted: bool) -> None:
     """Also for a server that was started anew in between."""
     world = running("a/r0: 2 | a/r1: 2 | a/r2: 1", pods("t", 2, 1, "rack"))
     hold(world, "low", n1=1)
@@ -363,7 +363,7 @@ LINGERS = {TaskKey("low-1", "on-n0-0", 0): TaskFact(Phase.RUNNING)}
         ("a/r0: 2 1", 2, 1),  # what it leaves of its target's is not free yet
     ],
 )
-def test_room_that_is_held_for_a_nominated_gang_or_not_left_yet_is_not_taken(drawn, low, wanted) -> None:
+def test_room_that_is_held_for_a_nominated_gang_or_not_left_yet_is_not_taken(drawn: str, low: int, wanted: int) -> None:
     """R4."""
     world = city(drawn, team=PLENTY)
     submit(world, "w", pods("t", 1, 1, "rack"))

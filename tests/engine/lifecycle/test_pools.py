@@ -14,7 +14,7 @@ from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.workflows import Status, WorkflowStatus
 from runrig.engine.explain.report import gpu_holders, pool_balance
 from runrig.engine.lifecycle import pools
-from tests.worlds.engine import GPUS, LOW, NORMAL, World, gpu_quota, task, workflow
+from tests.worlds.engine import GPUS, LOW, NORMAL, World, gpu_quota, pools_put, task, workflow
 
 ACTIVE, DELETING, ARCHIVED = PoolState.ACTIVE, PoolState.DELETING, PoolState.ARCHIVED
 
@@ -44,7 +44,7 @@ def refused(
 
 @pytest.mark.parametrize("event", PoolEvent)
 @pytest.mark.parametrize("state", PoolState)
-def test_every_state_takes_the_events_of_the_table_and_refuses_all_others(state, event) -> None:
+def test_every_state_takes_the_events_of_the_table_and_refuses_all_others(state: PoolState, event: PoolEvent) -> None:
     legal = {
         (ACTIVE, PoolEvent.RESIZE): ACTIVE,
         (ACTIVE, PoolEvent.DELETE_IDLE): ARCHIVED,
@@ -58,15 +58,16 @@ def test_every_state_takes_the_events_of_the_table_and_refuses_all_others(state,
 def attempts(world: World, name: str) -> dict[str, str]:
     """What comes of creating, resizing and deleting the pool: its next state or the kind of refusal."""
     pool = world.state.pools[name]
-    commands = {
+    commands: dict[str, Callable[[], Plan]] = {
         "create": lambda: pools.put_pool(world.state, pool, create=True),
         "resize": lambda: pools.put_pool(world.state, replace(pool, quotas=gpu_quota(1)), create=False),
         "delete": lambda: pools.delete_pool(world.state, name),
     }
-    found = {}
+    found: dict[str, str] = {}
     for command, plan_of in commands.items():
         try:
-            found[command] = plan_of().actions[-1].pool.state.value
+            (*_, last) = pools_put(plan_of().actions)
+            found[command] = last.state.value
         except RunrigError as error:
             found[command] = type(error).__name__
     return found
@@ -81,7 +82,7 @@ def attempts(world: World, name: str) -> dict[str, str]:
     ],
 )
 @pytest.mark.parametrize("name", ["solo", "team--a"])
-def test_commands_on_pools_in_each_state(name, state, outcomes) -> None:
+def test_commands_on_pools_in_each_state(name: str, state: PoolState, outcomes: dict[str, str]) -> None:
     world = World({"solo": 4, "team": 4, "team--a": slice_of("team", "a", 2)}, {"n0": 8})
     world.do(PutPool(replace(world.state.pools[name], state=state), world.state.pools[name]))
     assert attempts(world, name) == outcomes
@@ -192,7 +193,7 @@ def test_an_archived_name_comes_back_with_what_is_asked_now() -> None:
 
 
 @pytest.mark.parametrize("state", [DELETING, ARCHIVED])
-def test_a_parent_on_its_way_out_takes_no_subpools(state) -> None:
+def test_a_parent_on_its_way_out_takes_no_subpools(state: PoolState) -> None:
     world = team()
     world.do(PutPool(replace(world.state.pools["team"], state=state), world.state.pools["team"]))
     message = refused(world, Conflict, pools.put_pool, slice_of("team", "a", 1), create=True)
@@ -262,7 +263,7 @@ def test_no_change_of_a_pool_stops_running_work() -> None:
         (Pool("a", topology_keys=(TopologyKey("rack", "x"), TopologyKey("rack", "y"))), "must be unique"),
     ],
 )
-def test_a_pool_that_cannot_be_is_refused_with_what_is_wrong(pool, problem) -> None:
+def test_a_pool_that_cannot_be_is_refused_with_what_is_wrong(pool: Pool, problem: str) -> None:
     assert problem in refused(team(), InvalidInput, pools.put_pool, pool, create=True)
 
 
@@ -359,7 +360,7 @@ def test_what_a_file_does_not_name_is_left_alone_unless_it_is_pruned() -> None:
     world.do(PutCohort(Cohort("k")))
     assert declared(world, ClusterSpec()) == Plan()
     plan = declared(world, ClusterSpec(), "pool/team", "pool/team--a", "cohort/k", "pool/gone")
-    assert [(each.pool.name, each.pool.state) for each in plan.actions[:-1]] == [
+    assert [(each.name, each.state) for each in pools_put(plan.actions[:-1])] == [
         ("team--a", ARCHIVED),
         ("team", ARCHIVED),
     ]
@@ -438,7 +439,7 @@ def test_a_node_that_matches_none_of_the_new_flavors_has_none() -> None:
 def test_two_forms_of_a_queue_are_kept_over_a_resize() -> None:
     world = World({"a": Pool("a", gpu_quota(4), queueing=Queueing.STRICT_FIFO)}, {"n0": 4})
     plan = pools.put_pool(world.state, replace(world.state.pools["a"], quotas={GPUS: Quota(5)}), create=False)
-    assert plan.actions[0].pool.queueing is Queueing.STRICT_FIFO
+    assert [each.queueing for each in pools_put(plan.actions)] == [Queueing.STRICT_FIFO]
 
 
 def test_who_holds_which_gpu_can_be_told_of_a_node_that_has_lost_some() -> None:

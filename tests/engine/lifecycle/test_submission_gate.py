@@ -163,7 +163,7 @@ def test_where_there_is_no_flavor_a_submission_is_refused_with_what_to_do(platfo
 
 
 @pytest.mark.parametrize("state", [PoolState.DELETING, PoolState.ARCHIVED])
-def test_a_pool_that_is_on_its_way_out_takes_no_submissions(state) -> None:
+def test_a_pool_that_is_on_its_way_out_takes_no_submissions(state: PoolState) -> None:
     """S3."""
     world = World({"a": 4, "b": 1}, {"n0": 4})
     world.do(PutPool(replace(world.state.pools["a"], state=state), world.state.pools["a"]))

@@ -15,7 +15,7 @@ from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource
 from runrig.domain.workflows import ExitAction, ExitRule, WorkflowStatus
 from runrig.engine.explain.report import pool_balance
 from runrig.engine.lifecycle import pools, submission_gate
-from tests.worlds.engine import GPUS, HIGH, LOW, NORMAL, World, gpu_quota, task, workflow
+from tests.worlds.engine import GPUS, HIGH, LOW, NORMAL, World, gpu_quota, pools_put, task, workflow
 
 ACTIVE, DELETING, ARCHIVED = PoolState.ACTIVE, PoolState.DELETING, PoolState.ARCHIVED
 CPUS = FlavorResource("default", CPU)
@@ -80,7 +80,7 @@ def test_a_change_of_the_parent_goes_on_to_its_subpools_in_every_live_state() ->
     plan = pools.put_pool(
         world.state, Pool("team", gpu_quota(12), queueing=Queueing.STRICT_FIFO, grace_s=1.0), create=False
     )
-    assert [(each.pool.name, each.pool.state, each.pool.grace_s) for each in plan.actions] == [
+    assert [(each.name, each.state, each.grace_s) for each in pools_put(plan.actions)] == [
         ("team", ACTIVE, 1.0),
         ("team--a", ACTIVE, 1.0),
         ("team--b", DELETING, 1.0),
@@ -402,7 +402,7 @@ def test_a_file_that_changes_a_parent_changes_the_subpools_that_it_does_not_name
     """S5."""
     world = team(10, a=4, b=2)
     plan = pools.declare(world.state, file(Pool("team", gpu_quota(10), grace_s=1.0), a=5))
-    assert [(each.pool.name, gpus_of(each.pool.quotas), each.pool.grace_s) for each in plan.actions] == [
+    assert [(each.name, gpus_of(each.quotas), each.grace_s) for each in pools_put(plan.actions)] == [
         ("team", {"default": 10}, 1.0),
         ("team--a", {"default": 5}, 1.0),
         ("team--b", {"default": 2}, 1.0),
@@ -424,7 +424,7 @@ def test_a_deleting_subpool_in_a_file_follows_its_parent_and_nothing_else() -> N
     world.do(*pools.delete_pool(world.state, "team--a").actions)
     parent = Pool("team", gpu_quota(10), grace_s=1.0)
     plan = pools.declare(world.state, file(parent, a=4))
-    assert [(each.pool.name, each.pool.state, each.pool.grace_s) for each in plan.actions] == [
+    assert [(each.name, each.state, each.grace_s) for each in pools_put(plan.actions)] == [
         ("team", ACTIVE, 1.0),
         ("team--a", DELETING, 1.0),
     ]

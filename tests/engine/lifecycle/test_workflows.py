@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from runrig.domain.workflows import (
     Status,
     TaskKey,
     TaskSpec,
+    Workflow,
     WorkflowSpec,
     WorkflowStatus,
 )
@@ -36,7 +38,7 @@ def group(*tasks: TaskSpec, name: str = "g", upstream: tuple[str, ...] = (), ign
     return GroupSpec(name, mates, upstream, ignore_nonlead_status=ignore)
 
 
-def running(*groups: GroupSpec, pool: Pool | int = 8, **timeouts: float) -> World:
+def running(*groups: GroupSpec, pool: Pool | int = 8, **timeouts: Any) -> World:
     """The workflow w-1 in pool a, as far as it can be running."""
     world = World({"a": pool}, {"n0": 8})
     world.submit("w", "a", NORMAL, spec=WorkflowSpec("w", groups, **timeouts))
@@ -54,7 +56,7 @@ def end(world: World, *codes: tuple[str, int]) -> None:
 
 def statuses(world: World) -> dict[str, str]:
     """Of the latest attempt of each pod, of each group and of the workflow."""
-    found = {}
+    found: dict[str, str] = {}
     for each in world.state.groups_of("w-1"):
         found |= {one.name: one.status.value for one in world.state.current_tasks((each.workflow, each.name))}
         found[each.name] = each.status.value
@@ -77,11 +79,11 @@ def statuses(world: World) -> dict[str, str]:
         (3005, "FAILED_START_TIMEOUT", "FAILED"),
     ],
 )
-def test_an_exit_code_decides_over_task_group_and_workflow(code, task_status, group_status) -> None:
+def test_an_exit_code_decides_over_task_group_and_workflow(code: int, task_status: str, group_status: str) -> None:
     world = running(group(task("t")))
     end(world, ("t", code))
     assert statuses(world) == {"t": task_status, "g": group_status, "w": group_status}
-    assert world.state.tasks["w-1", "t", 0].exit_code == code
+    assert world.state.tasks[TaskKey("w-1", "t", 0)].exit_code == code
     assert world.state.ledger.entries == {}
 
 
@@ -90,7 +92,7 @@ def test_a_task_that_the_backend_has_lost_has_failed_there() -> None:
     world.now += 1
     cycle.run(world.state, Observation({}), world.now)
     assert statuses(world) == {"t": "FAILED_BACKEND_ERROR", "g": "FAILED", "w": "FAILED"}
-    assert world.state.tasks["w-1", "t", 0].exit_code == 3001
+    assert world.state.tasks[TaskKey("w-1", "t", 0)].exit_code == 3001
 
 
 def test_a_task_that_never_came_up_is_waited_for_unless_its_node_is_gone() -> None:
@@ -146,7 +148,7 @@ def test_a_lead_that_starts_again_takes_its_siblings_with_it() -> None:
     lead = task("lead", exit_rules=(ExitRule(RESCHEDULE, 7, 7),))
     world = running(group(lead, task("mate")))
     end(world, ("lead", 7))
-    assert world.state.tasks["w-1", "mate", 0].restarting
+    assert world.state.tasks[TaskKey("w-1", "mate", 0)].restarting
     world.cycle()
     world.cycle()
     assert [each.status for each in world.state.attempts("w-1", "mate")] == [Status.RESCHEDULED, Status.RUNNING]
@@ -165,17 +167,17 @@ def test_being_started_again_for_the_lead_costs_a_sibling_no_retry_of_its_own() 
 
 
 @pytest.mark.parametrize(("ignore", "restarts"), [(True, False), (False, True)])
-def test_a_sibling_that_starts_again_restarts_the_others_only_if_they_count(ignore, restarts) -> None:
+def test_a_sibling_that_starts_again_restarts_the_others_only_if_they_count(ignore: bool, restarts: bool) -> None:
     world = running(group(task("lead"), task("mate", exit_rules=(ExitRule(RESCHEDULE, 7, 7),)), ignore=ignore))
     end(world, ("mate", 7))
-    assert world.state.tasks["w-1", "lead", 0].restarting is restarts
+    assert world.state.tasks[TaskKey("w-1", "lead", 0)].restarting is restarts
 
 
 # ---------------------------------------------------------------- lead and siblings
 
 
 @pytest.mark.parametrize(("code", "status"), [(0, "COMPLETED"), (1, "FAILED")])
-def test_when_the_lead_ends_the_siblings_are_stopped_and_share_its_fate(code, status) -> None:
+def test_when_the_lead_ends_the_siblings_are_stopped_and_share_its_fate(code: int, status: str) -> None:
     world = running(group(task("lead"), task("mate")))
     end(world, ("lead", code))
     assert statuses(world) == {"lead": status, "mate": "RUNNING", "g": "RUNNING", "w": "RUNNING"}
@@ -270,7 +272,7 @@ def test_what_is_behind_a_failed_group_fails_with_it_down_to_the_last() -> None:
         "bottom-group": "FAILED_UPSTREAM",
         "w": "RUNNING",
     }
-    assert world.state.tasks["w-1", "bottom", 0].exit_code == 3000
+    assert world.state.tasks[TaskKey("w-1", "bottom", 0)].exit_code == 3000
     end(world, ("right", 0))
     assert statuses(world)["w"] == "FAILED"
 
@@ -289,7 +291,7 @@ def test_what_is_behind_a_failed_group_fails_with_it_down_to_the_last() -> None:
         (("FAILED_UPSTREAM",), "FAILED"),
     ],
 )
-def test_the_workflow_ends_as_the_gravest_of_its_groups(groups, status) -> None:
+def test_the_workflow_ends_as_the_gravest_of_its_groups(groups: tuple[str, ...], status: str) -> None:
     assert workflow_status([Status(each) for each in groups]) is WorkflowStatus(status)
 
 
@@ -433,7 +435,9 @@ def preempted(*rules: ExitRule) -> World:
         ((ExitRule(FAIL, 143, 143),), "PENDING"),
     ],
 )
-def test_a_preempted_workflow_is_queued_again_unless_its_exit_actions_say_otherwise(rules, status) -> None:
+def test_a_preempted_workflow_is_queued_again_unless_its_exit_actions_say_otherwise(
+    rules: tuple[ExitRule, ...], status: str
+) -> None:
     """R6."""
     world = preempted(*rules)
     assert statuses(world)["w"] == status
@@ -551,7 +555,9 @@ def test_a_finished_workflow_leaves_the_memory_with_the_commit_that_writes_it() 
     world = running(group(task("t")))
     end(world, ("t", 0))
     changes = {(change.kind, change.key): change.record for change in world.state.take_changes()}
-    assert changes["Workflow", ("w-1",)].status is WorkflowStatus.COMPLETED
+    ended = changes["Workflow", ("w-1",)]
+    assert isinstance(ended, Workflow)
+    assert ended.status is WorkflowStatus.COMPLETED
     assert changes["GangRow", ("w-1/g",)] is None
     assert (world.state.workflows, world.state.groups, world.state.tasks, world.state.specs) == ({}, {}, {}, {})
     assert world.state.take_changes() == ()

@@ -8,7 +8,7 @@ import pytest
 
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation
-from runrig.domain.plan import DropNode, Preempt, PutNode
+from runrig.domain.plan import Action, DropNode, Preempt, PutNode
 from runrig.domain.pools import TopologyKey
 from runrig.domain.quantities import GPU
 from runrig.domain.reasons import Code, DomainRoom, Reason
@@ -450,7 +450,7 @@ def test_the_same_state_gives_the_same_plan_byte_for_byte() -> None:
 def test_a_state_that_was_loaded_or_replayed_decides_as_the_one_that_grew() -> None:
     """The rows and the log are all there is."""
     world = busy()
-    decided = []
+    decided: list[Action] = []
     for _ in range(4):
         loaded, replayed = State.load(world.state.rows()), world.replayed()
         assert loaded.rows() == replayed.rows() == world.state.rows()

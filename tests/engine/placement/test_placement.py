@@ -1,5 +1,6 @@
 """Where pods go: exact, whole, and so that large free nodes stay whole (laws T1, T2)."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -181,7 +182,7 @@ machines = st.lists(
 
 @settings(max_examples=400, deadline=None, derandomize=True, database=None)
 @given(machines, asks)
-def test_a_place_is_found_iff_there_is_one_and_it_is_one(nodes, wanted) -> None:
+def test_a_place_is_found_iff_there_is_one_and_it_is_one(nodes: list[Node], wanted: list[PodRequest]) -> None:
     """T1, against trying everything."""
     room = ClusterNodes()
     room.set_flavors({name: Flavor(name) for name in "fg"})
@@ -206,7 +207,7 @@ def test_a_place_is_found_iff_there_is_one_and_it_is_one(nodes, wanted) -> None:
     assert all(left >= 0 for node in free.values() for left in node.values())
 
 
-def test_a_search_beyond_its_budget_says_that_nothing_is_proven(monkeypatch) -> None:
+def test_a_search_beyond_its_budget_says_that_nothing_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     """T1: no clock, a fixed number of steps."""
     room = rooms(n0=Node("n0", {GPU: 4, CPU: 2}), n1=Node("n1", {GPU: 3, CPU: 4}))
     wanted = [pods(2, gpus=2, cpu=1), pods(1, gpus=3, cpu=1)]
@@ -215,7 +216,7 @@ def test_a_search_beyond_its_budget_says_that_nothing_is_proven(monkeypatch) -> 
     assert place(room, wanted, NOW) == Layout(None, proven=False)
 
 
-def test_what_is_refused_by_counting_alone_is_proven_at_once(monkeypatch) -> None:
+def test_what_is_refused_by_counting_alone_is_proven_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact_search, "BUDGET", 0)
     assert place(rooms(n0=3), [pods(2), pods(1, gpus=2)], NOW) == Layout(None, proven=False)
     assert place(rooms(n0=3), [pods(4), pods(1, gpus=2)], NOW) == Layout(None, proven=True)

@@ -31,7 +31,7 @@ def best_of_all(problem: Problem) -> Yardstick | None:
 
 def size_of_list(problem: Problem) -> int:
     pods = sum(problem.counts)
-    return len(problem.nodes) ** pods
+    return int(len(problem.nodes) ** pods)
 
 
 @pytest.mark.parametrize("first", range(0, 400, 100))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -185,7 +186,7 @@ def test_a_server_places_the_next_gang_beside_those_that_it_finds_in_its_store(t
     clique = {node.name: node.labels[CLIQUE] for node in cluster.nodes}
     found: list[set[str]] = []
     for at in range(3):
-        clock = SimulatedClock(1.0, tmp_path, real_time=lambda at=at: 1_800_000_000.0 + at)
+        clock = SimulatedClock(1.0, tmp_path, real_time=partial(float, 1_800_000_000 + at))
         store = SqlStore.open(str(tmp_path / "runrig.db"))
         service = Service(store, SimulatedBackend(cluster.nodes, clock, tmp_path), clock)
         try:

@@ -20,7 +20,7 @@ def subpool(parent: str, short: str, gpus: int) -> Pool:
     return Pool(f"{parent}--{short}", gpu_quota(gpus), parent=parent, subpool_name=short)
 
 
-def started(world: World, *work: tuple[str, str, object, int]) -> World:
+def started(world: World, *work: tuple[str, str, Priority, int]) -> World:
     """Each (name, pool, priority, GPUs) is submitted and running before the next comes."""
     for name, pool, priority, gpus in work:
         world.submit(name, pool, priority, gpus)
@@ -98,7 +98,7 @@ def test_a_borrower_that_is_cut_goes_only_as_far_as_its_pool_borrows() -> None:
 def test_the_nearest_common_cohort_gives_back_first() -> None:
     """R3."""
     cohorts = (Cohort("org"), Cohort("near", "org"), Cohort("far", "org"))
-    pools = {
+    pools: dict[str, int | Pool] = {
         "mine": Pool("mine", gpu_quota(2), "near"),
         "close": Pool("close", gpu_quota(0), "near"),
         "distant": Pool("distant", gpu_quota(0), "far"),
@@ -156,7 +156,7 @@ def test_a_gang_that_stops_already_is_waited_for_and_nobody_else_is_stopped() ->
     assert world.cycle() == ["admit in"]
 
 
-def linger(world: World):
+def linger(world: World) -> Observation:
     """Everything is as it was: what is to stop has not ended yet."""
     return Observation({key: TaskFact(Phase.RUNNING) for key in world.state.active})
 
@@ -201,7 +201,7 @@ def test_a_preemptor_that_counts_on_the_rest_of_anothers_target_waits_for_that_o
 
 def test_parent_low_makes_way_for_a_subpool_and_is_not_safe_within_the_parents_nominal() -> None:
     """R2: between the parent's own LOW and their common pool there is no pool that could protect it."""
-    pools = {"team": 4, "team--a": subpool("team", "a", 2), "sim": 2}
+    pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2), "sim": 2}
     world = started(World(pools, {"n0": 6}), ("low", "team", LOW, 4), ("other", "sim", NORMAL, 2))
     world.submit("in", "team--a", NORMAL, 2)
     assert world.cycle() == ["nominate in", "preempt low for in (RECLAIM)"]
@@ -209,7 +209,7 @@ def test_parent_low_makes_way_for_a_subpool_and_is_not_safe_within_the_parents_n
 
 def test_a_subpool_takes_back_from_a_sibling_that_is_over_and_spares_one_that_is_not() -> None:
     """R2."""
-    pools = {
+    pools: dict[str, int | Pool] = {
         "team": 6,
         "team--a": subpool("team", "a", 2),
         "team--b": subpool("team", "b", 2),
@@ -224,7 +224,7 @@ def test_a_subpool_takes_back_from_a_sibling_that_is_over_and_spares_one_that_is
 
 def test_inner_pools_within_their_nominal_go_last_when_their_outermost_pool_is_over() -> None:
     """R2: pools over nominal at every level first; the rest of the same outermost pool only if they do not suffice."""
-    pools = {"team": 4, "team--a": subpool("team", "a", 2), "sim": 4}
+    pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2), "sim": 4}
     work = (("outer", "team", LOW, 2), ("inner", "team--a", LOW, 2), ("big", "team", LOW, 2))
     world = started(World(pools, {"n0": 4, "n1": 2, "n2": 2}), *work)
     # All of the idle room is one GPU short of what is asked on one node: only a node of team's would do.
@@ -239,7 +239,7 @@ def test_inner_pools_within_their_nominal_go_last_when_their_outermost_pool_is_o
 
 def test_an_inner_pool_within_its_nominal_pays_if_nothing_else_does() -> None:
     """R2."""
-    pools = {"team": 2, "team--a": subpool("team", "a", 2), "sim": 4}
+    pools: dict[str, int | Pool] = {"team": 2, "team--a": subpool("team", "a", 2), "sim": 4}
     world = World(pools, {"n0": 4, "n1": 2})
     world.submit("inner", "team--a", LOW, 2)
     world.submit("firm", "team--a", NORMAL, 2)
@@ -322,7 +322,8 @@ def test_a_target_that_is_queued_and_started_again_is_nobodys_target_any_more() 
     world.submit("in", "a", NORMAL, spec=spec)
     assert world.cycle() == ["nominate in", "preempt l3 for in (RECLAIM)", "preempt l2 for in (RECLAIM)"]
     nominated = world.state.ledger.nominated["in-1/t-group"]
-    assert nominated.waits_for == ("l3-1/t-group", "l2-1/t-group")
+    waited_for = nominated.waits_for
+    assert waited_for == ("l3-1/t-group", "l2-1/t-group")
     facts = {
         key: TaskFact(Phase.ENDED, 143) if key.workflow == "l3-1" else TaskFact(Phase.RUNNING)
         for key in world.state.active
@@ -343,7 +344,7 @@ def test_the_record_says_who_was_preempted_by_whom_and_the_gang_waits_again_whol
     world.submit("in", "a", NORMAL, 2)
     world.cycle()
     entry = world.state.ledger.entries["low-1/t-group"]
-    assert (entry.state, entry.preempted_by, entry.law.value) == (GangState.STOPPING, "in-1/t-group", "RECLAIM")
+    assert (entry.state, entry.preempted_by, entry.law) == (GangState.STOPPING, "in-1/t-group", Law.RECLAIM)
     assert world.cycle() == ["admit in"]
     group = world.state.groups["low-1", "t-group"]
     assert (group.status, group.attempt, group.preemptions) == (Status.SCHEDULING, 1, 1)
@@ -359,7 +360,7 @@ def test_the_record_says_who_was_preempted_by_whom_and_the_gang_waits_again_whol
 
 def test_nobody_passes_the_nominated_head_of_a_strict_pool() -> None:
     """P4."""
-    pools = {"a": Pool("a", gpu_quota(3), queueing=STRICT), "b": 0}
+    pools: dict[str, int | Pool] = {"a": Pool("a", gpu_quota(3), queueing=STRICT), "b": 0}
     world = started(World(pools, {"n0": 3}), ("low", "b", LOW, 2))
     world.submit("head", "a", NORMAL, 2)
     world.submit("behind", "a", NORMAL, 1)

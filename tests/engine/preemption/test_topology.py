@@ -25,6 +25,7 @@ from tests.conformance.known import (
     full_of_low,
     group,
     hold,
+    hold_on,
     linger,
     overfull,
     per_domain,
@@ -76,8 +77,8 @@ def test_of_as_many_pods_those_with_fewer_gpus_stop() -> None:
 def test_of_equals_the_one_that_started_last_stops(first: str, second: str) -> None:
     """T4, R3."""
     world = city("a/r0: 8 | a/r1: 8", team=PLENTY)
-    hold(world, "early", **{first: 8})
-    hold(world, "late", **{second: 8})
+    hold_on(world, "early", {first: 8})
+    hold_on(world, "late", {second: 8})
     submit(world, "hi", pods("t", 1, 8, "rack"), priority=HIGH)
     assert world.cycle() == ["nominate hi", "preempt late for hi (PRIORITY)"]
     assert pods_on(world, "hi") == {"t": {second: 1}}
@@ -155,7 +156,7 @@ def test_of_nested_requirements_the_whole_is_compared_not_the_cheapest_rack() ->
     hold(world, "wide0", n4=8, n5=8)
     hold(world, "wide1", n6=8, n7=8)
     for at, node in enumerate(("n2", "n2", "n3", "n3")):
-        hold(world, f"low{at}", **{node: 4})
+        hold_on(world, f"low{at}", {node: 4})
     submit(world, "hi", pods("x", 2, 8, "zone", "rack/x"), pods("y", 2, 8, "zone", "rack/y"), priority=HIGH)
     assert sorted(world.cycle()) == [
         "nominate hi",
@@ -241,7 +242,7 @@ def filled(world: Told, chance: random.Random, gangs: int) -> tuple[Gangs, Mappi
         if not gang:
             continue
         firm = chance.random() < 0.2
-        hold(world, f"g{at}", priority=NORMAL if firm else LOW, **gang)
+        hold_on(world, f"g{at}", gang, priority=NORMAL if firm else LOW)
         for node, gpus in gang.items():
             left[node] -= gpus
             free[node] -= gpus if firm else 0
@@ -303,7 +304,6 @@ def test_in_one_rack_the_cheapest_gangs_stop_all_of_them_needed_and_none_elsewhe
 
 def asking(chance: random.Random) -> list[TaskSpec]:
     """Nested groups, groups side by side, slices, unlike pods in one group, wishes inside a zone, or one task without any."""
-    count, gpus = (lambda: chance.randint(1, 3)), (lambda: chance.randint(1, 6))
     kinds: list[list[tuple[str, ...]]] = [
         [("zone", "rack/x"), ("zone", "rack/y")],
         [("zone", "rack/x"), ("zone", "rack/x"), ("zone", "rack/y")],
@@ -313,7 +313,10 @@ def asking(chance: random.Random) -> list[TaskSpec]:
         [("zone", "rack/x?"), ("zone", "rack/y?")],
         [("rack",), ()],
     ]
-    return [pods(f"t{at}", count(), gpus(), *asked) for at, asked in enumerate(chance.choice(kinds))]
+    return [
+        pods(f"t{at}", chance.randint(1, 3), chance.randint(1, 6), *asked)
+        for at, asked in enumerate(chance.choice(kinds))
+    ]
 
 
 def starts(world: Told, gone: Collection[str]) -> bool:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 import yaml
@@ -11,7 +13,18 @@ from hypothesis import strategies as st
 from runrig.domain.pools import Cohort, Pool, PoolState, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.quota.pool_tree import QuotaTree
-from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaNode, add, binding, fits, headroom, potential, take
+from runrig.engine.quota.quota_node import (
+    CHARGED,
+    REAL,
+    QuotaLeaf,
+    Request,
+    add,
+    binding,
+    fits,
+    headroom,
+    potential,
+    take,
+)
 from tests.worlds.engine import GPUS, gpu_quota
 
 CASES = yaml.load((Path(__file__).parent / "data" / "trees.yaml").read_text(), yaml.CSafeLoader)
@@ -22,7 +35,7 @@ def key(text: str) -> FlavorResource:
     return FlavorResource(*text.split("/", 1))
 
 
-def grown(case: Mapping) -> QuotaTree:
+def grown(case: Mapping[str, Any]) -> QuotaTree:
     """The tree of a case, with what its leaves hold.
 
     A pool stands in for a plain leaf: its low leaf has no limit of its own.  What has no parent neither lends nor borrows:
@@ -56,7 +69,7 @@ def request(tree: QuotaTree, amounts: Mapping[str, int]) -> tuple[tuple[int, int
 
 
 @pytest.mark.parametrize(("case", "name"), FACTS, ids=[f"{case['id']}-{name}" for case, name in FACTS])
-def test_the_numbers_of_a_node_are_the_known_ones(case, name) -> None:
+def test_the_numbers_of_a_node_are_the_known_ones(case: dict[str, Any], name: str) -> None:
     """Q3, Q4."""
     tree = grown(case)
     node = (tree.pools if is_leaf(name) else tree.cohorts)[name]
@@ -74,7 +87,7 @@ def test_the_numbers_of_a_node_are_the_known_ones(case, name) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
-def test_a_request_fits_where_it_is_known_to(case) -> None:
+def test_a_request_fits_where_it_is_known_to(case: dict[str, Any]) -> None:
     """Q4: to the last unit."""
     tree = grown(case)
     answers = [[leaf, amounts, fits(tree.low[leaf], request(tree, amounts))] for leaf, amounts, _ in case["fits"]]
@@ -92,8 +105,11 @@ quota_maps = st.fixed_dictionaries(
 )
 
 
+Trees = tuple[QuotaTree, list[QuotaLeaf]]
+
+
 @st.composite
-def trees(draw) -> tuple[QuotaTree, list[QuotaNode]]:
+def trees(draw: st.DrawFn) -> Trees:
     """Up to five cohorts, up to three pools with up to two subpools each, and the leaves that take work."""
     cohorts = [
         Cohort(f"k{at}", draw(st.sampled_from([None, *(f"k{up}" for up in range(at))])), draw(quota_maps))
@@ -120,24 +136,25 @@ requests = st.one_of(
     st.tuples(st.tuples(st.just(1), amounts)),
     st.tuples(st.tuples(st.just(0), amounts), st.tuples(st.just(1), amounts)),
 )
+Load = list[tuple[int, Request]]
 loads = st.lists(st.tuples(st.integers(0, 30), requests), max_size=8)
 several = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 
 
-def loaded(tree: QuotaTree, leaves: list[QuotaNode], load: list) -> None:
+def loaded(tree: QuotaTree, leaves: list[QuotaLeaf], load: Load) -> None:
     for at, asked in load:
         for layer in (CHARGED, REAL):
             add(leaves[at % len(leaves)], asked, layer)
 
 
-def numbers(tree: QuotaTree) -> list:
+def numbers(tree: QuotaTree) -> list[object]:
     return [(each.usage, each.used, each.pools_over_nominal) for each in tree.nodes()]
 
 
 @several
 @given(trees(), loads, st.integers(0, 30), requests)
 def test_a_request_fits_iff_each_amount_is_within_headroom_and_firm_work_within_its_pools(
-    grown_tree, load, at, asked
+    grown_tree: Trees, load: Load, at: int, asked: Request
 ) -> None:
     """Q4, P2; over-committed trees too, since the load asks nobody."""
     tree, leaves = grown_tree
@@ -154,7 +171,9 @@ def test_a_request_fits_iff_each_amount_is_within_headroom_and_firm_work_within_
 
 @several
 @given(trees(), loads, st.integers(0, 30), st.integers(0, 1), amounts)
-def test_binding_names_the_node_whose_limit_refuses(grown_tree, load, at, index, amount) -> None:
+def test_binding_names_the_node_whose_limit_refuses(
+    grown_tree: Trees, load: Load, at: int, index: int, amount: int
+) -> None:
     """Nobody is named iff it fits; lifting the limit that is named lets more through, or meets the next one further up."""
     tree, leaves = grown_tree
     loaded(tree, leaves, load)
@@ -175,7 +194,7 @@ def test_binding_names_the_node_whose_limit_refuses(grown_tree, load, at, index,
 
 @several
 @given(trees(), loads, st.randoms(use_true_random=False))
-def test_taking_away_in_any_order_undoes_what_was_added(grown_tree, load, mix) -> None:
+def test_taking_away_in_any_order_undoes_what_was_added(grown_tree: Trees, load: Load, mix: Random) -> None:
     tree, leaves = grown_tree
     before = repr(numbers(tree))
     loaded(tree, leaves, load)
@@ -188,7 +207,7 @@ def test_taking_away_in_any_order_undoes_what_was_added(grown_tree, load, mix) -
 
 @several
 @given(trees(), loads, st.randoms(use_true_random=False))
-def test_the_order_in_which_work_came_leaves_no_trace(grown_tree, load, mix) -> None:
+def test_the_order_in_which_work_came_leaves_no_trace(grown_tree: Trees, load: Load, mix: Random) -> None:
     tree, leaves = grown_tree
     loaded(tree, leaves, load)
     once = repr(numbers(tree))
@@ -202,7 +221,7 @@ def test_the_order_in_which_work_came_leaves_no_trace(grown_tree, load, mix) -> 
 
 @several
 @given(trees(), loads)
-def test_over_counts_the_outermost_pools_that_hold_more_than_their_nominal(grown_tree, load) -> None:
+def test_over_counts_the_outermost_pools_that_hold_more_than_their_nominal(grown_tree: Trees, load: Load) -> None:
     tree, leaves = grown_tree
     loaded(tree, leaves, load)
     tops = [node for node in tree.pools.values() if node.pool and node.pool.parent is None]
@@ -214,7 +233,7 @@ def test_over_counts_the_outermost_pools_that_hold_more_than_their_nominal(grown
 
 @several
 @given(trees())
-def test_headroom_of_an_empty_tree_is_the_potential(grown_tree) -> None:
+def test_headroom_of_an_empty_tree_is_the_potential(grown_tree: Trees) -> None:
     tree, _ = grown_tree
     for node in tree.nodes():
         for index in range(len(tree.keys)):

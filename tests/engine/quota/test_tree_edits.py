@@ -1,6 +1,7 @@
 """The tree is changed while work runs: what is beyond its limits then is shown, stops nobody and lets nobody in (laws Q3-Q7, R7)."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ def org() -> World:
 def test_the_tree_says_who_borrows_from_whom_as_far_as_sums_tell() -> None:
     """Q3, Q4."""
     world = org()
-    numbers = dict.fromkeys(("local", "used", "over"), 0) | {"borrowing_limit": None, "lending_limit": None}
+    numbers: dict[str, Any] = {"local": 0, "used": 0, "over": 0, "borrowing_limit": None, "lending_limit": None}
     whole = {
         "subtree": 8,
         "usage": 6,

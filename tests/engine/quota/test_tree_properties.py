@@ -6,6 +6,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -230,7 +231,7 @@ many = settings(max_examples=200, deadline=None, derandomize=True, database=None
 @many
 @given(models(), loads, st.integers(0, 60), requests)
 def test_from_a_valid_start_an_admission_is_right_iff_no_node_owes_more_than_it_may_afterwards(
-    model, load, at, asked
+    model: Model, load: Load, at: int, asked: Request
 ) -> None:
     """Q3, P2: all nodes of the tree are looked at, not only the path."""
     both = Grown(model)
@@ -244,7 +245,9 @@ def test_from_a_valid_start_an_admission_is_right_iff_no_node_owes_more_than_it_
 
 @many
 @given(models(), loads, st.integers(0, 60), st.sampled_from((0, 1)))
-def test_from_a_valid_start_the_headroom_of_a_leaf_is_the_most_that_may_be_admitted(model, load, at, index) -> None:
+def test_from_a_valid_start_the_headroom_of_a_leaf_is_the_most_that_may_be_admitted(
+    model: Model, load: Load, at: int, index: int
+) -> None:
     """Q4."""
     both = Grown(model)
     for where, request in load:
@@ -257,7 +260,7 @@ def test_from_a_valid_start_the_headroom_of_a_leaf_is_the_most_that_may_be_admit
 
 @many
 @given(models(), loads)
-def test_of_any_tree_balance_headroom_and_potential_are_those_worked_out_from_scratch(model, load) -> None:
+def test_of_any_tree_balance_headroom_and_potential_are_those_worked_out_from_scratch(model: Model, load: Load) -> None:
     """Q3, Q4; most of these trees are over-committed: nobody asks before a leaf holds more."""
     both = Grown(model)
     for where, request in load:
@@ -276,7 +279,9 @@ def test_of_any_tree_balance_headroom_and_potential_are_those_worked_out_from_sc
 
 @many
 @given(models(), loads, st.randoms(use_true_random=False), st.integers(0, 10))
-def test_the_order_in_which_work_comes_and_goes_leaves_no_trace(model, load, mix, kept) -> None:
+def test_the_order_in_which_work_comes_and_goes_leaves_no_trace(
+    model: Model, load: Load, mix: Random, kept: int
+) -> None:
     """Whatever comes and goes between, the tree is the one in which only what is left ever came."""
     both = Grown(model)
     staying, leaving = load[:kept], load[kept:]
@@ -300,7 +305,7 @@ def test_the_order_in_which_work_comes_and_goes_leaves_no_trace(model, load, mix
 
 @many
 @given(models(), loads)
-def test_what_is_lent_covers_what_is_borrowed_at_every_node(model, load) -> None:
+def test_what_is_lent_covers_what_is_borrowed_at_every_node(model: Model, load: Load) -> None:
     """Of any tree: a node lends no more than it has idle and may lend, and between siblings nothing appears or is lost."""
     both = Grown(model)
     for where, request in load:

@@ -3,19 +3,21 @@
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runrig.domain.errors import RunrigError
-from runrig.domain.gangs import GangState, Placement
+from runrig.domain.gangs import GangState, Placement, Priority
 from runrig.domain.plan import Admit, PutPool
-from runrig.domain.pools import Cohort, Pool, Quota, subpool_of
+from runrig.domain.pools import Cohort, Pool, Quota, Quotas, subpool_of
 from runrig.engine.ledger.fit import find_place
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.queue import Bucket, Entry
-from runrig.engine.preemption import targets
+from runrig.engine.ledger.options import options
+from runrig.engine.ledger.queue import Bucket, BucketKey, Entry
 from runrig.engine.preemption.candidates import Candidates
 from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode
 from runrig.engine.scheduling.admission import decide
@@ -197,11 +199,11 @@ class Scene:
         at = self.chance.randint(-1, depth - 1)
         return None if at < 0 else f"c{at}"
 
-    def _quota(self, nominals: Sequence[int]) -> dict:
+    def _quota(self, nominals: Sequence[int]) -> Quotas:
         limit = (None, None, None, 0, 1, 3)
         return {GPUS: Quota(self.chance.choice(nominals), self.chance.choice(limit), self.chance.choice(limit))}
 
-    def submit(self, gangs: int, priority: object = LOW) -> None:
+    def submit(self, gangs: int, priority: Priority = LOW) -> None:
         for _ in range(gangs):
             self.submitted += 1
             pool = self.chance.choice(sorted(self.world.state.pools))
@@ -231,7 +233,11 @@ def unlike(chance: random.Random) -> Callable[[], int]:
     return lambda: chance.randint(1, 4)
 
 
-def winner(scene: Scene, top: QuotaNode, items: Mapping[str, list], *, largest: bool) -> tuple | None:
+T = TypeVar("T")
+Items = Mapping[str, list[tuple[Any, T]]]
+
+
+def winner(scene: Scene, top: QuotaNode, items: Items[T], *, largest: bool) -> tuple[Any, T] | None:
     """The item of the low leaf that a tournament from scratch arrives at.  *items*: by pool, (key, item), in any order."""
     if top.kind is Kind.LOW:
         return min(items.get(top.name, []), key=lambda item: item[0], default=None)
@@ -253,9 +259,9 @@ def borrowers(ledger: Ledger) -> list[Bucket]:
 def expected_starts(scene: Scene) -> Iterator[str]:
     """Whom the rule starts next of those that borrow, while the cycle applies what it decides between two draws."""
     ledger = scene.ledger
-    failed: set = set()
+    failed: set[BucketKey] = set()
     while True:
-        items: dict[str, list] = {}
+        items: dict[str, list[tuple[Any, Entry]]] = {}
         for bucket in borrowers(ledger):
             if bucket.key not in failed:
                 items.setdefault(bucket.pool, []).append(bucket.waiting[0])
@@ -325,7 +331,7 @@ def test_equal_weights_decide_what_no_weights_decide(seed: int, weight: int) -> 
     plans = []
     for same in (1, weight):
         again = random.Random(seed)
-        scene = Scene(again, lambda weight=same: weight)
+        scene = Scene(again, partial(int, same))
         decided = []
         for _ in range(3):
             scene.submit(again.randint(0, 6))
@@ -358,7 +364,7 @@ def check_reclaim(scene: Scene, preemptor: Entry) -> None:
     ledger = scene.ledger
     leaf = ledger.leaf(preemptor)
     choice: Placement
-    choice, request = next(iter(targets.options(ledger, preemptor, preemptor.bucket.counts)))
+    choice, request = next(iter(options(ledger, preemptor, preemptor.bucket.counts)))
     gone: list[Entry] = []
     left = {entry.gang.id: entry for queue in ledger.preemptible.values() for _, entry in queue}
     try:
@@ -390,7 +396,7 @@ def first_to_give(scene: Scene, ancestor: QuotaNode, leaf: QuotaNode, left: Iter
     ledger = scene.ledger
     mine = [entry for entry in left if common(ledger.leaf(entry), leaf) is ancestor]
     for inner_too in (False, True):
-        items: dict[str, list] = {}
+        items: dict[str, list[tuple[Any, Entry]]] = {}
         for entry in mine:
             between = [node for node in ledger.leaf(entry).path if node.kind is Kind.POOL and node not in leaf.path]
             asked = between[-1:] if inner_too else between

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runrig.domain.errors import Refused
+from runrig.domain.gangs import Priority
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.workflows import GroupSpec, Status, TaskSpec, WorkflowSpec
 from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
@@ -182,7 +183,7 @@ def steps(found: list[Range]) -> list[list[int]]:
 
 @settings(max_examples=150, deadline=None, derandomize=True, database=None)
 @given(ranges, st.integers(0, 36), st.sampled_from((HIGH, NORMAL, LOW)))
-def test_the_size_is_the_largest_for_which_there_is_room(found, room, priority) -> None:
+def test_the_size_is_the_largest_for_which_there_is_room(found: list[Range], room: int, priority: Priority) -> None:
     """A1, against an exhaustive search; others hold the rest of the pool."""
     sizes = steps(found)
     assert all(larger >= smaller for one, other in pairwise(sizes) for larger, smaller in zip(one, other, strict=True))

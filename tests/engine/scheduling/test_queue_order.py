@@ -2,6 +2,7 @@
 
 import random
 
+from runrig.domain.gangs import Priority
 from runrig.domain.plan import PutPool
 from runrig.domain.pools import Pool, Queueing, Quota
 from runrig.domain.quantities import GPU, FlavorResource
@@ -9,7 +10,7 @@ from runrig.engine.scheduling.queue_order import ahead_of, head_of, waiting_in_o
 from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
 
 
-def served(world: World, *work: tuple[str, str, object, int]) -> list[str]:
+def served(world: World, *work: tuple[str, str, Priority, int]) -> list[str]:
     """Everything is submitted; what one cycle starts, in order."""
     for name, pool, priority, gpus in work:
         world.submit(name, pool, priority, gpus)

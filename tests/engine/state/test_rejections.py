@@ -1,7 +1,8 @@
 """Law T7: a gang that the cluster's own scheduler does not take, or throws out, is taken back whole, and tried again when that can help."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ from runrig.domain.plan import (
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.reasons import Code, Reason
-from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, Status, Task, WorkflowSpec
+from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, Status, Task, TaskSpec, WorkflowSpec
 from runrig.engine import cycle
 from runrig.engine.explain.why import why
 from runrig.engine.lifecycle import workflows
@@ -41,10 +42,10 @@ KINDS = (Flavor("a", {"kind": "a"}, position=0), Flavor("b", {"kind": "b"}, posi
 class Doubted(Told):
     """A world in which the cluster's scheduler does not bind the pods of the gangs in *doubts*.  gang → what it says."""
 
-    def __init__(self, pools: Mapping[str, int | Pool], nodes: Mapping[str, int | Node], **more: object) -> None:
+    def __init__(self, pools: Mapping[str, int | Pool], nodes: Mapping[str, int | Node], **more: Any) -> None:
         self.doubts: dict[str, str] = {}
         self.specs: dict[str, WorkflowSpec] = {}
-        super().__init__(pools, nodes, **more)  # type: ignore[arg-type]
+        super().__init__(pools, nodes, **more)
 
     def observe(self) -> Observation:
         for key in self.state.active:
@@ -79,13 +80,13 @@ class Doubted(Told):
         self.state.take_changes()  # what has finished is forgotten, as after a commit
         assert replace(again.rows(), specs={}) == replace(self.state.rows(), specs={})
 
-    def put(self, name: str, *tasks: object, pool: str = "team", **more: object) -> None:
+    def put(self, name: str, *tasks: TaskSpec, pool: str = "team", **more: Any) -> None:
         """A workflow of one group, g, whose first task leads."""
         priority = more.pop("priority", NORMAL)
-        mates = tuple(replace(each, lead=each is tasks[0]) for each in tasks)  # type: ignore[type-var]
+        mates = tuple(replace(each, lead=each is tasks[0]) for each in tasks)
         ignore = bool(more.pop("ignore", True))
-        group = GroupSpec("g", mates, ignore_nonlead_status=ignore)  # type: ignore[arg-type]
-        self.submit(name, pool, priority, spec=WorkflowSpec(name, (group,), **more))  # type: ignore[arg-type]
+        group = GroupSpec("g", mates, ignore_nonlead_status=ignore)
+        self.submit(name, pool, priority, spec=WorkflowSpec(name, (group,), **more))
         self.specs |= self.state.specs
 
     def waiting(self, name: str = "w") -> tuple[GangState | None, int, str]:
@@ -116,7 +117,7 @@ def two_nodes(**pools: int | Pool) -> Doubted:
     return Doubted(pools or {"team": PLENTY}, {"n0": 2, "n1": 2})
 
 
-def refused(world: Doubted | None = None, *tasks: object, **more: object) -> Doubted:
+def refused(world: Doubted | None = None, *tasks: TaskSpec, **more: Any) -> Doubted:
     """The gang w, which was refused and is gone from the nodes."""
     world = world or two_nodes()
     world.put("w", *(tasks or (pods("t", 2, 2),)), **more)
@@ -191,7 +192,7 @@ def refused_and_lingering() -> Doubted:
 
 
 @pytest.mark.parametrize("gang", ["w-1/g", "nobody-1/g", "w-1/h"])
-def test_a_refusal_of_a_gang_that_is_not_on_nodes_changes_nothing(gang) -> None:
+def test_a_refusal_of_a_gang_that_is_not_on_nodes_changes_nothing(gang: str) -> None:
     """Gone by then, or pending: what the backend says may be old."""
     world = two_nodes()
     world.put("big", pods("t", 2, 2))
@@ -243,7 +244,7 @@ EDITS = {
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_it_is_tried_again_when_a_node_that_it_could_use_or_its_pool_changes(edit) -> None:
+def test_it_is_tried_again_when_a_node_that_it_could_use_or_its_pool_changes(edit: Callable[[Doubted], object]) -> None:
     world = refused(Doubted({"team": PLENTY}, {"n0": 2, "n1": 2, "spare": 1}))
     edit(world)
     world.same_from_rows_and_log()
@@ -253,7 +254,7 @@ def test_it_is_tried_again_when_a_node_that_it_could_use_or_its_pool_changes(edi
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_what_changes_while_its_pods_stop_counts_too(edit) -> None:
+def test_what_changes_while_its_pods_stop_counts_too(edit: Callable[[Doubted], object]) -> None:
     world = Doubted({"team": PLENTY}, {"n0": 2, "n1": 2, "spare": 1})
     world.put("w", pods("t", 2, 2))
     world.turn()
@@ -275,7 +276,9 @@ def test_what_changes_while_its_pods_stop_counts_too(edit) -> None:
         (None, "with it"),
     ],
 )
-def test_where_its_place_is_no_longer_there_by_our_own_books_it_is_tried_at_once(fields, when) -> None:
+def test_where_its_place_is_no_longer_there_by_our_own_books_it_is_tried_at_once(
+    fields: dict[str, Any] | None, when: str
+) -> None:
     """A foreign pod took the node: the node shrank, or is not ready, or gone, so there is nothing to wait for."""
     world = Doubted({"team": PLENTY}, {"n0": 2, "n1": 2, "n2": 2})
     world.put("w", pods("t", 2, 2))
@@ -422,7 +425,7 @@ def test_its_time_in_the_queue_counts() -> None:
 
 
 @pytest.mark.parametrize("stopping", [True, False])
-def test_it_can_be_cancelled_while_it_stops_and_while_it_waits(stopping) -> None:
+def test_it_can_be_cancelled_while_it_stops_and_while_it_waits(stopping: bool) -> None:
     world = refused_and_lingering() if stopping else refused()
     world.now += 1
     before = len(world.log)
@@ -477,7 +480,7 @@ def throw_out(world: Doubted, name: str = "w", task: str = "t-0") -> None:
 
 @pytest.mark.parametrize("task", ["t-0", "u-0"])
 @pytest.mark.parametrize("ignore", [True, False])
-def test_a_gang_of_which_the_scheduler_threw_a_pod_out_stops_whole_and_waits(task, ignore) -> None:
+def test_a_gang_of_which_the_scheduler_threw_a_pod_out_stops_whole_and_waits(task: str, ignore: bool) -> None:
     world = two_nodes()
     world.put("w", pods("t", 1, 1), pods("u", 2, 1), ignore=ignore)
     world.turn()
@@ -510,7 +513,7 @@ def test_a_gang_of_one_that_was_thrown_out_waits_in_the_same_cycle() -> None:
 @pytest.mark.parametrize(
     ("action", "status"), [(ExitAction.FAIL, Status.FAILED_PREEMPTED), (ExitAction.COMPLETE, Status.COMPLETED)]
 )
-def test_rules_about_3006_hold_for_it(action, status) -> None:
+def test_rules_about_3006_hold_for_it(action: ExitAction, status: Status) -> None:
     """R6."""
     world = two_nodes()
     world.put("w", replace(pods("t", 2, 1), exit_rules=(ExitRule(action, 3006, 3006),)))

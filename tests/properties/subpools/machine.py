@@ -25,7 +25,7 @@ from runrig.ports.store import WorkflowQuery
 from runrig.store import SqlStore
 from tests import postgres
 from tests.properties.machine import check_guarantees
-from tests.properties.subpools.house import House, PowerCut
+from tests.properties.subpools.house import HandClock, House, PowerCut
 from tests.properties.subpools.witness import Witness, families, gpus, least
 from tests.stores import store_url
 
@@ -47,7 +47,7 @@ class Work(NamedTuple):
     at: int
     priority: Priority
     gpus: int = 1
-    count: int | None = None
+    pods: int | None = None
     minimum: int | None = None
     then: int | None = None
 
@@ -164,7 +164,7 @@ class Subpools(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self._stack = ExitStack()
-        self.house: House | None = None
+        self._house: House | None = None
         self.pools_seen: set[str] = set()
 
     @initialize(
@@ -176,7 +176,7 @@ class Subpools(RuleBasedStateMachine):
     def begin(self, nodes: list[int], team: int, sim: int, shares: list[int]) -> None:
         folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="runrig-subpools-")))
         url = self._stack.enter_context(store_url(self.kind, folder))
-        self.house = House(url, {f"n{at}": gpus for at, gpus in enumerate(nodes)})
+        self._house = House(url, {f"n{at}": gpus for at, gpus in enumerate(nodes)})
         self._stack.callback(lambda: self.house.store.close())
         self.witness = Witness(self.house.store)
         self.house.pool("team", team)
@@ -186,10 +186,15 @@ class Subpools(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            if self.house is not None:
+            if self._house is not None:
                 self._drain()
         finally:
             self._stack.close()
+
+    @property
+    def house(self) -> House:
+        assert self._house is not None, "it begins with `begin`"
+        return self._house
 
     # ------------------------------------------------------------ commands
 
@@ -266,10 +271,10 @@ class Subpools(RuleBasedStateMachine):
     def _submit(self, work: Work) -> None:
         there = sorted(pool.name for pool in self.house.rows().pools)
         name = there[work.at % len(there)]
-        fewest = 1 if work.count is None else work.minimum or work.count
+        fewest = 1 if work.pods is None else work.minimum or work.pods
         pods = [(fewest, work.gpus)] + ([] if work.then is None else [(1, work.then)])
         allowed = Rules(self.house).may_submit(name, work.priority, pods)
-        more = {"count": work.count, "minimum": work.minimum if work.count else None, "then": work.then}
+        more = {"count": work.pods, "minimum": work.minimum if work.pods else None, "then": work.then}
         self.attempt(allowed, self.house.submit, name, work.priority, work.gpus, **more)
 
     @rule(at=st.integers(0, 5), low=st.lists(st.integers(1, 2), max_size=5), firm=st.lists(amounts, max_size=4))
@@ -312,20 +317,24 @@ class Subpools(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from((1, 1, 1000)), rest=st.booleans())
     def time_passes(self, seconds: int, rest: bool) -> None:
         """After 1000 seconds a sweep is due."""
-        self.house.clock.time += seconds
+        self.pass_by(seconds)
         if rest:
             self._rest()
         else:
             self._round()
 
+    def pass_by(self, seconds: float) -> None:
+        assert isinstance(self.house.clock, HandClock)
+        self.house.clock.time += seconds
+
     def _round(self) -> None:
-        self.house.clock.time += 1
+        self.pass_by(1)
         self.house.service._reconciler.round()
 
     def _rest(self) -> None:
         """Work that does not end comes to rest (law R5), and no firm gang waits for LOW of its own pool (law R1)."""
         for _ in range(4 * len(self.house.rows().gangs) + 8):
-            self.house.clock.time += 1
+            self.pass_by(1)
             if not self.house.service._reconciler.round():
                 check_guarantees(State.load(self.house.rows()))
                 return
@@ -432,7 +441,7 @@ class Subpools(RuleBasedStateMachine):
         for _ in range(3 * len(self.house.rows().groups) + 6):
             for key in sorted(self.house.cluster.running):
                 self.house.cluster.end(key)
-            self.house.clock.time += 1
+            self.pass_by(1)
             self.house.settle()
             if not self.house.rows().workflows:
                 break

@@ -122,8 +122,9 @@ def by_http(house: House) -> Iterator[Callable[[str], Person]]:
     clients: list[Client] = []
 
     def person(user: str) -> Person:
-        clients.append(Client(port, user))
-        return lambda asked, client=clients[-1]: _answered(client, asked)
+        client = Client(port, user)
+        clients.append(client)
+        return lambda asked: _answered(client, asked)
 
     with serving(house) as port:
         try:
@@ -234,10 +235,14 @@ def check_log(answers: Sequence[Answer], events: Sequence[Event]) -> None:
     ids = [(each.user, each.said) for each in answers if each.what == "submit" and each.said is not None]
     submitted = [event.action.workflow for event in events if isinstance(event.action, Submit)]
     assert Counter(ids) == Counter((each.submitted_by, each.id) for each in submitted)
-    by_admin = [event for event in events if isinstance(event.action, PutPool) and event.actor.startswith("admin")]
+    by_admin = [
+        (event.actor, event.action)
+        for event in events
+        if isinstance(event.action, PutPool) and event.actor.startswith("admin")
+    ]
     for user in sorted({each.user for each in answers} - {each.submitted_by for each in submitted}):
         done = [each for each in answers if each.user == user and each.said is not None and each.what != "submit"]
-        check_edits(done, [event.action for event in by_admin if event.actor == user])
+        check_edits(done, [edit for actor, edit in by_admin if actor == user])
 
 
 def check_edits(done: Sequence[Answer], edits: Sequence[PutPool]) -> None:

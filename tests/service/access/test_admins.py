@@ -1,5 +1,6 @@
 """Who becomes admin, who stays one, and the roles that a cluster file declares."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -53,10 +54,11 @@ def test_the_last_admin_cannot_be_taken_away(any_store: str) -> None:
     with people(any_store) as it:
         it.token("root", "admin")
         it.access.users.create("bob", actor="root")
-        for change in (
+        changes: tuple[Callable[[], object], ...] = (
             lambda: it.access.users.set_disabled("root", True, actor="root"),
             lambda: it.access.users.withdraw("root", ADMIN, actor="root"),
-        ):
+        )
+        for change in changes:
             with pytest.raises(Conflict) as refused:
                 change()
             assert (

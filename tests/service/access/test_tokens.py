@@ -5,7 +5,7 @@ import logging
 import re
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
@@ -141,7 +141,12 @@ def test_the_last_use_is_seen_at_once_and_written_once_a_minute(any_store: str) 
         token = it.token("bob", expires_in_s=None)
         written: list[dict[str, float]] = []
         write = it.store.access.used
-        it.store.access.used = lambda last: (written.append(dict(last)), write(last))[1]  # type: ignore[method-assign]
+
+        def used(last_used_at: Mapping[str, float]) -> None:
+            written.append(dict(last_used_at))
+            write(last_used_at)
+
+        it.store.access.used = used  # type: ignore[method-assign] # what is told is written all the same
         row = it.access.tokens.of("bob")[0]
         for second in range(0, 180, 5):
             it.time[0] = T0 + second

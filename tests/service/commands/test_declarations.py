@@ -1,6 +1,7 @@
 """Pools and cohorts one by one, and whole files: what changes, what an apply may prune (law Q7)."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -199,7 +200,7 @@ def test_quota_and_limits_are_set_and_taken_away_per_flavor_and_resource(tmp_pat
         declarations = it.service.declarations
         h100, b200, cpu = (FlavorResource(*key.split("/")) for key in ("h100/gpu", "b200/gpu", "b200/cpu"))
 
-        def edited(**settings: str) -> dict[FlavorResource, Quota]:
+        def edited(**settings: Any) -> dict[FlavorResource, Quota]:
             declarations.update_cohort("lab", CohortEdit(**settings), user="ann")
             found = it.service.queries.cohort("lab").cohort
             assert found is not None

@@ -165,12 +165,13 @@ def test_no_difference_between_two_pools_is_left_out(before: Pool, after: Pool) 
     """Whatever fields a pool and a quota have, or will have: what is told makes one into the other."""
     after = replace(after, name=before.name, parent=before.parent, subpool_name=before.subpool_name)
     edits = change_of(Event(1, 0, T0, "ann", PutPool(after, replace(before, state=after.state)))).edits
-    quotas, fields = dict(before.quotas), {"state": after.state}
+    quotas, fields = dict(before.quotas), dict[str, Any](state=after.state)
     for each in edits:
         if each.resource is None:
             fields[each.field] = each.after
         else:
-            quotas[each.resource] = replace(quotas.get(each.resource, Quota()), **{each.field: each.after})
+            changed: dict[str, Any] = {each.field: each.after}
+            quotas[each.resource] = replace(quotas.get(each.resource, Quota()), **changed)
     kept = {key: quota for key, quota in quotas.items() if quota.nominal is not None}
     there = {key: quota for key, quota in after.quotas.items() if quota != Quota()}
     assert replace(before, quotas={}, **fields) == replace(after, quotas={})
@@ -209,7 +210,8 @@ def test_pages_follow_each_other_also_through_one_revision(tmp_path: Path) -> No
         whole = it.service.history.changes("team", HistoryQuery())
         assert (len(whole.entries), whole.next) == (6, None)
         for limit in (1, 2, 3, 5, 6):
-            found, after = [], None
+            found: list[PoolChange] = []
+            after = None
             while True:
                 page = it.service.history.changes("team", HistoryQuery(limit=limit, after=after))
                 found += page.entries
@@ -466,6 +468,12 @@ def test_nothing_of_the_trail_and_no_pool_is_ever_deleted(tmp_path: Path) -> Non
     assert {kind for kind, table in written if table == "pools"} == {"INSERT INTO"}
 
 
+def put_in(event: Event) -> str:
+    """The pool that the event puts."""
+    assert isinstance(event.action, PutPool)
+    return event.action.pool.name
+
+
 def test_the_trail_of_a_database_of_the_first_release_is_there(tmp_path: Path) -> None:
     """The dump of v0.1.0, brought to the tables of today."""
     dump = Path(make_dump.__file__).with_name("data") / "v0.1.0.sql"
@@ -476,9 +484,9 @@ def test_the_trail_of_a_database_of_the_first_release_is_there(tmp_path: Path) -
     assert len(logged) >= len(pools) > 2
     for pool in pools:
         family = {each.name for each in pools if pool.name in (each.name, each.parent)}
-        changes = tuple(each for each in reversed(logged) if each.action.pool.name in family)
+        changes = tuple(each for each in reversed(logged) if put_in(each) in family)
         assert store.log.pool_changes(ChangesQuery(pool.name)) == (changes, False)
         assert all(change_of(each).what for each in changes)
-        last = {each.action.pool.name: each for each in reversed(changes)}
-        assert {each.action.pool.name: each for each in store.log.pools_at(pool.name, 1e10)} == last
+        last = {put_in(each): each for each in reversed(changes)}
+        assert {put_in(each): each for each in store.log.pools_at(pool.name, 1e10)} == last
     store.close()

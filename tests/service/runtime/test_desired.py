@@ -4,9 +4,8 @@ import builtins
 from pathlib import Path
 
 from runrig.domain.gangs import Priority
-from runrig.domain.workflows import FileSpec, TaskKey
+from runrig.domain.workflows import FileSpec, TaskKey, task_uuid
 from runrig.ports.backend import Desired, Launch
-from runrig.service.runtime.desired import task_uuid
 from tests.worlds.service import desk
 
 CHAIN = """

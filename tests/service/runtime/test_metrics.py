@@ -1,6 +1,7 @@
 """What a monitor reads is what is, with few labels, and costs little however many wait."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,13 @@ from runrig.engine.explain.quota_report import tree_rows
 from runrig.engine.state.state import State
 from runrig.service.runtime.metrics import Metrics
 from tests.api.client import Api, api
-from tests.service.runtime.scrape import labelled, scraped
+from tests.service.runtime.scrape import Labels, labelled, scraped
 from tests.worlds.service import desk, one_task
 
 HIDDEN = ("secret-workflow", "secret-user", "ann")
 
 
-def read(it: Api) -> dict[str, dict]:
+def read(it: Api) -> Mapping[str, Mapping[Labels, float]]:
     return scraped(it.get("/metrics"))
 
 

@@ -122,7 +122,7 @@ def test_whoever_listens_to_a_workflow_is_told_the_status_that_is_stored(tmp_pat
         it.submit("a")
         it.submit("b")
         told: list[tuple[str | None, str]] = []
-        by_uuid: list[str | None] = []
+        by_uuid: list[WorkflowStatus | None] = []
 
         def hear(status: WorkflowStatus | None) -> None:
             told.append((status and status.value, it.status("a-1")))

@@ -8,6 +8,7 @@ import yaml
 
 from runrig.backends.kubernetes import objects
 from runrig.domain.gangs import Priority
+from runrig.domain.plan import Action
 from runrig.domain.pools import Pool
 from runrig.domain.workflows import GroupSpec, WorkflowSpec
 from runrig.ports.backend import Blueprint
@@ -97,7 +98,7 @@ def queues(plan: Blueprint) -> dict[str, tuple[int, int]]:
 
 
 def test_queues_have_the_quota_of_the_pool_and_what_it_may_borrow() -> None:
-    pools = {
+    pools: dict[str, int | Pool] = {
         "team": Pool("team", gpu_quota(10, borrowing=4)),
         "team--a": Pool("team--a", gpu_quota(7), parent="team", subpool_name="a"),
         "free": 5,
@@ -126,7 +127,7 @@ def test_queues_have_room_for_what_was_admitted_before_a_quota_was_cut() -> None
     }
 
 
-def _cut(world: World, name: str, nominal: int) -> tuple[object, ...]:
+def _cut(world: World, name: str, nominal: int) -> tuple[Action, ...]:
     from runrig.engine.lifecycle import pools
 
     return pools.put_pool(world.state, Pool(name, gpu_quota(nominal, borrowing=2)), create=False).actions
@@ -151,7 +152,7 @@ def test_the_name_of_a_pod_group_is_that_of_its_pool_workflow_and_group() -> Non
     def name(pool: str, workflow: str, group: str) -> str:
         spec = WorkflowSpec(workflow, (GroupSpec(group, (task("t"),)),))
         plan = rendering.blueprint(world.state, spec, pool=pool, priority=HIGH, namespace="ns")
-        return next(each["metadata"]["name"] for each in objects.render(plan) if each["kind"] == "PodGroup")
+        return str(next(each["metadata"]["name"] for each in objects.render(plan) if each["kind"] == "PodGroup"))
 
     assert name("p", "w", "g") == name("p", "w", "g") == "2f86d7c1-1dcd-570d-81ed-0f238548eed8"
     assert len({name(*names) for names in (("q", "w", "g"), ("p", "v", "g"), ("p", "w", "h"), ("p", "w", "g"))}) == 4

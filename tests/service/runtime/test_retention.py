@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import func, select
@@ -34,7 +35,7 @@ def house(folder: Path, url: str) -> Iterator[Desk]:
         yield it
 
 
-def run(it: Desk, name: str, **more: object) -> str:
+def run(it: Desk, name: str, **more: Any) -> str:
     """The id of a workflow that has ended by now."""
     id = it.submit(name, duration=1, **more)
     it.later(0)  # it starts

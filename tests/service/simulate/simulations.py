@@ -67,12 +67,14 @@ def kueue(
 
 def queue(
     name: str, cpu: int, cohort: str | None = None, *, borrow: int | None = None, lend: int | None = None, **spec: Any
-):
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """A cluster queue, with a local queue of the same name in the namespace `default`."""
     limits = {"borrowingLimit": borrow, "lendingLimit": lend}
     quota = {"name": "cpu", "nominalQuota": cpu} | {key: limit for key, limit in limits.items() if limit is not None}
     groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "default", "resources": [quota]}]}]
-    fields = {"namespaceSelector": {}, "resourceGroups": groups, **spec} | ({"cohortName": cohort} if cohort else {})
+    fields: dict[str, Any] = {"namespaceSelector": {}, "resourceGroups": groups, **spec} | (
+        {"cohortName": cohort} if cohort else {}
+    )
     local = kueue("LocalQueue", name, {"clusterQueue": name})
     local["metadata"]["namespace"] = "default"
     return kueue("ClusterQueue", name, fields), local
@@ -98,7 +100,7 @@ def workload(
     priority: int = 0,
     running: bool = False,
     **pod_set: Any,
-):
+) -> dict[str, Any]:
     made = kueue("Workload", name, {"queueName": to, "priority": priority, "podSets": [pods(cpu, count, **pod_set)]})
     made["metadata"] |= {"namespace": "default", "creationTimestamp": stamp(at), "uid": name}
     if running:

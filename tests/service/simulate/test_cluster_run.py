@@ -38,7 +38,9 @@ def admitted(workload: str, pool: str, count: int = 1, pod_set: str = "main") ->
     return {"workload": workload, "queue": pool, "pod_sets": pods}
 
 
-def pending(workload: str, pool: str, code: str, law: str, *, parked: bool = True, considered: bool = True, **why: Any):
+def pending(
+    workload: str, pool: str, code: str, law: str, *, parked: bool = True, considered: bool = True, **why: Any
+) -> dict[str, Any]:
     reason = {"code": code, "node": "", "resource": "", "have": 0, "need": 0, "law": law} | why
     waits = {"workload": workload, "queue": pool, "considered": considered, "parked": parked}
     return waits | {"reason": code, "reasons": [reason]}
@@ -53,8 +55,8 @@ def cycle(at: float, *, starts: Any = (), preempted: Any = (), waits: Any = ()) 
 
 
 def test_the_first_cycle_is_all_that_is_told_unless_more_are_asked_for() -> None:
-    files = {"a": one_task("a", gpus=3), "b": one_task("b", gpus=2)}
-    full = {"node": "vision", "resource": "default/gpu", "have": 1, "need": 2}
+    files: dict[str, Any] = {"a": one_task("a", gpus=3), "b": one_task("b", gpus=2)}
+    full: dict[str, Any] = {"node": "vision", "resource": "default/gpu", "have": 1, "need": 2}
     assert line(ALONE, **files) == {
         "scenario": "test.yaml",
         "quota": {
@@ -75,9 +77,12 @@ def test_the_first_cycle_is_all_that_is_told_unless_more_are_asked_for() -> None
 
 
 def test_what_was_borrowed_is_taken_back_and_queued_again_until_all_has_ended() -> None:
-    files = {"low": one_task("low", gpus=2, count=2, duration="100s"), "high": one_task("high", gpus=4, duration="30s")}
+    files: dict[str, Any] = {
+        "low": one_task("low", gpus=2, count=2, duration="100s"),
+        "high": one_task("high", gpus=4, duration="30s"),
+    }
     low, high = "low-2/main-group", "high-1/main-group"
-    idle = {"node": "the cluster", "resource": "default/gpu", "have": 0, "need": 4}
+    idle: dict[str, Any] = {"node": "the cluster", "resource": "default/gpu", "have": 0, "need": 4}
     rest = {
         "batch": {"default/gpu": cell(4, 0, 8, 8, used=0)},
         "lab": {"default/gpu": cell(0, 0, 8, 8, subtree=8)},
@@ -111,7 +116,7 @@ def test_what_was_borrowed_is_taken_back_and_queued_again_until_all_has_ended() 
 
 
 def test_what_a_pool_borrows_shows_in_its_share_and_its_balance() -> None:
-    files = {"low": one_task("low", gpus=2, count=2), "high": one_task("high")}
+    files: dict[str, Any] = {"low": one_task("low", gpus=2, count=2), "high": one_task("high")}
     told = line(SHARED, Options(cycles=2), **files)
     assert told["quota"]["after"] == {
         "batch": {"default/gpu": cell(4, 8, 0, 8, used=0)},
@@ -132,7 +137,7 @@ def test_a_task_group_waits_for_those_before_it_and_for_the_head_of_a_strict_que
     """
     told = line(scenario, TO_THE_END, chain=chain, b=one_task("b", gpus=2, duration=1), c=one_task("c", duration=1))
     after_first = pending("chain-1/second-group", "vision", "WaitsForUpstream", "W1", considered=False)
-    full = {"node": "vision", "resource": "default/gpu", "have": 0, "need": 2}
+    full: dict[str, Any] = {"node": "vision", "resource": "default/gpu", "have": 0, "need": 2}
     head = pending("b-1/main-group", "vision", "QuotaFull", "P2", **full)
     behind = pending(
         "c-1/main-group", "vision", "BehindHeadOfQueue", "P4", considered=False, parked=False, node="vision"
@@ -163,7 +168,7 @@ def test_fewer_pods_start_where_the_workflow_allows_it() -> None:
 def test_a_task_that_takes_no_time_ends_in_a_cycle_of_its_own() -> None:
     scenario = "{nodes: [{name: n0, resources: {gpu: 1}}], pools: [{name: p, quota: 1}], workflows: [{file: a.yaml}, {file: a.yaml}]}"
     told = line(scenario, TO_THE_END, a=one_task("a", duration=0))
-    full = {"node": "p", "resource": "default/gpu", "have": 0, "need": 1}
+    full: dict[str, Any] = {"node": "p", "resource": "default/gpu", "have": 0, "need": 1}
     assert told["cycles"] == [
         cycle(
             0,

@@ -135,7 +135,7 @@ def test_what_is_preempted_is_held_until_the_next_cycle_and_waits_again_then() -
 def job(name: str, pods: int, least: int) -> dict[str, Any]:
     """Its completions follow its parallelism."""
     marks = {"job-min-parallelism": str(least), "job-completions-equal-parallelism": "true"}
-    meta = {"name": name, "namespace": "default", "creationTimestamp": stamp(2), "uid": name}
+    meta: dict[str, Any] = {"name": name, "namespace": "default", "creationTimestamp": stamp(2), "uid": name}
     meta |= {"labels": {"kueue.x-k8s.io/queue-name": "cq-a"}}
     meta |= {"annotations": {f"kueue.x-k8s.io/{mark}": value for mark, value in marks.items()}}
     spec = {"parallelism": pods, "completions": pods, "completionMode": "Indexed", "suspend": True, **TEMPLATE}
@@ -283,7 +283,7 @@ def test_a_drained_queue_is_run_on_although_its_first_cycle_is_quiet() -> None:
 
 @pytest.mark.parametrize("text", ["", "---\n---\n", "# nothing\n"])
 def test_an_empty_file_is_an_empty_system(text: str) -> None:
-    nothing = {"before": {}, "after": {}}
+    nothing: dict[str, Any] = {"before": {}, "after": {}}
     assert line(text, TO_THE_END) == {
         "scenario": "test.yaml",
         "quota": nothing,

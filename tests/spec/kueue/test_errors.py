@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501  a case and what it is told are easier to compare in one line
 
+from typing import Any
+
 import pytest
 
 from runrig.domain.errors import InvalidInput, Problem
@@ -36,7 +38,7 @@ def nominal(quantity: object, resource: str = "cpu") -> dict[str, object]:
         ([1], "expected a quantity, got a list"),
     ],
 )
-def test_a_quantity_is_finite_not_negative_and_fits_64_bits(quantity, message) -> None:
+def test_a_quantity_is_finite_not_negative_and_fits_64_bits(quantity: Any, message: str) -> None:
     assert errors(nominal(quantity)) == [f"document 1, {QUOTA}.nominalQuota: {message}"]
 
 
@@ -81,7 +83,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("document", "messages"), CASES)
-def test_wrong_values(document, messages) -> None:
+def test_wrong_values(document: dict[str, Any] | str, messages: list[str]) -> None:
     assert errors(document) == messages
 
 
@@ -147,14 +149,14 @@ def test_an_error_has_its_line_and_column() -> None:
         ("[" * 200, "document 1: nested more than 100 levels deep"),
     ],
 )  # fmt: skip
-def test_unreadable_files(data, message) -> None:
+def test_unreadable_files(data: bytes | str, message: str) -> None:
     with pytest.raises(InvalidInput) as raised:
         read_manifests(data, "a.yaml")
     assert raised.value.problems[0].message == message
 
 
 @pytest.mark.parametrize("data", [b"#" * 50_000_000, "#" * 50_000_000])
-def test_a_file_that_is_too_large_is_told_so_at_once(data) -> None:
+def test_a_file_that_is_too_large_is_told_so_at_once(data: bytes | str) -> None:
     with pytest.raises(InvalidInput) as raised:
         read_manifests(data, "a.yaml")
     assert [problem.message for problem in raised.value.problems] == [

@@ -29,7 +29,7 @@ def sentence(case: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=sentence)
-def test_job(case) -> None:
+def test_job(case: dict[str, Any]) -> None:
     found = read(*home(), as_manifest(case["job"]))
     (read_job,) = found.jobs
     (workload,) = found.system.workloads
@@ -131,7 +131,9 @@ GLOBAL = manifest("PriorityClass", "all", version="scheduling.k8s.io/v1", value=
         ((GLOBAL, DEFAULT), {}, "high", 100),
     ],
 )
-def test_where_the_priority_of_a_job_comes_from(more, template, label, priority) -> None:
+def test_where_the_priority_of_a_job_comes_from(
+    more: tuple[Any, ...], template: dict[str, Any], label: str | None, priority: int
+) -> None:
     labels = {"priority-class": label} if label else {}
     found = read(*home(), *CLASSES, *more, job("j", {"template": pod(**template)}, None, **labels))
     assert (found.system.workloads[0].priority, found.warnings) == (priority, ())
@@ -168,13 +170,13 @@ def test_fewer_workers_are_written_and_restored() -> None:
 
 
 @pytest.mark.parametrize("least", [4, 5])
-def test_a_whole_gang_accepts_no_fewer_workers(least) -> None:
+def test_a_whole_gang_accepts_no_fewer_workers(least: int) -> None:
     found = read(*home(), mpi(4, least))
     assert (found.system.workloads, found.warnings) == ((workers(4, None),), ())
 
 
 @pytest.mark.parametrize("least", [0, 6])
-def test_a_minimum_of_workers_that_cannot_be_is_warned_of(least) -> None:
+def test_a_minimum_of_workers_that_cannot_be_is_warned_of(least: int) -> None:
     found = read(*home(), mpi(4, least))
     assert found.system.workloads == (workers(4, None),)
     assert [(w.path, w.message) for w in found.warnings] == [

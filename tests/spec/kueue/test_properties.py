@@ -126,23 +126,23 @@ def test_the_example_that_is_varied_below_is_understood() -> None:
 
 
 @given(st.text())
-def test_any_text(text) -> None:
+def test_any_text(text: str) -> None:
     survives(text)
 
 
 @given(st.binary())
-def test_any_bytes(data) -> None:
+def test_any_bytes(data: bytes) -> None:
     survives(data)
 
 
 @given(st.text(alphabet="{}[]&*!|>-:?'\"# \n\tabkind1", max_size=60))
-def test_any_text_that_looks_like_yaml(text) -> None:
+def test_any_text_that_looks_like_yaml(text: str) -> None:
     survives(text)
 
 
 @given(st.data())
 @settings(max_examples=EXAMPLES)
-def test_any_value_in_place_of_one_that_was_right(data) -> None:
+def test_any_value_in_place_of_one_that_was_right(data: st.DataObject) -> None:
     """Replaces one value of a good file, so that every field meets values of every kind."""
     documents: list[Any] = json.loads(json.dumps(EVERYTHING))
     at: Any = documents
@@ -158,7 +158,7 @@ def test_any_value_in_place_of_one_that_was_right(data) -> None:
 
 
 @given(st.sampled_from(EVERYTHING), st.sampled_from(EVERYTHING))
-def test_the_order_of_documents_decides_nothing_but_order(one, other) -> None:
+def test_the_order_of_documents_decides_nothing_but_order(one: dict[str, Any], other: dict[str, Any]) -> None:
     def both(*items: object) -> Manifests:
         return read_manifests("\n---\n".join(json.dumps(item) for item in items), "two.yaml")
 
@@ -170,7 +170,9 @@ def test_the_order_of_documents_decides_nothing_but_order(one, other) -> None:
 
 
 @given(st.integers(0, 30), st.none() | st.integers(0, 30), st.integers(-2, 32), st.booleans(), st.integers(0, 30))
-def test_what_is_written_and_restored_agrees_with_the_pods(parallelism, completions, least, synced, admitted) -> None:
+def test_what_is_written_and_restored_agrees_with_the_pods(
+    parallelism: int, completions: int | None, least: int, synced: bool, admitted: int
+) -> None:
     found = Job("j", parallelism, completions, synced, str(least), "true" if synced else None)
     assert (found.least is not None) == (problem(found) is None)
     if found.least is None:

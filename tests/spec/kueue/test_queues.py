@@ -140,7 +140,7 @@ def test_an_empty_cohort_name_is_none() -> None:
 @pytest.mark.parametrize(
     ("version", "field"), [("v1alpha1", "parent"), ("v1beta1", "parentName"), ("v1beta2", "parentName")]
 )
-def test_a_cohort_in_every_version(version, field) -> None:
+def test_a_cohort_in_every_version(version: str, field: str) -> None:
     spec = {
         field: "root",
         "fairSharing": {"weight": 2},

@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501  a case and what it is told are easier to compare in one line
 
+from typing import Any
+
 import pytest
 
 from runrig.domain.kueue import ClusterQueue, QueueCohort, Workload, WorkloadPodSet
@@ -58,7 +60,7 @@ QUEUES = [
 
 
 @pytest.mark.parametrize(("spec", "expected"), QUEUES)
-def test_of_a_queue(spec, expected) -> None:
+def test_of_a_queue(spec: dict[str, Any], expected: list[tuple[str, ...]]) -> None:
     assert of_queue(spec) == expected
 
 
@@ -72,7 +74,7 @@ COHORTS = [
 
 
 @pytest.mark.parametrize(("spec", "expected"), COHORTS)
-def test_of_a_cohort(spec, expected) -> None:
+def test_of_a_cohort(spec: dict[str, Any], expected: list[tuple[str, ...]]) -> None:
     found = warnings(*FLAVORS, manifest("Cohort", "co", spec))
     assert [(path, message) for _, path, message in found] == expected
 
@@ -124,7 +126,7 @@ TEMPLATES = [
 
 
 @pytest.mark.parametrize(("spec", "expected"), TEMPLATES)
-def test_of_a_template(spec, expected) -> None:
+def test_of_a_template(spec: dict[str, Any], expected: list[tuple[str, ...]]) -> None:
     assert of_template(**spec) == expected
 
 
@@ -146,7 +148,7 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize(("spec", "problem"), PROBLEMS)
-def test_what_keeps_a_workload_from_being_looked_at(spec, problem) -> None:
+def test_what_keeps_a_workload_from_being_looked_at(spec: dict[str, Any], problem: str) -> None:
     found = read(*home(), workload("w", spec))
     assert [item.problem for item in found.system.workloads] == [problem]
     assert len(found.warnings) == 1
@@ -184,7 +186,7 @@ WORKLOADS = [
 
 
 @pytest.mark.parametrize(("spec", "status", "expected"), WORKLOADS)
-def test_of_a_workload(spec, status, expected) -> None:
+def test_of_a_workload(spec: dict[str, Any], status: dict[str, Any] | None, expected: list[tuple[str, ...]]) -> None:
     found = warnings(*home(), workload("w", spec, **({"status": status} if status else {})))
     assert [(path, message) for _, path, message in found] == expected
 
@@ -232,7 +234,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("document", "message"), OTHERS)
-def test_of_other_kinds(document, message) -> None:
+def test_of_other_kinds(document: dict[str, Any], message: str) -> None:
     assert warnings("a: &x 1", "", document)[1:] == [(3, "", message)]
 
 

@@ -1,5 +1,7 @@
 """Workloads become exactly what their spec and status say."""
 
+from typing import Any
+
 import pytest
 
 from runrig.domain.kueue import Granted, MatchExpression, NodeChoice, Toleration, Workload, WorkloadPodSet
@@ -116,7 +118,7 @@ def test_usage_that_is_not_said_is_derived_from_the_pods() -> None:
         ([condition("Admitted", "False")], False),
     ],
 )
-def test_with_quota_it_runs_unless_its_conditions_say_otherwise(conditions, admitted) -> None:
+def test_with_quota_it_runs_unless_its_conditions_say_otherwise(conditions: list[Any], admitted: bool) -> None:
     assert running(*conditions).admitted is admitted
 
 
@@ -138,7 +140,7 @@ def test_a_time_that_is_not_said_is_the_latest_of_the_file() -> None:
     ("reason", "queued"),
     [("PodsReadyTimeout", 20), ("AdmissionCheck", 20), ("Preempted", 1), ("ClusterQueueStopped", 1)],
 )
-def test_only_two_kinds_of_eviction_cost_it_its_place(reason, queued) -> None:
+def test_only_two_kinds_of_eviction_cost_it_its_place(reason: str, queued: int) -> None:
     status = {"conditions": [condition("Evicted", "True", 20, reason)]}
     found = only(read(*home(), workload(meta={"creationTimestamp": at(1)}, status=status)))
     assert (found.created_at, found.queued_at, found.evicted) == (T0 + 1, T0 + queued, False)
@@ -183,7 +185,7 @@ CLASSES = (
         (None, {}, 0),
     ],
 )
-def test_priority_is_the_number_or_that_of_the_class(version, spec, priority) -> None:
+def test_priority_is_the_number_or_that_of_the_class(version: str | None, spec: dict[str, Any], priority: int) -> None:
     more = {} if version is None else {"version": version}
     assert only(read(*home(), *CLASSES, workload("w", spec, **more))).priority == priority
 
@@ -219,7 +221,7 @@ def container(cpu: object = None, *, limit: object = None, always: bool = False)
         ({"containers": [container(1)], "initContainers": [container(3)], "overhead": {"cpu": "200m"}}, 3200),
     ],
 )
-def test_what_a_pod_asks(spec, cpu) -> None:
+def test_what_a_pod_asks(spec: dict[str, Any], cpu: int | None) -> None:
     assert requests(**spec).get("cpu") == cpu
 
 
@@ -232,7 +234,7 @@ def test_what_a_pod_asks(spec, cpu) -> None:
         ("memory", "1e-300", 1), ("memory", "9223372036854775807", 2**63 - 1), ("cpu", "9223372036854775.807", 2**63 - 1),
     ],
 )  # fmt: skip
-def test_quantities_are_exact_and_rounded_up(resource, quantity, amount) -> None:
+def test_quantities_are_exact_and_rounded_up(resource: str, quantity: int | str, amount: int) -> None:
     found = only(read(*home(), workload("w", {"podSets": [{"template": pod({resource: quantity})}]})))
     assert found.pod_sets[0].requests == ((resource, amount),)
 
