@@ -74,27 +74,31 @@ class Api:
     def create(self, each: Object, *, dry_run: bool = False) -> Object:
         """As it was taken.  A field that the kind does not have is refused."""
         query = {"fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
-        return self.call("POST", path_of(each, named=False), each, **query)  # type: ignore[no-any-return]
+        answer: Object = self.call("POST", path_of(each, named=False), each, **query)
+        return answer
 
     def apply(self, each: Object) -> Object:
         """Server-side apply: made, or made as *each* says; any number of times."""
         query = {"fieldManager": MANAGER, "force": "true", "fieldValidation": "Strict"}
-        return self.call("PATCH", path_of(each), each, kind="application/apply-patch+yaml", **query)  # type: ignore[no-any-return]
+        answer: Object = self.call("PATCH", path_of(each), each, kind="application/apply-patch+yaml", **query)
+        return answer
 
     def read(self, each: Object) -> Object | None:
         """As it is now; None if it is gone."""
         try:
-            return self.call("GET", path_of(each))  # type: ignore[no-any-return]
+            found: Object = self.call("GET", path_of(each))
         except Refusal as refusal:
             if refusal.status != 404:
                 raise
             return None
+        return found
 
     def listed(self, api_version: str, kind: str, namespace: str | None = None, **query: str) -> list[Object]:
         """*query*: `labelSelector`, `fieldSelector`.  In the order of names."""
         metadata = {} if namespace is None else {"namespace": namespace}
         where = path_of({"apiVersion": api_version, "kind": kind, "metadata": metadata}, named=False)
-        return self.call("GET", where, **query)["items"]  # type: ignore[no-any-return]
+        found: list[Object] = self.call("GET", where, **query)["items"]
+        return found
 
     def delete(self, each: Object, *, grace_s: int | None = None) -> None:
         query = {} if grace_s is None else {"gracePeriodSeconds": str(grace_s)}
@@ -103,7 +107,8 @@ class Api:
     def set_status(self, each: Object, status: Mapping[str, Any]) -> Object:
         """Merges *status* into the object's, through the subresource."""
         patch = "application/merge-patch+json"
-        return self.call("PATCH", f"{path_of(each)}/status", {"status": status}, kind=patch)  # type: ignore[no-any-return]
+        answer: Object = self.call("PATCH", f"{path_of(each)}/status", {"status": status}, kind=patch)
+        return answer
 
 
 def path_of(each: Object, *, named: bool = True) -> str:

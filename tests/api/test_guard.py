@@ -1,5 +1,6 @@
 """Who may talk to the server at all: token, Host, Origin, size."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -92,7 +93,7 @@ def test_a_large_body_is_refused_with_or_without_its_length(tmp_path: Path) -> N
     with api(tmp_path) as it:
         body = b'{"file": "' + b"x" * LARGEST_BODY + b'"}'
 
-        def pieces():
+        def pieces() -> Iterator[bytes]:
             yield body[:1000]
             yield body[1000:]
 

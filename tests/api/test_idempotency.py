@@ -1,6 +1,7 @@
 """A submission that is sent again with its key is the same one: nothing is doubled, whatever happened to the first answer."""
 
 from pathlib import Path
+from typing import Any
 
 from tests.api.client import Api, api
 from tests.worlds.service import one_task
@@ -9,7 +10,7 @@ KEY = "5f0c3a1e-8d2b-4c47-9a3e-2f6b7c1d0e9f"
 SUBMIT = "/api/pool/pool1/workflow"
 
 
-def sent(it: Api, text: str, key: str, path: str = SUBMIT, **headers: str) -> tuple[int, dict]:
+def sent(it: Api, text: str, key: str, path: str = SUBMIT, **headers: str) -> tuple[int, dict[str, Any]]:
     answer = it.http.post(path, json={"file": text}, headers={"Idempotency-Key": key, **headers})
     return answer.status_code, answer.json()
 

@@ -25,7 +25,14 @@ def gpus(total: int, free: int, firm: int = 0, low: int = 0, changing: int = 0, 
 
 def domain(level: str | None, path: list[str], *domains: Any, **more: Any) -> dict[str, Any]:
     """With all that n0 has while nothing runs."""
-    idle = {"state": None, "nodes": 1, "cordoned_nodes": 0, "gpus": gpus(4, 4), "flavors": {}, "gangs": None}
+    idle: dict[str, Any] = {
+        "state": None,
+        "nodes": 1,
+        "cordoned_nodes": 0,
+        "gpus": gpus(4, 4),
+        "flavors": {},
+        "gangs": None,
+    }
     idle |= {"holders": [], "others": {"gangs": 0, "gpus": 0}}
     return {"level": level, "path": path, **idle, "domains": list(domains), **more}
 

@@ -18,8 +18,8 @@ SLACK_S = 60.0
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    settings = {"read_timeout_s": READ_TIMEOUT_S, "connections": CONNECTIONS}
-    with serve(tmp_path_factory.mktemp("slow"), **settings) as target:
+    folder = tmp_path_factory.mktemp("slow")
+    with serve(folder, read_timeout_s=READ_TIMEOUT_S, connections=CONNECTIONS) as target:
         yield target
 
 

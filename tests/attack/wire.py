@@ -48,7 +48,7 @@ class Wire:
 
     def answer(self) -> Answer:
         """The next one; those behind it stay for the next call."""
-        response = HTTPResponse(self)  # type: ignore[arg-type] - it asks for nothing but `makefile`
+        response = HTTPResponse(self)  # type: ignore[arg-type] # it asks for nothing but `makefile`
         response.begin()
         return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
 

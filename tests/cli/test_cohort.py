@@ -10,16 +10,16 @@ from tests.cli.world import answered, at, lines, runrig, serving
 
 
 def balance(**numbers: int | None) -> dict[str, Any]:
-    return wire.BalanceAnswer.example() | numbers
+    return dict(wire.BalanceAnswer.example() | numbers)
 
 
 def node(name: str, parent: str | None = None, *, kind: str = "cohort", **fields: Any) -> dict[str, Any]:
     place = {"name": name, "kind": kind, "parent": parent, "parent_kind": "cohort" if parent else None}
-    return wire.CohortAnswer.example() | place | fields
+    return dict(wire.CohortAnswer.example() | place | fields)
 
 
 def tree(*nodes: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return wire.CohortsAnswer.example() | {"cohorts": list(nodes)} | fields
+    return dict(wire.CohortsAnswer.example() | {"cohorts": list(nodes)} | fields)
 
 
 def listed(answer: dict[str, Any]) -> list[str]:

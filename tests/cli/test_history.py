@@ -25,7 +25,7 @@ def change(field: str, before: Any, after: Any, resource: str | None = None) -> 
 
 
 def entry(what: list[str], *changes: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return wire.PoolChangeAnswer.example() | {"what": what, "changes": list(changes)} | fields
+    return dict(wire.PoolChangeAnswer.example() | {"what": what, "changes": list(changes)} | fields)
 
 
 def page(*entries: dict[str, Any], following: str | None = None) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def test_the_pool_as_it_stood_with_its_subpools() -> None:
     def then(name: str, quota: int, unallocated: int, **fields: Any) -> dict[str, Any]:
         quotas = {"default": {"gpu": {"nominal": quota, "borrowing_limit": None, "lending_limit": 2}}}
         numbers = {"name": name, "quota": quota, "unallocated": unallocated, "quotas": quotas}
-        return wire.PoolThenAnswer.example() | numbers | fields
+        return dict(wire.PoolThenAnswer.example() | numbers | fields)
 
     answer = wire.PoolAtAnswer.example() | {
         "pool": then("team", 100, 70),

@@ -166,7 +166,7 @@ def test_pool_update_says_what_changed_before_it_shows_the_pool(after: dict[str,
 
 
 def test_pool_create_says_what_the_pool_was_given() -> None:
-    plain = {"quotas": {}, "cohort": None, "topology_keys": []}
+    plain: dict[str, Any] = {"quotas": {}, "cohort": None, "topology_keys": []}
     for answer, says in (
         (
             wire.PoolAnswer.example(),

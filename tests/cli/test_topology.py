@@ -43,7 +43,7 @@ def holder(gang: str, gpus: int, **more: Any) -> dict[str, Any]:
 
 def domain(level: str | None, path: str, has: dict[str, int], *domains: Any, **more: Any) -> dict[str, Any]:
     """*path*: its values, with blanks between.  Of one node, unless *more* says otherwise."""
-    idle = {"state": None, "nodes": 1, "cordoned_nodes": 0, "flavors": {}, "gangs": None, "holders": []}
+    idle: dict[str, Any] = {"state": None, "nodes": 1, "cordoned_nodes": 0, "flavors": {}, "gangs": None, "holders": []}
     idle |= {"others": {"gangs": 0, "gpus": 0}}
     return {"level": level, "path": path.split(), "gpus": has, **idle, "domains": list(domains), **more}
 

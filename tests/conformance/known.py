@@ -9,6 +9,7 @@ pods_on(world, "w")                                        # -> {"t": {"n0": 1, 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from runrig.domain.gangs import Assignment, GangState, NodeShare, Priority, Requirement
 from runrig.domain.nodes import Flavor, Node
@@ -40,8 +41,8 @@ def keys(*levels: str) -> tuple[TopologyKey, ...]:
     return tuple(TopologyKey(level, level) for level in levels)
 
 
-def team(name: str, quota: int, levels: Sequence[str] = LEVELS, **more: object) -> Pool:
-    return replace(Pool(name, gpu_quota(quota), topology_keys=keys(*levels)), **more)  # type: ignore[arg-type]
+def team(name: str, quota: int, levels: Sequence[str] = LEVELS, **more: Any) -> Pool:
+    return replace(Pool(name, gpu_quota(quota), topology_keys=keys(*levels)), **more)
 
 
 def fleet(drawn: str, levels: Sequence[str] = LEVELS) -> dict[str, Node]:
@@ -95,8 +96,8 @@ def city(drawn: str, levels: Sequence[str] = LEVELS, cohorts: tuple[Cohort, ...]
     return Told(made, fleet(drawn, levels), cohorts)
 
 
-def change(world: World, node: str, **fields: object) -> None:
-    world.do(PutNode(replace(world.state.nodes[node], **fields)))  # type: ignore[arg-type]
+def change(world: World, node: str, **fields: Any) -> None:
+    world.do(PutNode(replace(world.state.nodes[node], **fields)))
 
 
 # ---------------------------------------------------------------- who asks for what

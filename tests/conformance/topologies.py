@@ -142,6 +142,6 @@ def _holder(api: str, case: Case, name: str, held: Mapping[str, Any]) -> Manifes
 def _stands(api: str, domain: list[str], count: int) -> Manifest:
     if api == V1:
         return {"domains": [{"values": domain, "count": count}]}
-    values = [{"universal": value} for value in domain[:-1]]
+    values: list[Manifest] = [{"universal": value} for value in domain[:-1]]
     values.append({"individual": {"prefix": domain[-1][:1], "roots": [domain[-1][1:]]}})
     return {"slices": [{"domainCount": 1, "valuesPerLevel": values, "podCounts": {"universal": count}}]}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from docs import generate
 from runrig.domain.reasons import Code
@@ -23,7 +24,7 @@ AVOIDED = ("victim", "preemptee", "reclaimee", "opportunistic", "over-quota", "o
 """Words that the glossary has another one for, and that mean nothing else in our code."""
 
 
-def blocks(kind: str) -> list:
+def blocks(kind: str) -> list[ParameterSet]:
     """The text of every fenced block that is marked as *kind*, with where it stands as its id."""
     found = []
     for name, text in PAGES.items():

@@ -88,7 +88,8 @@ class Server:
     def says(self, path: str) -> tuple[int, Any]:
         """(0, None) if it says nothing."""
         try:
-            return ask(self.url, "GET", path)
+            status, answer = ask(self.url, "GET", path)
+            return status, answer
         except Gone:
             return 0, None
 

@@ -12,6 +12,7 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.config import SchemathesisConfig
+from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_headers_conformance,
@@ -48,7 +49,11 @@ LONGEST_WAIT_S = 0.05
 def operations() -> dict[str, Any]:
     """By name.  The document is the one that the application has without a server."""
     schema = schemathesis.openapi.from_dict(document(), config=SchemathesisConfig())
-    return {result.ok().label: result.ok() for result in schema.get_all_operations()}
+    found = {}
+    for result in schema.get_all_operations():
+        assert isinstance(result, Ok), f"an operation that the document does not describe well: {result}"
+        found[result.ok().label] = result.ok()
+    return found
 
 
 def hammer(target: Target, operation: Any, *, examples: int, start: int | None = None) -> None:

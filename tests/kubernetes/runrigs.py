@@ -365,7 +365,8 @@ def watched(world: World, since: str, *, timeout_s: int) -> Iterator[Seen]:
 
 
 def annotations(pod: Object) -> Mapping[str, str]:
-    return pod["metadata"].get("annotations", {})  # type: ignore[no-any-return]
+    found: dict[str, str] = pod["metadata"].get("annotations", {})
+    return found
 
 
 def key_of(pod: Object) -> str:
@@ -373,7 +374,8 @@ def key_of(pod: Object) -> str:
 
 
 def node_of(pod: Object) -> str | None:
-    return pod["spec"].get("nodeName")  # type: ignore[no-any-return]
+    name: str | None = pod["spec"].get("nodeName")
+    return name
 
 
 def pinned_to(pod: Object) -> str:

@@ -79,9 +79,8 @@ def test_a_pod_that_goes_while_the_server_is_down_is_missed_when_it_is_back(
 
 
 def test_one_with_a_rule_for_it_starts_again_as_the_next_attempt_with_another_pod(world: World, tmp_path: Path) -> None:
-    again = {"exitActions": {"RESCHEDULE": "3001"}}
     with rig(world, tmp_path, CLUSTER) as here, witness(here) as seen:
-        id = submit(here, gang("w", 1, **again))
+        id = submit(here, gang("w", 1, exitActions={"RESCHEDULE": "3001"}))
         here.runs(id)
         world.api.delete(here.pods(id)[f"{id}/main-0/0"])
         here.until(lambda: here.attempts(id)[1:] == [("main-0", 1, "RUNNING")], "it runs again")

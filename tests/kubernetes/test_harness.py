@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -52,7 +53,7 @@ def test_a_pod_that_is_pinned_to_a_full_node_waits_and_the_scheduler_says_why(wo
     world.nodes(CLUSTER)
     for name in ("first", "second"):
         world.create([pinned(bare_pod(world.namespace, name, gpus=4), "node1")])
-        world.plane.until(lambda name=name: _scheduled(world, name), f"{name} was looked at")
+        world.plane.until(partial(_scheduled, world, name), f"{name} was looked at")
     assert (_scheduled(world, "first"), _scheduled(world, "second")) == ("True", "False")
     assert world.nodes_of_pods() == {"first": "node1", "second": None}
 

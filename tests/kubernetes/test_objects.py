@@ -3,6 +3,7 @@ that we write."""
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -184,7 +185,8 @@ def taken(world: World, objects: Sequence[Object]) -> list[str]:
 def slices(world: World) -> tuple[Object, Object]:
     """The queue of a pool, and a pod group with subgroups below subgroups."""
     objects = world.rendered(EXAMPLES / "05-slices.yaml", EXAMPLES / "05-cluster.yaml")
-    return tuple(next(each for each in objects if each["kind"] == kind) for kind in ("Queue", "PodGroup"))  # type: ignore[return-value]
+    queue, group = (next(each for each in objects if each["kind"] == kind) for kind in ("Queue", "PodGroup"))
+    return queue, group
 
 
 def _name(each: Object) -> str:
@@ -200,11 +202,11 @@ def _refusal(world: World, each: Object, path: tuple[str | int, ...], value: obj
     return 0
 
 
-def _with(whole: object, path: tuple[str | int, ...], value: object) -> Object:
+def _with(whole: Any, path: tuple[str | int, ...], value: object) -> Any:
     if not path:
-        return value  # type: ignore[return-value]
+        return value
     key, *rest = path
     if isinstance(whole, list):
-        return [_with(each, tuple(rest), value) if i == key else each for i, each in enumerate(whole)]  # type: ignore[return-value]
+        return [_with(each, tuple(rest), value) if i == key else each for i, each in enumerate(whole)]
     assert isinstance(whole, dict)
     return whole | {key: _with(whole.get(key), tuple(rest), value)}

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -225,7 +226,7 @@ def wait_for_images(here: Rig) -> dict[str, tuple[str, int, str]]:
         ids = {name: here.submit(one_task(name), "pool") for name in WAITS}
         for name, id in ids.items():
             key = f"{id}/main/0"
-            here.until(lambda key=key: bound(here, key), f"{key} is bound")
+            here.until(partial(bound, here, key), f"{key} is bound")
             reason, message = WAITS[name]
             here.set_waiting(key, reason=reason, message=message)
         return {name: how_it_ended(here, id) for name, id in ids.items()}
@@ -252,7 +253,7 @@ def test_a_pod_that_its_node_does_not_start_in_time_has_failed_and_its_gpus_are_
             late = here.submit(one_task("late", 2), "pool")
             again = here.submit(one_task("again", 2, exitActions={"RESCHEDULE": "3005"}), "pool")
             for id in (late, again):
-                here.until(lambda id=id: bound(here, f"{id}/main/0"), f"{id} is bound")
+                here.until(partial(bound, here, f"{id}/main/0"), f"{id} is bound")
             kubelet_notes(here, f"{late}/main/0", "FailedMount", "MountVolume.SetUp failed: timed out")
             here.restart()
             assert how_it_ended(here, late) == (
@@ -273,7 +274,12 @@ def kubelet_notes(here: Rig, key: str, reason: str, message: str) -> None:
     pod, now = here.pods()[key]["metadata"], datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     about = {"apiVersion": "v1", "kind": "Pod", **{name: pod[name] for name in ("name", "namespace", "uid")}}
     metadata = {"generateName": "e2e-", "namespace": pod["namespace"]}
-    event = {"metadata": metadata, "involvedObject": about, "source": {"component": "kubelet"}, "type": "Warning"}
+    event: dict[str, Any] = {
+        "metadata": metadata,
+        "involvedObject": about,
+        "source": {"component": "kubelet"},
+        "type": "Warning",
+    }
     event |= {"reason": reason, "message": message, "firstTimestamp": now, "lastTimestamp": now, "count": 1}
     here.world.api.create({"apiVersion": "v1", "kind": "Event"} | event)
 

@@ -278,7 +278,12 @@ def test_a_kind_of_which_nothing_happens_is_no_trouble(
     quiet.start()
     try:
         streams: set[object] = set()
-        world.plane.until(lambda: streams.add(quiet._stream) or len(streams) > 3, "it was watched three times")
+
+        def watched_thrice() -> bool:
+            streams.add(quiet._stream)
+            return len(streams) > 3
+
+        world.plane.until(watched_thrice, "it was watched three times")
         assert quiet._tries <= 1, "it waits longer and longer between two watches"
     finally:
         quiet.stop()

@@ -22,7 +22,8 @@ class Cable:
         self.port = self._listener.getsockname()[1]
         self._ends: set[socket.socket] = set()
         self._whole, self._flows = threading.Event(), threading.Event()
-        self._whole.set(), self._flows.set()
+        self._whole.set()
+        self._flows.set()
         self._threads: list[threading.Thread] = []
         self._start(self._accept)
 
@@ -44,8 +45,8 @@ class Cable:
         self.cut()
         self.thaw()
         _break(self._listener)
-        for each in self._threads:
-            each.join(5)
+        for thread in self._threads:
+            thread.join(5)
         for each in (self._listener, *self._ends):
             each.close()
 

@@ -77,7 +77,7 @@ class Client:
                 break
             except (ConnectionError, asyncio.IncompleteReadError) as error:
                 # Kept open too long: the server may have closed it in the very moment.  Nothing was answered, so nothing was read.
-                if fresh or getattr(error, "partial", b""):
+                if fresh or (isinstance(error, asyncio.IncompleteReadError) and error.partial):
                     raise
         lines = head.lower().split(b"\r\n")
         length = next(int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length"))

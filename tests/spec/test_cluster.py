@@ -54,7 +54,7 @@ def test_a_file_with_everything_in_it() -> None:
     def node(name: str, rack: str, slot: str) -> Node:
         return Node(name, big, "h100", {"kind": "h100", "rack": rack, "slot": slot})
 
-    def pool(name: str, gpus: int, cpu: int, **parent: str) -> Pool:
+    def pool(name: str, gpus: int, cpu: int, **parent: Any) -> Pool:
         return Pool(
             name,
             {H100: Quota(gpus), FlavorResource("h100", "cpu"): Quota(cpu)},

@@ -1,6 +1,7 @@
 """YAML as text from strangers: what is read, and what is refused before it can do harm."""
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -29,8 +30,10 @@ def test_scalars_are_what_they_look_like_in_yaml_1_2() -> None:
 
 def test_every_value_knows_its_place_and_how_it_was_written() -> None:
     node = read_yaml("a:\n  - x\n  - 1.50\n").node
+    assert isinstance(node.value, Mapping)
     entry = node.value["a"]
     assert entry.place == Place(1, 1)
+    assert isinstance(entry.node.value, tuple)
     assert [(item.text, item.place) for item in entry.node.value] == [("x", Place(2, 5)), ("1.50", Place(3, 5))]
 
 

@@ -1,6 +1,6 @@
 """What the tests of backups share: a busy server, and two stores compared whole."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
@@ -45,9 +45,9 @@ def busy(it: Desk) -> Iterator[list[str]]:
             it.time[0] += 1
             it.service.settle()
 
-    def watched(work: object, *args: object) -> None:
+    def watched(work: Callable[..., object], *args: object) -> None:
         try:
-            work(*args)  # type: ignore[operator]
+            work(*args)
         except Exception as error:  # noqa: BLE001 - told at the end
             failures.append(error)
 

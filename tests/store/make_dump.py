@@ -10,6 +10,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from alembic import command
 from alembic.config import Config
@@ -60,7 +61,7 @@ def restore_in_postgresql(text: str, url: str, scratch: Path) -> None:
     engine.dispose()
 
 
-def read(kind: TypeEngine, stored: object) -> object:
+def read(kind: TypeEngine[Any], stored: Any) -> object:
     """What SQLite keeps as text or as a number, as what it is."""
     if stored is None:
         return None

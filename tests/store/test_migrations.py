@@ -2,8 +2,10 @@
 
 import dataclasses
 import sqlite3
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -55,7 +57,7 @@ def described(connection: Connection) -> dict[str, object]:
     }
 
 
-def by_name(found: list) -> list:
+def by_name(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return sorted(found, key=lambda each: str(each["name"]))
 
 

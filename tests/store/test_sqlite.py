@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 
 from runrig.domain.errors import RunrigError, ServerFault, Unavailable
 from runrig.store import SqlStore
@@ -204,19 +205,22 @@ def test_a_server_that_could_not_open_holds_no_lock(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- details
 
 
+DIALECT = SQLiteDialect()
+
+
 @given(time=TIMES)
 def test_a_time_reads_back_equal(time: float) -> None:
     column = UtcDateTime()
-    stored = column.process_bind_param(time, None)
+    stored = column.process_bind_param(time, DIALECT)
     assert stored is not None
-    assert column.process_result_value(stored, None) == time
-    assert column.process_result_value(stored.replace(tzinfo=None), None) == time
+    assert column.process_result_value(stored, DIALECT) == time
+    assert column.process_result_value(stored.replace(tzinfo=None), DIALECT) == time
 
 
 @given(times=st.lists(TIMES, min_size=2, max_size=2, unique=True))
 def test_times_sort_in_the_database_as_they_do_in_python(times: list[float]) -> None:
     first, second = sorted(times)
-    texts = [f"{UtcDateTime().process_bind_param(time, None):%Y-%m-%d %H:%M:%S.%f}" for time in (first, second)]
+    texts = [f"{UtcDateTime().process_bind_param(time, DIALECT):%Y-%m-%d %H:%M:%S.%f}" for time in (first, second)]
     assert texts == sorted(texts)
 
 

@@ -4,6 +4,7 @@ The released dumps in data/ were made of it, so what it says today must stay rea
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from runrig.domain.gangs import Assignment, Gang, GangState, Law, NodeShare, PodSet, Priority
 from runrig.domain.nodes import Flavor, Node, Taint
@@ -191,7 +192,7 @@ EVAL = SpecText(
 # ---------------------------------------------------------------- workflows
 
 
-def workflow(name: str, number: int, **fields: object) -> Workflow:
+def workflow(name: str, number: int, **fields: Any) -> Workflow:
     """In pool team, NORMAL, by alice, submitted *number* seconds after T0; *fields* say otherwise."""
     fresh = Workflow(
         id=f"{name}-{number}",
@@ -207,13 +208,13 @@ def workflow(name: str, number: int, **fields: object) -> Workflow:
     return replace(fresh, **fields)
 
 
-def gang(workflow: Workflow, group: str, **fields: object) -> Gang:
+def gang(workflow: Workflow, group: str, **fields: Any) -> Gang:
     sets = (PodSet("worker", 4, (("cpu", 4000), ("gpu", 8)), 2, "h100"), PodSet("side", 1, ()))
     fresh = Gang(f"{workflow.id}/{group}", workflow.pool, workflow.priority, workflow.submit_time, sets)
     return replace(fresh, **fields)
 
 
-def task(workflow: Workflow, group: str, name: str, retry_id: int = 0, **fields: object) -> Task:
+def task(workflow: Workflow, group: str, name: str, retry_id: int = 0, **fields: Any) -> Task:
     return replace(Task(workflow.id, name, retry_id, group, name, 0, lead=False), **fields)
 
 
@@ -275,6 +276,8 @@ GONE_GROUPS = (Group("eval-2", "run", Status.FAILED_CANCELED, end_time=T0 + 7),)
 
 # ---------------------------------------------------------------- how it came
 
+DECLARED: tuple[Record, ...] = (*reversed(POOLS), *FLAVORS, *NODES, GONE_NODE, *COHORTS, GONE_COHORT)
+
 HISTORY = (
     commit(
         1,
@@ -285,7 +288,7 @@ HISTORY = (
             *(PutPool(pool) for pool in POOLS),
         ),
         # Against their order: what depends on another row must not have to come after it.
-        *(put(record) for record in (*reversed(POOLS), *FLAVORS, *NODES, GONE_NODE, *COHORTS, GONE_COHORT)),
+        *(put(record) for record in DECLARED),
     ),
     commit(
         2,

@@ -48,7 +48,9 @@ def ask(server: Server, path: str, *, tls: bool = False, **headers: str) -> tupl
     address = server.url.partition("://")[2]
     if tls:
         context = ssl.create_default_context(cafile=str(DATA / "cert.pem"))
-        connection = http.client.HTTPSConnection(address, timeout=PATIENCE_S, context=context)
+        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+            address, timeout=PATIENCE_S, context=context
+        )
     else:
         connection = http.client.HTTPConnection(address, timeout=PATIENCE_S)
     try:

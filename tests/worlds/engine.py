@@ -6,6 +6,8 @@ world.cycle()                               # -> the actions of the cycle, as sh
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Flavor, Node
@@ -27,17 +29,11 @@ def gpu_quota(nominal: int, borrowing: int | None = None, lending: int | None = 
     return {GPUS: Quota(nominal, borrowing, lending)}
 
 
-def task(name: str, gpus: int = 1, *, count: int | None = None, minimum: int | None = None, **more: object) -> TaskSpec:
+def task(name: str, gpus: int = 1, *, count: int | None = None, minimum: int | None = None, **more: Any) -> TaskSpec:
     spec = TaskSpec(
         name, "image", ("true",), requests=requests_of({GPU: gpus}), count=count, min_count=minimum, lead=True
     )
-    return spec if not more else _replace(spec, more)
-
-
-def _replace(spec: TaskSpec, more: Mapping[str, object]) -> TaskSpec:
-    from dataclasses import replace
-
-    return replace(spec, **more)  # type: ignore[arg-type]
+    return replace(spec, **more)
 
 
 def workflow(name: str, *tasks: TaskSpec, upstream: Mapping[str, tuple[str, ...]] | None = None) -> WorkflowSpec:

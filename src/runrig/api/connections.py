@@ -62,7 +62,7 @@ class LimitedConnection(H11Protocol):
     _deadline: asyncio.TimerHandle | None = None
     _refused = False
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # only TCP comes here
         super().connection_made(_Lingering(transport, self._is_sending))
         if len(self.connections) > self.most:
             self._end(

@@ -16,7 +16,7 @@ class Limit(click.ParamType[int | str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         if isinstance(value, int) or value == NO_LIMIT or "=" in value:
-            return value  # type: ignore[no-any-return]
+            return value if isinstance(value, int) else str(value)
         if not str(value).isdecimal():
             self.fail(
                 f"{value!r} is not a limit: write a number of GPUs from 0 on, or none; or FLAVOR=N,...", param, ctx

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from runrig.domain.access import Grant, Identity, Kind, role_named
 from runrig.domain.gangs import Law, Priority
-from runrig.domain.plan import MoveTask, Nominate, Preempt, Submit
+from runrig.domain.plan import Action, MoveTask, Nominate, Preempt, Submit
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.records import Event
 from runrig.domain.workflows import Status, TaskKey
@@ -225,13 +225,13 @@ def test_several_gangs_are_named_or_counted(gangs: tuple[str, ...], shown: tuple
 def test_events_keep_their_law_and_lose_the_names() -> None:
     placement = ()
     spared = (("b-1/g", "R2"), ("c-1/g", "R2"), ("a-1/h", "R3"))
-    before = [
+    before: list[Action] = [
         Preempt("a-1/g", "b-1/g", Law.RECLAIM, spared),
         Nominate("a-1/g", placement, ("b-1/g", "c-1/g", "d-1/g")),
         MoveTask(TaskKey("a-1", "main", 0), Status.FAILED_PREEMPTED, 3006, "preempted by b-1/g, queued again"),
         MoveTask(TaskKey("a-1", "main", 0), Status.FAILED_PREEMPTED, 3006, "preempted by d-1/g"),
     ]
-    after = [
+    after: list[Action] = [
         Preempt("a-1/g", "work of another pool", Law.RECLAIM, (("work of another pool", "R2"), ("a-1/h", "R3"))),
         Nominate("a-1/g", placement, ("d-1/g", "2 gangs of other pools")),
         MoveTask(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from runrig.backends.kubernetes.names import Object
 from runrig.backends.kubernetes.pods import GangPods, Settings
@@ -18,15 +19,13 @@ WORKFLOW_UUID = "9b2d6f0e-4a51-5c0b-8f3f-7d2a1c9e5b44"
 POOL = Pool("lab")
 
 
-def task(
-    name: str = "t", *, count: int | None = None, files: Mapping[str, str] | None = None, **more: object
-) -> TaskSpec:
+def task(name: str = "t", *, count: int | None = None, files: Mapping[str, str] | None = None, **more: Any) -> TaskSpec:
     written = tuple(FileSpec(path, contents) for path, contents in (files or {}).items())
     spec = TaskSpec(name, "image:1", ("run",), count=count, files=written)
-    return replace(spec, **more)  # type: ignore[arg-type]
+    return replace(spec, **more)
 
 
-def gang(*tasks: TaskSpec, pool: Pool = POOL, top: Pool | None = None, **more: object) -> GangLaunch:
+def gang(*tasks: TaskSpec, pool: Pool = POOL, top: Pool | None = None, **more: Any) -> GangLaunch:
     group = GroupSpec("g", tasks or (task(),))
     above = top or pool
     whole = GangLaunch(
@@ -42,7 +41,7 @@ def gang(*tasks: TaskSpec, pool: Pool = POOL, top: Pool | None = None, **more: o
         outline=outline_of(tree_of(above.topology_keys, group.tasks)),
         labels={},
     )
-    return replace(whole, **more)  # type: ignore[arg-type]
+    return replace(whole, **more)
 
 
 def settings(*flavors: Flavor, names: Mapping[str, str] | None = None) -> Settings:
@@ -50,11 +49,11 @@ def settings(*flavors: Flavor, names: Mapping[str, str] | None = None) -> Settin
     return Settings("jobs", by_name, names or {}, epoch=7)
 
 
-def pods(*tasks: TaskSpec, **more: object) -> GangPods:
-    return GangPods(gang(*tasks, **more), settings())  # type: ignore[arg-type]
+def pods(*tasks: TaskSpec, **more: Any) -> GangPods:
+    return GangPods(gang(*tasks, **more), settings())
 
 
-def launch(whole: GangLaunch, name: str, **more: object) -> Launch:
+def launch(whole: GangLaunch, name: str, **more: Any) -> Launch:
     """The first attempt of the pod *name* of *whole*, on node n1."""
     spec, index = next(
         (spec, index) for spec in whole.group.tasks for index in range(spec.pods) if spec.pod_name(index) == name
@@ -77,10 +76,10 @@ def launch(whole: GangLaunch, name: str, **more: object) -> Launch:
         max_count=spec.pods,
         grace_s=30.0,
     )
-    return replace(first, **more)  # type: ignore[arg-type]
+    return replace(first, **more)
 
 
-def placed(them: GangPods, name: str, **more: object) -> Object:
+def placed(them: GangPods, name: str, **more: Any) -> Object:
     return them.pod(launch(them.gang, name, **more))
 
 

@@ -47,7 +47,7 @@ class Overtaken(dict[TaskKey, Launch]):
 
     backend: KubernetesBackend
 
-    def values(self) -> ValuesView[Launch]:
+    def values(self) -> ValuesView[Launch]:  # type: ignore[override] # the type of dict.values has no name
         self.backend._wanted = Wanted(Desired(), settings())
         return super().values()
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -38,7 +39,7 @@ def test_nothing_to_do_is_fine(crew: Crew) -> None:
 
 def test_what_fails_hinders_nothing_else_and_is_told_once(crew: Crew) -> None:
     done: list[int] = []
-    calls: list[Callable[[], object]] = [lambda number=number: done.append(number) for number in range(40)]
+    calls: list[Callable[[], object]] = [partial(done.append, number) for number in range(40)]
     calls[3] = failing(Refusal(422, "Invalid", "no such field"))
     calls[9] = failing(Unavailable("busy", {"retry_after_s": 2.0}))
     calls[20] = failing(ServerFault("no login"))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from runrig.backends.kubernetes.drift import differences
 
-POD = {
+POD: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"name": "p", "namespace": "n", "labels": {"runrig/gang": "g"}, "annotations": {}},
@@ -22,13 +22,13 @@ POD = {
         "tolerations": [{"key": "gpu", "operator": "Exists"}],
     },
 }  # fmt: skip
-TOPOLOGY = {
+TOPOLOGY: dict[str, Any] = {
     "apiVersion": "kai.scheduler/v1alpha1",
     "kind": "Topology",
     "metadata": {"name": "t", "finalizers": ["runrig/kept"]},
     "spec": {"levels": [{"nodeLabel": "zone"}, {"nodeLabel": "rack"}]},
 }
-QUEUE = {
+QUEUE: dict[str, Any] = {
     "apiVersion": "scheduling.run.ai/v2",
     "kind": "Queue",
     "metadata": {"name": "q"},
@@ -38,15 +38,15 @@ QUEUE = {
 
 def changed(whole: dict[str, Any], path: tuple[str | int, ...], value: object) -> dict[str, Any]:
     """With *value* at *path*; without what is there if *value* is None."""
-    copied: Any = copy.deepcopy(whole)
-    inner = copied
+    copied = copy.deepcopy(whole)
+    inner: Any = copied
     for key in path[:-1]:
         inner = inner[key]
     if value is None:
         del inner[path[-1]]
     else:
         inner[path[-1]] = value
-    return copied  # type: ignore[no-any-return]
+    return copied
 
 
 LIMITS = ("spec", "containers", 0, "resources", "limits")

@@ -199,7 +199,7 @@ def read(path: Path) -> list[int]:
 def test_repeats_are_written_once_a_minute_and_at_the_end(tmp_path: Path) -> None:
     path = tmp_path / "f"
     file = EventFile(path)
-    written = []
+    written: list[object] = []
     for second in range(180):
         file.note("u", entry(second + 1, count=second + 1))
         file.write(second)

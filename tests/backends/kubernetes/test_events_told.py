@@ -1,6 +1,7 @@
 """What users are told: our own lines, and between them what programs of the cluster noted."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,7 +66,7 @@ def test_of_a_task_or_an_attempt_only_what_is_about_it(tmp_path: Path) -> None:
         it.desk.later(0)
         run = f"{DAY} 08:00:00.000000  task main (attempt 0) is RUNNING"
         pulled, backoff = f"{DAY} 08:00:00.000000  {PULLING}", f"{DAY} 08:00:01.000000  {BACKOFF}"
-        asked = [
+        asked: list[tuple[dict[str, Any], list[str]]] = [
             ({"task_name": "main"}, [run, pulled]),
             ({"task_name": "other"}, [backoff]),
             ({"retry_id": 1}, [backoff]),

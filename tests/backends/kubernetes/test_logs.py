@@ -154,7 +154,7 @@ def test_an_output_that_has_lost_its_beginning_says_so_and_goes_on(kept: KeptLog
     path = kept.file(KEY, POD)
     assert content(path) == b"old\nolder\n" + note + b"new\n"
     said.text += b"and more\n"
-    until(lambda: content(path).endswith(b"and more\n"), "it goes on")
+    until(lambda: (content(path) or b"").endswith(b"and more\n"), "it goes on")
     assert kept.keep(KEY, POD)
     assert content(kept.file(KEY, POD)) == b"old\nolder\n" + note + b"new\nand more\n"
 

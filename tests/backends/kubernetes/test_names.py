@@ -1,6 +1,7 @@
 """Names: what Kubernetes takes, and no two alike."""
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -72,4 +73,5 @@ def test_a_spoilt_key_is_none(said: str) -> None:
 
 
 def test_a_pod_without_annotations_has_no_key() -> None:
-    assert [names.key_of({"metadata": each}) for each in ({}, {"annotations": {}}, {"annotations": None})] == [None] * 3
+    without: tuple[dict[str, Any], ...] = ({}, {"annotations": {}}, {"annotations": None})
+    assert [names.key_of({"metadata": each}) for each in without] == [None] * 3

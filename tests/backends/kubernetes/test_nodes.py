@@ -102,8 +102,7 @@ def test_a_pod_asks_as_much_as_its_greediest_moment() -> None:
 
 
 def test_what_a_pod_asks_as_a_whole_goes_before_what_its_containers_ask() -> None:
-    whole = {"resources": {"requests": {"cpu": "3"}}}
-    asked = pod(container(cpu=1, gpu=1), overhead={"cpu": "1"}, **whole)
+    asked = pod(container(cpu=1, gpu=1), overhead={"cpu": "1"}, resources={"requests": {"cpu": "3"}})
     assert left({"cpu": "10", "gpu": "2"}, asked) == {"cpu": 6000, "gpu": 1}
 
 

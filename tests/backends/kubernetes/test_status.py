@@ -24,7 +24,7 @@ def pod(case: Case) -> names.Object:
     main = {"main": case["main"]} if "main" in case else {}
     sidecars = case.get("sidecars", {})
     inits = {**sidecars, **case.get("inits", {})}
-    statuses = {
+    statuses: dict[str, Any] = {
         "phase": "Pending",
         "containerStatuses": told(main | case.get("others", {})),
         "initContainerStatuses": told(inits),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from runrig.backends.local import LocalBackend
 from runrig.domain.observed import Phase, TaskFact
@@ -29,7 +30,7 @@ def local(folder: Path, gpus: int | None = 4, real: tuple[str, ...] = ()) -> Ite
         until(lambda: not processes_of(folder))
 
 
-def launch(*command: str, task: str = "train", retry_id: int = 0, **fields: object) -> Launch:
+def launch(*command: str, task: str = "train", retry_id: int = 0, **fields: Any) -> Launch:
     plain = Launch(
         key=TaskKey("wf-1", task, retry_id),
         gang="w-1/g",
@@ -51,7 +52,7 @@ def launch(*command: str, task: str = "train", retry_id: int = 0, **fields: obje
     return replace(plain, **fields)
 
 
-def python(code: str, *args: str, **fields: object) -> Launch:
+def python(code: str, *args: str, **fields: Any) -> Launch:
     return launch(sys.executable, "-I", "-S", "-c", code, *args, **fields)
 
 

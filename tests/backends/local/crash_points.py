@@ -7,6 +7,7 @@ n: how the second server found the two tasks, and how often each ran.
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 from runrig.backends.local import LocalBackend
@@ -71,12 +72,16 @@ def crash(folder: Path, point: int) -> bool:
     return os.waitpid(pid, 0)[1] == signal.SIGKILL
 
 
+def all_gone(folder: Path) -> bool:
+    return not processes_of(folder)
+
+
 def main(root: Path, first: int, step: int) -> None:
     point = first
     while crash(folder := root / str(point), point):
         stage = int((folder / "stage").read_text() or 0)
         codes = serve(folder, stage, write_down=False)
-        until(lambda folder=folder: not processes_of(folder))
+        until(partial(all_gone, folder))
         ran = (folder / "ran").read_text().split() if (folder / "ran").exists() else []
         print(point, stage, codes or "seen before", "/", *sorted(ran), flush=True)
         point += step

@@ -43,9 +43,17 @@ def test_the_machine_is_one_node_and_is_told_once(tmp_path: Path) -> None:
     assert min(node.resources["memory"], node.resources["storage"]) > 2**30
 
 
+def gpus_of(backend: LocalBackend) -> int:
+    """Of its only node, when it is first asked."""
+    nodes = backend.observe().nodes
+    assert nodes is not None
+    (node,) = nodes
+    return node.resources["gpu"]
+
+
 def test_no_gpus_unless_there_are_some_or_they_are_stood_in_for(tmp_path: Path) -> None:
     with local(tmp_path, gpus=None) as backend:
-        assert backend.observe().nodes[0].resources["gpu"] == 0
+        assert gpus_of(backend) == 0
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
@@ -156,7 +164,7 @@ def test_real_gpus_go_by_uuid_and_a_task_without_gpus_sees_none(tmp_path: Path) 
     holder = launch("sh", "-c", 'echo "$CUDA_VISIBLE_DEVICES"', task="holder", gpus=(1,))
     other = launch("sh", "-c", 'echo "[${CUDA_VISIBLE_DEVICES-unset}]"', task="other")
     with local(tmp_path, gpus=None, real=("GPU-aa", "GPU-bb")) as backend:
-        assert backend.observe().nodes[0].resources["gpu"] == 2
+        assert gpus_of(backend) == 2
         backend.sync(running(holder, other))
         until_phase(backend, Phase.ENDED, holder, other)
         assert (output_of(backend, holder), output_of(backend, other)) == ("GPU-bb\n", "[]\n")

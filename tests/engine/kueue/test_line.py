@@ -1,5 +1,7 @@
 """The line in front of a cluster queue: nobody is lost and nobody is taken twice, however lots park, wake and merge."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,7 +27,7 @@ def line() -> QueueState:
 
 
 @given(STEPS)
-def test_everybody_waits_exactly_once_or_is_out(steps: list[tuple[object, ...]]) -> None:
+def test_everybody_waits_exactly_once_or_is_out(steps: list[tuple[Any, ...]]) -> None:
     tested = line()
     waiting: set[WorkloadState] = set()
     out: list[WorkloadState] = []
@@ -33,8 +35,8 @@ def test_everybody_waits_exactly_once_or_is_out(steps: list[tuple[object, ...]])
     for step, *details in steps:
         if step == "arrive":
             shape, priority = details
-            workload = Workload(f"w{arrived}", "q", (), int(str(priority)), 0.0, float(arrived % 3))
-            state = WorkloadState(workload, "q", tested.leaf, SHAPES[int(str(shape))])
+            workload = Workload(f"w{arrived}", "q", (), priority, 0.0, float(arrived % 3))
+            state = WorkloadState(workload, "q", tested.leaf, SHAPES[shape])
             tested.arrive(state)
             waiting.add(state)
             arrived += 1

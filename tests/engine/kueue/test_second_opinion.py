@@ -7,6 +7,7 @@ is compared up to the first cycle that preempts, that one included.
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, event, given, settings
@@ -369,8 +370,8 @@ def fr(resource: str) -> FlavorResource:
     return FlavorResource("a", resource)
 
 
-def waiting(name: str, queue: str, asked: dict[str, int], **fields: object) -> Workload:
-    return Workload(f"ns/{name}", queue, (WorkloadPodSet(requests=tuple(asked.items())),), **fields)  # type: ignore[arg-type]
+def waiting(name: str, queue: str, asked: dict[str, int], **fields: Any) -> Workload:
+    return Workload(f"ns/{name}", queue, (WorkloadPodSet(requests=tuple(asked.items())),), **fields)
 
 
 def test_a_flavor_of_which_one_resource_borrows_and_another_needs_targets_preempts() -> None:

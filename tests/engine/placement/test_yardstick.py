@@ -1,6 +1,7 @@
 """The judge itself: it sees each kind of fault, and it counts as docs/placement.md says."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,8 +16,8 @@ BIG, SMALL = Flavor("big", taints=(Taint("reserved"),)), Flavor("small")
 KEYS = (TopologyKey("zone", "z"), TopologyKey("rack", "r"))
 
 
-def node(name: str, zone: str, rack: str, flavor: str = "big", **more: object) -> Node:
-    return replace(Node(name, {GPU: 4, CPU: 4000}, flavor, {"z": zone, "r": rack}), **more)  # type: ignore[arg-type]
+def node(name: str, zone: str, rack: str, flavor: str = "big", **more: Any) -> Node:
+    return replace(Node(name, {GPU: 4, CPU: 4000}, flavor, {"z": zone, "r": rack}), **more)
 
 
 NODES = (

@@ -15,7 +15,18 @@ from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.quota.numbers import lent, lent_by_all
 from runrig.engine.quota.pool_tree import QuotaTree
-from runrig.engine.quota.quota_node import CHARGED, REAL, Kind, QuotaNode, add, fits, headroom, potential, take
+from runrig.engine.quota.quota_node import (
+    CHARGED,
+    REAL,
+    Kind,
+    QuotaLeaf,
+    QuotaNode,
+    add,
+    fits,
+    headroom,
+    potential,
+    take,
+)
 
 KEYS = (FlavorResource("a", "fpga"), FlavorResource("a", GPU))
 MOST_DEPTH = 5
@@ -205,10 +216,15 @@ class Grown:
         self.nodes = nodes
         self.leaves = [place for place in sorted(nodes) if place[0] in ("firm", "low")]
 
+    def leaf(self, place: Place) -> QuotaLeaf:
+        found = self.nodes[place]
+        assert isinstance(found, QuotaLeaf)
+        return found
+
     def hold(self, at: int, request: Request) -> None:
         place = self.leaves[at % len(self.leaves)]
         for layer in (CHARGED, REAL):
-            add(self.nodes[place], request, layer)
+            add(self.leaf(place), request, layer)
         for index, amount in request:
             self.model.held[place, index] = self.model.held.get((place, index), 0) + amount
 
@@ -240,7 +256,7 @@ def test_from_a_valid_start_an_admission_is_right_iff_no_node_owes_more_than_it_
             both.hold(where, request)
     place = both.leaves[at % len(both.leaves)]
     assert all(model.valid(index) for index in (0, 1))
-    assert fits(both.nodes[place], asked) == model.allows(place, asked)
+    assert fits(both.leaf(place), asked) == model.allows(place, asked)
 
 
 @many
@@ -292,7 +308,7 @@ def test_the_order_in_which_work_comes_and_goes_leaves_no_trace(
         events.insert(mix.randint(came + 1, len(events)), (take, each))
     for change, (at, request) in events:
         for layer in (CHARGED, REAL):
-            change(both.nodes[both.leaves[at % len(both.leaves)]], request, layer)
+            change(both.leaf(both.leaves[at % len(both.leaves)]), request, layer)
     only = Grown(model)
     for at, request in staying:
         only.hold(at, request)

@@ -132,6 +132,9 @@ class Cluster:
     def log(self, key: TaskKey, *, error: bool = False) -> LogFile | None:
         return None
 
+    def discard(self, workflow: str) -> None:
+        """There is nothing to throw away."""
+
     def close(self) -> None:
         """The tasks go on."""
 

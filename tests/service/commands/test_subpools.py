@@ -149,7 +149,8 @@ def test_a_pool_is_archived_in_the_commit_in_which_its_last_workflow_ends(tmp_pa
         it.later(200)
         last = it.store.log.events(pool="team--a")[-1]
         ends = [event.revision for event in it.store.log.events(workflow="w-1")]
-        assert (last.action.pool.state, last.revision) == (PoolState.ARCHIVED, ends[-1])  # type: ignore[union-attr]
+        assert isinstance(last.action, PutPool)
+        assert (last.action.pool.state, last.revision) == (PoolState.ARCHIVED, ends[-1])
 
 
 def test_the_sweep_looks_at_the_start_and_at_every_interval(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_health_is_not_told_while_it_is_good(tmp_path: Path, lines: pytest.LogCa
 
 def test_an_answer_of_a_fault_names_the_request(tmp_path: Path, lines: pytest.LogCaptureFixture) -> None:
     with api(tmp_path) as it:
-        it.desk.service.workflow_queries.workflow = broken  # type: ignore[method-assign, assignment]
+        it.desk.service.workflow_queries.workflow = broken  # type: ignore[method-assign, assignment] # it breaks on purpose
         answer = it.http.get("/api/workflow/a-1", headers=headers(x_request_id="r9"))
         assert (answer.status_code, answer.headers["x-request-id"]) == (500, "r9")
         assert answer.json()["details"] == {"request_id": "r9"}

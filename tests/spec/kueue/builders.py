@@ -1,6 +1,7 @@
 """Short ways to write manifests, and to read what is wrong with them."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 import yaml
@@ -11,6 +12,7 @@ from runrig.spec.kueue import Manifests, read_manifests
 
 QUEUES = "kueue.x-k8s.io/v1beta2"
 OLD = "kueue.x-k8s.io/v1beta1"
+Manifest = dict[str, Any]
 
 
 def read(*documents: object) -> Manifests:
@@ -36,7 +38,7 @@ def errors(*documents: object) -> list[str]:
     return [problem.message for problem in raised.value.problems]
 
 
-def manifest(kind: str, name: str, spec: object = None, version: str = QUEUES, **more: object) -> dict[str, object]:
+def manifest(kind: str, name: object, spec: object = None, version: str = QUEUES, **more: Any) -> Manifest:
     """*more*: ``meta`` goes into the metadata, the rest beside the spec."""
     meta = {"name": name, **dict(more.pop("meta", {}))}
     return {
@@ -48,7 +50,7 @@ def manifest(kind: str, name: str, spec: object = None, version: str = QUEUES, *
     }
 
 
-def group(flavors: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
+def group(flavors: Mapping[str, Mapping[str, object]]) -> Manifest:
     """One resource group: flavor → resource → nominal quota, or a mapping of all three."""
     covered = list(next(iter(flavors.values())))
     return {
@@ -59,16 +61,16 @@ def group(flavors: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
     }
 
 
-def _quota(resource: str, quota: object) -> dict[str, object]:
+def _quota(resource: str, quota: object) -> Manifest:
     return {"name": resource, **(quota if isinstance(quota, Mapping) else {"nominalQuota": quota})}
 
 
-def pod(requests: Mapping[str, object] | None = None, **spec: object) -> dict[str, object]:
+def pod(requests: Mapping[str, object] | None = None, **spec: Any) -> Manifest:
     """A template of one container."""
     return {"spec": {"containers": [{"name": "c", "resources": {"requests": dict(requests or {"cpu": 1})}}], **spec}}
 
 
-def home() -> tuple[dict[str, object], ...]:
+def home() -> tuple[Manifest, ...]:
     """A queue that takes all work, and the local queue default/lq that leads to it."""
     return (
         manifest("ResourceFlavor", "f"),
@@ -77,14 +79,12 @@ def home() -> tuple[dict[str, object], ...]:
     )
 
 
-def workload(name: str = "w", spec: Mapping[str, object] | None = None, **more: object) -> dict[str, object]:
+def workload(name: str = "w", spec: Mapping[str, object] | None = None, **more: Any) -> Manifest:
     """A Workload of one pod of one core in lq, but for *spec*."""
     return manifest("Workload", name, {"queueName": "lq", "podSets": [{"template": pod()}], **(spec or {})}, **more)
 
 
-def job(
-    name: str, spec: Mapping[str, object], annotations: Mapping[str, str] | None = None, **labels: str
-) -> dict[str, object]:
+def job(name: str, spec: Mapping[str, object], annotations: Mapping[str, str] | None = None, **labels: str) -> Manifest:
     marks = {"kueue.x-k8s.io/queue-name": "lq", **{f"kueue.x-k8s.io/{key}": value for key, value in labels.items()}}
     meta = {
         "labels": marks,

@@ -88,7 +88,7 @@ def test_wrong_values(document: dict[str, Any] | str, messages: list[str]) -> No
 
 
 def test_two_objects_of_one_kind_and_name() -> None:
-    spec = {"namespaceSelector": {}}
+    spec: dict[str, Any] = {"namespaceSelector": {}}
     assert errors(manifest("ClusterQueue", "a", spec), "", manifest("ClusterQueue", "a", spec)) == [
         "document 3: ClusterQueue a is here twice: it first stands in document 1"
     ]

@@ -1,18 +1,20 @@
 """Nodes have what the pods of others leave of them."""
 
+from collections.abc import Iterable
+
 from runrig.domain.nodes import Node, Taint
-from tests.spec.kueue.builders import home, job, manifest, pod, read, system, warnings
+from tests.spec.kueue.builders import Manifest, home, job, manifest, pod, read, system, warnings
 
 AMOUNTS = {"cpu": "8", "memory": "1Ki", "pods": 110, "nvidia.com/gpu": "4"}
 LEFT = {"cpu": 8000, "memory": 1024, "pods": 110, "nvidia.com/gpu": 4}
 
 
-def node(name: str = "n", conditions: object = (), **spec: object) -> dict[str, object]:
+def node(name: str = "n", conditions: Iterable[object] = (), **spec: object) -> Manifest:
     status = {"allocatable": AMOUNTS, "capacity": {"cpu": 99}, "conditions": list(conditions)}
     return manifest("Node", name, spec, "v1", meta={"labels": {"rack": "r"}}, status=status)
 
 
-def bound(name: str, to: str | None = "n", phase: str = "Running", **meta: object) -> dict[str, object]:
+def bound(name: str, to: str | None = "n", phase: str = "Running", **meta: object) -> Manifest:
     spec = {**pod({"cpu": 2, "other.com/x": 1})["spec"], **({"nodeName": to} if to else {})}
     return manifest("Pod", name, spec, "v1", meta=meta, status={"phase": phase})
 

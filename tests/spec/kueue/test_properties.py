@@ -106,7 +106,8 @@ EVERYTHING = [
 
 def survives(text: bytes | str) -> None:
     """Manifests with warnings, or InvalidInput with problems, each a printable line."""
-    problems, warned = (Problem("fine"),), (Warned(1, "", "fine"),)
+    problems: tuple[Problem, ...] = (Problem("fine"),)
+    warned: tuple[Warned, ...] = (Warned(1, "", "fine"),)
     try:
         warned += read_manifests(text, "any.yaml").warnings
     except InvalidInput as error:

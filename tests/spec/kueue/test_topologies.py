@@ -1,5 +1,7 @@
 """What is asked of a topology, and where running work stands, in all the forms in which files say it."""
 
+from typing import Any
+
 import pytest
 
 from runrig.domain.kueue import Placed, Slices, TopologyMode, TopologyRequest
@@ -61,7 +63,7 @@ def test_annotations_of_a_template(marks: dict[str, str], expected: TopologyRequ
 
 
 DOMAINS = {"levels": ["rack", "host"], "domains": [{"values": ["r", "a1"], "count": 2}, {"values": ["r", "a2"]}]}
-SLICES = {
+SLICES: dict[str, Any] = {
     "levels": ["rack", "host"],
     "slices": [
         {
@@ -117,7 +119,7 @@ def test_of_layers_that_are_not_a_list_of_them(text: str) -> None:
 
 
 def test_of_an_assignment_that_does_not_add_up() -> None:
-    for slices in ([{"domainCount": 2, "podCounts": {"universal": 1}}], [{**SLICES["slices"][0], "domainCount": 3}]):  # type: ignore[dict-item]
+    for slices in ([{"domainCount": 2, "podCounts": {"universal": 1}}], [{**SLICES["slices"][0], "domainCount": 3}]):
         granted = {
             "name": "main",
             "flavors": {"cpu": "f"},

@@ -102,7 +102,7 @@ def test_a_long_circle_is_told_in_short() -> None:
 # ---------------------------------------------------------------- work
 
 
-def of_template(**spec: object) -> list[tuple[str, str]]:
+def of_template(**spec: Any) -> list[tuple[str, str]]:
     found = warnings(*home(), workload("w", {"podSets": [{"template": pod(**spec)}]}))
     assert all(path.startswith("spec.podSets[0].template.spec.") for _, path, _ in found)
     return [(path.removeprefix("spec.podSets[0].template.spec."), message) for _, path, message in found]

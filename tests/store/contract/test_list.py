@@ -1,6 +1,7 @@
 """The list of workflows: newest first, page by page, filtered."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from ..values import commit as make_commit
 NEWEST_FIRST = ["train-4", "train-3", "eval-2", "train-2", "train-1", "eval-1"]
 
 
-def listed(store: Store, **filters: object) -> tuple[list[str], bool]:
+def listed(store: Store, **filters: Any) -> tuple[list[str], bool]:
     page, more = store.workflows(replace(WorkflowQuery(), **filters))
     return [workflow.id for workflow in page], more
 

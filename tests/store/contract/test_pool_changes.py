@@ -1,5 +1,7 @@
 """The changes of pools in the log: newest first, by family, actor, time and place; and the last of each up to a time (law S6)."""
 
+from typing import Any
+
 from runrig.domain.plan import Action, PutPool, SetFlavors
 from runrig.domain.pools import Pool
 from runrig.domain.records import Event, RowChange
@@ -30,14 +32,14 @@ def fill(store: Store) -> None:
         Commit(number, events, rows).to(store)
 
 
-def listed(store: Store, pool: str = "team", **query: object) -> list[tuple[int, int]]:
-    events, _ = store.log.pool_changes(ChangesQuery(pool, **query))  # type: ignore[arg-type]
+def listed(store: Store, pool: str = "team", **query: Any) -> list[tuple[int, int]]:
+    events, _ = store.log.pool_changes(ChangesQuery(pool, **query))
     return [(event.revision, event.seq) for event in events]
 
 
 def stood(store: Store, at: float, pool: str = "team") -> dict[str, tuple[int, int]]:
     found = store.log.pools_at(pool, at)
-    return {event.action.pool.name: (event.revision, event.seq) for event in found}  # type: ignore[union-attr]
+    return {event.action.pool.name: (event.revision, event.seq) for event in found if isinstance(event.action, PutPool)}
 
 
 WHOLE = [(4, 0), (3, 1), (3, 0), (2, 2), (1, 2), (1, 1), (1, 0)]

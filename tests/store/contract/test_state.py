@@ -193,7 +193,8 @@ def test_any_workflow_reads_back_equal(store: Store, data: st.DataObject) -> Non
         revision += 1
     old = store.workflow("w-1")
     # First: a task never moves to another group, and the database holds on to that.
-    Commit(revision, (), tuple(drop(row) for row in (*old.tasks, *old.groups))).to(store)
+    gone = (*map(drop, old.tasks), *map(drop, old.groups))
+    Commit(revision, (), gone).to(store)
     Commit(revision + 1, (), tuple(put(row) for row in (gang, task, group, known))).to(store)
     assert store.workflow("u") == StoredWorkflow(known, (group,), (task,))
     loaded = store.load()
