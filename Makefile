@@ -6,7 +6,7 @@ export UV_PROJECT_ENVIRONMENT := .venv
 # Some images set it. Tests start hundreds of processes, each of which would compile all that it imports: 2 s instead of 0.7.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test e2e attack lint bench soak docs format clean
+.PHONY: help demo test e2e attack coverage lint bench soak docs format clean
 help:  ## this list
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | sort
 
@@ -36,6 +36,10 @@ e2e: .venv/.synced  ## tests on a real Kubernetes API server; the first time it 
 attack: .venv/.synced  ## what must not get in: tokens, roles, paths, origins, sizes, slow clients, logins, against real servers
 	$(BIN)/pytest -n 2 tests/attack
 
+coverage: .venv/.synced  ## how much of domain, engine and spec their own tests reach, line by line
+	$(BIN)/pytest -n 2 -m "not soak and not kubernetes" --cov=runrig.domain --cov=runrig.engine --cov=runrig.spec \
+		--cov-report=term:skip-covered --ignore tests/engine/kueue/test_second_opinion.py tests/domain tests/engine tests/spec
+
 lint: .venv/.synced  ## format, style, types, who may import whom, and subjects of commits
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -60,4 +64,4 @@ docs: .venv/.synced  ## write what the docs take from the code (commands, routes
 	$(BIN)/python -m docs.generate
 
 clean:  ## remove what make made
-	rm -rf .venv .uv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .uv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
