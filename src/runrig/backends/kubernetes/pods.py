@@ -100,7 +100,7 @@ class GangPods:
 
     @property
     def outline(self) -> Outline:
-        """Raises ValueError with a sentence if the topology keys of its pool have changed so that there is none."""
+        """Raises ValueError with a sentence if the topology keys of its pool have changed and no outline fits them."""
         if isinstance(self.gang.outline, str):
             raise ValueError(self.gang.outline)
         return self.gang.outline
