@@ -6,12 +6,13 @@ Fair: a tournament from the root down, won at each level by the head that leaves
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from functools import partial
 
 from runrig.engine.kueue.scheduler_context import SchedulerContext
-from runrig.engine.kueue.workload import FlavorAssignment, WorkloadState, WorkloadTarget
-from runrig.engine.quota.quota_node import REAL, QuotaNode, add_on_trial, take_on_trial
+from runrig.engine.kueue.workload import FlavorAssignment, QueueKey, WorkloadState, WorkloadTarget
+from runrig.engine.quota.quota_node import REAL, QuotaLeaf, QuotaNode, add_on_trial, take_on_trial
 from runrig.engine.quota.share import Amount
+from runrig.engine.quota.tournament import Tournament
 
 
 @dataclass(slots=True)
@@ -42,72 +43,28 @@ def in_fair_order(context: SchedulerContext, entries: Iterable[Nomination]) -> I
 
     Queues without a cohort come first, then tree by tree.
     """
-    by_root: dict[QuotaNode, list[Nomination]] = {}
+    by_root: dict[QuotaNode, dict[QuotaLeaf, list[tuple[QueueKey, Nomination]]]] = {}
     for entry in entries:
-        by_root.setdefault(entry.workload.leaf.path[-1], []).append(entry)
+        leaf = entry.workload.leaf
+        by_root.setdefault(leaf.path[-1], {})[leaf] = [(entry.workload.key, entry)]
+    rank = partial(_rank, context)
     for root in sorted(by_root, key=lambda node: (node.parent is None and bool(node.children), node.name)):
         if root.children:
-            yield from _Tournament(context, by_root[root])
+            yield from Tournament(root, by_root[root], rank)
         else:
-            yield from by_root[root]
+            yield from (entry for ((_, entry),) in by_root[root].values())
 
 
-MatchKey = tuple[bool, bool, Amount, int, float, str, str]
+def _rank(context: SchedulerContext, node: QuotaNode, entry: Nomination) -> tuple[bool, bool, Amount]:
+    """The rank of *node* in the match at its parent while *entry* is its head, whose request is counted; lower wins.
 
-
-class _Tournament:
-    """The entries of one tree.  Each cohort keeps its children's champions in a heap.
-
-    Serving an entry changes shares only on its own path, so each costs O(depth x (resources + log children)), however many
-    heads there are.
+    Serving an entry changes shares only on its own path.  O(depth x resources).
     """
-
-    def __init__(self, context: SchedulerContext, entries: Iterable[Nomination]) -> None:
-        self._shares = context.shares
-        self._by_borrowing = context.gates["FairSharingPrioritizeNonBorrowing"]
-        self._champion: dict[QuotaNode, Nomination | None] = {}
-        self._heaps: dict[QuotaNode, list[tuple[MatchKey, int, QuotaNode]]] = {}
-        self._stamps: dict[QuotaNode, int] = {}
-        self._count = 0
-        levels: dict[QuotaNode, int] = {}
-        for entry in entries:
-            path = entry.workload.leaf.path
-            self._champion[path[0]] = entry
-            levels.update((node, len(node.path)) for node in path)
-        for node in sorted(levels, key=lambda node: -levels[node]):
-            self._advance(node)
-        self._root = min(levels, key=lambda node: levels[node])
-
-    def __iter__(self) -> Iterator[Nomination]:
-        while (entry := self._champion[self._root]) is not None:
-            path = entry.workload.leaf.path
-            self._champion[path[0]] = None
-            yield entry
-            for node in path:
-                self._advance(node)
-
-    def _advance(self, node: QuotaNode) -> None:
-        """Finds the champion of *node* again and enters it in the match at its parent."""
-        heap = self._heaps.get(node)
-        if heap is not None:
-            while heap and self._stamps[heap[0][2]] != heap[0][1]:
-                heappop(heap)
-            self._champion[node] = self._champion[heap[0][2]] if heap else None
-        self._count += 1
-        self._stamps[node] = self._count
-        champion = self._champion[node]
-        if champion is not None and node.parent is not None:
-            entered = (self._key(node, champion), self._count, node)
-            heappush(self._heaps.setdefault(node.parent, []), entered)
-        elif node.parent is not None:
-            self._heaps.setdefault(node.parent, [])
-
-    def _key(self, node: QuotaNode, entry: Nomination) -> MatchKey:
-        """The key of *entry* as champion of *node* in the match at its parent, its request counted; lower wins."""
-        leaf, request = entry.workload.leaf, entry.assigned.request
-        add_on_trial(leaf, request, REAL)
-        usage, subtree = node.usage[REAL], node.subtree
-        borrows = self._by_borrowing and any(usage[index] > subtree[index] for index, _ in request)
-        share = self._shares.of(node, REAL)
-        take_on_trial(leaf, request, REAL)
-        return (not entry.promised, borrows, share, *entry.workload.key)
+    leaf, request = entry.workload.leaf, entry.assigned.request
+    add_on_trial(leaf, request, REAL)
+    usage, subtree = node.usage[REAL], node.subtree
+    by_borrowing = context.gates["FairSharingPrioritizeNonBorrowing"]
+    borrows = by_borrowing and any(usage[index] > subtree[index] for index, _ in request)
+    share = context.shares.of(node, REAL)
+    take_on_trial(leaf, request, REAL)
+    return not entry.promised, borrows, share

@@ -8,7 +8,7 @@ from runrig.domain.gangs import Placement
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.quota.quota_node import Kind, QuotaLeaf, QuotaNode, Request, headroom
-from runrig.engine.quota.tournament import Tournament
+from runrig.engine.quota.tournament import Tournament, largest_share
 
 MOST_SPARED = 8
 """How many cheaper candidates a preemption names (law R6)."""
@@ -131,7 +131,7 @@ class Candidates:
         holders = {leaf: self._ledger.preemptible.get(leaf.name, []) for leaf in leaves}
         if self._ledger.tree.weighted:
             return iter(
-                Tournament(ancestor, {leaf: list(held) for leaf, held in holders.items() if held}, largest=True)
+                Tournament(ancestor, {leaf: list(held) for leaf, held in holders.items() if held}, largest_share)
             )
         return (entry for _, entry in merge(*holders.values()))
 

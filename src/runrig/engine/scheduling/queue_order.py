@@ -12,7 +12,7 @@ from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options
 from runrig.engine.ledger.queue import Bucket, Entry, Order
 from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf
-from runrig.engine.quota.tournament import Tournament
+from runrig.engine.quota.tournament import Tournament, smallest_share
 
 
 class QueueHeads:
@@ -47,7 +47,7 @@ class HeadsByShare:
         self._queues: dict[QuotaLeaf, list[tuple[Order, Entry]]] = {}
         for bucket in buckets:
             heappush(self._queues.setdefault(self._leaves[bucket.pool], []), bucket.waiting[0])
-        self._tournament = Tournament(ledger.tree.root, self._queues)
+        self._tournament = Tournament(ledger.tree.root, self._queues, smallest_share)
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._tournament)
@@ -140,4 +140,4 @@ def _in_order_of_shares(ledger: Ledger, buckets: Iterable[Bucket]) -> Iterator[E
         queues.setdefault(ledger.tree.low[bucket.pool], []).extend(bucket.waiting)
     for queue in queues.values():
         heapify(queue)
-    return iter(Tournament(ledger.tree.root, queues))
+    return iter(Tournament(ledger.tree.root, queues, smallest_share))
