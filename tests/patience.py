@@ -1,10 +1,26 @@
 """How long tests wait for what has to come, on machines that have other work too."""
 
 import time
+from collections.abc import Callable
 
 PATIENCE_S = 120.0
 """Far more than anything takes on a busy machine, less than the timeout of a test: what has not come by then never comes."""
 _LOOP_S = 0.1
+
+
+def until(
+    holds: Callable[[], object],
+    within_s: float = PATIENCE_S,
+    said: Callable[[], str] = str,
+    *,
+    pause: Callable[[], object] = lambda: time.sleep(0.02),
+) -> float:
+    """Seconds until *holds*; fails after *within_s*, with what is *said* then.  *pause* passes the time between two looks."""
+    start = time.monotonic()
+    while not holds():
+        assert time.monotonic() - start < within_s, f"it never came to hold\n{said()}"
+        pause()
+    return time.monotonic() - start
 
 
 def crowding() -> float:

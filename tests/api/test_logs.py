@@ -1,6 +1,5 @@
 """Output of real processes, as a whole, by line, and as it comes."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from runrig.service.commands.submissions import Submission
 from runrig.service.service import Service
 from runrig.store import SqlStore
 from tests.api.client import AUTHORIZED, PORT, TOKEN, URL
-from tests.patience import PATIENCE_S
+from tests.patience import until
 
 TWO_TASKS = """
 workflow:
@@ -51,10 +50,7 @@ def _submit(service: Service, text: str) -> str:
 
 
 def _wait(service: Service, id: str, status: str) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while service.workflow_queries.status(id).value != status:
-        assert time.monotonic() < end, f"{id} is {service.workflow_queries.status(id)}"
-        time.sleep(0.01)
+    until(lambda: service.workflow_queries.status(id).value == status)
 
 
 ONE_OF_A_COUNT = """

@@ -5,7 +5,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import Any
 import yaml
 
 from tests.attack.wire import Answer, request, wire
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 
 RUN = "import sys; from runrig.cli.main import main; sys.argv[0] = 'runrig'; main()"
 CANARY = "canary-Zk3vT9"
@@ -225,10 +224,7 @@ def _invite(target: Target) -> None:
 
 
 def wait_until_leading(target: Target) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while target.ask("GET", "/readyz", user=None).status != 200:
-        assert time.monotonic() < end, target.log.read_text()
-        time.sleep(0.02)
+    until(lambda: target.ask("GET", "/readyz", user=None).status == 200, said=target.log.read_text)
 
 
 def hide_treasure(target: Target) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.attack.target import Target, refused, serve
 from tests.attack.wire import Wire, request, wire
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 
 READ_TIMEOUT_S = 1.5
 CONNECTIONS = 40
@@ -115,6 +115,4 @@ def test_more_connections_than_there_may_be_are_told_so_and_end(target: Target) 
         assert answer.json["message"] == "40 connections are open, which is all that there may be: try again later"
         assert last.is_closed()
         assert len(held) == CONNECTIONS
-    end = time.monotonic() + SLACK_S
-    while target.ask("GET", "/healthz", user=None).status != 200:
-        assert time.monotonic() < end
+    until(lambda: target.ask("GET", "/healthz", user=None).status == 200, SLACK_S)

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.patience import until
+
 from .diary import ALONE, SCRIPT, TWIN, Diary
 from .server import Client, Gone, Server
 
@@ -181,11 +183,11 @@ class Campaign:
         return pools["total"], len(holders), sorted({each for each in holders if holders.count(each) > 1})
 
     def _until(self, holds: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not holds():
+        def pause() -> None:
             self._check_diary(self.diary())
-            assert time.monotonic() < deadline, f"it never came to hold; the server says:\n{self.server.log()[-4000:]}"
             time.sleep(0.1)
+
+        until(holds, PATIENCE_S, said=lambda: self.server.log()[-4000:], pause=pause)
 
 
 def _ended(status: str) -> bool:

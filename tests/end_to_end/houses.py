@@ -20,7 +20,7 @@ from runrig.service.commands.submissions import Submission
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
-from tests.patience import PATIENCE_S
+from tests.patience import until
 
 DURATION_S = 1000.0
 
@@ -59,15 +59,15 @@ class House:
         return self.service.submissions.submit(Submission(text, pool, "tester")).id
 
     def until(self, holds: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE_S
         self.service.settle()
-        while not holds():
-            assert time.monotonic() < deadline, "it never came to hold"
-            if self._real_time is not None:
-                self._real_time[0] += 0.1
-            else:
-                time.sleep(0.02)
-            self.service.settle()
+        until(holds, pause=self._turn)
+
+    def _turn(self) -> None:
+        if self._real_time is not None:
+            self._real_time[0] += 0.1
+        else:
+            time.sleep(0.02)
+        self.service.settle()
 
     def status(self, workflow: str) -> str:
         return self.store.workflow(workflow).workflow.status.value

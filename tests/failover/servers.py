@@ -7,8 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import psutil
 
 from runrig.domain.plan import Admit, Release
 from runrig.store import SqlStore
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.replaying import replayed
 
 RUN = "import sys; from runrig.cli.main import main; sys.argv[0] = 'runrig'; main()"
@@ -33,15 +32,6 @@ pools: [{{name: team, quota: {NODES * GPUS}}}]
 
 class Gone(Exception):
     """No answer."""
-
-
-def until(holds: Callable[[], bool], within_s: float = PATIENCE_S, said: Callable[[], str] = str) -> float:
-    """Seconds until *holds*; fails after *within_s*, with what is *said* then."""
-    start = time.monotonic()
-    while not holds():
-        assert time.monotonic() - start < within_s, f"it never came to hold\n{said()}"
-        time.sleep(0.05)
-    return time.monotonic() - start
 
 
 def ask(url: str, method: str, path: str, body: object = None, headers: dict[str, str] | None = None) -> Any:

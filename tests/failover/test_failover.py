@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests import postgres
-from tests.patience import PATIENCE_S, crowding
+from tests.patience import PATIENCE_S, crowding, until
 from tests.stores import store_url
 
 from .load import Load, load
-from .servers import Site, site, until
+from .servers import Site, site
 
 TAKEOVER_S = 10.0
 HANDOVER_S = 2.0

@@ -18,9 +18,9 @@ import pytest
 
 from runrig.cli.main import run
 from tests.failover.load import workflow
-from tests.failover.servers import Server, Site, site, until
+from tests.failover.servers import Server, Site, site
 from tests.failover.servers import ask as asked
-from tests.patience import PATIENCE_S, crowding
+from tests.patience import PATIENCE_S, crowding, until
 
 DATA = Path(__file__).parent / "data"
 

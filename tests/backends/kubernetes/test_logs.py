@@ -1,8 +1,7 @@
 """Kept output, from a source that a test holds in its hands: what comes, when, and what breaks."""
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from runrig.backends.kubernetes.answers import Refusal
 from runrig.backends.kubernetes.logs import KeptLogs
 from runrig.domain.errors import Unavailable
 from runrig.domain.workflows import TaskKey
-from tests.patience import PATIENCE_S
+from tests.patience import until
 
 KEY = TaskKey("w-1", "train-0", 2)
 POD = "train-0-6a"
@@ -65,13 +64,6 @@ class Output:
         self._said.open.discard(self)
 
 
-def until(found: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not found():
-        assert time.monotonic() < end, f"not in time: {what}"
-        time.sleep(0.005)
-
-
 @pytest.fixture
 def said() -> Said:
     return Said()
@@ -96,7 +88,7 @@ def test_who_asks_first_gets_all_that_was_said_so_far_and_then_the_file_grows(ke
     path = kept.file(KEY, POD)
     assert content(path) == b"one\ntwo\n"
     said.text += b"three\n"
-    until(lambda: content(path) == b"one\ntwo\nthree\n", "the file has grown")
+    until(lambda: content(path) == b"one\ntwo\nthree\n")
     assert kept.file(KEY, POD) == path
     assert said.asked == [False, True]
 
@@ -118,7 +110,7 @@ def test_a_container_that_has_not_begun_has_no_words_yet_and_is_asked_again(
     said.problem = NOT_STARTED
     assert kept.file(KEY, POD) is None or content(kept.file(KEY, POD)) == b""
     said.text, said.problem = b"up\n", None
-    until(lambda: content(kept.file(KEY, POD)) == b"up\n", "it is read")
+    until(lambda: content(kept.file(KEY, POD)) == b"up\n")
 
 
 def test_a_broken_connection_loses_nothing_and_doubles_nothing(
@@ -130,10 +122,10 @@ def test_a_broken_connection_loses_nothing_and_doubles_nothing(
     said.problem = Unavailable("reset")
     said.text += b"while nobody listened\n"
     asked = len(said.asked)
-    until(lambda: len(said.asked) > asked + 2, "it is tried again")
+    until(lambda: len(said.asked) > asked + 2)
     said.problem = None
     said.text += b"and after\n"
-    until(lambda: content(path) == said.text, "all of it is there")
+    until(lambda: content(path) == said.text)
     assert content(path) == said.text
 
 
@@ -154,7 +146,7 @@ def test_an_output_that_has_lost_its_beginning_says_so_and_goes_on(kept: KeptLog
     path = kept.file(KEY, POD)
     assert content(path) == b"old\nolder\n" + note + b"new\n"
     said.text += b"and more\n"
-    until(lambda: (content(path) or b"").endswith(b"and more\n"), "it goes on")
+    until(lambda: (content(path) or b"").endswith(b"and more\n"))
     assert kept.keep(KEY, POD)
     assert content(kept.file(KEY, POD)) == b"old\nolder\n" + note + b"new\nand more\n"
 
@@ -173,8 +165,8 @@ def test_what_nobody_reads_is_let_go_and_taken_up_again(
     monkeypatch.setattr(logs, "UNREAD_S", 0.1)
     said.text = b"one\n"
     path = kept.file(KEY, POD)
-    until(lambda: said.asked[-1] and said.open, "it is followed")
-    until(lambda: not said.open, "it is let go, silent as it is")
+    until(lambda: said.asked[-1] and said.open)
+    until(lambda: not said.open)
     said.text += b"two\n"
     assert content(kept.file(KEY, POD)) == b"one\ntwo\n"
     assert kept.file(KEY, POD) == path
@@ -249,7 +241,7 @@ def gang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gang]:
 def test_of_many_outputs_nothing_is_lost_or_doubled_though_few_are_followed(gang: Gang) -> None:
     for _ in range(5):
         assert {pod: gang.read(pod) for pod in gang.said} == {pod: said.text for pod, said in gang.said.items()}
-        until(lambda: gang.followed == {"p7", "p8", "p9"}, "the last ones are followed")
+        until(lambda: gang.followed == {"p7", "p8", "p9"})
         gang.speak()
     assert [gang.kept.keep(TaskKey("w-1", pod, 0), pod) for pod in gang.said] == [True] * 10
     assert {pod: gang.read(pod) for pod in gang.said} == {pod: said.text for pod, said in gang.said.items()}
@@ -270,13 +262,13 @@ def test_many_readers_at_once_neither_lose_nor_double_anything(gang: Gang) -> No
             gang.speak()
         readers[-1].join(0.01)
     said = {pod: each.text for pod, each in gang.said.items()}
-    until(lambda: {pod: gang.read(pod) for pod in gang.said} == said, "all of it is there, once")
+    until(lambda: {pod: gang.read(pod) for pod in gang.said} == said)
 
 
 def test_the_one_that_was_asked_for_longest_ago_is_let_go(gang: Gang) -> None:
     for pod in ("p0", "p1", "p2", "p0", "p3"):
         gang.read(pod)
-    until(lambda: gang.followed == {"p0", "p2", "p3"}, "they are followed, and p1 no more")
+    until(lambda: gang.followed == {"p0", "p2", "p3"})
 
 
 def test_what_was_let_go_for_another_rests_unless_its_pod_has_ended(
@@ -384,7 +376,7 @@ def test_a_server_that_says_nothing_keeps_no_pod_for_long(
     said.silent = True
     assert [kept.keep(KEY, POD) for _ in range(logs.TRIES)] == [False] * (logs.TRIES - 1) + [True]
     assert content(kept.file(KEY, None)) == b"[runrig: no output could be had: it did not come within 0.05 s]\n"
-    until(lambda: not said.open, "nobody waits any more")
+    until(lambda: not said.open)
 
 
 def test_what_comes_too_late_changes_nothing(kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -401,7 +393,7 @@ def test_what_comes_too_late_changes_nothing(kept: KeptLogs, said: Said, monkeyp
     before = content(late.file(KEY, None))
     said.text = b"late\n"
     answered.set()
-    until(lambda: said.asked and not said.open, "it has come")
+    until(lambda: said.asked and not said.open)
     assert (
         content(late.file(KEY, None)) == before == b"[runrig: no output could be had: it did not come within 0.05 s]\n"
     )
@@ -425,7 +417,7 @@ def test_what_was_on_its_way_when_it_was_given_up_changes_nothing(
     kept.close()
     last = KeptLogs(kept._folder, lambda _, follow: Late(said, follow=follow))
     assert last.keep(KEY, POD)
-    until(lambda: said.text == b"it has come", "it has come")
+    until(lambda: said.text == b"it has come")
     assert content(last.file(KEY, None)) == (
         b"words\n[runrig: not all of the output could be had: it did not come within 0.05 s]\n"
     )
@@ -435,7 +427,7 @@ def test_nobody_follows_while_it_is_being_kept(kept: KeptLogs, said: Said) -> No
     said.text, said.silent = b"once\n", True
     keeper = threading.Thread(target=kept.keep, args=(KEY, POD))
     keeper.start()
-    until(lambda: said.open, "it is being kept")
+    until(lambda: said.open)
     assert (kept.keep(KEY, POD), kept.file(KEY, POD)) == (False, None)
     said.silent = False
     keeper.join()
@@ -452,16 +444,16 @@ def test_a_workflow_that_is_discarded_leaves_nothing(kept: KeptLogs, said: Said,
     other = TaskKey("w-2", "train-0", 0)
     assert kept.keep(other, POD)
     kept.discard("w-1")
-    until(lambda: not said.open, "nobody reads")
+    until(lambda: not said.open)
     assert [each.name for each in (tmp_path / "logs").iterdir()] == ["w-2"]
 
 
 def test_nothing_is_read_after_the_end(kept: KeptLogs, said: Said) -> None:
     said.text = b"words\n"
     path = kept.file(KEY, POD)
-    until(lambda: said.asked == [False, True] and said.open, "it is followed")
+    until(lambda: said.asked == [False, True] and said.open)
     kept.close()
-    until(lambda: not said.open, "nobody reads")
+    until(lambda: not said.open)
     said.text += b"more\n"
     asked = len(said.asked)
     assert content(kept.file(KEY, POD)) == b"words\n"

@@ -13,7 +13,7 @@ from runrig.backends.local import LocalBackend
 from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Desired, Launch
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 
 
 @contextmanager
@@ -64,14 +64,6 @@ def stopping(*launches: Launch) -> Desired:
     return Desired(stop={each.key: each for each in launches})
 
 
-def until(condition: Callable[[], object], wait: Callable[[], object] = lambda: time.sleep(0.01)) -> None:
-    """Returns once *condition* holds; *wait* passes the time between two looks."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        wait()
-
-
 def returns_early(wait: Callable[[float], object]) -> bool:
     """True if *wait*, which is told for how many seconds at most, was woken before they were over."""
     began = time.monotonic()
@@ -87,7 +79,7 @@ def until_phase(backend: LocalBackend, phase: Phase, *launches: Launch) -> Mappi
         seen.update(backend.observe().tasks)
         return all(each.key in seen and seen[each.key].phase is phase for each in launches)
 
-    until(reached, lambda: backend.wait(1.0))
+    until(reached, pause=lambda: backend.wait(1.0))
     return seen
 
 

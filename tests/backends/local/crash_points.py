@@ -13,8 +13,9 @@ from pathlib import Path
 from runrig.backends.local import LocalBackend
 from runrig.domain.observed import Phase
 from runrig.ports.backend import Desired
+from tests.patience import until
 
-from .builders import launch, processes_of, until, until_phase
+from .builders import launch, processes_of, until_phase
 
 STAGES = 3
 

@@ -12,9 +12,10 @@ import pytest
 from runrig.backends.local import LocalBackend, supervisor
 from runrig.domain.observed import Phase, TaskFact
 from runrig.ports.backend import Desired
+from tests.patience import until
 
 from . import crash_points, server
-from .builders import ended, launch, local, output_of, processes_of, running, stopping, until, until_phase
+from .builders import ended, launch, local, output_of, processes_of, running, stopping, until_phase
 
 _ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 

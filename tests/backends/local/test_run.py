@@ -15,6 +15,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.workflows import FileSpec, TaskKey
 from runrig.ports.backend import Desired
+from tests.patience import until
 
 from .builders import (
     ended,
@@ -26,7 +27,6 @@ from .builders import (
     run_to_end,
     running,
     stopping,
-    until,
     until_phase,
 )
 

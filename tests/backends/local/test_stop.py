@@ -6,6 +6,7 @@ from pathlib import Path
 
 from runrig.domain.observed import Phase
 from runrig.ports.backend import Desired
+from tests.patience import until
 
 from .builders import (
     alive,
@@ -18,7 +19,6 @@ from .builders import (
     run_to_end,
     running,
     stopping,
-    until,
     until_phase,
 )
 

@@ -1,7 +1,6 @@
 """Commit before answer, one commit per cycle, and a loop that outlives faults (law W2)."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from runrig.domain.workflows import Status, WorkflowStatus
 from runrig.service.runtime import reconciler
 from runrig.service.runtime.reconciler import Standstill
 from runrig.store import SqlStore
+from tests.patience import until
 from tests.worlds.service import TWO_POOLS, desk
 
 
@@ -64,10 +64,10 @@ def test_a_round_that_fails_makes_the_server_not_ready_until_one_goes_well(
         it.backend.failure = OSError("no more processes")
         it.service.start()
         it.submit("a")
-        _until(lambda: it.service.not_ready is not None)
+        until(lambda: it.service.not_ready is not None)
         assert it.service.not_ready == "OSError: no more processes"
         it.backend.failure = None
-        _until(lambda: it.service.not_ready is None and it.status("a-1") == "RUNNING")
+        until(lambda: it.service.not_ready is None and it.status("a-1") == "RUNNING")
 
 
 def test_while_rounds_fail_why_says_since_when_nothing_is_decided(
@@ -85,7 +85,7 @@ def test_while_rounds_fail_why_says_since_when_nothing_is_decided(
         waiting = it.submit("b")
         began = it.time[0]
         it.service.start()
-        _until(lambda: it.service.standstill is not None)
+        until(lambda: it.service.standstill is not None)
         it.time[0] += 60
         assert it.service.standstill == Standstill(began, it.backend.failure.message, unreachable=True)
         for id in (running, waiting):
@@ -100,9 +100,9 @@ def test_while_rounds_fail_why_says_since_when_nothing_is_decided(
         assert {record.exc_info for record in caplog.records if "round_failed" in record.getMessage()} == {None}
 
         it.backend.failure = OSError("/secret/path")
-        _until(lambda: it.service.workflow_queries.why(waiting).sentence.endswith(f" 08:00:05 UTC: {reconciler.FAULT}"))
+        until(lambda: it.service.workflow_queries.why(waiting).sentence.endswith(f" 08:00:05 UTC: {reconciler.FAULT}"))
         it.backend.failure = None
-        _until(lambda: it.service.standstill is None and it.status(waiting) == "RUNNING")
+        until(lambda: it.service.standstill is None and it.status(waiting) == "RUNNING")
         assert it.service.workflow_queries.why(waiting).standstill is None
 
 
@@ -110,7 +110,7 @@ def test_with_its_thread_a_submission_runs_at_once_and_then_nothing_is_written(t
     with desk(tmp_path) as it:
         it.service.start()
         it.submit("a")
-        _until(lambda: it.status("a-1") == "RUNNING")
+        until(lambda: it.status("a-1") == "RUNNING")
         before = it.revision
         time.sleep(0.1)
         assert it.revision == before
@@ -206,10 +206,3 @@ def test_what_is_borrowed_is_taken_back_and_the_preempted_starts_again(tmp_path:
         ]
         it.later(10)
         assert (it.status("wf5-1"), it.status("wf3-1")) == ("COMPLETED", "RUNNING")
-
-
-def _until(holds: Callable[[], bool], patience_s: float = 10.0) -> None:
-    end = time.monotonic() + patience_s
-    while not holds():
-        assert time.monotonic() < end, "it never came to hold"
-        time.sleep(0.005)
