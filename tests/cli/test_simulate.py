@@ -14,7 +14,18 @@ import pytest
 from runrig.cli.commands import simulate
 from tests.cli.world import lines, process, runrig, written
 from tests.patience import PATIENCE_S
-from tests.service.simulate.simulations import FLAVOR, LATEST, kueue, manifests, one_task, queue, workload
+from tests.service.simulate.simulations import (
+    FLAVOR,
+    LATEST,
+    behind,
+    job,
+    kueue,
+    manifests,
+    one_task,
+    queue,
+    running,
+    workload,
+)
 
 CLUSTER = """
 nodes: [{name: "n{0..1}", resources: {gpu: 4}}]
@@ -194,6 +205,38 @@ Warnings
   document 2: spec.parentName: the parents of cohorts run in a circle, x → x: nothing new starts in this tree
   document 12: spec.queueName: there is no LocalQueue default/nowhere in this file: it is never looked at
 """
+    )
+
+
+def test_people_are_told_what_is_written_into_each_job(folder: Path) -> None:
+    """Law A3: what its owner gets back, and what starts it again.  Where only Workloads start, nothing is said of Jobs."""
+    runs = job("train", 5, 4)
+    runs["spec"] |= {"suspend": False}
+    text = manifests(
+        FLAVOR,
+        *queue("cq-a", 4, "x"),
+        *queue("cq-b", 3, "x", preemption={"reclaimWithinCohort": "Any"}),
+        runs,
+        behind(running(8, 4, 5), "Job", "train"),
+        workload("own", "cq-b", 3, at=LATEST),
+    )
+    out = runrig("simulate", written(folder, text, "jobs.yaml"), "--cycles", "3").out
+    assert (
+        """
+Preempted    Queue  By           Reason                                                        Written into the Job
+-----------  -----  -----------  ------------------------------------------------------------  ---------------------------------------------
+default/run  cq-a   default/own  InCohortReclamation: its queue takes back what others borrow  parallelism: 8, completions: 8, suspend: true
+"""
+        in out
+    )
+    assert "\nAdmitted     Queue  Pods  Flavors\n" in out
+    assert (
+        """
+Admitted     Queue  Pods         Flavors  Written into the Job
+-----------  -----  -----------  -------  ----------------------------------------------
+default/run  cq-a   4 of 8 pods  default  parallelism: 4, completions: 4, suspend: false
+"""
+        in out
     )
 
 

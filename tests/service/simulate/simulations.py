@@ -120,3 +120,28 @@ def workload(
 
 FLAVOR = kueue("ResourceFlavor", "default")
 TEMPLATE = {"template": pods(1)["template"]}
+
+
+def job(name: str, pods: int, least: int) -> dict[str, Any]:
+    """Its completions follow its parallelism."""
+    marks = {"job-min-parallelism": str(least), "job-completions-equal-parallelism": "true"}
+    meta: dict[str, Any] = {"name": name, "namespace": "default", "creationTimestamp": stamp(2), "uid": name}
+    meta |= {"labels": {"kueue.x-k8s.io/queue-name": "cq-a"}}
+    meta |= {"annotations": {f"kueue.x-k8s.io/{mark}": value for mark, value in marks.items()}}
+    spec = {"parallelism": pods, "completions": pods, "completionMode": "Indexed", "suspend": True, **TEMPLATE}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
+
+
+def behind(made: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
+    """*made*, the Workload of the job *name*."""
+    owner = {"apiVersion": "batch/v1", "kind": kind, "name": name, "uid": name}
+    return made | {"metadata": made["metadata"] | {"ownerReferences": [owner]}}
+
+
+def running(asks: int, least: int, gets: int, pod_set: str = "main") -> dict[str, Any]:
+    """The Workload ``run`` in cq-a, admitted with *gets* pods of one core."""
+    made = workload("run", "cq-a", 1, asks, running=True, minCount=least)
+    made["spec"]["podSets"][0] |= {"name": pod_set}
+    (granted,) = made["status"]["admission"]["podSetAssignments"]
+    granted |= {"name": pod_set, "count": gets, "resourceUsage": {"cpu": gets}}
+    return made

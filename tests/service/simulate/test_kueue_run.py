@@ -11,11 +11,14 @@ from tests.service.simulate.simulations import (
     FLAVOR,
     LATEST,
     TEMPLATE,
+    behind,
     cell,
+    job,
     kueue,
     line,
     manifests,
     queue,
+    running,
     share,
     stamp,
     workload,
@@ -132,16 +135,6 @@ def test_what_is_preempted_is_held_until_the_next_cycle_and_waits_again_then() -
     assert to_the_end["quota"]["after"]["cq-b"] == cpu(4, 0, 4, 8)
 
 
-def job(name: str, pods: int, least: int) -> dict[str, Any]:
-    """Its completions follow its parallelism."""
-    marks = {"job-min-parallelism": str(least), "job-completions-equal-parallelism": "true"}
-    meta: dict[str, Any] = {"name": name, "namespace": "default", "creationTimestamp": stamp(2), "uid": name}
-    meta |= {"labels": {"kueue.x-k8s.io/queue-name": "cq-a"}}
-    meta |= {"annotations": {f"kueue.x-k8s.io/{mark}": value for mark, value in marks.items()}}
-    spec = {"parallelism": pods, "completions": pods, "completionMode": "Indexed", "suspend": True, **TEMPLATE}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
-
-
 def test_a_job_with_fewer_pods_says_what_is_written_into_it() -> None:
     """Laws A1 and A3."""
     told = line(manifests(FLAVOR, *queue("cq-a", 3), job("train", 5, 2)))
@@ -176,6 +169,61 @@ def test_a_job_that_is_preempted_gets_its_own_counts_back() -> None:
             "job": {"parallelism": 5, "completions": 5, "suspend": True},
         }
     ]
+
+
+LENT = (
+    FLAVOR,
+    *queue("cq-a", 0, "x"),
+    *queue("cq-b", 8, "x", preemption={"reclaimWithinCohort": "Any"}),
+    workload("owner", "cq-b", 8, at=LATEST),
+)
+
+
+@pytest.mark.parametrize("gets", [5, 4], ids=["between", "at its minimum"])
+def test_a_job_that_runs_with_fewer_pods_already_gets_its_owners_counts_back(gets: int) -> None:
+    """Law A3: the file has the Job as it runs, and only its Workload says what its owner asked for."""
+    runs = job("train", gets, 4)
+    runs["spec"] |= {"suspend": False}
+    told = line(manifests(*LENT, runs, behind(running(8, 4, gets), "Job", "train")))
+    back = {"parallelism": 8, "completions": 8, "suspend": True}
+    assert (told["warnings"], told["cycles"][0]["preempted"]) == (
+        [],
+        [preempted("run", "cq-a", "owner", "InCohortReclamation") | {"job": back}],
+    )
+
+
+@pytest.mark.parametrize("gets", [5, 4], ids=["between", "at its minimum"])
+def test_an_mpi_job_that_runs_with_fewer_workers_already_gets_its_owners_workers_back(gets: int) -> None:
+    spec = {
+        "mpiReplicaSpecs": {"Worker": {"replicas": gets, **TEMPLATE}},
+        "runPolicy": {"suspend": False, "schedulingPolicy": {"minAvailable": 4}},
+    }
+    runs = job("train", 1, 1) | {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "spec": spec}
+    del runs["metadata"]["annotations"]
+    told = line(manifests(*LENT, runs, behind(running(8, 4, gets, "worker"), "MPIJob", "train")))
+    assert (told["warnings"], told["cycles"][0]["preempted"][0]["job"]) == ([], {"workers": 8, "suspend": True})
+
+
+def test_a_job_that_runs_with_other_pods_than_admitted_is_suspended_and_queues_again() -> None:
+    """KEP-420, EquivalentToWorkload: behind whoever waited before it, as its Workload is new."""
+    runs = job("train", 7, 4)
+    runs["spec"] |= {"suspend": False}
+    runs["metadata"] |= {"creationTimestamp": stamp(LATEST + 1)}
+    told = line(
+        manifests(
+            FLAVOR,
+            *queue("cq-a", 8),
+            runs,
+            behind(running(8, 4, 5), "Job", "train"),
+            workload("waits", "cq-a", 2, at=LATEST),
+        ),
+        Options(2),
+    )
+    assert [each["path"] for each in told["warnings"]] == ["spec.parallelism"]
+    assert told["quota"]["before"]["cq-a"] == cpu(8, 0, 8, 8)
+    first, second = ([each["workload"] for each in one["admitted"]] for one in told["cycles"])
+    assert (first, second) == (["default/waits"], ["default/run"])
+    assert told["cycles"][1]["admitted"][0]["job"] == {"parallelism": 6, "completions": 6, "suspend": False}
 
 
 def test_nothing_is_written_into_a_job_whose_checks_are_open() -> None:

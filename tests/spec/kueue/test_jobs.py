@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from runrig.domain.kueue import Workload, WorkloadPodSet
-from runrig.spec.kueue.jobs import Job, MpiJob, allowed_update, must_suspend, problem, started, suspended
+from runrig.spec.kueue.jobs import Job, MpiJob, must_suspend, problem, started, suspended
 from tests.spec.kueue.builders import home, job, manifest, pod, read, warnings
 
 CASES = yaml.load((Path(__file__).parent / "data" / "jobs.yaml").read_text(), yaml.CSafeLoader)
@@ -45,9 +45,7 @@ def test_job(case: dict[str, Any]) -> None:
     if "suspended" in case:
         assert suspended(read_job) == case["suspended"]
     if "must_suspend" in case:
-        assert must_suspend(read_job, case["admitted"]) is case["must_suspend"]
-    if "update" in case:
-        assert allowed_update(read_job, case["update"]) is case["update_allowed"]
+        assert must_suspend(read_job, {"main": case["admitted"]}) is case["must_suspend"]
 
 
 def test_a_job_is_a_workload_of_its_name() -> None:
@@ -111,6 +109,109 @@ def test_the_workload_of_a_job_in_the_file_stands_for_it() -> None:
     assert read(*home(), job("train", {}), done).system.workloads == ()
 
 
+# ---------------------------------------------------------------- a job that runs
+
+
+def behind(
+    kind: str, name: str, asks: int, admitted: int, pod_set: str = "main", least: int | None = 4
+) -> dict[str, object]:
+    """The Workload of the job *name*, admitted."""
+    owners = [{"apiVersion": "batch/v1", "kind": kind, "name": name, "uid": "u"}]
+    fewer = {} if least is None else {"minCount": least}
+    granted = {"name": pod_set, "count": admitted, "flavors": {"cpu": "f"}, "resourceUsage": {"cpu": admitted}}
+    return manifest(
+        "Workload",
+        "job-of-it",
+        {"queueName": "lq", "podSets": [{"name": pod_set, "count": asks, "template": pod(), **fewer}]},
+        meta={"ownerReferences": owners, "creationTimestamp": "2026-03-02T09:00:00Z"},
+        status={"admission": {"clusterQueue": "cq", "podSetAssignments": [granted]}},
+    )
+
+
+def flexible(pods: int, completions: int | None = None, **spec: object) -> dict[str, object]:
+    """A Job that does with 4 pods; its completions follow."""
+    counts = {"parallelism": pods, "completions": pods if completions is None else completions}
+    marks = {"job-min-parallelism": "4", "job-completions-equal-parallelism": "true"}
+    return job("train", {**counts, "completionMode": "Indexed", "suspend": False, **spec}, marks)
+
+
+@pytest.mark.parametrize("runs_with", [5, 4], ids=["between", "at its minimum"])
+def test_a_job_that_runs_with_fewer_pods_gets_the_counts_of_its_workload_back(runs_with: int) -> None:
+    """Law A3: its own fields hold what was admitted."""
+    found = read(*home(), flexible(runs_with), behind("Job", "train", 8, runs_with))
+    assert found.warnings == ()
+    (it,) = found.jobs
+    assert it == Job("default/job-of-it", 8, 8, indexed=True, min_parallelism="4", sync="true", suspend=False)
+    assert suspended(it) == {"parallelism": 8, "completions": 8, "suspend": True}
+    assert started(it, {"main": 6}) == {"parallelism": 6, "completions": 6, "suspend": False}
+    assert found.system.workloads[0].granted is not None
+
+
+def test_a_suspended_job_keeps_the_counts_that_its_owner_wrote() -> None:
+    """Completions bound its pods: parallelism alone says more."""
+    waits = job("train", {"parallelism": 10, "completions": 8, "suspend": True}, {"job-min-parallelism": "4"})
+    found = read(*home(), waits, behind("Job", "train", 8, 5))
+    assert (found.warnings, [suspended(each) for each in found.jobs]) == ((), [{"parallelism": 10, "suspend": True}])
+
+
+@pytest.mark.parametrize("runs_with", [5, 4], ids=["between", "at its minimum"])
+def test_an_mpi_job_that_runs_with_fewer_workers_gets_those_of_its_workload_back(runs_with: int) -> None:
+    found = read(*home(), behind("MPIJob", "m", 8, runs_with, "worker"), mpi(runs_with, 4, suspend=False))
+    assert found.warnings == ()
+    assert found.jobs == (MpiJob("default/job-of-it", workers=8, min_available=4, suspend=False),)
+    assert [suspended(each) for each in found.jobs] == [{"workers": 8, "suspend": True}]
+
+
+@pytest.mark.parametrize("workload_first", [False, True])
+def test_a_job_that_runs_with_other_pods_than_admitted_is_suspended(workload_first: bool) -> None:
+    """KEP-420, EquivalentToWorkload: its Workload is made anew, and dates from now."""
+    documents = (flexible(7), behind("Job", "train", 8, 5))
+    late = manifest("Namespace", "default", version="v1", meta={"creationTimestamp": "2026-03-02T09:30:00Z"})
+    found = read(*home(), late, *(reversed(documents) if workload_first else documents))
+    said = (
+        "7 pods run and 5 were admitted: it is suspended, gets parallelism: 8, completions: 8 back, and waits again "
+        "with a new Workload for 8; change the number of pods only while it is suspended"
+    )
+    assert [(each.path, each.message) for each in found.warnings] == [("spec.parallelism", said)]
+    (workload,) = found.system.workloads
+    assert (workload.granted, workload.queue, workload.created_at) == (None, "cq", found.system.now)
+    assert workload.pod_sets == (WorkloadPodSet("main", 8, 4, (("cpu", 1000),)),)
+
+
+def test_a_job_that_needs_all_its_pods_waits_again_with_those_that_it_has_now() -> None:
+    """Nothing is ever written into its counts."""
+    changed = job("train", {"parallelism": 7, "suspend": False})
+    found = read(*home(), changed, behind("Job", "train", 8, 8, least=None))
+    assert [each.message for each in found.warnings] == [
+        "7 pods run and 8 were admitted: it is suspended, and waits again with a new Workload for 7; "
+        "change the number of pods only while it is suspended"
+    ]
+    (workload,) = found.system.workloads
+    assert (workload.granted, workload.pod_sets[0].count) == (None, 7)
+
+
+def test_an_mpi_job_that_runs_with_other_workers_than_admitted_is_suspended() -> None:
+    found = read(*home(), mpi(6, 4, suspend=False), behind("MPIJob", "m", 8, 5, "worker"))
+    assert [(each.path, each.message) for each in found.warnings] == [
+        (
+            "spec.mpiReplicaSpecs.Worker.replicas",
+            "6 pods run and 5 were admitted: it is suspended, gets workers: 8 back, and waits again with a new Workload for 8; "
+            "change the number of pods only while it is suspended",
+        )
+    ]
+    assert found.system.workloads[0].granted is None
+
+
+def test_a_wrong_minimum_of_a_job_is_measured_by_its_workload() -> None:
+    found = read(*home(), flexible(4), behind("Job", "train", 4, 4, least=None))
+    assert [each.message for each in found.warnings] == [
+        "4 pods at least: allowed is from 1 to 3, less than its 4 pods: such a job is refused"
+    ]
+
+
+# ---------------------------------------------------------------- priority
+
+
 CLASSES = (
     manifest("WorkloadPriorityClass", "high", value=100),
     manifest("PriorityClass", "pods", version="scheduling.k8s.io/v1", value=7),
@@ -158,11 +259,11 @@ def test_an_mpi_job_is_a_launcher_and_its_workers() -> None:
     found = read(*home(), mpi(4, 2, suspend=True))
     assert found.warnings == ()
     assert found.system.workloads == (workers(4, 2),)
-    assert found.jobs == (MpiJob("default/m", workers=4, least=2, suspend=True),)
+    assert found.jobs == (MpiJob("default/m", workers=4, min_available=2, suspend=True),)
 
 
 def test_fewer_workers_are_written_and_restored() -> None:
-    accepts = MpiJob("m", workers=4, least=2)
+    accepts = MpiJob("m", workers=4, min_available=2)
     assert started(accepts, {"launcher": 1, "worker": 3}) == {"suspend": False, "workers": 3}
     assert suspended(accepts) == {"suspend": True, "workers": 4}
     needs_all = MpiJob("m", workers=4)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from runrig.domain.errors import InvalidInput, Problem
 from runrig.domain.kueue import MatchExpression, Topology, Warned
 from runrig.spec.kueue import Manifests, read_manifests
-from runrig.spec.kueue.jobs import Job, allowed_update, must_suspend, problem, started, suspended
+from runrig.spec.kueue.jobs import Job, as_asked, must_suspend, problem, started, suspended
 from tests.spec.kueue.builders import group, home, job, manifest, pod, workload
 
 EXAMPLES = 150
@@ -184,8 +184,11 @@ def test_what_is_written_and_restored_agrees_with_the_pods(
     assert changes["parallelism"] == admitted
     assert ("completions" in changes) == synced
     running = Job("j", admitted, admitted if synced else completions, synced, str(least), found.sync, suspend=False)
-    assert must_suspend(running, running.pods) is False
-    assert allowed_update(running, admitted + 1) is False
+    assert must_suspend(running, {"main": running.pods}) is False
+    assert must_suspend(running, {"main": running.pods + 1}) is True
+    assert as_asked(running, {"main": found.pods}).pods == found.pods
+    if synced:
+        assert suspended(as_asked(running, {"main": found.pods})) == suspended(found)
     assert suspended(found)["parallelism"] == parallelism
 
 

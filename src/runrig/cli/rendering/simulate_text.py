@@ -1,6 +1,6 @@
 """How the outcome of a simulation looks to people: the tree with its balances, then what each cycle did, then what to know."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, show
@@ -114,10 +114,11 @@ def _tell_cycle(number: int, cycle: Cycle, news: list[tuple[str, ...]]) -> None:
     when = "" if cycle.at is None else f", at {cycle.at:.15g} s"
     say(f"\nCycle {number}{when}: {_summary(cycle)}")
     if cycle.admitted:
-        _show(("Admitted", "Queue", "Pods", "Flavors"), [_started(each) for each in cycle.admitted])
+        rows = [_started(each) for each in cycle.admitted]
+        _show(*_with_jobs(("Admitted", "Queue", "Pods", "Flavors"), rows, [each.job for each in cycle.admitted]))
     if cycle.preempted:
-        by = [(each.workload, each.queue, each.by, _why(each.reason)) for each in cycle.preempted]
-        _show(("Preempted", "Queue", "By", "Reason"), by)
+        rows = [(each.workload, each.queue, each.by, _why(each.reason)) for each in cycle.preempted]
+        _show(*_with_jobs(("Preempted", "Queue", "By", "Reason"), rows, [each.job for each in cycle.preempted]))
     if news:
         _show(("Pending", "Queue", "State", "Reason"), news)
 
@@ -125,6 +126,22 @@ def _tell_cycle(number: int, cycle: Cycle, news: list[tuple[str, ...]]) -> None:
 def _show(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     say("")
     show(Table(columns, rows))
+
+
+def _with_jobs(
+    columns: tuple[str, ...], rows: list[tuple[str, ...]], jobs: Sequence[Mapping[str, object] | None]
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Another column for what is written into the job behind each row, if there is one behind any."""
+    if all(job is None for job in jobs):
+        return columns, rows
+    return (*columns, "Written into the Job"), [
+        (*row, "-" if job is None else _fields(job)) for row, job in zip(rows, jobs, strict=True)
+    ]
+
+
+def _fields(job: Mapping[str, object]) -> str:
+    """As YAML would have them: ``parallelism: 5, suspend: false``."""
+    return ", ".join(f"{name}: {str(value).lower()}" for name, value in job.items())
 
 
 def _summary(cycle: Cycle) -> str:

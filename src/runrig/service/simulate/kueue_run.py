@@ -9,7 +9,7 @@ from runrig.engine.kueue.scheduler_context import GATES
 from runrig.engine.kueue.simulator import Simulator
 from runrig.service.simulate.options import Options
 from runrig.spec.kueue import Manifests
-from runrig.spec.kueue.jobs import started, suspended
+from runrig.spec.kueue.jobs import Changes, started, suspended
 from runrig.wire.simulate import (
     COHORT,
     Admitted,
@@ -24,17 +24,12 @@ from runrig.wire.simulate import (
 )
 
 QUEUE = "ClusterQueue"
-_WRITTEN = ("parallelism", "completions", "workers", "suspend")
 
 
 def _without_effect(settings: Settings) -> Iterator[Warned]:
     """Gates of features that are not there; they belong to no document."""
     for gate in sorted(set(settings.gates) - set(GATES)):
         yield Warned(0, "--feature-gates", f"{gate} changes nothing here: what it switches is not simulated")
-
-
-def _in_order(changes: Mapping[str, object]) -> Mapping[str, object]:
-    return {name: changes[name] for name in _WRITTEN if name in changes}
 
 
 class KueueRun:
@@ -91,16 +86,16 @@ class KueueRun:
         pod_sets = tuple(_started(workload, each) for each in admission.granted)
         return Admitted(admission.workload, admission.queue, pod_sets, admission.reserved_only, self._job(admission))
 
-    def _job(self, admission: kueue.Admission) -> Mapping[str, object] | None:
+    def _job(self, admission: kueue.Admission) -> Changes | None:
         """What is written into the job behind it; nothing while checks are open: it stays suspended."""
         job = self._jobs.get(admission.workload)
         if job is None or admission.reserved_only:
             return None
-        return _in_order(started(job, {each.pod_set: each.count for each in admission.granted}))
+        return started(job, {each.pod_set: each.count for each in admission.granted})
 
     def _preempted(self, preemption: kueue.Preemption) -> Preempted:
         job = self._jobs.get(preemption.workload)
-        restored = None if job is None else _in_order(suspended(job))
+        restored = None if job is None else suspended(job)
         return Preempted(preemption.workload, preemption.queue, preemption.by, preemption.reason.value, restored)
 
 

@@ -5,7 +5,19 @@ from dataclasses import dataclass, replace
 from runrig.domain.kueue import WorkloadPodSet
 from runrig.spec.kueue import marks
 from runrig.spec.kueue.drafts import POD_CLASS, WORKLOAD_CLASS, ClassRef, Draft
-from runrig.spec.kueue.jobs import LAUNCHER, MAIN, WORKER, AnyJob, Job, MpiJob, problem
+from runrig.spec.kueue.jobs import (
+    LAUNCHER,
+    MAIN,
+    WORKER,
+    AnyJob,
+    Changes,
+    Job,
+    MpiJob,
+    as_asked,
+    must_suspend,
+    problem,
+    suspended,
+)
 from runrig.spec.kueue.names import Manifest
 from runrig.spec.kueue.pods import Pod, check_total, read_template
 from runrig.spec.kueue.topologies import check_count
@@ -32,16 +44,73 @@ _GANG = ("minAvailable", "priorityClass", "queue", "minResources", "scheduleTime
 
 @dataclass(frozen=True, slots=True)
 class ReadJob:
+    """*job*: as it stands, with the counts that it runs with.  *draft*: its work if no Workload of the file says more.
+
+    *counts*: where its number of pods is said.  *marks*: where its least count and then its sync are said, None if absent.
+    """
+
     job: AnyJob
     draft: Draft
+    counts: Value
+    marks: tuple[Value | None, Value | None] = (None, None)
 
     @property
     def kind(self) -> str:
         return "Job" if isinstance(self.job, Job) else "MPIJob"
 
-    def of(self, workload: str) -> AnyJob:
-        """The job as what the Workload of that name stands for."""
-        return replace(self.job, workload=workload)
+    def alone(self) -> Draft:
+        """The work of a job without a Workload; warns of annotations that are refused."""
+        self._check(self.job)
+        return self.draft
+
+    def behind(self, draft: Draft) -> tuple[AnyJob, Draft]:
+        """(the job as its owner wrote it, its Workload) where *draft* is its Workload.
+
+        A job that runs with other pods than were admitted is suspended and its Workload made anew, with a warning (KEP-420,
+        EquivalentToWorkload).
+        """
+        counts = {each.name: each.count for each in draft.pod_sets}
+        job = as_asked(replace(self.job, workload=draft.name), counts)
+        self._check(job)
+        held = draft.reservation
+        admitted = {each.pod_set: each.count for each in held.granted} if held else {}
+        if not must_suspend(self.job, admitted):
+            return job, draft
+        self.counts.warn(
+            f"{self.job.pods} pods run and {admitted[job.POD_SET]} were admitted: it is suspended"
+            f"{_given_back(suspended(job))}, and waits again with a new Workload for {job.pods}; "
+            "change the number of pods only while it is suspended"
+        )
+        return job, _anew(draft, job)
+
+    def _check(self, job: AnyJob) -> None:
+        least, sync = self.marks
+        if isinstance(job, Job):
+            refused = problem(job)
+            at = least if problem(replace(job, sync=None)) else sync
+            if refused and at:
+                at.warn(f"{refused}: such a job is refused")
+        elif least and job.min_available is not None and not 1 <= job.min_available <= job.workers + 1:
+            # All of them, or all and the launcher, is what a whole gang says.
+            least.warn(
+                f"{job.min_available} is not from 1 to {job.workers}, the number of workers: treated as all of them"
+            )
+
+
+def _anew(draft: Draft, job: AnyJob) -> Draft:
+    """The Workload that is made when *job* was suspended and the one of *draft* is gone: it holds nothing, and dates from now."""
+    pod_sets = tuple(
+        replace(each, count=job.pods, min_count=job.least, reclaimable=min(each.reclaimable, job.pods))
+        if each.name == job.POD_SET
+        else each
+        for each in draft.pod_sets
+    )
+    return replace(draft, pod_sets=pod_sets, created_at=None, queued_at=None, reservation=None)
+
+
+def _given_back(changes: Changes) -> str:
+    counts = ", ".join(f"{name}: {value}" for name, value in changes.items() if name != "suspend")
+    return f", gets {counts} back" if counts else ""
 
 
 def read_job(manifest: Manifest) -> ReadJob | None:
@@ -54,14 +123,12 @@ def read_job(manifest: Manifest) -> ReadJob | None:
     marks.warn_of_marks(manifest)
     job = _job(manifest, spec)
     pod = read_template(spec.object("template"))
-    refused = problem(job)
-    if refused:
-        name = marks.MIN_PARALLELISM if problem(replace(job, sync=None)) else marks.SYNC_COMPLETIONS
-        (_annotation(manifest, name) or queue).warn(f"{refused}: such a job is refused")
     pods = _pod_set(MAIN, job.pods, job.least, pod, spec.at)
-    draft = _draft(manifest, queue, (pods,), _classes(manifest, [_template_class(spec, pod)]), refused or pod.problem)
+    refused = problem(job) or pod.problem
+    draft = _draft(manifest, queue, (pods,), _classes(manifest, [_template_class(spec, pod)]), refused)
     draft = replace(draft, near=_near([pod]))
-    return ReadJob(job, draft)
+    said = (_annotation(manifest, marks.MIN_PARALLELISM), _annotation(manifest, marks.SYNC_COMPLETIONS))
+    return ReadJob(job, draft, spec.get("parallelism") or spec.at, said)
 
 
 def read_mpi_job(manifest: Manifest) -> ReadJob | None:
@@ -79,22 +146,23 @@ def read_mpi_job(manifest: Manifest) -> ReadJob | None:
     run.only(_RUN)
     gang = run.object("schedulingPolicy")
     gang.only(_GANG)
-    least = _least(gang.get("minAvailable"), counts["Worker"])
+    least = gang.get("minAvailable")
+    job = MpiJob(manifest.key, counts["Worker"], least.whole() if least else None, run.flag("suspend", False))
     pod_sets, classes, pods = [], [gang.get("priorityClass")], []
     for name, pod_set in _REPLICAS.items():
         if replicas.has(name):
             fields = replicas.object(name)
             fields.only(_REPLICA)
             pod = read_template(fields.object("template"))
-            pod_sets.append(_pod_set(pod_set, counts[name], least if name == "Worker" else None, pod, fields.at))
+            pod_sets.append(_pod_set(pod_set, counts[name], job.least if name == "Worker" else None, pod, fields.at))
             classes.append(_template_class(fields, pod))
             pods.append(pod)
     if not pod_sets:
         spec.at.warn("mpiReplicaSpecs is missing: this job asks for nothing")
     refused = next(filter(None, (pod.problem for pod in pods)), "")
     draft = _draft(manifest, queue, tuple(pod_sets), _classes(manifest, classes), refused)
-    job = MpiJob(manifest.key, counts["Worker"], least, run.flag("suspend", False))
-    return ReadJob(job, replace(draft, near=_near(pods)))
+    workers = replicas.object("Worker").get("replicas") or replicas.at
+    return ReadJob(job, replace(draft, near=_near(pods)), workers, (least, None))
 
 
 def _near(pods: list[Pod]) -> tuple[Value, ...]:
@@ -127,16 +195,6 @@ def _job(manifest: Manifest, spec: Object) -> Job:
 
 def _annotation(manifest: Manifest, name: str) -> Value | None:
     return manifest.meta.object("annotations").get(name)
-
-
-def _least(at: Value | None, workers: int) -> int | None:
-    """The fewest workers.  All of them, or all and the launcher, is what a whole gang says: no fewer will do."""
-    if at is None:
-        return None
-    least = at.whole()
-    if not 1 <= least <= workers + 1:
-        at.warn(f"{least} is not from 1 to {workers}, the number of workers: treated as all of them")
-    return least if 1 <= least < workers else None
 
 
 def _pod_set(name: str, count: int, least: int | None, pod: Pod, at: Value) -> WorkloadPodSet:

@@ -1,17 +1,19 @@
-"""The fields that admission writes into a job, and restores when the job is suspended again (law A3).
+"""The fields that admission writes into a job, and restores when the job is suspended again (law A3; partial-admission.md).
 
-Pure functions over what a manifest says of a batch/v1 Job or an MPIJob.
+Pure functions over what a manifest says of a batch/v1 Job or an MPIJob.  A job that runs with fewer pods has the admitted counts
+in its own fields; only its Workload still knows what its owner asked for (`as_asked`).
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 MAIN = "main"
 LAUNCHER, WORKER = "launcher", "worker"
 
 Changes = Mapping[str, int | bool]
-"""Fields of the job by name (``parallelism``, ``completions``, ``workers``, ``suspend``) and what is written there."""
+"""What is written into a job: ``parallelism``, ``completions``, ``workers``, ``suspend``, in this order where they are there."""
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 _FLAGS = {
@@ -23,6 +25,8 @@ _FLAGS = {
 @dataclass(frozen=True, slots=True)
 class Job:
     """A batch/v1 Job.  *completions* None: not said.  *min_parallelism*, *sync*: its two annotations as written, None if absent."""
+
+    POD_SET: ClassVar[str] = MAIN
 
     workload: str
     parallelism: int = 1
@@ -50,12 +54,25 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class MpiJob:
-    """A kubeflow.org MPIJob.  *least*: the fewest workers that will do; None: all are needed."""
+    """A kubeflow.org MPIJob.  *min_available*: as written, None if absent."""
+
+    POD_SET: ClassVar[str] = WORKER
 
     workload: str
     workers: int = 0
-    least: int | None = None
+    min_available: int | None = None
     suspend: bool = True
+
+    @property
+    def pods(self) -> int:
+        """Those that may be fewer: the workers."""
+        return self.workers
+
+    @property
+    def least(self) -> int | None:
+        """The fewest workers that will do; None: all of them are needed, which is also what a whole gang says."""
+        known = self.min_available
+        return known if known is not None and 1 <= known < self.workers else None
 
 
 AnyJob = Job | MpiJob
@@ -78,34 +95,41 @@ def problem(job: Job) -> str | None:
     return None
 
 
+def as_asked(job: AnyJob, counts: Mapping[str, int]) -> AnyJob:
+    """*job* with the counts that its owner wrote.  *counts*: pods by pod set, as its Workload asks for them.
+
+    Nothing is ever written into the counts of a job that needs all of its pods: they are its owner's.
+    """
+    count = counts.get(job.POD_SET, job.pods)
+    if count == job.pods:
+        return job
+    if isinstance(job, MpiJob):
+        return job if job.min_available is None else replace(job, workers=count)
+    if job.min_parallelism is None:
+        return job
+    return replace(job, parallelism=count, completions=count if job.synced else job.completions)
+
+
 def started(job: AnyJob, admitted: Mapping[str, int]) -> Changes:
     """The patch that starts it with *admitted* pods by pod set; with counts only if it accepts fewer."""
-    if isinstance(job, MpiJob):
-        workers = admitted.get(WORKER, job.workers)
-        return {"suspend": False} if job.least is None else {"suspend": False, "workers": workers}
     if job.least is None:
         return {"suspend": False}
-    count = admitted.get(MAIN, job.pods)
-    return {"suspend": False, "parallelism": count, **({"completions": count} if job.synced else {})}
+    count = admitted.get(job.POD_SET, job.pods)
+    if isinstance(job, MpiJob):
+        return {"workers": count, "suspend": False}
+    return {"parallelism": count, **({"completions": count} if job.synced else {}), "suspend": False}
 
 
 def suspended(job: AnyJob) -> Changes:
     """The patch that suspends it: its counts as its owner wrote them."""
-    if isinstance(job, MpiJob):
-        return {"suspend": True} if job.least is None else {"suspend": True, "workers": job.workers}
     if job.least is None:
         return {"suspend": True}
+    if isinstance(job, MpiJob):
+        return {"workers": job.workers, "suspend": True}
     completions = {"completions": job.completions} if job.synced and job.completions is not None else {}
-    return {"suspend": True, "parallelism": job.parallelism, **completions}
+    return {"parallelism": job.parallelism, **completions, "suspend": True}
 
 
-def must_suspend(job: Job, admitted: int) -> bool:
-    """Whether *job*, as it is now, runs with another number of pods than the *admitted* ones: then its workload goes too."""
-    return not job.suspend and job.pods != admitted
-
-
-def allowed_update(job: Job, parallelism: int) -> bool:
-    """Whether its owner may change parallelism: not of a running job that accepts fewer pods, and never to a wrong value."""
-    if job.min_parallelism is not None and not job.suspend and parallelism != job.parallelism:
-        return False
-    return problem(replace(job, parallelism=parallelism)) is None
+def must_suspend(job: AnyJob, admitted: Mapping[str, int]) -> bool:
+    """Whether *job*, as it stands, runs with other pods than the *admitted* ones, by pod set: then its Workload goes too."""
+    return not job.suspend and admitted.get(job.POD_SET, job.pods) != job.pods

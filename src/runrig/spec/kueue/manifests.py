@@ -138,26 +138,31 @@ def _result(read: _Read, report: Report) -> Manifests:
 
 
 def _work(read: _Read) -> tuple[list[Draft], tuple[AnyJob, ...]]:
-    """(the work, the jobs in it).  A job whose Workload is in the file too is that one."""
-    drafts: list[Draft] = []
+    """(the work in the order of the file, the jobs in it).  A job whose Workload is in the file too is that one."""
     jobs: list[AnyJob] = []
-    alive = {found.name for found in read.work if isinstance(found, Draft)}
-    for found in read.work:
+    drafts: dict[int, Draft] = {place: found for place, found in enumerate(read.work) if isinstance(found, Draft)}
+    places = {draft.name: place for place, draft in drafts.items()}
+    for place, found in enumerate(read.work):
         if isinstance(found, Draft):
-            drafts.append(found)
             continue
         workload = read.owned.get((found.kind, found.job.workload))
         if workload is None:
-            drafts.append(found.draft)
+            drafts[place] = found.alone()
             jobs.append(found.job)
-        elif workload in alive:
-            jobs.append(found.of(workload))
+        elif workload in places:
+            job, drafts[places[workload]] = found.behind(drafts[places[workload]])
+            jobs.append(job)
+    in_order = [draft for _, draft in sorted(drafts.items())]
+    _check_names_of(in_order)
+    return in_order, tuple(jobs)
+
+
+def _check_names_of(drafts: list[Draft]) -> None:
     seen: set[str] = set()
     for draft in drafts:
         if draft.name in seen:
             draft.at.error(f"two workloads would be called {draft.name}: rename one")
         seen.add(draft.name)
-    return drafts, tuple(jobs)
 
 
 def _bound_pods(read: _Read, jobs: tuple[AnyJob, ...]) -> list[BoundPod]:
