@@ -13,8 +13,8 @@ import uvicorn
 
 from runrig.api.app import create_app
 from runrig.cli.transport import saved
-from tests.cli.world import Done, runrig
 from tests.patience import PATIENCE_S
+from tests.worlds.command_line import Done, runrig
 from tests.worlds.service import desk, one_task
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from runrig.store import SqlStore
-from tests.cli.world import Done, process, runrig
 from tests.patience import PATIENCE_S
 from tests.replaying import replayed
 from tests.store.backups import everything
 from tests.stores import store_url
+from tests.worlds.command_line import Done, process, runrig
 
 FILE = """
 workflow:

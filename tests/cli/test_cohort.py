@@ -6,7 +6,8 @@ import pytest
 
 from runrig import wire
 from runrig.cli.rendering.cohort_tree import question
-from tests.cli.world import answered, at, lines, runrig, serving
+from tests.cli.canned_server import answered, at, serving
+from tests.worlds.command_line import lines, runrig
 
 
 def balance(**numbers: int | None) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.world import Done, process, runrig
 from tests.patience import PATIENCE_S
+from tests.worlds.command_line import Done, process, runrig
 
 
 @dataclass(frozen=True)

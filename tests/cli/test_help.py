@@ -10,7 +10,7 @@ import pytest
 
 from runrig.cli.lazy import LazyGroup
 from runrig.cli.main import cli
-from tests.cli.world import runrig
+from tests.worlds.command_line import runrig
 
 
 def commands(command: click.Command, *names: str) -> Iterator[tuple[str, ...]]:

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from runrig import wire
+from tests.cli.canned_server import answered, at, refused, serving
 from tests.cli.test_end_to_end import file as workflow_file
 from tests.cli.test_end_to_end import submitted, up
-from tests.cli.world import answered, at, lines, refused, serving
+from tests.worlds.command_line import lines
 
 ROUTE = "GET /api/configs/pool/team/history"
 

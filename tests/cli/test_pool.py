@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from runrig import wire
-from tests.cli.world import answered, at, lines, pool, pool_quota, refused, runrig, serving, written
+from tests.cli.canned_server import answered, at, pool, pool_quota, refused, serving
+from tests.worlds.command_line import lines, runrig, written
 
 
 def team(**state: str) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from unittest.mock import patch
 import pytest
 
 from runrig.cli.commands import simulate
-from tests.cli.world import lines, process, runrig, written
 from tests.patience import PATIENCE_S
 from tests.service.simulate.simulations import (
     FLAVOR,
@@ -26,6 +25,7 @@ from tests.service.simulate.simulations import (
     running,
     workload,
 )
+from tests.worlds.command_line import lines, process, runrig, written
 
 CLUSTER = """
 nodes: [{name: "n{0..1}", resources: {gpu: 4}}]

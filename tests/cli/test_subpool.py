@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from runrig import wire
-from tests.cli.world import answered, at, lines, pool, refused, runrig, serving
+from tests.cli.canned_server import answered, at, pool, refused, serving
+from tests.worlds.command_line import lines, runrig
 
 ROUTE = "/api/configs/pool/team/subpool"
 PARENT = pool("team", quota=100, unallocated=70, available=70, subpools=["team--a"])

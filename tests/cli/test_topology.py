@@ -12,8 +12,9 @@ import pytest
 
 from runrig import wire
 from runrig.cli.rendering import topology_map
+from tests.cli.canned_server import answered, at, refused, serving
 from tests.cli.test_end_to_end import Up, submitted, up
-from tests.cli.world import answered, at, lines, process, refused, runrig, serving
+from tests.worlds.command_line import lines, process, runrig
 
 
 @pytest.fixture(autouse=True)

@@ -10,21 +10,8 @@ from typing import Any
 import pytest
 
 from runrig import wire
-from tests.cli.world import (
-    SUBMITTED,
-    Done,
-    answered,
-    at,
-    entry,
-    lines,
-    pool,
-    refused,
-    runrig,
-    serving,
-    task,
-    workflow,
-    written,
-)
+from tests.cli.canned_server import SUBMITTED, answered, at, entry, pool, refused, serving, task, workflow
+from tests.worlds.command_line import Done, lines, runrig, written
 
 FILE = "workflow:\n  name: train\n  tasks: [{name: main, image: ubuntu, command: [sleep, '5']}]\n"
 SUBMIT = "POST /api/pool/p/workflow"

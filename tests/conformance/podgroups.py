@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from tests.cli.world import Done, runrig
+from tests.worlds.command_line import Done, runrig
 
 DATA = Path(__file__).parent / "topology_data"
 Case = Mapping[str, Any]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.test_end_to_end import Up, up
-from tests.cli.world import lines, runrig
+from tests.worlds.command_line import lines, runrig
 
 CLUSTER = """
 backend: {type: simulated}

@@ -25,8 +25,8 @@ from runrig.domain.cluster import ClusterSpec
 from runrig.domain.quantities import FlavorResource
 from runrig.spec.cluster import read_cluster
 from runrig.spec.workflow import read_workflow
-from tests.cli.world import process, runrig
 from tests.patience import PATIENCE_S
+from tests.worlds.command_line import process, runrig
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples" / "clusters"

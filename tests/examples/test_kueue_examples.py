@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.world import runrig
+from tests.worlds.command_line import runrig
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "simulate.md"

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from runrig.spec.cluster import read_cluster
-from tests.cli.world import runrig
 from tests.conformance.podgroups import documents, outlined
+from tests.worlds.command_line import runrig
 
 FOLDER = Path(__file__).parents[2] / "examples" / "topology"
 CLIQUE = "nvidia.com/gpu-clique"

@@ -18,9 +18,9 @@ import yaml
 
 from e2e.api import Object, Refusal, path_of
 from e2e.processes import Process
-from tests.cli.world import Done, runrig
 from tests.failover.servers import RUN, Server
 from tests.kubernetes.world import OURS, World, bare_pod
+from tests.worlds.command_line import Done, runrig
 
 KEY = "runrig/key"
 """Annotation of a pod: WORKFLOW/TASK/RETRY."""

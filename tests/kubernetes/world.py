@@ -13,7 +13,7 @@ from e2e.api import Object, Refusal, path_of
 from e2e.harness import SCHEDULER, ControlPlane
 from e2e.objects import namespace_object
 from runrig.spec.cluster import read_cluster
-from tests.cli.world import runrig
+from tests.worlds.command_line import runrig
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "topology"
 OURS = "app.kubernetes.io/managed-by=runrig"

@@ -9,7 +9,7 @@ from runrig import wire
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.workflows import TaskKey
 from tests.api.client import api
-from tests.cli.world import at, serving
+from tests.cli.canned_server import at, serving
 from tests.worlds.service import T0, one_task
 
 MAIN = TaskKey("a-1", "main", 0)

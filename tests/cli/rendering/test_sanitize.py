@@ -5,7 +5,7 @@ import json
 import pytest
 
 from runrig.cli.rendering import sanitize
-from tests.cli.world import answered, entry
+from tests.cli.canned_server import answered, entry
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from rich.console import Console
 from runrig.cli.commands.watch import picture
 from runrig.cli.rendering import times
 from runrig.cli.rendering.tables import Table, plain
-from tests.cli.world import entry, pool, pool_quota, process, serving, task, workflow
+from tests.cli.canned_server import entry, pool, pool_quota, serving, task, workflow
+from tests.worlds.command_line import process
 
 
 def test_columns_are_as_wide_as_what_people_see() -> None:

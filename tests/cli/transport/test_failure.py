@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.world import answered, at, process, refused, runrig, serving, written
+from tests.cli.canned_server import answered, at, refused, serving
 from tests.patience import PATIENCE_S
+from tests.worlds.command_line import process, runrig, written
 
 
 def asking(listener: socket.socket) -> subprocess.Popen[str]:

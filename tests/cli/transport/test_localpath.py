@@ -7,7 +7,8 @@ import yaml
 
 from runrig.cli.transport.localpath import inlined
 from runrig.domain.errors import InvalidInput, Problem
-from tests.cli.world import SUBMITTED, answered, at, serving, written
+from tests.cli.canned_server import SUBMITTED, answered, at, serving
+from tests.worlds.command_line import written
 
 TEXT = """\
 workflow:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from runrig.cli.transport.server_address import Address, ServerAddress
-from tests.cli.world import runrig, serving
+from tests.cli.canned_server import serving
+from tests.worlds.command_line import runrig
 
 VERSION = {"major": "0", "minor": "1", "revision": "0", "hash": "", "version": "0.1.0"}
 ANSWERS = {"GET /api/version": VERSION, "GET /api/pool_quota": {"node_sets": [], "resource_sum": {}}}

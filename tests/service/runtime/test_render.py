@@ -14,8 +14,9 @@ from runrig.domain.workflows import GroupSpec, WorkflowSpec
 from runrig.ports.backend import Blueprint
 from runrig.service.runtime import rendering
 from tests.api.client import api
-from tests.cli.world import at, runrig, serving
+from tests.cli.canned_server import at, serving
 from tests.conformance.podgroups import DATA, cluster, documents, rendered, workflow
+from tests.worlds.command_line import runrig
 from tests.worlds.engine import HIGH, LOW, World, gpu_quota, task
 
 KEYS = {"zone": "topology.kubernetes.io/zone", "rack": "topology.kubernetes.io/rack"}

@@ -1,21 +1,16 @@
-"""A server that answers what it was told, in the shapes of runrig.wire, and the command line run against it."""
+"""A server with canned answers in the shapes of runrig.wire, and the command line run against it."""
 
-import io
 import json
-import os
-import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 from urllib.parse import parse_qsl, urlsplit
 
 from runrig import wire
-from runrig.cli.main import run
+from tests.worlds.command_line import Done, runrig
 
 SUBMITTED: dict[str, Any] = wire.SubmitAnswer.example()
 
@@ -83,38 +78,6 @@ def _next(answers: Mapping[str, Said | list[Said]], route: str) -> Said:
     return said.pop(0) if len(said) > 1 else said[0]
 
 
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-def runrig(*args: str, env: Mapping[str, str] | None = None, stdin: str = "") -> Done:
-    """One command line in this process, with no server, token or zone but those of *env*."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("RUNRIG_")}
-    clean |= {"RUNRIG_DATA": "/nonexistent", **(env or {})}
-    out, err = io.StringIO(), io.StringIO()
-    text_in = io.TextIOWrapper(io.BytesIO(stdin.encode()))
-    with (
-        patch.dict(os.environ, clean, clear=True),
-        patch("sys.stdin", text_in),
-        redirect_stdout(out),
-        redirect_stderr(err),
-    ):
-        code = run(args)
-    return Done(code, out.getvalue(), err.getvalue())
-
-
-def process(*args: str) -> list[str]:
-    """The command of the same, as a process of its own."""
-    return [sys.executable, "-c", "from runrig.cli.main import main; main()", *args]
-
-
 def at(server: Server, *args: str, stdin: str = "") -> Done:
     return runrig("--server", server.url, *args, stdin=stdin)
 
@@ -157,13 +120,3 @@ def _full(model: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The example of *model* with *fields*, and everything that a server sends besides."""
     answer: dict[str, Any] = model.model_validate(model.example() | fields).model_dump(mode="json")
     return answer
-
-
-def written(folder: Path, text: str, name: str = "wf.yaml") -> str:
-    file = folder / name
-    file.write_text(text, encoding="utf-8")
-    return str(file)
-
-
-def lines(text: str) -> Sequence[str]:
-    return text.strip("\n").split("\n")
