@@ -6,42 +6,18 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
 import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.patience import PATIENCE_S
-
-RUN = "import sys; from runrig.cli.main import main; sys.argv[0] = 'runrig'; main()"
-
-
-def _command(*args: str) -> list[str]:
-    return [sys.executable, "-c", RUN, *args]
-
-
-@contextmanager
-def _up(folder: Path, *args: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    process = subprocess.Popen(
-        _command("up", "--data", str(folder), "--port", "0", *args),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        yield process, process.stdout.readline()
-    finally:
-        process.kill()
-        process.communicate()
+from tests.worlds.command_line import process, up
 
 
 def _fails(*args: str) -> tuple[int, str]:
-    done = subprocess.run(_command("up", *args), capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    done = subprocess.run(process("up", *args), capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
     return done.returncode, done.stderr
@@ -50,29 +26,29 @@ def _fails(*args: str) -> tuple[int, str]:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 3)])
 def test_up_says_when_it_is_ready_and_ends_on_a_signal(tmp_path: Path, number: int, code: int) -> None:
     folder = tmp_path / "data"
-    with _up(folder, "--gpus", "3") as (process, line):
+    with up(folder, "--gpus", "3") as it:
         server = json.loads((folder / "server.json").read_text())
-        assert line == f"runrig 0.1.0 is up at {server['url']} (backend local, 3 GPUs, data {folder})\n"
-        assert server["pid"] == process.pid
+        assert it.said == f"runrig 0.1.0 is up at {server['url']} (backend local, 3 GPUs, data {folder})\n"
+        assert server["pid"] == it.child.pid
         token = (folder / "token").read_text().strip()
         modes = [stat.S_IMODE(os.stat(path).st_mode) for path in (folder, folder / "token", folder / "runrig.db")]
         assert modes == [0o700, 0o600, 0o600]
         request = urllib.request.Request(f"{server['url']}/api/pool", headers={"Authorization": f"Bearer {token}"})
         with urllib.request.urlopen(request) as answer:
             assert list(json.load(answer)["pools"]) == ["default"]
-        process.send_signal(number)
-        out, _ = process.communicate(timeout=PATIENCE_S)
-        assert (process.returncode, out) == (code, "")
+        it.child.send_signal(number)
+        out, _ = it.child.communicate(timeout=PATIENCE_S)
+        assert (it.child.returncode, out) == (code, "")
         assert not (folder / "server.json").exists()
-    with _up(folder, "--gpus", "3"):
+    with up(folder, "--gpus", "3"):
         assert (folder / "token").read_text().strip() == token
 
 
 def test_an_idle_server_takes_next_to_no_processor_time(tmp_path: Path) -> None:
-    with _up(tmp_path / "data", "--gpus", "1") as (process, line):
-        assert line
+    with up(tmp_path / "data", "--gpus", "1") as it:
+        assert it.said
         # Beside other work it may not have come to rest at once.
-        assert any(_processor_s_in_a_second(process.pid) <= 0.05 for _ in range(20))
+        assert any(_processor_s_in_a_second(it.child.pid) <= 0.05 for _ in range(20))
 
 
 def _processor_s_in_a_second(pid: int) -> float:
@@ -124,7 +100,7 @@ def test_with_a_broken_cluster_file_nothing_is_made(tmp_path: Path, text: str, w
 
 def test_a_second_server_and_another_backend_are_refused(tmp_path: Path) -> None:
     folder = str(tmp_path / "data")
-    with _up(Path(folder), "--gpus", "1"):
+    with up(Path(folder), "--gpus", "1"):
         code, message = _fails("--data", folder, "--port", "0")
         assert (code, "is in use by" in message) == (10, True), message
     code, message = _fails("--data", folder, "--port", "0", "--backend", "simulated")

@@ -15,8 +15,8 @@ import yaml
 
 from tests.attack.wire import Answer, request, wire
 from tests.patience import PATIENCE_S, until
+from tests.worlds.command_line import RUN, process
 
-RUN = "import sys; from runrig.cli.main import main; sys.argv[0] = 'runrig'; main()"
 CANARY = "canary-Zk3vT9"
 """Stands in an environment and in a file of a workflow: neither belongs into a log or into an answer to a stranger."""
 
@@ -146,7 +146,7 @@ def up(folder: Path) -> Iterator[Target]:
     folder.mkdir(parents=True, exist_ok=True)
     cluster.write_text(CLUSTER)
     arguments = ["up", "--cluster", str(cluster), "--data", str(data), "--port", "0"]
-    with process(arguments, folder / "stderr") as (running, _):
+    with started(arguments, folder / "stderr") as (running, _):
         port = int(json.loads((data / "server.json").read_text())["url"].rpartition(":")[2])
         target = Target(port, data, data / "server.log", running)
         target.tokens["admin"] = (data / "token").read_text().strip()
@@ -179,7 +179,7 @@ def serve(
     """
     file = _server_file(folder, cluster, settings)
     admin = _first_admin(file) if tokens is None else ""
-    with process(["serve", "--config", str(file)], folder / "stderr", run) as (running, line):
+    with started(["serve", "--config", str(file)], folder / "stderr", run) as (running, line):
         port = int(line.split(" listens at ")[1].split(" ")[0].rpartition(":")[2])
         target = Target(port, folder / "data", folder / "server.log", running, dict(tokens or {"admin": admin}))
         wait_until_leading(target)
@@ -207,7 +207,7 @@ def _server_file(folder: Path, cluster: str, settings: Mapping[str, object]) -> 
 
 def _first_admin(file: Path) -> str:
     made = subprocess.run(
-        [sys.executable, "-c", RUN, "serve", "--config", str(file), "--init-admin", "admin"],
+        process("serve", "--config", str(file), "--init-admin", "admin"),
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
@@ -233,7 +233,7 @@ def hide_treasure(target: Target) -> None:
 
 
 @contextmanager
-def process(arguments: list[str], errors: Path, run: str = RUN) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+def started(arguments: list[str], errors: Path, run: str = RUN) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """`runrig` with *arguments*, once it has said its ready line."""
     with errors.open("a") as stream:
         running = subprocess.Popen(

@@ -1,20 +1,17 @@
 """`runrig login`, `token`, `user` and `role` against a real server over a real socket."""
 
 import json
-import socket
 import stat
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import uvicorn
 
 from runrig.api.app import create_app
 from runrig.cli.transport import saved
-from tests.patience import PATIENCE_S
 from tests.worlds.command_line import Done, runrig
+from tests.worlds.http import listening
 from tests.worlds.service import desk, one_task
 
 
@@ -46,20 +43,10 @@ def home(tmp_path: Path) -> Iterator[Home]:
 @contextmanager
 def server(folder: Path) -> Iterator[tuple[str, str]]:
     folder.mkdir()
-    with desk(folder) as it, socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(64)
-        port = int(listener.getsockname()[1])
+    with desk(folder) as it:
         admin = it.service.access.tokens.first_admin("root")
-        app = create_app(it.service, port=port)
-        http = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
-        thread = threading.Thread(target=http.run, kwargs={"sockets": [listener]}, name="http")
-        thread.start()
-        try:
+        with listening(lambda port: create_app(it.service, port=port)) as port:
             yield f"http://127.0.0.1:{port}", admin
-        finally:
-            http.should_exit = True
-            thread.join(PATIENCE_S)
 
 
 def test_a_login_is_kept_for_the_commands_that_follow_until_the_logout(home: Home) -> None:

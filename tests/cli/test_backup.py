@@ -1,19 +1,14 @@
 """`runrig backup` and `runrig restore` as people use them: beside a server that runs, by folder and by configuration."""
 
 import json
-import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from runrig.store import SqlStore
-from tests.patience import PATIENCE_S
 from tests.replaying import replayed
 from tests.store.backups import everything
 from tests.stores import store_url
-from tests.worlds.command_line import Done, process, runrig
+from tests.worlds.command_line import Done, runrig, up
 
 FILE = """
 workflow:
@@ -23,18 +18,7 @@ workflow:
 """
 
 
-@contextmanager
-def up(data: Path) -> Iterator[None]:
-    """A real server on the simulated backend."""
-    command = process("up", "--data", str(data), "--port", "0", "--backend", "simulated", "--gpus", "2")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline().startswith("runrig")
-        try:
-            yield
-        finally:
-            child.send_signal(signal.SIGTERM)
-            child.wait(PATIENCE_S)
+SIMULATED = ("--backend", "simulated", "--gpus", "2")
 
 
 def submit(data: Path, file: Path) -> Done:
@@ -49,7 +33,7 @@ def workflows(data: Path) -> list[Any]:
 def test_a_server_is_backed_up_while_it_runs_and_its_copy_goes_on(tmp_path: Path) -> None:
     old, new, out, file = tmp_path / "old", tmp_path / "new", tmp_path / "out", tmp_path / "job.yaml"
     file.write_text(FILE)
-    with up(old):
+    with up(old, *SIMULATED):
         for _ in range(3):
             assert submit(old, file).code == 0
         done = runrig("backup", "--data", str(old), "-o", str(out))
@@ -69,7 +53,7 @@ def test_a_server_is_backed_up_while_it_runs_and_its_copy_goes_on(tmp_path: Path
     loaded = store.load()
     assert loaded == replayed(store, loaded.revision).rows()
     store.close()
-    with up(new):
+    with up(new, *SIMULATED):
         assert workflows(new) == ["job-1", "job-2", "job-3"]
         assert "job-4" in submit(new, file).out
 

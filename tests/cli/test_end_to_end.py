@@ -7,46 +7,13 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.worlds.command_line import Done, process, runrig
-
-
-@dataclass(frozen=True)
-class Up:
-    """A server that is up: its data folder, its process, and what it said."""
-
-    data: Path
-    child: subprocess.Popen[str]
-    said: str
-
-    def runrig(self, *args: str, stdin: str = "") -> Done:
-        return runrig(*args, env={"RUNRIG_DATA": str(self.data)}, stdin=stdin)
-
-    def json(self, *args: str) -> Any:
-        return self.runrig(*args, "-t", "json").json
-
-    def workflows(self) -> int:
-        return len(self.json("workflow", "list", "--all", "-c", "1000")["workflows"])
-
-
-@contextmanager
-def up(data: Path, *args: str) -> Iterator[Up]:
-    command = process("up", "--data", str(data), "--port", "0", *args)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
-        try:
-            yield Up(data, child, child.stdout.readline())
-        finally:
-            if child.poll() is None:
-                child.send_signal(signal.SIGTERM)
-            child.wait(timeout=PATIENCE_S)
+from tests.worlds.command_line import Up, process, runrig, up
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pytest
 from runrig import wire
 from tests.cli.canned_server import answered, at, refused, serving
 from tests.cli.test_end_to_end import file as workflow_file
-from tests.cli.test_end_to_end import submitted, up
-from tests.worlds.command_line import lines
+from tests.cli.test_end_to_end import submitted
+from tests.worlds.command_line import lines, up
 
 ROUTE = "GET /api/configs/pool/team/history"
 

@@ -13,8 +13,8 @@ import pytest
 from runrig import wire
 from runrig.cli.rendering import topology_map
 from tests.cli.canned_server import answered, at, refused, serving
-from tests.cli.test_end_to_end import Up, submitted, up
-from tests.worlds.command_line import lines, process, runrig
+from tests.cli.test_end_to_end import submitted
+from tests.worlds.command_line import Up, lines, process, runrig, up
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.patience import until
+from tests.worlds.http import Client, Gone
 
 from .diary import ALONE, SCRIPT, TWIN, Diary
-from .server import Client, Gone, Server
+from .server import Server
 
 GPUS = 30
 WAITING = 30
@@ -43,7 +44,7 @@ class Campaign:
     def submit(self, client: Client) -> None:
         text, id = self._workflow()
         self.unanswered.add(id)
-        answer = client.call("POST", "/api/pool/default/workflow", {"file": text})
+        answer = client.ok("POST", "/api/pool/default/workflow", {"file": text})
         assert answer["name"] == id
         self.unanswered.remove(id)
         self.accepted.add(id)
@@ -132,7 +133,7 @@ class Campaign:
 
     def check(self, client: Client) -> None:
         """What has to hold at any time after a restart."""
-        entries = client.call("GET", "/api/workflow?all_users=true&limit=1000")["workflows"]
+        entries = client.ok("GET", "/api/workflow?all_users=true&limit=1000")["workflows"]
         statuses = {entry["name"]: entry["status"] for entry in entries}
         assert self.accepted - set(statuses) == set(), "accepted, and lost"
         assert set(statuses) - self.accepted - self.unanswered == set(), "never submitted"
@@ -150,7 +151,7 @@ class Campaign:
 
     def _check_codes(self, client: Client, id: str) -> None:
         """Stored is what was real, of GPUs too."""
-        groups = client.call("GET", f"/api/workflow/{id}")["groups"]
+        groups = client.ok("GET", f"/api/workflow/{id}")["groups"]
         tasks = {f"{id}/{task['name']}/{task['retry_id']}": task for group in groups for task in group["tasks"]}
         diary = self.diary()
         real = {key: (code, list(diary.gpus[key])) for key, code in diary.codes.items() if key.startswith(f"{id}/")}
@@ -161,12 +162,12 @@ class Campaign:
         """Everything ends; then each workflow that exists has run exactly as it was submitted, and nothing else has run."""
 
         def unfinished() -> list[dict[str, Any]]:
-            entries = client.call("GET", "/api/workflow?all_users=true&limit=1000")["workflows"]
+            entries = client.ok("GET", "/api/workflow?all_users=true&limit=1000")["workflows"]
             return [entry for entry in entries if not _ended(entry["status"])]
 
         self._until(lambda: not unfinished())
         self.check(client)
-        entries = client.call("GET", "/api/workflow?all_users=true&limit=1000")["workflows"]
+        entries = client.ok("GET", "/api/workflow?all_users=true&limit=1000")["workflows"]
         there = sorted(entry["name"] for entry in entries)
         for id in there:
             self._check_codes(client, id)
@@ -177,8 +178,8 @@ class Campaign:
 
     def _booked(self, client: Client) -> tuple[int, int, list[str]]:
         """What the server says is held: GPUs of quota; GPUs of nodes; tasks that hold two, or one that another holds."""
-        pools = client.call("GET", "/api/configs/pool/default")
-        resources = client.call("GET", "/api/resources?all_pools=true")["resources"]
+        pools = client.ok("GET", "/api/configs/pool/default")
+        resources = client.ok("GET", "/api/resources?all_pools=true")["resources"]
         holders = [f"{gpu['workflow']}/{gpu['task']}" for node in resources for gpu in node["gpus"] if gpu is not None]
         return pools["total"], len(holders), sorted({each for each in holders if holders.count(each) > 1})
 

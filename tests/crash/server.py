@@ -1,22 +1,15 @@
 """A real `runrig up` on the local backend: to be started, asked, killed, and started again in the same data folder."""
 
-import http.client
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from tests.patience import PATIENCE_S
-
-RUN = "import sys; from runrig.cli.main import main; sys.argv[0] = 'runrig'; main()"
-
-
-class Gone(Exception):
-    """The server did not answer: it was killed, or is being killed."""
+from tests.worlds.command_line import process
+from tests.worlds.http import Client
 
 
 class Server:
@@ -25,8 +18,8 @@ class Server:
     def __init__(self, folder: Path, gpus: int) -> None:
         self.data = folder / "data"
         self._errors = folder / "up.stderr"
-        arguments = ["up", "--backend", "local", "--gpus", str(gpus), "--data", str(self.data), "--port", "0"]
-        self._command = [sys.executable, "-c", RUN, *arguments]
+        data = str(self.data)
+        self._command = process("up", "--backend", "local", "--gpus", str(gpus), "--data", data, "--port", "0")
         self._process: subprocess.Popen[str] | None = None
 
     def spawn(self) -> None:
@@ -59,9 +52,9 @@ class Server:
         path = self.data / "server.log"
         return path.read_text() if path.exists() else ""
 
-    def client(self) -> "Client":
-        url = json.loads((self.data / "server.json").read_text())["url"]
-        return Client(url, (self.data / "token").read_text().strip())
+    def client(self) -> Client:
+        address = urlsplit(json.loads((self.data / "server.json").read_text())["url"]).netloc
+        return Client(address, {"Authorization": f"Bearer {(self.data / 'token').read_text().strip()}"})
 
     def processes(self) -> list[tuple[int, str]]:
         """What lives of its tasks and their supervisors, by the marker of their environment or their command line."""
@@ -76,25 +69,3 @@ class Server:
             if b"RUNRIG_TASK_KEY=" + tasks in environment or tasks in command:
                 found.append((pid, command.replace(b"\0", b" ").decode(errors="replace")))
         return found
-
-
-class Client:
-    """One connection to one life of the server."""
-
-    def __init__(self, url: str, token: str) -> None:
-        self._connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE_S)
-        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-
-    def call(self, method: str, path: str, body: object = None) -> Any:
-        """The answer.  Raises Gone if there is none; fails if it is an error."""
-        try:
-            self._connection.request(method, path, None if body is None else json.dumps(body), self._headers)
-            response = self._connection.getresponse()
-            answer = response.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise Gone(str(error)) from error
-        assert response.status == 200, f"{method} {path}: {response.status} {answer.decode()}"
-        return json.loads(answer)
-
-    def close(self) -> None:
-        self._connection.close()

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_end_to_end import Up, up
-from tests.worlds.command_line import lines, runrig
+from tests.worlds.command_line import Up, lines, runrig, up
 
 CLUSTER = """
 backend: {type: simulated}

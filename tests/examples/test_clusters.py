@@ -4,12 +4,9 @@ import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -26,7 +23,7 @@ from runrig.domain.quantities import FlavorResource
 from runrig.spec.cluster import read_cluster
 from runrig.spec.workflow import read_workflow
 from tests.patience import PATIENCE_S
-from tests.worlds.command_line import process, runrig
+from tests.worlds.command_line import runrig, up
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples" / "clusters"
@@ -350,36 +347,20 @@ def test_the_loop_that_is_told_fills_a_server_that_has_an_example(
     assert (code, out) == (0, (FOLDER / "small.yaml").read_text())
     simulate, loop = told.splitlines()[1:]
     assert simulate == f"runrig simulate '{work}/scenario.yaml'"
-    with up(tmp_path / "data", FOLDER / "small.yaml") as environment:
+    arguments = ("--backend", "simulated", "--cluster", str(FOLDER / "small.yaml"))
+    with up(tmp_path / "data", *arguments) as server:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("RUNRIG_")}
+        environment |= {"RUNRIG_DATA": str(server.data), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
         done = subprocess.run(["sh", "-euc", loop], env=environment, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
         names = re.findall(r"team-[ab]-\d+-\d+", done.stdout)
         # All that was submitted before it runs too.
-        asked(environment, "workflow", "wait", names[-1], "--for", "RUNNING", "--timeout", str(int(PATIENCE_S)))
-        sets = json.loads(asked(environment, "pool", "list", "-t", "json"))["node_sets"]
+        assert (
+            server.runrig("workflow", "wait", names[-1], "--for", "RUNNING", "--timeout", str(int(PATIENCE_S))).code
+            == 0
+        )
+        sets = server.json("pool", "list")["node_sets"]
     shown = [(pool["name"], pool["quota"], pool["capacity"]) for each in sets for pool in each["pools"]]
     assert shown == [("team-a", 64, 128), ("team-b", 64, 128)]
     assert sum(pool["total"] for each in sets for pool in each["pools"]) == 26
     assert len(set(names)) == len(list(work.glob("team-*.yaml")))
-
-
-@contextmanager
-def up(data: Path, file: Path) -> Iterator[dict[str, str]]:
-    """A server on a free port; gives the environment in which commands find it."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("RUNRIG_")}
-    environment |= {"RUNRIG_DATA": str(data), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    command = process("up", "--backend", "simulated", "--cluster", str(file), "--data", str(data), "--port", "0")
-    server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert server.stdout is not None
-    try:
-        assert "is up at" in server.stdout.readline()
-        yield environment
-    finally:
-        server.send_signal(signal.SIGTERM)
-        server.communicate(timeout=PATIENCE_S)
-
-
-def asked(environment: dict[str, str], *words: str) -> str:
-    done = subprocess.run(process(*words), env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    return done.stdout

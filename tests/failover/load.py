@@ -7,7 +7,9 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .servers import Gone, Site, ask
+from tests.worlds.http import Gone
+
+from .servers import Site, ask
 
 CLIENTS = 3
 PAUSE_S = 0.1

@@ -1,12 +1,9 @@
 """Real `runrig serve` processes on one database: to be started, killed, stopped, woken, and looked at."""
 
-import http.client
-import json
 import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,8 +16,9 @@ from runrig.domain.plan import Admit, Release
 from runrig.store import SqlStore
 from tests.patience import PATIENCE_S, until
 from tests.replaying import replayed
+from tests.worlds.command_line import process
+from tests.worlds.http import Client, Gone
 
-RUN = "import sys; from runrig.cli.main import main; sys.argv[0] = 'runrig'; main()"
 NODES, GPUS = 4, 8
 SPEED = 10
 CLUSTER = f"""
@@ -30,26 +28,15 @@ pools: [{{name: team, quota: {NODES * GPUS}}}]
 """
 
 
-class Gone(Exception):
-    """No answer."""
-
-
 def ask(url: str, method: str, path: str, body: object = None, headers: dict[str, str] | None = None) -> Any:
     """(status, JSON).  Raises Gone; a server that is stopped says nothing for a second."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=1.0 if method == "GET" else 2.0)
+    client = Client(urlsplit(url).netloc, headers or {}, timeout_s=1.0 if method == "GET" else 2.0)
     try:
-        connection.request(
-            method,
-            path,
-            None if body is None else json.dumps(body),
-            {"Content-Type": "application/json"} | (headers or {}),
-        )
-        response = connection.getresponse()
-        return response.status, json.loads(response.read())
-    except (OSError, http.client.HTTPException, ValueError) as error:
+        return client.call(method, path, body)
+    except ValueError as error:
         raise Gone(repr(error)) from error
     finally:
-        connection.close()
+        client.close()
 
 
 class Server:
@@ -125,7 +112,7 @@ class Site:
             f"log_file: serve{self._number}.log\n"
         )
         file.chmod(0o600)
-        return [sys.executable, "-c", RUN, "serve", "--config", str(file), *more]
+        return process("serve", "--config", str(file), *more)
 
     def admin(self) -> str:
         """The token of the first administrator."""

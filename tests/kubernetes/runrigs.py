@@ -5,7 +5,6 @@ import os
 import signal
 import ssl
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,9 +17,9 @@ import yaml
 
 from e2e.api import Object, Refusal, path_of
 from e2e.processes import Process
-from tests.failover.servers import RUN, Server
+from tests.failover.servers import Server
 from tests.kubernetes.world import OURS, World, bare_pod
-from tests.worlds.command_line import Done, runrig
+from tests.worlds.command_line import Done, process, runrig
 
 KEY = "runrig/key"
 """Annotation of a pod: WORKFLOW/TASK/RETRY."""
@@ -73,7 +72,7 @@ class Rig:
     # ------------------------------------------------------------ the process
 
     def _command(self, *more: str) -> list[str]:
-        return [sys.executable, "-c", RUN, "serve", "--config", str(self.file), *more]
+        return process("serve", "--config", str(self.file), *more)
 
     def _init_admin(self) -> str:
         made = subprocess.run(self._command("--init-admin", "ann"), capture_output=True, text=True, check=False)

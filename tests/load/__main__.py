@@ -4,10 +4,10 @@ import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.attack.target import RUN
 from tests.load import sampler
 from tests.load.field import house, measure
 from tests.patience import PATIENCE_S
+from tests.worlds.command_line import RUN
 
 
 def main() -> None:

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.attack.target import RUN, Target, serve
+from tests.attack.target import Target, serve
 from tests.load import crowd
 from tests.load.seed import grow
 from tests.patience import PATIENCE_S
+from tests.worlds.command_line import RUN
 
 CLUSTER = """
 backend: {type: simulated}

@@ -1,17 +1,23 @@
-"""The command line, run in this process or as a process of its own, and the files that are given to it."""
+"""The command line, run in this process or as a process of its own, and servers that it starts."""
 
 import io
 import json
 import os
+import signal
+import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 from runrig.cli.main import run
+from tests.patience import PATIENCE_S
+
+RUN = "import sys; from runrig.cli.main import main; sys.argv[0] = 'runrig'; main()"
+"""What Python runs as a process of its own."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,39 @@ def runrig(*args: str, env: Mapping[str, str] | None = None, stdin: str = "") ->
 
 def process(*args: str) -> list[str]:
     """The command of the same, as a process of its own."""
-    return [sys.executable, "-c", "from runrig.cli.main import main; main()", *args]
+    return [sys.executable, "-c", RUN, *args]
+
+
+@dataclass(frozen=True)
+class Up:
+    """A server that is up: its data folder, its process, and the line that it said."""
+
+    data: Path
+    child: subprocess.Popen[str]
+    said: str
+
+    def runrig(self, *args: str, stdin: str = "") -> Done:
+        return runrig(*args, env={"RUNRIG_DATA": str(self.data)}, stdin=stdin)
+
+    def json(self, *args: str) -> Any:
+        return self.runrig(*args, "-t", "json").json
+
+    def workflows(self) -> int:
+        return len(self.json("workflow", "list", "--all", "-c", "1000")["workflows"])
+
+
+@contextmanager
+def up(data: Path, *args: str) -> Iterator[Up]:
+    """`runrig up` on a free port with its data in *data*; at the end it is asked to stop."""
+    command = process("up", "--data", str(data), "--port", "0", *args)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        try:
+            yield Up(data, child, child.stdout.readline())
+        finally:
+            if child.poll() is None:
+                child.send_signal(signal.SIGTERM)
+            child.wait(timeout=PATIENCE_S)
 
 
 def written(folder: Path, text: str, name: str = "wf.yaml") -> str:

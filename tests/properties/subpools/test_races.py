@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from runrig.api.app import create_app
 from runrig.backends.clock import SystemClock
 from runrig.domain.errors import Conflict, Refused
 from runrig.domain.gangs import Priority
@@ -23,8 +24,8 @@ from runrig.service.commands.declarations import PoolEdit
 from runrig.service.commands.submissions import Submission
 from tests.patience import PATIENCE_S
 from tests.properties.subpools.house import House, file
-from tests.properties.subpools.serving import Client, serving
 from tests.properties.subpools.witness import Witness, gpus
+from tests.worlds.http import Client, listening
 
 SUBMITTERS, EDITORS = 50, 5
 SUBMISSIONS, EDITS = 6, 12
@@ -32,6 +33,7 @@ NODES = {f"n{at}": 8 for at in range(10)}
 SHORTS = ("a", "b", "c")
 POOLS = ("team", "team", "sim", *(f"team--{short}" for short in SHORTS))
 PRIORITIES = ("HIGH", "NORMAL", "LOW")
+TOKEN = "correct-horse"
 EDIT_KINDS = ("resize", "resize", "delete", "create", "create", "parent")
 
 
@@ -122,11 +124,12 @@ def by_http(house: House) -> Iterator[Callable[[str], Person]]:
     clients: list[Client] = []
 
     def person(user: str) -> Person:
-        client = Client(port, user)
+        headers = {"Authorization": f"Bearer {TOKEN}", "x-osmo-user": user}
+        client = Client(f"127.0.0.1:{port}", headers)
         clients.append(client)
         return lambda asked: _answered(client, asked)
 
-    with serving(house) as port:
+    with listening(lambda port: create_app(house.service, token=TOKEN, port=port, user="ann")) as port:
         try:
             yield person
         finally:
