@@ -14,6 +14,7 @@ import pytest
 
 from tests.patience import PATIENCE_S
 from tests.worlds.command_line import Up, process, runrig, up
+from tests.worlds.workflow_files import one_task
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +25,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 
 def file(script: str, *, gpu: Any = 1, name: str = "job", **task: Any) -> str:
-    """A workflow of one task; JSON is YAML."""
-    main = {"name": "main", "image": "ubuntu", "command": ["bash", "-c", script], **task}
-    return json.dumps({"workflow": {"name": name, "resources": {"default": {"gpu": gpu}}, "tasks": [main]}})
+    """A workflow of one task that runs *script*."""
+    return one_task(name, gpu, **{"image": "ubuntu", "command": ["bash", "-c", script], **task})
 
 
 def submitted(server: Up, text: str, *args: str) -> str:

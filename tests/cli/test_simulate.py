@@ -13,19 +13,9 @@ import pytest
 
 from runrig.cli.commands import simulate
 from tests.patience import PATIENCE_S
-from tests.service.simulate.simulations import (
-    FLAVOR,
-    LATEST,
-    behind,
-    job,
-    kueue,
-    manifests,
-    one_task,
-    queue,
-    running,
-    workload,
-)
+from tests.service.simulate.simulations import FLAVOR, LATEST, behind, job, kueue, manifests, queue, running, workload
 from tests.worlds.command_line import lines, process, runrig, written
+from tests.worlds.workflow_files import one_task
 
 CLUSTER = """
 nodes: [{name: "n{0..1}", resources: {gpu: 4}}]
@@ -46,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
     written(tmp_path, CLUSTER, "cluster.yaml")
     written(tmp_path, one_task("low", gpus=2, count=2, duration="100s"), "low.yaml")
     written(tmp_path, one_task("high", gpus=4, duration="30s"), "high.yaml")
-    written(tmp_path, one_task("wide", count=6, least=2, duration="50s"), "wide.yaml")
+    written(tmp_path, one_task("wide", count=6, minCount=2, duration="50s"), "wide.yaml")
     return tmp_path
 
 

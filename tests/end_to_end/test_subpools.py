@@ -1,6 +1,5 @@
 """Subpools as people use them: a server as a process, driven through the command line (subpools.md; laws P3, R7, S1-S6)."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.worlds.command_line import Up, lines, runrig, up
+from tests.worlds.workflow_files import one_task
 
 CLUSTER = """
 backend: {type: simulated}
@@ -37,9 +37,8 @@ def team(tmp_path: Path) -> Iterator[Up]:
 
 
 def submit(server: Up, name: str, pool: str, gpus: int, *options: str) -> Any:
-    main = {"name": "main", "image": "any", "command": ["true"], "duration": "10h"}
-    workflow = {"name": name, "resources": {"default": {"gpu": gpus}}, "tasks": [main]}
-    return server.runrig("workflow", "submit", "-", "--pool", pool, *options, stdin=json.dumps({"workflow": workflow}))
+    text = one_task(name, gpus, duration="10h")
+    return server.runrig("workflow", "submit", "-", "--pool", pool, *options, stdin=text)
 
 
 def runs(server: Up, name: str, pool: str, gpus: int, *options: str) -> None:

@@ -1,6 +1,5 @@
 """Clients that submit without a break, each submission again and again until somebody has answered it."""
 
-import json
 import threading
 import time
 import uuid
@@ -8,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.worlds.http import Gone
+from tests.worlds.workflow_files import one_task
 
 from .servers import Site, ask
 
@@ -16,8 +16,7 @@ PAUSE_S = 0.1
 
 
 def workflow(name: str) -> str:
-    task = {"name": "work", "image": "any", "command": ["true"], "resource": "one", "duration": "4s"}
-    return json.dumps({"workflow": {"name": name, "tasks": [task], "resources": {"one": {"gpu": 1}}}})
+    return one_task(name, duration="4s")
 
 
 class Load:

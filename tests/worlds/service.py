@@ -121,3 +121,9 @@ def desk(
         yield Desk(service, store, backend, moments)
     finally:
         service.close()
+
+
+def second_server(folder: Path, time: float) -> Service:
+    """A server on the store in *folder* that did not look who else writes there; its clock stands at *time*."""
+    clock = SimulatedClock(1.0, folder, real_time=lambda: time)
+    return Service(SqlStore.open(folder / "runrig.db"), Backend((), clock, folder), clock)

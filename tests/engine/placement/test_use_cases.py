@@ -2,24 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.gangs import Requirement
 from runrig.domain.plan import PutNode
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.workflows import WorkflowSpec
 from runrig.engine.explain.why import why
-from runrig.service.commands.submissions import Submission
-from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.spec.workflow import read_workflow
-from runrig.store import SqlStore
 from tests.replaying import replayed
 from tests.worlds.engine import NORMAL, World
+from tests.worlds.service import desk
 
 FOLDER = Path(__file__).parents[3] / "examples" / "topology"
 CLIQUE = "nvidia.com/gpu-clique"
@@ -182,23 +178,17 @@ def test_best_effort_does_not_wait_for_its_wishes() -> None:
 
 def test_a_server_places_the_next_gang_beside_those_that_it_finds_in_its_store(tmp_path: Path) -> None:
     """T1, W2: the rows hold requirements, slices and places, and the log gives the same."""
-    cluster = read_cluster((FOLDER / "01-cluster.yaml").read_text())
-    clique = {node.name: node.labels[CLIQUE] for node in cluster.nodes}
+    text = (FOLDER / "01-cluster.yaml").read_text()
+    nodes = read_cluster(text).nodes
+    clique = {node.name: node.labels[CLIQUE] for node in nodes}
     found: list[set[str]] = []
-    for at in range(3):
-        clock = SimulatedClock(1.0, tmp_path, real_time=partial(float, 1_800_000_000 + at))
-        store = SqlStore.open(str(tmp_path / "runrig.db"))
-        service = Service(store, SimulatedBackend(cluster.nodes, clock, tmp_path), clock)
-        try:
-            service.prepare(cluster if at == 0 else None, user="ann")
-            submission = Submission((FOLDER / "01-single-rack.yaml").read_text(), "research", "ann")
-            id = service.submissions.submit(submission).id
-            service.settle()
-            rows = store.load()
-            assert replayed(store).rows() == rows
+    for start in range(3):
+        with desk(tmp_path, nodes=nodes, cluster=None if start else text) as it:
+            id = it.submit("single", "research", text=(FOLDER / "01-single-rack.yaml").read_text())
+            it.later(0)
+            rows = it.store.load()
+            assert replayed(it.store).rows() == rows
             (gang,) = (row for row in rows.gangs if row.gang.workflow == id)
             assert [each.topology for each in gang.gang.pod_sets] == [(Requirement("gpu-clique"),)] * 4
             found.append({clique[share.node] for each in gang.placement for share in each.shares})
-        finally:
-            service.close()
     assert found == [{"a"}, {"b"}, set()]

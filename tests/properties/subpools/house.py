@@ -29,8 +29,8 @@ from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
 from runrig.store.schema import metadata
+from tests.worlds.service import T0
 
-T0 = 1_800_000_000.0
 STOPPED = 143
 
 

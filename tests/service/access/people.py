@@ -9,8 +9,8 @@ from runrig.domain.access import Grant, Identity, Kind, role_named
 from runrig.service.access.access import Access
 from runrig.store import SqlStore
 from tests.stores import with_tables
+from tests.worlds.service import T0
 
-T0 = 1_800_000_000.0
 ELSEWHERE = "192.0.2.7"
 
 ADMIN = Grant(Kind.ADMIN)

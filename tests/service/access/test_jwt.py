@@ -13,7 +13,8 @@ from runrig.domain.access import Identity
 from runrig.domain.errors import NotLoggedIn
 from runrig.service.access.access import Access
 from runrig.store import SqlStore
-from tests.service.access.people import ELSEWHERE, T0, People, people
+from tests.service.access.people import ELSEWHERE, People, people
+from tests.worlds.service import T0
 
 
 def encoded(plain: Any) -> str:

@@ -8,7 +8,8 @@ import pytest
 
 from runrig.domain.errors import NotLoggedIn, TooMany
 from runrig.service.access.logins import ALL_SOURCES, MOST_SOURCES, ONE_SOURCE, FailedLogins, network_of
-from tests.service.access.people import ELSEWHERE, T0, people
+from tests.service.access.people import ELSEWHERE, people
+from tests.worlds.service import T0
 
 
 def test_one_address_fails_ten_times_and_then_once_in_six_seconds() -> None:

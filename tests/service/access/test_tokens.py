@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from runrig.domain.access import Identity, TokenRow, role_named
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, NotLoggedIn, ServerFault
 from runrig.service.access.tokens import MOST_TOKENS
-from tests.service.access.people import ADMIN, ELSEWHERE, T0, VIEWER, people
+from tests.service.access.people import ADMIN, ELSEWHERE, VIEWER, people
+from tests.worlds.service import T0
 
 
 def test_a_token_lets_in_its_user_with_the_roles_of_now(any_store: str) -> None:

@@ -20,7 +20,7 @@ from runrig.service.runtime.transactor import Transactor
 from runrig.service.service import Service
 from runrig.store import SqlStore
 from tests.patience import PATIENCE_S
-from tests.worlds.service import T0, Backend, Desk, desk, one_task
+from tests.worlds.service import T0, Backend, Desk, desk, one_task, second_server
 
 TEAM = "pools: [{name: team, quota: 10}]"
 
@@ -40,9 +40,7 @@ def test_a_submission_that_was_decided_on_a_pool_that_has_changed_is_not_stored(
     """P3: another server edits the pool between the decision and the commit; the revision says so."""
     with desk(tmp_path, cluster=TEAM, gpus=10) as it:
         assert it.service.queries.pool("team").balance.unallocated == 10
-        moments = [T0 + 50]
-        clock = SimulatedClock(1.0, tmp_path, real_time=lambda: moments[0])
-        other = Service(SqlStore.open(tmp_path / "runrig.db"), Backend((), clock, tmp_path), clock)
+        other = second_server(tmp_path, T0 + 50)
         other.subpools.create("team", "a", 7, user="eve")
         with pytest.raises(Unavailable):
             it.submit("w", "team", gpus=4)
@@ -57,9 +55,7 @@ def test_an_edit_that_was_decided_on_a_pool_that_has_changed_is_not_stored(tmp_p
     """S1, S3: a subpool that somebody submits to is not archived as idle."""
     with desk(tmp_path, cluster=TEAM, gpus=10) as it:
         _create(it, "a", 4)
-        moments = [T0 + 50]
-        clock = SimulatedClock(1.0, tmp_path, real_time=lambda: moments[0])
-        other = Service(SqlStore.open(tmp_path / "runrig.db"), Backend((), clock, tmp_path), clock)
+        other = second_server(tmp_path, T0 + 50)
         other.submissions.submit(Submission(one_task("w"), "team--a", "eve"))
         with pytest.raises(Unavailable):
             it.service.subpools.delete("team", "a", user="ann")

@@ -9,13 +9,6 @@ from runrig.service.simulate.simulate import Options, outcome
 from runrig.wire.simulate import as_line
 
 
-def one_task(name: str, *, gpus: int = 1, count: int | None = None, least: int | None = None, **task: Any) -> str:
-    fields = {"name": "main", "image": "any", "command": ["x"], "resource": "one", **task}
-    fields |= {} if count is None else {"count": count}
-    fields |= {} if least is None else {"minCount": least}
-    return json.dumps({"workflow": {"name": name, "tasks": [fields], "resources": {"one": {"gpu": gpus}}}})
-
-
 def folder(**files: str) -> Callable[[str], str]:
     """*files* by name without ``.yaml``."""
 

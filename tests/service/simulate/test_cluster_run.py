@@ -8,7 +8,8 @@ from runrig.backends import simulated
 from runrig.domain.errors import InvalidInput
 from runrig.service.simulate import cluster_run
 from runrig.service.simulate.simulate import Options, start
-from tests.service.simulate.simulations import cell, folder, line, one_task, share
+from tests.service.simulate.simulations import cell, folder, line, share
+from tests.worlds.workflow_files import one_task
 
 TO_THE_END = Options(cycles=0)
 
@@ -161,7 +162,7 @@ def test_a_task_group_waits_for_those_before_it_and_for_the_head_of_a_strict_que
 def test_fewer_pods_start_where_the_workflow_allows_it() -> None:
     """Law A1."""
     scenario = "{nodes: [{name: n0, resources: {gpu: 3}}], pools: [{name: p, quota: 3}], workflows: [{file: a.yaml}]}"
-    told = line(scenario, a=one_task("a", count=5, least=2))
+    told = line(scenario, a=one_task("a", count=5, minCount=2))
     assert told["cycles"] == [cycle(0, starts=[admitted("a-1/main-group", "p", 3)])]
 
 
