@@ -1,10 +1,12 @@
 """The same problem put to our engine: a ledger that holds what others hold, and the gang in its queue."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from runrig.domain.gangs import Assignment, Gang, NodeShare, Placement, PodSet, Priority
+from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import Admit, Queue
-from runrig.domain.pools import Pool, Quota
+from runrig.domain.pools import Pool, Quota, TopologyKey
 from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource, requests_of
 from runrig.domain.reasons import Code
 from runrig.engine.explain.why import explain
@@ -17,19 +19,25 @@ PLENTY = Quota(10**12)
 POOL, OTHERS = "ours", "others"
 
 
-def ledger_of(problem: Problem) -> Ledger:
-    """Quota never blocks: what is asked of the engine here is room and nearness."""
+def ledger_without_gangs(flavors: Sequence[Flavor], nodes: Iterable[Node], keys: tuple[TopologyKey, ...]) -> Ledger:
+    """Two pools, ours with topology keys, whose quota never blocks: what is asked of the engine here is room and nearness."""
     ledger = Ledger()
-    ledger.set_flavors(problem.flavors)
-    for node in problem.nodes:
+    ledger.set_flavors(flavors)
+    for node in nodes:
         ledger.put_node(node)
-    quotas = {FlavorResource(flavor.name, name): PLENTY for flavor in problem.flavors for name in (GPU, CPU, MEMORY)}
-    ledger.put_pool(Pool(POOL, quotas, topology_keys=problem.keys))
+    quotas = {FlavorResource(flavor.name, name): PLENTY for flavor in flavors for name in (GPU, CPU, MEMORY)}
+    ledger.put_pool(Pool(POOL, quotas, topology_keys=keys))
     ledger.put_pool(Pool(OTHERS, quotas))
-    for at, node in enumerate(problem.nodes):
+    return ledger
+
+
+def ledger_of(problem: Problem) -> Ledger:
+    """The nodes of *problem*, and gangs of another pool that hold what is held."""
+    ledger = ledger_without_gangs(problem.flavors, problem.nodes, problem.keys)
+    for number, node in enumerate(problem.nodes):
         held = requests_of(problem.held.get(node.name, {}))
         if held:
-            gang = Gang(f"other-{at}/g", OTHERS, Priority.NORMAL, 0.0, (PodSet("pod", 1, held),))
+            gang = Gang(f"other-{number}/g", OTHERS, Priority.NORMAL, 0.0, (PodSet("pod", 1, held),))
             ledger.apply(Queue(gang), 0.0)
             placement = (Assignment("pod", node.flavor, 1, (NodeShare(node.name, 1),)),)
             ledger.apply(Admit(gang.id, with_gpus(ledger, gang, placement)), 0.0)

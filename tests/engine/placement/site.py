@@ -11,17 +11,15 @@ from dataclasses import dataclass, field
 from runrig.domain.gangs import Gang, Placement, PodSet, Priority
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import Admit, Decision, Nominate, Preempt, Queue, Release, Stop, Withdraw
-from runrig.domain.pools import Pool, Quota, TopologyKey
-from runrig.domain.quantities import CPU, GPU, FlavorResource
+from runrig.domain.pools import TopologyKey
 from runrig.domain.workflows import Status
 from runrig.engine.ledger.fit import find_place
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.scheduling.admission import decide
+from tests.engine.placement.engine import POOL, ledger_without_gangs
 from tests.engine.placement.problem import Problem
 from tests.engine.placement.solver import solve
 from tests.engine.placement.yardstick import faults
-
-POOL = "ours"
 
 
 @dataclass(slots=True)
@@ -51,14 +49,7 @@ class Site:
         self.ledger = self._declared()
 
     def _declared(self) -> Ledger:
-        """A ledger with all that is declared, and no gangs."""
-        ledger = Ledger()
-        ledger.set_flavors(self.flavors)
-        for _, node in sorted(self.nodes.items()):
-            ledger.put_node(node)
-        quotas = {FlavorResource(each.name, name): Quota(10**9) for each in self.flavors for name in (GPU, CPU)}
-        ledger.put_pool(Pool(POOL, quotas, topology_keys=self.keys))
-        return ledger
+        return ledger_without_gangs(self.flavors, (node for _, node in sorted(self.nodes.items())), self.keys)
 
     # ------------------------------------------------------------ what happens to it
 
