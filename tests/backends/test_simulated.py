@@ -10,7 +10,7 @@ from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.ports.backend import Desired
-from tests.backends.local.builders import ended, launch, running, stopping
+from tests.backends.local.launches import ended, launch, running, stopping
 
 NODES = (Node("n0", {"gpu": 8}), Node("n1", {"gpu": 8}))
 RUNNING = TaskFact(Phase.RUNNING)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from runrig.domain.workflows import TaskKey
-from tests.end_to_end.houses import House, house
+from tests.end_to_end.server import Server, server
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "workflows").glob("*.yaml"))
 ONE_POOL = "pools: [{name: pool, quota: 2}]"
@@ -19,7 +19,7 @@ SAYS = {
 """What a task of the example has printed in the end."""
 
 
-def printed(here: House, workflow: str, task: str) -> str:
+def printed(here: Server, workflow: str, task: str) -> str:
     last = max(each.retry_id for each in here.store.workflow(workflow).tasks if each.name == task)
     log = here.service.workflow_queries.log(TaskKey(workflow, task, last), error=False)
     assert log is not None
@@ -28,7 +28,7 @@ def printed(here: House, workflow: str, task: str) -> str:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_the_example_completes(tmp_path: Path, example: Path) -> None:
-    with house(tmp_path / "data", "local", gpus=2, cluster=ONE_POOL) as here:
+    with server(tmp_path / "data", "local", gpus=2, cluster=ONE_POOL) as here:
         workflow = here.run(example.read_text(encoding="utf-8"), "pool")
         here.until(lambda: here.status(workflow) not in ("PENDING", "RUNNING"))
         assert here.status(workflow) == "COMPLETED", here.store.workflow(workflow)

@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from runrig.domain.gangs import Priority
-from tests.end_to_end.houses import house
+from tests.end_to_end.server import server
 from tests.replaying import replayed
 
 TWO_POOLS = "pools: [{name: pool1, quota: 2}, {name: pool2, quota: 2, subpools: [{name: a, quota: 1}]}]"
 
 
 def test_the_log_gives_the_current_state_at_every_stage(tmp_path: Path) -> None:
-    with house(tmp_path / "data", "simulated", gpus=4, cluster=TWO_POOLS) as here:
+    with server(tmp_path / "data", "simulated", gpus=4, cluster=TWO_POOLS) as here:
         low = [here.submit(f"low{number}", "pool1", Priority.LOW) for number in range(4)]
         for workflow in low:
             here.wait_for(workflow, "RUNNING")

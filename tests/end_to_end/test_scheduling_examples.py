@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from runrig.domain.gangs import Priority
-from tests.end_to_end.houses import house
+from tests.end_to_end.server import server
 
 HIGH, NORMAL, LOW = Priority.HIGH, Priority.NORMAL, Priority.LOW
 BACKENDS = pytest.mark.parametrize("backend", ["local", "simulated"])
@@ -15,7 +15,7 @@ TWO_POOLS = "pools: [{name: pool1, quota: 2}, {name: pool2, quota: 2}]"
 
 @BACKENDS
 def test_the_queue_is_served_by_priority_then_by_submit_time(tmp_path: Path, backend: str) -> None:
-    with house(tmp_path / "data", backend, gpus=2, cluster=ONE_POOL) as here:
+    with server(tmp_path / "data", backend, gpus=2, cluster=ONE_POOL) as here:
         wf1, wf2 = here.submit("wf1", "pool", NORMAL), here.submit("wf2", "pool", NORMAL)
         here.wait_for(wf1, "RUNNING")
         here.wait_for(wf2, "RUNNING")
@@ -31,7 +31,7 @@ def test_the_queue_is_served_by_priority_then_by_submit_time(tmp_path: Path, bac
 
 @BACKENDS
 def test_a_preempted_workflow_is_queued_again_before_those_that_came_after_it(tmp_path: Path, backend: str) -> None:
-    with house(tmp_path / "data", backend, gpus=2, cluster=ONE_POOL) as here:
+    with server(tmp_path / "data", backend, gpus=2, cluster=ONE_POOL) as here:
         wf1, wf2 = here.submit("wf1", "pool", LOW), here.submit("wf2", "pool", NORMAL)
         here.wait_for(wf1, "RUNNING")
         here.wait_for(wf2, "RUNNING")
@@ -48,7 +48,7 @@ def test_a_preempted_workflow_is_queued_again_before_those_that_came_after_it(tm
 
 @BACKENDS
 def test_a_pool_takes_back_what_it_lent_and_only_that(tmp_path: Path, backend: str) -> None:
-    with house(tmp_path / "data", backend, gpus=4, cluster=TWO_POOLS) as here:
+    with server(tmp_path / "data", backend, gpus=4, cluster=TWO_POOLS) as here:
         wf1, wf2, wf4 = (
             here.submit("wf1", "pool1", NORMAL),
             here.submit("wf2", "pool1", LOW),

@@ -15,8 +15,8 @@ from runrig.backends.kubernetes.pods import GangPods, Settings
 from runrig.domain.gangs import Priority
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Desired
-from tests.backends.kubernetes.engine import rounds
 from tests.backends.kubernetes.gangs import gang, launch, task
+from tests.backends.kubernetes.placed_by_engine import rounds
 from tests.conformance.podgroups import DATA, Case, cluster, workflow
 from tests.kubernetes.world import EXAMPLES, World, stand_in_only, within
 

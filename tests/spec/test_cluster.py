@@ -9,7 +9,7 @@ from runrig.domain.nodes import Flavor, Node, Taint
 from runrig.domain.pools import Cohort, Pool, Queueing, Quota, TopologyKey
 from runrig.domain.quantities import FlavorResource
 from runrig.spec.cluster import amounts_from_text, parse_quota_option, quota_from_json, read_cluster
-from tests.spec.builders import problems
+from tests.spec.files import problems
 
 TI = 2**40
 GPU = FlavorResource("default", "gpu")

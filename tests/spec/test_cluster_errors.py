@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runrig.spec.cluster import read_cluster
-from tests.spec.builders import problems
+from tests.spec.files import problems
 
 FLAVORS = "\nflavors: [{name: h100, node_labels: {gpu: h100}}, {name: all}]"
 

@@ -7,7 +7,7 @@ import pytest
 
 from runrig.domain.errors import Unavailable
 from runrig.spec.template import is_template, render
-from tests.spec.builders import problems
+from tests.spec.files import problems
 
 RAW = ": text with {{, {% or {# that is no template goes between {% raw %} and {% endraw %}"
 

@@ -6,7 +6,7 @@ from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority, Requirement
 from runrig.domain.workflows import ExitAction, ExitRule, FileSpec, GroupSpec, TaskSpec, WorkflowSpec
 from runrig.spec.workflow import parse_environment, read_workflow, spec_hash, with_environment
-from tests.spec.builders import groups, task
+from tests.spec.files import groups, task
 
 FULL = """
 version: 2

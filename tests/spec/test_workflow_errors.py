@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runrig.spec.workflow import read_workflow
-from tests.spec.builders import groups, problems, task
+from tests.spec.files import groups, problems, task
 
 HEAD = "workflow:\n  name: w\n"
 TAIL = "  tasks: [{name: a, image: i, command: [run]}]\n"

@@ -8,7 +8,7 @@ import pytest
 
 from runrig.domain.errors import InvalidInput
 from runrig.spec.yamltree import DEEPEST, LARGEST_TEXT, Place, decoded, node_of, plain, read_yaml
-from tests.spec.builders import problems
+from tests.spec.files import problems
 
 
 def test_scalars_are_what_they_look_like_in_yaml_1_2() -> None:

@@ -22,7 +22,7 @@ from tests.api.permissions.rows import (
     ROWS,
     Row,
 )
-from tests.api.permissions.world import CANARY, World, world
+from tests.api.permissions.two_teams import CANARY, TwoTeams, two_teams
 from tests.worlds.service import one_task
 
 DOCUMENT = document()
@@ -61,7 +61,7 @@ def test_the_document_says_401_and_403_of_every_route_that_needs_something() -> 
         assert {"401", "403"} <= set(responses), route
 
 
-def _send(it: World, actor: str | None, route: str, row: Row, pool: str = "team") -> Any:
+def _send(it: TwoTeams, actor: str | None, route: str, row: Row, pool: str = "team") -> Any:
     sub = {"team": "a", "team2": "b"}[pool]
     path = row.path.format(pool=pool, sub=sub, id=it.work[pool], old=it.old[pool])
     return it.send(actor, route.partition(" ")[0], path, row.body, **row.query)
@@ -74,7 +74,7 @@ def _expected(route: str, actor: str, row: Row) -> int:
 
 
 def test_questions_are_answered_to_whom_the_declaration_says(tmp_path: Path) -> None:
-    with world(tmp_path) as it:
+    with two_teams(tmp_path) as it:
         before = it.portrait()
         found = {
             route: [_send(it, actor, route, ROWS[route]).status_code for actor in (None, *EVERYBODY)]
@@ -90,7 +90,7 @@ def test_questions_are_answered_to_whom_the_declaration_says(tmp_path: Path) -> 
 def test_commands_are_done_for_whom_the_declaration_says_and_else_change_nothing(tmp_path: Path, route: str) -> None:
     """Those who may come last, the weakest first: for the others the same may be done already."""
     row = ROWS[route]
-    with world(tmp_path) as it:
+    with two_teams(tmp_path) as it:
         access = it.api.desk.service.access
         for user in EVERYBODY:
             access.tokens.create(user, "spare", actor=user)
@@ -113,7 +113,7 @@ def test_commands_are_done_for_whom_the_declaration_says_and_else_change_nothing
 def test_what_belongs_to_another_pool_answers_like_what_is_not_there(tmp_path: Path, route: str) -> None:
     """To *tom*, whose role is on `team`: `team2` and nothing at all are the same, to the letter."""
     row = ROWS[route]
-    with world(tmp_path) as it:
+    with two_teams(tmp_path) as it:
         before = it.portrait()
         foreign = _send(it, "tom", route, row, "team2")
         method = route.partition(" ")[0]
@@ -196,7 +196,7 @@ PAIRS: list[tuple[str | None, str, str, Any, int]] = [
 
 @pytest.mark.parametrize(("actor", "method", "path", "body", "status"), PAIRS)
 def test_crucial_pairs(tmp_path: Path, actor: str | None, method: str, path: str, body: Any, status: int) -> None:
-    with world(tmp_path) as it:
+    with two_teams(tmp_path) as it:
         before = it.portrait()
         answer = it.send(actor, method, path, body)
         assert answer.status_code == status, answer.text
@@ -206,7 +206,7 @@ def test_crucial_pairs(tmp_path: Path, actor: str | None, method: str, path: str
 
 
 def test_a_refusal_says_who_may_not_do_what_and_which_role_would_do(tmp_path: Path) -> None:
-    with world(tmp_path) as it:
+    with two_teams(tmp_path) as it:
         assert it.send("tess", "POST", "/api/workflow/tomjob-1/cancel").json() == {
             "message": "tess may not cancel or repeat workflow tomjob-1 of tom: that needs the role team-admin; "
             "an admin gives it with `runrig role grant tess team-admin`",
@@ -222,7 +222,7 @@ def test_a_refusal_says_who_may_not_do_what_and_which_role_would_do(tmp_path: Pa
 
 
 def test_identity_headers_are_not_believed(tmp_path: Path) -> None:
-    with world(tmp_path) as it:
+    with two_teams(tmp_path) as it:
         headers = {"Authorization": f"Bearer {it.tokens['tess']}", "x-osmo-user": "tom", "x-osmo-roles": "admin"}
         before = it.portrait()
         answer = it.api.http.post("/api/workflow/tomjob-1/cancel", headers=headers)
@@ -233,7 +233,7 @@ def test_identity_headers_are_not_believed(tmp_path: Path) -> None:
 def test_a_role_that_is_taken_back_ends_at_once(tmp_path: Path) -> None:
     from runrig.domain.access import role_named
 
-    with world(tmp_path) as it:
+    with two_teams(tmp_path) as it:
         assert it.send("tom", "GET", "/api/workflow/tomjob-1").status_code == GOOD
         it.api.desk.service.access.users.withdraw("tom", role_named("team-user"), actor="ada")
         assert it.send("tom", "GET", "/api/workflow/tomjob-1").status_code == NOT_THERE

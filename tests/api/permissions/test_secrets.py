@@ -13,7 +13,7 @@ from runrig.store import schema
 from tests.api.document import document
 from tests.api.permissions.rows import ROWS
 from tests.api.permissions.test_routes import QUESTIONS
-from tests.api.permissions.world import CANARY, World, world
+from tests.api.permissions.two_teams import CANARY, TwoTeams, two_teams
 
 TEMPLATE = f"""\
 # {CANARY} in a comment
@@ -66,7 +66,7 @@ workflow:
 """
 
 
-def _submit(it: World, *, environment: str = f"FROM_COMMAND={CANARY}", **query: Any) -> str:
+def _submit(it: TwoTeams, *, environment: str = f"FROM_COMMAND={CANARY}", **query: Any) -> str:
     answer = it.send("tom", "POST", "/api/pool/team/workflow", {"file": TEMPLATE}, env_vars=[environment], **query)
     assert answer.status_code == 200, answer.text
     it.api.desk.later(0)
@@ -89,7 +89,7 @@ def test_a_secret_is_in_no_table_but_that_of_specifications_and_in_no_log_and_no
 ) -> None:
     """A whole life: submitted, checked, rendered, run, preempted, cancelled, repeated; read by everybody."""
     caplog.set_level(logging.DEBUG)
-    with world(tmp_path, database=any_store) as it:
+    with two_teams(tmp_path, database=any_store) as it:
         id = _submit(it, priority="LOW")
         _submit(it, validation_only=True)
         for actor in ("tess", "vera"):
@@ -123,7 +123,7 @@ def _logged(caplog: pytest.LogCaptureFixture) -> str:
 
 
 def test_only_the_owner_and_admins_of_the_pool_read_what_is_in_the_file(tmp_path: Path) -> None:
-    with world(tmp_path) as it:
+    with two_teams(tmp_path) as it:
         id = _submit(it)
         for actor in ("ada", "tina", "tom"):
             assert CANARY in it.get(actor, f"/api/workflow/{id}/spec")
@@ -163,7 +163,7 @@ def test_a_database_that_fails_says_nothing_of_what_was_to_be_written(
     tmp_path: Path, any_store: str, caplog: pytest.LogCaptureFixture, table: str
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    with world(tmp_path, database=any_store) as it:
+    with two_teams(tmp_path, database=any_store) as it:
         _break(any_store, table)
         before = it.portrait()
         answer = it.send("tom", "POST", "/api/pool/team/workflow", {"file": TEMPLATE}, env_vars=[f"A={CANARY}"])
@@ -194,7 +194,7 @@ def test_a_variable_that_cannot_be_is_refused_without_its_value_and_logged_nowhe
     tmp_path: Path, caplog: pytest.LogCaptureFixture, environment: str
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    with world(tmp_path) as it:
+    with two_teams(tmp_path) as it:
         answer = it.send("tom", "POST", "/api/pool/team/workflow", {"file": TEMPLATE}, env_vars=[environment])
         assert answer.status_code == 422, answer.text
         value = environment.partition("=")[2]

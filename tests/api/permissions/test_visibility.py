@@ -20,14 +20,14 @@ from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.visibility import ALL, Visibility
 from tests.api.permissions.rows import ROWS
 from tests.api.permissions.test_routes import QUESTIONS
-from tests.api.permissions.world import FOREIGN, World, world
+from tests.api.permissions.two_teams import FOREIGN, TwoTeams, two_teams
 from tests.worlds.service import desk
 
 LOW = Priority.LOW
 TEAM = Visibility(Identity("tom", (Grant(Kind.POOL_USER, "team"),)))
 
 
-def _answers(it: World, actor: str, pool: str) -> dict[str, str]:
+def _answers(it: TwoTeams, actor: str, pool: str) -> dict[str, str]:
     """Everything that *actor* can read of *pool* and of the cluster, by address."""
     found = {}
     for route in QUESTIONS:
@@ -43,7 +43,7 @@ def _answers(it: World, actor: str, pool: str) -> dict[str, str]:
 
 
 def test_nothing_that_a_user_reads_names_another_pool_or_its_people_or_its_work(tmp_path: Path) -> None:
-    with world(tmp_path) as it:
+    with two_teams(tmp_path) as it:
         for actor in ("tina", "tom"):
             answers = _answers(it, actor, "team")
             assert len(answers) > 20
@@ -53,13 +53,13 @@ def test_nothing_that_a_user_reads_names_another_pool_or_its_people_or_its_work(
 
 
 def test_a_user_without_a_role_reads_of_no_pool_at_all(tmp_path: Path) -> None:
-    with world(tmp_path) as it:
+    with two_teams(tmp_path) as it:
         text = "".join(_answers(it, "nina", "team").values())
         assert [word for word in (*FOREIGN, "team", "tom", "org") if word in text] == []
 
 
 def test_lists_have_ones_own_pools_only(tmp_path: Path) -> None:
-    with world(tmp_path) as it:
+    with two_teams(tmp_path) as it:
 
         def names(actor: str, **query: Any) -> list[str]:
             found = it.get(actor, "/api/workflow", all_users=True, **query)
@@ -81,7 +81,7 @@ def test_lists_have_ones_own_pools_only(tmp_path: Path) -> None:
 
 
 def test_the_quota_tree_has_what_lies_above_ones_own_pools(tmp_path: Path) -> None:
-    with world(tmp_path) as it:
+    with two_teams(tmp_path) as it:
         whole, seen = it.get("ada", "/api/cohort"), it.get("tom", "/api/cohort")
         assert [each["name"] for each in seen["cohorts"]] == ["org", "team", "team--a"]
         assert seen["root"]["children"] == ["org"]
@@ -89,7 +89,7 @@ def test_the_quota_tree_has_what_lies_above_ones_own_pools(tmp_path: Path) -> No
 
 
 def test_nodes_show_how_much_others_hold_and_not_who(tmp_path: Path) -> None:
-    with world(tmp_path) as it:
+    with two_teams(tmp_path) as it:
         (node,) = it.get("tom", "/api/resources")["resources"]
         assert [each for each in node["gpus"] if each] == [
             {"index": 0, "workflow": "tomjob-1", "task": "main"},
@@ -100,7 +100,7 @@ def test_nodes_show_how_much_others_hold_and_not_who(tmp_path: Path) -> None:
 
 
 def test_the_map_counts_others_among_those_that_it_does_not_name(tmp_path: Path) -> None:
-    with world(tmp_path) as it:
+    with two_teams(tmp_path) as it:
         seen, whole = (it.get(actor, "/api/topology", holders=1)["maps"][0]["all"] for actor in ("tom", "vera"))
         assert ([each["gang"] for each in seen["holders"]], seen["others"]) == (
             ["tomjob-1/main-group"],
@@ -113,7 +113,7 @@ def test_the_map_counts_others_among_those_that_it_does_not_name(tmp_path: Path)
         )
 
 
-def _reclaimed(it: World) -> tuple[str, str]:
+def _reclaimed(it: TwoTeams) -> tuple[str, str]:
     """LOW of `team` that borrows, and firm work of `team2` that takes it back; the first still stops."""
     low = it.submit("tom", "tomlow", "team", priority=LOW, gpus=6)
     firm = it.submit("uwe", "uwefirm", "team2--b")
@@ -122,7 +122,7 @@ def _reclaimed(it: World) -> tuple[str, str]:
 
 def test_why_tells_each_side_of_a_preemption_about_its_own(tmp_path: Path) -> None:
     """R2: the law is named, and the amounts are; who it was is not."""
-    with world(tmp_path) as it:
+    with two_teams(tmp_path) as it:
         low, firm = _reclaimed(it)
         assert (
             it.get("tom", f"/api/workflow/{low}/why")["sentence"]
@@ -144,7 +144,7 @@ def test_why_tells_each_side_of_a_preemption_about_its_own(tmp_path: Path) -> No
 
 
 def test_no_address_of_preempted_work_names_who_came_instead(tmp_path: Path) -> None:
-    with world(tmp_path) as it:
+    with two_teams(tmp_path) as it:
         low, firm = _reclaimed(it)
         for seconds in (0, 31, 0):
             it.api.desk.later(seconds)
@@ -157,7 +157,7 @@ def test_no_address_of_preempted_work_names_who_came_instead(tmp_path: Path) -> 
 
 
 def test_what_a_workflow_repeats_is_named_only_to_who_sees_that_one(tmp_path: Path) -> None:
-    with world(tmp_path) as it:
+    with two_teams(tmp_path) as it:
         it.api.desk.service.access.users.grant("uwe", role_named("team-user"), actor="ada")
         again = it.send("uwe", "POST", "/api/pool/team/workflow?workflow_id=uweold-1").json()["name"]
         parents = {actor: it.get(actor, f"/api/workflow/{again}")["parent_name"] for actor in ("uwe", "vera", "tom")}
@@ -165,7 +165,7 @@ def test_what_a_workflow_repeats_is_named_only_to_who_sees_that_one(tmp_path: Pa
 
 
 def test_by_its_uuid_foreign_work_is_not_there_either(tmp_path: Path) -> None:
-    with world(tmp_path) as it:
+    with two_teams(tmp_path) as it:
         uuid = it.get("ada", "/api/workflow/uwejob-1")["uuid"]
         assert it.send("tom", "GET", f"/api/workflow/{uuid}").json() == {
             "message": f"there is no workflow {uuid!r}: `runrig workflow list` lists them all",

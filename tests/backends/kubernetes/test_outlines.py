@@ -14,7 +14,7 @@ from runrig.engine import cycle
 from runrig.engine.state.state import State
 from runrig.ports.backend import GangLaunch
 from runrig.service.runtime.desired import Launches
-from tests.backends.kubernetes.engine import submitted
+from tests.backends.kubernetes.placed_by_engine import submitted
 
 CLUSTER = """
 nodes: [{name: a, resources: {gpu: 4}, labels: {rack: r0, host: h0}}]

@@ -7,8 +7,8 @@ from runrig.backends.kubernetes.objects import gang_objects
 from runrig.backends.kubernetes.pods import GangPods, Settings
 from runrig.domain.gangs import Priority
 from runrig.ports.backend import Desired
-from tests.backends.kubernetes.engine import rounds
 from tests.backends.kubernetes.gangs import variables
+from tests.backends.kubernetes.placed_by_engine import rounds
 
 CLUSTER = """
 nodes: [{name: a, resources: {gpu: 2}, labels: {rack: r0}}, {name: b, resources: {gpu: 4}, labels: {rack: r1}}]

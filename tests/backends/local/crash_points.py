@@ -15,7 +15,7 @@ from runrig.domain.observed import Phase
 from runrig.ports.backend import Desired
 from tests.patience import until
 
-from .builders import launch, processes_of, until_phase
+from .launches import launch, processes_of, until_phase
 
 STAGES = 3
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from runrig.backends.local import LocalBackend
 from runrig.ports.backend import Desired, Launch
 
-from .builders import launch
+from .launches import launch
 
 TASKS = 24
 

@@ -15,7 +15,7 @@ from runrig.ports.backend import Desired
 from tests.patience import until
 
 from . import crash_points, server
-from .builders import ended, launch, local, output_of, processes_of, running, stopping, until_phase
+from .launches import ended, launch, local, output_of, processes_of, running, stopping, until_phase
 
 _ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 

@@ -17,7 +17,7 @@ from runrig.domain.workflows import FileSpec, TaskKey
 from runrig.ports.backend import Desired
 from tests.patience import until
 
-from .builders import (
+from .launches import (
     ended,
     launch,
     local,

@@ -8,7 +8,7 @@ from runrig.domain.observed import Phase
 from runrig.ports.backend import Desired
 from tests.patience import until
 
-from .builders import (
+from .launches import (
     alive,
     ended,
     launch,

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from runrig.domain.gangs import Placement
-from tests.engine.placement.engine import ask, is_unproven
+from tests.engine.placement.engine_answers import ask, is_unproven
 from tests.engine.placement.instances import Instance, instance
 from tests.engine.placement.solver import solve
 from tests.engine.placement.yardstick import Yardstick, faults, measure, nodes_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.engine.placement.engine import ask
+from tests.engine.placement.engine_answers import ask
 from tests.engine.placement.hand_made import CASES, Case
 from tests.engine.placement.solver import solve
 from tests.engine.placement.yardstick import faults, measure, nodes_of

@@ -1,5 +1,5 @@
 """Gangs come and go while nodes are cordoned, shrink, move and vanish: each gets a place in which it fits, and no other answer
-than from a ledger that is built anew (laws T1, T2, T4).  `Site` checks every decision.
+than from a ledger that is built anew (laws T1, T2, T4).  `ChangingCluster` checks every decision.
 """
 
 from dataclasses import replace
@@ -13,7 +13,7 @@ from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import Admit
 from runrig.domain.pools import HOSTNAME, TopologyKey
 from runrig.domain.quantities import CPU, GPU, requests_of
-from tests.engine.placement.site import Site
+from tests.engine.placement.changing_cluster import ChangingCluster
 
 KEYS = (TopologyKey("zone", "zone"), TopologyKey("rack", "rack"), TopologyKey("host", HOSTNAME))
 FLAVORS = (Flavor("big", {"kind": "big"}), Flavor("small", {"kind": "small"}, position=1))
@@ -51,16 +51,16 @@ def node(name: str, gpus: int, rack: int, kind: int) -> Node:
     return Node(name, {GPU: gpus % 6, CPU: 4000}, flavor, labels)
 
 
-def new_site() -> Site:
+def new_site() -> ChangingCluster:
     sizes = (4, 2, 5, 1, 4, 3, 2)
     nodes = {f"n{at}": node(f"n{at}", gpus, at // 2, at) for at, gpus in enumerate(sizes)}
-    return Site(KEYS, FLAVORS, nodes)
+    return ChangingCluster(KEYS, FLAVORS, nodes)
 
 
 # ---------------------------------------------------------------- steps
 
 
-def do(site: Site, step: str, which: int, how: int) -> None:
+def do(site: ChangingCluster, step: str, which: int, how: int) -> None:
     """*which* and *how* choose among what is there, so that every step can follow every other."""
     name = NODES[which % len(NODES)]
     standing = sorted(site.standing)
@@ -125,13 +125,13 @@ def test_each_gang_gets_a_place_in_which_it_fits_whatever_happens_for_long(steps
 # ---------------------------------------------------------------- pinned
 
 
-def admitted(site: Site) -> list[str]:
+def admitted(site: ChangingCluster) -> list[str]:
     return [each.gang for each in site.cycle() if isinstance(each, Admit)]
 
 
-def racks(*sizes: int) -> Site:
+def racks(*sizes: int) -> ChangingCluster:
     """One rack per number, each of nodes of one GPU, all in zone a."""
-    site = Site(KEYS[:2], FLAVORS)
+    site = ChangingCluster(KEYS[:2], FLAVORS)
     for rack, size in enumerate(sizes):
         for at in range(size):
             name = f"r{rack}-{at}"
@@ -173,7 +173,7 @@ def test_a_nominated_gang_does_not_start_across_racks_when_a_node_of_its_place_m
 
 def test_who_preempts_may_mix_flavors_too() -> None:
     """Two pod sets that ask for the same, and one GPU of either flavor: the big one is held by LOW."""
-    site = Site(KEYS[:2], FLAVORS)
+    site = ChangingCluster(KEYS[:2], FLAVORS)
     for name, kind in (("n0", "big"), ("n1", "small")):
         site.put(Node(name, {GPU: 1}, kind, {"zone": "a", "rack": "r0", "kind": kind}))
     site.submit(Priority.LOW, (pods("a", 1, 1),))

@@ -25,7 +25,7 @@ from runrig.ports.store import WorkflowQuery
 from runrig.store import SqlStore
 from tests import postgres
 from tests.properties.machine import check_guarantees
-from tests.properties.subpools.house import HandClock, House, PowerCut
+from tests.properties.subpools.restartable_server import HandClock, PowerCut, RestartableServer
 from tests.properties.subpools.witness import Witness, families, gpus, least
 from tests.stores import store_url
 
@@ -42,7 +42,7 @@ tops, shorts, names = st.sampled_from(TOPS), st.sampled_from(SHORTS), st.sampled
 
 
 class Work(NamedTuple):
-    """*at*: the how many-th pool, around; as `house.file` for the rest."""
+    """*at*: the how many-th pool, around; as `server.file` for the rest."""
 
     at: int
     priority: Priority
@@ -111,8 +111,8 @@ def failing(store: SqlStore, fault: BaseException, *, after: int) -> Iterator[No
 class Rules:
     """Who may do what, from the rows alone."""
 
-    def __init__(self, house: House) -> None:
-        rows = house.rows()
+    def __init__(self, server: RestartableServer) -> None:
+        rows = server.rows()
         self.pools = {pool.name: pool for pool in rows.pools}
         self.families = dict(families(rows.pools))
         self.nodes = [node.resources["gpu"] for node in rows.nodes]
@@ -164,7 +164,7 @@ class Subpools(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self._stack = ExitStack()
-        self._house: House | None = None
+        self._house: RestartableServer | None = None
         self.pools_seen: set[str] = set()
 
     @initialize(
@@ -176,11 +176,11 @@ class Subpools(RuleBasedStateMachine):
     def begin(self, nodes: list[int], team: int, sim: int, shares: list[int]) -> None:
         folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="runrig-subpools-")))
         url = self._stack.enter_context(store_url(self.kind, folder))
-        self._house = House(url, {f"n{at}": gpus for at, gpus in enumerate(nodes)})
-        self._stack.callback(lambda: self.house.store.close())
-        self.witness = Witness(self.house.store)
-        self.house.pool("team", team)
-        self.house.pool("sim", sim)
+        self._house = RestartableServer(url, {f"n{at}": gpus for at, gpus in enumerate(nodes)})
+        self._stack.callback(lambda: self.server.store.close())
+        self.witness = Witness(self.server.store)
+        self.server.pool("team", team)
+        self.server.pool("sim", sim)
         for short, share in zip(SHORTS, shares, strict=False):
             self._edit(Edit("create", "team", short, share, 0))
 
@@ -192,7 +192,7 @@ class Subpools(RuleBasedStateMachine):
             self._stack.close()
 
     @property
-    def house(self) -> House:
+    def server(self) -> RestartableServer:
         assert self._house is not None, "it begins with `begin`"
         return self._house
 
@@ -200,7 +200,7 @@ class Subpools(RuleBasedStateMachine):
 
     def attempt(self, allowed: bool, command: Callable[..., Any], *args: Any, **options: Any) -> None:
         """Does it.  What is refused leaves no trace, neither in memory nor in any table."""
-        before = None if allowed else (self.house.rows(), self.house.contents())
+        before = None if allowed else (self.server.rows(), self.server.contents())
         try:
             command(*args, **options)
         except NO as error:
@@ -210,7 +210,7 @@ class Subpools(RuleBasedStateMachine):
             return
         assert not allowed, f"{args} was refused, and no rule says so: {said}"
         assert len(said) > 10
-        assert (self.house.rows(), self.house.contents()) == before, "a refusal left a trace"
+        assert (self.server.rows(), self.server.contents()) == before, "a refusal left a trace"
 
     @rule(edits=st.lists(edits, min_size=1, max_size=4))
     def edit(self, edits: list[Edit]) -> None:
@@ -219,7 +219,7 @@ class Subpools(RuleBasedStateMachine):
 
     def _edit(self, edit: Edit) -> None:
         what, parent, short, share, quota = edit
-        rules, subpools = Rules(self.house), self.house.service.subpools
+        rules, subpools = Rules(self.server), self.server.service.subpools
         match what:
             case "create":
                 self.attempt(rules.may_create(parent, short, share), subpools.create, parent, short, share, user="ann")
@@ -231,18 +231,18 @@ class Subpools(RuleBasedStateMachine):
             case "delete":
                 self._delete(parent, short)
             case "resize parent":
-                self.attempt(rules.may_resize_parent(parent, quota), self.house.resize, parent, quota)
+                self.attempt(rules.may_resize_parent(parent, quota), self.server.resize, parent, quota)
 
     def _delete(self, parent: str, short: str) -> None:
         """ARCHIVED at once if nothing of it has started, else DELETING."""
         name = f"{parent}--{short}"
-        allowed, busy = Rules(self.house).may_delete(name), self._has_started_work(name)
-        self.attempt(allowed, self.house.service.subpools.delete, parent, short, user="ann")
+        allowed, busy = Rules(self.server).may_delete(name), self._has_started_work(name)
+        self.attempt(allowed, self.server.service.subpools.delete, parent, short, user="ann")
         if allowed:
-            assert self.house.state_of(name) == ("DELETING" if busy else "ARCHIVED")
+            assert self.server.state_of(name) == ("DELETING" if busy else "ARCHIVED")
 
     def _has_started_work(self, name: str) -> bool:
-        rows = self.house.rows()
+        rows = self.server.rows()
         here = {each.id for each in rows.workflows if each.pool == name and not each.status.finished}
         return any(task.workflow in here for task in rows.tasks if task.node is not None or task.end_time is not None)
 
@@ -253,11 +253,11 @@ class Subpools(RuleBasedStateMachine):
     )
     def nonsense(self, parent: str, short: str, share: object) -> None:
         """The Cyrillic a looks like ours."""
-        self.attempt(False, self.house.service.subpools.create, parent, short, share, user="ann")
+        self.attempt(False, self.server.service.subpools.create, parent, short, share, user="ann")
         if short != "a":
-            self.attempt(False, self.house.service.subpools.create, parent, short, 1, user="ann")
-        self.attempt(False, self.house.service.subpools.resize, parent, "b", share, user="ann")
-        self.attempt(False, self.house.submit, f"{parent}--none")
+            self.attempt(False, self.server.service.subpools.create, parent, short, 1, user="ann")
+        self.attempt(False, self.server.service.subpools.resize, parent, "b", share, user="ann")
+        self.attempt(False, self.server.submit, f"{parent}--none")
 
     # ------------------------------------------------------------ work
 
@@ -269,13 +269,13 @@ class Subpools(RuleBasedStateMachine):
             self._rest()
 
     def _submit(self, work: Work) -> None:
-        there = sorted(pool.name for pool in self.house.rows().pools)
+        there = sorted(pool.name for pool in self.server.rows().pools)
         name = there[work.at % len(there)]
         fewest = 1 if work.pods is None else work.minimum or work.pods
         pods = [(fewest, work.gpus)] + ([] if work.then is None else [(1, work.then)])
-        allowed = Rules(self.house).may_submit(name, work.priority, pods)
+        allowed = Rules(self.server).may_submit(name, work.priority, pods)
         more = {"count": work.pods, "minimum": work.minimum if work.pods else None, "then": work.then}
-        self.attempt(allowed, self.house.submit, name, work.priority, work.gpus, **more)
+        self.attempt(allowed, self.server.submit, name, work.priority, work.gpus, **more)
 
     @rule(at=st.integers(0, 5), low=st.lists(st.integers(1, 2), max_size=5), firm=st.lists(amounts, max_size=4))
     def borrow_and_take_back(self, at: int, low: list[int], firm: list[int]) -> None:
@@ -292,7 +292,7 @@ class Subpools(RuleBasedStateMachine):
         """The parent works where a subpool is cut out of it, the subpool where that one is changed.  *later*: has not started by then."""
         for edit in edits:
             name = edit.parent if edit.what.startswith("create") else f"{edit.parent}--{edit.short}"
-            there = sorted(pool.name for pool in self.house.rows().pools)
+            there = sorted(pool.name for pool in self.server.rows().pools)
             if name in there:
                 for each in firm:
                     self._submit(Work(there.index(name), Priority.NORMAL, each))
@@ -300,18 +300,18 @@ class Subpools(RuleBasedStateMachine):
                 self._submit(later._replace(at=there.index(name)))
             self._edit(edit)
 
-    @precondition(lambda self: self.house.rows().workflows)
+    @precondition(lambda self: self.server.rows().workflows)
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:
-        id = data.draw(st.sampled_from([each.id for each in self.house.rows().workflows]))
-        stored = self.house.store.workflow(id).workflow
-        self.attempt(not stored.status.finished, self.house.service.submissions.cancel, id, user="ann")
+        id = data.draw(st.sampled_from([each.id for each in self.server.rows().workflows]))
+        stored = self.server.store.workflow(id).workflow
+        self.attempt(not stored.status.finished, self.server.service.submissions.cancel, id, user="ann")
 
-    @precondition(lambda self: self.house.cluster.running)
+    @precondition(lambda self: self.server.cluster.running)
     @rule(data=st.data(), code=st.sampled_from((0, 0, 0, 1)), most=st.integers(1, 4))
     def end_tasks(self, data: st.DataObject, code: int, most: int) -> None:
-        for key in data.draw(st.permutations(sorted(self.house.cluster.running)))[:most]:
-            self.house.cluster.end(key, code)
+        for key in data.draw(st.permutations(sorted(self.server.cluster.running)))[:most]:
+            self.server.cluster.end(key, code)
         self._round()
 
     @rule(seconds=st.sampled_from((1, 1, 1000)), rest=st.booleans())
@@ -324,19 +324,19 @@ class Subpools(RuleBasedStateMachine):
             self._round()
 
     def pass_by(self, seconds: float) -> None:
-        assert isinstance(self.house.clock, HandClock)
-        self.house.clock.time += seconds
+        assert isinstance(self.server.clock, HandClock)
+        self.server.clock.time += seconds
 
     def _round(self) -> None:
         self.pass_by(1)
-        self.house.service._reconciler.round()
+        self.server.service._reconciler.round()
 
     def _rest(self) -> None:
         """Work that does not end comes to rest (law R5), and no firm gang waits for LOW of its own pool (law R1)."""
-        for _ in range(4 * len(self.house.rows().gangs) + 8):
+        for _ in range(4 * len(self.server.rows().gangs) + 8):
             self.pass_by(1)
-            if not self.house.service._reconciler.round():
-                check_guarantees(State.load(self.house.rows()))
+            if not self.server.service._reconciler.round():
+                check_guarantees(State.load(self.server.rows()))
                 return
         raise AssertionError("it never comes to rest")
 
@@ -345,7 +345,7 @@ class Subpools(RuleBasedStateMachine):
     @rule(how=st.sampled_from(("idle", "before", "half")))
     def die(self, how: str) -> None:
         """With nothing to do; or when the cluster is told, of which nothing or half arrives: nothing runs twice then."""
-        self.house.cluster.cuts = None if how == "idle" else how
+        self.server.cluster.cuts = None if how == "idle" else how
         with suppress(PowerCut):
             self._round()
         self._restart()
@@ -353,46 +353,46 @@ class Subpools(RuleBasedStateMachine):
     @rule(statement=st.integers(0, 6), what=st.sampled_from(WHATS), data=st.data(), lives=st.booleans())
     def fail_while_storing(self, statement: int, what: str, data: st.DataObject, lives: bool) -> None:
         """The disk is full, and the server *lives* on; or it dies.  Of the command nothing is there afterwards."""
-        contents = self.house.contents()
+        contents = self.server.contents()
         fault = disk_full() if lives else PowerCut()
-        with failing(self.house.store, fault, after=statement), suppress(PowerCut, ServerFault, *NO):
+        with failing(self.server.store, fault, after=statement), suppress(PowerCut, ServerFault, *NO):
             self._some_command(what, data)
-        assert self.house.contents() == contents, f"half of {what} is stored"
+        assert self.server.contents() == contents, f"half of {what} is stored"
         if not lives:
             self._restart()
 
     @rule(what=st.sampled_from(WHATS), data=st.data())
     def die_before_answering(self, what: str, data: st.DataObject) -> None:
         """Stored, and nobody was told: it is there whole (law W2)."""
-        revision, died = self.house.rows().revision, False
-        with self.house.service.listening(power_cut), suppress(*NO):
+        revision, died = self.server.rows().revision, False
+        with self.server.service.listening(power_cut), suppress(*NO):
             try:
                 self._some_command(what, data)
             except PowerCut:
                 died = True
         if died:
             self._restart()
-            assert self.house.rows().revision > revision
+            assert self.server.rows().revision > revision
 
     @precondition(lambda self: self.kind == "postgresql")
     @rule(what=st.sampled_from(WHATS), data=st.data())
     def lose_all_connections(self, what: str, data: st.DataObject) -> None:
         """PostgreSQL drops them, that of the owner too: who comes next is told so or gets through, and the server lives on."""
-        database = make_url(self.house.url).database
+        database = make_url(self.server.url).database
         postgres.server().sql(
             f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{database}'"
         )
         with suppress(Unavailable, *NO):
             self._some_command(what, data)
         with suppress(Unavailable):
-            self.house.store.load()
+            self.server.store.load()
 
     def _restart(self) -> None:
-        self.house.restart()
-        self.witness.store = self.house.store
+        self.server.restart()
+        self.witness.store = self.server.store
 
     def _some_command(self, what: str, data: st.DataObject) -> None:
-        subpools, parent, short = self.house.service.subpools, data.draw(tops), data.draw(shorts)
+        subpools, parent, short = self.server.service.subpools, data.draw(tops), data.draw(shorts)
         match what:
             case "create":
                 subpools.create(parent, short, data.draw(amounts), user="ann")
@@ -403,23 +403,23 @@ class Subpools(RuleBasedStateMachine):
             case "delete":
                 subpools.delete(parent, short, user="ann")
             case "resize parent":
-                self.house.resize(parent, data.draw(st.integers(1, 10)))
+                self.server.resize(parent, data.draw(st.integers(1, 10)))
             case "submit":
-                self.house.submit(data.draw(names), data.draw(priorities), data.draw(amounts))
-            case "cancel" if live := [each.id for each in self.house.rows().workflows]:
-                self.house.service.submissions.cancel(data.draw(st.sampled_from(live)), user="ann")
+                self.server.submit(data.draw(names), data.draw(priorities), data.draw(amounts))
+            case "cancel" if live := [each.id for each in self.server.rows().workflows]:
+                self.server.service.submissions.cancel(data.draw(st.sampled_from(live)), user="ann")
             case "round":
-                self.house.service._reconciler.round()
+                self.server.service._reconciler.round()
 
     # ------------------------------------------------------------ what must hold
 
     @invariant()
     def holds(self) -> None:
-        if self.house is None:
+        if self.server is None:
             return
         self.witness.follow()
         stored = self.witness.state.rows()
-        assert replace(self.house.rows(), specs={}) == replace(stored, specs={}), "memory is not what is stored"
+        assert replace(self.server.rows(), specs={}) == replace(stored, specs={}), "memory is not what is stored"
         there = {pool.name for pool in stored.pools}
         assert self.pools_seen <= there, f"{self.pools_seen - there} was deleted for good"
         self.pools_seen = there
@@ -427,8 +427,8 @@ class Subpools(RuleBasedStateMachine):
 
     def _check_table(self) -> None:
         """What `pool list` shows is what the rows say."""
-        rules = Rules(self.house)
-        for view in self.house.service.queries.pools():
+        rules = Rules(self.server)
+        for view in self.server.service.queries.pools():
             pool, balance = view.pool, view.balance
             deleting = pool.state is PoolState.DELETING
             quota = 0 if deleting else gpus(pool)
@@ -438,19 +438,19 @@ class Subpools(RuleBasedStateMachine):
 
     def _drain(self) -> None:
         """Everything ends: then nothing is DELETING, nothing is held, and nothing that was accepted is lost."""
-        for _ in range(3 * len(self.house.rows().groups) + 6):
-            for key in sorted(self.house.cluster.running):
-                self.house.cluster.end(key)
+        for _ in range(3 * len(self.server.rows().groups) + 6):
+            for key in sorted(self.server.cluster.running):
+                self.server.cluster.end(key)
             self.pass_by(1)
-            self.house.settle()
-            if not self.house.rows().workflows:
+            self.server.settle()
+            if not self.server.rows().workflows:
                 break
         self.holds()
         self._cancel_what_can_never_go_on()
-        rows = self.house.rows()
+        rows = self.server.rows()
         assert not any(gang.state in (GangState.ADMITTED, GangState.STOPPING) for gang in rows.gangs)
         assert not any(pool.state is PoolState.DELETING for pool in rows.pools)
-        page, more = self.house.store.workflows(WorkflowQuery(limit=1000))
+        page, more = self.server.store.workflows(WorkflowQuery(limit=1000))
         assert not more
         ended = {each.id for each in page if each.status.finished}
         assert {each.id for each in rows.workflows} == {each.id for each in page} - ended
@@ -461,12 +461,12 @@ class Subpools(RuleBasedStateMachine):
 
     def _cancel_what_can_never_go_on(self) -> None:
         """A share was cut below what a later group of started work asks, and then deleted: only a person can end that."""
-        rows = self.house.rows()
+        rows = self.server.rows()
         draining = {pool.name: pool for pool in rows.pools if pool.state is PoolState.DELETING}
         for workflow in rows.workflows:
             if workflow.pool in draining:
                 asked = [least(row.gang) for row in rows.gangs if row.gang.id.startswith(f"{workflow.id}/")]
                 assert not workflow.priority.may_borrow, f"{workflow.id} may borrow, and never went on"
                 assert max(asked, default=0) > gpus(draining[workflow.pool]), f"{workflow.id} fits, and never went on"
-                self.house.service.submissions.cancel(workflow.id, user="ann")
-        self.house.settle()
+                self.server.service.submissions.cancel(workflow.id, user="ann")
+        self.server.settle()

@@ -6,110 +6,110 @@ import pytest
 
 from runrig.domain.errors import Refused
 from runrig.domain.gangs import Priority
-from tests.properties.subpools.house import House
+from tests.properties.subpools.restartable_server import RestartableServer
 from tests.properties.subpools.witness import Witness
 
 HIGH, LOW = Priority.HIGH, Priority.LOW
 
 
 @pytest.fixture
-def house(any_store: str) -> Iterator[House]:
+def server(any_store: str) -> Iterator[RestartableServer]:
     """100 GPUs on one node.  What happened is looked at once more in the end, revision by revision."""
-    with House(any_store) as house:
-        yield house
-        Witness(house.store).follow()
+    with RestartableServer(any_store) as server:
+        yield server
+        Witness(server.store).follow()
 
 
-def fill(house: House, **gpus: int) -> None:
+def fill(server: RestartableServer, **gpus: int) -> None:
     for short, amount in gpus.items():
-        house.submit(f"team--{short}", HIGH, amount)
-    house.settle()
+        server.submit(f"team--{short}", HIGH, amount)
+    server.settle()
 
 
-def test_ac1_a_pool_without_subpools_gives_all_of_its_quota(house: House) -> None:
-    house.pool("team", 100)
-    id = house.submit("team", HIGH, 50)
-    house.settle()
-    assert house.status(id) == "RUNNING"
-    assert house.numbers("team") == (100, 100, 50, 50)
+def test_ac1_a_pool_without_subpools_gives_all_of_its_quota(server: RestartableServer) -> None:
+    server.pool("team", 100)
+    id = server.submit("team", HIGH, 50)
+    server.settle()
+    assert server.status(id) == "RUNNING"
+    assert server.numbers("team") == (100, 100, 50, 50)
 
 
-def test_ac2_what_is_unallocated_without_subpools_is_the_whole_quota(house: House) -> None:
-    house.pool("team", 100)
-    assert house.numbers("team") == (100, 100, 0, 100)
+def test_ac2_what_is_unallocated_without_subpools_is_the_whole_quota(server: RestartableServer) -> None:
+    server.pool("team", 100)
+    assert server.numbers("team") == (100, 100, 0, 100)
 
 
-def test_ac3_a_subpool_takes_its_share_from_what_is_unallocated(house: House) -> None:
-    house.pool("team", 100)
-    house.service.subpools.create("team", "a", 30, user="ann")
-    assert house.numbers("team") == (100, 70, 0, 70)
-    assert house.numbers("team--a") == (30, 30, 0, 30)
+def test_ac3_a_subpool_takes_its_share_from_what_is_unallocated(server: RestartableServer) -> None:
+    server.pool("team", 100)
+    server.service.subpools.create("team", "a", 30, user="ann")
+    assert server.numbers("team") == (100, 70, 0, 70)
+    assert server.numbers("team--a") == (30, 30, 0, 30)
 
 
-def test_ac4_above_the_unallocated_high_is_refused_and_low_runs(house: House) -> None:
-    house.pool("team", 100, a=30, b=40, c=20)
-    before = house.contents()
+def test_ac4_above_the_unallocated_high_is_refused_and_low_runs(server: RestartableServer) -> None:
+    server.pool("team", 100, a=30, b=40, c=20)
+    before = server.contents()
     with pytest.raises(Refused, match="pool team has 10 unallocated") as refused:
-        house.submit("team", HIGH, 15)
-    assert house.contents() == before
+        server.submit("team", HIGH, 15)
+    assert server.contents() == before
     asked = {name: refused.value.details[name] for name in ("asked", "unallocated", "quota")}
     assert asked == {"asked": 15, "unallocated": 10, "quota": 100}
     ids = []
     for _ in range(3):
-        ids.append(house.submit("team", LOW, 5))
-        house.settle()
-    assert [house.status(id) for id in ids] == ["RUNNING"] * 3
-    assert (house.view("team").balance.used, house.view("team").balance.total) == (0, 15)
+        ids.append(server.submit("team", LOW, 5))
+        server.settle()
+    assert [server.status(id) for id in ids] == ["RUNNING"] * 3
+    assert (server.view("team").balance.used, server.view("team").balance.total) == (0, 15)
     # 10 of them are within the unallocated; 5 stand on the subpools' shares, and go when these are used.
-    fill(house, a=30, b=40, c=20)
-    assert [house.status(id) for id in ids] == ["RUNNING", "RUNNING", "PENDING"]
+    fill(server, a=30, b=40, c=20)
+    assert [server.status(id) for id in ids] == ["RUNNING", "RUNNING", "PENDING"]
 
 
-def test_ac4_low_of_one_gang_above_the_unallocated_runs_too(house: House) -> None:
-    house.pool("team", 100, a=30, b=40, c=20)
-    id = house.submit("team", LOW, 15)
-    house.settle()
-    assert house.status(id) == "RUNNING"
+def test_ac4_low_of_one_gang_above_the_unallocated_runs_too(server: RestartableServer) -> None:
+    server.pool("team", 100, a=30, b=40, c=20)
+    id = server.submit("team", LOW, 15)
+    server.settle()
+    assert server.status(id) == "RUNNING"
 
 
-def test_ac5_work_of_a_subpool_counts_there_and_not_as_its_parents_own(house: House) -> None:
-    house.pool("team", 100, a=30)
-    id = house.submit("team--a", HIGH, 12)
-    house.settle()
-    assert house.status(id) == "RUNNING"
-    assert house.numbers("team--a") == (30, 30, 12, 18)
-    assert house.numbers("team") == (100, 70, 0, 70)
-    assert house.view("team").balance.subtree_used == 12
+def test_ac5_work_of_a_subpool_counts_there_and_not_as_its_parents_own(server: RestartableServer) -> None:
+    server.pool("team", 100, a=30)
+    id = server.submit("team--a", HIGH, 12)
+    server.settle()
+    assert server.status(id) == "RUNNING"
+    assert server.numbers("team--a") == (30, 30, 12, 18)
+    assert server.numbers("team") == (100, 70, 0, 70)
+    assert server.view("team").balance.subtree_used == 12
 
 
-def test_ac6_an_idle_subpool_is_archived_at_once_and_its_share_is_the_parents_again(house: House) -> None:
-    house.pool("team", 100, a=30, b=40)
-    assert house.numbers("team")[1] == 30
-    done = house.service.subpools.delete("team", "a", user="ann")
+def test_ac6_an_idle_subpool_is_archived_at_once_and_its_share_is_the_parents_again(server: RestartableServer) -> None:
+    server.pool("team", 100, a=30, b=40)
+    assert server.numbers("team")[1] == 30
+    done = server.service.subpools.delete("team", "a", user="ann")
     assert (done.view.pool.state.value, done.cancelled) == ("ARCHIVED", ())
-    assert house.numbers("team") == (100, 60, 0, 60)
-    assert [view.pool.name for view in house.service.queries.pools()] == ["team", "team--b"]
-    assert [view.pool.name for view in house.service.queries.pools(archived=True)] == ["team", "team--a", "team--b"]
+    assert server.numbers("team") == (100, 60, 0, 60)
+    assert [view.pool.name for view in server.service.queries.pools()] == ["team", "team--b"]
+    assert [view.pool.name for view in server.service.queries.pools(archived=True)] == ["team", "team--a", "team--b"]
 
 
-def test_ac7_what_fits_the_unallocated_but_not_now_waits_and_low_runs(house: House) -> None:
-    house.pool("team", 100, a=30, b=40, c=20)
-    older = house.submit("team", HIGH, 8)
-    house.settle()
-    waits = house.submit("team", HIGH, 5)
-    within, above = house.submit("team", LOW, 2), house.submit("team", LOW, 3)
-    house.settle()
-    assert [house.status(id) for id in (older, waits, within, above)] == ["RUNNING", "PENDING", "RUNNING", "RUNNING"]
-    assert house.numbers("team") == (100, 10, 8, 2)
-    fill(house, a=30, b=40, c=20)
-    assert [house.status(id) for id in (older, waits, within, above)] == ["RUNNING", "PENDING", "RUNNING", "PENDING"]
-    house.finish(older)
-    assert house.status(waits) == "RUNNING"
+def test_ac7_what_fits_the_unallocated_but_not_now_waits_and_low_runs(server: RestartableServer) -> None:
+    server.pool("team", 100, a=30, b=40, c=20)
+    older = server.submit("team", HIGH, 8)
+    server.settle()
+    waits = server.submit("team", HIGH, 5)
+    within, above = server.submit("team", LOW, 2), server.submit("team", LOW, 3)
+    server.settle()
+    assert [server.status(id) for id in (older, waits, within, above)] == ["RUNNING", "PENDING", "RUNNING", "RUNNING"]
+    assert server.numbers("team") == (100, 10, 8, 2)
+    fill(server, a=30, b=40, c=20)
+    assert [server.status(id) for id in (older, waits, within, above)] == ["RUNNING", "PENDING", "RUNNING", "PENDING"]
+    server.finish(older)
+    assert server.status(waits) == "RUNNING"
 
 
-def test_ac8_a_larger_share_comes_out_of_what_is_unallocated(house: House) -> None:
-    house.pool("team", 100, a=30, b=40)
-    house.service.subpools.resize("team", "b", 50, user="ann")
-    assert house.numbers("team--b") == (50, 50, 0, 50)
-    assert house.numbers("team--a") == (30, 30, 0, 30)
-    assert house.numbers("team") == (100, 20, 0, 20)
+def test_ac8_a_larger_share_comes_out_of_what_is_unallocated(server: RestartableServer) -> None:
+    server.pool("team", 100, a=30, b=40)
+    server.service.subpools.resize("team", "b", 50, user="ann")
+    assert server.numbers("team--b") == (50, 50, 0, 50)
+    assert server.numbers("team--a") == (30, 30, 0, 30)
+    assert server.numbers("team") == (100, 20, 0, 20)

@@ -23,7 +23,7 @@ from runrig.domain.records import Event
 from runrig.service.commands.declarations import PoolEdit
 from runrig.service.commands.submissions import Submission
 from tests.patience import PATIENCE_S
-from tests.properties.subpools.house import House, file
+from tests.properties.subpools.restartable_server import RestartableServer, file
 from tests.properties.subpools.witness import Witness, gpus
 from tests.worlds.http import Client, listening
 
@@ -64,7 +64,7 @@ class Edit(NamedTuple):
 Asked = Work | Edit
 Person = Callable[[Asked], Any]
 """Asks for one person; answers None for a clear refusal, else what the answer says.  Raises whatever else comes."""
-Way = Callable[[House], AbstractContextManager[Callable[[str], Person]]]
+Way = Callable[[RestartableServer], AbstractContextManager[Callable[[str], Person]]]
 
 
 def wanted(seed: int) -> list[list[Asked]]:
@@ -89,8 +89,8 @@ def wanted(seed: int) -> list[list[Asked]]:
 
 
 @contextmanager
-def by_service(house: House) -> Iterator[Callable[[str], Person]]:
-    yield lambda _user: lambda asked: _refusable(_done, house, asked)
+def by_service(server: RestartableServer) -> Iterator[Callable[[str], Person]]:
+    yield lambda _user: lambda asked: _refusable(_done, server, asked)
 
 
 def _refusable(do: Callable[..., Any], *args: Any) -> Any:
@@ -102,12 +102,12 @@ def _refusable(do: Callable[..., Any], *args: Any) -> Any:
     return None
 
 
-def _done(house: House, asked: Asked) -> Any:
-    subpools = house.service.subpools
+def _done(server: RestartableServer, asked: Asked) -> Any:
+    subpools = server.service.subpools
     match asked:
         case Work(user, name, pool, priority, amount):
             text = file(name, amount)
-            return house.service.submissions.submit(Submission(text, pool, user, priority=Priority(priority))).id
+            return server.service.submissions.submit(Submission(text, pool, user, priority=Priority(priority))).id
         case Edit(user, "resize", short, share):
             return subpools.resize("team", short, share, user=user).balance.quota
         case Edit(user, "create", short, share):
@@ -115,12 +115,12 @@ def _done(house: House, asked: Asked) -> Any:
         case Edit(user, "delete", short):
             return subpools.delete("team", short, user=user).view.pool.state.value
         case Edit(user, _, _, share):
-            house.service.declarations.update_pool("team", PoolEdit(quota=30 + share), user=user)
+            server.service.declarations.update_pool("team", PoolEdit(quota=30 + share), user=user)
             return 30 + share
 
 
 @contextmanager
-def by_http(house: House) -> Iterator[Callable[[str], Person]]:
+def by_http(server: RestartableServer) -> Iterator[Callable[[str], Person]]:
     clients: list[Client] = []
 
     def person(user: str) -> Person:
@@ -129,7 +129,7 @@ def by_http(house: House) -> Iterator[Callable[[str], Person]]:
         clients.append(client)
         return lambda asked: _answered(client, asked)
 
-    with listening(lambda port: create_app(house.service, token=TOKEN, port=port, user="ann")) as port:
+    with listening(lambda port: create_app(server.service, token=TOKEN, port=port, user="ann")) as port:
         try:
             yield person
         finally:
@@ -165,7 +165,7 @@ def _said(answer: tuple[int, Any], field: str) -> Any:
 # ---------------------------------------------------------------- the race
 
 
-def race(house: House, ask: Callable[[str], Person], lists: Sequence[Sequence[Asked]]) -> list[Answer]:
+def race(server: RestartableServer, ask: Callable[[str], Person], lists: Sequence[Sequence[Asked]]) -> list[Answer]:
     """All begin at once; whoever has got an answer ends a task of somebody, so that pools drain.  Fails if they hang."""
     gate = threading.Barrier(len(lists))
     answers: list[list[Answer]] = [[] for _ in lists]
@@ -179,7 +179,7 @@ def race(house: House, ask: Callable[[str], Person], lists: Sequence[Sequence[As
                 pool = asked.pool if isinstance(asked, Work) else f"team--{asked.short}"
                 what = "submit" if isinstance(asked, Work) else asked.what
                 answers[at].append(Answer(asked.user, what, "team" if what == "parent" else pool, person(asked)))
-                house.cluster.end_one(at + nth)
+                server.cluster.end_one(at + nth)
         except BaseException as error:  # noqa: BLE001 - it is raised by who waits for the thread
             faults.append(error)
             gate.abort()
@@ -218,19 +218,19 @@ def run(url: str, way: Way, seed: int) -> None:
 
 
 def _run(url: str, way: Way, seed: int) -> None:
-    with House(url, NODES, SystemClock()) as house:
-        house.pool("team", 40, a=10, b=10, c=5)
-        house.pool("sim", 20)
-        house.service.start()
-        with way(house) as ask:
-            answers = race(house, ask, wanted(seed))
-        house.service._reconciler.stop()
-        assert house.service.not_ready is None
-        house.settle()
-        events = Witness(house.store).follow()
+    with RestartableServer(url, NODES, SystemClock()) as server:
+        server.pool("team", 40, a=10, b=10, c=5)
+        server.pool("sim", 20)
+        server.service.start()
+        with way(server) as ask:
+            answers = race(server, ask, wanted(seed))
+        server.service._reconciler.stop()
+        assert server.service.not_ready is None
+        server.settle()
+        events = Witness(server.store).follow()
         check_log(answers, events)
         check_not_idle(answers)
-        drain(house)
+        drain(server)
 
 
 def check_log(answers: Sequence[Answer], events: Sequence[Event]) -> None:
@@ -265,11 +265,11 @@ def check_not_idle(answers: Sequence[Answer]) -> None:
     assert len(found) == 4, found
 
 
-def drain(house: House) -> None:
+def drain(server: RestartableServer) -> None:
     """In the end all that runs ends, and no pool stays DELETING."""
-    while house.cluster.running:
-        for key in sorted(house.cluster.running):
-            house.cluster.end(key)
-        house.settle()
-    Witness(house.store).follow()
-    assert "DELETING" not in {pool.state.value for pool in house.rows().pools}
+    while server.cluster.running:
+        for key in sorted(server.cluster.running):
+            server.cluster.end(key)
+        server.settle()
+    Witness(server.store).follow()
+    assert "DELETING" not in {pool.state.value for pool in server.rows().pools}

@@ -19,7 +19,7 @@ from runrig.ports.backend import Desired
 from runrig.ports.store import WorkflowQuery
 from runrig.service.runtime import retention
 from runrig.store import SqlStore, schema
-from tests.backends.local.builders import launch
+from tests.backends.local.launches import launch
 from tests.patience import PATIENCE_S
 from tests.replaying import replayed
 from tests.store.backups import busy

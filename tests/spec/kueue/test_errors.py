@@ -8,7 +8,7 @@ import pytest
 
 from runrig.domain.errors import InvalidInput, Problem
 from runrig.spec.kueue import LARGEST_FILE, read_manifests
-from tests.spec.kueue.builders import errors, group, home, job, manifest, pod, workload
+from tests.worlds.manifests import errors, group, home, job, manifest, pod, workload
 
 QUOTA = "spec.resourceGroups[0].flavors[0].resources[0]"
 

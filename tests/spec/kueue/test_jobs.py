@@ -8,7 +8,7 @@ import yaml
 
 from runrig.domain.kueue import Workload, WorkloadPodSet
 from runrig.spec.kueue.jobs import Job, MpiJob, must_suspend, problem, started, suspended
-from tests.spec.kueue.builders import home, job, manifest, pod, read, warnings
+from tests.worlds.manifests import home, job, manifest, pod, read, warnings
 
 CASES = yaml.load((Path(__file__).parent / "data" / "jobs.yaml").read_text(), yaml.CSafeLoader)
 MAIN = WorkloadPodSet(requests=(("cpu", 1000),))

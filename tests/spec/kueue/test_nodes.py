@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from runrig.domain.nodes import Node, Taint
-from tests.spec.kueue.builders import Manifest, home, job, manifest, pod, read, system, warnings
+from tests.worlds.manifests import Manifest, home, job, manifest, pod, read, system, warnings
 
 AMOUNTS = {"cpu": "8", "memory": "1Ki", "pods": 110, "nvidia.com/gpu": "4"}
 LEFT = {"cpu": 8000, "memory": 1024, "pods": 110, "nvidia.com/gpu": 4}

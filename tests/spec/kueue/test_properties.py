@@ -12,7 +12,7 @@ from runrig.domain.errors import InvalidInput, Problem
 from runrig.domain.kueue import MatchExpression, Topology, Warned
 from runrig.spec.kueue import Manifests, read_manifests
 from runrig.spec.kueue.jobs import Job, as_asked, must_suspend, problem, started, suspended
-from tests.spec.kueue.builders import group, home, job, manifest, pod, workload
+from tests.worlds.manifests import group, home, job, manifest, pod, workload
 
 EXAMPLES = 150
 SCALARS = st.one_of(

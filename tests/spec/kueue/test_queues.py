@@ -24,7 +24,7 @@ from runrig.domain.nodes import Taint
 from runrig.domain.pools import Queueing, Quota
 from runrig.domain.quantities import FlavorResource
 from runrig.spec.kueue import Manifests, read_manifests
-from tests.spec.kueue.builders import OLD, group, home, manifest, read, system, workload
+from tests.worlds.manifests import OLD, group, home, manifest, read, system, workload
 
 FLAVORS = (manifest("ResourceFlavor", "a"), manifest("ResourceFlavor", "b"))
 

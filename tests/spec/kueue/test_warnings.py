@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runrig.domain.kueue import ClusterQueue, QueueCohort, Workload, WorkloadPodSet
-from tests.spec.kueue.builders import group, home, job, manifest, pod, read, warnings, workload
+from tests.worlds.manifests import group, home, job, manifest, pod, read, warnings, workload
 
 FLAVORS = (manifest("ResourceFlavor", "f"), manifest("ResourceFlavor", "g"))
 ONE = (WorkloadPodSet(requests=(("cpu", 1000),)),)

@@ -41,7 +41,7 @@ CANARY = "s3cr3t-canary"
 
 
 @dataclass
-class World:
+class TwoTeams:
     """*work*: per pool a workflow that runs; *old*: one that was cancelled."""
 
     api: Api
@@ -76,13 +76,13 @@ class World:
 
 
 @contextmanager
-def world(folder: Path, **settings: Any) -> Iterator[World]:
+def two_teams(folder: Path, **settings: Any) -> Iterator[TwoTeams]:
     with api(folder, **{"cluster": CLUSTER, "gpus": 8, **settings}) as it:
         access = it.desk.service.access
         for user, roles in ROLES.items():
             access.users.create(user, [role_named(role) for role in roles], actor="ada")
         tokens = {user: access.tokens.create(user, "laptop", actor=user).text for user in ROLES}
-        found = World(it, tokens, {}, {})
+        found = TwoTeams(it, tokens, {}, {})
         found.old = {pool: found.submit(user, f"{user}old", pool) for user, pool in (("tom", "team"), ("uwe", "team2"))}
         for id in found.old.values():
             it.desk.service.submissions.cancel(id, user="ada")

@@ -16,7 +16,7 @@ from runrig.domain.workflows import Status
 from runrig.engine.ledger.fit import find_place
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.scheduling.admission import decide
-from tests.engine.placement.engine import POOL, ledger_without_gangs
+from tests.engine.placement.engine_answers import POOL, ledger_without_gangs
 from tests.engine.placement.problem import Problem
 from tests.engine.placement.solver import solve
 from tests.engine.placement.yardstick import faults
@@ -37,7 +37,7 @@ class Standing:
 
 
 @dataclass
-class Site:
+class ChangingCluster:
     keys: tuple[TopologyKey, ...]
     flavors: tuple[Flavor, ...]
     nodes: dict[str, Node] = field(default_factory=dict)

@@ -1,11 +1,11 @@
 """A server whose cluster and clock are in the test's hand, on a real store that it can lose and find again.
 
-with store_url("postgresql", folder) as url, House(url) as house:
-    house.pool("team", 100)
-    house.service.subpools.create("team", "a", 30, user="ann")
-    old = house.submit("team", Priority.HIGH, gpus=50)
-    house.settle()
-    house.restart()                  # as after `kill -9`: nobody said goodbye
+with store_url("postgresql", folder) as url, RestartableServer(url) as server:
+    server.pool("team", 100)
+    server.service.subpools.create("team", "a", 30, user="ann")
+    old = server.submit("team", Priority.HIGH, gpus=50)
+    server.settle()
+    server.restart()                  # as after `kill -9`: nobody said goodbye
 """
 
 import itertools
@@ -139,7 +139,7 @@ class Cluster:
         """The tasks go on."""
 
 
-class House:
+class RestartableServer:
     """*nodes*: name -> GPUs.  Whoever does something in it is ann, unless said otherwise."""
 
     def __init__(self, url: str, nodes: Mapping[str, int] | None = None, clock: Clock | None = None) -> None:
@@ -155,7 +155,7 @@ class House:
         self.store = SqlStore.open(self.url, exclusive=True)
         self.service = Service(self.store, self.cluster, self.clock)
 
-    def __enter__(self) -> "House":
+    def __enter__(self) -> "RestartableServer":
         return self
 
     def __exit__(self, *_: object) -> None:

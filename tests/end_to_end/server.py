@@ -38,7 +38,7 @@ workflow:
 """
 
 
-class House:
+class Server:
     """*finish* lets one workflow end; *until* turns the loop until something holds."""
 
     def __init__(self, folder: Path, service: Service, store: SqlStore, real_time: list[float] | None) -> None:
@@ -95,7 +95,7 @@ class House:
 
 
 @contextmanager
-def house(folder: Path, backend: str, *, gpus: int, cluster: str) -> Iterator[House]:
+def server(folder: Path, backend: str, *, gpus: int, cluster: str) -> Iterator[Server]:
     """A server in *folder* with one node of *gpus* GPUs."""
     folder.mkdir(parents=True, exist_ok=True)
     real_time: list[float] | None = None
@@ -111,7 +111,7 @@ def house(folder: Path, backend: str, *, gpus: int, cluster: str) -> Iterator[Ho
     service = Service(store, kind, clock)
     try:
         service.prepare(read_cluster(cluster), user="tester")
-        yield House(folder, service, store, real_time)
+        yield Server(folder, service, store, real_time)
     finally:
         if isinstance(kind, LocalBackend):
             kind.stop(0.0)
