@@ -7,6 +7,7 @@ from typing import Any
 from runrig.domain.errors import InvalidInput
 from runrig.service.simulate.simulate import Options, outcome
 from runrig.wire.simulate import as_line
+from tests.worlds.manifests import group, manifest, pod
 
 
 def folder(**files: str) -> Callable[[str], str]:
@@ -49,13 +50,7 @@ def manifests(*documents: dict[str, Any]) -> str:
 def kueue(
     kind: str, name: str, spec: dict[str, Any] | None = None, version: str = "v1beta2", **more: Any
 ) -> dict[str, Any]:
-    return {
-        "apiVersion": f"kueue.x-k8s.io/{version}",
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": spec or {},
-        **more,
-    }
+    return manifest(kind, name, spec or {}, f"kueue.x-k8s.io/{version}", **more)
 
 
 def queue(
@@ -63,19 +58,17 @@ def queue(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """A cluster queue, with a local queue of the same name in the namespace `default`."""
     limits = {"borrowingLimit": borrow, "lendingLimit": lend}
-    quota = {"name": "cpu", "nominalQuota": cpu} | {key: limit for key, limit in limits.items() if limit is not None}
-    groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "default", "resources": [quota]}]}]
+    quota = {"nominalQuota": cpu} | {key: limit for key, limit in limits.items() if limit is not None}
+    groups = [group({"default": {"cpu": quota}})]
     fields: dict[str, Any] = {"namespaceSelector": {}, "resourceGroups": groups, **spec} | (
         {"cohortName": cohort} if cohort else {}
     )
-    local = kueue("LocalQueue", name, {"clusterQueue": name})
-    local["metadata"]["namespace"] = "default"
+    local = kueue("LocalQueue", name, {"clusterQueue": name}, meta={"namespace": "default"})
     return kueue("ClusterQueue", name, fields), local
 
 
 def pods(cpu: int, count: int = 1, **fields: Any) -> dict[str, Any]:
-    container = {"name": "c", "image": "any", "resources": {"requests": {"cpu": str(cpu)}}}
-    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    template = pod({"cpu": str(cpu)}, restartPolicy="Never")
     return {"name": "main", "count": count, "template": template, **fields}
 
 
