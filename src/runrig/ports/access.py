@@ -9,7 +9,7 @@ from runrig.domain.access import AccessEvent, GrantRow, TokenRow, User
 
 @dataclass(frozen=True, slots=True)
 class AccessRows:
-    """*users*: with the grants that *grants* has too.  *tokens*: also those that are good no longer."""
+    """*users*: with the grants that *grants* has too.  *tokens*: also those that are no longer valid."""
 
     users: tuple[User, ...] = ()
     grants: tuple[GrantRow, ...] = ()
@@ -18,9 +18,9 @@ class AccessRows:
 
 @dataclass(frozen=True, slots=True)
 class AccessChange:
-    """Rows to write, and what the audit trail says of it.  *grants* and *withdrawn* are of users that are there or in *users*.
+    """Rows to write, and events for the audit trail.  *grants* and *withdrawn* name users that exist or are in *users*.
 
-    The *number* of an event is given by the store.
+    The store gives an event its *number*.
     """
 
     events: tuple[AccessEvent, ...]
@@ -31,19 +31,19 @@ class AccessChange:
 
 
 class AccessStore(Protocol):
-    """Beside the state of the cluster: its changes have no revision."""
+    """Kept beside the state of the cluster: its changes have no revision."""
 
     def load(self) -> AccessRows:
         """Users by name, grants by user and role, tokens by their id."""
 
     def write(self, change: AccessChange) -> None:
-        """All of it in one transaction."""
+        """Writes *change* in one transaction."""
 
     def used(self, last_used_at: Mapping[str, float]) -> None:
-        """Notes when tokens were used last: id → time."""
+        """Stores when tokens were last used: id → time."""
 
     def events(self, *, user: str | None, before: int | None, limit: int) -> tuple[AccessEvent, ...]:
         """The newest first, all or those about *user*; *before*: only those with a lower number."""
 
     def secret(self, name: str, made: str) -> str:
-        """The one that is kept as *name*: *made* if there was none."""
+        """The secret kept under *name*; stores *made* if there is none."""

@@ -43,11 +43,11 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class GangLaunch:
-    """A gang, with what a cluster needs that has queues and binds gangs whole.
+    """A gang as a cluster needs it that has queues and binds gangs as a whole.
 
-    *uuid*: of this attempt of the gang, and of no other in any cluster.  *pool*: the one it was submitted to, *top*: the top-level
-    pool above it or itself, whose topology keys count.  *group*: its tasks, each with the count that was admitted.
-    *outline*: which of its pods share levels of the topology, or a sentence that says why the pool's keys allow none any more.
+    *uuid*: of this attempt of the gang, and of no other in any cluster.  *pool*: the one it was submitted to; *top*: that pool
+    or its parent, whose topology keys count.  *group*: its tasks, each with the count that was admitted.
+    *outline*: which of its pods share levels of the topology, or a sentence on why the pool's keys no longer allow one.
     *labels*: the workflow's own.  *workflow*: its id, *workflow_uuid*: None for one that was never submitted.
     """
 
@@ -84,12 +84,12 @@ class PoolQueues:
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """The whole wanted state.  *run*: started once if it never was, then left alone.  *stop*: ended, with its grace.
-    An attempt in neither is finished: killed if it is still alive, and forgotten (its files stay).
+    """The whole wanted state.  *run*: started if it never was, then left alone.  *stop*: ended, with grace.
+    An attempt in neither is finished: killed if still alive, then forgotten (its files stay).
 
-    *running*: the attempts in *run* that have run already, and so are not started if they are missing.
-    For backends that have queues, else empty: *gangs*, by id, of all that is to run or to stop; *pools*: all that are not
-    ARCHIVED, subpools behind their parents; *flavors*: those of the cluster.
+    *running*: the attempts in *run* that have already run, so they are not started again if missing.
+    Only for backends with queues, else empty: *gangs*, by id, that are to run or to stop; *pools*: all that are not
+    ARCHIVED, subpools after their parents; *flavors*: those of the cluster.
     """
 
     run: Mapping[TaskKey, Launch] = field(default_factory=dict)
@@ -104,8 +104,8 @@ class Desired:
 class Blueprint:
     """A workflow as it would be handed to a Kubernetes cluster, before anything is placed.
 
-    *gangs*: in the order of the workflow.  *pools*: the top-level pool, and behind it the subpool if it is for one.
-    *resource_names*: our name of a resource → its name there, where it is not the usual one.
+    *gangs*: in the order of the workflow.  *pools*: the top-level pool, then the subpool if the workflow goes to one.
+    *resource_names*: our name of a resource → its name there, if that is not the usual one.
     """
 
     namespace: str
@@ -123,11 +123,11 @@ class LogFile:
 
 
 class Backend(Protocol):
-    """Level-triggered: the same desired state any number of times has the effect of once, also across a crash of either side."""
+    """Level-triggered: the same desired state sent many times has the effect of once, also across a crash of either side."""
 
     name: str
     fixed_nodes: bool
-    """Nodes come and go by edits only, so that what fits no empty cluster can be refused at once (law P3)."""
+    """Nodes change only by edits, so what fits no empty cluster can be refused at once (law P3)."""
     topology: bool
     queues: bool
     """It has queues and a scheduler of its own, and needs to know pools and gangs (the second half of `Desired`)."""

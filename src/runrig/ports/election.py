@@ -6,9 +6,9 @@ from typing import Protocol, TypeVar
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who owns the database: *who* in words, *session* of the database.
+    """The owner of the database: *who* in words; *session*: its number in the database.
 
-    *silent_s*: since its last heartbeat; None if it gives none (it is only starting, or no server).
+    *silent_s*: seconds since its last heartbeat; None if it has none (it is still starting, or is not a server).
     """
 
     who: str
@@ -21,13 +21,13 @@ class Term(Protocol):
 
     @property
     def overtaken(self) -> bool:
-        """A write has found that another server leads."""
+        """True once a write has found that another server leads."""
 
     def beat(self) -> bool:
-        """Tells the others that this process lives; False if another one leads.  Raises Unavailable if it cannot be told."""
+        """Tells the others that this process is alive; False if another one leads.  Raises Unavailable if it cannot."""
 
     def close(self) -> None:
-        """The next one may take it at once."""
+        """Lets the next server take the database at once."""
 
 
 AnyTerm = TypeVar("AnyTerm", bound=Term, covariant=True)
@@ -37,12 +37,12 @@ class Election(Protocol[AnyTerm]):
     """Raises Unavailable and ServerFault as the store does."""
 
     def holder(self) -> Holder | None:
-        """None: nobody owns the database."""
+        """The owner; None if nobody owns the database."""
 
     def take(self) -> AnyTerm:
-        """Raises Unavailable if somebody else was faster; where there are no turns to take, ServerFault."""
+        """Takes the database.  Raises Unavailable if somebody else was faster, ServerFault where servers do not take turns."""
 
     def end(self, holder: Holder) -> None:
-        """Takes the database from *holder*, who has said nothing for too long."""
+        """Takes the database from *holder*, which has been silent too long."""
 
     def close(self) -> None: ...

@@ -76,7 +76,7 @@ class EventLog(Protocol):
     def events(
         self, *, workflow: str | None = None, pool: str | None = None, after: int = 0, limit: int | None = None
     ) -> tuple[Event, ...]:
-        """The log from the revision behind *after* on, of one workflow or one pool if asked."""
+        """The log after revision *after*, of one workflow or one pool if given."""
 
     def pool_changes(self, query: ChangesQuery) -> tuple[tuple[Event, ...], bool]:
         """(the page, whether there is more)."""
@@ -118,13 +118,13 @@ class Store(Protocol):
     def spec(self, hash: str) -> SpecText: ...
 
     def specs(self, hashes: Collection[str]) -> Mapping[str, WorkflowSpec]:
-        """By hash, in one query; deleted ones are left out."""
+        """Specifications by hash, in one query; deleted ones are left out."""
 
     def head(self, id: str) -> Workflow:
-        """The workflow without its parts; by id or uuid.  Raises NotFound."""
+        """The workflow by id or uuid, without its parts.  Raises NotFound."""
 
     def workflow(self, id: str) -> StoredWorkflow:
-        """By id or uuid, finished ones too.  Raises NotFound."""
+        """The workflow by id or uuid, even if it has ended.  Raises NotFound."""
 
     def workflows(self, query: WorkflowQuery) -> tuple[tuple[Workflow, ...], bool]:
         """(the page, whether there is more)."""

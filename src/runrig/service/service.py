@@ -1,4 +1,4 @@
-"""The service: everything that the server can do, with one state, one store and one backend behind it."""
+"""The service: everything the server can do, with one state, one store and one backend behind it."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -44,10 +44,10 @@ class Service:
         retention_days: float | None = retention.DAYS,
         metrics: Metrics | None = None,
     ) -> None:
-        """*node_labels*: what a cluster file says of this machine, which the backend cannot know.
+        """*node_labels*: what a cluster file says about this machine, which the backend cannot know.
 
-        *drain_sweep_s*: how often pools that are DELETING are looked at besides (law S3).
-        *retention_days*: after which finished workflows leave, None: never.  *metrics*: of a server that led before.
+        *drain_sweep_s*: how often to check pools that are DELETING (law S3).
+        *retention_days*: after which finished workflows are deleted; None: never.  *metrics*: shared by all terms of this server.
         """
         self.backend_name = backend.name
         self.metrics = metrics or Metrics()
@@ -71,7 +71,7 @@ class Service:
         self.metrics.attach(self._monitor_snapshot)
 
     def prepare(self, cluster: ClusterSpec | None, *, user: str) -> None:
-        """The cluster as declared, its nodes as seen; before anybody submits.  Raises what is wrong with the declaration.
+        """Declares the cluster and takes in its nodes, before anybody submits.  Raises what is wrong with the declaration.
 
         Without *cluster* a new server has one pool, `default`, with all GPUs.
         """
@@ -91,12 +91,12 @@ class Service:
         self.retention.start()
 
     def settle(self) -> None:
-        """Rounds until nothing changes any more; for those who drive the service without its thread."""
+        """Runs rounds until nothing changes any more; for callers that drive the service without its thread."""
         while self._reconciler.round():
             pass
 
     def close(self) -> None:
-        """The tasks go on; a later server finds them."""
+        """Stops the service.  Tasks go on, and a later server finds them."""
         self.metrics.detach()
         self.retention.stop()
         self._reconciler.stop()
@@ -118,10 +118,10 @@ class Service:
 
     @property
     def not_ready(self) -> str | None:
-        """Why the server does not work as it should; None: it does."""
+        """Why the server does not work as it should; None if it does."""
         return self._reconciler.failure
 
     @property
     def standstill(self) -> Standstill | None:
-        """Since when and why nothing is decided; None: rounds go well."""
+        """Since when and why nothing is decided; None while rounds succeed."""
         return self._reconciler.standstill

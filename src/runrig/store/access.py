@@ -1,4 +1,4 @@
-"""Users, roles, tokens and their audit trail: small tables, read as a whole at the start and written one change at a time."""
+"""Users, roles, tokens and their audit trail: small tables, read whole at the start and written one change at a time."""
 
 from collections.abc import Mapping
 from dataclasses import astuple, fields

@@ -1,8 +1,8 @@
-"""A backup: every table as it was at one moment, in a form that either database can be filled from.
+"""A backup: every table as it was at one moment, in a form that can fill either database.
 
-A gzip file of JSON lines.  First what it is, then per table its columns and its rows, then files of the data folder in pieces,
-and at last how many there were of each with the SHA-256 of all lines before: a file that was cut or changed is known by it.
-Reading is one transaction that sees one state, and it holds up nobody who writes; filling is one transaction too.
+A gzip file of JSON lines: a header, then the columns and rows of each table, then files of the data folder in pieces, and a
+last line with the counts and the SHA-256 of all lines before, which exposes a file that was cut or changed.
+Reading is one transaction that sees one state and holds up no writer; filling is one transaction too.
 """
 
 import gzip
@@ -30,7 +30,7 @@ ROWS_AT_ONCE = 2_000
 PIECE = 64 * 1024
 """Bytes of a file in one line."""
 LEFT_OUT = frozenset({schema.leader.name})
-"""Who leads is a fact of the moment."""
+"""Which server leads is true only for the moment."""
 TABLES = tuple(table for table in schema.metadata.sorted_tables if table.name not in LEFT_OUT)
 
 
@@ -61,14 +61,14 @@ class Contents:
 
 
 class BackupWriter:
-    """*tables*, then any number of *file*, then *end*."""
+    """Call `tables`, then `file` any number of times, then `end`."""
 
     def __init__(self, stream: IO[bytes], connection: Connection, *, version: str, taken_at: str) -> None:
         """Raises ServerFault if the tables are not those of this version."""
         _check_tables(connection)
         revision = connection.execute(select(schema.meta.c.revision)).scalar_one()
         self.header = Header(version, schema.HEAD, connection.dialect.name, revision, taken_at)
-        # The time of day in the frame would make equal backups differ.
+        # The time of day in the header would make equal backups differ.
         self._stream = gzip.GzipFile(fileobj=stream, mode="wb", compresslevel=4, mtime=0)
         self._hash = hashlib.sha256()
         self._rows: dict[str, int] = {}
@@ -124,7 +124,7 @@ def found_tables(connection: Connection) -> str | None:
 
 
 def _in_order(table: Table) -> Select[Any]:
-    """By key; of pools the parents first, so that they can be put in in this order."""
+    """Rows by key, but pools after their parents, so that they can be inserted in this order."""
     order: list[Any] = list(table.primary_key)
     if table is schema.pools:
         order.insert(0, table.c.parent.is_not(None))
@@ -132,7 +132,7 @@ def _in_order(table: Table) -> Select[Any]:
 
 
 def _plain(column: Column[Any]) -> Any:
-    """As the database keeps it, but JSON as what it means."""
+    """The column as the database stores it, but JSON decoded."""
     match column.type:
         case Encoded():
             return type_coerce(column, JSON(none_as_null=True)).label(column.name)
@@ -145,14 +145,14 @@ def _plain(column: Column[Any]) -> Any:
 
 
 class BackupReader:
-    """*check* reads it all; only then it can be put to use.  *name*: of the file, for messages."""
+    """`check` reads all of it and must come first.  *name*: of the file, for messages."""
 
     def __init__(self, stream: IO[bytes], name: str) -> None:
         self._stream = stream
         self._name = name
 
     def check(self) -> Contents:
-        """Its contents.  Raises InvalidInput for a file that is not a backup, is damaged, or comes from another version."""
+        """What the file contains.  Raises InvalidInput for a file that is not a backup, is damaged, or comes from another version."""
         with self._damage():
             lines = self._lines()
             first = next(lines, b"")
@@ -249,7 +249,7 @@ class BackupReader:
 
 
 def _named(entry: Mapping[str, Any]) -> Table:
-    """The table of ours that *entry* begins.  Raises Undecodable if it has other columns."""
+    """Our table whose part of the file *entry* begins.  Raises Undecodable if it has other columns."""
     table = {each.name: each for each in TABLES}.get(entry["table"])
     if table is None or entry["columns"] != table.columns.keys():
         raise Undecodable(f"its table {entry['table']!r} has other columns than that of this version")
@@ -257,7 +257,7 @@ def _named(entry: Mapping[str, Any]) -> Table:
 
 
 def _fill_meta(connection: Connection, row: Row) -> None:
-    """The revision of the backup; the epoch never goes back, or a server of before could write."""
+    """Takes the revision from the backup; the epoch never goes back, or an earlier leader could write."""
     values = dict(zip(schema.meta.columns.keys(), row, strict=True))
     now = connection.execute(select(schema.meta.c.epoch)).scalar_one()
     epoch = max(now, values["epoch"]) + 1
@@ -270,7 +270,7 @@ def _fill_meta(connection: Connection, row: Row) -> None:
 def restore(database: Database, reader: BackupReader, then: Callable[[], None]) -> None:
     """Fills *database*, which this process owns and which is empty, in one transaction: all of it or nothing.
 
-    *then*: what is to be done besides; if it fails, nothing was restored.  Raises Conflict if something is in the database.
+    *then*: called last; if it fails, nothing is restored.  Raises Conflict if something is in the database.
     """
     with translated(database.place), database.writer.begin() as connection:
         before_migration(connection, database.place)

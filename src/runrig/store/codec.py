@@ -2,8 +2,8 @@
 
 dataclass → object with every field · NamedTuple and tuple → list · enum → its value · mapping → object, whose keys are text
 (a ``FlavorResource`` is written ``flavor/resource``).  Equal values give equal bytes: keys are sorted, numbers take the type
-that the field declares.  A field that the data does not have takes its default, so that data of an older release can be read;
-a field that the code does not have is refused, because it comes from a newer one.
+that the field declares.  A field missing from the data takes its default, so data of an older release can be read;
+a field unknown to the code is refused, because it comes from a newer one.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ class Undecodable(ValueError):
 
 
 def dumps(plain: object) -> str:
-    """The one text of *plain*: sorted keys, no spaces, ASCII."""
+    """*plain* as canonical text: sorted keys, no spaces, ASCII."""
     return _ENCODER.encode(plain)
 
 
@@ -40,12 +40,12 @@ def loads(text: str | bytes) -> Any:
 
 
 def encode(declared: Any, value: object) -> Any:
-    """*value*, of the type *declared*, as what JSON knows."""
+    """*value*, of the type *declared*, as plain JSON values."""
     return coder(declared)[0](value)
 
 
 def decode(declared: Any, plain: Any) -> Any:
-    """The value of the type *declared* that `encode` made *plain* of.  Raises Undecodable."""
+    """The inverse of `encode`.  Raises Undecodable."""
     try:
         return coder(declared)[1](plain)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -56,7 +56,7 @@ ACTIONS: Mapping[str, type] = {action.__name__: action for action in get_args(Ac
 
 
 def encode_action(action: Action) -> tuple[str, Any]:
-    """The kind, which is the name of its class, and the fields."""
+    """(the name of its class, its fields)."""
     kind: type = type(action)
     return kind.__name__, coder(kind)[0](action)
 
@@ -69,7 +69,7 @@ def decode_action(kind: str, plain: Any) -> Action:
 
 @cache
 def coder(declared: Any) -> tuple[Coder, Coder]:
-    """The encoder and the decoder of a type, made once."""
+    """The encoder and the decoder of a type, each built once."""
     origin, args = get_origin(declared), get_args(declared)
     if origin in (Union, types.UnionType):
         return _optional(args)
@@ -99,7 +99,7 @@ def _scalar(declared: Callable[[Any], Any]) -> tuple[Coder, Coder]:
 
 
 def _same(value: Any) -> Any:
-    """JSON has it too.  Known by identity, so that it need not be called."""
+    """The coder of a type that JSON has too; compared by identity, so that it need not be called."""
     return value
 
 
@@ -130,7 +130,7 @@ def _fixed(make: Callable[[list[Any]], Any], items: tuple[Any, ...]) -> tuple[Co
 
 
 def _list(plain: Any) -> list[Any]:
-    # A string is iterable too, and would pass for a list of its characters.
+    # A string is iterable and would pass for a list of its characters.
     if not isinstance(plain, list):
         raise TypeError(f"{plain!r} is not a list")
     return plain

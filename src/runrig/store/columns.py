@@ -20,7 +20,7 @@ WHOLE = Integer().with_variant(BigInteger(), "postgresql")
 
 
 class Words(TypeDecorator[str]):
-    """Text.  In the order of its characters' numbers, as in Python and SQLite, whatever the locale of the database is."""
+    """Text, sorted by code points as in Python and SQLite, whatever the locale of the database."""
 
     impl: Any = String().with_variant(String(collation="C"), "postgresql")
     cache_ok = True
@@ -43,7 +43,7 @@ def _moment(value: float) -> datetime:
 class UtcDateTime(TypeDecorator[float]):
     """Seconds since the epoch in whole microseconds ⇄ a time in UTC.
 
-    Reads back equal until the year 2106, from when on a float is too coarse to be rounded to the same microsecond.
+    Reads back equal until the year 2106; later a float is too coarse for microseconds.
     """
 
     impl = DateTime(timezone=True)
@@ -53,21 +53,21 @@ class UtcDateTime(TypeDecorator[float]):
         return None if value is None else _moment(value)
 
     @staticmethod
-    @lru_cache(10_000)  # most times of a commit are one
+    @lru_cache(10_000)  # most times within a commit are equal
     def text(value: float) -> str:
-        """As SQLite keeps it, and PostgreSQL, whose session is in UTC, reads it."""
+        """The text that SQLite keeps, and that PostgreSQL reads in a UTC session."""
         return _moment(value).replace(tzinfo=None).isoformat(" ", "microseconds")
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> float | None:  # noqa: ARG002
         if value is None:
             return None
-        # SQLite keeps no zone: what it has is UTC, because nothing else was written.
+        # SQLite keeps no zone: only UTC was ever written.
         aware = value if value.tzinfo else value.replace(tzinfo=UTC)
         return (aware - _EPOCH) // _MICROSECOND / 1_000_000
 
 
 class Encoded(TypeDecorator[Any]):
-    """A nested value of the type *declared*, as JSON (`codec`).  Not JSONB, which turns keys around and takes twice as long to write."""
+    """A nested value of the type *declared*, as JSON (`codec`).  Not JSONB, which reorders keys and takes twice as long to write."""
 
     impl = JSON(none_as_null=True)
     cache_ok = True
@@ -85,12 +85,12 @@ class Encoded(TypeDecorator[Any]):
 
 
 def plain_json() -> JSON:
-    """JSON as it is, for what another column gives the type of."""
+    """Plain JSON whose type another column gives."""
     return JSON(none_as_null=True)
 
 
 class OneOf(TypeDecorator[Any]):
-    """The value of a member of *members*, as text: a new member needs no migration.  Compares with plain text as well."""
+    """A member of the enum *members*, kept as its text, so a new member needs no migration.  Also compares with plain text."""
 
     impl = String(LONGEST_ENUM).with_variant(String(LONGEST_ENUM, collation="C"), "postgresql")
     cache_ok = True

@@ -26,20 +26,20 @@ class Database:
     release: Callable[[], None]
 
     def close(self) -> None:
-        """Gives up its connections, and then the ownership."""
+        """Closes its connections, then gives up the ownership."""
         self.reader.dispose()
         self.writer.dispose()
         self.release()
 
 
 def is_postgresql(url_or_path: str | Path) -> bool:
-    """Raises InvalidInput for a URL of no database that we know."""
+    """True for a PostgreSQL URL.  Raises InvalidInput for a URL of any other database but SQLite."""
     text = str(url_or_path)
     return "://" in text and parsed(text).get_backend_name() == "postgresql"
 
 
 def parsed(text: str) -> URL:
-    """Never shows more of *text* than its beginning: the rest may hold a password."""
+    """*text* as a URL.  An error shows only its beginning: the rest may hold a password."""
     scheme, _, rest = text.partition("://")
     try:
         url = make_url(f"postgresql://{rest}" if scheme == "postgres" else text)

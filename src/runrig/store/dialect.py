@@ -1,8 +1,8 @@
-"""The statements that each database has in a language of its own: insert or update, many rows at once, one migration at a time.
+"""Statements that differ between the databases: insert or update, many rows at once, one migration at a time.
 
-Everything else is portable SQL.  A cycle writes ten thousands of rows in one transaction, so they go past SQLAlchemy's way of
-binding values one by one: SQLite gets tuples, and PostgreSQL, to which each statement has a long way, all rows of a table in
-one, as JSON that it takes apart itself.
+Everything else is portable SQL.  A cycle writes tens of thousands of rows in one transaction, so they bypass SQLAlchemy, which
+binds values one by one: SQLite gets tuples, and PostgreSQL, where each round trip is long, gets all rows of a table at once, as
+JSON that it takes apart itself.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,28 +26,28 @@ Encoder = Callable[[Any], Any]
 
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """None of them is there yet."""
+    """Inserts *rows*, none of which exists yet."""
     _execute(connection, table, rows, None)
 
 
 def put_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Inserts them; of those whose key is there it writes all columns."""
+    """Inserts *rows*; where the key exists, all columns are overwritten."""
     _execute(connection, table, rows, "update")
 
 
 def insert_new(connection: Connection, table: Table, row: Row) -> None:
-    """Inserts it, or leaves the one alone that has its key."""
+    """Inserts *row* unless its key exists."""
     _execute(connection, table, [row], "nothing")
 
 
 def insert_plain(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Rows whose values are plain already, as a backup has them: times and enums as text, nested values as JSON knows them."""
+    """Inserts rows of plain values, as a backup has them: times and enums as text, nested values as JSON."""
     _execute(connection, table, rows, None, plain=True)
 
 
 def before_migration(connection: Connection, place: str) -> None:
-    """Nobody else migrates this database until the transaction ends.  Raises ServerFault if it cannot keep all text."""
-    if connection.dialect.name == "postgresql":  # on SQLite a writer is alone already
+    """Keeps others from migrating this database until the transaction ends.  Raises ServerFault if it cannot keep all text."""
+    if connection.dialect.name == "postgresql":  # on SQLite a writer is alone anyway
         connection.execute(select(func.pg_advisory_xact_lock(MIGRATION_KEY)))
         encoding = connection.execute(select(func.current_setting("server_encoding"))).scalar_one()
         if encoding != "UTF8":
@@ -79,7 +79,7 @@ def _execute(
 
 @cache
 def _sqlite(table: Table, conflict: str | None) -> str:
-    """With a place for each column."""
+    """An insert with a placeholder for each column."""
     return str(_resolved(sqlite.insert(table), table, conflict).compile(dialect=sqlite.dialect()))
 
 
@@ -118,7 +118,7 @@ def _encoded(row: Row, encoders: Sequence[tuple[int, Encoder]]) -> list[Any]:
 
 @cache
 def _for_sqlite(table: Table) -> tuple[tuple[int, Encoder], ...]:
-    """Encoders of the columns, by position; a column that takes values as they are has none."""
+    """(position, encoder) of the columns that do not take values as they are."""
     return _encoders(table, _sqlite_encoder)
 
 
@@ -129,7 +129,7 @@ def _for_json(table: Table) -> tuple[tuple[int, Encoder], ...]:
 
 @cache
 def _nested(table: Table) -> tuple[tuple[int, Encoder], ...]:
-    """JSON, which SQLite keeps as text; all else in plain values it takes as it is."""
+    """(position, encoder) of JSON columns, which SQLite keeps as text; it takes all other plain values as they are."""
     return _encoders(table, lambda type_: checked_dumps if isinstance(type_, (Encoded, JSON)) else None)
 
 
@@ -152,7 +152,7 @@ def _sqlite_encoder(type_: TypeEngine[Any]) -> Encoder | None:
 
 
 def _json_encoder(type_: TypeEngine[Any]) -> Encoder | None:
-    """Text is checked when the whole is written."""
+    """The encoder for *type_*, None if it needs none.  Text is checked when the whole is written."""
     match type_:
         case Encoded():
             return type_.plain

@@ -1,9 +1,9 @@
-"""Who of several servers leads a database, and how the others learn that it lives.
+"""Which of several servers leads a database, and how the others learn that it is alive.
 
 PostgreSQL: the leader owns the database (`store.postgresql`), and writes a heartbeat beside its work, by the clock of the
 database.  It raises the epoch when it takes office, before it changes anything; the previous leader finds another epoch at
-his next write, and stores nothing.  A holder that is silent is ended with its session, and with that goes its lock.
-SQLite: one server per file, and no turns: the second one is refused.
+its next write, and stores nothing.  A silent holder loses its session, and its lock with it.
+SQLite: one server per file, and no turns: a second one is refused.
 """
 
 import os
@@ -26,7 +26,7 @@ _LEADER = schema.leader.c
 
 
 class SqlTerm:
-    """`ports.election.Term`; `open` gives the store that it is about."""
+    """`ports.election.Term`; `open` gives its store."""
 
     def __init__(self, database: Database, looking: Engine | None) -> None:
         """*looking* None: nobody waits for a heartbeat."""
@@ -35,7 +35,7 @@ class SqlTerm:
 
     @property
     def epoch(self) -> int | None:
-        """None where servers take no turns, and before there is a table for it."""
+        """None where servers do not take turns, and while there is no table for it."""
         return self._transactions.epoch
 
     @property
@@ -43,14 +43,14 @@ class SqlTerm:
         return self._transactions.overtaken
 
     def begin(self) -> None:
-        """Takes the database, and the next epoch if it has one: then a heartbeat can be given while it is brought to new tables."""
+        """Takes the database, and the next epoch if there is one, so that the heart can beat during a migration."""
         if self._looking is not None:
             with self._transactions.writing() as connection:
                 epoch = _raise_epoch(connection)
             self._transactions.epoch = epoch
 
     def open(self) -> SqlStore:
-        """Brought to the tables of this version, under the epoch of this term."""
+        """The store, migrated to this version, under the epoch of this term."""
         self._transactions.migrate(None if self._looking is None else _raise_epoch)
         return SqlStore(self._transactions)
 
@@ -91,7 +91,7 @@ class PostgresqlElection:
         return term
 
     def end(self, holder: Holder) -> None:
-        # Looked at once more in the same statement: a session's number may be another's by now.
+        # Checked again in the same statement: the session's number may be another's by now.
         statement = text(
             "SELECT pg_terminate_backend(:session, 1000) FROM pg_locks WHERE pid = :session AND locktype = 'advisory'"
         )
@@ -107,7 +107,7 @@ class SqliteElection:
         self._url = url
 
     def holder(self) -> Holder | None:
-        """Nobody is waited for: `take` says who it is."""
+        """None: `take` does not wait, and names the holder."""
         return None
 
     def take(self) -> SqlTerm:
@@ -117,7 +117,7 @@ class SqliteElection:
         raise AssertionError(f"nobody is removed from a file, {holder.who} neither")
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Holds nothing."""
 
 
 def election(url: str) -> Election[SqlTerm]:
@@ -126,7 +126,7 @@ def election(url: str) -> Election[SqlTerm]:
 
 
 def _silent_s(connection: Connection, name: str) -> float | None:
-    """Since the last heartbeat of the process whose sessions have *name*; None if the last one is another's, or there is none."""
+    """Seconds since the last heartbeat, if it came from the process whose sessions have *name*, else None."""
     if not inspect(connection).has_table(schema.leader.name):
         return None
     age = func.extract("epoch", func.clock_timestamp() - _LEADER.heartbeat_at)
@@ -137,7 +137,7 @@ def _silent_s(connection: Connection, name: str) -> float | None:
 
 
 def _raise_epoch(connection: Connection) -> int | None:
-    """The epoch from now on, and the first heartbeat in it; None if the tables are not there yet."""
+    """Raises the epoch, writes its first heartbeat and returns it; None if there are no tables yet."""
     if not inspect(connection).has_table(schema.leader.name):
         return None
     raised = update(schema.meta).values(epoch=schema.meta.c.epoch + 1).returning(schema.meta.c.epoch)

@@ -1,6 +1,6 @@
-"""Errors of the database as ours, which name the database and the way out.
+"""Translates errors of the database into ours, which name the database and the way out.
 
-SQLite says it by its own codes, PostgreSQL by SQLSTATE, and a connection that PostgreSQL refuses only by a sentence.
+SQLite has its own codes, PostgreSQL has SQLSTATE, but for a refused connection PostgreSQL gives only a sentence.
 """
 
 import re
@@ -88,13 +88,13 @@ class DatabaseSaid(Exception):
 
 @contextmanager
 def translated(place: str) -> Iterator[None]:
-    """Raises what the database raises as one of our errors; *place* names it to people."""
+    """Translates what the database raises into one of our errors; *place* names the database to people."""
     try:
         yield
     except (DBAPIError, sqlite3.Error) as error:
         told = fault(error, place)
         raise told from DatabaseSaid(f"{type(error).__name__}: {told.message}").with_traceback(error.__traceback__)
-    except StatementError as error:  # a value was refused before the database saw it
+    except StatementError as error:  # refused by the driver, before the database saw it
         if isinstance(error.orig, RunrigError):
             raise error.orig from None
         if isinstance(error.orig, UnicodeEncodeError):
@@ -143,6 +143,6 @@ def _cause(raised: BaseException) -> str:
 
 
 def _not_unicode(error: UnicodeEncodeError) -> InvalidInput:
-    """Without the text around it, which may be secret."""
+    """An error without the text around the fault, which may be secret."""
     wrong = error.object[error.start : error.end]
     return InvalidInput.one(f"a text with {wrong!r:.40} cannot be stored: it is not valid Unicode; write it again")

@@ -26,10 +26,10 @@ os.register_at_fork(after_in_child=_forget)
 
 
 class DataLock:
-    """Held from its making until `release` or the end of the process.  Programs that the process starts do not inherit it."""
+    """Held from construction until `release` or the end of the process.  Child processes do not inherit it."""
 
     def __init__(self, path: Path, place: str) -> None:
-        """Takes it, or raises ServerFault that says who has it; *place* names to people what it guards."""
+        """Takes the lock, or raises a ServerFault that names the holder; *place* names to people what it guards."""
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -62,7 +62,7 @@ def _write(descriptor: int) -> None:
 
 
 def _read(descriptor: int) -> str:
-    """Who wrote the file, in words; a holder that has not written it yet is another server."""
+    """The holder in words, as written in the file; "another server" if it has not written the file yet."""
     try:
         holder = json.loads(os.pread(descriptor, 1000, 0))
         return f"the server with process id {holder['pid']} on {holder['host']} since {holder['since']}"

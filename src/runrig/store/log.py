@@ -1,7 +1,7 @@
 """The event log: of one workflow, of one pool, or whole (law S6).
 
-The changes of pools are read from the index on (pool, revision, seq), so that they cost by the changes of these pools and not by
-the length of the log.
+The changes of pools are read from the index on (pool, revision, seq), so their cost grows with the changes of these pools, not
+with the length of the log.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ class SqlLog:
     ) -> tuple[Event, ...]:
         """As `ports.store.EventLog.events`, in order.  *pool*: the changes of the pool itself (law S6), not of what runs in it.
 
-        *limit* never cuts a revision in two: the one that it would cut comes whole, so that the next page is behind it.
+        *limit* never splits a revision: the one it would split comes whole, so that the next page begins after it.
         """
         statement = select(schema.events).where(_EVENT.revision > after, retention.counts())
         statement = statement.order_by(_EVENT.revision, _EVENT.seq)
@@ -47,8 +47,8 @@ class SqlLog:
             return tuple(event_of(row) for row in rows)
 
     def pool_changes(self, query: ChangesQuery) -> tuple[tuple[Event, ...], bool]:
-        # Keys first: a sort that drags the actions along costs several times as much.  All of them before the page is cut:
-        # PostgreSQL would else walk the whole log from its end, in the hope of soon having a page.
+        # Keys first: sorting with the actions costs several times as much.  All keys before the page is cut:
+        # PostgreSQL would otherwise walk the whole log from its end, hoping to fill a page soon.
         keys = (
             select(_EVENT.revision, _EVENT.seq)
             .where(_of_pool(query.pool, alone=query.alone), *_filters(query))
@@ -78,7 +78,7 @@ class SqlLog:
 
 
 def _with_keys(connection: Connection, keys: Select[Any]) -> tuple[Event, ...]:
-    """Newest first."""
+    """The events with *keys*, newest first."""
     wanted = keys.subquery()
     statement = (
         select(schema.events)

@@ -10,7 +10,7 @@ from runrig.store.schema import HEAD
 
 
 def upgrade(connection: Connection, found: str | None, place: str) -> None:
-    """Takes every step behind *found* (None: empty) within the transaction of *connection*.
+    """Runs every step after *found* (None: empty) within the transaction of *connection*.
 
     Raises ServerFault if *found* is not a revision that this version knows.
     """

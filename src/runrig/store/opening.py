@@ -9,7 +9,7 @@ from runrig.store.sqlite import open_sqlite
 
 
 def open_database(url_or_path: str | Path, *, exclusive: bool, make: bool = True) -> Database:
-    """Without connecting yet.  *exclusive*: nobody else owns it until it is closed or this process ends.
+    """The database, not connected yet.  *exclusive*: nobody else owns it until it is closed or this process ends.
 
     *make* false: raises NotFound for a file that does not exist, instead of creating it.
 

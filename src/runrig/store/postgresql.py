@@ -1,7 +1,7 @@
 """PostgreSQL: a server of its own, for many users and several servers of ours.
 
-A commit begins by moving the revision on, and that row is the lock in front of all writers: they come one after the other, and
-who comes late finds another revision.  Readers see the state as of their first statement (REPEATABLE READ), and never wait.
+A commit begins by advancing the revision, and that row is the lock for all writers: they take turns, and a writer that comes
+late finds another revision.  Readers see the state as of their first statement (REPEATABLE READ), and never wait.
 
 Who owns the database holds an advisory lock on **the one connection that it writes through**.  So ownership cannot be lost
 unnoticed: PostgreSQL frees the lock when the connection ends, and with the connection ends what was being written.  The next
@@ -23,7 +23,7 @@ from runrig.store.database import Database
 from runrig.store.text import checked_dumps
 
 OWNER_KEY = int.from_bytes(b"runrig")
-"""The key of the advisory lock; such keys belong to one database."""
+"""The key of the advisory lock; such keys are per database."""
 MIGRATION_KEY = OWNER_KEY + 1
 OWNER_WAIT_S = 1
 """A server that was killed holds its lock until PostgreSQL has seen it."""
@@ -32,7 +32,7 @@ QUICK_S = 3
 _CONNECT = {
     "connect_timeout": "10",
     "client_encoding": "utf8",
-    # A server that is gone without a word is noticed within half a minute.
+    # A PostgreSQL server that vanishes is noticed within half a minute.
     "keepalives_idle": "10",
     "keepalives_interval": "5",
     "keepalives_count": "3",
@@ -44,7 +44,7 @@ SET lock_timeout = '{LOCK_TIMEOUT_S}s';
 -- An accepted submission survives a power cut (law W2), whatever the server's default is.
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
 """
-# PostgreSQL, too, must notice soon that we are gone, or stopped in the middle of a transaction.
+# PostgreSQL, too, must soon notice that we are gone, or stopped in the middle of a transaction.
 _OWNER_SESSION = """
 SET idle_in_transaction_session_timeout = '30s';
 SET tcp_keepalives_idle = 5;
@@ -98,14 +98,14 @@ def _host(url: URL) -> str:
 
 
 def looking_engine(url: URL) -> Engine:
-    """For short questions and heartbeats beside the work: it gives up within seconds."""
+    """An engine for short queries and heartbeats; it gives up within seconds."""
     engine = _engine(url, "READ COMMITTED", connect={"connect_timeout": str(QUICK_S)}, pool_size=1, max_overflow=1)
     event.listen(engine, "connect", lambda dbapi, _: _in_session(dbapi, lambda: dbapi.execute(_QUICK)))
     return engine
 
 
 def process_name(process: int, host: str) -> str:
-    """As the sessions of that process are named in PostgreSQL."""
+    """The name that the sessions of that process have in PostgreSQL."""
     return f"runrig: process id {process} on {host}"[:63]
 
 
@@ -138,7 +138,7 @@ def _prepare(dbapi: Any, _record: object) -> None:
 
 
 def _taking(place: str) -> Callable[[Any, object], None]:
-    """Makes new connections take the ownership of the database."""
+    """A listener that makes new connections take ownership of the database."""
 
     def take(dbapi: Any, _record: object) -> None:
         _in_session(dbapi, lambda: _take(dbapi, place))
@@ -148,7 +148,7 @@ def _taking(place: str) -> Callable[[Any, object], None]:
 
 
 def _take(dbapi: Any, place: str) -> None:
-    """Raises Unavailable that says who has it."""
+    """Takes the ownership lock, or raises an Unavailable that names the holder."""
     dbapi.execute(_OWNER_SESSION)
     dbapi.execute(f"SET lock_timeout = '{OWNER_WAIT_S}s'")
     try:
@@ -163,7 +163,7 @@ def _take(dbapi: Any, place: str) -> None:
 
 
 def _holder(dbapi: Any) -> str:
-    """In words."""
+    """The owner in words."""
     row = dbapi.execute(_HOLDER, (OWNER_KEY >> 32, OWNER_KEY & 0xFFFFFFFF)).fetchone()
     return in_words(*(row or ("", "", 0)))
 

@@ -1,10 +1,10 @@
 """Deletes expired workflows in small steps, so that no commit waits long for one of them.
 
 A workflow goes in this order: its tasks and groups, then at once its row, its specification unless another still has it, and
-its number into `past_numbers`, so that it is never given again.  From then on its events do not count any more (`pruned` names
-it); they go last.  A server that dies in between goes on where it was.
+its number into `past_numbers`, so that it is never given again.  From then on its events no longer count (`pruned` names
+it); they go last.  A server that dies in between resumes where it was.
 
-The log without a workflow that has ended gives the same live state: all that it held it has given back.
+Without an ended workflow the log still gives the same live state: the workflow has given back all that it held.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,11 +45,11 @@ class SqlRetention:
 
     def prune(self, ids: Sequence[str], rows: int) -> Pruned:
         with self._transactions.writing() as connection:
-            # Commits and this one come one after the other: a specification that is in use again must not go.
+            # Never beside another commit: a specification that is in use again must not go.
             connection.execute(select(schema.meta.c.revision).with_for_update())
             tables = (schema.tasks, schema.groups)
             chosen = _affordable(connection, tables, ids, rows)
-            if not chosen:  # the first alone is too much
+            if not chosen:  # the first alone is too large
                 return Pruned(rows=_delete_some(connection, tables[0], ids[0], rows))
             deleted = sum(_delete_all(connection, table, chosen) for table in tables)
             _forget(connection, chosen)
@@ -79,7 +79,7 @@ def past_numbers(connection: Connection) -> dict[str, int]:
 
 
 def counts() -> Any:
-    """A condition on events: their workflow, if any, has not been deleted."""
+    """A condition on events: the workflow, if any, is not deleted."""
     return or_(_EVENT.workflow.is_(None), _EVENT.workflow.not_in(select(_PRUNED.workflow)))
 
 
@@ -100,7 +100,7 @@ def _delete_all(connection: Connection, table: Table, ids: Sequence[str]) -> int
 
 
 def _delete_some(connection: Connection, table: Table, id: str, rows: int) -> int:
-    """How many rows of workflow *id* were deleted: those that come first by their key."""
+    """Deletes the first rows of workflow *id* by key; returns how many."""
     which = table.c.workflow == id
     key = [column for column in table.primary_key if column.name != "workflow"]
     last = connection.execute(select(*key).where(which).order_by(*key).offset(rows - 1).limit(1)).one_or_none()
@@ -110,7 +110,7 @@ def _delete_some(connection: Connection, table: Table, id: str, rows: int) -> in
 
 
 def _forget(connection: Connection, ids: Sequence[str]) -> None:
-    """Takes the rows of *ids*, whose tasks and groups are gone already."""
+    """Deletes the rows of the workflows *ids*, whose tasks and groups are already gone."""
     if not ids:
         return
     chosen = _WORKFLOW.id.in_(ids)

@@ -42,7 +42,7 @@ from runrig.store import schema
 from runrig.store.codec import decode_action, encode_action
 
 Row = tuple[Any, ...]
-"""In the order of the columns of its table."""
+"""Values in the order of the table's columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Kind:
     of_row: Callable[[RowMapping], Any]
 
     def key_row(self, key: tuple[str | int, ...]) -> dict[str, str | int]:
-        """*key* by the names that a delete statement binds: a column may not be called as its own parameter there."""
+        """*key* by parameter names of a delete statement, where a parameter may not have its column's name."""
         return dict(zip(self.key_names, key, strict=True))
 
     @property
@@ -86,7 +86,7 @@ KINDS: Mapping[str, Kind] = {
     "Task": _same_fields(Task, schema.tasks),
     "GangRow": Kind(schema.gangs, _of_gang, _to_gang),
 }
-"""By the name of the record's class; each kind stands behind those that it refers to."""
+"""Kinds by the name of the record's class, each after those it refers to."""
 
 
 def event_row(event: Event) -> Row:

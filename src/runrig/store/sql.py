@@ -1,6 +1,6 @@
-"""The store on a database: the current state in ordinary tables, and the log of how it came to be.
+"""The store on a database: the current state in ordinary tables, and the log that led to it.
 
-One transaction per commit, which begins by moving the revision on: a server that was overtaken finds another one there and
+One transaction per commit, which begins by advancing the revision: a server that was overtaken finds another one there and
 writes nothing.  Where servers take turns (`store.election`) each transaction that writes also checks the epoch.
 """
 
@@ -32,7 +32,7 @@ _WORKFLOW = schema.workflows.c
 _EVENT = schema.events.c
 _FLAVOR = schema.flavors.c
 _SPEC = schema.specifications.c
-# Built once: to put such a question together takes longer than to answer it.
+# Built once: building such a query takes longer than answering it.
 _NAMED = select(schema.workflows).where(or_(_WORKFLOW.id == bindparam("name"), _WORKFLOW.uuid == bindparam("name")))
 _PARTS = {
     kind: select(KINDS[kind].table).where(KINDS[kind].table.c.workflow == bindparam("workflow"))
@@ -46,7 +46,7 @@ class SqlStore:
     """`ports.store.Store` on SQLite and on PostgreSQL."""
 
     def __init__(self, transactions: Transactions) -> None:
-        """In a database that has the tables of this version, or gets them by `Transactions.migrate`."""
+        """The database must have the tables of this version, or get them from `Transactions.migrate`."""
         self.transactions = transactions
         self.access: AccessStore = AccessTables(transactions)
         self.log = SqlLog(transactions)
@@ -70,7 +70,7 @@ class SqlStore:
 
     @classmethod
     def look(cls, url_or_path: str | Path) -> Self:
-        """The store in that database as it is: nothing is made, and no table changed.  Raises NotFound for a file that is not there."""
+        """The store in that database as it is: creates nothing and changes no table.  Raises NotFound for a file that is not there."""
         return cls(Transactions(open_database(url_or_path, exclusive=False, make=False)))
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class SqlStore:
     def commit(
         self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], spec: SpecText | None = None
     ) -> None:
-        """As `ports.store.Store.commit`.  The last of several changes to one row counts; an event must carry *revision*."""
+        """See `ports.store.Store.commit`.  The last of several changes to one row counts; an event must carry *revision*."""
         assert all(event.revision == revision for event in events), "an event of another revision"
         last = {(change.kind, change.key): change for change in changes}
         with self.transactions.writing(fenced=False) as connection:
@@ -95,7 +95,7 @@ class SqlStore:
             insert_rows(connection, schema.events, [event_row(event) for event in events])
 
     def _advance(self, connection: Connection, revision: int) -> None:
-        """Moves the revision on to *revision*, or raises Unavailable if it is not the next one, or not ours to store."""
+        """Advances to *revision*, or raises Unavailable if it is not the next one, or not ours to store."""
         mine = schema.meta.c.revision == revision - 1
         if self.transactions.epoch is not None:
             mine &= schema.meta.c.epoch == self.transactions.epoch
@@ -197,7 +197,7 @@ def _sorted_records(connection: Connection, kind: str, *where: Any) -> tuple[Any
 def _sorted(
     connection: Connection, kind: str, statement: Select[Any], values: Mapping[str, str] | None = None
 ) -> tuple[Any, ...]:
-    """By key, in the order of Python, which is not that of every database's collation."""
+    """Records by key, in Python's order: a database's collation may differ."""
     keys = [column.name for column in KINDS[kind].table.primary_key]
     rows = connection.execute(statement, values).mappings().all()
     of_row = KINDS[kind].of_row

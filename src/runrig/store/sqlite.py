@@ -1,7 +1,7 @@
 """SQLite: a file in the data folder.
 
-One writer at a time, who says so at its first statement (BEGIN IMMEDIATE), so that it never fails in the middle because another
-wrote since it read; readers see the state as of their first statement, and never wait (WAL).
+One writer at a time, which locks at its first statement (BEGIN IMMEDIATE), so it never fails midway because another wrote since
+it read; readers see the state as of their first statement, and never wait (WAL).
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ from runrig.store.text import checked_dumps
 
 BUSY_TIMEOUT_S = 30
 READERS = 40
-"""Connections that are kept: as many as the server has threads.  To open one costs more than most questions."""
+"""Connections kept open, one per thread of the server: opening one costs more than most queries."""
 _PRAGMAS = (
     "PRAGMA journal_mode = WAL",
     # An accepted submission survives a power cut (law W2).  One row and its event: 1.3 ms, with NORMAL 1.0 ms.
@@ -41,7 +41,7 @@ def open_sqlite(path: Path, *, exclusive: bool) -> Database:
 
 
 def _make_file(path: Path, place: str) -> None:
-    """An empty file that only its owner can read, because specifications hold environments; SQLite gives its others the same mode."""
+    """Makes an empty file that only its owner can read: specifications hold environments.  SQLite's other files copy the mode."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)
@@ -69,7 +69,7 @@ def _engine(path: Path) -> Engine:
 
 
 def _prepare(dbapi: Any, _record: object) -> None:
-    # The driver's own transactions begin late and leave DDL out.
+    # The driver's own transactions begin late and do not cover DDL.
     dbapi.isolation_level = None
     try:
         for pragma in _PRAGMAS:

@@ -1,6 +1,6 @@
 """Text that both databases can keep: valid Unicode without NUL, which PostgreSQL cannot store.
 
-SQLite would take more.  Then what was written on the one could not be moved to the other, so both refuse it.
+SQLite would take more, but then data could not be moved to PostgreSQL, so both refuse it.
 """
 
 from collections.abc import Mapping
@@ -11,14 +11,14 @@ from runrig.store.codec import dumps
 
 
 def checked(text: str) -> str:
-    """*text* itself.  Raises InvalidInput if it has a NUL; what is not Unicode the drivers refuse."""
+    """*text* itself.  Raises InvalidInput if it has a NUL; the drivers refuse invalid Unicode."""
     if "\0" in text:
         raise InvalidInput.one(f"{text!r:.200} cannot be stored: it has a NUL character; write it again without")
     return text
 
 
 def checked_dumps(plain: object) -> str:
-    """As `codec.dumps`.  Raises InvalidInput for a NUL, UnicodeEncodeError for half of a surrogate pair."""
+    """Like `codec.dumps`.  Raises InvalidInput for a NUL, UnicodeEncodeError for half of a surrogate pair."""
     text = dumps(plain)
     if "\\u0000" in text or "\\ud" in text:  # or a backslash was written before such letters
         _walk(plain)

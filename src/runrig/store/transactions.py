@@ -1,4 +1,4 @@
-"""Transactions on one database, each for as long as this process may: until `close`, and while no other server leads.
+"""Transactions on one database, allowed until `close` and while no other server leads.
 
 Reads may come from any thread; writes come one after the other.
 """
@@ -19,19 +19,19 @@ CLOSE_WAIT_S = 2.0
 
 
 class Transactions:
-    """*place* names the database to people.  *epoch*: the one in which this process leads, None where servers take no turns."""
+    """*place* names the database to people.  *epoch*: the one in which this process leads; None where servers do not take turns."""
 
     def __init__(self, database: Database, epoch: int | None = None) -> None:
         self.database = database
         self.place = database.place
         self.epoch = epoch
         self.overtaken = False
-        """A write found that another server leads: nothing is stored here any more."""
+        """Set when a write found that another server leads: nothing is stored here any more."""
         self._writes = RLock()
         self._closed = False
 
     def close(self) -> None:
-        """Waits for what is being written, but not for long; then nothing is read or written here any more."""
+        """Waits a little for a write in progress; then nothing is read or written here any more."""
         self._closed = True
         free = self._writes.acquire(timeout=CLOSE_WAIT_S)
         try:
@@ -58,7 +58,7 @@ class Transactions:
                 yield connection
 
     def check_epoch(self, connection: Connection) -> None:
-        """Raises Unavailable if another server leads; else none can begin to before the transaction ends."""
+        """Raises Unavailable if another server leads; if not, none can take over before the transaction ends."""
         if self.epoch is None:
             return
         stored = connection.execute(select(schema.meta.c.epoch).with_for_update(read=True)).scalar_one()
@@ -73,7 +73,7 @@ class Transactions:
     def migrate(self, raise_epoch: Callable[[Connection], int | None] | None = None) -> None:
         """Brings the tables to this version.
 
-        *raise_epoch*: gives the epoch if there was no table for it before.  Raises ServerFault if the tables are another
+        *raise_epoch*: supplies the epoch if there was no table for it.  Raises ServerFault if the tables are another
         program's, or a newer version's.
         """
         with self.writing() as connection:
@@ -98,6 +98,6 @@ class Transactions:
             self.epoch = epoch
 
     def _check_open(self) -> None:
-        # A closed pool would open again, and with it take the database from the server that has it now.
+        # A closed pool would open again, and take the database from the server that has it now.
         if self._closed:
             raise Unavailable(f"this server does not work on {self.place} any more: try again")

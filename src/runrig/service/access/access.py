@@ -1,7 +1,7 @@
-"""Who may get in, in three parts: who asks, users with their roles, and tokens.
+"""Who may get in, in three parts: authentication, users with their roles, and tokens.
 
-All of it is kept in memory and stored at each change, so that a request costs no database: the server that answers is the only
-one that writes.  Every change is in the audit trail.
+All of it is kept in memory and stored at each change, so a request needs no database: only the server that answers
+writes.  Every change is in the audit trail.
 """
 
 import time
@@ -17,7 +17,7 @@ from runrig.service.access.users import Users
 
 
 class Access:
-    """*now*: seconds since the epoch, of real time, whatever the clock of the backend does.
+    """*now*: seconds since the epoch in real time, whatever the backend's clock does.
 
     *pools*: the names of the top-level pools; None: they are not checked.
     """

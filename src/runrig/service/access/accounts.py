@@ -25,14 +25,14 @@ from runrig.service.runtime import logs
 from runrig.service.runtime.transactor import ENGINE
 
 RESERVED = (ENGINE, "runrig", "serve")
-"""Names in the log of what no person did."""
+"""Names under which the log keeps what no person did."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class MadeToken:
-    """*text* is the token itself: told once, and kept nowhere."""
+    """*text* is the token itself, shown once and kept nowhere."""
 
     row: TokenRow
     text: str = field(repr=False)
@@ -48,7 +48,7 @@ class AccountRows:
         self.by_hash: dict[str, TokenRow] = {token.hash: token for token in rows.tokens}
 
     def after(self, change: AccessChange) -> "AccountRows":
-        """The rows after *change*, without reading the store again, which keeps all tokens there ever were."""
+        """The rows after *change*, without reading the store again, which keeps every token there ever was."""
         grants = dict(self.grants)
         for row in change.withdrawn:
             grants.pop((row.user, row.grant), None)
@@ -79,7 +79,7 @@ class AccountRows:
 
 
 class AccessDraft:
-    """A command at work: what it writes, and what the trail says of it."""
+    """A command in progress: what it writes, and what the trail says about it."""
 
     def __init__(self, actor: str, now: float) -> None:
         self.actor = actor
@@ -129,16 +129,16 @@ class AccessDraft:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who started the server with `up`: *hash* of the token, and what it may do."""
+    """The person who started the server with `up`: the *hash* of the token, and what it may do."""
 
     hash: str
     identity: Identity
 
 
 class Accounts:
-    """The rows that count now, and the only way to change them: a command takes *lock*, fills a draft and writes it.
+    """The current rows, and the only way to change them: a command takes *lock*, fills a draft and writes it.
 
-    *now*: seconds since the epoch, of real time, whatever the clock of the backend does.
+    *now*: seconds since the epoch in real time, whatever the backend's clock does.
     """
 
     def __init__(self, store: AccessStore, now: Callable[[], float]) -> None:

@@ -1,4 +1,4 @@
-"""Who asks: access tokens and JWTs, a limit of failed logins, and when each token was used last."""
+"""Authentication: access tokens and JWTs, a limit on failed logins, and when each token was last used."""
 
 import hmac
 import logging
@@ -14,15 +14,15 @@ from runrig.service.access.logins import FailedLogins
 from runrig.service.runtime import logs
 
 NOTE_USE_S = 60.0
-"""How often the last use of tokens is written down."""
+"""How often the last use of tokens is stored."""
 OWNER = "owner"
-"""In a JWT, the id of the token of `up`."""
+"""Stands in a JWT for the id of the token of `up`."""
 
 _log = logging.getLogger(__name__)
 
 
 class TokenUses:
-    """When each token was used last: in memory at once, in the store later."""
+    """When each token was last used: in memory at once, in the store later."""
 
     def __init__(self, store: AccessStore) -> None:
         self._store = store
@@ -36,7 +36,7 @@ class TokenUses:
         return self._used.get(token.id, token.last_used_at)
 
     def note(self, id: str, now: float) -> None:
-        """In memory at once; written by a thread, once a minute at most, so that no request waits for it."""
+        """Notes a use in memory; a thread stores it, at most once a minute, so that no request waits for it."""
         with self._lock:
             self._used[id] = now
             self._unwritten.add(id)
@@ -60,7 +60,7 @@ class TokenUses:
 
 
 class Authentication:
-    """Takes no lock, and no time of the database."""
+    """Takes no lock and asks no database."""
 
     def __init__(self, accounts: Accounts, store: AccessStore, uses: TokenUses, logins: FailedLogins) -> None:
         self._accounts = accounts
@@ -68,20 +68,20 @@ class Authentication:
         self._uses = uses
         self._logins = logins
         self.failed_logins = 0
-        """Since the start."""
+        """How many since the start."""
 
     def let_in(self, token: str, user: str) -> None:
-        """*token* is that of *user*, who started this server and may do everything (`up`)."""
+        """Accepts *token* as that of *user*, who started this server with `up` and may do everything."""
         identity = Identity(user, (Grant(Kind.ADMIN),), speaks_for_others=True)
         self._accounts.owner = Owner(hash_of(token), identity)
 
     def authenticate(self, bearer: str | None, source: str) -> Identity:
         """The identity behind *bearer*, an access token or a JWT.  *source*: the client's address, for the limit of failures.
 
-        Raises NotLoggedIn, or TooMany instead, which say the same whatever is wrong; the log says what.
+        Raises NotLoggedIn, or TooMany in its place; both say the same whatever is wrong, and the log says what.
         """
         if not bearer:
-            raise NotLoggedIn  # a client that has none tries nothing
+            raise NotLoggedIn  # a client without one is not trying
         now = self._accounts.now()
         found = self._identity(bearer, now)
         if isinstance(found, str):

@@ -1,4 +1,4 @@
-"""The signed, short-lived tokens of the reference client, which gets one for an access token and reads its end from it."""
+"""Signed, short-lived tokens for the reference client, which exchanges its access token for one and reads its expiry."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ LONGEST = 8192
 
 
 def signed(key: str, identity: Identity, id: str, now: float) -> tuple[str, int]:
-    """(the JWT, when it ends).  *id*: of the token that it stands for."""
+    """(the JWT, when it expires).  *id*: of the token that it stands for."""
     expires_at = int(now) + LIFETIME_S
     claims = {
         "exp": expires_at,
@@ -32,11 +32,11 @@ def looks_like_one(text: str) -> bool:
 def token_id(key: str, text: str, now: float) -> str | None:
     """The id of the token that *text*, a JWT, stands for; None if it was not signed with *key*, or has ended.
 
-    Its other claims are not trusted: the grants of now decide.
+    Its other claims are not trusted: the present grants decide.
     """
     if len(text) > LONGEST:
         return None
-    # The time is ours: that of the library is not that of a test.
+    # By our clock: a test cannot set the library's.
     options: Any = {"require": ["exp", "jti"], "verify_exp": False, "verify_iat": False}
     try:
         claims = jwt.decode(text, key, algorithms=[_ALGORITHM], options=options)

@@ -1,7 +1,7 @@
-"""Failed logins: how many are listened to, from one address and in all.
+"""Failed logins: how many are accepted, from one address and in total.
 
-A token has 256 random bits, so nobody finds one by trying; what is limited is the work and the log that trying costs.  Hence a good
-token is never kept out by the bad ones that come from the same address.
+A token has 256 random bits, so nobody finds one by trying; the limit is on the work and the log lines that trying costs.  So a
+good token is never kept out by bad ones from the same address.
 """
 
 import ipaddress
@@ -16,7 +16,7 @@ MOST_SOURCES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """*at_once* failures, then one each *every_s* seconds."""
+    """*at_once* failures, then one every *every_s* seconds."""
 
     at_once: int
     every_s: float
@@ -27,7 +27,7 @@ ALL_SOURCES = Limit(200, 0.3)
 
 
 class _Bucket:
-    """The rest of a limit."""
+    """What is left of a limit."""
 
     __slots__ = ("at", "left")
 
@@ -40,12 +40,12 @@ class _Bucket:
         self.at = now
 
     def missing_s(self, limit: Limit) -> float:
-        """Seconds until there is one; 0 if there is."""
+        """Seconds until one more failure is allowed; 0 if one is."""
         return max(0.0, (1.0 - self.left) * limit.every_s)
 
 
 class FailedLogins:
-    """Safe for threads; its memory is bounded."""
+    """Thread-safe, with bounded memory."""
 
     def __init__(self, one: Limit = ONE_SOURCE, all_sources: Limit = ALL_SOURCES) -> None:
         self._one, self._all = one, all_sources
@@ -54,7 +54,7 @@ class FailedLogins:
         self._by_source: OrderedDict[str, _Bucket] = OrderedDict()
 
     def count(self, source: str, now: float) -> int | None:
-        """Notes a failure from the address *source*: None within the limits, else the seconds after which one is listened to again."""
+        """Counts a failure from the address *source*.  None within the limits, else seconds until the next attempt is accepted."""
         with self._lock:
             total = self._total = self._total or _Bucket(self._all, now)
             bucket = self._bucket(network_of(source), now)
@@ -76,7 +76,7 @@ class FailedLogins:
 
 
 def network_of(source: str) -> str:
-    """*source* itself, or its /64 for IPv6, which belongs to one customer as a whole."""
+    """*source* itself, or for IPv6 its /64, which belongs to one customer."""
     try:
         address = ipaddress.ip_address(source)
     except ValueError:

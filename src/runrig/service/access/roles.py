@@ -1,4 +1,4 @@
-"""The roles that a cluster file declares: those that are missing are granted; `--prune` takes back what an earlier file granted."""
+"""The roles that a cluster file declares: missing ones are granted; `--prune` withdraws what an earlier file granted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _KINDS = {"admin": Kind.ADMIN, "viewer": Kind.VIEWER, "user": Kind.POOL_USER}
 
 @dataclass(frozen=True, slots=True)
 class RoleChanges:
-    """Each a user with a role."""
+    """Pairs of a user and a role."""
 
     granted: tuple[tuple[str, Grant], ...] = ()
     withdrawn: tuple[GrantRow, ...] = ()
@@ -21,7 +21,7 @@ class RoleChanges:
 
 
 def changes(access: Access, declared: Sequence[RoleGrant], *, prune: str | None) -> RoleChanges:
-    """The changes that would make the roles as *declared*.  *prune*: grants by actors with this prefix are withdrawn if not declared.
+    """The changes that lead to the roles as *declared*.  *prune*: grants by actors with this prefix are withdrawn if not declared.
 
     Raises Conflict if no admin would be left.
     """

@@ -12,7 +12,7 @@ from runrig.spec.cluster import listed
 DEFAULT_EXPIRY_S = 90 * 86_400.0
 LONGEST_EXPIRY_S = 10 * 366 * 86_400.0
 MOST_TOKENS = 100
-"""Valid ones of one user."""
+"""How many valid tokens a user may have."""
 
 
 class Tokens:
@@ -35,7 +35,7 @@ class Tokens:
         return self._accounts.rows.tokens.get(id)
 
     def create(self, user: str, name: str, expires_in_s: float | None = DEFAULT_EXPIRY_S, *, actor: str) -> MadeToken:
-        """*expires_in_s* None: never.  The owner of `up` becomes a user, with all rights, at the first token."""
+        """*expires_in_s* None: it never expires.  The owner of `up` becomes a user with all rights at the first token."""
         found = {"name": token_name_problem(name), "expires_in_s": _expiry_problem(expires_in_s)}
         problems = tuple(Problem(text, path) for path, text in found.items() if text is not None)
         if problems:
@@ -67,7 +67,7 @@ class Tokens:
             return self._accounts.rows.tokens[good[name].id]
 
     def first_admin(self, name: str) -> str:
-        """A token for *name*, who becomes admin: only while no admin has a good token, so that nobody is locked out for ever.
+        """A token for *name*, who becomes admin; only while no admin has a valid token, so that nobody is locked out for ever.
 
         For people who can open the database while no server runs on it.  Raises Conflict, InvalidInput.
         """

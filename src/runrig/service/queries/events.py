@@ -1,4 +1,4 @@
-"""The event log in words: one line per entry, for people who ask what happened.  The law behind an action is kept with the entry."""
+"""The event log in words: one line per entry, for people who ask what happened.  Each entry keeps the law behind its action."""
 
 from dataclasses import replace
 from functools import singledispatch
@@ -191,7 +191,7 @@ def _because(message: str) -> str:
 
 
 def unnumbered(action: Action) -> Action:
-    """*action* without the numbers of GPUs: where a cluster's own programs hand them out, ours mean nothing."""
+    """*action* without GPU indices, which mean nothing where the cluster itself assigns devices."""
     if not isinstance(action, Nominate | Admit | Replace):
         return action
     placement = tuple(
@@ -202,7 +202,7 @@ def unnumbered(action: Action) -> Action:
 
 
 def _places(placement: Placement) -> str:
-    """Nodes in their order, each once."""
+    """The nodes of *placement* in order, each once."""
     gpus: dict[str, list[int]] = {}
     for assignment in placement:
         for share in assignment.shares:

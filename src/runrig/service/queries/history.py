@@ -20,13 +20,13 @@ from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.transactor import APPLY, ENGINE, Transactor
 
 RUNRIG = "runrig"
-"""Who made what no person asked for just then: the end of a drain."""
+"""The author of changes that no person asked for at that moment: the end of a drain."""
 
 SLACK_S = 1.0
-"""A time without a fraction means its whole second, which may not be over yet."""
+"""A time without a fraction means the whole second, which may not be over yet."""
 
 _EARLIEST, _LATEST = 0.0, 253_402_300_799.0
-"""1970 and 9999: what lies beyond is before or after everything in the log, and no database time."""
+"""1970 and 9999.  Times beyond are before or after everything in the log, and no database can store them."""
 
 _NEVER_CHANGE = ("name", "parent", "subpool_name")
 
@@ -43,7 +43,7 @@ _STATE_WORDS: Mapping[tuple[PoolState, PoolState], tuple[What, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One field that changed.  *resource*: of which quota, None for what is no quota.
+    """One field that changed.  *resource*: whose quota changed; None if another field did.
 
     *before* is None for a pool that was not there.  A nominal of None: the pool had no quota of that resource; a limit of None is
     no limit.
@@ -71,7 +71,7 @@ class PoolChange:
 
 @dataclass(frozen=True, slots=True)
 class ChangePage:
-    """*next*: (revision, seq) of the last entry, behind which there are more; None if there are not."""
+    """*next*: (revision, seq) of the last entry if more follow it, else None."""
 
     entries: tuple[PoolChange, ...]
     next: tuple[int, int] | None
@@ -121,7 +121,7 @@ class History:
         self._clock = clock
 
     def changes(self, name: str, query: HistoryQuery, visibility: Visibility = ALL) -> ChangePage:
-        """Also of an ARCHIVED pool.  Raises NotFound, and InvalidInput for a *since* behind its *until*."""
+        """A page of changes, also for an ARCHIVED pool.  Raises NotFound, InvalidInput if *since* is after *until*."""
         pool, alone = self._known(name, visibility).name, False
         if query.subpool is not None:
             pool, alone = self._chosen(pool, query.subpool), True
@@ -130,10 +130,10 @@ class History:
             raise InvalidInput.one(
                 f"since {_utc(since)} is later than until {_utc(until)}: nothing lies between them", "since"
             )
-        found, more = self._store.log.pool_changes(
+        page, more = self._store.log.pool_changes(
             ChangesQuery(pool, alone, _actors(query.by), since, until, query.after, query.limit)
         )
-        entries = tuple(change_of(event) for event in found)
+        entries = tuple(change_of(event) for event in page)
         return ChangePage(entries, (entries[-1].revision, entries[-1].seq) if more else None)
 
     def pool_at(self, name: str, at: float, visibility: Visibility = ALL) -> PoolAt:
@@ -168,11 +168,11 @@ class History:
         )
 
     def _known(self, name: str, visibility: Visibility) -> Pool:
-        """ARCHIVED pools are known too."""
+        """The pool *name*, even if it is ARCHIVED.  Raises NotFound."""
         with self._transactor.reading() as state:
-            pool, there = state.pools.get(name), visibility.of(sorted(state.pools))
+            pool, seen = state.pools.get(name), visibility.of(sorted(state.pools))
         if pool is None or not visibility.sees(name):
-            raise NotFound(f"there is no pool {name!r}: there are {', '.join(there) or visibility.none_there}")
+            raise NotFound(f"there is no pool {name!r}: there are {', '.join(seen) or visibility.none_there}")
         return pool
 
     def _chosen(self, name: str, subpool: str) -> str:
@@ -189,14 +189,14 @@ class History:
 
 
 def _actors(person: str | None) -> tuple[str, ...]:
-    """As they stand in the log: what *person* did by command and by cluster file."""
+    """How the log names *person*: for commands, and for cluster files."""
     if person is None:
         return ()
     return (person, APPLY + person, *((ENGINE,) if person == RUNRIG else ()))
 
 
 def is_reserved(person: str) -> bool:
-    """Whether the log would take *person* for something else, so that nobody may be called so."""
+    """True if the log would take *person* for something else, so nobody may have that name."""
     return _who(person) != (person, "command")
 
 
@@ -224,16 +224,16 @@ def _utc(at: float) -> str:
 
 
 def change_of(event: Event) -> PoolChange:
-    """The entry of the trail that *event*, a change of a pool, is."""
+    """*event*, a change of a pool, as an entry of the trail."""
     assert isinstance(event.action, PutPool), "only changes of pools have a pool in the log"
     pool, before = event.action.pool, event.action.before
     by, via = _who(event.actor)
-    found = tuple(_edits(before, pool))
-    return PoolChange(event.revision, event.seq, event.time, by, via, pool.name, _what(before, pool, found), found)
+    edits = tuple(_edits(before, pool))
+    return PoolChange(event.revision, event.seq, event.time, by, via, pool.name, _what(before, pool, edits), edits)
 
 
 def _edits(before: Pool | None, after: Pool) -> Iterator[Edit]:
-    """Quotas first; of a new pool what is not as in every new pool."""
+    """Yields what changed, quotas first; for a new pool, what differs from the defaults."""
     old = Pool(after.name) if before is None else before
     for key in sorted({*old.quotas, *after.quotas}):
         pair = old.quotas.get(key), after.quotas.get(key)

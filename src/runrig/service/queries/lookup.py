@@ -1,4 +1,4 @@
-"""A pool or subpool by its name, or a refusal that names those that there are: to each only those that they see."""
+"""A pool or subpool by its name, or an error that names those the asker can see."""
 
 from runrig.domain.errors import NotFound
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState
@@ -9,7 +9,7 @@ from runrig.spec import cluster
 
 
 def live_pool(state: State, name: str, visibility: Visibility = ALL) -> Pool:
-    """Raises NotFound, with the names that there are."""
+    """The pool *name* unless it is ARCHIVED.  Raises NotFound, with the names that exist."""
     pool = state.pools.get(name)
     if pool is None or pool.state is PoolState.ARCHIVED or not visibility.sees(name):
         live = (each.name for each in state.pools.values() if each.state is not PoolState.ARCHIVED)
@@ -20,22 +20,22 @@ def live_pool(state: State, name: str, visibility: Visibility = ALL) -> Pool:
 
 
 def known_pool(state: State, name: str, visibility: Visibility = ALL) -> Pool:
-    """In any of its states.  Raises NotFound."""
+    """The pool *name*, whatever its state.  Raises NotFound."""
     pool = state.pools.get(name)
     return pool if pool is not None and visibility.sees(name) else live_pool(state, name, visibility)
 
 
 def any_subpool(state: State, parent: str, short: str, visibility: Visibility = ALL) -> Pool:
-    """In any of its states.  Raises NotFound, with the names that there are."""
-    found = state.pools.get(f"{parent}{SUBPOOL_DELIMITER}{short}")
-    if found is not None and found.parent == parent and visibility.sees(parent):
-        return found
+    """The subpool *short* of *parent*, whatever its state.  Raises NotFound, with the names that exist."""
+    subpool = state.pools.get(f"{parent}{SUBPOOL_DELIMITER}{short}")
+    if subpool is not None and subpool.parent == parent and visibility.sees(parent):
+        return subpool
     live_pool(state, parent, visibility)
-    there = [each.subpool_name or "" for each in subpools.children_of(state.pools, parent)]
-    has = f"it has {cluster.listed(there)}" if there else "it has none"
+    names = [child.subpool_name or "" for child in subpools.children_of(state.pools, parent)]
+    has = f"it has {cluster.listed(names)}" if names else "it has none"
     raise NotFound(f"pool {parent} has no subpool {short!r}: {has}")
 
 
 def no_workflow(id: str) -> NotFound:
-    """As the store says it, so that what is not seen cannot be told from what is not there."""
+    """The same error as the store's, so that a hidden workflow looks like a missing one."""
     return NotFound(f"there is no workflow {id!r}: `runrig workflow list` lists them all")

@@ -1,4 +1,4 @@
-"""Who deleted a pool, when, and what came of it; read from the event log (laws S3, S6)."""
+"""Who deleted a pool, when, and what happened then; read from the event log (laws S3, S6)."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from runrig.ports.store import Store
 
 @dataclass(frozen=True, slots=True)
 class PoolDeletion:
-    """*by*: who deleted the pool, at *at*; *then*: the state that it took with it, *state*: how far it has come since."""
+    """*by*: who deleted the pool, at *at*; *then*: the state it entered; *state*: the state it has reached since."""
 
     pool: str
     by: str
@@ -29,7 +29,7 @@ def utc(at: float) -> str:
 
 
 def pool_deletions(store: Store, pool: str) -> tuple[PoolDeletion, ...]:
-    """Every time that *pool* was deleted, first to last.  O(changes of the pool)."""
+    """Every deletion of *pool*, oldest first.  O(changes of the pool)."""
     found: list[PoolDeletion] = []
     for event in store.log.events(pool=pool):
         action = event.action
@@ -44,16 +44,18 @@ def pool_deletions(store: Store, pool: str) -> tuple[PoolDeletion, ...]:
 
 
 def deletion_of(store: Store, workflow: Workflow, *, draining: bool) -> PoolDeletion | None:
-    """The deletion of its pool that cancelled *workflow*, or during which it goes on.  *draining*: its pool is DELETING."""
+    """The deletion of the pool that cancelled *workflow*, or through which it still runs.  *draining*: the pool is DELETING."""
     if not workflow.status.finished:
-        found = pool_deletions(store, workflow.pool) if draining else ()
-        return found[-1] if found else None
+        deletions = pool_deletions(store, workflow.pool) if draining else ()
+        return deletions[-1] if deletions else None
     if workflow.status is not WorkflowStatus.FAILED_CANCELED:
         return None
-    found = pool_deletions(store, workflow.pool)
+    deletions = pool_deletions(store, workflow.pool)
     cancelled = {
         event.revision
         for event in store.log.events(workflow=workflow.id)
-        if found and isinstance(event.action, MoveWorkflow) and event.action.status is WorkflowStatus.FAILED_CANCELED
+        if deletions
+        and isinstance(event.action, MoveWorkflow)
+        and event.action.status is WorkflowStatus.FAILED_CANCELED
     }
-    return next((each for each in found if each.revision in cancelled), None)
+    return next((deletion for deletion in deletions if deletion.revision in cancelled), None)

@@ -1,4 +1,4 @@
-"""The work of pools that somebody does not see, as amounts: in reasons, events, messages, and on the map of nodes."""
+"""Shows the work of pools that the asker does not see as amounts only: in reasons, events, messages, and on the map of nodes."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -22,10 +22,10 @@ def preemptors(events: Iterable[Event]) -> set[str]:
 
 
 class Names:
-    """Names of gangs as far as *visibility* reaches.
+    """Replaces names of gangs that *visibility* does not reach.
 
     *pool_of*: workflow → its pool, None if it is no longer kept.  *preemptors*: gangs that preempted the work that is shown.
-    Messages that were kept may name these, in whatever words, and no other gang of another workflow.
+    Stored messages may name these, in any words, but no other gang of another workflow.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Names:
         return gang if self.shows(gang) else ANOTHER
 
     def several(self, gangs: Sequence[str]) -> tuple[str, ...]:
-        """Those that are seen, in their order; behind them how many there are besides."""
+        """The names that are seen, in their order, then the number of the others."""
         seen = tuple(gang for gang in gangs if self.shows(gang))
         others = len(gangs) - len(seen)
         if not others:
@@ -54,13 +54,13 @@ class Names:
         return (*seen, ANOTHER if others == 1 else f"{others} gangs of other pools")
 
     def text(self, message: str) -> str:
-        """A message that was kept, without the names of preemptors that are not seen."""
-        return message if self._mentioned is None else self._mentioned.sub(lambda found: self.one(found[0]), message)
+        """A stored message without the names of preemptors that are not seen."""
+        return message if self._mentioned is None else self._mentioned.sub(lambda match: self.one(match[0]), message)
 
     # ------------------------------------------------------------ what is told of a workflow
 
     def event(self, event: Event) -> Event:
-        """An entry of the log of a workflow that is seen."""
+        """*event* of the log of a workflow that is seen, without names that are not."""
         action = event.action
         match action:
             case Preempt(spared=spared):
@@ -81,23 +81,23 @@ class Names:
         )
 
     def _reason(self, reason: Reason) -> Reason:
-        """Those that are waited for upstream are groups of the workflow itself."""
+        """An UPSTREAM reason stays as it is: it names groups of the workflow itself."""
         return reason if reason.code is Code.UPSTREAM else replace(reason, holders=self.several(reason.holders))
 
     def workflow(self, stored: StoredWorkflow) -> StoredWorkflow:
-        """Also without the name of the workflow that it repeats, if that ran in a pool that is not seen."""
-        it = stored.workflow
-        parent = it.parent if it.parent is not None and self.shows(it.parent) else None
+        """The workflow, also without the name of the one it repeats if that ran in a pool that is not seen."""
+        workflow = stored.workflow
+        parent = workflow.parent if workflow.parent is not None and self.shows(workflow.parent) else None
         return StoredWorkflow(
-            replace(it, failure_message=self.text(it.failure_message), parent=parent),
-            tuple(replace(each, failure_message=self.text(each.failure_message)) for each in stored.groups),
-            tuple(replace(each, failure_message=self.text(each.failure_message)) for each in stored.tasks),
+            replace(workflow, failure_message=self.text(workflow.failure_message), parent=parent),
+            tuple(replace(group, failure_message=self.text(group.failure_message)) for group in stored.groups),
+            tuple(replace(task, failure_message=self.text(task.failure_message)) for task in stored.tasks),
             self.several(stored.preemptors),
         )
 
 
 def _any_mention(gangs: Iterable[str]) -> re.Pattern[str]:
-    """Matches each of *gangs*, and its workflow as a word: the longest name first, so that none is taken for a part of another."""
+    """Matches each of *gangs* and its workflow as a word; longest name first, so that none is taken for part of another."""
     longest_first = sorted(gangs, key=lambda gang: (-len(gang), gang))
     workflows = dict.fromkeys(gang.partition("/")[0] for gang in longest_first)
     words = [rf"(?<![\w-]){re.escape(name)}(?![\w-])" for name in workflows]
@@ -112,7 +112,7 @@ def _once(spared: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
 
 
 def survey(found: TopologyReport, sees: Callable[[str], bool], most: int) -> TopologyReport:
-    """With at most *most* holders in each domain, all of pools that are seen; the rest is counted among the others."""
+    """*found* with at most *most* holders in each domain, all from pools that are seen; the rest count among the others."""
     return replace(
         found,
         whole=_view(found.whole, sees, most),

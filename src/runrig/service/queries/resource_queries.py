@@ -20,7 +20,7 @@ from runrig.service.runtime.transactor import Transactor
 
 @dataclass(frozen=True, slots=True)
 class GpuTotals:
-    """GPUs of a set of nodes: on ready nodes, and of these held."""
+    """GPUs on the ready nodes of a set: all of them, and those that are held."""
 
     capacity: int
     usage: int
@@ -32,9 +32,9 @@ class GpuTotals:
 
 @dataclass(frozen=True, slots=True)
 class PoolView:
-    """*pool* as it is kept, *settings* with what a subpool has from its parent (law S5); *flavors*: those that it may use.
+    """*pool* as it is kept; *settings*: its parent if it is a subpool (law S5), else the pool; *flavors*: those it may use.
 
-    *subpools*: those that are not ARCHIVED; *workflows*: how many of its own have not ended.
+    *subpools*: the names of those that are not ARCHIVED; *workflows*: how many of its own have not ended.
     """
 
     pool: Pool
@@ -49,7 +49,7 @@ class PoolView:
 
 @dataclass(frozen=True, slots=True)
 class NodeSet:
-    """Pools that share nodes, directly or through others, and the GPUs of these."""
+    """Pools that share nodes, directly or through others, and the GPUs of these nodes."""
 
     pools: tuple[PoolView, ...]
     totals: GpuTotals
@@ -77,10 +77,10 @@ class TreeView:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """*gpus*: per GPU the task that holds it, as (workflow, task), `ANOTHER` if that is not seen, None if it is free.
+    """*gpus*: the holder of each GPU as (workflow, task), `ANOTHER` if the asker may not see it, None if the GPU is free.
 
-    *pools*: that may use the node, as far as they are seen; *shared_by*: how many there are, seen or not.
-    *tainted*: it has a taint that its flavor does not name, and so takes no new pods.
+    *pools*: those that may use the node and that the asker sees; *shared_by*: how many may use it, seen or not.
+    *tainted*: it has a taint that its flavor does not name, so it takes no new pods.
     """
 
     node: Node
@@ -93,11 +93,11 @@ class NodeView:
 
 
 ANOTHER = ("", "")
-"""Who holds a GPU, where that is work of a pool that is not seen."""
+"""Stands for a holder from a pool that the asker does not see."""
 
 
 class ResourceQueries:
-    """To each *visibility* its pools: others are not there for it, and in sums they are counted."""
+    """Answers name only pools that *visibility* reaches; sums count all of them."""
 
     def __init__(self, transactor: Transactor) -> None:
         self._transactor = transactor
@@ -107,22 +107,22 @@ class ResourceQueries:
     def pools(
         self, *, names: Iterable[str] = (), archived: bool = False, visibility: Visibility = ALL
     ) -> tuple[PoolView, ...]:
-        """Sorted, subpools behind their parents.  Raises NotFound if one of *names* is not there."""
+        """Pools in order, subpools behind their parents.  Raises NotFound if one of *names* is not there."""
         found = self.node_sets(names=names, archived=archived, visibility=visibility)
         return tuple(view for each in found for view in each.pools)
 
     def pool(self, name: str, visibility: Visibility = ALL) -> PoolView:
-        """ARCHIVED ones too.  Raises NotFound."""
+        """The pool *name*, even if it is ARCHIVED.  Raises NotFound."""
         with self._transactor.reading() as state:
             return pool_view(state, known_pool(state, name, visibility).name)
 
     def check_pool(self, name: str, visibility: Visibility, *, live: bool = False) -> None:
-        """Raises NotFound, with the names that are seen, if it is not there; if *live*, also if it is ARCHIVED."""
+        """Raises NotFound, with the names the asker sees, if the pool is not there, or with *live* if it is ARCHIVED."""
         with self._transactor.reading() as state:
             (live_pool if live else known_pool)(state, name, visibility)
 
     def subpools(self, parent: str, *, archived: bool = False, visibility: Visibility = ALL) -> tuple[PoolView, ...]:
-        """Of a pool that is not ARCHIVED unless *archived*; by name.  Raises NotFound."""
+        """The subpools of *parent* by name; with *archived* also ARCHIVED ones, and of an ARCHIVED parent.  Raises NotFound."""
         with self._transactor.reading() as state:
             (known_pool if archived else live_pool)(state, parent, visibility)
             shown = [
@@ -134,14 +134,14 @@ class ResourceQueries:
             return tuple(sorted((view for each in views for view in each.pools), key=lambda view: view.pool.name))
 
     def subpool(self, parent: str, short: str, visibility: Visibility = ALL) -> PoolView:
-        """In any state.  Raises NotFound."""
+        """The subpool *short* in whatever state it is.  Raises NotFound."""
         with self._transactor.reading() as state:
             return pool_view(state, any_subpool(state, parent, short, visibility).name)
 
     def node_sets(
         self, *, names: Iterable[str] = (), archived: bool = False, visibility: Visibility = ALL
     ) -> tuple[NodeSet, ...]:
-        """Of a pool in *names* its subpools too."""
+        """The pools *names* with their subpools, or all pools, grouped by the nodes they share."""
         with self._transactor.reading() as state:
             wanted = set(names)
             for name in sorted(wanted):
@@ -158,7 +158,7 @@ class ResourceQueries:
     # ------------------------------------------------------------ cohorts
 
     def quota_tree(self, visibility: Visibility = ALL) -> TreeView:
-        """Of the cohorts those above a pool that is seen."""
+        """The tree of the pools that *visibility* reaches and the cohorts above them."""
         with self._transactor.reading() as state:
             return _tree_view(state, visibility)
 
@@ -179,7 +179,7 @@ class ResourceQueries:
     def nodes(
         self, *, pools: Iterable[str] = (), platforms: Iterable[str] = (), visibility: Visibility = ALL
     ) -> tuple[NodeView, ...]:
-        """Those that one of *pools* may use and that are of one of *platforms*, where these are given; sorted."""
+        """Nodes by name; if given, only those that one of *pools* may use and whose flavor is one of *platforms*."""
         wanted_pools, wanted_flavors = set(pools), set(platforms)
         with self._transactor.reading() as state:
             for name in sorted(wanted_pools):
@@ -226,14 +226,14 @@ def _flavors_of(state: State, pool: Pool) -> tuple[str, ...]:
 
 
 def pool_view(state: State, name: str) -> PoolView:
-    """Raises NotFound.  O(pools): where it lends to and borrows from is worked out over the whole tree."""
+    """The view of the pool *name*.  Raises NotFound.  O(pools): what it lends and borrows depends on the whole tree."""
     pool = state.pools.get(name) or live_pool(state, name)
     (found,) = _node_sets(state, [pool])
     return found.pools[0]
 
 
 class _Known:
-    """What many views share, worked out once."""
+    """What many views share, computed once."""
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -261,7 +261,7 @@ class _Known:
 
 
 def _node_sets(state: State, pools: list[Pool]) -> Iterator[NodeSet]:
-    """Connected components: pools are joined by every flavor that has nodes."""
+    """Yields connected components of *pools*: two pools are joined by a flavor that both may use and that has nodes."""
     gpus_by_flavor, known = _gpus_by_flavor(state), _Known(state)
     for members in _components(state, pools, set(gpus_by_flavor)):
         flavors = sorted({name for pool in members for name in _flavors_of(state, pool)} & set(gpus_by_flavor))
@@ -272,7 +272,7 @@ def _node_sets(state: State, pools: list[Pool]) -> Iterator[NodeSet]:
 
 
 def _components(state: State, pools: list[Pool], with_nodes: set[str]) -> list[list[Pool]]:
-    """Groups of *pools*, each in their order, ordered by their first pool."""
+    """*pools* in groups that share flavors, sorted within and by their first pools."""
     alike: dict[tuple[frozenset[str], str], list[Pool]] = defaultdict(list)
     for pool in pools:
         flavors = frozenset(_flavors_of(state, pool)) & with_nodes
@@ -288,7 +288,7 @@ def _components(state: State, pools: list[Pool], with_nodes: set[str]) -> list[l
 
 
 def _gpus_by_flavor(state: State) -> Mapping[str, GpuTotals]:
-    """Of ready nodes; what is held on a node that is not ready is not in it."""
+    """GPUs of ready nodes; what is held on other nodes does not count."""
     totals: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for node in state.nodes.values():
         if node.ready:
@@ -312,7 +312,7 @@ def _tree_view(state: State, visibility: Visibility) -> TreeView:
 
 
 def _seen_rows(state: State, rows: Iterable[TreeRow], visibility: Visibility) -> list[TreeRow]:
-    """The root, the pools that are seen, and what lies above these."""
+    """The root, the pools that *visibility* reaches, and what lies above them."""
     if visibility.whole:
         return list(rows)
     by_key = {(row.kind, row.name): row for row in rows}
@@ -332,7 +332,7 @@ def _cohort_view(state: State, row: TreeRow, children: Iterable[str]) -> CohortV
 
 
 def _parent_kind(state: State, row: TreeRow) -> str | None:
-    """A subpool hangs under a pool, all else under cohorts: the name alone does not tell the two apart.  None: the root."""
+    """The kind of the row's parent, since a pool and a cohort may have the same name; None for the root."""
     if not row.parent:
         return None
     return "pool" if row.kind == "pool" and state.pools[row.name].parent else "cohort"

@@ -46,7 +46,7 @@ _SIZE = re.compile(r"([0-9]{1,9})(?:[xX×]([0-9]{1,9}))?")
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """*report* on the nodes that *pools*, which have these keys in common, may use between them."""
+    """*report*: on the nodes that *pools* may use together; these have the same topology keys."""
 
     pools: tuple[str, ...]
     report: TopologyReport
@@ -54,7 +54,7 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class MapQuery:
-    """*pool* None: all.  *level*: the finest one that is shown, by its key; None: all of them.  *nodes*: below these."""
+    """*pool* None: all.  *level*: the key of the finest level to show; None: all levels.  *nodes*: show nodes too."""
 
     pool: str | None = None
     size: Size | None = None
@@ -68,9 +68,9 @@ class Topology:
         self._transactor = transactor
 
     def maps(self, query: MapQuery, visibility: Visibility = ALL) -> tuple[Map, ...]:
-        """One for each list of keys that pools have, those without keys last; with *level* those that have it.
+        """One map for each list of keys that pools have, pools without keys last; with *level* only lists that contain it.
 
-        Of pools that *visibility* does not reach neither the pool nor a holder is named: these are among the others.
+        A pool that *visibility* does not reach is not named, nor are its gangs: they count among the others.
 
         Raises NotFound for the pool, InvalidInput for a level that none has.
         """
@@ -86,24 +86,24 @@ Shared = tuple[tuple[TopologyKey, ...], list[Pool]]
 
 def _by_keys(state: State, name: str | None, visibility: Visibility) -> list[Shared]:
     chosen = state.pools.values() if name is None else (live_pool(state, name, visibility),)
-    found: dict[tuple[TopologyKey, ...], list[Pool]] = {}
-    for pool in sorted(chosen, key=lambda each: each.name):
+    by_keys: dict[tuple[TopologyKey, ...], list[Pool]] = {}
+    for pool in sorted(chosen, key=lambda pool: pool.name):
         if pool.state is not PoolState.ARCHIVED and visibility.sees(pool.name):
-            found.setdefault(_settings(state, pool).topology_keys, []).append(pool)
-    return sorted(found.items(), key=lambda each: not each[0])
+            by_keys.setdefault(_settings(state, pool).topology_keys, []).append(pool)
+    return sorted(by_keys.items(), key=lambda item: not item[0])
 
 
 def _with_level(by_keys: Sequence[Shared], level: str) -> list[Shared]:
-    found = [each for each in by_keys if level in _names(each[0])]
-    if not found:
-        there = ", ".join(dict.fromkeys(name for keys, _ in by_keys for name in _names(keys)))
-        has = f"there are {there}" if there else "there are none here, so leave it out"
+    with_level = [(keys, pools) for keys, pools in by_keys if level in _names(keys)]
+    if not with_level:
+        known = ", ".join(dict.fromkeys(name for keys, _ in by_keys for name in _names(keys)))
+        has = f"there are {known}" if known else "there are none here, so leave it out"
         raise InvalidInput.one(f"level {level!r:.80} is no topology key: {has}", "level")
-    return found
+    return with_level
 
 
 def _names(keys: Sequence[TopologyKey]) -> list[str]:
-    return [each.key for each in keys]
+    return [key.key for key in keys]
 
 
 def _map(
@@ -111,21 +111,21 @@ def _map(
 ) -> Map:
     flavors = {name for pool in pools for name in _settings(state, pool).flavors or tuple(state.flavors)}
     depth = None if query.level is None else _names(keys).index(query.level) + 1
-    # Those that are seen shall not be pushed out of the list by others, who are not named anyway.
+    # Holders that are not named anyway must not push those that are out of the list.
     holders = query.holders if visibility.whole else len(state.ledger.entries)
-    found = topology_report(state.ledger, keys, flavors, TopologyQuestion(query.size, depth, query.nodes, holders))
+    shown = topology_report(state.ledger, keys, flavors, TopologyQuestion(query.size, depth, query.nodes, holders))
     if not visibility.whole:
-        found = redaction.survey(found, visibility.sees, query.holders)
-    return Map(tuple(each.name for each in pools), found)
+        shown = redaction.survey(shown, visibility.sees, query.holders)
+    return Map(tuple(pool.name for pool in pools), shown)
 
 
 def _settings(state: State, pool: Pool) -> Pool:
-    """What a subpool has from its parent (law S5)."""
+    """Where the settings of *pool* come from: a subpool has its parent's (law S5)."""
     return pool if pool.parent is None else state.pools[pool.parent]
 
 
 def parse_size(text: str) -> Size:
-    """``64``: so many pods of one GPU; ``8x8``: pods, GPUs of each.  Raises InvalidInput."""
+    """``64`` is 64 pods of one GPU, ``8x4`` eight pods of four GPUs each.  Raises InvalidInput."""
     match = _SIZE.fullmatch(text.strip())
     size = Size(int(match[1]), int(match[2] or 1)) if match else Size(0, 0)
     if size.pods < 1 or size.gpus < 1:

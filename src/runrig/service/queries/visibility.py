@@ -1,6 +1,6 @@
-"""What somebody sees: their pools with the work in them; of all other pools amounts, without names.
+"""What somebody sees: their own pools with the work in them, and of all others only amounts, without names.
 
-Questions take a `Visibility`.  What lies outside of it is not refused but not there, so that nobody learns what others have by asking.
+Questions take a `Visibility`.  What lies outside of it is not refused but not found, so nobody can probe for what others have.
 """
 
 from collections.abc import Iterable
@@ -11,18 +11,18 @@ from runrig.domain.access import Identity, Permission, allows
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """*identity* None: of the server itself, which sees everything."""
+    """*identity* None: the server itself, which sees everything."""
 
     identity: Identity | None = None
 
     @property
     def whole(self) -> bool:
-        """It reaches everywhere, also to pools that are not there yet."""
+        """True if it reaches everywhere, even pools that do not exist yet."""
         return self.identity is None or allows(self.identity, Permission.READ_POOL)
 
     @property
     def none_there(self) -> str:
-        """What stands in a list of pools that has none."""
+        """What is shown in place of an empty list of pools."""
         return "none yet" if self.whole else "none that you see"
 
     def sees(self, pool: str) -> bool:
@@ -30,12 +30,12 @@ class Visibility:
 
     @property
     def tops(self) -> tuple[str, ...]:
-        """Top-level pools: these with their subpools are what a visibility sees that is not whole."""
+        """The top-level pools that it reaches, with their subpools, if it is not whole."""
         grants = () if self.identity is None else self.identity.grants
         return tuple(sorted({grant.pool for grant in grants if grant.pool is not None}))
 
     def of(self, pools: Iterable[str]) -> tuple[str, ...]:
-        """Those of *pools* that it reaches, in their order."""
+        """The pools among *pools* that it reaches, in their order."""
         return tuple(pool for pool in pools if self.sees(pool))
 
 

@@ -35,7 +35,7 @@ _OF_A_TASK = (MoveTask, RetryTask, RestartTask)
 
 @dataclass(frozen=True, slots=True)
 class WorkflowView:
-    """*now*: when it was asked, for durations.  *spec* None: older than the retention."""
+    """*now*: when it was asked, for durations.  *spec* None: deleted by retention."""
 
     stored: StoredWorkflow
     spec: WorkflowSpec | None
@@ -44,7 +44,7 @@ class WorkflowView:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """*gpus*: what all its tasks ask for together, each with its full count; None: older than the retention."""
+    """*gpus*: what all tasks ask for together, at full count; None: its specification was deleted by retention."""
 
     workflow: Workflow
     gpus: int | None
@@ -52,7 +52,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a workflow is, and whose it is."""
+    """The pool and the owner of a workflow."""
 
     id: str
     pool: str
@@ -61,7 +61,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Preempted:
-    """One time that the gang was preempted."""
+    """One preemption of the gang."""
 
     at: float
     gang: str
@@ -74,7 +74,7 @@ class Preempted:
 class WhyView:
     """*groups* is empty for a workflow that has ended.  *deletion*: the deletion of its pool that concerns it.
 
-    *standstill*: nothing is decided at present, about no workflow; None for one that has ended.
+    *standstill*: why no workflow at all is decided about at present; None for a workflow that has ended.
     """
 
     workflow: Workflow
@@ -98,15 +98,15 @@ class WorkflowQueries:
 
     def place(self, id: str, visibility: Visibility = ALL) -> Place:
         """By id or uuid.  Raises NotFound."""
-        it = self._head(id, visibility)
-        return Place(it.id, it.pool, it.submitted_by)
+        workflow = self._head(id, visibility)
+        return Place(workflow.id, workflow.pool, workflow.submitted_by)
 
     def _head(self, id: str, visibility: Visibility) -> Workflow:
-        """From the store, which nobody has to wait for."""
-        found = self._store.head(id)
-        if not visibility.sees(found.pool):
+        """Reads from the store, where nobody has to wait for the lock.  Raises NotFound."""
+        workflow = self._store.head(id)
+        if not visibility.sees(workflow.pool):
             raise no_workflow(id)
-        return found
+        return workflow
 
     def _pool_of(self, id: str) -> str | None:
         try:
@@ -127,7 +127,7 @@ class WorkflowQueries:
         return WorkflowView(stored, spec, self._clock.now())
 
     def workflows(self, query: WorkflowQuery, visibility: Visibility = ALL) -> tuple[tuple[Listed, ...], bool]:
-        """The page, and whether there is more."""
+        """(the page, whether there is more)."""
         if not visibility.whole:
             pools = visibility.of(query.pools)
             if not visibility.tops or (query.pools and not pools):
@@ -138,21 +138,21 @@ class WorkflowQueries:
         return tuple(Listed(each, gpus.get(each.spec_hash)) for each in page), more
 
     def _gpus_of(self, hashes: Collection[str]) -> Mapping[str, int]:
-        """Per specification what it asks for; each is read once, as what a hash stands for never changes."""
-        found = {hash: gpus for hash in hashes if (gpus := self._gpus.get(hash)) is not None}
-        unknown = set(hashes) - found.keys()
+        """GPUs by hash of the specification.  Each is read only once: what a hash stands for never changes."""
+        gpus_by_hash = {hash: gpus for hash in hashes if (gpus := self._gpus.get(hash)) is not None}
+        unknown = set(hashes) - gpus_by_hash.keys()
         if unknown:
-            found |= {hash: _gpus(spec) for hash, spec in self._store.specs(unknown).items()}
+            gpus_by_hash |= {hash: _gpus(spec) for hash, spec in self._store.specs(unknown).items()}
             if len(self._gpus) > _MOST_REMEMBERED:
                 self._gpus = {}
-            self._gpus |= found
-        return found
+            self._gpus |= gpus_by_hash
+        return gpus_by_hash
 
     def now(self) -> float:
         return self._clock.now()
 
     def status(self, id: str) -> WorkflowStatus:
-        """As stored, without the transactor's lock, so that many may wait for it while others submit.  Raises NotFound."""
+        """The stored status, read without the transactor's lock, so many may poll it while others submit.  Raises NotFound."""
         return self._store.head(id).status
 
     def spec(self, id: str) -> SpecText:
@@ -161,26 +161,26 @@ class WorkflowQueries:
     def events(
         self, id: str, *, task: str | None = None, retry_id: int | None = None, visibility: Visibility = ALL
     ) -> tuple[Event | ClusterEvent, ...]:
-        """Of the workflow, ours in order, and between them by time what the cluster noted; of one task or attempt just that.
+        """Our events in order, with the cluster's merged in by time; only those of *task* and of attempt *retry_id* if given.
 
         Raises NotFound.
         """
-        it = self._head(id, visibility)
+        workflow = self._head(id, visibility)
 
         def asked(key: TaskKey | None) -> bool:
             return key is not None and task in (None, key.task) and retry_id in (None, key.retry_id)
 
-        ours: Iterable[Event] = self._events(it.id, visibility)[1]
-        theirs: Iterable[ClusterEvent] = self._backend.events(it.id)
+        ours: Iterable[Event] = self._events(workflow.id, visibility)[1]
+        theirs: Iterable[ClusterEvent] = self._backend.events(workflow.id)
         if task is not None or retry_id is not None:
-            ours = (each for each in ours if isinstance(each.action, _OF_A_TASK) and asked(each.action.key))
-            theirs = (each for each in theirs if asked(each.key))
+            ours = (event for event in ours if isinstance(event.action, _OF_A_TASK) and asked(event.action.key))
+            theirs = (event for event in theirs if asked(event.key))
         return tuple(heapq.merge(ours, theirs, key=_when))
 
     def _events(self, id: str, visibility: Visibility) -> tuple[Names, tuple[Event, ...]]:
-        """The log of the workflow as *visibility* reaches, and the names that may be told of it.  Raises NotFound."""
+        """The workflow's log as far as *visibility* reaches, and the names that it may show.  Raises NotFound."""
         events = self._store.log.events(workflow=id)
-        if not events:  # it was pruned just now: without its log nobody knows whom its messages name
+        if not events:  # pruned just now: without its log nobody knows whom its messages name
             raise no_workflow(id)
         names = Names(visibility, self._pool_of, preemptors(events))
         events = tuple(names.event(each) for each in events)
@@ -216,17 +216,17 @@ class WorkflowQueries:
     # ------------------------------------------------------------ logs
 
     def attempts(self, id: str, *, task: str | None = None, retry_id: int | None = None) -> tuple[Task, ...]:
-        """Of each pod (or of *task*) the latest attempt, or attempt *retry_id*.  Raises NotFound if there is none such."""
+        """The latest attempt, or attempt *retry_id*, of each pod or only of *task*.  Raises NotFound if there is none."""
         stored = self._store.workflow(id)
         pods: dict[str, Task] = {}
-        for each in sorted(stored.tasks, key=lambda each: each.retry_id):
-            if task in (None, each.name) and retry_id in (None, each.retry_id):
-                pods[each.name] = each
+        for attempt in sorted(stored.tasks, key=lambda attempt: attempt.retry_id):
+            if task in (None, attempt.name) and retry_id in (None, attempt.retry_id):
+                pods[attempt.name] = attempt
         if not pods and (task is not None or retry_id is not None):
-            there = ", ".join(sorted({each.name for each in stored.tasks})) or "none"
+            names = ", ".join(sorted({attempt.name for attempt in stored.tasks})) or "none"
             wanted = f"task {task!r}" if task is not None else "task"
-            attempt = "" if retry_id is None else f" with attempt {retry_id}"
-            raise NotFound(f"{stored.workflow.id} has no {wanted}{attempt}: its tasks are {there}")
+            number = "" if retry_id is None else f" with attempt {retry_id}"
+            raise NotFound(f"{stored.workflow.id} has no {wanted}{number}: its tasks are {names}")
         return tuple(pods.values())
 
     def log(self, key: TaskKey, *, error: bool) -> LogFile | None:
@@ -253,7 +253,7 @@ def _gpus(spec: WorkflowSpec) -> int:
 
 
 def _sentence(workflow: Workflow, groups: tuple[GroupWhy, ...], hold: Hold | None) -> str:
-    """The first blocker in words, or how it is.  That a group waits for one of its own that runs blocks nothing."""
+    """The first blocker in words, else the state.  A group that waits for a running group of the workflow is not blocked."""
     waiting = [group for group in groups if group.reasons and (hold is None or not _waits_for_upstream(group))]
     if waiting:
         group = waiting[0]

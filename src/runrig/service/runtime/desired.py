@@ -19,9 +19,9 @@ from runrig.service.runtime.kai_quota import kai_quotas
 
 
 class Launches:
-    """Remembers launches, which never change while an attempt lives, and the outlines of gangs, so that a round costs only what is new.
+    """Remembers launches, which never change while an attempt lives, and outlines of gangs, so a round costs only what is new.
 
-    *queues*: the backend has some, and needs to know pools and gangs.
+    *queues*: the backend has queues, and needs to know pools and gangs.
     """
 
     def __init__(self, *, queues: bool = False) -> None:
@@ -30,7 +30,7 @@ class Launches:
         self._queues = queues
 
     def desired(self, state: State) -> Desired:
-        """*run*: attempts on nodes; *stop*: those whose gang stops, or that restart in place."""
+        """What the backend is to do.  *run*: attempts on nodes; *stop*: attempts whose gang stops, or that restart in place."""
         run: dict[TaskKey, Launch] = {}
         stop: dict[TaskKey, Launch] = {}
         tasks_by_gang: dict[str, list[Task]] = defaultdict(list)
@@ -53,7 +53,7 @@ class Launches:
 
 
 def _launch(state: State, entry: Entry, task: Task, hosts: Mapping[str, str]) -> Launch:
-    """*hosts*: one for all of its gang, which may have ten thousand pods."""
+    """*hosts*: one mapping shared by the whole gang, which may have ten thousand pods."""
     spec = _spec_of(state, task)
     workflow = state.workflows[task.workflow]
     assert task.node is not None, f"{task.key} is started nowhere"
@@ -80,7 +80,7 @@ def _launch(state: State, entry: Entry, task: Task, hosts: Mapping[str, str]) ->
 
 
 def _gang(state: State, entry: Entry, known: GangLaunch | None) -> GangLaunch:
-    """*known*: the same gang as it was in the last round."""
+    """*known*: the same gang in the last round."""
     workflow = state.workflows[entry.gang.workflow]
     pool = state.pools[workflow.pool]
     top = pool if pool.parent is None else state.pools[pool.parent]
@@ -102,12 +102,12 @@ def _gang(state: State, entry: Entry, known: GangLaunch | None) -> GangLaunch:
 
 
 def _outline(keys: tuple[TopologyKey, ...], group: GroupSpec, known: GangLaunch | None) -> Outline | str:
-    """As in `GangLaunch`; that of *known* if nothing has changed that it is made from."""
+    """The outline for `GangLaunch`; taken from *known* if nothing that it is made from has changed."""
     if known is not None and known.top.topology_keys == keys and known.group == group:
         return known.outline
     try:
         return outline_of(tree_of(keys, group.tasks))
-    except Refused as error:  # the gate lets no such gang in: the keys of the pool have changed their order since
+    except Refused as error:  # the gate lets no such gang in: the order of the pool's keys has changed since
         return error.message
 
 
@@ -117,7 +117,7 @@ def _as_admitted(group: GroupSpec, granted: Mapping[str, Assignment]) -> GroupSp
 
 
 def _pools(state: State) -> tuple[PoolQueues, ...]:
-    """All that are not ARCHIVED, subpools behind their parents."""
+    """All pools that are not ARCHIVED, subpools behind their parents."""
     live = [each for each in state.pools.values() if each.state is not PoolState.ARCHIVED]
     return tuple(
         kai_quotas(state, each) for each in sorted(live, key=lambda pool: (pool.parent is not None, pool.name))
@@ -130,7 +130,7 @@ def _spec_of(state: State, task: Task) -> TaskSpec:
 
 
 def _attempts_behind(state: State, workflow: str, name: str) -> tuple[TaskKey, ...]:
-    """The attempts whose output is the input *name*: of each of its pods the one that is COMPLETED."""
+    """The attempts whose output is the input *name*: the COMPLETED one of each pod."""
     done = [
         task
         for task in state.tasks.values()

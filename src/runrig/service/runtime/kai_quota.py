@@ -1,4 +1,4 @@
-"""The numbers of a pool as another scheduler's queues are told them: never less than what was admitted here, so that it does not object."""
+"""Quota and limit of a pool as written to KAI queues: never below what runrig has admitted, so that KAI does not object."""
 
 from runrig.domain.pools import Pool
 from runrig.domain.quantities import GPU, FlavorResource
@@ -28,7 +28,7 @@ def _own(state: State, pool: Pool) -> QueueQuota:
 
 
 def _most_borrowed(state: State, pool: Pool) -> int | None:
-    """GPUs, over the pool's flavors.  None if it may borrow one of them without a limit."""
+    """GPUs that the pool may borrow, over its flavors; None if one of them has no limit."""
     total = 0
     for flavor in pool.flavors or tuple(state.flavors):
         quota = pool.quotas.get(FlavorResource(flavor, GPU))

@@ -1,10 +1,10 @@
-"""Who decides: of several servers one leads, and the others stand by.
+"""Who decides: one of several servers leads, the others stand by.
 
 A process is STANDBY until it owns the database, and leads for as long as three things hold: its heartbeat was written lately,
-no write of it has found another epoch, and nobody told it to end.  All three are looked at when a request comes, by a clock
-that goes on while the process is stopped: who wakes after a minute answers nothing with what it knew before.
+none of its writes has found another epoch, and nobody has told it to end.  All three are checked when a request comes, by a
+clock that goes on while the process is stopped: a process that wakes after a minute answers nothing from what it knew before.
 
-The service is made anew for each term as leader, and thrown away whole after it: nothing of an old one is trusted.
+Each term as leader gets a new service, which is thrown away after it: nothing from an earlier term is trusted.
 """
 
 import logging
@@ -17,7 +17,7 @@ from runrig.domain.errors import RunrigError, Unavailable
 from runrig.ports.election import Election, Term
 
 POLL_S = 0.5
-"""Between two looks of a standby at the owner."""
+"""How often a standby looks at the owner."""
 BEAT_S = 2.0
 SILENT_S = 6.0
 """Without a heartbeat for this long a leader stops by itself, and a standby takes over."""
@@ -35,10 +35,10 @@ _log = logging.getLogger(__name__)
 
 
 class LeaderTerm(Protocol):
-    """Everything that a leader works with."""
+    """Everything a leader works with."""
 
     def close(self) -> None:
-        """Decides nothing more, and lets go of the store."""
+        """Stops deciding and lets go of the store."""
 
 
 AnyTerm = TypeVar("AnyTerm", bound=Term)
@@ -57,7 +57,7 @@ class Heart:
 
     @property
     def alive(self) -> bool:
-        """This process leads, as far as anybody can know."""
+        """True if this process leads, as far as anybody can know."""
         fresh = time.monotonic() - self._confirmed <= SILENT_S
         return fresh and not self._replaced and not self._term.overtaken
 
@@ -67,7 +67,7 @@ class Heart:
     def _run(self) -> None:
         wait_s = 0.0
         while not self._stopped.wait(wait_s) and not self._replaced:
-            sent = time.monotonic()  # what counts is what the others saw at the latest
+            sent = time.monotonic()  # what counts is the last beat that the others can have seen
             try:
                 self._replaced = not self._term.beat()
                 self._confirmed = sent
@@ -78,7 +78,7 @@ class Heart:
 
 
 class Leadership(Generic[AnyTerm, AnyLeaderTerm]):
-    """*begin* makes what a leader works with, and is told how to ask whether it still leads; it may take long, and the heart
+    """*begin* makes what a leader works with; its argument tells whether this process still leads.  It may take long: the heart
     beats meanwhile."""
 
     def __init__(
@@ -92,11 +92,11 @@ class Leadership(Generic[AnyTerm, AnyLeaderTerm]):
         self._thread = threading.Thread(target=self._run, name="leadership", daemon=True)
         self._has_led = False
         self.standing = STARTING
-        """Why it does not lead, in a few words for anybody."""
+        """Why it does not lead, in a few words that anybody may read."""
         self.when_led: Callable[[AnyLeaderTerm], None] = _nothing
         self.when_failed: Callable[[], None] = lambda: None
         self.failure: RunrigError | None = None
-        """Why this process, which never led, never can."""
+        """Why this process can never lead; set only if it never did."""
 
     @property
     def leader_term(self) -> AnyLeaderTerm | None:
@@ -112,7 +112,7 @@ class Leadership(Generic[AnyTerm, AnyLeaderTerm]):
         self._thread.start()
 
     def stop(self) -> None:
-        """Decides and answers nothing from now on, and hands over; returns at once.  May be called by a signal's handler."""
+        """Stops deciding and answering, and hands over; returns at once.  A signal handler may call it."""
         self.standing = ENDING
         self._stopped.set()
 
@@ -136,7 +136,7 @@ class Leadership(Generic[AnyTerm, AnyLeaderTerm]):
                 back_off_s = min(2 * back_off_s, LONGEST_BACK_OFF_S)
 
     def _won(self) -> AnyTerm | None:
-        """The term that begins now; None as long as another server leads."""
+        """The term that begins now; None while another server leads."""
         holder = self._election.holder()
         if holder is not None and holder.silent_s is not None and holder.silent_s > SILENT_S:
             _log.warning("event=leader_silent who=%r silent_s=%.1f", holder.who, holder.silent_s)
@@ -156,7 +156,7 @@ class Leadership(Generic[AnyTerm, AnyLeaderTerm]):
             self.standing = STANDING_BY
 
     def _lead(self, term: AnyTerm) -> None:
-        """Until it leads no more; whatever happens, the term is closed then."""
+        """Leads until the term is over, then closes it, whatever happened."""
         heart = Heart(term)
         try:
             leader_term = self._begin(term, lambda: heart.alive)

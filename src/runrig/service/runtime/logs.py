@@ -1,4 +1,4 @@
-"""Lines of the server's log: ``event=NAME key=value …``, one event a line, and the id of the request that it belongs to.
+"""Lines of the server's log: ``event=NAME key=value …``, one event per line, with the id of its request.
 
 Values never hold tokens, queries, bodies or environments: each line names its fields one by one.
 """
@@ -15,7 +15,7 @@ _request: ContextVar[str] = ContextVar("request", default="")
 
 
 def request_id(proposed: str | None) -> str:
-    """The one that the client sent if it is sane, else a new one."""
+    """The id that the client proposed if it is sane, else a new one."""
     if proposed is not None and _SANE.fullmatch(proposed):
         return proposed
     return secrets.token_hex(8)
@@ -27,12 +27,12 @@ def enter(request: str) -> None:
 
 
 def current() -> str:
-    """The id of the request at work; empty outside of one."""
+    """The id of the current request; empty outside of one."""
     return _request.get()
 
 
 def line(event: str, **fields: object) -> str:
-    """None and empty values are left out; what has spaces, quotes or control characters is quoted, and cut when it is long."""
+    """The line for *event*, without None and empty values; values with spaces, quotes or control characters are quoted, long ones cut."""
     parts = [f"event={event}"]
     parts += [f"{name}={_value(value)}" for name, value in fields.items() if value is not None and value != ""]
     if request := current():

@@ -20,13 +20,13 @@ from runrig.service.runtime import logs
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _WAITS = (1, 10, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600)
 
-# They would be a second series for each counter, which nobody reads.
+# They would add a second series to each counter, which nobody reads.
 disable_created_metrics()  # type: ignore[no-untyped-call] # the library does not say its type
 
 _log = logging.getLogger(__name__)
 
 Source = Callable[[], tuple[MonitorSnapshot, bool]]
-"""The numbers of now, and whether the server is ready."""
+"""Gives the present numbers, and whether the server is ready."""
 
 
 class Metrics:
@@ -73,7 +73,7 @@ class Metrics:
         self._source: Source | None = None
 
     def attach(self, source: Source) -> None:
-        """This server leads, and its state is what *source* says."""
+        """This server leads now; *source* gives its state."""
         self._source = source
 
     def detach(self) -> None:
@@ -81,7 +81,7 @@ class Metrics:
         self._source = None
 
     def text(self) -> bytes:
-        """All of it, in the text format of Prometheus."""
+        """All metrics in the text format of Prometheus."""
         return generate_latest(self.registry) + _written(_of_state(self._source))
 
     # ------------------------------------------------------------ what happens
@@ -117,7 +117,7 @@ class Metrics:
         self._pruned.inc(workflows)
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """*route*: its template, never the path that was asked for."""
+        """Counts a request.  *route*: the route's template, never the path that was asked for."""
         self._requests.labels(method, route, str(status)).inc()
         self._latency.labels(method, route).observe(seconds)
         if status in (401, 429):
@@ -137,7 +137,7 @@ class _Gauge:
 
 
 def _written(gauges: Iterable[_Gauge]) -> bytes:
-    """In the text format; by hand, because a large tree has 10,000 series, and the library takes 20 us for each."""
+    """*gauges* in the text format; written by hand, because a large tree has 10,000 series and the library takes 20 us each."""
     lines: list[str] = []
     for gauge in gauges:
         lines += (f"# HELP {gauge.name} {gauge.about}", f"# TYPE {gauge.name} gauge")

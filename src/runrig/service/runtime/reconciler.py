@@ -1,6 +1,6 @@
 """The loop: observe, decide, commit, make it so; then sleep until something happens or the next deadline.
 
-It never gives up: a round that fails is logged and tried again, later and later, while the server says that it is not ready.
+It never gives up: a round that fails is logged and tried again, at growing intervals, while the server reports that it is not ready.
 """
 
 import logging
@@ -30,9 +30,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    """Nothing is decided *since* then.  *why*: in words for everybody who may ask about work.
+    """Nothing has been decided *since* then.  *why*: in words for everybody who may ask about work.
 
-    *unreachable*: what the server works with, its database or its cluster, cannot be had; else the fault is its own.
+    *unreachable*: the server cannot reach its database or its cluster; otherwise the fault is its own.
     """
 
     since: float
@@ -41,7 +41,7 @@ class Standstill:
 
 
 class Reconciler:
-    """*node_labels*: given to every node that is seen, over its own."""
+    """*node_labels*: put on every node that is seen, over its own labels."""
 
     def __init__(
         self,
@@ -65,16 +65,16 @@ class Reconciler:
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
         self.failure: str | None = "the first round has not ended yet"
-        """Why the last round failed, None if it did not."""
+        """Why the last round failed; None if it did not."""
         self.standstill: Standstill | None = None
-        """The same for those who are not its administrators; *since* the first of the rounds in a row that failed."""
+        """The same for people who do not administer the server; *since*: the first failed round in a row."""
 
     # ------------------------------------------------------------ one round
 
     def round(self) -> bool:
-        """One turn of the loop; whether it changed anything.  Raises whatever goes wrong."""
+        """One turn of the loop; True if it changed anything.  Raises whatever goes wrong."""
         if self._synced is None:
-            self._sync()  # after a restart the backend must know what to look for before it says what it sees
+            self._sync()  # after a restart the backend must know what to look for before it reports what it sees
         self._drain_sweep.sweep()
         plan = self._transactor.cycle(self._observe())
         self._repeat_nodes = False
@@ -92,7 +92,7 @@ class Reconciler:
         self._synced = revision
 
     def _observe(self) -> Observation:
-        """The backend's observation; with its nodes until a round has taken them in."""
+        """The backend's observation, with its nodes until a round has processed them."""
         observed = self._backend.observe()
         if observed.nodes is not None:
             self._nodes = tuple(replace(node, labels={**node.labels, **self._node_labels}) for node in observed.nodes)
@@ -102,7 +102,7 @@ class Reconciler:
         return replace(observed, nodes=self._nodes)
 
     def sleep_s(self) -> float:
-        """Seconds of the clock until the next deadline, or the next sweep."""
+        """Seconds of the clock until the next deadline or the next sweep."""
         with self._transactor.reading() as state:
             deadline = workflows.next_deadline(state)
         left = (
@@ -120,14 +120,14 @@ class Reconciler:
         self._thread.start()
 
     def stop(self) -> None:
-        """Returns when the round at work has ended; the tasks go on."""
+        """Returns when the current round has ended; tasks go on running."""
         self._stopped.set()
         self._backend.wake()
         if self._thread is not None:
             self._thread.join()
 
     def wake(self) -> None:
-        """There is something to do."""
+        """Starts the next round at once."""
         self._backend.wake()
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""What Kubernetes objects are made of: a workflow, its pool, and the pool's numbers as they stand."""
+"""The values that Kubernetes objects are made of: a workflow, its pool, and the pool's present numbers."""
 
 import uuid
 

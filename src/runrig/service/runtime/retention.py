@@ -1,7 +1,7 @@
-"""Finished workflows leave after their time, with their logs, specifications and events; the audit of pools and of access stays.
+"""Deletes finished workflows after a time, with their logs, specifications and events; the audit of pools and access stays.
 
-In a thread of its own and in small steps: between two of them whatever wants to commit does, and it rests several times as long
-as it works.  A step that fails is logged and tried again; nothing depends on when it happens.
+Runs in a thread of its own and in small steps, so that others can commit in between, and rests several times as long as it
+works.  A step that fails is logged and tried again; nothing depends on when it happens.
 """
 
 import logging
@@ -20,7 +20,7 @@ WORKFLOWS_AT_ONCE = 200
 ROWS_AT_ONCE = 500
 """About 10 ms, so that a commit never waits 50 ms for it."""
 REST = 4.0
-"""Times as long as the step before."""
+"""A rest lasts this many times as long as the step before it."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Retention:
         self._due: list[str] = []
 
     def step(self) -> bool:
-        """One small piece of what is due; whether there was any.  Raises what the store raises: then it is still due."""
+        """Deletes a small piece of what is due; False if nothing is.  Raises what the store raises; the piece then stays due."""
         if self._days is None:
             return False
         if self._store.retention.prune_events(ROWS_AT_ONCE).rows:
@@ -66,7 +66,7 @@ class Retention:
             self._thread.start()
 
     def stop(self) -> None:
-        """Returns when the step at work has ended."""
+        """Returns when the current step has ended."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()

@@ -1,4 +1,4 @@
-"""The only way to write: the state in memory, the store behind it, and the lock in front of both.
+"""The only way to write: the state in memory, the store behind it, the lock in front of both.
 
 A decision is applied to the state, committed, and only then seen by anybody.  If the commit fails, the state is loaded again
 from the store, so that memory never runs ahead of the disk (law W2).
@@ -21,15 +21,15 @@ from runrig.ports.store import SpecText, Store
 from runrig.service.runtime.metrics import Metrics
 
 ENGINE = "engine"
-"""The actor of what a cycle decides."""
+"""The actor of everything that a cycle decides."""
 
 APPLY = "apply by "
-"""The actor of what `apply` declares begins with this, and ends with the person."""
+"""The actor of what `apply` declares: this, then the person."""
 
 Listener = Callable[[WorkflowStatus | None], None]
 
 Touched = Mapping[str, WorkflowStatus | None]
-"""Workflows that a commit changed, by id, with their status after it; by uuid too, unless it is None: that has not changed."""
+"""Workflows that a commit changed: id → status after it, None if that has not changed; a status also stands under the uuid."""
 
 _OF_WORKFLOWS = ("Workflow", "Group", "Task")
 """Records whose key begins with the id of a workflow."""
@@ -63,7 +63,7 @@ class Writing:
 
 
 class Transactor:
-    """*fixed_nodes*, *topology*: as the backend says of itself."""
+    """*fixed_nodes*, *topology*: the backend's own attributes."""
 
     def __init__(
         self, store: Store, clock: Clock, *, fixed_nodes: bool, topology: bool, metrics: Metrics | None = None
@@ -81,7 +81,7 @@ class Transactor:
 
     @contextmanager
     def reading(self) -> Iterator[State]:
-        """The state, which stands still meanwhile.  Raises Unavailable if it had to be loaded and could not."""
+        """The state, which does not change meanwhile.  Raises Unavailable if it had to be loaded and could not be."""
         with self._lock:
             yield self._loaded()
 
@@ -92,7 +92,7 @@ class Transactor:
         return self._state
 
     def reload(self) -> None:
-        """Forgets the memory, so that the next reader gets what is stored."""
+        """Forgets the state in memory, so that the next reader gets the stored one."""
         with self._lock:
             self._state = None
 
@@ -105,8 +105,8 @@ class Transactor:
     def listening(self, listener: Listener, workflow: str | None = None) -> Iterator[None]:
         """*listener* is called after each commit, in the thread that made it: it must return at once and never raise.
 
-        *workflow*: an id or uuid.  Then only after commits that change this one, and with its status if that is among what
-        changed, so that many may wait without asking; None: the listener is to ask itself.
+        *workflow*: an id or uuid; *listener* is then called only after commits that change this workflow, with its status if
+        that changed, so that many may wait without asking; None: the listener is to ask itself.
         """
         entry = (workflow, listener)
         self._listeners.append(entry)
@@ -119,7 +119,7 @@ class Transactor:
 
     @contextmanager
     def writing(self, actor: str) -> Iterator[Writing]:
-        """A command of *actor*; nobody else writes meanwhile."""
+        """Runs a command of *actor*; nobody else writes meanwhile."""
         with self._lock, self._restoring():
             writing = Writing(self, self._loaded(), self._clock.now(), actor)
             yield writing
@@ -127,7 +127,7 @@ class Transactor:
             self._tell(writing.touched)
 
     def cycle(self, observed: Observation) -> Plan:
-        """One cycle of the engine, stored in one commit; none if it changed nothing."""
+        """Runs one cycle of the engine and stores it in one commit, unless it changed nothing."""
         touched: Touched = {}
         with self._lock, self._restoring():
             state, now = self._loaded(), self._clock.now()
@@ -143,7 +143,7 @@ class Transactor:
     def store_changes(
         self, state: State, plan: Plan, now: float, *, actor: str, spec: SpecText | None = None
     ) -> Touched:
-        """Commits what was applied: the workflows that changed.
+        """Commits what was applied; returns the workflows that changed.
 
         The caller holds the lock and lets its errors pass through `_restoring`.
         """
@@ -162,10 +162,10 @@ class Transactor:
 
     @contextmanager
     def _restoring(self) -> Iterator[None]:
-        """Whatever fails half-way, the state is the stored one again before anybody reads it."""
+        """If anything fails half-way, the stored state is loaded again before anybody reads it."""
         try:
             yield
-        except RunrigError:  # a refusal, before anything was applied; or of the store, which `store_changes` saw
+        except RunrigError:  # refused before anything was applied, or by the store, which `store_changes` handled
             raise
         except Exception:
             self._state = None
@@ -181,10 +181,10 @@ class Transactor:
 
 
 def _touched(changes: Iterable[RowChange]) -> Touched:
-    found: dict[str, WorkflowStatus | None] = {}
+    touched: dict[str, WorkflowStatus | None] = {}
     for change in changes:
         if isinstance(change.record, Workflow):
-            found[change.record.id] = found[change.record.uuid] = change.record.status
+            touched[change.record.id] = touched[change.record.uuid] = change.record.status
         elif change.kind in _OF_WORKFLOWS:
-            found.setdefault(str(change.key[0]), None)
-    return found
+            touched.setdefault(str(change.key[0]), None)
+    return touched
