@@ -1,1 +1,1 @@
-"""HTTP: who may ask, what is asked, and the values of the service as JSON.  Nothing is decided here."""
+"""HTTP: checks who asks and what, and shows values of the service as JSON.  Nothing is decided here."""

@@ -43,9 +43,9 @@ def create_app(
     hosts: Collection[str] | None = None,
     scheme: str = "http",
 ) -> FastAPI:
-    """*port*: the one that it is reached at.  *token*: of *user*, who started the server and may do everything; "": nobody did.
+    """*port*: where it is reached.  *token*: that of *user*, who started the server and may do everything; "" if nobody did.
 
-    *hosts*: what may stand in Host, None: the names of this machine with *port*.  *scheme*: of its own pages.
+    *hosts*: allowed values of Host; None: the names of this machine with *port*.  *scheme*: that of its own pages.
     """
     app = described()
     app.state.service = service
@@ -61,7 +61,7 @@ def create_app(
 def described() -> FastAPI:
     """The routes, without a service behind them.
 
-    The documentation is /openapi.json alone: the usual pages of the framework load their scripts from elsewhere.
+    The documentation is only /openapi.json: the framework's usual pages load scripts from elsewhere.
     """
     app = FastAPI(
         title="runrig", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None, redirect_slashes=False

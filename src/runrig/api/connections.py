@@ -1,6 +1,6 @@
-"""HTTP connections that nobody can hold for nothing: a request must arrive in time, and there is an end to their number.
+"""Keeps clients from holding HTTP connections idle: a request must arrive in time, and the number of connections is limited.
 
-The framework under this waits for ever for the rest of a request, and answers what is not HTTP as plain text.
+The framework below waits for ever for the rest of a request, and answers plain text to what is not HTTP.
 """
 
 import asyncio
@@ -33,13 +33,13 @@ def config(
     proxies: str | None = None,
     **more: Any,
 ) -> uvicorn.Config:
-    """How *app* is served.  *proxies*: the addresses whose word on who calls is believed, if there are any.  *more*: as uvicorn has it."""
+    """How *app* is served.  *proxies*: addresses trusted to say on whose behalf they call.  *more*: further options of uvicorn."""
 
     class Connection(LimitedConnection):
         read_timeout = read_timeout_s
         most = connections
 
-    # Without an answer of its own to WebSockets and without its name: the fewer parts can be asked, the better.
+    # Without its own answer to WebSockets and without its name: the less is exposed, the better.
     return uvicorn.Config(
         app,
         http=Connection,
@@ -55,7 +55,7 @@ def config(
 
 
 class LimitedConnection(H11Protocol):
-    """*read_timeout*: seconds from the first byte of a request to its last, and from the beginning of a connection to that byte."""
+    """*read_timeout*: seconds from the first byte of a request to its last, and from the start of a connection to its first byte."""
 
     read_timeout: ClassVar[float] = READ_TIMEOUT_S
     most: ClassVar[int] = MOST_CONNECTIONS
@@ -93,15 +93,15 @@ class LimitedConnection(H11Protocol):
         )
 
     def _should_upgrade(self) -> bool:
-        """There is no other protocol here: a request to change it is a request like any other."""
+        """No: there is no other protocol here, so a request to switch is a request like any other."""
         return False
 
     def _is_sending(self) -> bool:
-        """Whether more is to be expected from a client that is to go."""
+        """True if a client that is to be disconnected may still be sending."""
         return self._refused or self.conn.their_state is h11.SEND_BODY
 
     def _watch(self, *, expected: bool) -> None:
-        """The deadline stands while a request is on its way.  *expected*: one is, even if nothing of it could be read yet."""
+        """Sets the deadline while a request is arriving.  *expected*: one is, even if nothing of it has been read yet."""
         state = self.conn.their_state
         if state not in _WAITS_FOR_MORE or (state is h11.IDLE and not expected):
             self._forget()
@@ -120,7 +120,7 @@ class LimitedConnection(H11Protocol):
         )
 
     def _end(self, status: int, code: str, message: str) -> None:
-        """Says why, unless an answer has begun already, and hangs up."""
+        """Says why, unless an answer has already begun, and hangs up."""
         self._forget()
         self._refused = True
         if self.conn.our_state in _MAY_ANSWER and not self.transport.is_closing():
@@ -140,7 +140,7 @@ class LimitedConnection(H11Protocol):
 
 
 class _Lingering(asyncio.Transport):
-    """Closes in two steps: a client that still sends when it is refused would lose the answer if the socket went at once."""
+    """Closes in two steps: a client that is still sending when it is refused would lose the answer if the socket closed at once."""
 
     def __init__(self, transport: asyncio.Transport, is_sending: Callable[[], bool]) -> None:
         super().__init__()

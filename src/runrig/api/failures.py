@@ -1,4 +1,4 @@
-"""Errors as HTTP answers: one shape, a fitting status, no stack trace; and how they look in the OpenAPI document."""
+"""Turns errors into HTTP answers: one shape, a fitting status, no stack trace; and documents them in OpenAPI."""
 
 import logging
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from runrig.domain.errors import (
 from runrig.service.runtime import logs
 from runrig.wire import ErrorAnswer, ProblemAnswer
 
-# The first that fits counts: what is special stands before what is general.
+# The first match counts: special before general.
 STATUSES: Mapping[type[RunrigError], int] = {
     InvalidInput: 422,
     NotFound: 404,
@@ -39,13 +39,13 @@ STATUSES: Mapping[type[RunrigError], int] = {
 }
 
 MOST_PROBLEMS = 100
-"""Problems listed in one answer: nobody reads more, and a body full of mistakes must not cost more than it is worth."""
+"""Problems listed in one answer: nobody reads more, and a body full of mistakes must not cost much."""
 
 _log = logging.getLogger(__name__)
 
 
 def install(app: FastAPI) -> None:
-    """Whatever is raised in a route is answered by one of these."""
+    """Installs the handlers that answer whatever a route raises."""
 
     @app.exception_handler(RunrigError)
     async def _ours(_: Request, error: RunrigError) -> JSONResponse:
@@ -80,7 +80,7 @@ def install(app: FastAPI) -> None:
             return answer(
                 405, f"{path} does not know {method}: /openapi.json lists what it does", InvalidInput.code, {}
             )
-        if error.status_code == 400:  # what the framework could not even begin to read
+        if error.status_code == 400:  # the framework could not even begin to read it
             problem = Problem("the body is not JSON in UTF-8, or is nested too deeply")
             return answer(422, problem.message, InvalidInput.code, {"problems": [_problem(problem)]})
         return answer(error.status_code, str(error.detail), InvalidInput.code, {})
@@ -97,7 +97,7 @@ def status_of(error: RunrigError) -> int:
 
 
 def headers_of(error: RunrigError) -> dict[str, str]:
-    """Headers that the status requires."""
+    """The headers that the error's status requires."""
     if isinstance(error, TooMany):
         return {"retry-after": str(error.retry_after_s)}
     return {"www-authenticate": "Bearer"} if isinstance(error, NotLoggedIn) else {}
@@ -105,7 +105,7 @@ def headers_of(error: RunrigError) -> dict[str, str]:
 
 def answer(status: int, message: str, code: str, details: Mapping[str, object]) -> JSONResponse:
     request = logs.current()
-    if status >= 500 and request:  # so that people who ask for help can name the lines of the log
+    if status >= 500 and request:  # so that people who ask for help can point to the log lines
         details = {**details, "request_id": request}
     body = ErrorAnswer(message=message, error_code=code, details=dict(details))
     return JSONResponse(body.model_dump(mode="json"), status, {"x-request-id": request} if request else None)
@@ -118,7 +118,7 @@ def _problem(problem: Problem) -> dict[str, Any]:
 
 
 def _of_pydantic(error: Mapping[str, Any]) -> Problem:
-    """The problems that pydantic found, each with its place and value in the sentence."""
+    """A problem that pydantic found, with its place and value in the sentence."""
     path = ".".join(str(part) for part in error["loc"][1:] if not str(part).startswith(("function-", "dict[")))
     where = path or str(error["loc"][0])
     match error["type"]:
@@ -207,7 +207,7 @@ def example(status: int, said: Said | None = None) -> dict[str, object]:
 
 
 def documented(*statuses: int, said: Mapping[int, Said] | None = None) -> dict[int | str, dict[str, Any]]:
-    """How the errors with *statuses* look, for ``responses=`` of a route.  *said*: examples of its own, by status."""
+    """Documentation of errors for ``responses=`` of a route.  *said*: its own examples by status."""
     return {
         status: {
             "model": ErrorAnswer,

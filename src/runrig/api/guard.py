@@ -1,7 +1,7 @@
 """The guard in front of every route: Host, Origin, token and size are checked before anything reads the request.
 
 A page of another site can make a browser send requests here, and DNS rebinding can make it look like the same site; neither
-knows the token, and neither may even try (Host and Origin must be the server's own).
+knows the token, and neither may even try one (Host and Origin must be the server's own).
 """
 
 import json
@@ -17,7 +17,7 @@ from runrig.domain.access import Identity
 from runrig.domain.errors import NotAllowed, NotFound, RunrigError
 
 LARGEST_BODY = 2 * 1024 * 1024
-"""Bytes.  A workflow file of more is refused by its reader anyway."""
+"""Bytes.  Larger workflow files are refused by their reader anyway."""
 
 OPEN_PATHS = ("/healthz", "/readyz", "/api/auth/login", "/api/auth/jwt/access_token")
 """The last two are how the reference client logs in: it has no header yet, and the token is in the body."""
@@ -35,11 +35,11 @@ _SECURITY_HEADERS = {
 
 
 Authenticate = Callable[[str | None, str], Identity]
-"""Who has the bearer token, None: there is none, that came from the address.  Raises NotLoggedIn, TooMany."""
+"""(bearer token or None, client address) → identity.  Raises NotLoggedIn, TooMany."""
 
 
 class Guard:
-    """*hosts*: the server's own names, as they stand in Host; *scheme*: of its own pages.
+    """*hosts*: the server's own names as in the Host header; *scheme*: that of its own pages.
 
     Routes find who asks in ``request.state.identity``.
     """
@@ -54,7 +54,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})  # none of the checks below would be made for it
+            await send({"type": "websocket.close", "code": 1008})  # the checks below would not cover it
             return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
@@ -89,7 +89,7 @@ class Guard:
 
 
 def _check_path(path: str, raw: bytes) -> None:
-    """Raises NotFound for one that somebody between here and the client may read as another path."""
+    """Raises NotFound for a path that a proxy on the way could read as another one."""
     written = raw.lower()
     if (
         "\\" in path
@@ -106,7 +106,7 @@ def _check_path(path: str, raw: bytes) -> None:
 
 
 def _two_meanings(scope: Scope, headers: Headers) -> str | None:
-    """The problem of a request whose end two readers would see in different places; None if there is none."""
+    """What is wrong with a request whose end two readers would see in different places; None if nothing is."""
     if scope.get("http_version", "1.1") not in ("1.0", "1.1"):
         return f"HTTP/{scope['http_version']} is not spoken here: use HTTP/1.1"
     if "transfer-encoding" in headers and "content-length" in headers:
@@ -127,7 +127,7 @@ def _bearer(headers: Headers) -> str | None:
 
 
 def own_names(port: int) -> list[str]:
-    """Values of Host under which this machine reaches its own server."""
+    """Values of Host by which this machine reaches its own server."""
     return list(_with_port(port))
 
 
@@ -139,7 +139,7 @@ def _with_port(port: int) -> Iterable[str]:
 
 
 def _limited(receive: Receive) -> Receive:
-    """A body whose length was not said is counted as it comes."""
+    """Counts a body of unknown length as it comes."""
     seen = 0
 
     async def counted() -> Message:

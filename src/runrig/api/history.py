@@ -61,7 +61,7 @@ def pool_at(service: Serving, name: str, at: datetime, visibility: Visibility) -
 
 
 def _seconds(at: datetime) -> float:
-    """Since the epoch; a time without a zone is UTC."""
+    """Seconds since the epoch; a time without a zone is UTC."""
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 

@@ -1,4 +1,4 @@
-"""Logs as a stream: from the files that tasks write, for as long as they write if the client follows."""
+"""Logs as a stream from the files that tasks write, for as long as they write if the client follows."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from runrig.service.service import Service
 
 CHUNK = 64 * 1024
 POLL_S = 0.15
-"""Between two looks at a file that grows: nobody tells us that it did."""
+"""How often to look at a growing file: nothing tells us that it grew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class LogRequest:
 
 
 class Tail:
-    """The rest of one attempt's output."""
+    """The rest of an attempt's output."""
 
     def __init__(self, service: Service, key: TaskKey, prefix: str, request: LogRequest) -> None:
         self.key = key
@@ -56,7 +56,7 @@ class Tail:
         return self._prefixed(data)
 
     def _prefixed(self, data: bytes) -> bytes:
-        """Whole lines only, so that those of several tasks do not run into each other."""
+        """*data* with the prefix on each line: whole lines only, so that tasks do not run into each other."""
         if not self._prefix:
             return data
         *lines, self._open_line = (self._open_line + data).split(b"\n")
@@ -79,7 +79,7 @@ class Tail:
 
 
 def _start(descriptor: int, last_lines: int | None) -> int:
-    """Where the last *last_lines* lines of the file begin."""
+    """The offset where the last *last_lines* lines of the file begin."""
     if last_lines is None:
         return 0
     position, missing = os.fstat(descriptor).st_size, last_lines
@@ -98,12 +98,12 @@ def _start(descriptor: int, last_lines: int | None) -> int:
 
 
 class Follower:
-    """The tails of the attempts that a request asks for; new attempts come in as they are made."""
+    """The tails of the attempts that a request asks for; new attempts join as they are made."""
 
     def __init__(self, service: Service, request: LogRequest, attempts: Sequence[Task]) -> None:
         self._service = service
         self._request = request
-        self._id = attempts[0].workflow if attempts else request.workflow  # which may be asked for by its uuid
+        self._id = attempts[0].workflow if attempts else request.workflow  # the request may name it by uuid
         self._tails: dict[TaskKey, Tail] = {}
         self._ended = False
         self._take_in(attempts)
@@ -114,7 +114,7 @@ class Follower:
                 for tail in tuple(self._tails.values()):
                     if data := await asyncio.to_thread(tail.read):
                         yield data
-                        changed.set()  # there may be more of it already
+                        changed.set()  # there may already be more of it
                 if await soon(changed, POLL_S):
                     self._take_in(await asyncio.to_thread(self._attempts))
         for tail in self._tails.values():
@@ -135,11 +135,11 @@ class Follower:
 
 
 def _only_one(attempts: Sequence[Task]) -> bool:
-    """Whether the workflow has one pod and never more: with a `count`, others may be left out for now (law A3)."""
+    """True if the workflow never has more than one pod: with a `count`, others may be left out for now (law A3)."""
     return len(attempts) == 1 and attempts[0].name == attempts[0].spec
 
 
 def stream(service: Service, request: LogRequest) -> AsyncIterator[bytes]:
-    """Raises NotFound before anything is sent.  Reads the store: not for the event loop."""
+    """Raises NotFound before anything is sent.  Reads the store, so must not be called in the event loop."""
     attempts = service.workflow_queries.attempts(request.workflow, task=request.task, retry_id=request.retry_id)
     return Follower(service, request, attempts).stream()

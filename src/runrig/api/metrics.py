@@ -1,4 +1,4 @@
-"""What Prometheus scrapes."""
+"""The route that Prometheus scrapes."""
 
 from fastapi import APIRouter, Response
 

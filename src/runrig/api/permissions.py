@@ -1,7 +1,7 @@
 """The permission each route needs: declared on the route, checked before the request is trusted, shown in the OpenAPI document.
 
-What somebody may not see is not there for them (404, in the words of what really is not there); what they see and may not do is
-403, with the roles that would do.
+What somebody may not see does not exist for them (404, worded as for what really does not exist); what they see but may not do
+is 403, with the roles that would allow it.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,12 +20,12 @@ from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
 
 OPENLY = "none"
-"""In the document, of a route that needs no token."""
+"""The permission, in the document, of a route that needs no token."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """*pool*: whose roles count.  *workflow*, *owner*: where it is about one."""
+    """What a request is about.  *pool*: whose roles count.  *workflow*, *owner*: set if it is about a workflow."""
 
     pool: str
     workflow: str | None = None
@@ -33,7 +33,7 @@ class About:
 
 
 class Asker:
-    """Who asks, with what they see and what they may do."""
+    """The person who asks, with what they see and may do."""
 
     def __init__(self, identity: Identity, service: Service) -> None:
         self.identity = identity
@@ -41,7 +41,7 @@ class Asker:
         self._service = service
 
     def workflow(self, id: str) -> About:
-        """Raises NotFound, also for what is not seen."""
+        """The workflow's pool and owner.  Raises NotFound, also for a workflow that is not seen."""
         place = self._service.workflow_queries.place(id, self.visibility)
         return About(place.pool, place.id, place.owner)
 
@@ -59,7 +59,7 @@ class Asker:
         raise _not_allowed(self.identity, permission, about)
 
     def check_there(self, permission: Permission, pool: str) -> None:
-        """Checked before a command, whose own refusal would name every pool.  Raises NotFound."""
+        """Raises NotFound; checked before a command whose own error would name every pool."""
         if permission in _CHANGING:
             self._service.queries.check_pool(pool, self.visibility, live=permission is not Permission.SUBMIT)
 
@@ -73,7 +73,7 @@ Finds = Callable[[Asker, Request], About]
 
 
 def named(parameter: str) -> Finds:
-    """The pool that the path names; of a subpool that its path names apart, the parent: its roles are those (law S5)."""
+    """The pool in the path; for a subpool with its own part of the path, the parent, whose roles count (law S5)."""
 
     def find(_: Asker, request: Request) -> About:
         return About(request.path_params[parameter])
@@ -91,7 +91,7 @@ def workflow(parameter: str) -> Finds:
 
 
 class Needs:
-    """A dependency of a route.  *of_subpool*: the permission instead, where the pool is a subpool."""
+    """A dependency of a route.  *of_subpool*: the permission needed instead if the pool is a subpool."""
 
     def __init__(self, permission: Permission, finds: Finds | None, of_subpool: Permission | None) -> None:
         self.permission = permission
@@ -125,11 +125,11 @@ class Open:
         return OPENLY
 
     async def __call__(self) -> None:
-        """Nobody is asked."""
+        """Checks nothing."""
 
 
 def needs(permission: Permission, finds: Finds | None = None, *, of_subpool: Permission | None = None) -> Any:
-    """For ``dependencies=`` of a route.  Without *finds* a role on all pools is needed, or, where that is enough, any."""
+    """For ``dependencies=`` of a route.  Without *finds* a role on all pools is needed, or any role if that is enough."""
     return Depends(Needs(permission, finds, of_subpool))
 
 
@@ -137,7 +137,7 @@ OPEN: Any = Depends(Open())
 
 
 def install(app: FastAPI, router: APIRouter) -> None:
-    """The routes of *router*, each with the permission it needs, here and in the document."""
+    """Adds the routes of *router*, each with the permission it needs, also in the document."""
     for route in router.routes:
         assert isinstance(route, APIRoute), f"{route} has no place for what it needs"
         said = [str(each) for each in declared(route)]

@@ -126,7 +126,7 @@ def delete_pool(service: Serving, user: User, name: str) -> wire.PoolAnswer:
 
 
 def _check_promise(asker: Asker, name: str, body: wire.PoolEditRequest) -> None:
-    """Raises NotAllowed: what a pool is promised is not its own admin's to change; what a subpool is, is (law S1 bounds it)."""
+    """Raises NotAllowed: a pool's admin may not change what the pool is promised, only what its subpools are (within law S1)."""
     if SUBPOOL_DELIMITER not in name and body.model_fields_set & _ITS_PROMISE:
         asker.need(Permission.CHANGE_CLUSTER, About(name))
 

@@ -17,7 +17,7 @@ from runrig.service.service import Service
 from runrig.wire.base import Answer
 
 ALWAYS = (401, 403, 422, 429, 500, 503)
-"""Errors that every route with a token may answer."""
+"""Errors that any route with a token may return."""
 
 LONGEST_USER_NAME = 128
 
@@ -25,16 +25,16 @@ Responses = dict[int | str, dict[str, Any]]
 
 
 def answers(model: type[Answer], *errors: int, said: Mapping[int, Said] | None = None) -> Responses:
-    """``responses=`` of a route that answers *model*: its example, and one of each error.
+    """``responses=`` of a route that returns *model*: its example, and one of each error.
 
-    *said*: status → message and details that this route would answer, where the usual example says too little.
+    *said*: status → message and details, for errors whose usual example says too little.
     """
     content = {"application/json": {"example": model.example()}}
     return {200: {"description": "Done", "content": content}, **documented(*ALWAYS, *errors, said=said)}
 
 
 def text_answers(example: str, *errors: int, listed: type[Answer] | None = None) -> Responses:
-    """The same for a route that answers plain text; *listed*: or, if it is asked to, a list of these as JSON."""
+    """The same for a route that returns plain text or, on request, a JSON list of *listed*."""
     content: dict[str, Any] = {"text/plain": {"schema": {"type": "string"}, "example": example}}
     if listed is not None:
         schema = {"type": "array", "items": listed.model_json_schema()}
@@ -43,7 +43,7 @@ def text_answers(example: str, *errors: int, listed: type[Answer] | None = None)
 
 
 class Route(APIRoute):
-    """Its answer is written in the thread that found it: the framework would check it once more, in a second thread."""
+    """Writes its answer in the thread that found it: the framework would validate it again, in a second thread."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
         super().__init__(path, endpoint if iscoroutinefunction(endpoint) else _written(endpoint), **more)
@@ -66,7 +66,7 @@ async def _service(request: Request) -> Service:
 
 
 async def _who(request: Request) -> Identity:
-    """As the guard found out."""
+    """The identity that the guard found."""
     identity: Identity = request.state.identity
     return identity
 
@@ -78,7 +78,7 @@ async def _user(
         Header(alias="x-osmo-user", description="Who asks, believed by `up` alone; else the user of the token."),
     ] = None,
 ) -> str:
-    """With `up`, the holder of its token started the server, and may name another user."""
+    """The user who acts.  With `up`, the holder of the token started the server and may name another user."""
     if not identity.speaks_for_others or not named:
         return identity.user
     if len(named) > LONGEST_USER_NAME or not named.isprintable():
@@ -93,7 +93,7 @@ async def _user(
 
 
 async def _base(request: Request) -> str:
-    """The base of links in answers: the address by which the client called the server."""
+    """The base of links in answers: the address under which the client called the server."""
     return str(request.base_url).rstrip("/")
 
 

@@ -1,7 +1,7 @@
-"""In front of everything in `serve`: requests go to the service of the leader, and a standby says that it is none.
+"""In front of everything in `serve`: passes requests to the leader's service; a standby answers that it does not lead.
 
-Whether the process lives and whether it works is told to anybody under any name, because those who probe call it by its
-address; so neither answer says more than that.
+Anybody, under any host name, may ask whether the process lives and whether it works, because probes call it by address;
+so neither answer says more than that.
 """
 
 import json
@@ -25,14 +25,14 @@ _HEADERS = {
 
 
 class Standing(NamedTuple):
-    """*app* None: this process does not lead, and *why* says it; else *why* is what keeps the leader from its work, if anything."""
+    """*app* None: this process does not lead, and *why* says why; else *why* is what keeps the leader from working, if anything."""
 
     app: ASGIApp | None
     why: str | None
 
 
 class Standby:
-    """*standing* is asked at every request."""
+    """*standing* is called for every request."""
 
     def __init__(self, standing: Callable[[], Standing]) -> None:
         self._standing = standing

@@ -1,8 +1,8 @@
-"""Every request by its id: one line in the log, and its place in the metrics.
+"""Gives every request an id, one line in the log and its place in the metrics.
 
-The id is the client's `x-request-id` if it is sane, else a new one; it stands in the answer, in the lines that the request leaves
-in the log, and in the details of an answer with status 500 or more.  Neither log nor metrics have the path, the query, the
-headers or the body: only the template of the route.
+The id is the client's `x-request-id` if it is sane, else a new one; it appears in the answer, in the request's log lines, and in
+the details of an answer with status 500 or more.  Neither log nor metrics show the path, the query, the headers or the body: only
+the template of the route.
 """
 
 import logging
@@ -17,7 +17,7 @@ from runrig.service.runtime.metrics import Metrics
 HEADER = "x-request-id"
 NO_ROUTE = "(none)"
 GONE = 499
-"""The client went away before it had an answer."""
+"""The client went away before it got an answer."""
 _QUIET = ("/healthz", "/readyz", "/metrics")
 _METHODS = frozenset(("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"))
 
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class Telemetry:
-    """Around everything, so that it sees what the guard refuses, too."""
+    """Outermost, so that it also sees what the guard refuses."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app
@@ -51,7 +51,7 @@ class Telemetry:
         try:
             await self._app(scope, receive, noting)
         except Exception:
-            status = 500 if status == GONE else status  # the frame around us answers it
+            status = 500 if status == GONE else status  # the layer around us answers it
             raise
         finally:
             self._note(scope, status, began_after or time.perf_counter() - began)
@@ -69,7 +69,7 @@ class Telemetry:
 
 
 class RouteNoted:
-    """Innermost: tells `Telemetry` which route took the request, which the parts in between do not see."""
+    """Innermost: tells `Telemetry` which route took the request; the layers in between do not see it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Waiting for something to change without holding a thread, and without asking again and again."""
+"""Waiting for a change without holding a thread and without polling."""
 
 import asyncio
 import time
@@ -21,7 +21,7 @@ def changes(service: Service, workflow: str) -> Iterator[asyncio.Event]:
 
 @contextmanager
 def _listening(service: Service, workflow: str, hear: Callable[[WorkflowStatus | None], None]) -> Iterator[None]:
-    """*hear* is called in the event loop, with what `Transactor.listening` tells."""
+    """Calls *hear* in the event loop with what `Transactor.listening` reports."""
     loop = asyncio.get_running_loop()
 
     def tell(status: WorkflowStatus | None) -> None:
@@ -33,7 +33,7 @@ def _listening(service: Service, workflow: str, hear: Callable[[WorkflowStatus |
 
 
 async def soon(event: asyncio.Event, timeout_s: float) -> bool:
-    """Whether *event* was set within *timeout_s*; it is cleared."""
+    """True if *event* is set within *timeout_s*; clears it."""
     try:
         await asyncio.wait_for(event.wait(), timeout_s)
     except TimeoutError:
@@ -43,9 +43,9 @@ async def soon(event: asyncio.Event, timeout_s: float) -> bool:
 
 
 async def statuses(service: Service, id: str, timeout_s: float) -> AsyncIterator[WorkflowStatus]:
-    """The status of the workflow with that id now, and then each that it gets, until the time is up or it has ended.
+    """Yields the present status of the workflow *id*, then each new one, until the time is up or it has ended.
 
-    The store is asked once: a commit says itself what the status is after it.  Raises NotFound.
+    Asks the store only once: each commit reports the status after it.  Raises NotFound.
     """
     end = time.monotonic() + timeout_s
     heard: asyncio.Queue[WorkflowStatus | None] = asyncio.Queue()

@@ -58,7 +58,7 @@ def submit(
 ) -> wire.SubmitAnswer:
     chosen = None if priority is None else Priority(priority)
     if workflow_id is not None:
-        # It runs with what may be secret in that file, in the name of another.
+        # It would run with the secrets in that file, in another user's name.
         asker.need(Permission.CHANGE_WORKFLOW, asker.workflow(workflow_id))
         return _accepted(service.submissions.again(workflow_id, pool=pool, user=user, priority=chosen, uuid=key), base)
     if body is None:
@@ -164,7 +164,7 @@ def list_workflows(
 
 
 def _seconds(at: datetime | None) -> float | None:
-    """Since the epoch; a time without a zone is UTC."""
+    """Seconds since the epoch; a time without a zone is UTC."""
     if at is None:
         return None
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()

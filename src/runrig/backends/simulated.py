@@ -1,7 +1,7 @@
-"""The simulated backend: a virtual cluster whose tasks are nothing but a time at which they end, and the clock that goes with it.
+"""The simulated backend: a virtual cluster, where a task is nothing but the time at which it ends, and its clock.
 
 Both survive a restart of the server: virtual time goes on while it is down, as real tasks would.  Servers that take turns share
-one folder: who leads claims it with its epoch, and what a server of an earlier epoch would still write there is refused.
+one folder: the leader claims it with its epoch, and later writes by a server of an earlier epoch are refused.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ DEFAULT_DURATION_S = 60.0
 DEFAULT_GPUS = 8
 LONGEST_GRACE_S = 1.0
 STOPPED = 143
-"""128 + SIGTERM: what a task gives that was asked to stop."""
+"""128 + SIGTERM: the exit code of a task that was asked to stop."""
 
 _SHORTEST_WAIT_S = 0.005
 _NOTE = "This task is simulated: nothing ran, and there is no output.\n"
@@ -59,7 +59,7 @@ class SimulatedClock:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A task on its way: ends at *end* with *exit_code*; *stopped*: because it was asked to."""
+    """A task that runs: it ends at *end* with *exit_code*; *stopped*: because it was asked to."""
 
     end: float
     exit_code: int = 0
@@ -72,7 +72,7 @@ class _Run:
 class SimulatedBackend:
     """Tasks run at once and end with 0 after their duration (*clock* seconds), or with 143 when they are stopped.
 
-    *folder* None: in memory only.  `wait` takes seconds of *clock*.  *epoch*: of the server; None: it is the only one.
+    *folder* None: in memory only.  `wait` takes seconds of *clock*.  *epoch*: the server's; None: there is only one server.
     """
 
     name = "simulated"
@@ -127,7 +127,7 @@ class SimulatedBackend:
         self._woken.set()
 
     def log(self, key: TaskKey, *, error: bool = False) -> LogFile | None:  # noqa: ARG002 - one note for all
-        """A note; None without a folder, or for what would have gone to stderr."""
+        """A file with a note; None without a folder, and for stderr."""
         if self._folder is None or error:
             return None
         path = self._folder / "simulated.log"
@@ -142,10 +142,10 @@ class SimulatedBackend:
         return ()
 
     def discard(self, workflow: str) -> None:
-        """There is nothing but the note, which is everybody's."""
+        """Nothing to remove: the one note is shared by all workflows."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Holds nothing."""
 
     def _claim(self) -> None:
         if self._epoch is not None:
@@ -158,11 +158,11 @@ class SimulatedBackend:
         claimed: int = _read(self._folder, "leader.json") or 0
         if claimed > self._epoch:
             raise Unavailable(f"the tasks are led in epoch {claimed}, and this server led in {self._epoch}: try again")
-        if claimed < self._epoch:  # a server that was stopped before it could claim, and woke too late
+        if claimed < self._epoch:  # stopped before it could claim, and woken too late
             self._claim()
 
     def _after(self, desired: Desired, now: float) -> Mapping[TaskKey, _Run]:
-        """The tasks once *desired* is heeded; what is in it neither to run nor to stop is gone at once."""
+        """The tasks after *desired* is carried out; tasks that it neither runs nor stops are gone at once."""
         runs: dict[TaskKey, _Run] = {}
         for key, launch in desired.run.items():
             duration = DEFAULT_DURATION_S if launch.duration_s is None else launch.duration_s
@@ -193,7 +193,7 @@ def _write(folder: Path | None, name: str, value: object) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Whole or not at all."""
+    """Writes *text* to *path*, whole or not at all."""
     temporary = path.with_name(path.name + ".new")
     temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, path)

@@ -37,7 +37,7 @@ _KUBERNETES_RESOURCE = re.compile(
 
 
 def read_cluster(text: str, *, there: tuple[Flavor, ...] = ()) -> ClusterSpec:
-    """The cluster that *text* declares.  *there*: the flavors that a text without any is about; none: one that all nodes match.
+    """The cluster that *text* declares.  *there*: the flavors of a text that declares none; empty: one flavor that all nodes match.
 
     Raises InvalidInput with all problems.
     """
@@ -142,7 +142,7 @@ def _user_name(field: Field) -> str:
 
 
 def _known_pool(field: Field, pools: Sequence[Pool]) -> str | None:
-    """A subpool has no roles of its own (law S5)."""
+    """The name of a top-level pool: a subpool has no roles of its own (law S5)."""
     name = field.text()
     known = [pool.name for pool in pools if pool.parent is None]
     parent = next((pool.parent for pool in pools if pool.name == name and pool.parent is not None), None)

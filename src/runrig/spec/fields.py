@@ -1,6 +1,6 @@
-"""Reading a tree field by field: every wrong value becomes a problem with its place, and reading goes on.
+"""Reads a tree field by field: every wrong value becomes a problem with its place, and reading goes on.
 
-A method that answers None, or an empty tuple, for something that was written has reported why.
+A method that returns None or an empty tuple for a value that was written has reported why.
 """
 
 import difflib
@@ -16,7 +16,7 @@ MOST_SHOWN = 100
 
 
 class Problems:
-    """The problems of one input, so far."""
+    """The problems of one input so far."""
 
     def __init__(self, found: Collection[Problem] = ()) -> None:
         self._found = dict.fromkeys(found)
@@ -25,7 +25,7 @@ class Problems:
         self._found[Problem(message, path, *(place or (None, None)))] = None
 
     def raise_if_any(self) -> None:
-        """Raises InvalidInput with all of them, by line and column; of very many the first ones and their number."""
+        """Raises InvalidInput with all problems by line and column; if there are very many, the first ones and the number."""
         found = sorted(self._found, key=lambda problem: (problem.line or 0, problem.column or 0))
         if len(found) > MOST_SHOWN:
             rest = len(found) - MOST_SHOWN
@@ -44,19 +44,19 @@ class Field:
 
     @property
     def name(self) -> str:
-        """The last part of the path, for messages that have a line beside them."""
+        """The last part of the path, for messages that come with a line number."""
         name = self.path.rpartition(".")[2] or "the file"
         return name if name.isprintable() else repr(name)
 
     def wrong(self, message: str) -> None:
-        """Reports *message* behind the name of the field."""
+        """Reports *message*, preceded by the name of the field."""
         self.problems.add(f"{self.name}: {message}", self.path, self.node.place)
 
     def expected(self, what: str) -> None:
         self.wrong(f"expected {what}, got {self.shown()}")
 
     def shown(self) -> str:
-        """The value for a message, short."""
+        """The value, shortened for a message."""
         value = self.node.value
         if isinstance(value, Mapping):
             return "a mapping"
@@ -146,7 +146,7 @@ class Field:
         return tuple((key, self._child(key, entry)) for key, entry in self.node.value.items())
 
     def fields(self, what: str, known: Collection[str], hints: Mapping[str, str] | None = None) -> "Fields | None":
-        """The fields of *what* ("a task"): others than *known* are problems, with the hint for it if there is one."""
+        """The fields of *what* ("a task").  Fields not in *known* are reported, with their hint if there is one."""
         if not isinstance(self.node.value, Mapping):
             self.expected(f"a mapping with the fields of {what}")
             return None
@@ -166,7 +166,7 @@ _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "o
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The known fields of one mapping.  A field without a value (`image:`) counts as left out."""
+    """The known fields of one mapping.  A field without a value (`image:`) counts as missing."""
 
     field: Field
     what: str
@@ -210,7 +210,7 @@ class Fields:
         return found.entries() if found else ()
 
     def refuse(self, names: Mapping[str, str]) -> None:
-        """Reports each field of *names* that says something, with the sentence that it has there."""
+        """Reports each field of *names* that has a value, with its sentence in *names*."""
         for name, sentence in names.items():
             found = self.get(name)
             if found is not None and found.node.value not in ((), {}, False):
@@ -231,7 +231,7 @@ def closest(word: str, known: Collection[str]) -> str:
 
 
 def listed(names: Collection[str], most: int = 20) -> str:
-    """*names* with commas; of very many the first ones."""
+    """*names* with commas; only the first ones if there are very many."""
     shown = list(names)[:most]
     rest = len(names) - len(shown)
     return ", ".join(shown) + (f" and {rest} more" if rest else "")

@@ -1,4 +1,4 @@
-"""How the tasks of a workflow belong together: names, inputs, tokens, and the order of the groups (law W1)."""
+"""How the tasks of a workflow fit together: names, inputs, tokens, and the order of groups (law W1)."""
 
 import dataclasses
 import heapq
@@ -13,7 +13,7 @@ from runrig.spec.task import DraftTask, normalised
 
 @dataclass(frozen=True, slots=True)
 class DraftGroup:
-    """*spec* is still without its upstream.  *named* False: made for a task outside groups."""
+    """*spec* still lacks its upstream.  *named* False: made for a task outside groups."""
 
     spec: GroupSpec
     field: Field
@@ -33,7 +33,7 @@ def check(groups: Sequence[DraftGroup]) -> None:
 
 
 def ordered(groups: Sequence[DraftGroup]) -> tuple[GroupSpec, ...]:
-    """The groups with what each waits for, before those that wait for it, else as in the file; those of a cycle are left out."""
+    """The groups with their upstream, each after it, otherwise in the order of the file; groups in a cycle are left out."""
     edges = _upstream(groups, _homes(groups))
     return tuple(
         dataclasses.replace(groups[index].spec, upstream=tuple(groups[other].spec.name for other in edges[index]))
@@ -42,7 +42,7 @@ def ordered(groups: Sequence[DraftGroup]) -> tuple[GroupSpec, ...]:
 
 
 def _order(edges: Sequence[Sequence[int]]) -> Iterator[int]:
-    """The indices, each after those that its edges name, else in order; those of a cycle never come.  O(n log n + edges)."""
+    """Yields the indices, each after those its edges name, otherwise in order; those in a cycle never come.  O(n log n + edges)."""
     waiting = [len(before) for before in edges]
     after: list[list[int]] = [[] for _ in edges]
     for index, before in enumerate(edges):
@@ -64,7 +64,7 @@ def _homes(groups: Sequence[DraftGroup]) -> Mapping[str, int]:
 
 
 def _upstream(groups: Sequence[DraftGroup], home: Mapping[str, int]) -> list[list[int]]:
-    """Per group the indices of those that it reads from, in the order of the file."""
+    """For each group, the indices of the groups that it reads from, in the order of the file."""
     return [
         sorted({home[name] for task in group.tasks for name in task.spec.inputs if name in home} - {index})
         for index, group in enumerate(groups)
@@ -75,7 +75,7 @@ def _upstream(groups: Sequence[DraftGroup], home: Mapping[str, int]) -> list[lis
 
 
 def _check_names(groups: Sequence[DraftGroup]) -> None:
-    """Tasks, their pods and groups share one space of names, in which case and ``_`` or ``-`` make no difference."""
+    """Reports clashes: tasks, pods and groups share one namespace that ignores case and the difference of ``_`` and ``-``."""
     taken: dict[str, str] = {}
     for what, name, field in _names(groups):
         key = normalised(name)
@@ -120,7 +120,7 @@ def _check_inputs(group: DraftGroup, task: DraftTask, home: Mapping[str, int]) -
 
 
 def _check_cycles(groups: Sequence[DraftGroup], home: Mapping[str, int]) -> None:
-    """Names each circle of groups once, at the input that closes it."""
+    """Reports each cycle of groups once, at the input that closes it."""
     edges = _upstream(groups, home)
     stuck = set(range(len(groups))).difference(_order(edges))
     seen: set[int] = set()
@@ -169,7 +169,7 @@ def _tokens(spec: TaskSpec) -> set[str]:
 
 
 def _check_host(group: DraftGroup, task: DraftTask, name: str) -> None:
-    """``host:`` takes a task of the group, or a pod of it that exists even when the fewest pods are admitted."""
+    """Reports a ``host:`` that is neither a task of the group nor a pod that exists even with the fewest pods admitted."""
     by_name = {other.spec.name: other.spec for other in group.tasks}
     if name in by_name:
         return
@@ -186,5 +186,5 @@ def _check_host(group: DraftGroup, task: DraftTask, name: str) -> None:
 
 
 def _index(text: str) -> int:
-    """The number that *text* is in its plain form, -1 if it is none."""
+    """*text* as a number; -1 if it is not one in its plain form."""
     return int(text) if text.isdigit() and len(text) < 10 and text == str(int(text)) else -1

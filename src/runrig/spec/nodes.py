@@ -22,7 +22,7 @@ _RESOURCE_NAME = re.compile(r"[a-z][a-z0-9_./-]{0,62}")
 
 
 def read_flavors(fields: Fields) -> tuple[Flavor, ...]:
-    """Without any there is one, `default`, that matches every node."""
+    """The declared flavors; if there are none, one called `default` that matches every node."""
     found: list[Flavor] = []
     names = []
     for item in fields.items("flavors"):
@@ -59,7 +59,7 @@ def _taints(fields: Fields) -> tuple[Taint, ...]:
 
 
 def _label(field: Field) -> str:
-    """A text; numbers, true and false as they were written."""
+    """The text; numbers, true and false as written."""
     if isinstance(field.node.value, str | int | float):
         return field.node.text
     field.expected("text")
@@ -88,7 +88,7 @@ def read_nodes(fields: Fields, flavors: Sequence[Flavor]) -> tuple[Node, ...]:
 
 
 def _check_names(field: Field, names: Sequence[tuple[str, int | None]], seen: dict[str, Field]) -> None:
-    """Reports the first name of a pattern that is wrong, or taken."""
+    """Reports the first name of a pattern that is wrong or taken."""
     if not _NODE_NAME.fullmatch(names[0][0]):
         field.wrong(
             f"{names[0][0]!r} must be letters, digits, '-', '_' and '.', and begin and end with a letter or digit"
@@ -144,7 +144,7 @@ def _labels(fields: Fields, numbers: Sequence[int], *, numbered: bool) -> list[d
 
 
 def _sorted_into(field: Field, nodes: Sequence[Node], flavors: Sequence[Flavor]) -> list[Node]:
-    """The nodes with their flavors; the first that matches none or several is reported, for all of its pattern."""
+    """The nodes with their flavors.  Of a pattern, only the first node that matches none or several is reported."""
     result: list[Node] = []
     for node in nodes:
         matching = [flavor.name for flavor in flavors if flavor.matches(node)]

@@ -1,6 +1,6 @@
 """Patterns of a cluster file: ``n{00..15}`` is sixteen names, ``r{n//4}`` a label that follows the number.
 
-Only n, whole numbers, +, -, //, % and brackets are evaluated, by a walk over the syntax tree: nothing is ever executed.
+Only n, whole numbers, +, -, //, % and brackets are evaluated, by walking the syntax tree: nothing is ever executed.
 Each function raises ValueError with a sentence.
 """
 
@@ -25,7 +25,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 
 
 def expand_range(text: str) -> list[tuple[str, int | None]]:
-    """(name, its n) of each name that *text* stands for; n is None where *text* has no range.
+    """(name, n) for each name that *text* stands for; n is None if *text* has no range.
 
     Numbers are padded with zeros to the width of the first.
     """

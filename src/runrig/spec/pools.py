@@ -37,7 +37,7 @@ _LONGEST_GRACE_S = 86_400.0
 
 
 def read_name(field: Field | None, kind: str) -> str:
-    """A name by the rule for pools and cohorts (law S4); "" if it has none that can be read."""
+    """A valid name for a pool or cohort (law S4); "" if there is no readable one."""
     name = field.text() if field else None
     if field is not None and name is not None and (problem := name_problem(kind, name)):
         field.wrong(problem)
@@ -48,7 +48,7 @@ def read_name(field: Field | None, kind: str) -> str:
 
 
 def read_cohorts(fields: Fields, kinds: Kinds) -> tuple[Cohort, ...]:
-    """Reports circles of parents too (law Q7); a parent that is not in the file is an empty cohort (law Q6)."""
+    """The cohorts; cycles of parents are reported (law Q7).  A parent that is not in the file is an empty cohort (law Q6)."""
     found: list[tuple[Cohort, Field]] = []
     names = []
     for item in fields.items("cohorts"):
@@ -90,7 +90,7 @@ def _check_parents(found: Sequence[tuple[Cohort, Field]]) -> None:
 
 
 def read_pools(fields: Fields, kinds: Kinds) -> tuple[Pool, ...]:
-    """Parents before their subpools, else in the order of the file."""
+    """The pools in the order of the file, subpools after their parents."""
     pools: list[Pool] = []
     names = []
     for item in fields.items("pools"):
@@ -162,7 +162,7 @@ def _topology_keys(fields: Fields) -> tuple[TopologyKey, ...]:
 
 
 def _check_namespaces(fields: Fields) -> None:
-    """Namespaces matter on Kubernetes alone; here only their form is checked."""
+    """Checks the form of namespaces; they matter only on Kubernetes."""
     for item in fields.items("namespaces"):
         name = item.text()
         if name is not None and not _NAMESPACE.fullmatch(name):
@@ -192,7 +192,7 @@ def _subpools(fields: Fields, parent: Pool, kinds: Kinds) -> list[Pool]:
 
 
 def _check_sum(fields: Fields, parent: Pool, shares: Sequence[Quotas]) -> None:
-    """Law S1: all subpools together hold at most what their parent has."""
+    """Reports subpools that together hold more than their parent (law S1)."""
     sums: dict[FlavorResource, int] = {}
     for quotas in shares:
         for key, quota in quotas.items():

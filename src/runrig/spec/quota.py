@@ -1,6 +1,6 @@
 """Quotas as people write them: ``64``, ``{gpu: 64}``, ``{gpu: {nominal: 64}}``, ``{h100: {gpu: {nominal: 8, borrowing_limit: 8}}}``.
 
-A key that is both a flavor and a resource is the flavor.
+A key that is both a flavor and a resource means the flavor.
 """
 
 import re
@@ -18,13 +18,13 @@ RESOURCES = (GPU, CPU, MEMORY, STORAGE)
 _QUOTA = ("nominal", "borrowing_limit", "lending_limit")
 _NONE = "none"
 LONGEST_TEXT = 10_000
-"""Forms of a quota written as text."""
+"""Characters of a quota written as text."""
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%")
 
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """Names a quota may use.  *flavors*: those of its owner; *declared*: all."""
+    """Names a quota may use.  *flavors*: its owner's; *declared*: all."""
 
     flavors: tuple[str, ...]
     declared: tuple[str, ...]
@@ -32,7 +32,7 @@ class Kinds:
 
     @property
     def full_form(self) -> str:
-        """How to write a quota where a plain number says too little."""
+        """How to write a quota when a plain number is ambiguous."""
         shown = self.flavors[:3]
         short = ",".join(f"{flavor}=8" for flavor in shown)
         return f"{short}, or in full {{{', '.join(f'{flavor}: {{gpu: 8}}' for flavor in shown)}}}"
@@ -48,7 +48,7 @@ def parse_quota_option(text: str, flavors: tuple[str, ...]) -> dict[FlavorResour
 
 
 def quota_from_json(value: object, flavors: tuple[str, ...], resources: Collection[str] = ()) -> Quotas:
-    """The quota that *value* says in any of its forms, those of ``--quota`` too.  *resources*: known ones besides the usual.
+    """The quota in *value*, which may have any form, also those of ``--quota``.  *resources*: known ones besides the usual.
 
     Raises InvalidInput with all problems.
     """
@@ -62,7 +62,7 @@ def quota_from_json(value: object, flavors: tuple[str, ...], resources: Collecti
 def amounts_from_text(
     text: str, flavors: tuple[str, ...], resources: Collection[str] = (), path: str = "quota"
 ) -> dict[FlavorResource, int | None]:
-    """The amounts of ``h100=8,b200/cpu=96,memory=none``, None where it says none; ``64`` is GPUs of the only flavor.
+    """The amounts of ``h100=8,b200/cpu=96,memory=none``, None for ``none``; ``64`` is GPUs of the only flavor.
 
     *flavors*: those that may be named; *resources*: known ones besides the usual.  Raises InvalidInput with all problems.
     """
@@ -74,7 +74,7 @@ def amounts_from_text(
 
 
 def read_quota(field: Field, kinds: Kinds) -> dict[FlavorResource, Quota]:
-    """The readable part; the rest is reported."""
+    """What can be read; the rest is reported."""
     value = field.node.value
     if isinstance(value, str) and not value.strip().isdigit():
         return {key: Quota(gpus) for key, gpus in _option(field, value, kinds).items()}
@@ -96,7 +96,7 @@ def read_quota(field: Field, kinds: Kinds) -> dict[FlavorResource, Quota]:
 
 
 def _names_flavor(item: Field) -> bool:
-    """Whether an unknown key was meant as a flavor: what stands under it is not a quota."""
+    """True if an unknown key was meant as a flavor, because its value is not a quota."""
     return isinstance(item.node.value, Mapping) and not any(name in item.node.value for name in _QUOTA)
 
 
@@ -147,7 +147,7 @@ def _option(field: Field, text: str, kinds: Kinds) -> dict[FlavorResource, int]:
 
 
 def _parts(field: Field, text: str, kinds: Kinds) -> dict[FlavorResource, int | None]:
-    """The readable part; the rest is reported."""
+    """What can be read; the rest is reported."""
     amounts: dict[FlavorResource, int | None] = {}
     for part in text.split(","):
         name, equals, number = (each.strip() for each in part.rpartition("="))
@@ -164,7 +164,7 @@ def _parts(field: Field, text: str, kinds: Kinds) -> dict[FlavorResource, int | 
 
 
 def _key(field: Field, name: str, kinds: Kinds) -> FlavorResource | None:
-    """Reads a key: ``h100`` means its GPUs, ``cpu`` that of the only flavor; or ``h100/cpu``."""
+    """Reads a key: ``h100`` means its GPUs, ``cpu`` the CPU of the only flavor; or ``h100/cpu``."""
     flavor, slash, resource = name.partition("/")
     if not slash and name not in kinds.flavors and name in kinds.resources:
         only = _only_flavor(field, kinds)
@@ -221,7 +221,7 @@ def share_from_json(value: object, parent: Quotas, flavors: tuple[str, ...]) -> 
 
 
 def _percentage(field: Field, text: str, parent: Quotas) -> dict[str, int]:
-    """GPUs by flavor; nothing, and a problem noted, if it is none from 0 to 100."""
+    """GPUs by flavor; empty, and reported, if *text* is not a percentage from 0 to 100."""
     match, whole = _PERCENT.fullmatch(text), gpus_of(parent)
     if match is None:
         field.wrong(f"{text!r} is no percentage: write one above 0% and up to 100%, such as 25% or 33.3%")

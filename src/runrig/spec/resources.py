@@ -30,7 +30,7 @@ class Resource:
 
 
 def read_resources(field: Field) -> Mapping[str, Resource]:
-    """Resources by name.  A broken one is there all the same, so that the tasks that use it are not reported too."""
+    """Resources by name, broken ones too, so that the tasks that use them are not reported as well."""
     return {name: _resource(item) for name, item in field.entries()}
 
 
@@ -52,7 +52,7 @@ def _resource(field: Field) -> Resource:
 
 
 def _gpus(fields: Fields) -> int:
-    """Zero is refused: it is more often a slip than a wish, and a task that wants none leaves the line out."""
+    """GPUs per pod.  Zero is refused: it is mostly a slip, and a task that wants none can leave the line out."""
     found = fields.get(GPU)
     amount = found.whole(most=_MOST_GPUS) if found else None
     if found and amount == 0:
@@ -66,7 +66,7 @@ def _size(fields: Fields, name: str) -> int:
 
 
 def _topology(fields: Fields) -> tuple[Requirement, ...]:
-    """In the order of the file, which means nothing.  Whether the pool has the keys is asked at the gate (law T6)."""
+    """Requirements in the order of the file, which means nothing.  The gate checks that the pool has the keys (law T6)."""
     found, keys, sizes = [], [], []
     for item in fields.items("topology"):
         inner = item.fields("a topology requirement", _TOPOLOGY)
@@ -87,7 +87,7 @@ def _topology(fields: Fields) -> tuple[Requirement, ...]:
 
 
 def _check_sizes(sizes: Sequence[tuple[int, str, Field]]) -> None:
-    """Reports slices of two levels that cannot lie inside each other, whichever of the two is finer."""
+    """Reports slice sizes of two levels that cannot nest, whichever level is finer."""
     for (small, key, _), (large, _, field) in pairwise(sorted(sizes, key=lambda size: size[0])):
         if large % small:
             field.wrong(
@@ -123,7 +123,7 @@ def check_slices_of_task(fields: Fields, topology: Sequence[Requirement]) -> Non
 def check_slices_of_group(tasks: Sequence[tuple[TaskSpec, Field]]) -> None:
     """Reports each task that shares a group with slices.
 
-    Only where all groups of the two are the same: else it depends on which key of the pool is the coarser, and the gate decides.
+    Only if all their groups are the same: otherwise it depends on which of the pool's keys is coarser, and the gate decides.
     """
     first: dict[frozenset[tuple[str, str]], TaskSpec] = {}
     for task, field in tasks:

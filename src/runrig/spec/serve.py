@@ -1,6 +1,6 @@
-"""The file of `runrig serve`, read and checked as a whole: what a production server is, or everything that is wrong with it.
+"""Reads the file of `runrig serve`: the settings of a production server, or everything that is wrong with them.
 
-Looks at the files that it names as well: a certificate that is missing is a problem of the line that names it.
+Checks the files that it names too: a missing certificate is a problem of the line that names it.
 """
 
 import ipaddress
@@ -52,7 +52,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def read_serve(text: str, folder: Path, environment: Mapping[str, str], *, mode: int = 0o600) -> ServeSpec:
-    """What *text* declares.  *folder*: that of the file, where its paths begin.  *mode*: who may read the file.
+    """The settings in *text*.  *folder*: the file's, where relative paths begin.  *mode*: the file's permissions.
 
     Raises InvalidInput with all problems.
     """
@@ -155,7 +155,7 @@ class _Reader:
         return "127.0.0.1,::1" if found.flag() else None
 
     def _check_open(self, host: str, tls: Tls | None, proxies: str | None) -> None:
-        """Tokens must not travel in the clear."""
+        """Reports settings under which tokens would travel unencrypted."""
         if is_loopback(host) or tls or proxies or self._fields.get("tls") or self._wrong_proxy():
             return
         self._note(
@@ -189,7 +189,7 @@ class _Reader:
     # ------------------------------------------------------------ what it works with
 
     def _database(self) -> str | None:
-        """A URL; None if it is not said, or wrong."""
+        """The URL; None if it is missing or wrong."""
         found = self._fields.get("database")
         if found is None:
             return None
@@ -227,7 +227,7 @@ class _Reader:
         return self._url(variable, self._environment[name])
 
     def _url(self, found: Field, text: str) -> str | None:
-        """Never shows more of *text* than its beginning: the rest may hold a password."""
+        """*text* as a URL.  A problem shows only its beginning: the rest may hold a password."""
         if "://" not in text:
             if "\n" in text or not text:
                 found.wrong("it holds no URL: write postgresql://USER:PASSWORD@HOST/DATABASE")
@@ -242,7 +242,7 @@ class _Reader:
         return text
 
     def _backend(self) -> tuple[str, KubernetesSpec | None]:
-        """Its name alone, or a mapping; the fields of kubernetes are refused for others."""
+        """The backend, written as a name or a mapping; fields of kubernetes are refused for others."""
         found = whole = self._fields.need("backend", "backend: kubernetes")
         inner: Fields | None = None
         if found is not None and isinstance(found.node.value, Mapping):
@@ -274,7 +274,7 @@ class _Reader:
         )
 
     def _cluster(self, backend: str) -> ClusterSpec | None:
-        """Problems of the cluster file stand at the line that names it, each with its own place."""
+        """The cluster file, whose problems are reported at the line that names it, each with its own place."""
         found = self._fields.get("cluster")
         path = self._file(found) if found else None
         if found is None or path is None:
@@ -319,7 +319,7 @@ class _Reader:
         return None if text is None else (self._folder / text)
 
     def _file(self, found: Field | None) -> Path | None:
-        """One that can be read; None if it is wrong."""
+        """A readable file; None if there is a problem."""
         text = found.text() if found else None
         if found is None or text is None:
             return None
@@ -351,5 +351,5 @@ def _no_password() -> str:
 
 
 def folder_and_mode(path: Path) -> tuple[Path, int]:
-    """Where the paths in the file *path* begin, and who may read it."""
+    """(the folder where relative paths in the file *path* begin, its permissions)."""
     return path.resolve().parent, stat.S_IMODE(os.stat(path).st_mode)

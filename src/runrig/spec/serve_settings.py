@@ -1,4 +1,4 @@
-"""What the file of `runrig serve` says, as values."""
+"""The settings in the file of `runrig serve`."""
 
 import ipaddress
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class KubernetesSpec:
-    """*namespace*: where all pods are.  *kubeconfig* None: $KUBECONFIG, the account of the pod we run in, or ~/.kube/config;
+    """*namespace*: that of all pods.  *kubeconfig* None: $KUBECONFIG, the account of the pod we run in, or ~/.kube/config;
     *context* None: the current one.  *bind_timeout_s*: how long the cluster's scheduler has for a gang (law T7);
     *start_timeout_s*: how long a pod that has a node has to start its task."""
 
@@ -31,9 +31,9 @@ class KubernetesSpec:
 
 @dataclass(frozen=True, slots=True)
 class ServeSpec:
-    """*database*: a URL.  *host*, *port*: where it listens (0: any free one).  *hosts*: further names that clients may call it by.
+    """*database*: a URL.  *host*, *port*: where it listens (0: any free one).  *hosts*: further names by which clients may call it.
 
-    *proxies*: who is believed when he says whom he calls for; None: nobody.  *cluster* None: without a file.  Paths are absolute.
+    *proxies*: addresses trusted to say on whose behalf they call; None: nobody.  *cluster* None: without a file.  Paths are absolute.
     *kubernetes*: for that backend, else None.  *log_store* None: below *data*.  *log_file* None: stderr.  *retention_days* None: for ever.
     """
 
@@ -56,12 +56,12 @@ class ServeSpec:
 
     @property
     def loopback(self) -> bool:
-        """Nobody on another machine can reach it directly."""
+        """True if no other machine can reach it directly."""
         return is_loopback(self.host)
 
     @property
     def https(self) -> bool:
-        """How clients call it."""
+        """True if clients call it by https."""
         return self.tls is not None or self.proxies is not None
 
 

@@ -39,7 +39,7 @@ _EXIT_ACTIONS = {action.value: action for action in ExitAction}
 
 @dataclass(frozen=True, slots=True)
 class DraftTask:
-    """A task with its positions in the file.  If the file has problems, *spec* may hold stand-ins, which never leave the reader."""
+    """A task with its positions in the file.  If the file has problems, *spec* may hold placeholders, which never leave the reader."""
 
     spec: TaskSpec
     field: Field
@@ -48,7 +48,7 @@ class DraftTask:
 
 
 def name_of(fields: Fields, what: str) -> str:
-    """The `name` of a workflow, group or task; "" if it has none that can be read."""
+    """The `name` of a workflow, group or task; "" if there is no readable one."""
     found = fields.need("name", f"name: my-{what}")
     name = found.text() if found else None
     if found is None or name is None:
@@ -65,12 +65,12 @@ def name_of(fields: Fields, what: str) -> str:
 
 
 def normalised(name: str) -> str:
-    """Names that are equal in this form are the same to Kubernetes."""
+    """*name* in a form that is equal for names that Kubernetes cannot tell apart."""
     return name.lower().replace("_", "-")
 
 
 def read_task(field: Field, resources: Mapping[str, Resource]) -> DraftTask | None:
-    """None only if *field* is not a mapping."""
+    """The task; None only if *field* is not a mapping."""
     fields = field.fields("a task", _TASK, _HINTS)
     if fields is None:
         return None
@@ -150,7 +150,7 @@ def _command(fields: Fields) -> tuple[str, ...]:
 
 
 def _argument(field: Field) -> str:
-    """A word of a command: text, or a number as it was written."""
+    """A word of a command: text, or a number as written."""
     value = field.node.value
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         return field.node.text
@@ -159,7 +159,7 @@ def _argument(field: Field) -> str:
 
 
 def _variable(name: str, field: Field) -> str:
-    """The value of an environment variable; numbers and true or false as they were written."""
+    """The value of an environment variable; numbers, true and false as written."""
     if not ENVIRONMENT_NAME.fullmatch(name):
         field.wrong(f"{name!r} cannot name a variable: letters, digits and '_', not first a digit")
     if isinstance(field.node.value, str | int | float):
@@ -242,7 +242,7 @@ def _files(fields: Fields) -> tuple[FileSpec, ...]:
 
 
 def _path(field: Field) -> str | None:
-    """The absolute path, in its shortest form."""
+    """The absolute path in its shortest form."""
     path = field.text()
     if path is None:
         return None

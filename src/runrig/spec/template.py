@@ -1,7 +1,7 @@
 """Templates of workflow files: Jinja2, in a child process with hard limits (osmo.md 3.5).
 
-Variables are the file's `default-values`, over them ``--set``, over them ``--set-string``.  The tokens of `domain.tokens` survive.
-A template is a program of a stranger: it never runs in this process.
+Variables are the file's `default-values`, overridden by ``--set``, overridden by ``--set-string``.  Tokens of `domain.tokens` survive.
+A template is a stranger's program: it never runs in this process.
 """
 
 import importlib.util
@@ -20,20 +20,20 @@ from runrig.spec import template_child
 from runrig.spec.yamltree import checked_text, plain, read_yaml
 
 START_S = 20.0
-"""For the whole child, its start included, on a machine that is very busy."""
+"""Time limit for the whole child, its start included, on a very busy machine."""
 MOST_VARIABLES = 1_000
 
 _MARKERS = ("{%", "{{", "{#")
 _DEFAULTS = re.compile(r"""(["']?)default-values\1\s*:""")
-_OPEN, _CLOSE = "\x02", "\x03"  # stand for the braces of tokens: no file may have these characters
+_OPEN, _CLOSE = "\x02", "\x03"  # stand for the braces of tokens: no file may contain these characters
 _CHILD = str(Path(__file__).with_name("template_child.py"))
 
 
 def render(text: str, set_variables: Sequence[str] = (), set_string_variables: Sequence[str] = ()) -> str:
     """*text* with its template filled in, and without its `default-values`; lines stay where they are up to the first loop.
 
-    Without a marker of templates nothing is started, and the settings have no effect.
-    Raises InvalidInput, also for a template that takes too long or too much; Unavailable, ServerFault if none can be rendered.
+    Without any template marker nothing is started, and the settings have no effect.
+    Raises InvalidInput, also for a template that uses too much time or memory; Unavailable, ServerFault if rendering fails.
     """
     text = checked_text(text, "workflow file")
     settings = {**_settings(set_variables, "--set"), **_settings(set_string_variables, "--set-string")}
@@ -49,7 +49,7 @@ def render(text: str, set_variables: Sequence[str] = (), set_string_variables: S
 
 
 def is_template(text: str) -> bool:
-    """Whether *text* has something to fill in, other than tokens."""
+    """True if *text* has something to fill in, other than tokens."""
     without = TOKEN.sub("", text)
     return any(marker in without for marker in _MARKERS)
 
@@ -112,7 +112,7 @@ def _default_values(block: str) -> dict[str, object]:
 
 
 def _split_head(text: str) -> tuple[str, str]:
-    """The comments and empty lines at the top, which are no template, and the rest."""
+    """(the comments and empty lines at the top, which are not a template, the rest)."""
     lines = text.splitlines(keepends=True)
     count = 0
     while count < len(lines) and (not lines[count].strip() or lines[count].startswith("#")):
@@ -124,7 +124,7 @@ def _split_head(text: str) -> tuple[str, str]:
 
 
 def _run(request: dict[str, object]) -> str:
-    """The text that the child renders.  Its environment is empty, and its only library is jinja2."""
+    """The text that the child renders, with an empty environment and jinja2 as its only library."""
     command = [sys.executable, "-I", "-S", _CHILD, _folder_of("jinja2")]
     try:
         done = subprocess.run(  # noqa: S603  our own program, and no word of the user in the command
@@ -154,7 +154,7 @@ def _broken(why: str, line: int | None, *, syntax: bool = False) -> InvalidInput
 
 
 def _folder_of(package: str) -> str:
-    """Where *package* is installed, found without importing it."""
+    """The folder where *package* is installed, found without importing it."""
     spec = importlib.util.find_spec(package)
     assert spec is not None, f"{package} is a dependency"
     assert spec.origin is not None, f"{package} is a package with files"

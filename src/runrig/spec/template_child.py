@@ -1,6 +1,6 @@
-"""Renders one template, in a process of its own that may use little: started by `runrig.spec.template`, never imported.
+"""Renders one template in a process of its own with tight limits: started by `runrig.spec.template`, never imported.
 
-stdin: {"template", "variables"}, stdout: {"text"} or {"error", "line"}, both JSON.  Too slow: the kernel ends it by a signal.
+stdin: {"template", "variables"}, stdout: {"text"} or {"error", "line"}, both JSON.  If it is too slow, the kernel kills it.
 The folder that holds jinja2 is the only argument; nothing of runrig can be imported here.
 """
 
@@ -11,14 +11,14 @@ import sys
 import traceback
 
 CPU_S = 0.5
-WALL_S = 5.0  # a template cannot sleep: this is for a machine so busy that 0.5 s of its time never come
+WALL_S = 5.0  # a template cannot sleep: this is for a machine so busy that 0.5 s of processor time never come
 MEMORY_BYTES = 100 * 1024 * 1024
 OUTPUT_CHARACTERS = 1024 * 1024
 NAME = "<template>"
 
 
 def _limit() -> None:
-    """From here on: little time, little memory beyond what the interpreter has now, no files, no processes."""
+    """Allows from here on little time, little memory beyond the interpreter's, no files and no processes."""
     for number in (signal.SIGPROF, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, CPU_S)
@@ -28,7 +28,7 @@ def _limit() -> None:
         with open("/proc/self/statm") as statm:
             held = int(statm.read().split()[0]) * resource.getpagesize()
     except OSError:
-        held = 512 * 1024 * 1024  # no Linux: the interpreter's own share is not known, so leave it plenty
+        held = 512 * 1024 * 1024  # not Linux: the interpreter's own share is unknown, so leave plenty
     wanted = {resource.RLIMIT_AS: held + MEMORY_BYTES, resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0}
     for kind, amount in wanted.items():
         most = resource.getrlimit(kind)[1]

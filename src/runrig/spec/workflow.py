@@ -29,7 +29,7 @@ _PRIORITIES = {priority.value: priority for priority in Priority}
 
 
 def spec_hash(*parts: str | WorkflowSpec) -> str:
-    """The key of a specification: SHA-256, in hex, of its text, and of the values read from it where they say more."""
+    """The key of a specification: SHA-256, in hex, of its text, and of the values read from it if they say more."""
     text = "\0".join(part if isinstance(part, str) else repr(part) for part in parts)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -63,7 +63,7 @@ def parse_environment(items: Sequence[str]) -> dict[str, str]:
 
 
 def with_environment(spec: WorkflowSpec, env: Mapping[str, str]) -> WorkflowSpec:
-    """*spec* with *env* in every task, over what the file says."""
+    """*spec* with *env* in every task, overriding the file."""
     if not env:
         return spec
     groups = []
@@ -175,7 +175,7 @@ def _tasks(field: Field, resources: Mapping[str, Resource]) -> tuple[DraftTask, 
 
 
 def _lone_group(task: DraftTask) -> DraftGroup:
-    """A task outside groups is a group of its own."""
+    """The group of a task outside groups."""
     if _equals(task):
         spec = GroupSpec(f"{task.spec.name}-group", (task.spec,), ignore_nonlead_status=False)
         return DraftGroup(spec, task.field, (task,), named=False)
@@ -184,7 +184,7 @@ def _lone_group(task: DraftTask) -> DraftGroup:
 
 
 def _equals(task: DraftTask) -> bool:
-    """The pods of a lone task with a count are equals unless it says that it leads: each of them has to end well."""
+    """True for a lone task with a count that does not say it leads: its pods are equals, and each must succeed."""
     return task.spec.count is not None and not task.spec.lead
 
 
@@ -208,7 +208,7 @@ def _group(field: Field, resources: Mapping[str, Resource]) -> DraftGroup | None
 
 
 def _with_lead(group: Field, tasks: tuple[DraftTask, ...]) -> tuple[DraftTask, ...]:
-    """*tasks* with exactly one lead; a single task is its own."""
+    """*tasks* with exactly one lead; a single task leads itself."""
     if len(tasks) == 1:
         return (dataclasses.replace(tasks[0], spec=dataclasses.replace(tasks[0].spec, lead=True)),)
     leads = [task for task in tasks if task.spec.lead]

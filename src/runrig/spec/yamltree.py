@@ -1,7 +1,7 @@
 """YAML text → a tree of values that know where they stand, or what is wrong with the text and where.
 
-Built from parser events with a stack of our own, so that no text can exhaust Python's: what is too big, too deep or
-unfolds without end is refused while it is read.  Scalars follow YAML 1.2: `on`, `1:30` and dates are text.
+Built from parser events with a stack of our own, so that no text can exhaust Python's: text that is too big, too deep or
+expands without end is refused while it is read.  Scalars follow YAML 1.2: `on`, `1:30` and dates are text.
 """
 
 import re
@@ -16,7 +16,7 @@ from runrig.domain.errors import InvalidInput, Problem
 LARGEST_TEXT = 512 * 1024
 """Bytes of one file."""
 MOST_NODES = 100_000
-"""Values in one file, each alias counted as all that it stands for."""
+"""Values in one file; an alias counts as everything it stands for."""
 DEEPEST = 100
 MERGE_KEY = "<<"
 
@@ -24,7 +24,7 @@ Scalar = str | int | float | bool | None
 
 
 class Place(NamedTuple):
-    """Both count from 1."""
+    """Line and column, both from 1."""
 
     line: int
     column: int
@@ -39,7 +39,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """*text*: a scalar as it was written, without quotes.  *place* None: it does not come from a file."""
+    """*text*: a scalar as written, without quotes.  *place* None: it does not come from a file."""
 
     value: Scalar | tuple["Node", ...] | Mapping[str, Entry]
     text: str = ""
@@ -48,7 +48,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """*problems*: what is wrong without making the rest unreadable (duplicate keys and the like)."""
+    """*problems*: faults that leave the rest readable (duplicate keys and the like)."""
 
     node: Node
     problems: tuple[Problem, ...] = ()
@@ -66,9 +66,9 @@ def read_yaml(text: str, what: str = "file") -> Document:
 
 
 def read_documents(text: str, what: str, largest: int) -> tuple[Document, ...]:
-    """All documents of *text*, empty ones too, which hold None.  Raises InvalidInput that names the document, from 1.
+    """All documents of *text*; an empty one holds None.  Raises an InvalidInput that names the document, from 1.
 
-    *largest*: bytes that are read.  Aliases may unfold to about as many values as the text has characters.
+    *largest*: bytes allowed.  Aliases may expand to about as many values as the text has characters.
     """
     checked = checked_text(text, what, largest)
     left = MOST_NODES + len(checked)
@@ -102,7 +102,7 @@ def _events(text: str) -> Iterator[yaml.Event]:
 
 
 def node_of(value: object) -> Node:
-    """A value that came as JSON, as a tree without places.  What JSON does not have becomes text."""
+    """A JSON value as a tree without places.  Types that JSON lacks become text."""
     if isinstance(value, Mapping):
         return Node({str(key): Entry(None, node_of(item)) for key, item in value.items()})
     if isinstance(value, list | tuple):
@@ -124,7 +124,7 @@ def plain(node: Node) -> Any:
 
 
 def decoded(data: bytes, what: str = "file") -> str:
-    """The text of *data*; raises InvalidInput where it is not UTF-8 (a picture, an archive)."""
+    """The text of *data*; raises InvalidInput if it is not UTF-8 (a picture, an archive)."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -137,7 +137,7 @@ _FORBIDDEN = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U0001000
 
 
 def checked_text(text: str, what: str, largest: int = LARGEST_TEXT) -> str:
-    """*text* without a byte order mark; raises InvalidInput if it is too long or has characters that no YAML may have."""
+    """*text* without a byte order mark; raises InvalidInput if it is too long or has characters that YAML forbids."""
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > largest:
         raise InvalidInput.one(f"the {what} has {size:,} bytes: at most {largest:,} are read")
@@ -218,7 +218,7 @@ class _Reader:
         self._add(Node(node.value, node.text, _place(event)), size, None)
 
     def _add(self, node: Node, size: int, anchor: str | None, counted: bool = False) -> None:
-        """Puts *node* where the text stands.  *counted*: its parts were counted one by one, when they were added."""
+        """Adds *node* at the current position.  *counted*: its parts were counted when they were added."""
         self.nodes += 1 if counted else size
         if self.nodes > self._most:
             message = f"the {self._what} unfolds to more than {self._most:,} values: is an alias repeated too often?"
@@ -317,7 +317,7 @@ def _unreadable(error: yaml.MarkedYAMLError, text: str) -> InvalidInput:
 
 
 def _explained(error: yaml.MarkedYAMLError, text: str, mark: yaml.Mark) -> str:
-    """The parser's words, or ours where the cause is a well-known slip."""
+    """The parser's words, or ours for a well-known slip."""
     lines = text.splitlines()
     line = lines[mark.line] if mark.line < len(lines) else ""
     if line[mark.column : mark.column + 1] == "\t":

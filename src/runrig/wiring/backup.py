@@ -1,4 +1,4 @@
-"""From settings to a backup, and from a backup to a server that can start: what `runrig backup` and `runrig restore` do."""
+"""Writes a backup, and fills a new server from one: what `runrig backup` and `runrig restore` do."""
 
 import os
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def write_backup(database: str | Path, folder: Path | None, out: Path, *, log_fi
 
 
 def check_backup(file: Path) -> Contents:
-    """Raises InvalidInput for what is no backup, is damaged, or comes from another version."""
+    """The contents of the backup.  Raises InvalidInput if it is not one, is damaged, or comes from another version."""
     with _opened(file) as stream:
         return BackupReader(stream, str(file)).check()
 
@@ -80,7 +80,7 @@ def _now() -> str:
 
 @contextmanager
 def _whole_or_not(out: Path) -> Iterator[IO[bytes]]:
-    """A file beside *out* that only its owner can read, because it has everybody's work in it; it takes its name at the end."""
+    """Yields a file beside *out*, which takes that name at the end.  Only its owner can read it: it holds everybody's work."""
     partial = out.with_name(f"{out.name}.partial-{os.getpid()}")
     try:
         stream = open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")  # noqa: SIM115
@@ -91,7 +91,7 @@ def _whole_or_not(out: Path) -> Iterator[IO[bytes]]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        os.link(partial, out)  # unlike a rename it replaces nothing
+        os.link(partial, out)  # unlike a rename, this replaces nothing
     except FileExistsError as error:
         raise Conflict(f"{out} exists already: name another file") from error
     except OSError as error:
@@ -129,11 +129,11 @@ def _files(folder: Path | None, *, log_files: bool) -> Iterator[str]:
 def _pieces(path: Path) -> Iterator[bytes]:
     try:
         with path.open("rb") as file:
-            left = os.fstat(file.fileno()).st_size  # not what a task prints from now on, which may be without end
+            left = os.fstat(file.fileno()).st_size  # not what a task prints from now on, which may never end
             while left > 0 and (piece := file.read(min(PIECE, left))):
                 left -= len(piece)
                 yield piece
-    except FileNotFoundError:  # its workflow had its time
+    except FileNotFoundError:  # its workflow has expired
         return
 
 
@@ -164,7 +164,7 @@ def _put_files(reader: BackupReader, folder: Path) -> None:
 
 
 def _created(folder: Path, path: str) -> IO[bytes]:
-    """Only what `_files` gives: a backup that somebody made up writes nowhere else."""
+    """Creates a file only where `_files` would find one: a forged backup cannot write elsewhere."""
     parts = PurePosixPath(path).parts
     logs = len(parts) == 5 and parts[0] == "tasks" and parts[4].startswith("std") and parts[4].endswith(".log")
     if (path not in STATE_FILES and not logs) or ".." in parts:

@@ -1,4 +1,4 @@
-"""Shared by `up` and `serve` as processes: a data folder, a socket, a log, and a web server that says how it was told to stop."""
+"""What `up` and `serve` share as processes: a data folder, a socket, a log, and a web server that tells how it was stopped."""
 
 import logging
 import os
@@ -17,13 +17,13 @@ from runrig import __version__
 from runrig.domain.errors import Conflict, ServerFault
 
 SHUTDOWN_S = 2
-"""How long open streams are waited for."""
+"""How long to wait for open streams."""
 
 
 def data_folder(path: Path, elsewhere: str) -> Path:
-    """*path*, made if it is not there; only its owner may look into it.  Raises ServerFault if it cannot be written.
+    """*path*, created if missing; only its owner may read it.  Raises ServerFault if it cannot be written.
 
-    *elsewhere*: how to take another.
+    *elsewhere*: how to choose another folder.
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ def data_folder(path: Path, elsewhere: str) -> Path:
 
 
 def keep_backend(folder: Path, backend: str, elsewhere: str) -> None:
-    """A folder belongs to one backend: what runs in one is unknown to the other."""
+    """Ties the folder to one backend: another would not know what runs there."""
     file = folder / "backend"
     if not file.exists():
         file.write_text(f"{backend}\n", encoding="ascii")
@@ -54,7 +54,7 @@ def keep_backend(folder: Path, backend: str, elsewhere: str) -> None:
 
 @contextmanager
 def logging_to(file: Path | None) -> Iterator[None]:
-    """key=value lines, to *file* or to stderr; stdout stays for the one line that says that the server is up."""
+    """Logs key=value lines to *file* or stderr; stdout is for the one line that says the server is up."""
     handler = (
         logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file, encoding="utf-8", delay=True)
     )
@@ -75,9 +75,9 @@ def logging_to(file: Path | None) -> Iterator[None]:
 
 @contextmanager
 def listening(host: str, port: int, *, elsewhere: str) -> Iterator[socket.socket]:
-    """A bound socket.  Raises ServerFault that names the port; *elsewhere*: how to take another."""
+    """A bound socket.  Raises ServerFault that names the port; *elsewhere*: how to choose another port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol named: asyncio sends small answers at once only on such sockets, on others 40 ms later.
+    # With the protocol named: on other sockets asyncio sends small answers 40 ms late.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -90,7 +90,7 @@ def listening(host: str, port: int, *, elsewhere: str) -> Iterator[socket.socket
 
 
 class Server(uvicorn.Server):
-    """Tells when it is ready, and how it was told to stop."""
+    """Tells when it is ready and how it was stopped."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -105,7 +105,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Not uvicorn's way, which raises the signal once more at the end: then no exit code could be ours."""
+        """Replaces uvicorn's handling, which raises the signal again at the end, so that the exit code would not be ours."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -123,7 +123,7 @@ class Server(uvicorn.Server):
         self.when_told()
 
     def serve_until_told(self, listener: socket.socket) -> bool:
-        """Whether it was a SIGINT."""
+        """Serves until a signal; True if it was SIGINT."""
         self.run(sockets=[listener])
         return self._signal == signal.SIGINT
 

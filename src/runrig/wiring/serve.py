@@ -1,4 +1,4 @@
-"""From the file of `runrig serve` to a running server, which leads or stands by."""
+"""Starts the server of a `runrig serve` file, which leads or stands by."""
 
 import gc
 import logging
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from runrig.backends.kubernetes.cluster import Cluster
 
 ACTOR = "serve"
-"""Who declares the cluster file, in the log."""
+"""The actor of the cluster file in the log."""
 HANDOVER_S = 10.0
 _ELSEWHERE = "name another as data: in the file"
 
@@ -49,8 +49,8 @@ _log = logging.getLogger("runrig")
 def serve(spec: ServeSpec) -> None:
     """Runs a server until SIGTERM (returns) or SIGINT (raises KeyboardInterrupt); the tasks go on.
 
-    Raises, with nothing made, what keeps it from serving at all: a data folder or a port that it cannot have, a database that
-    it cannot use, or on SQLite another server that has it.
+    Raises before anything is created if it cannot serve at all: a data folder or a port that it cannot have, a database that
+    it cannot use, or that on SQLite another server has.
     """
     with ExitStack() as stack:
         folder = data_folder(spec.data, _ELSEWHERE)
@@ -87,7 +87,7 @@ def check(spec: ServeSpec) -> None:
 
 
 def first_admin(spec: ServeSpec, name: str) -> str:
-    """The token of the new administrator *name*; nobody serves meanwhile.
+    """The token of the new administrator *name*; no server runs meanwhile.
 
     Raises Conflict if there is an administrator who can log in, Unavailable or ServerFault if a server has the database.
     """
@@ -140,7 +140,7 @@ class ServerRuntime:
             app = create_app(
                 service, port=self.port, hosts=hosts(spec, self.port), scheme="https" if spec.https else "http"
             )
-            # Everything here now stays: the collector need not walk it in the middle of answers.
+            # Everything here stays: the collector need not walk it while the server answers.
             gc.collect()
             gc.freeze()
             service.start()
@@ -153,12 +153,12 @@ class ServerRuntime:
         _log.info("event=serving gpus=%s", leader_term.service.queries.gpus())
 
     def refuse_second(self) -> None:
-        """Raises ServerFault that names the server that has the file, before this one says that it is up."""
+        """Raises a ServerFault that names the server that has the file, before this one says it is up."""
         elected = election(self._spec.database)
         elected.take().close()
 
     def _backend(self, store: Store, term: SqlTerm, leads: Callable[[], bool]) -> tuple[Backend, Clock]:
-        """Only a leader may touch the folder: what runs in it is shared by the servers of one machine."""
+        """The backend and its clock.  Only a leader may touch the folder, which the servers of a machine share."""
         cluster = self._spec.cluster
         if self._spec.kubernetes is not None:
             identity = store.access.secret("identity", str(uuid.uuid4()))
@@ -184,9 +184,9 @@ class ServerRuntime:
         )
 
     def _declare(self, service: Service) -> None:
-        """The cluster file makes the cluster of an empty database; later it is `runrig apply` that changes it.
+        """Declares the cluster file on an empty database; later only `runrig apply` changes the cluster.
 
-        Else every change of hand would undo what was changed since.
+        Otherwise every takeover would undo what was changed since.
         """
         cluster = self._spec.cluster
         fresh = not service.queries.pools(archived=True)
@@ -204,7 +204,7 @@ class ServerRuntime:
 
 
 def _api(spec: KubernetesSpec) -> "Cluster":
-    """Imported here: who does without it need not have the client library."""
+    """The Kubernetes API server.  Imported here, so that other backends do without the client library."""
     try:
         from runrig.backends.kubernetes.cluster import connect
     except ImportError as error:
@@ -213,7 +213,7 @@ def _api(spec: KubernetesSpec) -> "Cluster":
 
 
 def hosts(spec: ServeSpec, port: int) -> frozenset[str]:
-    """Allowed values of Host: the names of the file, also with the port, and the address it listens on."""
+    """Allowed values of Host: the names in the file, also with the port, and the address it listens on."""
     own = {f"[{spec.host}]" if ":" in spec.host else spec.host.lower(), *spec.hosts}
     if spec.loopback:
         own |= {"127.0.0.1", "localhost", "[::1]"}
@@ -223,7 +223,7 @@ def hosts(spec: ServeSpec, port: int) -> frozenset[str]:
         if _PORT.search(name):
             found.add(name)
         else:
-            # Without a port: the usual one, which is a proxy's where there is one.
+            # Without a port: the default port, which belongs to the proxy if there is one.
             found |= {f"{name}:{port}", f"{name}:{usual}"} | ({name} if usual == port or spec.proxies else set())
     return frozenset(found)
 

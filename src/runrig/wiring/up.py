@@ -1,4 +1,4 @@
-"""From settings to a running server: the only module that knows every concrete part."""
+"""Starts a server from its settings: the only module that knows every concrete part."""
 
 import gc
 import getpass
@@ -51,8 +51,8 @@ def up(
     """Runs a server until SIGTERM (returns) or SIGINT (raises KeyboardInterrupt); the tasks go on.
 
     *cluster*: the text of a cluster file.  *port* 0: any free one.  *gpus* None: those of this machine or of the file.
-    *drain_sweep_s*: how often pools that are DELETING are looked at besides (law S3).
-    Raises InvalidInput, with nothing made, for a file that is wrong; ServerFault if the machine does not let us.
+    *drain_sweep_s*: how often to check pools that are DELETING (law S3).
+    Raises InvalidInput for a wrong file, before anything is created; ServerFault if the machine does not allow it.
     """
     settings = _settings(backend, cluster, gpus)
     with ExitStack() as stack:
@@ -68,7 +68,7 @@ def up(
         service = Service(store, parts.backend, parts.clock, node_labels=parts.node_labels, drain_sweep_s=drain_sweep_s)
         stack.callback(service.close)
         service.prepare(settings.cluster, user=user)
-        # Everything here now stays: the collector need not walk it in the middle of answers.
+        # Everything here stays: the collector need not walk it while the server answers.
         gc.collect()
         gc.freeze()
         app = create_app(service, token=_token(folder), port=port, user=user)
@@ -184,7 +184,7 @@ def _parts(settings: _Settings, folder: Path) -> _Parts:
 
 
 def _token(folder: Path) -> str:
-    """The one of the folder, made at the first start.  Only its owner can read it from the first moment on."""
+    """The folder's token, made at the first start.  From the first moment on only its owner can read it."""
     file = folder / "token"
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -193,7 +193,7 @@ def _token(folder: Path) -> str:
         token = file.read_text(encoding="ascii").strip()
         if token:
             return token
-        file.unlink()  # a start that was killed between making and writing it
+        file.unlink()  # a start was killed between creating and writing it
         return _token(folder)
     token = secrets.token_urlsafe(32)
     with os.fdopen(descriptor, "w", encoding="ascii") as stream:
@@ -212,7 +212,7 @@ def _user() -> str:
 
 
 def _is_up(service: Service, backend: str, folder: Path, port: int) -> None:
-    """The ready line, and the file by which commands of the same folder find this server."""
+    """Prints the ready line, and writes the file by which commands with the same folder find this server."""
     url = f"http://{HOST}:{port}"
     partial = folder / "server.json.new"
     partial.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n", encoding="utf-8")

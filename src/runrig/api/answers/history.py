@@ -42,7 +42,7 @@ def _edit(edit: Edit) -> wire.PoolEditAnswer:
 
 
 def _plain(field: str, value: object) -> Any:
-    """As the same field looks in the settings of a pool."""
+    """*value* as the same field shows it in the settings of a pool."""
     if field == "default_exit_actions" and isinstance(value, tuple):
         return exit_actions(value)
     match value:

@@ -12,7 +12,7 @@ from runrig.service.commands.declarations import Difference
 from runrig.service.queries.resource_queries import CohortView, GpuTotals, NodeBalance, NodeSet, PoolView, TreeView
 
 NO_LIMIT = -1
-"""In the reference's fields only."""
+"""Stands for no limit, only in the reference's fields."""
 
 
 def settings(view: PoolView, backend: str) -> wire.PoolSettingsAnswer:
@@ -20,7 +20,7 @@ def settings(view: PoolView, backend: str) -> wire.PoolSettingsAnswer:
 
 
 Platforms = dict[str, wire.PlatformAnswer]
-"""By name of the flavor; for those who answer many pools, which name the same ones again and again."""
+"""Platforms by name of their flavor; a cache for answers with many pools, which repeat the same ones."""
 
 
 def pool(view: PoolView, backend: str, platforms: Platforms | None = None) -> wire.PoolAnswer:
@@ -57,7 +57,7 @@ def pool_quota(node_sets: Iterable[NodeSet], backend: str) -> wire.PoolQuotaAnsw
             sum(view.balance.used for view in views),
             sum(view.balance.available for view in views),
             sum(view.balance.unallocated for view in views),
-            # A parent's total has its subpools' in it.
+            # A parent's total includes its subpools'.
             sum(view.balance.total for view in views if view.pool.parent is None),
             GpuTotals(sum(each.totals.capacity for each in node_sets), sum(each.totals.usage for each in node_sets)),
         ),

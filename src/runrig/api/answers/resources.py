@@ -10,7 +10,7 @@ from runrig.service.queries.resource_queries import NodeView
 _REFERENCE_KINDS = ("gpu", "cpu", "memory", "storage")
 _CORDONED = "node.kubernetes.io/unschedulable"
 _DOWN = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
-"""Kubernetes says by taints of its own why a node takes no new pods."""
+"""Taints by which Kubernetes itself says why a node takes no new pods."""
 
 
 def resource(view: NodeView, backend: str) -> wire.ResourceAnswer:
@@ -48,7 +48,7 @@ def resource(view: NodeView, backend: str) -> wire.ResourceAnswer:
 
 
 def _conditions(view: NodeView) -> list[str]:
-    """The last one says most."""
+    """The conditions of a node; the last one is the most telling."""
     node = view.node
     if node.ready:
         if node.flavor == NO_FLAVOR:
@@ -59,6 +59,6 @@ def _conditions(view: NodeView) -> list[str]:
 
 
 def _texts(amounts: Mapping[str, int]) -> dict[str, str]:
-    """In the units of the reference: cores, at most Gi, whole GPUs; its four kinds always, others where there are any."""
+    """*amounts* in the reference's units: cores, at most Gi, whole GPUs; always its four kinds, others if there are any."""
     kinds = (*_REFERENCE_KINDS, *sorted(set(amounts) - set(_REFERENCE_KINDS)))
     return {kind: format_quantity(kind, amounts.get(kind, 0), largest_unit="Gi") for kind in kinds}

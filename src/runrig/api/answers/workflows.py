@@ -28,7 +28,7 @@ def link(base: str, id: str, rest: str = "") -> str:
 
 
 def _queued_s(workflow: Workflow, now: float) -> float:
-    """Until the first task ran, or it ended without one, or now."""
+    """Seconds until its first task ran, or it ended without running, or until now."""
     return round(max(0.0, (workflow.start_time or workflow.end_time or now) - workflow.submit_time), 6)
 
 
@@ -125,14 +125,14 @@ def _group(view: WorkflowView, group: Group, base: str) -> wire.GroupAnswer:
 
 
 def _neighbours(view: WorkflowView, name: str) -> tuple[tuple[str, ...], list[str]]:
-    """(groups before, groups after); nothing where the specification is gone."""
+    """(groups before, groups after); empty if the specification is gone."""
     groups = () if view.spec is None else view.spec.groups
     upstream = next((group.upstream for group in groups if group.name == name), ())
     return upstream, [group.name for group in groups if name in group.upstream]
 
 
 def _place_of(view: WorkflowView, task: Task) -> tuple[int, str]:
-    """Where the task stands in the file."""
+    """The position of the task in the file, to sort by."""
     groups = () if view.spec is None else view.spec.groups
     names = [spec.name for group in groups if group.name == task.group for spec in group.tasks]
     return (names.index(task.spec) if task.spec in names else len(names), task.spec)
@@ -190,7 +190,7 @@ def event_lines(events: Iterable[Event | ClusterEvent]) -> str:
 
 
 def _event_in_words(event: Event | ClusterEvent) -> str:
-    """A line from a program of the cluster begins with its name: ``kubelet: task main (attempt 0): Pulled: …  (x3)``."""
+    """A line from a program of the cluster begins with the program's name: ``kubelet: task main (attempt 0): Pulled: …  (x3)``."""
     if not isinstance(event, ClusterEvent):
         return in_words(event.action)
     key = event.key
@@ -235,7 +235,7 @@ def _group_why(group: GroupWhy, view: WhyView) -> wire.GroupWhyAnswer:
 
 
 def _former(view: WhyView) -> list[wire.GroupWhyAnswer]:
-    """Who preempted the groups of a workflow that has ended."""
+    """The preemptors of a workflow that has ended, by group."""
     gangs = sorted({each.gang for each in view.preempted})
     return [
         _group_why(GroupWhy(gang.partition("/")[2], Status.FAILED_PREEMPTED), view).model_copy(

@@ -1,6 +1,6 @@
 """Answers of the API server: as objects, as a stream that another thread can end, or as an error that says what to do.
 
-Whatever may pass by itself is Unavailable, with `retry_after_s` in its details if the server told it; a plain no is a Refusal.
+What may pass by itself is Unavailable, with `retry_after_s` in its details if the server gave it; a plain no is a Refusal.
 """
 
 import contextlib
@@ -25,11 +25,11 @@ _TOO_LARGE = ("request is too large", "message larger than max")
 _WORDS = 500
 _WAY_OUT = "give runrig the rights of docs/kubernetes.md (deploy/kubernetes/rbac.yaml)"
 _PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
-"""Seconds, seconds, times: so a peer that is gone is noticed within a minute, even if nothing is to be said."""
+"""Seconds, seconds, times: a dead peer is noticed within a minute, even on a silent connection."""
 
 
 class Refusal(Exception):
-    """The API server says no: *status* 400, 403, 404, 409, 410, 422 and so on, *reason* one word of it, *message* its sentence."""
+    """The API server says no: *status* 400, 403, 404, 409, 410, 422 and so on, *reason*: its word for it; *message*: its sentence."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         self.status = status
@@ -40,23 +40,23 @@ class Refusal(Exception):
 
     @property
     def final(self) -> bool:
-        """It says the same of this object whenever it is asked again.  Rights, quotas and webhooks that are down may change."""
+        """True if asking again would give the same answer for this object; rights, quotas and webhooks may change."""
         passes = self.lacks_right or self.over_quota or "is being terminated" in self.message
         return self.status in (400, 413, 422) or (self.status == 403 and not passes)
 
     @property
     def lacks_right(self) -> bool:
-        """It is about who asks, and not about the object."""
+        """True if it is about who asks, not about the object."""
         return self.status == 403 and "is forbidden: User " in self.message
 
     @property
     def over_quota(self) -> bool:
-        """A ResourceQuota of the namespace is full."""
+        """True if a ResourceQuota of the namespace is full."""
         return self.status == 403 and "exceeded quota" in self.message
 
 
 class Stream(Generic[T]):
-    """An answer that comes bit by bit.  Raises Unavailable where it breaks off, and just ends where `close` ended it."""
+    """An answer that arrives bit by bit.  Raises Unavailable where it breaks off; after `close` it just ends."""
 
     def __init__(self, url: str, response: httpx2.Response, read: Callable[[Iterator[bytes]], Iterator[T]]) -> None:
         self._url, self._response = url, response
@@ -87,9 +87,9 @@ class Stream(Generic[T]):
                 raise unanswered(self._url, error) from None
 
     def close(self) -> None:
-        """From any thread: a reader that waits for more ends at once."""
+        """Ends a reader that waits for more, from any thread."""
         self._closed = True
-        # Closing a socket wakes nobody who reads from it; shutting it down does.
+        # Closing a socket does not wake its reader; shutting it down does.
         with contextlib.suppress(OSError):
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
         with self._reading:
@@ -97,10 +97,10 @@ class Stream(Generic[T]):
 
 
 def events(chunks: Iterator[bytes]) -> Iterator[Batch]:
-    """Events of a watch, in batches as they arrive.  Raises Refusal and Unavailable if the server says so in an event."""
+    """Events of a watch, in batches as they arrive.  Raises Refusal or Unavailable for an error event."""
     rest = b""
     for chunk in chunks:
-        # By hand: in JSON a line may hold what `splitlines` takes for an end, such as U+0085.
+        # By hand: a line of JSON may hold what `splitlines` takes for a line end, such as U+0085.
         *lines, rest = (rest + chunk).split(b"\n")
         if batch := [_event(line) for line in lines if line]:
             yield batch
@@ -115,7 +115,7 @@ def _event(line: bytes) -> Event:
 
 
 def lean(each: Object) -> Object:
-    """Without `managedFields`, which are half of an object and which nobody reads."""
+    """*each* without `managedFields`, which are half of an object and which nobody reads."""
     each["metadata"].pop("managedFields", None)
     return each
 
@@ -131,7 +131,7 @@ def decoded(content: bytes) -> Any:
 
 
 def refused(response: httpx2.Response) -> RunrigError | Refusal:
-    """The error that an answer carries, as ours."""
+    """The error in an answer as one of ours."""
     try:
         said = json.loads(response.content)
     except ValueError:
@@ -149,7 +149,7 @@ def judged(status: int, said: Mapping[str, Any], retry_after: Any) -> RunrigErro
             "log in to the cluster anew"
         )
     if status == 500 and "failed to create typed patch object" in message:
-        # A field that the kind does not have: no fault of the server, though it says so.
+        # An unknown field: not a fault of the server, though it says so.
         return Refusal(400, "BadRequest", message)
     if status == 500 and any(words in message for words in _TOO_LARGE):
         return Refusal(413, "RequestEntityTooLarge", message)
@@ -162,7 +162,7 @@ def judged(status: int, said: Mapping[str, Any], retry_after: Any) -> RunrigErro
 
 
 def unanswered(url: str, error: Exception) -> Unavailable:
-    """Nothing came, or not all of it."""
+    """The error for an answer that did not come, or not completely."""
     words: Mapping[type, str] = {
         httpx2.ConnectTimeout: "no connection in time",
         httpx2.ReadTimeout: "nothing came in time",
@@ -174,7 +174,7 @@ def unanswered(url: str, error: Exception) -> Unavailable:
 
 
 def _told(retry_after: Any) -> Mapping[str, object]:
-    """Seconds; a date, which the header may also hold, counts as nothing told."""
+    """The seconds as details of an error; a date, which the header may also hold, is ignored."""
     try:
         return {"retry_after_s": float(retry_after)}
     except (TypeError, ValueError):

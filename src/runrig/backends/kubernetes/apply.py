@@ -1,6 +1,6 @@
-"""From what is wanted to what is: objects made, repaired and taken away, in an order that never lets a half gang start.
+"""Makes the cluster as wanted: creates, repairs and removes objects in an order that never lets half a gang start.
 
-Level-triggered: any number of times has the effect of once, also where another life of the server stopped in the middle.
+Level-triggered: running it many times has the effect of once, also after a server stopped in the middle.
 """
 
 import logging
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Gang:
-    """*pods*: what its pods are made from; *before*: what is made before its pod group; *group*: that, for those *alive*."""
+    """*pods*: what its pods are made from; *before*: objects made before its pod group; *group*: the pod group for *alive* pods."""
 
     pods: GangPods
     before: tuple[Object, ...]
@@ -48,16 +48,16 @@ class _Gang:
 
 @dataclass(slots=True)
 class Wanted:
-    """*desired* with the objects of its gangs, made when they are asked for.  *impossible*: attempts that no cluster takes, and why."""
+    """*desired* with the objects of its gangs, made on demand.  *impossible*: attempts that no cluster takes, and why."""
 
     desired: Desired
     settings: Settings
     impossible: dict[TaskKey, str] = field(default_factory=dict)
     gangs: dict[str, "_Gang"] = field(default_factory=dict)
-    """By uuid."""
+    """Gangs by uuid."""
 
     def after(self, desired: Desired, settings: Settings) -> "Wanted":
-        """The next one, with what is still good of this one."""
+        """The next wanted state, reusing what is still valid of this one."""
         uuids = {gang.uuid for gang in desired.gangs.values()} if settings == self.settings else set()
         keys = {*desired.run, *desired.stop}
         return Wanted(
@@ -68,7 +68,7 @@ class Wanted:
         )
 
     def gang(self, id: str) -> _Gang:
-        """Raises ValueError for a gang that no cluster takes, or whose pool has changed so that it cannot be said any more."""
+        """Raises ValueError for a gang that no cluster takes, or that can no longer be expressed since its pool changed."""
         gang = self.desired.gangs[id]
         found = self.gangs.get(gang.uuid)
         if found is None:
@@ -81,10 +81,10 @@ class Wanted:
 
 
 class Held:
-    """Calls that the API server refused in the last round; they are tried again.
+    """Calls that the API server refused in the last round, to be tried again.
 
-    *begun*: gangs with a pod that has run.  *gangs*: by id, the words of the refusal; "" stands for objects that all gangs need.
-    *refused*: gangs that it would take in part at most, with nothing running yet (law T7).  *said*: all refusals.
+    *begun*: gangs with a pod that has run.  *gangs*: id → the words of the refusal; "" stands for objects that all gangs need.
+    *refused*: gangs that it takes in part at most and that have not begun (law T7).  *said*: all refusals.
     """
 
     def __init__(self, begun: Collection[str] = ()) -> None:
@@ -102,7 +102,7 @@ class Held:
 class Maker:
     """*leads*: whether this server still does, by a clock that went on while it slept.
 
-    *let_go*: takes a pod that is finished business away, in its own time.
+    *let_go*: removes a pod that is done with, in its own time.
     """
 
     def __init__(
@@ -119,15 +119,15 @@ class Maker:
         self._leads = leads
         self._let_go = let_go
         self._right: dict[tuple[str, str, str], tuple[str, Object]] = {}
-        """Objects that were as they should be: their versions then, and how they should be."""
+        """Objects found as they should be: their version then, and what they should be."""
         self._kept = 0
         self.held = Held()
-        """From the last round."""
+        """What was refused in the last round."""
 
     def carry_out(self, wanted: Wanted, made: set[TaskKey]) -> None:
-        """*made*: attempts whose pods there have been; those made here are added.
+        """*made*: attempts that have had a pod; those that get one here are added.
 
-        Does all that can be done.  Raises Unavailable if the API server did not answer; what it refused is in `held`.
+        Does all it can.  Raises Unavailable if the API server did not answer; what it refused is in `held`.
         """
         trouble: list[Unavailable] = []
         desired = wanted.desired
@@ -157,7 +157,7 @@ class Maker:
         return refused
 
     def _forget(self) -> None:
-        """Objects that are no more, now and then."""
+        """Forgets objects that no longer exist, from time to time."""
         if len(self._right) > 2 * self._kept + _FEW:
             self._right = {id: right for id, right in self._right.items() if self._view.has(id)}
             self._kept = len(self._right)
@@ -165,7 +165,7 @@ class Maker:
     # ------------------------------------------------------------ queues, topologies, priority classes
 
     def _cluster_wide(self, wanted: Wanted, held: Held) -> None:
-        """Parents before children.  Without a pool nothing is wanted yet."""
+        """Puts cluster-wide objects, parents before children.  Without a pool nothing is wanted yet."""
         if not wanted.desired.pools:
             return
         made = objects.cluster_objects(wanted.desired.pools, wanted.settings.namespace)
@@ -174,7 +174,7 @@ class Maker:
                 held.note("", refused)
 
     def _put(self, each: Object) -> None:
-        """Makes *each*, or makes it as it should be."""
+        """Creates *each*, or makes it as it should be."""
         there = self._view.there(each)
         if there is not None and self._is_right(each, there):
             return
@@ -182,7 +182,7 @@ class Maker:
         if known is not None and known[1] == each:
             _log.warning("event=drift object=%s/%s", each["kind"], each["metadata"]["name"])
         if there is not None and each["kind"] == "Topology" and there["spec"] != each["spec"]:
-            self._remove(there)  # its levels can only be made anew
+            self._remove(there)  # its levels cannot be changed, only made anew
         self._view.note(self._told(lambda: self._cluster.apply(each)))
 
     def _is_right(self, each: Object, there: Object) -> bool:
@@ -197,7 +197,7 @@ class Maker:
     # ------------------------------------------------------------ gangs
 
     def _stop(self, wanted: Wanted, held: Held) -> None:
-        """Told to end, with their grace; an ended pod stays until the engine has heard of it."""
+        """Tells pods to end, with their grace; an ended pod stays until the engine has seen its end."""
         calls = []
         for launch in wanted.desired.stop.values():
             pod = self._view.ours.get(wanted.pod_name(launch))
@@ -209,7 +209,7 @@ class Maker:
         self._told(lambda: self._cluster.delete(pod, uid=pod["metadata"]["uid"], grace_s=max(1.0, grace_s)))
 
     def _gangs(self, wanted: Wanted, made: set[TaskKey], held: Held) -> None:
-        """The objects a gang needs first, then its pods: KAI starts none before all are there."""
+        """Makes the objects that a gang needs, then its pods: KAI starts none before all are there."""
         running: dict[str, list[Launch]] = defaultdict(list)
         for launch in wanted.desired.run.values():
             running[launch.gang].append(launch)
@@ -232,7 +232,7 @@ class Maker:
             self._all(pods, held)
 
     def _missing(self, wanted: Wanted, made: set[TaskKey]) -> Mapping[str, list[Launch]]:
-        """By gang, attempts that have no pod and never had one."""
+        """Gang → attempts that have no pod and never had one."""
         found: dict[str, list[Launch]] = defaultdict(list)
         ours = self._view.ours
         for key, launch in wanted.desired.run.items():
@@ -243,7 +243,7 @@ class Maker:
         return found
 
     def _mended(self, wanted: Wanted) -> Iterator[Callable[[], None]]:
-        """Calls that repair pods changed by somebody else since the last round."""
+        """Yields calls that repair pods changed by somebody else since the last round."""
         for launch in wanted.desired.run.values():
             pod = self._view.ours.get(wanted.pod_name(launch))
             if pod is None or "deletionTimestamp" in pod["metadata"]:
@@ -253,7 +253,7 @@ class Maker:
                 continue
             try:
                 made = wanted.gang(launch.gang).pods.pod(launch)
-            except ValueError:  # another version of runrig made it: it is left as it is
+            except ValueError:  # made by another version of runrig: leave it as it is
                 continue
             patch = _mending(made["metadata"], pod["metadata"])
             if patch:
@@ -274,7 +274,7 @@ class Maker:
         ready: set[str],
         held: Held,
     ) -> None:
-        """All but its pods.  One that no cluster would take is marked, with the words of who said so."""
+        """Makes all objects of a gang but its pods.  A gang that no cluster takes is marked, with the words of the refusal."""
         try:
             for each in wanted.gang(id).objects(launches):
                 self._put(each)
@@ -307,7 +307,7 @@ class Maker:
     # ------------------------------------------------------------ what is finished
 
     def _finish(self, wanted: Wanted) -> None:
-        """Pods that nobody wants any more; those that a later server made are not for this one to judge."""
+        """Removes pods that nobody wants any more, except those that a later leader made."""
         run, stop = wanted.desired.run, wanted.desired.stop
         kept = {wanted.pod_name(launch) for launch in (*run.values(), *stop.values())}
         for name, pod in self._view.ours.items():
@@ -315,7 +315,7 @@ class Maker:
                 self._let_go(pod)
 
     def _prune(self, wanted: Wanted, held: Held) -> None:
-        """Objects of gangs that are no more, when their pods are gone too; queues and topologies of pools that are no more."""
+        """Removes objects of gangs that are gone with their pods, and queues and topologies of pools that are gone."""
         gangs = {gang.uuid for gang in wanted.desired.gangs.values()}
         gangs |= {(pod["metadata"].get("labels") or {}).get(names.GANG, "") for pod in self._view.ours.values()}
         term = wanted.settings.epoch or 0
@@ -329,8 +329,8 @@ class Maker:
         self._all([partial(self._remove, each) for each in gone], held)
 
     def _pools_that_went(self, wanted: Wanted) -> Iterator[Object]:
-        """A queue stays as long as a pod group is in it, or another queue is below it: its webhook says so, and KAI takes such a
-        child for gone."""
+        """A queue stays while it has a pod group or a child queue: its webhook insists, and KAI takes a child without its parent
+        for gone."""
         made = objects.cluster_objects(wanted.desired.pools, wanted.settings.namespace)
         kept = {names.wanted_id(each) for each in made}
         kept |= {("Queue", "", group["spec"].get("queue", "")) for group in self._view.all_of("PodGroup")}
@@ -344,9 +344,9 @@ class Maker:
         self._told(lambda: self._cluster.delete(each, uid=each["metadata"]["uid"]))
 
     def _told(self, call: Callable[[], T]) -> T:
-        """*call*, as long as this server leads."""
+        """Makes *call* while this server leads."""
         if not self._leads():
-            # Who slept here may have been succeeded, and what he takes for drift, or for missing, is how the next one wants it.
+            # A server that slept here may have a successor, and may take for drift, or for missing, what the successor wants.
             raise Unavailable("this server does not lead any more: it changes nothing")
         return call()
 
@@ -360,7 +360,7 @@ def _stage(each: Object) -> tuple[int, int]:
 
 
 def _mending(wanted: Object, there: Object) -> Object:
-    """The part of *made* that metadata lacks or contradicts; the epoch does not count."""
+    """The part of *wanted* that *there* lacks or contradicts; the epoch does not count."""
     patch: Object = {}
     for part in _OURS_TO_SAY:
         has = there.get(part) or {}
@@ -380,6 +380,6 @@ def _alive(pod: Object) -> bool:
 
 
 def _ends_within(pod: Object, grace_s: float) -> bool:
-    """It was told to already, with no more grace."""
+    """True if it has already been told to end, with no more grace than *grace_s*."""
     meta: Mapping[str, Any] = pod["metadata"]
     return "deletionTimestamp" in meta and float(meta.get("deletionGracePeriodSeconds") or 0) <= max(1.0, grace_s)

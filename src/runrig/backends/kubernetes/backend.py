@@ -1,7 +1,7 @@
 """The kubernetes backend: runrig decides who runs where, KAI Scheduler binds gangs whole, Kubernetes runs the pods.
 
 All that matters is in the cluster: a pod carries the key of its attempt, and our finalizer keeps it until its end and its output
-are known.  In memory there is only what watches say, and what is wanted.
+are known.  Memory holds only what watches report and what is wanted.
 """
 
 import logging
@@ -35,24 +35,24 @@ Object = dict[str, Any]
 
 RESOURCE_NAMES = {GPU: "nvidia.com/gpu", STORAGE: "ephemeral-storage"}
 _LONGEST_WAIT_S = 30.0
-"""Some states of pods are given up after a time; none of these times is shorter."""
+"""Some states of pods are given up after a time, never sooner than this."""
 _AGAIN_S = 5.0
-"""How often refused calls, and missing output, are asked for again."""
+"""How often refused calls are repeated and missing output is asked for again."""
 _CALM_S = 0.02
-"""Events come in flocks: so long the first one waits for the others."""
+"""How long the first event of a burst waits for the others."""
 _UNDERTAKERS = 8
 _SILENT_NODE_S = 60.0
 _SCHEDULED = "Scheduled"
-"""The reason of an event that only says which node it has."""
+"""The reason of an event that only names the node."""
 
 _log = logging.getLogger(__name__)
 
 
 class KubernetesBackend:
-    """*claim*: on *namespace*; pods that a leader of a later term made are left alone.  *leads*: whether this server still does.
+    """*claim*: on *namespace*; pods that a leader of a later term made are left alone.  *leads*: tells whether this server still leads.
 
     *folder*: where output and events are kept.
-    *bind_timeout_s*: how long the cluster's scheduler has for a gang (law T7); *start_timeout_s*: how long a pod with a node has.
+    *bind_timeout_s*: how long the cluster's scheduler has for a gang (law T7); *start_timeout_s*: how long a pod with a node has to start.
     """
 
     name = "kubernetes"
@@ -97,7 +97,7 @@ class KubernetesBackend:
     # ------------------------------------------------------------ the port
 
     def observe(self) -> Observation:
-        """Also repairs what somebody else changed, so that what is said is what is wanted.  Raises Unavailable."""
+        """Also repairs what others changed, so that the report matches what is wanted.  Raises Unavailable."""
         self._begin()
         if self._view.generation != self._carried_out[0] or time.monotonic() >= self._due:
             self._carry_out()
@@ -131,7 +131,7 @@ class KubernetesBackend:
         return tuple(found)
 
     def log(self, key: TaskKey, *, error: bool = False) -> LogFile | None:
-        """Kubernetes does not keep stderr apart: all of it is in the one log."""
+        """Kubernetes does not separate stderr: everything is in one log."""
         if error:
             return None
         pod = next((each for each in self._view.ours.values() if names.key_of(each) == key), None)
@@ -169,7 +169,7 @@ class KubernetesBackend:
         self._events.start()
 
     def _pods(self) -> Iterator[tuple[Any, Object]]:
-        """The attempts to run, with their pods as far as they exist."""
+        """Yields the attempts to run with their pods, as far as these exist."""
         wanted = self._wanted  # `sync` may replace it meanwhile
         for launch in wanted.desired.run.values():
             pod = self._view.ours.get(wanted.pod_name(launch))
@@ -196,15 +196,15 @@ class KubernetesBackend:
         return facts
 
     def _explained(self, key: TaskKey, fact: TaskFact) -> TaskFact:
-        """With the last event of its pod: what a kubelet waits for, an image or a volume, it says there alone."""
+        """*fact* with the pod's last event, the only place where a kubelet says which image or volume it waits for."""
         said = [each for each in self._events.of(key.workflow) if each.key == key and each.reason != _SCHEDULED]
         return replace(fact, message=f"{fact.message}; {said[-1].reason}: {said[-1].text}") if said else fact
 
     def _refused(self, facts: Mapping[TaskKey, TaskFact]) -> dict[str, str]:
-        """Gangs whose time to be bound is up, and that the cluster's scheduler has looked at."""
+        """Gang → refusal, for gangs that the cluster's scheduler has looked at and has not bound in time."""
         now, unbound = time.monotonic(), dict[str, list[Object]]()
         for launch, pod in self._pods():
-            fact = facts.get(launch.key)  # none of a pod that has come since
+            fact = facts.get(launch.key)  # None for a pod that came after the facts
             if fact is not None and fact.phase is Phase.STARTING and not status.bound(pod):
                 unbound.setdefault(launch.gang, []).append(pod)
         self._unbound_since = {gang: self._unbound_since.get(gang, now) for gang in unbound}
@@ -213,7 +213,7 @@ class KubernetesBackend:
         return {**self._maker.held.refused} | {gang: words for gang, words in said if words is not None}
 
     def _refusal(self, gang: str, pods: list[Object]) -> str | None:
-        """KAI speaks of the whole gang; what is said of pods comes second."""
+        """KAI's words about the whole gang if there are any, else those about a pod."""
         uuid = self._wanted.desired.gangs[gang].uuid
         groups = (each for each in self._view.all_of("PodGroup") if each["metadata"]["name"] == uuid)
         since = min(map(status.made_at, pods))
@@ -251,7 +251,7 @@ class KubernetesBackend:
         self._carried_out = generation, time.monotonic() + (_AGAIN_S if self._maker.held.said else _LONGEST_WAIT_S)
 
     def _let_go(self, pod: Object) -> None:
-        """In the background, once: its output may take a while."""
+        """Lets the pod go once, in the background: its output may take a while."""
         uid = pod["metadata"]["uid"]
         if uid not in self._going:
             self._going.add(uid)
@@ -269,14 +269,14 @@ class KubernetesBackend:
             self._going.discard(meta["uid"])
         if not buried:
             self._buried_again = time.monotonic() + _AGAIN_S
-            self._changed.set()  # wakes the waiting side
+            self._changed.set()  # wakes `wait`
 
     def _bury(self, pod: Object) -> bool:
-        """Keeps its output, kills what is alive of it, and lets it go.  False: its output has not come yet."""
+        """Keeps its output, kills what is still alive and lets it go.  False if its output has not come yet."""
         meta = pod["metadata"]
         if self._alive(pod):
             self._cluster.delete(pod, uid=meta["uid"], grace_s=1)
-            return True  # it is looked at again when it has ended
+            return True  # looked at again when it has ended
         key = names.key_of(pod)
         if key is not None and status.bound(pod) and not self._logs.keep(key, meta["name"]):
             return False
@@ -286,7 +286,7 @@ class KubernetesBackend:
         return True
 
     def _alive(self, pod: Object) -> bool:
-        """Something of it runs, as far as a node can be believed that has not said a word since the pod should have ended."""
+        """True if any of it runs, as far as its node can be believed if that has been silent since the pod should have ended."""
         phase, node = pod.get("status", {}).get("phase"), pod["spec"].get("nodeName")
         if phase in ("Succeeded", "Failed") or node is None or not self._view.has_node(node):
             return False

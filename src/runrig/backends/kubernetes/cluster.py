@@ -1,7 +1,7 @@
-"""The API server: few verbs, on objects that are dicts as their YAML says.
+"""The API server: a few verbs on objects, which are dicts as in their YAML.
 
 lightkube reads the kubeconfig and gives TLS and logins; the requests are ours, because its client can neither
-delete on condition of a uid nor end a watch that is quiet.  Thread-safe.
+delete on condition of a uid nor end a quiet watch.  Thread-safe.
 """
 
 import os
@@ -63,9 +63,9 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds.  *watch*: after that the server ends a watch; *silence*: after that a watch that says nothing is given up.
+    """Seconds.  *watch*: when the server ends a watch; *silence*: when a silent watch is given up.
 
-    *silence* is longer: where nothing happens a healthy server may say nothing until the end.
+    *silence* is longer: if nothing happens, a healthy server may be silent to the end.
     """
 
     connect: float = 5
@@ -80,7 +80,7 @@ class Listing(NamedTuple):
 
 
 class Cluster:
-    """Raises Refusal and Unavailable; ServerFault if it cannot log in for a reason that is on this side."""
+    """Raises Refusal and Unavailable; ServerFault if login fails for a reason on this side."""
 
     def __init__(self, http: httpx2.Client, url: str, timeouts: Timeouts) -> None:
         self.url = url
@@ -101,7 +101,7 @@ class Cluster:
         return tuple(f"{kind.name} {kind.api_version}" for kind in _KAI if (kind.api_version, kind.name) not in served)
 
     def get(self, each: Object) -> Object | None:
-        """The object of that kind and name as it is now; None if there is none."""
+        """The object with the kind and name of *each* as it is now; None if there is none."""
         try:
             return answers.lean(self._call("GET", _path(each)))
         except Refusal as refusal:
@@ -117,7 +117,7 @@ class Cluster:
         labels: Mapping[str, str] | None = None,
         fields: Mapping[str, str] | None = None,
     ) -> Listing:
-        """All of them, and the version from which a watch goes on."""
+        """All objects of *kind*, and the version from which to watch."""
         query = {"labelSelector": _selector(labels), "fieldSelector": _selector(fields)}
         for _ in range(_TRIES):
             try:
@@ -135,7 +135,7 @@ class Cluster:
         labels: Mapping[str, str] | None = None,
         resource_version: str,
     ) -> Stream[Batch]:
-        """Batches of what happened since, also BOOKMARK.  Ends after a minute by itself.  Refusal 410: list anew."""
+        """Batches of events since, including BOOKMARK.  Ends by itself after a minute.  Refusal 410: list again."""
         query = {
             "watch": "true",
             "labelSelector": _selector(labels),
@@ -148,19 +148,19 @@ class Cluster:
     def log(self, namespace: str, pod: str, container: str, *, follow: bool = False) -> Stream[bytes]:
         """The output of the container so far; with *follow* also what comes later."""
         query = {"container": container, "follow": "true" if follow else ""}
-        # One that follows may be silent for days; probes tell whether the connection lives.
+        # A followed log may be silent for days; probes tell whether the connection lives.
         silence_s = None if follow else self._timeouts.read
         return self._stream(f"{_collection(POD, namespace)}/{_part(pod)}/log", query, iter, silence_s=silence_s)
 
     # ------------------------------------------------------------ changes
 
     def apply(self, each: Object) -> Object:
-        """Server-side: made, or made as *each* says; any number of times.  A field that the kind does not have is refused."""
+        """Server-side apply: creates the object or makes it match *each*; repeatable.  Unknown fields are refused."""
         query = {"fieldManager": MANAGER, "force": "true", "fieldValidation": "Strict"}
         return answers.lean(self._call("PATCH", _path(each), query, each, form=_APPLY))
 
     def create(self, each: Object) -> Object | None:
-        """None: one of that name is there already."""
+        """The new object; None if the name is taken."""
         query = {"fieldManager": MANAGER, "fieldValidation": "Strict"}
         try:
             return answers.lean(self._call("POST", _path(each, named=False), query, each))
@@ -170,12 +170,12 @@ class Cluster:
             return None
 
     def patch(self, each: Object, merge: Object, *, subresource: str = "") -> Object:
-        """Merges *merge* into it."""
+        """Merges *merge* into the object."""
         path = f"{_path(each)}/{subresource}" if subresource else _path(each)
         return answers.lean(self._call("PATCH", path, {"fieldManager": MANAGER}, merge, form=_MERGE))
 
     def delete(self, each: Object, *, uid: str | None = None, grace_s: float | None = None) -> None:
-        """Fine if it is gone already.  With *uid* another one of that name is left alone, which is fine too."""
+        """Deletes the object if it exists; with *uid* only if it still has that uid."""
         options: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         if uid is not None:
             options["preconditions"] = {"uid": uid}
@@ -188,7 +188,7 @@ class Cluster:
                 raise
 
     def release(self, each: Object, finalizer: str) -> None:
-        """Takes *finalizer* from the object with the uid of *each*; fine if that one is gone or has it no longer."""
+        """Takes *finalizer* from the object with the uid of *each*, if that still exists and has it."""
         uid = each["metadata"]["uid"]
         now: Object | None = each
         for _ in range(_TRIES):
@@ -266,7 +266,7 @@ class Cluster:
         form: str = "",
         timeout: httpx2.Timeout | None = None,
     ) -> httpx2.Response:
-        """The answer, if it is a good one; with *timeout* one that is still to be read.  Parameters that are empty are not sent."""
+        """The answer if it is a success; with *timeout* one yet to be read.  Empty parameters are not sent."""
         asked = self._http.build_request(
             method,
             path,
@@ -281,7 +281,7 @@ class Cluster:
                 response.read()
                 response.close()
         except (httpx2.LocalProtocolError, UnicodeError):
-            # The text of these may hold the token.
+            # Their text may hold the token.
             raise ServerFault(
                 f"the login for {self.url} cannot be sent: it holds characters that a header cannot"
             ) from None
@@ -313,7 +313,7 @@ def _path(each: Object, *, named: bool = True) -> str:
 
 
 def _collection(kind: Kind, namespace: str | None) -> str:
-    """Without a namespace: that of all namespaces."""
+    """The path of a collection; without *namespace*, over all namespaces."""
     inside = f"/namespaces/{_part(namespace)}" if kind.namespaced and namespace else ""
     return f"{_root(kind.api_version)}{inside}/{kind.plural}"
 
@@ -339,7 +339,7 @@ def connect(
     *,
     timeouts: Timeouts = Timeouts(),
 ) -> Cluster:
-    """To the cluster of *kubeconfig*, else of this pod's service account, of `KUBECONFIG`, of `~/.kube/config`.
+    """Connects to the cluster of *kubeconfig*, else of this pod's service account, of `KUBECONFIG`, of `~/.kube/config`.
 
     *context* None: the current one.  Nothing is sent yet.  Raises InvalidInput.
     """
@@ -372,7 +372,7 @@ def connect(
 
 
 def _look_at_files(chosen: SingleConfig) -> None:
-    """Raises OSError that names the first that cannot be read: ssl does not say which."""
+    """Raises OSError naming the first file that cannot be read: ssl does not say which."""
     user = chosen.user
     for each in (chosen.cluster.certificate_auth, user and user.client_cert, user and user.client_key):
         if each:
@@ -381,7 +381,7 @@ def _look_at_files(chosen: SingleConfig) -> None:
 
 
 def _said(error: Exception) -> str:
-    """In words, and without a line of the file: it may be the one with the token."""
+    """*error* in words, without quoting the file: the line may hold the token."""
     if isinstance(error, yaml.YAMLError):
         mark = getattr(error, "problem_mark", None)
         return f"it is not YAML (line {mark.line + 1})" if mark else "it is not YAML"

@@ -25,11 +25,11 @@ Object = dict[str, Any]
 
 FIRST_LOOK_S = 20.0
 LOST_S = 30.0
-"""How long a watch may be out of touch: an API server that begins anew is back by then."""
+"""How long a watch may lose contact: a restarted API server is back by then."""
 
 
 class ClusterView:
-    """*changed* is called from other threads, after something has."""
+    """*changed* is called from other threads, after something has changed."""
 
     def __init__(self, cluster: Cluster, namespace: str, changed: Callable[[], None]) -> None:
         self._cluster = cluster
@@ -44,7 +44,7 @@ class ClusterView:
         self._pods: tuple[int, dict[str, Object], dict[str, list[Object]]] = (-1, {}, {})
         self._nodes: dict[str, tuple[object, Node]] = {}
         self._known: set[str] = set()
-        """Uids of ours: one of these stays ours, even if somebody takes all marks from it."""
+        """Uids of our objects: they stay ours even if somebody removes all marks."""
 
     def start(self) -> None:
         """Returns when everything has been seen once, and is still.  Raises Unavailable with the API server's words if it is not."""
@@ -68,7 +68,7 @@ class ClusterView:
 
     @property
     def generation(self) -> int:
-        """Grows with each change."""
+        """A number that grows with each change."""
         return sum(watch.generation for watch in self._watches.values())
 
     # ------------------------------------------------------------ objects
@@ -79,12 +79,12 @@ class ClusterView:
         return self._watches[kind].objects().get((namespace, name))
 
     def has(self, id: tuple[str, str, str]) -> bool:
-        """*id*: kind, namespace and name of an object."""
+        """True if the object with this (kind, namespace, name) exists."""
         kind, *place = id
         return tuple(place) in self._watches[kind].objects()
 
     def all_of(self, *kinds: str) -> Iterator[Object]:
-        """Our objects of these kinds, but for pods."""
+        """Yields our objects other than pods."""
         for kind in kinds:
             yield from self._watches[kind].objects().values()
 
@@ -97,11 +97,11 @@ class ClusterView:
 
     @property
     def ours(self) -> Mapping[str, Object]:
-        """Pods of ours, by name."""
+        """Our pods by name."""
         return self._sorted_out()[0]
 
     def _sorted_out(self) -> tuple[Mapping[str, Object], Mapping[str, list[Object]]]:
-        """Ours by name, and those of others by node."""
+        """(our pods by name, other people's pods by node)."""
         watch = self._watches[POD.name]
         generation = watch.generation
         if self._pods[0] != generation:
@@ -122,7 +122,7 @@ class ClusterView:
         return ("", name) in self._watches[NODE.name].objects()
 
     def nodes(self, resource_names: Mapping[str, str]) -> tuple[Node, ...]:
-        """With what pods of others have taken taken off.  A node is looked at again when it, or one of those, has changed."""
+        """Nodes less what other people's pods take.  A node is computed again only when it or one of these pods changes."""
         _, foreign = self._sorted_out()
         found = {}
         for (_, name), each in self._watches[NODE.name].objects().items():
@@ -137,7 +137,7 @@ class ClusterView:
 
 
 def _is_ours(metadata: Object) -> bool:
-    """As long as one of our marks is left, whatever somebody else took away."""
+    """True while one of our marks is left, whatever others removed."""
     marked = names.MANAGED.items() <= (metadata.get("labels") or {}).items()
     return (
         marked

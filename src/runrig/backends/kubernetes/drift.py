@@ -1,4 +1,4 @@
-"""Drift between what is wanted and what is there, and many calls at once."""
+"""Differences between what is wanted and what is there, and many calls at once."""
 
 import re
 import threading
@@ -13,7 +13,7 @@ from runrig.domain.errors import RunrigError, Unavailable
 
 _WORKERS = 8
 _AMOUNT = re.compile(r"(^|[.])(requests|limits|overhead|sizeLimit)([.][^.]+|\[[^]]+\])?$")
-"""Paths of quantities, where `1000m` and `1` are the same."""
+"""Matches paths of quantities, where `1000m` and `1` are equal."""
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 _MISSING = object()
 
@@ -24,8 +24,8 @@ _MISSING = object()
 def differences(wanted: Object, there: Object) -> tuple[str, ...]:
     """The paths where *there* lacks or contradicts what is *wanted*, in the order of *wanted*.
 
-    What *there* says beyond it is no difference: the API server fills objects up.  Only lists in the `spec` of a kind that is not
-    Kubernetes' own are whole as they are: one level more is another topology.  Nothing, empty and False are the same.
+    Additional fields in *there* do not count: the API server fills objects in.  But lists in the `spec` of a kind that is not
+    Kubernetes' own must match exactly: one more level is another topology.  Missing, empty and False are equal.
     """
     group = wanted["apiVersion"].rpartition("/")[0]
     filled_up = "." not in group or group.endswith(".k8s.io")
@@ -60,7 +60,7 @@ def _between_lists(wanted: list[Any], there: list[Any], path: str, filled_up: bo
 
 
 def _keyed(items: list[Any]) -> dict[Any, Any] | None:
-    """By their names; None if they have none, or not each its own."""
+    """*items* by name; None if they do not all have names of their own."""
     if not all(isinstance(each, Mapping) and isinstance(each.get("name"), str) for each in items):
         return None
     keyed = {each["name"]: each for each in items}
@@ -72,7 +72,7 @@ def _nothing(value: Any) -> bool:
 
 
 def _same(wanted: Any, there: Any) -> bool:
-    """To Python 1 is True."""
+    """Equal and of a like kind: to Python 1 is True."""
     return bool(wanted == there) and isinstance(wanted, bool) == isinstance(there, bool)
 
 
@@ -97,21 +97,21 @@ def _below(path: str, key: str) -> str:
 
 
 class Crew:
-    """Threads that are there as long as the backend is."""
+    """Threads that live as long as the backend."""
 
     def __init__(self, workers: int = _WORKERS) -> None:
         self._workers = workers
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="kubernetes")
 
     def close(self) -> None:
-        """Lets calls end that are under way."""
+        """Lets calls under way finish."""
         self._pool.shutdown()
 
     def run_all(self, calls: Sequence[Callable[[], object]]) -> tuple[Refusal, ...]:
-        """All of them, in any order, the failed ones too: what was refused, in the order of the calls.
+        """Makes all calls, in any order, even if some fail; returns the refusals in the order of the calls.
 
-        Raises one Unavailable for all that failed, if the API server did not answer to some.  When it did not to as many as there
-        are threads, with no success in between, the rest is left alone.
+        Raises one Unavailable if the API server did not answer some of them.  After as many unanswered calls as there are
+        threads, with no success in between, the rest is skipped.
         """
         shift = _Shift(self._workers)
         wait([self._pool.submit(shift.do, number, call) for number, call in enumerate(calls)])
@@ -148,7 +148,7 @@ class _Shift:
                 self._in_a_row = 0
 
     def end(self, count: int) -> tuple[Refusal, ...]:
-        """Raises what is to be raised: a bug of ours before anything the API server said."""
+        """Returns the refusals, or raises: a bug of ours before anything the API server said."""
         if self._bugs:
             raise self._bugs[min(self._bugs)]
         in_order = [self._failed[number] for number in sorted(self._failed)]

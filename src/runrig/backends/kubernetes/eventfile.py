@@ -18,7 +18,7 @@ MOST = 5000
 """Events of a workflow that are kept; the oldest go."""
 
 REPEAT_S = 60.0
-"""So long after a state of an event was written the next one of the same event waits."""
+"""How long the next state of an event waits after one was written."""
 
 _DROPPED = "dropped"
 _UNREADABLE = (ValueError, TypeError, KeyError)
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
 
 
 class EventFile:
-    """*path* need not be there.  Not thread-safe."""
+    """*path* need not exist.  Not thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -44,23 +44,23 @@ class EventFile:
         """Older events were dropped, or would be."""
         self._lines = 0
         self._whole = True
-        """It ends with the end of a line."""
+        """The file ends with a complete line."""
         self._read()
 
     @property
     def written(self) -> bool:
-        """Nothing is left to write."""
+        """True if nothing is left to write."""
         return not self._unwritten
 
     def note(self, uid: str, entry: Entry) -> None:
-        """To be written."""
+        """Takes *entry*, to be written."""
         known = self._known.get(uid)
         if entry.version > known.version if known else entry.event.latest >= self._from:
             self._known[uid] = entry
             self._unwritten[uid] = None
 
     def all(self) -> tuple[ClusterEvent, ...]:
-        """Oldest first."""
+        """All events, oldest first."""
         found = tuple(entry.event for entry in sorted(self._known.values(), key=_order))
         if not (found and self._dropped):
             return found
@@ -90,7 +90,7 @@ class EventFile:
             self._whole = not said or said.endswith(b"\n")
             for line in said.splitlines():
                 self._lines += 1
-                with contextlib.suppress(*_UNREADABLE):  # half a line, of somebody who was killed
+                with contextlib.suppress(*_UNREADABLE):  # half a line: the writer was killed
                     self._take(json.loads(line))
             self._trim()
 
@@ -100,7 +100,7 @@ class EventFile:
             return
         uid, version, key = said.pop("uid"), said.pop("version"), said.pop("key")
         event = ClusterEvent(**said, key=None if key is None else TaskKey(*key))
-        if uid not in self._known or version > self._known[uid].version:  # else of a server that was late to end
+        if uid not in self._known or version > self._known[uid].version:  # else from a server that was late to end
             self._known[uid] = Entry(version, event)
 
     def _append(self, lines: list[bytes]) -> None:

@@ -1,7 +1,7 @@
 """Events of the cluster about our pods and pod groups, kept as long as their output: the API server forgets them.
 
-An event names its object by kind and name.  Names of ours are never used twice, so one that was seen once tells whose an event is,
-whether the object is still to be seen or has just gone.
+An event names its object by kind and name.  We never use a name twice, so a name seen once tells whose an event is, even when
+the object has just gone.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ NAME = ".events"
 """The name of the file in the workflow's folder; no task can have it."""
 
 REMEMBERED_S = 600.0
-"""How long events count of an object that is gone."""
+"""How long events of an object still count after it is gone."""
 
 _EVERY_S = 1.0
 _LONGEST = 1000
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class Subject(NamedTuple):
-    """Whom an event is about.  *key* None: the whole gang."""
+    """What an event is about.  *key* None: the whole gang."""
 
     workflow: str
     group: str
@@ -59,7 +59,7 @@ class KeptEvents:
         """None: its workflow was discarded."""
         self._gone: dict[tuple[str, str], float] = {}
         self.waits = False
-        """There are events of objects that are not known, perhaps not yet."""
+        """There are events of objects that are unknown, perhaps only so far."""
 
     def meet(self, pods: Iterable[Object], groups: Iterable[Object], now: float) -> None:
         """Learns our objects, so that their events are recognised."""
@@ -87,20 +87,20 @@ class KeptEvents:
             self._files = {name: file for name, file in self._files.items() if name in live or not file.written}
 
     def write(self, now: float) -> None:
-        """Writes what is due, see `EventFile.write`."""
+        """Writes what is due; see `EventFile.write`."""
         with self._lock:
             for workflow, file in self._files.items():
                 self._write(workflow, file, now)
 
     def of(self, workflow: str) -> tuple[ClusterEvent, ...]:
-        """Oldest first."""
+        """Events of *workflow*, oldest first."""
         if not is_folder_name(workflow):
             return ()
         with self._lock:
             return (self._files.get(workflow) or EventFile(self._folder / workflow / NAME)).all()
 
     def discard(self, workflow: str) -> None:
-        """Nothing more is written of *workflow*."""
+        """Forgets *workflow*: nothing more is written about it."""
         with self._lock:
             self._files.pop(workflow, None)
             for place, subject in self._subjects.items():
@@ -174,13 +174,13 @@ def _time_of(event: Object) -> float:
 
 
 def _line(text: str | None) -> str:
-    """In one line, and no longer than anybody reads."""
+    """*text* on one line, no longer than anybody would read."""
     line = " ".join((text or "").split())
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
 class ClusterEvents:
-    """Events of a namespace, from a watch, whose objects are in *view*."""
+    """Events of a namespace from a watch; their objects are in *view*."""
 
     def __init__(self, cluster: Cluster, namespace: str, view: ClusterView, folder: Path) -> None:
         self._view = view
@@ -191,18 +191,18 @@ class ClusterEvents:
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
 
     def start(self) -> None:
-        """Waits for nothing: without the right to see events there are none."""
+        """Does not wait: without the right to see events there are none."""
         if self._thread.ident is None:
             self._watch.start()
             self._thread.start()
 
     def of(self, workflow: str) -> tuple[ClusterEvent, ...]:
-        """Oldest first; what is told here stays, but for the last repeats."""
+        """Events of *workflow*, oldest first; an event shown once stays, but for the last repeats."""
         self.keep()
         return self._kept.of(workflow)
 
     def keep(self) -> None:
-        """All that has been told so far is on disk afterwards, but for repeats."""
+        """Writes to disk all events shown so far, but for repeats."""
         self._take()
         self._kept.write(time.monotonic())
 

@@ -1,6 +1,6 @@
 """Files of tasks, in Secrets: one for all pods of a gang, more where they are too large for one.
 
-Pure.  The distribution depends on the gang alone, so that a recreated pod finds its files where the first one did.
+Pure.  The distribution depends on the gang alone, so a recreated pod finds its files where the first one did.
 """
 
 import base64
@@ -15,12 +15,12 @@ from runrig.domain.workflows import FileSpec, TaskSpec
 
 OUTPUT = "/runrig/output"
 WORK = "/runrig/work"
-"""The working folder of a task with a file whose path is relative."""
+"""The working folder of a task that has a file with a relative path."""
 
 LARGEST_SECRET = 1024 * 1024
-"""Bytes of contents in a Secret, by the rules of Kubernetes."""
+"""Bytes of contents in a Secret: Kubernetes' limit."""
 LARGEST_GANG = 16 * LARGEST_SECRET
-"""Bytes of the files of a gang: all of it is in etcd, which holds a few gigabytes for everybody, and in our memory."""
+"""Bytes of a gang's files, all kept in our memory and in etcd, which holds a few gigabytes for everybody."""
 
 _OVERHEAD = 256  # bytes that a key takes besides its contents, so that many small files do not make a Secret too large
 _LONGEST_PART = 255
@@ -38,14 +38,14 @@ class Mount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GangFiles:
-    """*secrets*: key → contents in base64, of each; *mounts*: of each pod that has files."""
+    """*secrets*: for each Secret, key → contents in base64; *mounts*: those of each pod that has files."""
 
     secrets: tuple[Mapping[str, str], ...]
     mounts: Mapping[str, tuple[Mount, ...]]
 
 
 def files_of(tasks: Iterable[TaskSpec], values: Callable[[TaskSpec, int], Mapping[str, str]]) -> GangFiles:
-    """*values*: those of the tokens for a pod of a task.  Raises ValueError with a sentence for files that cannot be."""
+    """*values*: token values for a pod of a task.  Raises ValueError with a sentence for impossible files."""
     shelf = _Shelf()
     mounts: dict[str, tuple[Mount, ...]] = {}
     for task in tasks:
@@ -63,7 +63,7 @@ def files_of(tasks: Iterable[TaskSpec], values: Callable[[TaskSpec, int], Mappin
 
 @dataclass(slots=True)
 class _Shelf:
-    """Each contents once, in the order in which they came.  *room*: of the last Secret, *left*: of the gang, in bytes."""
+    """Keeps each contents once, in order of arrival.  *room*: bytes left in the last Secret; *left*: for the gang."""
 
     secrets: list[dict[str, str]] = field(default_factory=list)
     where: dict[str, int] = field(default_factory=dict)

@@ -1,8 +1,8 @@
 """The output of containers: followed into a file while somebody reads, and kept before their pod is let go.
 
 In `folder/WORKFLOW/TASK/RETRY_ID` there is one file per pod: `POD.part` grows while a reader is there, `POD.log` is complete.
-Either only grows, and a server that was killed while writing one finds its place again: the beginning of what the API server sends is
-compared with what the file holds.
+Both only grow, and a server that was killed while writing finds its place again: it compares the beginning of what the API server
+sends with what the file holds.
 """
 
 import contextlib
@@ -23,19 +23,19 @@ from runrig.domain.errors import RunrigError
 from runrig.domain.workflows import TaskKey
 
 MOST_KEPT = 1 << 20
-"""Bytes of the end of an output that nobody has followed."""
+"""Bytes kept from the end of an output that nobody followed."""
 
 CAUGHT_UP_S = 2.0
 KEPT_S = 10.0
 TRIES = 3
 UNREAD_S = 60.0
-"""How long an output is followed that nobody asks for any more."""
+"""How long to follow an output that nobody asks for any more."""
 
 MOST_FOLLOWED = 64
-"""Outputs that are followed at once."""
+"""How many outputs are followed at once."""
 
 REST_S = 10.0
-"""One that was let go for another is not taken up again before that, or readers of many would read them all from the beginning
+"""How long an output that was dropped for another is not followed again; else readers of many would read all from the beginning
 at every look."""
 
 _AGAIN_S = 1.0
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 
 class Output(Protocol):
-    """The output of a container, piece by piece; `close`, from another thread, ends it."""
+    """The output of a container, piece by piece; `close` from another thread ends it."""
 
     def __iter__(self) -> Iterator[bytes]: ...
 
@@ -57,7 +57,7 @@ Read = Callable[[str, bool], Output]
 
 
 class KeptLogs:
-    """*folder* is its own.  Callable from several threads."""
+    """*folder* belongs to it alone.  Thread-safe."""
 
     def __init__(self, folder: Path, read: Read) -> None:
         self._folder = folder
@@ -65,16 +65,16 @@ class KeptLogs:
         self._lock = threading.Lock()
         self._followers: dict[str, _Follower] = {}
         self._resting: dict[str, float] = {}
-        """Pods whose output was let go for another: until when."""
+        """Pods whose output was dropped for another → until when."""
         self._tries: Counter[str] = Counter()
         self._keeping: set[str] = set()
         self._closed = threading.Event()
         self._sweeper: threading.Thread | None = None
 
     def file(self, key: TaskKey, pod: str | None, *, ended: bool = False) -> Path | None:
-        """For a reader, now; None if there is nothing yet.  *pod* None: it is gone, and what was kept of it counts.
+        """The file for a reader; None if there is nothing yet.  *pod* None: it is gone, and what was kept counts.
 
-        Who asks first waits, `CAUGHT_UP_S` at most, until all is there that has been said so far.  Where more than `MOST_FOLLOWED`
+        The first to ask waits, `CAUGHT_UP_S` at most, until all output so far is there.  Where more than `MOST_FOLLOWED`
         are read at once, the file of a pod that has not *ended* may be `REST_S` behind.
         """
         try:
@@ -91,9 +91,9 @@ class KeptLogs:
         return next((path for path in (place.complete, place.part) if path.exists()), None)
 
     def keep(self, key: TaskKey, pod: str) -> bool:
-        """The output of a pod that has ended, complete if somebody follows it, else its end; False: not yet, ask again.
+        """Keeps the output of a pod that has ended, complete if somebody follows it, else its end.  False: not yet, ask again.
 
-        Takes `KEPT_S` at most.  After `TRIES`, or a plain no, it is True all the same, and the file says why it is not all there.
+        Takes `KEPT_S` at most.  After `TRIES`, or a plain no, True all the same; the file then says what is missing.
         """
         try:
             place = _Place(folder_of(self._folder, key), pod)
@@ -126,7 +126,7 @@ class KeptLogs:
         return True
 
     def discard(self, workflow: str) -> None:
-        """Removes all that is kept of *workflow*."""
+        """Removes everything kept of *workflow*."""
         if not is_folder_name(workflow):
             return
         with self._lock:
@@ -134,13 +134,13 @@ class KeptLogs:
         shutil.rmtree(self._folder / workflow, ignore_errors=True)
 
     def close(self) -> None:
-        """Nothing is written after it."""
+        """Stops all writing."""
         self._closed.set()
         with self._lock:
             self._let_go(*self._followers)
 
     def _followed(self, key: TaskKey, place: "_Place", *, ended: bool) -> "_Follower | None":
-        """None: it is complete, or about to be, or rests."""
+        """The follower; None if the output is complete, or about to be, or rests."""
         with self._lock:
             if self._closed.is_set() or place.pod in self._keeping or place.complete.exists():
                 return None
@@ -159,20 +159,20 @@ class KeptLogs:
             return found
 
     def _make_room(self) -> None:
-        """For one more: the one that was asked for longest ago goes."""
+        """Makes room for one more: drops the output that was asked for longest ago."""
         if len(self._followers) >= MOST_FOLLOWED:
             now, oldest = time.monotonic(), min(self._followers, key=lambda pod: self._followers[pod].asked)
             self._resting = {pod: until for pod, until in self._resting.items() if until > now} | {oldest: now + REST_S}
             self._let_go(oldest)
 
     def _let_go(self, *pods: str) -> None:
-        """Under the lock to the end, or a second one might begin to write before the first has stopped."""
+        """Holds the lock to the end, or a second follower might write before the first has stopped."""
         for pod in pods:
             if (follower := self._followers.pop(pod, None)) is not None:
                 follower.release()
 
     def _sweep(self) -> None:
-        """Lets go of followers that nobody reads; some wait on a silent container."""
+        """Drops followers that nobody reads; some wait on a silent container."""
         while not self._closed.wait(UNREAD_S / 6):
             with self._lock:
                 before = time.monotonic() - UNREAD_S
@@ -199,7 +199,7 @@ class _Place(NamedTuple):
 
 
 class _Reader:
-    """One that reads the output of a pod until it is released, and writes nothing after that."""
+    """Reads the output of a pod until it is released, and writes nothing afterwards."""
 
     def __init__(self, read: Read, place: _Place) -> None:
         self._read = read
@@ -226,7 +226,7 @@ class _Reader:
             output.close()
 
     def _extend(self, said: Iterator[bytes]) -> None:
-        """Adds to the growing file what it does not hold yet."""
+        """Appends to the growing file what it does not hold yet."""
         with self._open(self._place.part) as file:
             known, at = os.fstat(file).st_size, _begins(file)
             for chunk in said:
@@ -253,7 +253,7 @@ class _Reader:
 
 
 class _Follower(_Reader):
-    """*asked*: when somebody asked last."""
+    """*asked*: when somebody last asked."""
 
     def __init__(self, read: Read, place: _Place, workflow: str) -> None:
         super().__init__(read, place)
@@ -262,7 +262,7 @@ class _Follower(_Reader):
         self.caught_up = threading.Event()
 
     def run(self) -> None:
-        """Again and again: a container may not have begun, and a connection may break."""
+        """Reads again and again: a container may not have begun, a connection may break."""
         follow = False
         while not self._released.is_set():
             try:
@@ -277,7 +277,7 @@ class _Follower(_Reader):
 
 
 class _Keeper(_Reader):
-    """For a pod that has ended: it has said all that it will."""
+    """Reads the output of a pod that has ended, so there will be no more."""
 
     _problem: Exception | None = None
     _kept = False
@@ -317,7 +317,7 @@ class _Keeper(_Reader):
 
 
 def _begins(file: int) -> int:
-    """Where in the growing file the beginning of the output lies that its node still has: behind the last note that says so."""
+    """Where in the growing file the output that the node still has begins: after the last note that says so."""
     size, note = os.fstat(file).st_size, _note(_ROTATED)
     if not size:
         return 0
@@ -327,7 +327,7 @@ def _begins(file: int) -> int:
 
 
 def _end_of(said: Iterator[bytes]) -> bytes:
-    """The last `MOST_KEPT` bytes, from the beginning of a line on."""
+    """The last `MOST_KEPT` bytes, starting with a whole line."""
     end, cut = bytearray(), False
     for chunk in said:
         end += chunk
@@ -337,7 +337,7 @@ def _end_of(said: Iterator[bytes]) -> bytes:
                 del end[: -MOST_KEPT - 1]
     if not cut:
         return bytes(end)
-    del end[: -MOST_KEPT - 1]  # one more, to see whether a line begins behind it
+    del end[: -MOST_KEPT - 1]  # one more, to see whether a line begins after it
     return bytes(end[end.find(b"\n") + 1 :][-MOST_KEPT:])
 
 

@@ -1,6 +1,6 @@
-"""How things are called in a cluster: objects, labels, annotations, hosts.
+"""Names in a cluster: objects, labels, annotations, hosts.
 
-Pure.  A name says what it is the name of and never changes, so that after any crash the same one is looked for.
+Pure.  A name follows from what it names and never changes, so that after any crash the same one is looked for.
 """
 
 import re
@@ -12,33 +12,33 @@ from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.workflows import TaskKey
 
 Object = dict[str, Any]
-"""One object of Kubernetes, as its YAML says it."""
+"""One object of Kubernetes as in its YAML."""
 
 MANAGED = {"app.kubernetes.io/managed-by": "runrig"}
 
 CLAIM = "runrig-claim"
-"""The config map that says whose namespace it is."""
+"""The config map that names the owner of a namespace."""
 SCHEDULER = "kai-scheduler"
 CONTAINER = "main"
 FINALIZER = "runrig/kept"
-"""On a placed pod, so that it stays readable after a deletion until we have its end and its log."""
+"""Put on placed pods, so that a deleted one stays readable until we have its end and its log."""
 
 GANG, TASK, RETRY, EPOCH = "runrig/gang", "runrig/task", "runrig/retry", "runrig/epoch"
 POOL, WORKFLOW, WORKFLOW_UUID, GROUP = "runrig/pool", "runrig/workflow", "runrig/workflow-uuid", "runrig/group"
 NAMESPACE = "runrig/namespace"
-"""On what is cluster-wide: the namespace of the runrig that it belongs to."""
+"""Put on cluster-wide objects: the namespace of the runrig that owns them."""
 QUEUES = ("kai.scheduler/queue", "runai/queue")
 SUBGROUP = "kai.scheduler/subgroup-name"
 NODE_POOL = "kai.scheduler/node-pool"
-"""On nodes that belong to another scheduler of KAI than ours, which takes what has no such label."""
+"""Marks nodes of another KAI scheduler; ours takes nodes without this label."""
 
 KEY, GANG_ID, USER = "runrig/key", "runrig/gang-id", "runrig/user"
-"""Annotations, which hold what may be no label value."""
+"""Annotations, for values that a label cannot hold."""
 POD_GROUP = "pod-group-name"
 
 LONGEST_LABEL = 63
 SHARED_LEAF = f"{SUBPOOL_DELIMITER}-shared"
-"""Behind a pool's queue: the leaf of its own submissions.  No name of a subpool begins with `-`."""
+"""Appended to the name of a pool's queue: the leaf for its own submissions.  No name of a subpool begins with `-`."""
 
 _RESERVED = ("kai.scheduler/", "runai/", "runrig/", "osmo.namespace")
 _IDS = uuid.UUID("3f6c2a52-0f0e-5d53-9a4e-7a8c1e0b6d11")
@@ -73,7 +73,7 @@ def priority_class(priority: Priority) -> str:
 
 
 # ---------------------------------------------------------------- of a gang
-# Its pod group is called by its uuid, for KAI knows the pod groups of all namespaces by name alone.
+# Its pod group is named by uuid, because KAI knows pod groups of all namespaces by name alone.
 
 
 def service_name(gang: str) -> str:
@@ -97,7 +97,7 @@ def hostname(task: str) -> str:
 
 
 def host(namespace: str, gang: str, task: str) -> str:
-    """By which the pods of a gang reach each other."""
+    """The host name by which the pods of a gang reach each other."""
     return f"{hostname(task)}.{service_name(gang)}.{namespace}.svc"
 
 
@@ -119,7 +119,7 @@ def label_value(text: str) -> str:
 
 
 def is_users(label: str) -> bool:
-    """A label that a user may set: none that KAI or another controller would act on."""
+    """True for a label that a user may set: KAI and other controllers do not act on it."""
     return not label.startswith(_RESERVED)
 
 
@@ -130,13 +130,13 @@ def wanted_id(each: Object) -> tuple[str, str, str]:
 
 
 def epoch_of(each: Object) -> int:
-    """The term of the leader that made it; 0 if it says none."""
+    """The term of the leader that made the object; 0 if it has none."""
     text = str((each["metadata"].get("labels") or {}).get(EPOCH, "0"))
     return int(text) if text.isdecimal() else 0
 
 
 def key_of(pod: Object) -> TaskKey | None:
-    """The attempt that *pod* is; None for a pod that says none, or that somebody spoilt."""
+    """The attempt of *pod*; None if it names none, or if somebody damaged the annotation."""
     said = (pod["metadata"].get("annotations") or {}).get(KEY, "")
     workflow, *rest = said.split("/")
     if len(rest) != 2 or not (workflow and rest[0] and rest[1].isdecimal()):

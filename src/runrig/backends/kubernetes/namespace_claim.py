@@ -1,7 +1,7 @@
 """Which runrig owns a namespace: two in one would take each other's pods for orphans, as would one with a new database.
 
-A config map says it.  Who comes first makes it, and it stays when the server ends.  It also counts the leaders, for the epochs of a
-database begin anew where that is restored elsewhere, and the pods of before are still there.
+A config map holds the claim.  The first server makes it, and it stays when the server ends.  It also counts the leaders, because
+epochs start again when a database is restored elsewhere while the pods from before still exist.
 """
 
 import socket
@@ -14,15 +14,15 @@ from runrig.backends.kubernetes.cluster import CONFIG_MAP, NAMESPACE, POD, POD_G
 from runrig.domain.errors import Unavailable
 
 CHECKED_S = 5.0
-"""So often somebody may have given it to another, by hand."""
+"""How often to check whether somebody has reassigned the namespace by hand."""
 _WITH_EPOCHS = (POD, POD_GROUP, SECRET, SERVICE)
 
 
 class NamespaceClaim:
-    """*identity*: of the database, so that standbys and restored backups have the same.  *epoch*: in which this server leads it.
+    """*identity*: the database's, so that standbys and restored backups share it.  *epoch*: the one in which this server leads.
 
-    *leads*: asks the database whether it still does.  *term*: what objects say of who made them, higher than that of any leader
-    before; 0 until it is held.
+    *leads*: asks the database whether it still does.  *term*: marks the objects that this leader makes, higher than any
+    earlier leader's; 0 until the claim is held.
     """
 
     def __init__(
@@ -37,9 +37,9 @@ class NamespaceClaim:
         self.term = 0
 
     def hold(self) -> None:
-        """Returns if the namespace is ours, as it is from now on if it was nobody's, and made if there was none.
+        """Returns if the namespace is ours; claims it if nobody has, and creates it if it does not exist.
 
-        Raises Unavailable if it is another's, or a later leader has it.  What was heard is believed for `CHECKED_S`.
+        Raises Unavailable if it is another's, or a later leader has it.  An answer is trusted for `CHECKED_S`.
         """
         if time.monotonic() < self._good_until:
             return
@@ -64,7 +64,7 @@ class NamespaceClaim:
             self.term = term
         if term and term == self.term:
             return
-        # Asked between reading and writing: a later leader reads what is written here, or causes a conflict.
+        # Checked between reading and writing: a later leader reads what is written here, or causes a conflict.
         if not self._leads():
             raise Unavailable("this server does not lead any more: it claims nothing")
         wanted = self.term or 1 + (term or self._highest())
@@ -81,7 +81,7 @@ class NamespaceClaim:
             )
 
     def _highest(self) -> int:
-        """The owner of a namespace from before the config map."""
+        """The highest term that our objects there name, for a namespace older than the config map; 0 if none does."""
         kinds = (self._cluster.list(kind, namespace=self._namespace, labels=names.MANAGED) for kind in _WITH_EPOCHS)
         return max((names.epoch_of(each) for found in kinds for each in found.objects), default=0)
 

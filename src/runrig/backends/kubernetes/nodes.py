@@ -1,6 +1,6 @@
-"""The capacity of a node that is ours: all that it may give to pods, less what other people's pods request.
+"""The part of a node's capacity that is ours: all it may give to pods, less what other people's pods request.
 
-Pure.  Exact: amounts are added as the cluster writes them, and only the rest is rounded, down.
+Pure.  Exact: amounts are added as the cluster writes them; only the result is rounded, down.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,14 +18,14 @@ _Amounts = Mapping[str, Decimal]
 def node_of(node: Object, foreign: Iterable[Object], names: Mapping[str, str]) -> Node:
     """*foreign*: the pods on it that are not ours.  *names*: our name of a resource → its name there; others keep their own.
 
-    The flavor is for the caller to find.
+    The caller finds the flavor.
     """
     lively = [pod for pod in foreign if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")]
     has = _amounts(node.get("status", {}).get("allocatable"))
     taken = _sum(({PODS: Decimal(len(lively))}, *(requests_of(pod) for pod in lively)))
     metadata, spec = node["metadata"], node.get("spec", {})
     ours = {theirs: our for our, theirs in sorted(names.items())}
-    # A resource that a node does not list is 0; only in our own cluster files an absent one is unlimited.
+    # A resource that a node does not list is 0; only in our cluster files an absent one is unlimited.
     resources = dict.fromkeys(UNLISTED_IS_UNCOUNTED, 0) | {
         ours.get(name, name): _units(ours.get(name, name), amount - taken.get(name, Decimal(0)))
         for name, amount in sorted(has.items())
@@ -58,9 +58,7 @@ def requests_of(pod: Object) -> dict[str, Decimal]:
             steps.append(_sum((sidecars, asked)))
     containers = [_amounts(each.get("resources", {}).get("requests")) for each in spec.get("containers") or ()]
     whole = _most([_sum([sidecars, *containers]), *steps])
-    whole |= _amounts(
-        (spec.get("resources") or {}).get("requests")
-    )  # of the pod as a whole: goes before those of its parts
+    whole |= _amounts((spec.get("resources") or {}).get("requests"))  # for the whole pod: overrides those of its parts
     return _sum((whole, _amounts(spec.get("overhead"))))
 
 
@@ -77,7 +75,7 @@ def _ready(node: Object) -> bool:
 
 
 def _units(resource: str, amount: Decimal) -> int:
-    """In our unit, and never below zero: others may hold more than there is, when a device fails."""
+    """*amount* in our unit, never below zero: when a device fails, others may hold more than there is."""
     scaled = amount * 1000 if resource == CPU else amount
     return max(0, int(scaled.to_integral_value(ROUND_FLOOR)))
 

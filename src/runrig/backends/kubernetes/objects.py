@@ -1,7 +1,7 @@
-"""Kubernetes objects for KAI Scheduler (v0.13 and later): queues, topologies, priority classes, and what a gang has beside its pods.
+"""Kubernetes objects for KAI Scheduler (v0.13 and later): queues, topologies, priority classes, and what a gang needs beside its pods.
 
-Pure: equal numbers give equal objects, keys in the same order.  Nothing here talks to a cluster.  Each function yields what
-must be there first before what needs it.
+Pure: equal input gives equal objects, keys in the same order.  Nothing here talks to a cluster.  Each function yields an
+object after those that it needs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ UNLIMITED = -1
 
 
 def render(plan: Blueprint) -> tuple[Object, ...]:
-    """The cluster-wide objects, then each gang with its pods.  Raises InvalidInput for what no cluster takes."""
+    """The cluster-wide objects, then each gang with its pods.  Raises InvalidInput for objects that no cluster takes."""
     settings = Settings(plan.namespace, plan.flavors, plan.resource_names)
     objects = [*cluster_objects(plan.pools, plan.namespace)]
     try:
@@ -36,7 +36,7 @@ def render(plan: Blueprint) -> tuple[Object, ...]:
 
 
 def cluster_objects(pools: tuple[PoolQueues, ...], namespace: str) -> tuple[Object, ...]:
-    """*pools*: subpools behind their parents."""
+    """Queues, topologies and priority classes.  *pools*: subpools after their parents."""
     return (*_priority_classes(), *_queues(pools, namespace), *_topologies(pools, namespace))
 
 
@@ -51,7 +51,7 @@ def _priority_classes() -> Iterator[Object]:
 
 
 def _queues(pools: tuple[PoolQueues, ...], namespace: str) -> Iterator[Object]:
-    """From the root to the leaves.  The root forbids KAI to preempt and to reclaim: runrig alone decides who stops."""
+    """Yields queues from the root to the leaves.  The root forbids KAI to preempt and reclaim: runrig alone decides who stops."""
     root = names.root_queue(namespace)
     never = {"preemptMinRuntime": NEVER, "reclaimMinRuntime": NEVER}
     yield _queue(namespace, root, root, QueueQuota(UNLIMITED, None, 1), never)
@@ -80,7 +80,7 @@ def _queue(namespace: str, name: str, display: str, share: QueueQuota, more: Map
 
 
 def _topologies(pools: tuple[PoolQueues, ...], namespace: str) -> Iterator[Object]:
-    """Coarse to fine; none for a pool without keys, and none for subpools, which use their parent's."""
+    """Yields topologies, levels coarse to fine; none for pools without keys and for subpools, which use their parent's."""
     for each in pools:
         if each.whole is not None and each.pool.topology_keys:
             yield {
@@ -98,20 +98,20 @@ def _topologies(pools: tuple[PoolQueues, ...], namespace: str) -> Iterator[Objec
 
 
 def gang_objects(pods: GangPods) -> tuple[Object, ...]:
-    """All that a gang has beside its pods, the pod group last.  Raises ValueError with a sentence for files that cannot be."""
+    """A gang's objects beside its pods, the pod group last.  Raises ValueError with a sentence for impossible files."""
     return (*before_the_group(pods), pod_group(pods))
 
 
 def before_the_group(pods: GangPods) -> tuple[Object, ...]:
     """A gang's objects beside its pods and its pod group.  Only their epoch changes while the gang lives.
 
-    Raises ValueError with a sentence for files that cannot be.
+    Raises ValueError with a sentence for impossible files.
     """
     return (*_service(pods), *_secrets(pods))
 
 
 def _service(pods: GangPods) -> Iterator[Object]:
-    """Gives the pods names for each other, also before they are ready."""
+    """Gives pods names for each other, even before they are ready."""
     if pods.count > 1:
         spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {names.GANG: pods.gang.uuid}}
         metadata = _metadata(pods, names.service_name(pods.gang.uuid))
@@ -121,14 +121,14 @@ def _service(pods: GangPods) -> Iterator[Object]:
 def _secrets(pods: GangPods) -> Iterator[Object]:
     for number, data in enumerate(pods.files.secrets):
         metadata = _metadata(pods, names.secret_name(pods.gang.uuid, number))
-        # Immutable: then no kubelet watches it for changes.
+        # Immutable, so that no kubelet watches it for changes.
         yield {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "immutable": True, "data": dict(data)}
 
 
 def pod_group(pods: GangPods, alive: Mapping[str, int] | None = None) -> Object:
-    """*alive*: leaf → how many of its pods are to run, the leaf `WHOLE` where there are no subgroups; None: all of them.
+    """*alive*: leaf → how many of its pods are to run, with the leaf `WHOLE` if there are no subgroups; None: all pods.
 
-    Only those are asked for: KAI does not count a pod that has ended, and would wait for it for ever before it binds another one.
+    Only these are asked for: KAI does not count pods that have ended, and would wait for them for ever before binding another.
     """
     gang, outline = pods.gang, pods.outline
     spec: Object = {
@@ -152,7 +152,7 @@ def pod_group(pods: GangPods, alive: Mapping[str, int] | None = None) -> Object:
 
 
 def _living(subgroups: Sequence[Subgroup], alive: Mapping[str, int] | None) -> Sequence[Subgroup]:
-    """Leaves in which a pod is, and what is above them."""
+    """The leaves that have a pod, and what is above them."""
     if alive is None:
         return subgroups
     above = {each.name: each.parent for each in subgroups}

@@ -21,10 +21,10 @@ from runrig.domain.workflows import TaskKey, TaskSpec, task_uuid
 from runrig.ports.backend import GangLaunch, Launch
 
 LONGEST_VARIABLE = 128 * 1024
-"""Bytes of a variable with its name and the NUL at its end, beyond which Linux starts no program."""
+"""Bytes of a variable with its name and final NUL; Linux starts no program with a longer one."""
 
 WHOLE = ""
-"""The leaf of all pods of a gang without subgroups."""
+"""The leaf that holds all pods of a gang without subgroups."""
 
 _ALONE = "127.0.0.1"
 _RESOURCE_NAMES = {GPU: "nvidia.com/gpu", STORAGE: "ephemeral-storage"}
@@ -33,9 +33,9 @@ _HUGE_PAGES = "hugepages-"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """*resource_names*: our name of a resource → the cluster's, where it is not the usual one.
+    """*resource_names*: our name of a resource → the cluster's, if that is not the usual one.
 
-    *epoch*: of the server that makes the pods; None: they are only shown.
+    *epoch*: that of the server that makes the pods; None: they are only shown.
     """
 
     namespace: str
@@ -46,7 +46,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """*flavor* None: which of several it will be is not decided; *node* None: it is not placed."""
+    """*flavor* None: not decided yet among several; *node* None: not placed."""
 
     task: TaskSpec
     index: int
@@ -63,23 +63,23 @@ class _Attempt:
 class GangPods:
     """The pods of a gang; what they share is computed once, on first use.
 
-    Nearly everything comes from the gang, so that it does not matter which of its attempts still live.
+    Nearly everything comes from the gang, so it does not matter which of its attempts still live.
     """
 
     def __init__(self, gang: GangLaunch, settings: Settings) -> None:
         self.gang, self.settings = gang, settings
 
     def pod(self, launch: Launch) -> Object:
-        """The pod of *launch*, which holds it to its node.
+        """The pod of *launch*, tied to its node.
 
-        Raises ValueError with a sentence for what no cluster takes: files that cannot be, resources that have no name there.
+        Raises ValueError with a sentence for what no cluster takes: impossible files, resources without a name there.
         """
         flavor = self.settings.flavors.get(launch.flavor)
         task = self._task_by_name[launch.spec]
         return self._pod(_Attempt(task, launch.index, launch.key.retry_id, launch.max_count, flavor, launch.node))
 
     def unplaced(self) -> Iterator[Object]:
-        """All pods as the first attempt would have them, without a node and without our finalizer: nobody would take it off.
+        """Yields all pods of the first attempt, without a node and without our finalizer, which nobody would remove.
 
         Raises what `pod` raises.
         """
@@ -111,7 +111,7 @@ class GangPods:
 
     @cached_property
     def labels(self) -> Mapping[str, str]:
-        """The workflow's own, over them ours."""
+        """The workflow's own labels, overridden by ours."""
         labels = {key: value for key, value in self.gang.labels.items() if names.is_users(key)} | MANAGED
         queue = names.leaf_queue(self.settings.namespace, self.gang.pool.name)
         if len(queue) <= names.LONGEST_LABEL:
@@ -143,7 +143,7 @@ class GangPods:
 
     @cached_property
     def _hosts(self) -> Mapping[str, str | None]:
-        """Task → RUNRIG_HOSTS; None where no program could be started with that much."""
+        """Task → RUNRIG_HOSTS; None if a program could not be started with so much."""
         found: dict[str, str | None] = {}
         for task in self.gang.group.tasks:
             hosts = ",".join(self._host(task, index) for index in range(task.pods))
@@ -151,7 +151,7 @@ class GangPods:
         return found
 
     def _host(self, task: TaskSpec, index: int) -> str:
-        # A gang of one has no service that would give it a name.
+        # A gang of one has no service to give it a name.
         return _ALONE if self.count == 1 else names.host(self.settings.namespace, self.gang.uuid, task.pod_name(index))
 
     def _values(self, task: TaskSpec, index: int) -> Mapping[str, str]:
@@ -196,7 +196,7 @@ class GangPods:
         return labels if leaf == WHOLE else labels | {names.SUBGROUP: leaf}
 
     def _flavor(self, task: TaskSpec) -> Flavor | None:
-        """The one that *task* can only get before it is placed."""
+        """The only flavor that *task* can get, known before it is placed; None if there are several."""
         pool, flavors = self.gang.pool, self.settings.flavors
         allowed = pool.flavors or tuple(flavors)
         name = task.platform or pool.default_platform or (allowed[0] if len(allowed) == 1 else None)
@@ -263,7 +263,7 @@ def _where(attempt: _Attempt) -> Object:
     if attempt.flavor is not None and attempt.flavor.node_labels:
         spec["nodeSelector"] = dict(sorted(attempt.flavor.node_labels.items()))
     if attempt.node is not None:
-        # Not nodeName, which would pass the scheduler by.
+        # Not nodeName, which would bypass the scheduler.
         here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [attempt.node]}]}
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [here]}}
         spec["affinity"] = {"nodeAffinity": required}
@@ -279,7 +279,7 @@ _EXPANDED = re.compile(r"\$(?=[$(])")
 
 
 def _literal(text: str, values: Mapping[str, str]) -> str:
-    """With what Kubernetes would make of `$(NAME)` and `$$` kept from it: here they mean what the program makes of them."""
+    """*text* escaped so that Kubernetes leaves `$(NAME)` and `$$` alone: their meaning is up to the program."""
     return _EXPANDED.sub("$$", expand(text, values))
 
 

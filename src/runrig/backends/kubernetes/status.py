@@ -1,14 +1,14 @@
 """The state of an attempt, read from its pod: whether it runs, how it ended, and why it has not started.
 
-Pure.  The codes are the reference's (docs/kubernetes.md has the table).  It differs in what follows from one rule: an attempt has
-ended only when nothing of the task runs any more, for then its GPUs are given to others.
+Pure.  The codes are the reference's (docs/kubernetes.md has the table).  The differences follow from one rule: an attempt has
+ended only when nothing of the task runs any more, because then others get its GPUs.
 
-- A pod that is preempted, evicted or deleted runs until its container has stopped; only then comes the code that says so.
+- A pod that is preempted, evicted or deleted runs until its container has stopped; only then does it get that code.
 - The task is the container `main`.  Sidecars neither keeps it running nor gives it a code, unless
   `main` never ended.
-- Deleting or evicting a pod behind our back ends the task: also if it answers SIGTERM with 0.  What had ended
-  before that keeps its code.
-- What never began is no exit code of a user: a program that cannot be started is 3003, a pod that its node rejects 3001, one
+- Deleting or evicting a pod behind our back ends the task, even if it answers SIGTERM with 0.  A task that had ended
+  before keeps its code.
+- What never began has no exit code of the user's: a program that cannot be started is 3003, a pod that its node rejects 3001, one
   that its node does not start in time 3005.
 """
 
@@ -20,15 +20,15 @@ from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.workflows import ExitCode
 
 STOPPED = 143
-"""128 + SIGTERM: what a task gives that was asked to stop."""
+"""128 + SIGTERM: the exit code of a task that was asked to stop."""
 
 START_TIMEOUT_S = 1800.0
 CONFIG_ERROR_S = 600.0
 LOST_SIGHT_S = 1800.0
-"""How long a kubelet may get over what it cannot set up, or has lost sight of."""
+"""How long a kubelet has to recover from what it cannot set up or has lost sight of."""
 
 FORCED_S = 10.0
-"""How long a kubelet may take to stop what was deleted by force."""
+"""How long a kubelet has to stop what was deleted by force."""
 
 _PULL_BACKOFF, _PULL_ERROR, _CONFIG_ERROR, _CRASHES, _LOST_SIGHT, _OTHER_WAIT = 301, 302, 303, 304, 305, 999
 _INIT_OFFSET, _LAST_INIT = 255, 300
@@ -46,14 +46,14 @@ _CANNOT_START = ("StartError", "ContainerCannotRun")
 _PREEMPTED = "PreemptionByScheduler"
 _NOT_TAKEN = ("Unschedulable", "BindingError")
 _PLAIN = ("Error", "Completed")
-"""Reasons that say no more than the exit code."""
+"""Reasons that add nothing to the exit code."""
 _LONGEST = 500
 
 _End = tuple[int, str]
 
 
 def fact_of(pod: Object, now: float, *, stopping: bool = False, start_timeout_s: float = START_TIMEOUT_S) -> TaskFact:
-    """*now*: seconds since the epoch; *stopping*: we asked it to go.  *start_timeout_s*: what a pod with a node has to start."""
+    """*now*: seconds since the epoch; *stopping*: we asked it to stop.  *start_timeout_s*: how long a pod with a node has to start."""
     if over(pod) or given_up(pod, now):
         return TaskFact(Phase.ENDED, *_end(pod, now, stopping=stopping))
     if _started(pod):
@@ -63,16 +63,16 @@ def fact_of(pod: Object, now: float, *, stopping: bool = False, start_timeout_s:
 
 
 def over(pod: Object) -> bool:
-    """Whether nothing of the task runs or will run.  A pod on a node is over when its kubelet says so, even if it was deleted."""
+    """True if nothing of the task runs or will run.  A pod on a node is over when its kubelet says so, even if it was deleted."""
     if pod.get("status", {}).get("phase") in ("Succeeded", "Failed") or _terminated(pod):
         return True
     return "deletionTimestamp" in pod["metadata"] and not bound(pod)
 
 
 def given_up(pod: Object, now: float) -> bool:
-    """Somebody has deleted it by force, and no kubelet that lives takes so long to say that it has ended.
+    """True if somebody deleted it by force and a living kubelet would have reported its end by now.
 
-    Only our finalizer keeps it then.  runrig itself gives a pod that runs a second at least.
+    Only our finalizer keeps it then.  runrig itself gives a running pod a second at least.
     """
     meta = pod["metadata"]
     by_force = "deletionTimestamp" in meta and meta.get("deletionGracePeriodSeconds") == 0
@@ -80,7 +80,7 @@ def given_up(pod: Object, now: float) -> bool:
 
 
 def bound(pod: Object) -> bool:
-    """It has a node."""
+    """True if it has a node."""
     return bool(pod["spec"].get("nodeName"))
 
 
@@ -93,9 +93,9 @@ def refusal(pod: Object) -> str | None:
 
 
 def refusal_of_group(pod_group: Object, since: float) -> str | None:
-    """What KAI says that does not place it; None if it says nothing.
+    """Why KAI does not place it; None if it gives no reason.
 
-    *since*: in seconds since the epoch; what was said before was about other pods, and KAI (v0.13 to v0.16) does not take it back.
+    *since*: in seconds since the epoch; older words are about other pods, and KAI (v0.13 to v0.16) does not withdraw them.
     """
     conditions = pod_group.get("status", {}).get("schedulingConditions") or ()
     said = [each for each in conditions if each.get("type") == "UnschedulableOnNodePool"]
@@ -109,12 +109,12 @@ def refusal_of_group(pod_group: Object, since: float) -> str | None:
 
 
 def made_at(pod: Object) -> float:
-    """In whole seconds since the epoch."""
+    """When it was created, in whole seconds since the epoch."""
     return _time(pod["metadata"]["creationTimestamp"])
 
 
 def says(pod: Object) -> str | None:
-    """Why it has not started, in the cluster's words; None if it has, has ended, or nobody says anything."""
+    """Why it has not started, in the cluster's words; None if it has started or ended, or nobody says."""
     if over(pod) or _started(pod):
         return None
     key = key_of(pod)
@@ -132,7 +132,7 @@ def says(pod: Object) -> str | None:
 
 
 def _unbound(pod: Object) -> str | None:
-    """The words of KAI's binder that tries again and again."""
+    """The words of KAI's binder, which tries again and again."""
     condition = _condition(pod, "PodBound")
     return condition.get("message") if condition.get("status") == "False" else None
 
@@ -156,7 +156,7 @@ def _stuck(pod: Object, now: float) -> _End | None:
 
 
 def _late(pod: Object, now: float, timeout_s: float) -> _End | None:
-    """It has had its node for so long, by the cluster's own clock, that who asks anew does not begin to count anew."""
+    """The end of a pod that has had its node for too long, by the cluster's clock, so a restart of ours does not matter."""
     scheduled = _condition(pod, "PodScheduled")
     began = scheduled.get("lastTransitionTime") if scheduled.get("status") == "True" else None
     since = began or pod.get("status", {}).get("startTime")
@@ -166,7 +166,7 @@ def _late(pod: Object, now: float, timeout_s: float) -> _End | None:
 
 
 def _wait_code(waiting: Object) -> int | None:
-    """None: a wait that is no failure."""
+    """The code of a wait that is a failure, else None."""
     reason = waiting.get("reason", "")
     if reason in _WAITS:
         return _WAITS[reason]
@@ -200,7 +200,7 @@ def _end(pod: Object, now: float, *, stopping: bool) -> _End:
 
 
 def _taken_away(pod: Object) -> _End | None:
-    """By a scheduler, a kubelet or a controller."""
+    """The end of a pod that a scheduler, a kubelet or a controller removed; None for others."""
     status = pod.get("status", {})
     disruption = _disruption(pod)
     reason, words = disruption.get("reason", ""), disruption.get("message")
@@ -216,7 +216,7 @@ def _taken_away(pod: Object) -> _End | None:
 
 
 def _disruption(pod: Object) -> Object:
-    """The condition that says so; empty if there is none, or the task had ended before."""
+    """The condition that reports the removal; empty if there is none, or if the task had ended before."""
     for each in pod.get("status", {}).get("conditions") or ():
         told = each["type"] == "DisruptionTarget" or each.get("reason") == _PREEMPTED
         since = each.get("lastTransitionTime")
@@ -259,7 +259,7 @@ def _deleted(pod: Object, *, stopping: bool) -> _End | None:
 
 
 def _own_end(pod: Object) -> _End:
-    """By its containers; else by what the pod says of itself."""
+    """The end by its containers, else by what the pod says about itself."""
     status = pod.get("status", {})
     ends = [_container_end(*each) for each in _states(pod) if "terminated" in each[1]]
     main = [
@@ -282,7 +282,7 @@ def _own_end(pod: Object) -> _End:
 
 
 def _container_end(container: Object, state: Object) -> _End:
-    """The message is empty where it would say no more than the code."""
+    """The end of a container; the message is empty if it would add nothing to the code."""
     ended = state["terminated"]
     reason, words, code = ended.get("reason") or "Error", ended.get("message"), int(ended["exitCode"])
     if reason in _CANNOT_START:
@@ -301,7 +301,7 @@ def _container_end(container: Object, state: Object) -> _End:
 
 
 def _states(pod: Object) -> Iterator[tuple[Object, Object]]:
-    """(container, its state), init containers first; without sidecars, which end as they like.  *init* is added to the container."""
+    """(container, its state), init containers first, without sidecars, which may end at any time.  *init* is added to the container."""
     status, spec = pod.get("status", {}), pod["spec"]
     for init, there, told in (
         (True, spec.get("initContainers"), status.get("initContainerStatuses")),
@@ -314,7 +314,7 @@ def _states(pod: Object) -> Iterator[tuple[Object, Object]]:
 
 
 def _main(pod: Object) -> Object:
-    """The state of the task's container; empty if none is told."""
+    """The state of the task's container; empty if none is reported."""
     return next((state for container, state in _states(pod) if container["name"] == CONTAINER), {})
 
 
@@ -323,9 +323,9 @@ def _terminated(pod: Object) -> bool:
 
 
 def _ended_before(pod: Object, when: float) -> bool:
-    """The task's container had ended by then, or all that ran if that never began.
+    """True if the task's container had ended by *when*, or all that ran if it never began.
 
-    Times in a cluster are whole seconds: in the same one is not before.
+    Times in a cluster are whole seconds: the same second is not before.
     """
     ended = [_main(pod)] if _terminated(pod) else [state for _, state in _states(pod) if "terminated" in state]
     ends = [state["terminated"].get("finishedAt") for state in ended]
@@ -333,7 +333,7 @@ def _ended_before(pod: Object, when: float) -> bool:
 
 
 def _condition(pod: Object, kind: str) -> Object:
-    """Empty if it has none."""
+    """The condition *kind*; empty if it has none."""
     conditions = pod.get("status", {}).get("conditions") or ()
     return next((dict(each) for each in conditions if each["type"] == kind), {})
 
@@ -349,6 +349,6 @@ def _said(what: str, words: str | None) -> str:
 
 
 def _sentence(words: str | None) -> str:
-    """On one line, not too long, and without a full stop: it may go on behind it."""
+    """*words* on one line, not too long and without a full stop, since more may follow."""
     text = " ".join((words or "").split()).rstrip(" .")
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -1,6 +1,6 @@
 """The objects of one kind, kept up to date by a watch: list, then follow, and resume where it broke off.
 
-The cache is the truth of some moment, never a mixture: a list replaces it whole, and no older version overwrites a newer one.
+The cache is the state of one moment, never a mixture: a list replaces it whole, and no older version overwrites a newer one.
 """
 
 import logging
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class Watch:
-    """*changed* is called from its thread after each batch of changes, and while it is out of touch for long."""
+    """*changed* is called from the watch's thread after each batch of changes, and during a long loss of contact."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Watch:
     ) -> None:
         self.generation = 0
         self.trouble: str | None = None
-        """Why it is out of touch; None while it is not."""
+        """Why contact is lost; None while it is not."""
         self._lost_at: float | None = None
         self._told: object = None
         self._cluster, self._kind, self._changed = cluster, kind, changed
@@ -46,7 +46,7 @@ class Watch:
         self._lock = threading.Lock()
         self._objects: dict[Place, Object] = {}
         self._snapshot: Mapping[Place, Object] | None = None
-        self._version = ""  # empty: to be listed anew
+        self._version = ""  # empty: list again
         self._put: dict[Place, Object] | None = None  # by us, while a list is under way
         self._tries = 0
         self._synced, self._stopped = threading.Event(), threading.Event()
@@ -57,7 +57,7 @@ class Watch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Does not wait for a request that is under way: its thread ends by itself, and changes nothing more."""
+        """Does not wait for a request under way: the thread ends by itself and changes nothing more."""
         self._stopped.set()
         if stream := self._stream:
             stream.close()
@@ -65,17 +65,17 @@ class Watch:
             self._thread.join(_PATIENCE_S)
 
     def wait_synced(self, timeout_s: float) -> bool:
-        """The first list is there; False if not within *timeout_s* (see `trouble`)."""
+        """True once the first list is there; False if not within *timeout_s* (see `trouble`)."""
         return self._synced.wait(timeout_s)
 
     @property
     def lost_s(self) -> float:
-        """How long it has been out of touch; 0 while it is not."""
+        """Seconds since contact was lost; 0 while it is not."""
         at = self._lost_at
         return 0.0 if at is None else time.monotonic() - at
 
     def objects(self) -> Mapping[Place, Object]:
-        """All of one moment.  Not to be changed."""
+        """All objects at one moment.  Do not change it."""
         with self._lock:
             if self._snapshot is None:
                 self._snapshot = MappingProxyType(dict(self._objects))
@@ -84,7 +84,7 @@ class Watch:
     def put(self, each: Object) -> None:
         """Takes the API server's answer to a change of ours, so that the next round has it.
 
-        Only what the watch has not passed yet: else it would bring back what was deleted since.
+        Only if the watch has not passed it yet: otherwise it would bring back what was deleted since.
         """
         with self._lock:
             if self._put is not None:
@@ -131,9 +131,9 @@ class Watch:
         self._changed()
 
     def _follow(self) -> None:
-        """Until it ends, which a server does with each watch after some minutes."""
+        """Follows the watch until the server ends it, which it does after some minutes."""
         with self._cluster.watch(self._kind, **self._scope, resource_version=self._version) as self._stream:
-            if self._stopped.is_set():  # since it was asked for; `stop` has not seen this stream
+            if self._stopped.is_set():  # since the request; `stop` has not seen this stream
                 return
             self._heard()
             opened = time.monotonic()
@@ -143,7 +143,7 @@ class Watch:
                 if self._take(batch):
                     self._changed()
             if time.monotonic() - opened > _LONGEST_S:
-                self._tries = 0  # nothing has happened, and that is all
+                self._tries = 0  # nothing has happened
         self._pause(None)
 
     def _take(self, batch: Batch) -> bool:
@@ -178,7 +178,7 @@ class Watch:
             self.trouble = self._lost_at = self._told = None
 
     def _lost(self, error: Exception, why: str, retry_after_s: object = None) -> None:
-        """Logs it once, and again where it is for another cause: a server that came back may refuse."""
+        """Logs a loss of contact once, and again for another cause: a server that came back may refuse."""
         if self._stopped.is_set():
             return
         cause = type(error), error.status if isinstance(error, Refusal) else None
@@ -187,11 +187,11 @@ class Watch:
         self.trouble, self._told = why, cause
         self._lost_at = self._lost_at or time.monotonic()
         if self.lost_s > _LONGEST_S:
-            self._changed()  # so that the waiting side sees that it lasts
+            self._changed()  # so that the waiting side sees how long it lasts
         self._pause(retry_after_s)
 
     def _pause(self, told_s: object) -> None:
-        """Longer from try to try until something is heard; not the same for all watches, which were cut off together."""
+        """Waits longer after each try until there is an answer; jittered, since all watches were cut off together."""
         longest = min(_LONGEST_S, _FIRST_S * 2 ** min(self._tries, 10))
         share = zlib.crc32(f"{self._kind.plural} {self._tries}".encode()) / 2**32
         told = told_s if isinstance(told_s, float) else 0.0
@@ -208,5 +208,5 @@ def _version(each: Object) -> str:
 
 
 def _newer(each: Object, version: str) -> bool:
-    """Versions are whole numbers that grow, over all objects of a kind."""
+    """True if *each* is newer than *version*: versions are integers that grow over all objects of a kind."""
     return int(_version(each)) > int(version)

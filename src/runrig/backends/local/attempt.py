@@ -1,6 +1,6 @@
 """The folder of one attempt, as the server sees it: what was decided about it, and how far it has come.
 
-The files and who writes them are in ``supervisor``.  Every question is answered from them alone, so that a server that was
+The files and who writes them are in ``supervisor``.  All answers come from them alone, so a server that was
 killed between any two steps finds its way after a restart.
 """
 
@@ -20,7 +20,7 @@ _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 def is_folder_name(part: str) -> bool:
-    """Whether *part* can name one folder, and none above it."""
+    """True if *part* can name a folder, but none above it."""
     return _PART.fullmatch(part) is not None
 
 
@@ -44,12 +44,12 @@ class Attempt:
 
     @property
     def prepared(self) -> bool:
-        """A supervisor may have been started for it."""
+        """True if a supervisor may have been started for it."""
         return (self.folder / "launch").exists()
 
     @property
     def claimed(self) -> bool:
-        """A supervisor runs it, or has."""
+        """True if a supervisor runs it, or has run it."""
         try:
             return os.stat(self.folder / "claim").st_size > 0
         except FileNotFoundError:
@@ -63,18 +63,18 @@ class Attempt:
         return TaskFact(Phase.ENDED, int(code), message)
 
     def running(self) -> bool:
-        """Its command was started; says nothing of whether it still runs."""
+        """True if its command was started, whether or not it still runs."""
         return (self.folder / "started").exists()
 
     def end(self, code: int, message: str) -> TaskFact:
-        """Writes down the end of an attempt that no supervisor runs."""
+        """Records the end of an attempt that no supervisor runs."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         supervisor.write(str(self.folder / "ended"), f"{code}\n{message}".encode(), durable=True)
         return TaskFact(Phase.ENDED, code, message)
 
     @contextlib.contextmanager
     def claim(self) -> Iterator[int | None]:
-        """Keeps supervisors from beginning: the descriptor of the claim, or None if a supervisor holds it, and so lives."""
+        """Keeps supervisors from beginning.  Yields the descriptor of the claim, None if a living supervisor holds it."""
         descriptor = os.open(self.folder / "claim", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             yield descriptor if _locked(descriptor) else None
@@ -82,7 +82,7 @@ class Attempt:
             os.close(descriptor)
 
     def supervised(self) -> bool:
-        """A supervisor lives.  To be asked only of the claimed: of others it could keep a supervisor from beginning."""
+        """True if a supervisor lives.  Ask only if claimed: otherwise asking could keep a supervisor from beginning."""
         with self.claim() as held:
             return held is None
 
@@ -95,8 +95,8 @@ class Attempt:
             return self.end(code, message)
 
     def ask_to_stop(self, grace_s: float) -> None:
-        """Tells its supervisor; one that has not written its pid yet looks for the request afterwards."""
-        with contextlib.suppress(OSError):  # a full disk: then the grace of the launch holds
+        """Tells its supervisor; one that has not yet written its pid looks for the request afterwards."""
+        with contextlib.suppress(OSError):  # a full disk: then the launch's grace applies
             supervisor.write(str(self.folder / "stop"), str(grace_s).encode(), durable=False)
         pid = self._supervisor_pid()
         if pid is not None and self.supervised():  # it lives, so the number is its own

@@ -1,7 +1,7 @@
 """The local backend: attempts as process groups of this machine, each under a supervisor that outlives the server.
 
-What is wanted comes in as a whole (`sync`), what is comes out as a whole (`observe`).  All that matters is in files, so that the
-server may be killed between any two steps; in memory there is only an index of the live attempts.  Needs Linux.
+The whole wanted state comes in (`sync`), and the whole present state comes out (`observe`).  All that matters is in files, so the
+server may be killed between any two steps; memory holds only an index of the live attempts.  Needs Linux.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from runrig.domain.workflows import ExitCode, TaskKey
 from runrig.ports.backend import Desired, Launch, LogFile
 
 _POLL_S = 0.5
-"""How late the end of a task is seen if its supervisor could not ring."""
+"""How late the end of a task is seen at most if its supervisor could not ring."""
 
 _TRIES = 3
 _STARTING = TaskFact(Phase.STARTING)
@@ -38,10 +38,10 @@ _STOPPED = "stopped before it started"
 
 @dataclass(slots=True)
 class _Live:
-    """An attempt that is not finished business.
+    """An attempt that is not done with.
 
-    *child*: the supervisor that this server started last; *tries*: how many it has started; *grace_s*: with which this server
-    asked it to stop.
+    *child*: the last supervisor that this server started; *tries*: how many it has started; *grace_s*: the grace with which
+    this server asked the attempt to stop.
     """
 
     attempt: Attempt
@@ -56,7 +56,7 @@ class _Live:
 
 
 class LocalBackend:
-    """*folder* is its own; *gpus*: see `machine.inspect`.  Raises ServerFault where it cannot work."""
+    """*folder* belongs to it alone; *gpus*: see `machine.inspect`.  Raises ServerFault where it cannot work."""
 
     name = "local"
     fixed_nodes = True
@@ -97,7 +97,7 @@ class LocalBackend:
             return Observation({key: live.fact for key, live in self._live.items()}, nodes)
 
     def sync(self, desired: Desired) -> None:
-        """Touches files only for what changes."""
+        """Carries out *desired*; touches files only for what changes."""
         with self._lock:
             self._wanted = desired.run
             self._take_on(desired)
@@ -147,7 +147,7 @@ class LocalBackend:
         self._wake_pipe.close()
 
     def stop(self, grace_s: float) -> None:
-        """Ends every attempt, and returns when none is alive."""
+        """Ends every attempt and returns when none is alive."""
         with self._lock:
             self._wanted = {}
             for live in self._live.values():
@@ -183,7 +183,7 @@ class LocalBackend:
         return self._bury(lost) or changed
 
     def _look(self, live: _Live) -> bool:
-        """Brings the fact up to date; True if the supervisor is gone without a word."""
+        """Updates the fact; True if the supervisor has gone without writing an end."""
         attempt = live.attempt
         if not attempt.claimed:
             live.fact = attempt.ended() or live.fact
@@ -191,7 +191,7 @@ class LocalBackend:
                 self._supervise(live)
             return False
         alive = attempt.supervised()
-        ended = attempt.ended()  # asked after the supervisor, whose last deed it is
+        ended = attempt.ended()  # read after looking for the supervisor, which writes it last
         if ended is not None:
             live.fact = ended
         elif alive and live.fact is _STARTING and attempt.running():
@@ -199,7 +199,7 @@ class LocalBackend:
         return ended is None and not alive
 
     def _bury(self, lost: list[_Live]) -> bool:
-        """Ends those whose supervisor was killed, once nothing of them is left; True if it could."""
+        """Ends attempts whose supervisor was killed, once none of their processes is left; True if it could."""
         if not lost:
             return False
         left = kill_marked(self._tasks, [live.attempt.folder for live in lost])
@@ -209,20 +209,20 @@ class LocalBackend:
         return len(left) < len(lost)
 
     def _collect(self) -> None:
-        """Reaps the supervisors that have ended."""
+        """Reaps supervisors that have ended."""
         self._children -= {pid for pid in self._children if _reaped(pid)}
 
     # ------------------------------------------------------------ the wanted state
 
     def _take_on(self, desired: Desired) -> None:
-        """Marks as live what is new; if the disk takes no more, it stays unknown until a later call."""
+        """Marks new attempts as live; if the disk is full they stay unknown until a later call."""
         new = [key for wanted in (desired.run, desired.stop) for key in wanted if key not in self._live]
         with contextlib.suppress(OSError):
             self._markers.add(new)
             self._live.update((key, _Live(Attempt(self._tasks, key))) for key in new)
 
     def _begin(self, live: _Live, launch: Launch) -> None:
-        """Starts it, unless that was done in an earlier life of the server."""
+        """Starts the attempt, unless an earlier life of the server did."""
         attempt = live.attempt
         ended = attempt.ended()
         if ended is not None:
@@ -246,7 +246,7 @@ class LocalBackend:
             message = f"its supervisor does not start: see {live.attempt.folder / 'supervisor.log'}"
             self._forbid(live, ExitCode.BACKEND_ERROR, message)
             return
-        with contextlib.suppress(OSError):  # too many processes, for now
+        with contextlib.suppress(OSError):  # too many processes at present
             live.child = _spawn(live.attempt.folder)
             self._children.add(live.child)
 
@@ -259,19 +259,19 @@ class LocalBackend:
             live.grace_s = grace_s
 
     def _forbid(self, live: _Live, code: int, message: str) -> None:
-        """Ends it if it has not begun; if the disk takes no more, a later call tries again."""
+        """Ends the attempt if it has not begun; if the disk is full, a later call tries again."""
         with contextlib.suppress(OSError):
             ended = live.attempt.forbid(code, message)
             if ended is not None:
                 self._see(live, ended)
 
     def _see(self, live: _Live, fact: TaskFact) -> None:
-        """A fact that no supervisor will ring for."""
+        """Notes a fact that no supervisor will ring for."""
         live.fact = fact
         self._wake_pipe.ring()
 
     def _finish(self, live: _Live) -> None:
-        """Forgets it if it has ended, else kills it: then a later call forgets it."""
+        """Forgets the attempt if it has ended; else kills it, and a later call forgets it."""
         self._stop(live, 0.0)
         if live.ended:
             self._markers.remove(live.attempt.key)
@@ -279,7 +279,7 @@ class LocalBackend:
 
 
 def _settle(attempt: Attempt, code: int, message: str) -> TaskFact:
-    """Ends it, in memory at least: what is not on the disk is found out again after a restart."""
+    """Ends the attempt, at least in memory: an end that is not on disk is worked out again after a restart."""
     try:
         return attempt.end(code, message)
     except OSError:
@@ -296,7 +296,7 @@ def _supervised(folder: Path) -> bool:
 
 
 def _spawn(folder: Path) -> int:
-    """Pid of a new supervisor: in a session of its own, with nothing of ours but a place for its complaints."""
+    """Starts a supervisor in a session of its own, with no open file of ours but one for its complaints; returns its pid."""
     complaints = os.open(folder / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         return os.posix_spawn(
@@ -319,5 +319,5 @@ def _spawn(folder: Path) -> int:
 def _reaped(pid: int) -> bool:
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:  # somebody else collects our children
+    except ChildProcessError:  # somebody else reaps our children
         return True

@@ -1,6 +1,6 @@
-"""Which attempts are not finished business: one empty file for each, so that a start reads those and not all that ever ran.
+"""The attempts that are not done with: an empty file each, so that a start reads only these and not all that ever ran.
 
-``live/BOOT/WORKFLOW:TASK:RETRY``, where BOOT is the boot of the machine in which the attempt was taken on.  The file is on the disk
+``live/BOOT/WORKFLOW:TASK:RETRY``, where BOOT is the machine's boot during which the attempt was taken on.  The file is on the disk
 before anything is started, so that after a loss of power nothing runs a second time.
 """
 
@@ -21,7 +21,7 @@ class LiveFolder:
         _flush(self._root)
 
     def load(self) -> Iterator[tuple[TaskKey, bool]]:
-        """Every attempt that was live, and whether in this boot; afterwards all of them count as of this boot."""
+        """Yields each live attempt, and whether it is from this boot; afterwards all count as from this boot."""
         for boot in sorted(self._root.iterdir()):
             for marker in sorted(boot.iterdir()):
                 workflow, task, retry_id = marker.name.split(":")
@@ -32,7 +32,7 @@ class LiveFolder:
                 boot.rmdir()
 
     def add(self, keys: Iterable[TaskKey]) -> None:
-        """One wait for the disk, however many they are."""
+        """Adds *keys*, with one wait for the disk however many they are."""
         added = False
         for key in keys:
             os.close(os.open(self._path(key), os.O_WRONLY | os.O_CREAT, 0o600))

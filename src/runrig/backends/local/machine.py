@@ -18,14 +18,14 @@ _LONGEST_NAME = 63
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """*visible*: index of a GPU → what CUDA_VISIBLE_DEVICES calls it: its UUID, or the index itself if it only stands in."""
+    """*visible*: index of a GPU → its name in CUDA_VISIBLE_DEVICES: the UUID, or for a stand-in the index."""
 
     node: Node
     visible: tuple[str, ...]
 
 
 def inspect(folder: Path, gpus: int | None, find_gpus: Callable[[], tuple[str, ...]]) -> Machine:
-    """The machine with at most *gpus* of its real GPUs (None: all); if it has none, *gpus* that stand in."""
+    """The machine with at most *gpus* of its real GPUs (None: all); if it has none, *gpus* stand-ins."""
     real = find_gpus()
     visible = real[:gpus] if real else tuple(str(index) for index in range(gpus or 0))
     resources = {

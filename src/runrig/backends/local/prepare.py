@@ -33,9 +33,9 @@ _INPUT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
 def prepare(attempt: Attempt, tasks: Path, launch: Launch, visible: tuple[str, ...]) -> None:
     """Makes the folder of *attempt* anew.  *visible*: index of a GPU → its name in CUDA_VISIBLE_DEVICES.
 
-    Raises ValueError with a sentence if the launch asks for what cannot be, OSError if the machine cannot.
+    Raises ValueError with a sentence if the launch asks for the impossible, OSError if the machine fails.
     """
-    if attempt.folder.exists():  # a server that was killed got this far; nothing was started in it
+    if attempt.folder.exists():  # a killed server got this far; nothing was started in it
         shutil.rmtree(attempt.folder)
     attempt.folder.mkdir(mode=0o700, parents=True)
     for name in ("work", "output", "inputs", "tmp"):
@@ -123,7 +123,7 @@ def _token_values(attempt: Attempt, tasks: Path, launch: Launch) -> dict[str, st
 
 
 def _gather(inputs: Path, name: str, outputs: Iterable[Attempt]) -> Path:
-    """A folder with a link to each of *outputs*, by the name of the pod."""
+    """A folder with a link to each of *outputs*, named after the pod."""
     if not _INPUT.fullmatch(name):
         raise ValueError(f"input {name!r} cannot name a folder: letters, digits, '-', '_', '.' and ':' can")
     folder = inputs / name
@@ -137,7 +137,7 @@ def _gather(inputs: Path, name: str, outputs: Iterable[Attempt]) -> Path:
 
 
 def _relocation(work: Path, files: Iterable[FileSpec]) -> Callable[[str], str]:
-    """Replaces the absolute path of each file, where it stands as a whole path, by where the file really is."""
+    """A function that replaces each file's absolute path, where it stands as a whole path, by where the file really is."""
     real = {file.path: str(work / file.path.lstrip("/")) for file in files if file.path.startswith("/")}
     if not real:
         return str
@@ -162,7 +162,7 @@ def _write_file(work: Path, file: FileSpec, values: Mapping[str, str]) -> None:
 
 
 def _create(work: Path, parts: tuple[str, ...], data: bytes) -> None:
-    """A new file, step by step from *work*, so that no link leads out of it.  Scripts are executable."""
+    """Creates a file, opening step by step from *work* so that no link leads out of it.  Scripts are executable."""
     folder = os.open(work, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for part in parts[:-1]:

@@ -1,4 +1,4 @@
-"""The processes of tasks whose supervisor is gone: found by the marker in their environment, with all that they started."""
+"""The processes of tasks whose supervisor is gone: found by the marker in their environment, with everything they started."""
 
 import contextlib
 import os

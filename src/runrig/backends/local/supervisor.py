@@ -1,7 +1,7 @@
-"""The supervisor of one attempt: runs its command to the end, whatever happens to the server, and writes down how it ended.
+"""The supervisor of one attempt: runs its command to the end, whatever happens to the server, and records how it ended.
 
 Started as ``python -I -S supervisor.py FOLDER``, in a session of its own.  It imports nothing of ours and little of the standard
-library, because every start of a task pays for it.  Files of FOLDER that it knows:
+library, because every task start pays for it.  Files of FOLDER that it knows:
 
     launch    read: the fields of `encode_launch`
     claim     locked by the supervisor that lives; holds the pid of the one that ran it, or runs it
@@ -9,9 +9,9 @@ library, because every start of a task pays for it.  Files of FOLDER that it kno
     started   written: pid and start ticks of the command, id of the boot
     ended     written, once: exit code, then a message
 
-An attempt runs at most once: who holds the lock, and finds the claim empty and no end, may run it, and first writes its pid there.
-So any number of supervisors may be started for one attempt.  As child subreaper it inherits what its command leaves behind
-(double forks, setsid), and it ends only when none of that is left.
+An attempt runs at most once: a supervisor that holds the lock and finds the claim empty and no end may run it, and first writes
+its pid there.  So any number of supervisors may be started for one attempt.  As child subreaper it inherits what its command
+leaves behind (double forks, setsid), and it ends only when none of that is left.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ import signal
 import sys
 import time
 
-WAKE_PIPE = "../../../../bell"  # its name on disk, which servers of other versions look for, too
+WAKE_PIPE = "../../../../bell"  # its name on disk, which servers of other versions look for too
 STOPPED = 128 + signal.SIGTERM
 BACKEND_ERROR = 3001
 START_ERROR = 3003
@@ -43,9 +43,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def encode_launch(grace_s: float, command: tuple[str, ...], environment: dict[str, str]) -> bytes:
-    """The orders of a supervisor, as fields that end in NUL: no argument and no variable can hold one.
+    """The orders for a supervisor, as fields that end in NUL: no argument or variable can hold one.
 
-    Raises ValueError if one does all the same.
+    Raises ValueError if one does anyway.
     """
     fields = [str(grace_s), str(len(command)), *command, *(f"{name}={value}" for name, value in environment.items())]
     if any("\0" in field for field in fields):
@@ -66,7 +66,7 @@ def read(path: str) -> bytes:
 
 
 def write(path: str, data: bytes, *, durable: bool) -> None:
-    """Whole or not at all; *durable*: also across a loss of power."""
+    """Writes *data*, whole or not at all; *durable*: also across a power cut."""
     temporary = path + ".new"
     with open(temporary, "wb") as file:
         file.write(data)
@@ -83,7 +83,7 @@ def write(path: str, data: bytes, *, durable: bool) -> None:
 
 
 def ring() -> None:
-    """Wakes the server.  If none listens, none needs to know: it reads the files when it starts."""
+    """Wakes the server, if one listens; a server that starts later reads the files."""
     with contextlib.suppress(OSError):
         pipe = os.open(WAKE_PIPE, os.O_WRONLY | os.O_NONBLOCK)
         os.write(pipe, b".")
@@ -105,7 +105,7 @@ def stat_of(pid: int) -> list[bytes]:
 def start(command: list[bytes], environment: dict[bytes, bytes]) -> int:
     """The pid of the command, running.  Raises OSError if it could not be started."""
     parent = os.getpid()
-    reader, writer = os.pipe()  # closed by exec, so that end of file means that it runs
+    reader, writer = os.pipe()  # closed by exec, so end of file means that it runs
     pid = os.fork()
     if pid == 0:
         try:
@@ -124,22 +124,25 @@ def start(command: list[bytes], environment: dict[bytes, bytes]) -> int:
 
 
 def become(parent: int, command: list[bytes], environment: dict[bytes, bytes]) -> None:
-    """In the child: turns into the command, with a process group of its own, that dies with the supervisor."""
+    """In the child: becomes the command, in a process group of its own, and dies with the supervisor."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before the line above
+    if os.getppid() != parent:  # the parent died before the line above
         os._exit(127)
     os.setpgid(0, 0)
     for target, path in ((1, "stdout.log"), (2, "stderr.log")):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600), target)
     os.chdir("work")
-    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python, and an ignored signal stays so across exec
+    for ignored in (
+        signal.SIGPIPE,
+        signal.SIGXFSZ,
+    ):  # Python ignores it, and an ignored signal stays ignored across exec
         signal.signal(ignored, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.execvpe(command[0], command, environment)  # noqa: S606 - running a given command is what this is for
 
 
 def descendants() -> dict[int, int]:
-    """Every living process below this one: pid → process group.  Nothing leaves that tree while its subreaper lives."""
+    """The living processes below this one: pid → process group.  None leaves the tree while its subreaper lives."""
     children: dict[int, list[tuple[int, int]]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit() and (fields := stat_of(int(entry))) and fields[0] not in (b"Z", b"X"):
@@ -154,7 +157,7 @@ def descendants() -> dict[int, int]:
 
 
 def terminate() -> None:
-    """SIGTERM to each process group once: a program may take a second one for impatience."""
+    """Sends SIGTERM once to each process group: a program may take a second one for impatience."""
     for group in set(descendants().values()) - {os.getpgrp()}:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGTERM)
@@ -191,7 +194,7 @@ def asked_grace(default: float) -> float:
 def supervise(main: int, grace_s: float, deadline: float | None = None) -> int:
     """Waits until nothing of the command is left, and gives its exit code.
 
-    What the command leaves behind when it ends by itself is killed at once; asked to stop, all of it has the grace to end.
+    What the command leaves behind when it ends by itself is killed at once; if asked to stop, all of it has the grace to end.
     *deadline*: when all of it is killed; None: it may go on.
     """
     code: int | None = None
@@ -218,7 +221,7 @@ def supervise(main: int, grace_s: float, deadline: float | None = None) -> int:
 
 def run() -> tuple[int, str]:
     """Exit code and message of the attempt, once it is over."""
-    if os.path.exists("stop"):  # the claim is written: who stops us from here on can find us
+    if os.path.exists("stop"):  # the claim is written: from here on whoever stops us can find us
         return STOPPED, "stopped before it started"
     grace_s, command, environment = read_launch()
     try:
@@ -239,7 +242,7 @@ def run() -> tuple[int, str]:
 
 
 def report(code: int, message: str) -> None:
-    """Writes down the end; while the disk is full it waits, because nobody else knows the exit code."""
+    """Records the end; while the disk is full it waits, because nobody else knows the exit code."""
     while True:
         try:
             return write("ended", f"{code}\n{message}".encode(errors="surrogateescape"), durable=True)
