@@ -1,1 +1,1 @@
-"""The command line.  It talks HTTP to the server and imports none of it; `up` alone starts one."""
+"""The command line.  It talks HTTP to the server and imports none of it; only commands that start one do."""

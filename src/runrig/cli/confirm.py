@@ -1,4 +1,4 @@
-"""Asking a person before something goes away."""
+"""Asks a person before something is deleted."""
 
 import sys
 from collections.abc import Callable
@@ -7,6 +7,6 @@ import click
 
 
 def confirmed(question: str | Callable[[], str], *, yes: bool) -> None:
-    """Asks a person; scripts, and people who said --yes, are not asked.  A *question* that costs something is only then made."""
+    """Asks a person, but not a script or somebody who said --yes.  A callable *question* is called only if it is asked."""
     if not yes and sys.stdin.isatty() and sys.stdout.isatty():
         click.confirm(question if isinstance(question, str) else question(), abort=True)

@@ -1,6 +1,6 @@
-"""Groups that import a command only when it is run, and the help texts that all commands share the look of.
+"""Groups that import a command only when it is run, and the common look of help texts.
 
-What `--help` lists is written here as text, so that listing costs no import.
+The lines that `--help` lists are plain text here, so that listing costs no import.
 """
 
 from collections.abc import Mapping
@@ -37,5 +37,5 @@ class LazyGroup(click.Group):
 
 
 def examples(*lines: str) -> str:
-    """The end of a help text: *lines* to type, kept as they are."""
+    """The end of a help text: *lines* to type, kept verbatim."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

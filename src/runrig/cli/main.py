@@ -1,4 +1,4 @@
-"""The entry point: finds the command, and turns every end of it into an exit code.
+"""The entry point: finds the command, and turns every outcome into an exit code.
 
 0 done · 1 refused by a rule · 2 wrong usage, or not found · 3 interrupted · 4 not allowed · 10 server or connection · 75 try again.
 """
@@ -22,7 +22,7 @@ INTERRUPTED = 3
 
 class _Root(LazyGroup):
     def invoke(self, ctx: click.Context) -> Any:
-        """A reader that goes away (``| head``) has all it wanted: no error, no noise."""
+        """Runs the command; a reader that goes away (``| head``) is no error."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def run(args: Sequence[str]) -> int:
-    """Runs one command line; the exit code."""
+    """Runs one command line; returns its exit code."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -104,7 +104,7 @@ def _fail(error: RunrigError, *, as_json: bool) -> int:
 
 
 def _json_asked(args: Sequence[str]) -> bool:
-    """Whether -t json is among *args*: asked of the text, since a wrong command line was never parsed."""
+    """True if -t json is among *args*, read as text because a wrong command line was never parsed."""
     before = list(args[: args.index("--")] if "--" in args else args)
     pairs = itertools.pairwise(before)
     return (
@@ -115,5 +115,5 @@ def _json_asked(args: Sequence[str]) -> bool:
 
 
 def _forget_stdout() -> None:
-    """Nothing more can be written there, and the interpreter must not try at its end."""
+    """Keeps the interpreter from writing to stdout at exit, where nothing can be written any more."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

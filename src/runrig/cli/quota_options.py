@@ -1,4 +1,4 @@
-"""The options of pools and cohorts that say what a node of the quota tree may use."""
+"""The options of pools and cohorts that limit what a node of the quota tree may use."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -90,7 +90,7 @@ def request(**fields: Any) -> dict[str, Any]:
 
 
 def something(body: dict[str, Any], what: str) -> dict[str, Any]:
-    """*body*, unless nothing was said.  Raises UsageError then."""
+    """*body*.  Raises UsageError if no option was given."""
     if not body:
         raise click.UsageError(f"say what to change of the {what}, such as --quota 8")
     return body

@@ -1,4 +1,4 @@
-"""`runrig workflow logs` and `wait`: until something has come."""
+"""`runrig workflow logs` and `wait`."""
 
 import math
 import time
@@ -93,12 +93,12 @@ def _awaited(client: Client, id: str, status: str, timeout: float | None) -> dic
         now = time.monotonic()
         if reached(answer, status) or finished(answer) or (until is not None and now >= until):
             return answer
-        # A server that answers at once, such as one that is stopping, is not asked without end.
+        # Do not keep asking a server that answers at once, such as one that is stopping.
         time.sleep(max(0.0, min(_SHORTEST_POLL_S, begun + _SHORTEST_POLL_S - now)))
 
 
 def reached(answer: Mapping[str, Any], status: str) -> bool:
-    """Whether the workflow has *status*.  RUNNING counts for one that ran and has ended, FAILED for every way to fail."""
+    """True if the workflow has *status*.  RUNNING counts for one that ran and has ended, FAILED for every way to fail."""
     now = answer["status"]
     if status == WorkflowStatus.RUNNING.value and finished(answer):
         return answer["start_time"] is not None
@@ -112,6 +112,6 @@ def finished(answer: Mapping[str, Any]) -> bool:
 
 
 def ending(answer: Mapping[str, Any]) -> str:
-    """How it stands, in a sentence."""
+    """The workflow's status in a sentence."""
     message = answer.get("failure_message")
     return f"{answer['name']} is {answer['status']}" + (f": {message}" if message else "")

@@ -52,7 +52,7 @@ class Settings:
         return {"priority": self.priority, "env_vars": self.env_vars}
 
     def said(self) -> dict[str, Any]:
-        """As `wiring` takes it."""
+        """The arguments that `wiring` takes."""
         return {
             "priority": self.priority,
             "variables": self.variables,
@@ -85,13 +85,13 @@ def default_pool(client: Client) -> str:
     """The only pool that takes work of this user.  Raises InvalidInput, with the names, if there are several or none."""
     answer = client.get(path("pool"))["pools"]
     names = [str(name) for name, pool in answer.items() if pool["state"] == "ACTIVE"]
-    if len(names) > 1:  # those that one sees; one may submit to fewer
+    if len(names) > 1:  # pools that the user sees; some may be closed to them
         names = _open_to_me(client, names)
     return only_pool(names, "there is no pool yet: 'runrig pool create NAME --quota GPUS' makes one")
 
 
 def _open_to_me(client: Client, names: list[str]) -> list[str]:
-    """All of *names* on a server of 0.1, which knows no roles."""
+    """The pools of *names* to which this user may submit; all of them on a server of 0.1, which knows no roles."""
     try:
         mine = client.get(path("profile", "settings"))["pools"]
     except ServerSaid as error:
@@ -102,7 +102,7 @@ def _open_to_me(client: Client, names: list[str]) -> list[str]:
 
 
 def only_pool(names: Iterable[str], none: str) -> str:
-    """Raises InvalidInput, with the names if there are several, with *none* if there are none."""
+    """The only one of *names*.  Raises InvalidInput with the names if there are several, with *none* if there are none."""
     found = sorted(names)
     if len(found) == 1:
         return found[0]
@@ -210,12 +210,12 @@ def validate(session: Session, file: str, pool: str | None, cluster: str | None,
 
 
 def _folder(file: str) -> Path:
-    """Where the files are that a workflow file names."""
+    """The folder of the files that the workflow file *file* names."""
     return Path() if file == "-" else Path(file).parent
 
 
 def _checked_here(text: str, folder: Path, settings: Settings) -> dict[str, Any]:
-    """Whether the file can be read; whether it could run is not asked."""
+    """Checks that the file can be read, not whether it could run."""
     from runrig.spec.template import render
     from runrig.spec.workflow import parse_environment, read_workflow
 
@@ -295,7 +295,7 @@ def cancel(session: Session, ids: tuple[str, ...], message: str | None, force: b
 
 
 def _report(session: Session, cancelled: list[str], failed: list[tuple[str, RunrigError]]) -> None:
-    """Raises Exit(1) if one failed."""
+    """Prints the outcomes.  Raises Exit(1) if one failed."""
     in_json = {"cancelled": cancelled, "failed": [{"name": id} | document(error) for id, error in failed]}
     if not session.show(in_json):
         for name in cancelled:

@@ -1,4 +1,4 @@
-"""The quota tree as people see it: all of it as a table, one cohort as a page."""
+"""The quota tree for people: the whole as a table, one cohort as a page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ _CIRCLE = "the parents of {} run in a circle: nothing new starts in that tree un
 
 
 def show_tree(answer: Mapping[str, Any]) -> None:
-    """Every node with a row per flavor and resource; below it what is out of order."""
+    """Prints each node with a row per flavor and resource; below, what is wrong."""
     rows: list[tuple[str, ...]] = []
     for name, node in [(ROOT, answer["root"]), *_drawn(answer["cohorts"])]:
         lines = balances.rows(node["balances"]) or [("-",) * len(balances.COLUMNS)]
@@ -49,7 +49,7 @@ def _notes(node: Node) -> Iterator[str]:
 
 
 def _drawn(nodes: Sequence[Node]) -> Iterator[tuple[str, Node]]:
-    """Every node with its name drawn as in a tree.  A circle of parents (law Q5) has no top: its nodes come last, undrawn."""
+    """Yields each node with its name drawn as in a tree.  A cycle of parents (law Q5) has no top: its nodes come last, undrawn."""
     children: dict[tuple[str, str] | None, list[Node]] = {}
     known = {(node["kind"], node["name"]) for node in nodes}
     for node in nodes:
@@ -70,7 +70,7 @@ def _drawn(nodes: Sequence[Node]) -> Iterator[tuple[str, Node]]:
 
 
 def show_node(node: Node) -> None:
-    """One cohort with all its numbers."""
+    """Prints one cohort with all its numbers."""
     facts(
         (
             ("Cohort", node["name"]),
@@ -88,7 +88,7 @@ def show_node(node: Node) -> None:
 
 
 def question(node: Node, *, leave_children: bool) -> str:
-    """The question before a cohort is deleted: what goes with it, and where its children would move."""
+    """The question before a cohort is deleted: what is deleted with it, and where its children move."""
     quotas = [
         balances.shown(f"{flavor}/{resource}", quota["nominal"])
         for flavor, of_flavor in sorted(node["quotas"].items())

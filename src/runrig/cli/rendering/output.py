@@ -1,4 +1,4 @@
-"""Prints text for people, without anything that a terminal obeys."""
+"""Prints text for people, without anything that a terminal would obey."""
 
 import click
 

@@ -15,7 +15,7 @@ _WIDTHS = {"Pool": 14, "Status": 13}
 def table(answer: Mapping[str, Any], *, free: bool, wide: bool, archived: bool) -> Table:
     """A row per pool, and one of sums if several pools have no parent.
 
-    *free*: what is left of quota and capacity instead of what is used.  *archived*: those rows too.
+    *free*: show what is left of quota and capacity instead of what is used.  *archived*: include those rows.
     """
     pools = {
         pool["name"]: pool
@@ -40,7 +40,7 @@ def of_subpools(pools: Sequence[Pool]) -> Table:
 
 
 def _tree(pools: Mapping[str, Pool]) -> Iterator[tuple[str, Pool]]:
-    """Every pool with the lines drawn before its name: by name, children after their parent."""
+    """Yields each pool with the lines to draw before its name, by name, children after their parent."""
     children: dict[str | None, list[Pool]] = {}
     for pool in sorted(pools.values(), key=lambda pool: str(pool["name"])):
         children.setdefault(pool["parent"] if pool["parent"] in pools else None, []).append(pool)
@@ -67,7 +67,7 @@ def _row(prefix: str, pool: Pool, *, free: bool, wide: bool) -> tuple[str, ...]:
 
 
 def _status(pool: Pool) -> str:
-    """ONLINE or OFFLINE; the state instead where no other column tells why it is OFFLINE."""
+    """ONLINE or OFFLINE, or the state if no other column tells why it is OFFLINE."""
     ends = pool["parent"] is None and pool["state"] != ACTIVE
     return str(pool["state"] if ends else pool["status"])
 
@@ -82,7 +82,7 @@ def _quota(pool: Pool) -> str:
 def _sums(
     shared: Mapping[str, Any], pools: Mapping[str, Pool], tops: list[Pool], *, free: bool, wide: bool
 ) -> tuple[str, ...]:
-    """Quota of the pools without a parent; *shared* counts nodes that several pools share once."""
+    """The row of sums over pools without a parent; *shared* counts nodes that several pools share once."""
     available = sum(pool["available"] for pool in pools.values())
     if free:
         numbers: tuple[Any, ...] = (available, shared["total_free"])

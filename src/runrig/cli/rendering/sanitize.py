@@ -1,7 +1,7 @@
 """Makes text from servers and files safe for a terminal: nothing that a terminal obeys gets through.
 
-Escape sequences are cut out whole; control characters, marks that turn the direction of writing and halves of surrogate pairs go
-one by one.  JSON needs none of this: it escapes them.
+Escape sequences are removed whole; control characters, marks that change the writing direction and halves of surrogate pairs one
+by one.  JSON needs none of this: it escapes them.
 """
 
 import json
@@ -23,7 +23,7 @@ def block(text: str) -> str:
 
 
 def line(value: object) -> str:
-    """*value* as text of one line; None is ``-``."""
+    """*value* on one line; None is ``-``."""
     return "-" if value is None else " ".join(block(str(value)).split("\n")).replace("\t", " ")
 
 

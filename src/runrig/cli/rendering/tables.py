@@ -28,7 +28,7 @@ _STYLES = {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns, rows of as many cells, and a last row of sums.  *widths*: columns that are never narrower than so many characters."""
+    """Columns, rows of as many cells, and a last row of sums.  *widths*: minimum widths of columns, in characters."""
 
     columns: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
@@ -37,7 +37,7 @@ class Table:
 
 
 def style(status: str) -> str:
-    """How *status* looks on a terminal; "" for no special way."""
+    """The style of *status* on a terminal; "" for none."""
     return "red" if status.startswith("FAILED") else _STYLES.get(status, "")
 
 
@@ -46,7 +46,7 @@ def on_terminal() -> bool:
 
 
 def show(table: Table) -> None:
-    """Prints *table* the way that suits what stdout is."""
+    """Prints *table* as suits stdout."""
     clean_table = Table(table.columns, [_cells(row) for row in table.rows], table.sums, table.widths)
     if on_terminal():
         _show_rich(clean_table)
@@ -55,7 +55,7 @@ def show(table: Table) -> None:
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> None:
-    """Prints names and values, a line each; values that are None are left out."""
+    """Prints names and values, one pair per line, without values that are None."""
     known = [(name, sanitize.line(value)) for name, value in pairs if value is not None]
     width = max((len(name) for name, _ in known), default=0)
     for name, value in known:
@@ -81,7 +81,7 @@ def _cells(row: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _width(text: str) -> int:
-    """Columns on a terminal: East Asian wide characters take two, marks that join the one before take none."""
+    """Columns on a terminal: East Asian wide characters take two, combining marks none."""
     if text.isascii():
         return len(text)
     return sum(

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 
 def moment(text: str | None) -> datetime | None:
-    """The instant of an answer; None if it has none or is not a time."""
+    """*text* of an answer as an instant; None if it is empty or not a time."""
     try:
         return datetime.fromisoformat(text).replace(tzinfo=UTC) if text else None
     except ValueError:

@@ -1,4 +1,4 @@
-"""How `topology show` draws the domains: a tree with a bar each, as wide as the terminal."""
+"""Draws the domains for `topology show`: a tree with a bar for each, as wide as the terminal."""
 
 import os
 import re
@@ -13,10 +13,10 @@ from runrig.cli.rendering.tables import Table, on_terminal, plain
 
 Domain = Mapping[str, Any]
 Row = tuple[str, Domain]
-"""The name with the lines of the tree before it, and what is there."""
+"""(the name with the lines of the tree before it, the domain)."""
 
 MOST_ROWS = 60
-"""Domains that are drawn of one map, unless more are asked for."""
+"""How many domains of a map are drawn, unless more are asked for."""
 MOST_APART = 20
 MOST_POOLS = 8
 
@@ -42,7 +42,7 @@ Only GPUs are counted: quota, CPU and memory may allow fewer."""
 
 
 def show(answer: Mapping[str, Any], *, everything: bool, nodes: bool) -> None:
-    """*everything*: however many domains there are.  *nodes*: those of pools without keys too, beside others that have some."""
+    """*everything*: draw all domains, however many.  *nodes*: also nodes of pools without keys, beside pools that have some."""
     width, maps = _width(), answer["maps"]
     lines: list[str] = []
     for found in maps:
@@ -56,7 +56,7 @@ def show(answer: Mapping[str, Any], *, everything: bool, nodes: bool) -> None:
 
 
 def _width() -> int:
-    """The width of the terminal, or COLUMNS; a wide default for a file."""
+    """The width of the terminal, or COLUMNS; for a file a wide default."""
     if on_terminal():
         return shutil.get_terminal_size().columns
     said = os.environ.get("COLUMNS", "")
@@ -128,7 +128,7 @@ def _sorted(domains: Sequence[Domain]) -> list[Domain]:
 
 
 def _natural(name: str) -> list[tuple[str, int]]:
-    """Numbers in names count: r9 stands before r10."""
+    """A sort key by which r9 comes before r10."""
     return [(text, int(number or 0)) for text, number in re.findall(r"([^0-9]*)([0-9]{0,18})", name)]
 
 
@@ -142,7 +142,7 @@ def _name(domain: Domain) -> str:
 
 
 def _tree(rows: Sequence[Row], found: Mapping[str, Any], width: int) -> list[str]:
-    """The bar, and who holds what, get the width that the other columns leave; where that is too little only the bar."""
+    """The bar and the holders get the width that other columns leave; if that is too little, only the bar does."""
     columns: list[tuple[str, list[str]]] = [
         ("Domain", [sanitize.line(name) for name, _ in rows]),
         ("Nodes", [str(each["nodes"]) for _, each in rows]),
@@ -172,7 +172,7 @@ def _by_flavor(domain: Domain) -> str:
 
 
 def _bar(gpus: Mapping[str, int], width: int) -> str:
-    """*width* characters in proportion; whatever is there at all has one."""
+    """A bar of *width* characters in proportion; any amount above zero gets at least one."""
     amounts = [gpus[field] for field, _, _ in _PARTS]
     total = sum(amounts)
     if not total:
@@ -187,7 +187,7 @@ def _bar(gpus: Mapping[str, int], width: int) -> str:
 
 
 def _holders(domain: Domain, room: int) -> str:
-    """As many gangs as there is *room* for, the others counted."""
+    """As many gangs as fit into *room*, and the number of the others."""
     named = [_holder(each) for each in domain["holders"]]
     total = len(named) + domain["others"]["gangs"]
     for shown in range(len(named), 0, -1):
@@ -199,7 +199,7 @@ def _holders(domain: Domain, room: int) -> str:
 
 
 def _holder(holder: Mapping[str, Any]) -> str:
-    """Its workflow and GPUs; what it is only if that is not HIGH or NORMAL and running."""
+    """The workflow and its GPUs; its kind only if it is not HIGH or NORMAL and running."""
     mark = "" if holder["state"] == "ADMITTED" else f" {holder['state']}"
     low = " LOW" if holder["priority"] == "LOW" else ""
     return f"{sanitize.line(holder['gang'].partition('/')[0])} {holder['gpus']}{low}{mark}"
@@ -235,6 +235,6 @@ def _apart(apart: Sequence[Mapping[str, Any]], *, whole: bool) -> list[str]:
 
 
 def _painted(text: str) -> str:
-    """The bars in colour; they can be read without."""
+    """*text* with coloured bars, which can be read without colour."""
     marks = "".join(_COLOURS)
     return re.sub(f"([{marks}])\\1*", lambda match: click.style(match[0], fg=_COLOURS[match[1]]), text)

@@ -1,7 +1,7 @@
 """HTTP to the server: JSON in and out, text as a stream of lines.
 
-While one server hands over to another there is none for some seconds, so a call is tried again as long as nothing can be done
-twice by it: what only reads, what carries a key, and what surely reached nobody.
+While one server hands over to another there is none for some seconds, so a call is repeated if that cannot do anything twice:
+calls that only read, that carry a key, or that surely reached nobody.
 
 On the standard library: importing it takes a quarter of the time that a client library takes, and each command is a process.
 """
@@ -36,7 +36,7 @@ _CHUNK = 65536
 
 
 def path(*parts: str) -> str:
-    """``/api/a/b`` with each part quoted, so that no name can leave its place."""
+    """``/api/a/b`` with each part quoted, so that a name cannot change the path."""
     return "/api/" + "/".join(quote(part, safe="") for part in parts)
 
 
@@ -50,15 +50,15 @@ class _Call(NamedTuple):
 
     @property
     def harmless(self) -> bool:
-        """Sent twice it does no more than once."""
+        """True if sending it twice does no more than once."""
         return self.method == "GET" or self.key is not None
 
 
 class Client:
-    """*token* None: calls go without, and the server says what it thinks of that.  *token_hint*: where a good one would be found."""
+    """*token* None: calls carry none, and the server says what it thinks of that.  *token_hint*: where to find a valid one."""
 
     def __init__(self, address: Address, token: str | None, token_hint: str = "", *, patience_s: float = 0.0) -> None:
-        """*patience_s*: how long a server that is not there now is waited for."""
+        """*patience_s*: how long to wait for a server that is not there."""
         self._address = address
         self._patience_s = patience_s
         self._token = token
@@ -81,9 +81,9 @@ class Client:
         timeout_s: float = ANSWER_S,
         key: str | None = None,
     ) -> Any:
-        """The JSON of the answer.  Raises what the server said, or ServerFault if it does not answer like one.
+        """The JSON of the answer.  Raises the server's error, or ServerFault if the answer is not a runrig server's.
 
-        *key*: a new UUID, by which the server knows the same call when it comes again.
+        *key*: a new UUID, by which the server recognises the call when it is repeated.
         """
         call = _Call(method, path, body, query, timeout_s, key)
         text = "".join(self._stream(call))
@@ -93,7 +93,7 @@ class Client:
             raise self._stranger(text) from None
 
     def lines(self, path: str, query: Query | None = None) -> Iterator[str]:
-        """The lines of a text as they arrive, without their ends; for as long as the server sends."""
+        """Yields the lines of a text as they arrive, without line ends, for as long as the server sends."""
         rest = ""
         for piece in self._stream(_Call("GET", path, None, query, None)):
             *whole, rest = (rest + piece).split("\n")
@@ -117,7 +117,7 @@ class Client:
             connection.close()
 
     def _answered(self, call: "_Call") -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-        """The beginning of a good answer, tried for as long as there is patience."""
+        """The beginning of a successful answer; tries again while there is patience left."""
         end, pause_s = time.monotonic() + self._patience_s, FIRST_PAUSE_S
         while True:
             connection = _connection(urlsplit(self.url), call.timeout_s)
@@ -141,7 +141,7 @@ class Client:
         target = urlsplit(self.url).path + call.path + _encoded(call.query)
         body = None if call.body is None else json.dumps(call.body).encode()
         headers = self._headers() | ({"Idempotency-Key": call.key} if call.key else {})
-        # A server that refuses a body answers before it has read it, and takes no more.
+        # A server that refuses a body answers before reading it all, and takes no more.
         with suppress(BrokenPipeError, ConnectionResetError):
             connection.request(call.method, target, body=body, headers=headers)
         return connection.getresponse()
@@ -178,7 +178,7 @@ class Client:
 
 
 def patience(address: Address, environment: Mapping[str, str]) -> float:
-    """Seconds: RUNRIG_RETRY_S, else for a server elsewhere long enough for another to take over; one of this machine is there or not."""
+    """Seconds to wait: RUNRIG_RETRY_S, else long enough for a takeover if the server is elsewhere, and none on this machine."""
     said = environment.get(RETRY)
     if not said:
         return 0.0 if address.loopback else PATIENCE_S

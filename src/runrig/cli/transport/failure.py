@@ -31,7 +31,7 @@ _STATUS_DECIDES = (401, 403, 429, 503)
 
 
 class ServerSaid(RunrigError):
-    """An error that the server answered.  *problems*: each thing wrong with what was sent, if it was a file."""
+    """An error that the server answered.  *problems*: everything wrong with the file that was sent, if one was."""
 
     def __init__(
         self, message: str, details: Mapping[str, object], *, code: str, exit_code: int, problems: tuple[Problem, ...]
@@ -43,7 +43,7 @@ class ServerSaid(RunrigError):
 
 
 class FileProblems(RunrigError):
-    """All problems of a file, a line each: ``file:line:column: message``."""
+    """All problems of a file, one per line: ``file:line:column: message``."""
 
     code = InvalidInput.code
     exit_code = InvalidInput.exit_code
@@ -60,7 +60,7 @@ def _as_data(problem: Problem) -> dict[str, object]:
 
 @contextmanager
 def located(source: str) -> Iterator[None]:
-    """Problems that arise inside are told with their place in the file *source*."""
+    """Adds the file *source* to the places of problems raised inside."""
     try:
         yield
     except InvalidInput as error:
@@ -72,7 +72,7 @@ def located(source: str) -> Iterator[None]:
 
 
 def server_said(status: int, body: str) -> RunrigError:
-    """The error of an answer with *status* that is not a success."""
+    """The error in an answer with *status*, which is not a success."""
     answer = _parsed(body)
     message = answer.get("message")
     if not isinstance(message, str) or not message:
@@ -105,7 +105,7 @@ def _problems(details: Mapping[str, Any]) -> tuple[Problem, ...]:
 
 
 def document(error: RunrigError) -> dict[str, object]:
-    """*error* in JSON mode: ``message``, ``code``, and ``details`` where it has numbers."""
+    """*error* in JSON mode: ``message``, ``code``, and ``details`` if it has any."""
     answer: dict[str, object] = {"message": error.message, "code": error.code}
     if isinstance(error, InvalidInput):
         return answer | {"details": {"problems": [_as_data(problem) for problem in error.problems]}}
@@ -113,5 +113,5 @@ def document(error: RunrigError) -> dict[str, object]:
 
 
 def sentence(error: RunrigError) -> str:
-    """*error* in text mode.  Problems of a file stand as they are, so that editors can jump to them."""
+    """*error* in text mode.  Problems of a file are shown verbatim, so that editors can jump to them."""
     return error.message if isinstance(error, FileProblems) else f"Error: {error.message}"

@@ -1,4 +1,4 @@
-"""Reading what people name on the command line: a file or ``-`` for stdin, as text."""
+"""Reads what people name on the command line: a file, or ``-`` for stdin, as text."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from runrig.domain.errors import InvalidInput
 
 LARGEST_FILE = 2 * 1024 * 1024
-"""Bytes.  The readers of files refuse smaller ones with better words; this only guards against reading a device for ever."""
+"""Bytes.  Readers of files refuse smaller ones with better words; this only keeps us from reading a device for ever."""
 
 
 def read_text(name: str) -> str:
@@ -22,7 +22,7 @@ def read_text(name: str) -> str:
 
 
 def shown(name: str) -> str:
-    """*name* as messages about the file write it."""
+    """*name* as messages show it."""
     return "<stdin>" if name == "-" else name
 
 

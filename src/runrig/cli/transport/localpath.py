@@ -1,6 +1,6 @@
-"""`localpath` of a task's files: the file on this machine goes into the workflow file as `contents`.
+"""`localpath` of a task's files: puts a file on this machine into the workflow file as `contents`.
 
-The value is replaced in the text, within its line, so that the server's errors still name the lines that a person wrote.
+The value is replaced within its line of the text, so that the server's errors still name the lines that a person wrote.
 """
 
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ KEY = "localpath"
 def inlined(text: str, folder: Path) -> str:
     """*text* with every ``localpath: FILE`` as ``contents: "…"``; FILE is relative to *folder*.
 
-    Raises InvalidInput with all files that are missing, too large or not text.  Text that is no YAML comes back as it is: the
+    Raises InvalidInput with all files that are missing, too large or not text.  Text that is not YAML comes back unchanged: the
     reader of workflow files has better words for that.
     """
     if KEY not in text:
         return text
     problems: list[Problem] = []
-    # From the end on, so that what is replaced does not move what is still to come.
+    # From the end, so that a replacement does not move the places still to come.
     for key, value in sorted(_places(text), key=lambda pair: -pair[0].start_mark.index):
         try:
             contents = _quoted(_contents(folder / value.value.strip()))
@@ -34,7 +34,7 @@ def inlined(text: str, folder: Path) -> str:
             problems.append(Problem(f"localpath {value.value!r} {error}", KEY, mark.line + 1, mark.column + 1))
             continue
         begin, end = value.start_mark.index, value.end_mark.index
-        end = begin + len(text[begin:end].rstrip())  # a folded value ends behind its newline
+        end = begin + len(text[begin:end].rstrip())  # a folded value ends after its newline
         text = f"{text[: key.start_mark.index]}contents: {contents}{text[end:]}"
     if problems:
         raise InvalidInput(tuple(reversed(problems)))
@@ -58,7 +58,7 @@ def _files(root: "Node") -> Iterator[tuple["ScalarNode", "ScalarNode"]]:
     pending, seen = [root], set[int]()
     while pending:
         node = pending.pop()
-        if id(node) in seen:  # an alias: its text stands once
+        if id(node) in seen:  # an alias: its text occurs only once
             continue
         seen.add(id(node))
         if isinstance(node, SequenceNode):
@@ -96,6 +96,6 @@ def _contents(file: Path) -> str:
 
 
 def _quoted(text: str) -> str:
-    """*text* as a double-quoted YAML scalar of one line in plain ASCII.  Braces are escaped: a script is no template."""
+    """*text* as a double-quoted YAML scalar of one line in plain ASCII.  Braces are escaped: a script is not a template."""
     short = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "{": "\\x7b"}
     return '"' + "".join(short.get(c) or (c if " " <= c <= "~" else f"\\U{ord(c):08x}") for c in text) + '"'

@@ -1,6 +1,6 @@
-"""The logins that `runrig login` remembers: a token per server, and the server used last.
+"""The logins that `runrig login` remembers: a token per server, and the last server used.
 
-One file in the user's configuration folder, which nobody else can read from the first moment on.
+One file in the user's configuration folder, unreadable for others from the first moment on.
 """
 
 import json
@@ -17,7 +17,7 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Logins:
-    """*current*: the server that commands call unless they are told another.  *tokens*: by `key_of` the server."""
+    """*current*: the server that commands call unless told otherwise.  *tokens*: by `key_of` the server."""
 
     current: str | None = None
     tokens: dict[str, str] = field(default_factory=dict, repr=False)
@@ -35,7 +35,7 @@ class Logins:
 
 
 def key_of(url: str) -> str:
-    """The same for all ways to write the address of one server."""
+    """A key that is equal for all ways to write one server's address."""
     parts = urlsplit(url)
     port = parts.port or _PORTS.get(parts.scheme)
     return f"{parts.scheme}://{(parts.hostname or '').lower()}:{port}{parts.path.rstrip('/')}"
@@ -48,7 +48,7 @@ def file() -> Path:
 
 
 def read() -> Logins:
-    """Nothing if there is no file, or none that can be read."""
+    """The saved logins; none if there is no readable file."""
     try:
         plain = json.loads(file().read_text(encoding="utf-8"))
         current, tokens = plain["current"], plain["tokens"]
@@ -60,7 +60,7 @@ def read() -> Logins:
 
 
 def write(logins: Logins) -> Path:
-    """Where it was written.  Raises ServerFault if it cannot be."""
+    """Writes *logins*; returns the file.  Raises ServerFault if it cannot be written."""
     target = file()
     partial = target.with_name(f"{target.name}.{secrets.token_hex(4)}")
     text = json.dumps({"current": logins.current, "tokens": logins.tokens}, indent=2) + "\n"

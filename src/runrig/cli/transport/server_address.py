@@ -1,7 +1,7 @@
-"""Where the server is, and the token that it asks for.
+"""Finds the server's address, and the token for it.
 
-Address: ``--server``, else RUNRIG_SERVER, else the one of the last login, else what a server wrote into its data folder, else the
-default.  Token: RUNRIG_TOKEN, else that of the login at the address, else the file in the data folder.  Data folder: ``--data``, else
+Address: ``--server``, else RUNRIG_SERVER, else that of the last login, else what a server wrote into its data folder, else the
+default.  Token: RUNRIG_TOKEN, else that of the login at this address, else the file in the data folder.  Data folder: ``--data``, else
 RUNRIG_DATA, else the user's; a named folder selects that folder's server; saved logins are ignored.
 """
 
@@ -62,7 +62,7 @@ class ServerAddress:
         return Address(DEFAULT_URL, "the default")
 
     def token(self, address: Address) -> str | None:
-        """None if there is none.  The token of a data folder belongs to this machine's server and is sent nowhere else."""
+        """The token, None if there is none.  A data folder's token belongs to this machine's server and is sent nowhere else."""
         if in_environment := os.environ.get("RUNRIG_TOKEN"):
             return one_line(in_environment, "RUNRIG_TOKEN")
         if not (self._chosen_data and address.loopback) and (kept := saved.read().token(address.url)):
@@ -89,7 +89,7 @@ def checked(url: str, source: str) -> Address:
 
 
 def _written(record: Path) -> str | None:
-    """The address in *record*; None while no server has written one, or a half of it."""
+    """The address in *record*; None if no server has written it, or only half of it."""
     try:
         url = json.loads(record.read_text(encoding="utf-8"))["url"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -98,7 +98,7 @@ def _written(record: Path) -> str | None:
 
 
 def one_line(text: str, source: str) -> str | None:
-    """The token in *text*, None if there is none.  Raises InvalidInput for what can be in no header."""
+    """The token in *text*, None if there is none.  Raises InvalidInput if no header can hold it."""
     token = text.strip()
     if not token.isascii() or any(not character.isprintable() for character in token):
         raise InvalidInput.one(f"the token in {source} has characters that no token has: write it again")

@@ -33,7 +33,7 @@ class Session:
         return Client(address, token, hint, patience_s=patience(address, os.environ))
 
     def show(self, answer: Any) -> bool:
-        """Prints *answer* in JSON mode, and says whether it did."""
+        """Prints *answer* in JSON mode; True if it did."""
         if self.as_json:
             click.echo(sanitize.as_json(answer))
         return self.as_json
@@ -47,7 +47,7 @@ _DATA = click.option("--data", metavar="DIR", help="Data folder of the server, w
 
 
 def with_session(command: Command) -> Command:
-    """Gives *command* a Session as its first argument, and itself the options --server, --data and -t."""
+    """Passes *command* a Session as its first argument, and adds the options --server, --data and -t."""
 
     @wraps(command)
     def run(**kwargs: Any) -> None:
