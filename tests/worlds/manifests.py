@@ -81,7 +81,9 @@ def home() -> tuple[Manifest, ...]:
 
 def workload(name: str = "w", spec: Mapping[str, object] | None = None, **more: Any) -> Manifest:
     """A Workload of one pod of one core in lq, but for *spec*."""
-    return manifest("Workload", name, {"queueName": "lq", "podSets": [{"template": pod()}], **(spec or {})}, **more)
+    return manifest(
+        "Workload", name, {"queueName": "lq", "podSets": [{"count": 1, "template": pod()}], **(spec or {})}, **more
+    )
 
 
 def job(name: str, spec: Mapping[str, object], annotations: Mapping[str, str] | None = None, **labels: str) -> Manifest:

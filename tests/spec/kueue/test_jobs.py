@@ -101,7 +101,9 @@ def test_a_generated_name_is_completed_with_the_number_of_the_document() -> None
 
 def test_the_workload_of_a_job_in_the_file_stands_for_it() -> None:
     meta = {"ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u"}]}
-    own = manifest("Workload", "job-train-1a2b", {"queueName": "lq", "podSets": [{"template": pod()}]}, meta=meta)
+    own = manifest(
+        "Workload", "job-train-1a2b", {"queueName": "lq", "podSets": [{"count": 1, "template": pod()}]}, meta=meta
+    )
     found = read(*home(), job("train", {}), own)
     assert [workload.name for workload in found.system.workloads] == ["default/job-train-1a2b"]
     assert found.jobs == (Job("default/job-train-1a2b", suspend=False),)

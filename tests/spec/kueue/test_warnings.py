@@ -67,6 +67,9 @@ def test_of_a_queue(spec: dict[str, Any], expected: list[tuple[str, ...]]) -> No
 COHORTS = [
     ({"resourceGroups": [group({"f": {"cpu": {"nominalQuota": 1, "lendingLimit": 5}}})]}, [("spec.resourceGroups[0].flavors[0].resources[0].lendingLimit", "a Cohort without a parent has no lendingLimit: there is nobody to borrow from or lend to")]),
     ({"parentName": "p", "resourceGroups": [group({"f": {"cpu": {"nominalQuota": 1, "lendingLimit": 5}}})]}, []),
+    ({"resourceGroups": [group({"f": {"cpu": {"nominalQuota": 1, "borrowingLimit": 0}}})]}, []),
+    ({"resourceGroups": [group({"f": {"cpu": {"nominalQuota": 1, "borrowingLimit": 1}}})]}, [("spec.resourceGroups[0].flavors[0].resources[0].borrowingLimit", "a Cohort without a parent has no borrowingLimit: there is nobody to borrow from or lend to")]),
+    ({"resourceGroups": [group({"f": {"cpu": {"nominalQuota": 1, "lendingLimit": 0}}})]}, [("spec.resourceGroups[0].flavors[0].resources[0].lendingLimit", "a Cohort without a parent has no lendingLimit: there is nobody to borrow from or lend to")]),
     ({"parentName": "co"}, [("spec.parentName", "the parents of cohorts run in a circle, co → co: nothing new starts in this tree")]),
     ({"parent": "p"}, [("spec.parent", "this version calls it parentName: read as such")]),
     ({"resourceGroups": [group({"h": {"cpu": 1}})]}, [("spec.resourceGroups[0].flavors[0]", "there is no ResourceFlavor 'h' in this file: nothing can use it")]),
@@ -103,7 +106,7 @@ def test_a_long_circle_is_told_in_short() -> None:
 
 
 def of_template(**spec: Any) -> list[tuple[str, str]]:
-    found = warnings(*home(), workload("w", {"podSets": [{"template": pod(**spec)}]}))
+    found = warnings(*home(), workload("w", {"podSets": [{"count": 1, "template": pod(**spec)}]}))
     assert all(path.startswith("spec.podSets[0].template.spec.") for _, path, _ in found)
     return [(path.removeprefix("spec.podSets[0].template.spec."), message) for _, path, message in found]
 
@@ -132,7 +135,12 @@ def test_of_a_template(spec: dict[str, Any], expected: list[tuple[str, ...]]) ->
 
 def asks(requests: object, limits: object) -> dict[str, object]:
     return {
-        "podSets": [{"template": {"spec": {"containers": [{"resources": {"requests": requests, "limits": limits}}]}}}]
+        "podSets": [
+            {
+                "count": 1,
+                "template": {"spec": {"containers": [{"resources": {"requests": requests, "limits": limits}}]}},
+            }
+        ]
     }
 
 
@@ -141,7 +149,7 @@ PROBLEMS = [
     ({"queueName": "no"}, "there is no LocalQueue default/no"),
     ({"queueName": None}, "it names no queue"),
     (asks({"cpu": 2}, {"cpu": 1}), "a container requests more cpu than its limit"),
-    ({"podSets": [{"template": pod(affinity=AFFINITY)}]}, "its required node affinity cannot be evaluated"),
+    ({"podSets": [{"count": 1, "template": pod(affinity=AFFINITY)}]}, "its required node affinity cannot be evaluated"),
     ({"podSets": [{"count": 2, "minCount": 3, "template": pod()}]}, "minCount 3 must be from 1 to count, which is 2"),
     ({"podSets": [{"count": 2, "minCount": 0, "template": pod()}]}, "minCount 0 must be from 1 to count, which is 2"),
 ]  # fmt: skip
@@ -166,10 +174,10 @@ def test_a_queue_that_leads_nowhere() -> None:
 
 WORKLOADS = [
     ({"podSets": []}, None, [("spec.podSets", "a workload has at least one pod set: this one asks for nothing")]),
-    ({"podSets": [{}]}, None, [("spec.podSets[0].template", "a template without spec: its pods ask for nothing")]),
-    ({"podSets": [{"template": pod()}, {"template": pod()}]}, None, [("spec.podSets[1]", "the pod set 'main' is here twice: names of pod sets are unique")]),
+    ({"podSets": [{}]}, None, [("spec.podSets[0].template", "a template without spec: its pods ask for nothing"), ("spec.podSets[0]", "count is missing: read as 1")]),
+    ({"podSets": [{"count": 1, "template": pod()}, {"count": 1, "template": pod()}]}, None, [("spec.podSets[1]", "the pod set 'main' is here twice: names of pod sets are unique")]),
     ({"podSets": [{"name": n, "count": 2, "minCount": 1, "template": pod()} for n in "ab"]}, None, [("spec.podSets", "several pod sets have minCount: one is accepted there, here all of them shrink in proportion")]),
-    ({"podSets": [{"template": pod(), "topologyRequest": {"required": "rack"}}]}, None, [("spec.podSets[0].topologyRequest", NO_TOPOLOGY)]),
+    ({"podSets": [{"count": 1, "template": pod(), "topologyRequest": {"required": "rack"}}]}, None, [("spec.podSets[0].topologyRequest", NO_TOPOLOGY)]),
     ({"maximumExecutionTimeSeconds": 5}, None, [("spec.maximumExecutionTimeSeconds", "a limit of time has no effect here: no time passes while it runs")]),
     ({"preemptionGates": [{"name": "x"}]}, None, [("spec.preemptionGates", "preemption gates are not supported: treated as open")]),
     ({"priorityClassName": "no"}, None, [("spec.priorityClassName", "there is no WorkloadPriorityClass 'no' in this file: priority 0")]),
@@ -179,7 +187,7 @@ WORKLOADS = [
     ({}, {"admission": {"clusterQueue": "no", "podSetAssignments": [{}]}}, [("status.admission", "there is no ClusterQueue 'no' in this file: its quota counts nowhere")]),
     ({}, {"admission": {"clusterQueue": "cq"}}, [("status.admission", "no assignment for the pod set 'main': it holds nothing")]),
     ({}, {"admission": {"clusterQueue": "cq", "podSetAssignments": [{}, {"name": "x"}]}}, [("status.admission.podSetAssignments[1]", "there is no pod set 'x' in this workload: what it holds still counts")]),
-    ({}, {"admission": {"clusterQueue": "cq", "podSetAssignments": [{"count": 2, "flavors": {"cpu": "f"}, "resourceUsage": {"cpu": "3m", "memory": 2}}]}}, [("status.admission.podSetAssignments[0].resourceUsage.cpu", "3 is not a multiple of the 2 pods"), ("status.admission.podSetAssignments[0].resourceUsage.memory", "no flavor is assigned for memory: not read")]),
+    ({"podSets": [{"count": 2, "template": pod()}]}, {"admission": {"clusterQueue": "cq", "podSetAssignments": [{"count": 2, "flavors": {"cpu": "f"}, "resourceUsage": {"cpu": "3m", "memory": 2}}]}}, [("status.admission.podSetAssignments[0].resourceUsage.cpu", "3 is not a multiple of the 2 pods"), ("status.admission.podSetAssignments[0].resourceUsage.memory", "no flavor is assigned for memory: not read")]),
     ({}, {"admission": {"clusterQueue": "cq", "podSetAssignments": [{"topologyAssignment": {"levels": ["rack"]}}]}}, []),
     ({}, {"resourceRequests": [{"name": "main"}], "schedulingStats": {}}, []),
 ]  # fmt: skip
@@ -189,6 +197,48 @@ WORKLOADS = [
 def test_of_a_workload(spec: dict[str, Any], status: dict[str, Any] | None, expected: list[tuple[str, ...]]) -> None:
     found = warnings(*home(), workload("w", spec, **({"status": status} if status else {})))
     assert [(path, message) for _, path, message in found] == expected
+
+
+def test_a_pod_set_without_pods_and_one_without_a_count_are_warned_of() -> None:
+    found = read(*home(), workload("w", {"podSets": [{"count": 0, "template": pod()}]}))
+    assert [each.count for each in found.system.workloads[0].pod_sets] == [0]
+    none = "a pod set has at least 1 pod: this one asks for nothing"
+    assert [(w.path, w.message) for w in found.warnings] == [("spec.podSets[0].count", none)]
+    found = read(*home(), workload("w", {"podSets": [{"template": pod()}]}))
+    assert found.system.workloads[0].pod_sets == ONE
+    assert [(w.path, w.message) for w in found.warnings] == [("spec.podSets[0]", "count is missing: read as 1")]
+
+
+@pytest.mark.parametrize(
+    ("pods", "admitted", "asks"),
+    [
+        ({"count": 8, "minCount": 4}, 3, "from 4 to 8"),
+        ({"count": 8, "minCount": 4}, 4, None),
+        ({"count": 8, "minCount": 4}, 8, None),
+        ({"count": 8, "minCount": 4}, 9, "from 4 to 8"),
+        ({"count": 8}, 7, "all 8"),
+        ({"count": 8}, 8, None),
+    ],
+)
+def test_admitted_counts_that_no_admission_gives_are_warned_of(
+    pods: dict[str, int], admitted: int, asks: str | None
+) -> None:
+    """And counted all the same."""
+    status = {"admission": {"clusterQueue": "cq", "podSetAssignments": [{"count": admitted, "flavors": {"cpu": "f"}}]}}
+    found = read(*home(), workload("w", {"podSets": [{**pods, "template": pod()}]}, status=status))
+    (granted,) = found.system.workloads[0].granted or ()
+    assert (granted.count, granted.usage) == (admitted, (("cpu", admitted * 1000),))
+    says = f"{admitted} pods are admitted, and the pod set asks for {asks}: what it holds still counts"
+    path = "status.admission.podSetAssignments[0].count"
+    assert [(w.path, w.message) for w in found.warnings] == ([(path, says)] if asks else [])
+
+
+def test_pods_that_were_done_before_it_was_admitted_may_be_missing() -> None:
+    status = {
+        "admission": {"clusterQueue": "cq", "podSetAssignments": [{"count": 2, "flavors": {"cpu": "f"}}]},
+        "reclaimablePods": [{"name": "main", "count": 1}],
+    }
+    assert warnings(*home(), workload("w", {"podSets": [{"count": 3, "template": pod()}]}, status=status)) == []
 
 
 def test_of_labels_and_annotations_of_the_queue_system() -> None:

@@ -35,7 +35,7 @@ def test_a_pending_workload_with_everything() -> None:
         "priority": -3,
         "active": False,
         "podSets": [
-            {"name": "driver", "template": pod({"cpu": "100m"})},
+            {"name": "driver", "count": 1, "template": pod({"cpu": "100m"})},
             {"name": "worker", "count": 4, "minCount": 2, "template": pod({"nvidia.com/gpu": 2, "memory": "0"}),
              "topologyRequest": {"podSetGroupName": "g"}},
         ],
@@ -82,13 +82,13 @@ def test_a_running_workload_with_everything() -> None:
         "admission": {"clusterQueue": "cq", "podSetAssignments": assignments},
         "conditions": [condition("QuotaReserved", "True", 7), condition("Admitted", "True", 8), condition("Evicted")],
     }
-    spec = {"podSets": [{"count": 3, "template": pod({"cpu": 2, "memory": "1Ki"})}]}
+    spec = {"podSets": [{"count": 3, "minCount": 2, "template": pod({"cpu": 2, "memory": "1Ki"})}]}
     meta = {"creationTimestamp": at(1)}
     found = only(read(*home(), workload("w", spec, meta=meta, status=status)))
     assert found == Workload(
         name="default/w",
         queue="cq",
-        pod_sets=(WorkloadPodSet("main", 3, None, (("cpu", 2000), ("memory", 1024))),),
+        pod_sets=(WorkloadPodSet("main", 3, 2, (("cpu", 2000), ("memory", 1024))),),
         created_at=T0 + 1,
         queued_at=T0 + 1,
         granted=(Granted("main", 2, (("cpu", "f"), ("memory", "f")), (("cpu", 3000), ("memory", 2048))),),
@@ -101,7 +101,7 @@ def test_a_running_workload_with_everything() -> None:
 def test_usage_that_is_not_said_is_derived_from_the_pods() -> None:
     assignments = [{"count": 3, "flavors": {"cpu": "f", "pods": "f", "memory": "f"}}]
     status = {"admission": {"clusterQueue": "cq", "podSetAssignments": assignments}}
-    spec = {"podSets": [{"count": 4, "template": pod({"cpu": "250m"})}]}
+    spec = {"podSets": [{"count": 4, "minCount": 1, "template": pod({"cpu": "250m"})}]}
     found = only(read(*home(), workload("w", spec, status=status)))
     flavors = (("cpu", "f"), ("memory", "f"), ("pods", "f"))
     assert found.granted == (Granted("main", 3, flavors, (("cpu", 750), ("memory", 0), ("pods", 3))),)
@@ -194,7 +194,7 @@ def test_priority_is_the_number_or_that_of_the_class(version: str | None, spec: 
 
 
 def requests(**spec: object) -> dict[str, int]:
-    found = only(read(*home(), workload("w", {"podSets": [{"template": {"spec": spec}}]})))
+    found = only(read(*home(), workload("w", {"podSets": [{"count": 1, "template": {"spec": spec}}]})))
     return dict(found.pod_sets[0].requests)
 
 
@@ -235,7 +235,7 @@ def test_what_a_pod_asks(spec: dict[str, Any], cpu: int | None) -> None:
     ],
 )  # fmt: skip
 def test_quantities_are_exact_and_rounded_up(resource: str, quantity: int | str, amount: int) -> None:
-    found = only(read(*home(), workload("w", {"podSets": [{"template": pod({resource: quantity})}]})))
+    found = only(read(*home(), workload("w", {"podSets": [{"count": 1, "template": pod({resource: quantity})}]})))
     assert found.pod_sets[0].requests == ((resource, amount),)
 
 
@@ -254,7 +254,7 @@ def test_which_nodes_a_pod_accepts() -> None:
         affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}},
         tolerations=[{"operator": "Exists"}, {"key": "k", "value": "v", "effect": "NoExecute", "tolerationSeconds": 5}],
     )
-    found = only(read(*home(), workload("w", {"podSets": [{"template": spec}]})))
+    found = only(read(*home(), workload("w", {"podSets": [{"count": 1, "template": spec}]})))
     assert found.pod_sets[0].nodes == NodeChoice(
         selector=(("a", "1"), ("b", "2")),
         terms=(
@@ -269,5 +269,5 @@ def test_what_only_says_how_a_pod_runs_is_passed_over() -> None:
     spec = pod(restartPolicy="Never", volumes=[{"name": "v"}], serviceAccountName="s", terminationGracePeriodSeconds=1)
     spec["metadata"] = {"labels": {"a": "b"}, "annotations": {"kueue.x-k8s.io/podset-group-name": "g"}}
     spec["spec"]["containers"][0].update(image="i", command=["c"], args=["a"], env=[{"name": "A"}], ports=[])
-    found = only(read(*home(), workload("w", {"podSets": [{"template": spec}]})))
+    found = only(read(*home(), workload("w", {"podSets": [{"count": 1, "template": spec}]})))
     assert found.pod_sets == (WorkloadPodSet(requests=(("cpu", 1000),), group="g"),)

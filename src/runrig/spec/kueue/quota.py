@@ -110,10 +110,13 @@ def _limit(resource: Object, name: str, of: str, found: Groups) -> int | None:
     at = resource.get(name)
     if at is None:
         return None
-    if found.root:
+    amount = at.amount(of)
+    # A Cohort at the top may say what KEP-79 demands of it: that it borrows nothing.
+    said_anyway = found.kind == "Cohort" and name == "borrowingLimit" and amount == 0
+    if found.root and not said_anyway:
         above = "cohort" if found.kind == "ClusterQueue" else "parent"
         at.warn(f"a {found.kind} without a {above} has no {name}: there is nobody to borrow from or lend to")
-    return at.amount(of)
+    return amount
 
 
 def _check_sizes(at: Value, found: Groups) -> None:

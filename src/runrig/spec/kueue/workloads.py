@@ -96,7 +96,7 @@ def _pod_set(fields: Object, problems: list[str], near: list[Value]) -> Workload
         near.append(topology.at if request is not None else pod.topology_at or fields.at)
     request = request or pod.topology
     problems.extend([pod.problem] if pod.problem else [])
-    count = fields.whole("count", 1)
+    count = _count(fields)
     check_total(pod, count, fields.at)
     check_count(request, count, fields.at)
     return WorkloadPodSet(
@@ -108,6 +108,17 @@ def _pod_set(fields: Object, problems: list[str], near: list[Value]) -> Workload
         group=topology.text("podSetGroupName") or pod.group,
         topology=request,
     )
+
+
+def _count(fields: Object) -> int:
+    at = fields.get("count")
+    if at is None:
+        fields.at.warn("count is missing: read as 1")
+        return 1
+    count = at.whole()
+    if not count:
+        at.warn("a pod set has at least 1 pod: this one asks for nothing")
+    return count
 
 
 def _min_count(at: Value | None, count: int, problems: list[str]) -> int | None:
@@ -194,10 +205,20 @@ def _granted(fields: Object, named: dict[str, WorkloadPodSet]) -> Granted:
     if pod_set is None:
         fields.at.warn(f"there is no pod set {name!r} in this workload: what it holds still counts")
     count = fields.whole("count", pod_set.count if pod_set else 1)
+    if pod_set is not None:
+        _check_admitted(fields.get("count") or fields.at, count, pod_set)
     flavors = fields.strings("flavors")
     usage = fields.get("resourceUsage")
     amounts = _usage(usage, flavors, count) if usage else _derived(fields, pod_set, flavors, count)
     return Granted(name, count, tuple(sorted(flavors.items())), tuple(sorted(amounts.items())), placement)
+
+
+def _check_admitted(at: Value, count: int, pod_set: WorkloadPodSet) -> None:
+    """Warns where admission cannot have given *count* pods; without those that were done by then, it may be fewer."""
+    least = pod_set.count if pod_set.min_count is None else pod_set.min_count
+    if not max(0, least - pod_set.reclaimable) <= count <= pod_set.count:
+        allowed = f"from {least} to {pod_set.count}" if least < pod_set.count else f"all {pod_set.count}"
+        at.warn(f"{count} pods are admitted, and the pod set asks for {allowed}: what it holds still counts")
 
 
 def _usage(at: Value, flavors: dict[str, str], count: int) -> dict[str, int]:
