@@ -144,6 +144,7 @@ MANIFESTS = manifests(
     *queue("cq-b", 4, "team"),
     *queue("cq-c", 1, "x"),
     workload("old", "cq-a", 4, running=True),
+    workload("goes-on", "cq-c", 1, running=True),
     workload("few", "cq-b", 1, 9, at=2, minCount=2),
     workload("new", "cq-a", 4, at=LATEST, priority=5),
     workload("lost", "nowhere", 1),
@@ -164,8 +165,8 @@ Name     Kind          Resource     Nominal  Used   Available  Borrowed
 team     Cohort        default/cpu  0        4 → 8  4 → 0      0
 ├─ cq-a  ClusterQueue  default/cpu  4        4      4 → 0      0
 └─ cq-b  ClusterQueue  default/cpu  4        0 → 4  4 → 0      0
-x        Cohort        -            -        -      -          -
-cq-c     ClusterQueue  -            -        -      -          -
+x        Cohort        default/cpu  -        1      -          -
+cq-c     ClusterQueue  default/cpu  -        1      -          -
 
 ClusterQueue cq-c is inactive (CohortCycle): nothing new starts there
 Cohort x is inactive (CohortCycle): nothing new starts there
@@ -193,7 +194,7 @@ default/new  cq-a   considered  WaitingForPreemptedWorkloads: has a place, and w
 
 Warnings
   document 2: spec.parentName: the parents of cohorts run in a circle, x → x: nothing new starts in this tree
-  document 12: spec.queueName: there is no LocalQueue default/nowhere in this file: it is never looked at
+  document 13: spec.queueName: there is no LocalQueue default/nowhere in this file: it is never looked at
 """
     )
 
@@ -239,7 +240,7 @@ def test_scripts_get_one_line_per_file(folder: Path) -> None:
     first, second = lines(done.out)
     assert (done.code, done.err, first) == (0, "", second)
     told = json.loads(first)
-    assert list(told) == ["scenario", "quota", "inactive", "cycles", "shares", "warnings"]
+    assert list(told) == ["scenario", "quota", "inactive", "cohorts", "cycles", "shares", "warnings"]
     assert told["scenario"] == "cluster.yaml"
     assert list(told["cycles"][0]) == ["at", "admitted", "preempted", "pending", "skipped_preemptions"]
 

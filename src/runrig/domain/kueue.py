@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from runrig.domain.nodes import Node, Taint
 from runrig.domain.pools import Queueing, Quotas
-from runrig.domain.quantities import Requests
+from runrig.domain.quantities import FlavorResource, Requests
 from runrig.domain.reasons import Reason
 
 
@@ -387,8 +387,12 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Inactive:
-    """A queue or cohort in which nothing new starts.  *kind*: ClusterQueue or Cohort."""
+    """A queue or cohort in which nothing new starts.  *kind*: ClusterQueue or Cohort.
+
+    *usage*: what it holds, as in `Balance`, in a circle of cohorts, where there are no balances; None elsewhere.
+    """
 
     name: str
     kind: str
     reason: str
+    usage: tuple[tuple[FlavorResource, int], ...] | None = None

@@ -133,7 +133,8 @@ def as_line(outcome: Outcome) -> str:
         {
             "scenario": outcome.scenario,
             "quota": {"before": _quotas(outcome.before.quotas), "after": _quotas(outcome.after.quotas)},
-            "inactive": [{"node": each.name, "kind": each.kind, "reason": each.reason} for each in outcome.inactive],
+            "inactive": [_inactive(each) for each in outcome.inactive],
+            "cohorts": _cohorts(outcome),
             "cycles": [_cycle(each, known) for each in outcome.cycles],
             "shares": {"before": _shares(outcome.before.shares), "after": _shares(outcome.after.shares)},
             "warnings": [
@@ -155,6 +156,23 @@ def _line(document: Json) -> str:
 def _quotas(quotas: Quotas) -> Json:
     return {
         node: {str(key): _numbers(amounts[key]) for key in sorted(amounts)} for node, amounts in sorted(quotas.items())
+    }
+
+
+def _inactive(inactive: Inactive) -> Json:
+    answer: Json = {"node": inactive.name, "kind": inactive.kind, "reason": inactive.reason}
+    if inactive.usage is not None:
+        answer["usage"] = {str(key): amount for key, amount in inactive.usage}
+    return answer
+
+
+def _cohorts(outcome: Outcome) -> Json:
+    """The condition of KEP-79 of each cohort, by the name that quotas give it."""
+    inactive = {each.name for each in outcome.inactive if each.kind == COHORT}
+    return {
+        each.key: {"CohortActive": each.name not in inactive}
+        for each in sorted(outcome.tree, key=lambda node: node.key)
+        if each.kind == COHORT
     }
 
 

@@ -65,6 +65,7 @@ def test_the_first_cycle_is_all_that_is_told_unless_more_are_asked_for() -> None
             "after": {"vision": {"default/gpu": cell(4, 3, 1, 4, used=3)}},
         },
         "inactive": [],
+        "cohorts": {},
         "cycles": [
             cycle(
                 0,
@@ -94,6 +95,7 @@ def test_what_was_borrowed_is_taken_back_and_queued_again_until_all_has_ended() 
         "scenario": "test.yaml",
         "quota": {"before": rest, "after": rest},
         "inactive": [],
+        "cohorts": {"lab": {"CohortActive": True}},
         "cycles": [
             cycle(0, starts=[admitted("low-1/main-group", "batch", 2)]),
             cycle(5, starts=[admitted(low, "batch", 2)]),

@@ -6,7 +6,7 @@ import pytest
 
 from runrig.domain.errors import InvalidInput
 from runrig.domain.kueue import FAIR, Settings
-from runrig.service.simulate.simulate import Options, outcome
+from runrig.service.simulate.simulate import Options, outcome, parse_gates
 from tests.service.simulate.simulations import (
     FLAVOR,
     LATEST,
@@ -89,6 +89,7 @@ def test_one_head_per_queue_is_looked_at_and_idle_quota_is_borrowed() -> None:
             },
         },
         "inactive": [],
+        "cohorts": {"team": {"CohortActive": True}},
         "cycles": [
             cycle(
                 starts=[admitted("w3", "cq-b"), admitted("w1", "cq-a", 2)],
@@ -256,6 +257,7 @@ def test_circles_stopped_queues_and_work_without_a_queue_stop_nothing_else() -> 
             *queue("cq-a", 4, "x"),
             *queue("cq-b", 4, stopPolicy="Hold"),
             *queue("cq-c", 4),
+            workload("w0", "cq-a", 2, running=True),
             workload("w1", "cq-a", 1),
             workload("w2", "cq-b", 1),
             workload("w3", "cq-c", 5),
@@ -266,10 +268,10 @@ def test_circles_stopped_queues_and_work_without_a_queue_stop_nothing_else() -> 
     )
     assert list(told["quota"]["before"]) == ["cq-b", "cq-c"]
     assert told["inactive"] == [
-        {"node": "cq-a", "kind": "ClusterQueue", "reason": "CohortCycle"},
+        {"node": "cq-a", "kind": "ClusterQueue", "reason": "CohortCycle", "usage": {"default/cpu": 2000}},
         {"node": "cq-b", "kind": "ClusterQueue", "reason": "Stopped"},
-        {"node": "x", "kind": "Cohort", "reason": "CohortCycle"},
-        {"node": "y", "kind": "Cohort", "reason": "CohortCycle"},
+        {"node": "x", "kind": "Cohort", "reason": "CohortCycle", "usage": {"default/cpu": 2000}},
+        {"node": "y", "kind": "Cohort", "reason": "CohortCycle", "usage": {"default/cpu": 2000}},
     ]
     assert [[each["workload"] for each in one["admitted"]] for one in told["cycles"]] == [[], ["default/w5"]]
     waits = {each["workload"]: (each["reason"], each["considered"]) for each in told["cycles"][0]["pending"]}
@@ -278,8 +280,28 @@ def test_circles_stopped_queues_and_work_without_a_queue_stop_nothing_else() -> 
     assert [(each["document"], each["path"]) for each in told["warnings"]] == [
         (2, "spec.parentName"),
         (3, "spec.parentName"),
-        (13, "spec.queueName"),
+        (14, "spec.queueName"),
     ]
+
+
+def test_every_cohort_says_whether_it_is_active() -> None:
+    """The condition CohortActive of KEP-79, also of cohorts that are only named."""
+    told = line(
+        manifests(
+            FLAVOR,
+            kueue("Cohort", "x", {"parentName": "x"}),
+            kueue("Cohort", "team", {"parentName": "org"}),
+            *queue("cq-a", 4, "team"),
+            *queue("cq-b", 4, "x"),
+            *queue("held", 4, "held", stopPolicy="Hold"),
+        )
+    )
+    assert told["cohorts"] == {
+        "cohort/held": {"CohortActive": True},
+        "org": {"CohortActive": True},
+        "team": {"CohortActive": True},
+        "x": {"CohortActive": False},
+    }
 
 
 def test_a_cohort_with_the_name_of_a_queue_has_a_key_of_its_own() -> None:
@@ -313,6 +335,16 @@ def test_a_gate_switches_partial_admission_off() -> None:
     assert line(text, off)["cycles"][0]["admitted"] == []
 
 
+@pytest.mark.parametrize(
+    ("on", "says"), [(True, []), (False, ["HierarchicalCohorts is always on here: parents of cohorts count"])]
+)
+def test_the_gate_of_hierarchical_cohorts_is_known(on: bool, says: list[str]) -> None:
+    gates = parse_gates(f"HierarchicalCohorts={str(on).lower()}")
+    told = line(BORROWING, Options(settings=Settings(gates=gates)))
+    assert [each["message"] for each in told["warnings"]] == says
+    assert told["cycles"] == line(BORROWING)["cycles"]
+
+
 # ---------------------------------------------------------------- how far it runs
 
 
@@ -336,6 +368,7 @@ def test_an_empty_file_is_an_empty_system(text: str) -> None:
         "scenario": "test.yaml",
         "quota": nothing,
         "inactive": [],
+        "cohorts": {},
         "cycles": [cycle()],
         "shares": nothing,
         "warnings": [],

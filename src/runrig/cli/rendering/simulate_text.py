@@ -42,10 +42,13 @@ def tell(outcome: Outcome) -> None:
 
 def _tree(outcome: Outcome) -> Iterator[tuple[str, ...]]:
     """A line per node and (flavor, resource), children below their parents; numbers that the cycles changed as ``1 → 4``."""
+    held = {(each.kind, each.name): each.usage or () for each in outcome.inactive}
     for name, node in _drawn(outcome.tree):
         before = outcome.before.quotas.get(node.key, {})
         after = outcome.after.quotas.get(node.key, {})
-        lines = [_numbers(key, before[key], after[key]) for key in sorted(before)] or [("-",) * (len(_TREE) - 2)]
+        lines = [_numbers(key, before[key], after[key]) for key in sorted(before)]
+        lines += [_only_held(*each) for each in held.get((node.kind, node.name), ())]
+        lines = lines or [("-",) * (len(_TREE) - 2)]
         for at, line in enumerate(lines):
             yield ((name, node.kind) if at == 0 else ("", "")) + line
 
@@ -82,6 +85,11 @@ def _numbers(key: FlavorResource, before: Numbers, after: Numbers) -> tuple[str,
         cell(old.available, new.available),
         cell(max(0, -old.balance), max(0, -new.balance)),
     )
+
+
+def _only_held(key: FlavorResource, amount: int) -> tuple[str, ...]:
+    """In a circle of cohorts there is no other number."""
+    return str(key), "-", format_quantity(key.resource, amount), "-", "-"
 
 
 # ---------------------------------------------------------------- cycles

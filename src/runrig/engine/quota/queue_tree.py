@@ -56,8 +56,15 @@ class QueueTree:
     def inactive(self) -> tuple[Inactive, ...]:
         """Those whose parents run in a circle (law Q5), sorted by name."""
         kinds = {Kind.COHORT: "Cohort", Kind.QUEUE: "ClusterQueue"}
-        found = [Inactive(node.name, kinds[node.kind], COHORT_CYCLE) for node in self.nodes() if not node.active]
+        found = [
+            Inactive(node.name, kinds[node.kind], COHORT_CYCLE, self._held(node))
+            for node in self.nodes()
+            if not node.active
+        ]
         return tuple(sorted(found, key=lambda each: (each.name, each.kind)))
+
+    def _held(self, node: QuotaNode) -> tuple[tuple[FlavorResource, int], ...]:
+        return tuple((key, node.usage[REAL][index]) for key, index in self.index_of.items() if node.usage[REAL][index])
 
     def balances(self) -> dict[str, dict[FlavorResource, Balance]]:
         """By node: the numbers of laws Q3 and Q4 for what it declares or holds, of a cohort also what is below it."""

@@ -24,11 +24,16 @@ from runrig.wire.simulate import (
 )
 
 QUEUE = "ClusterQueue"
+_ALWAYS_ON = ("HierarchicalCohorts",)
 
 
 def _without_effect(settings: Settings) -> Iterator[Warned]:
-    """Gates of features that are not there; they belong to no document."""
+    """Gates that change nothing here; they belong to no document."""
     for gate in sorted(set(settings.gates) - set(GATES)):
+        if gate in _ALWAYS_ON:
+            if not settings.gates[gate]:
+                yield Warned(0, "--feature-gates", f"{gate} is always on here: parents of cohorts count")
+            continue
         yield Warned(0, "--feature-gates", f"{gate} changes nothing here: what it switches is not simulated")
 
 

@@ -15,6 +15,7 @@ GATES = (
     "FairSharingPrioritizeNonBorrowing",
     "FlavorFungibility",
     "FlavorFungibilityPreserveScanProgress",
+    "HierarchicalCohorts",
     "MultiKueueOrchestratedPreemption",
     "PartialAdmission",
     "PriorityBoost",
