@@ -157,6 +157,7 @@ class Scan:
         self.earlier: Amounts = {}
         self.words: list[PendingReason] = []
         self.worst = Mode.FIT
+        self.refused = False
         self.level = 0
         self.contested: set[FlavorResource] = set()
         self.last_tried: dict[tuple[str, str], int] = {}
@@ -170,6 +171,9 @@ class Scan:
         }
         for together in self.together():
             self.place(together, asked, taken, start, stick)
+            if self.refused:  # the scan ends, and where it got to in these pod sets is forgotten
+                self.last_tried = {key: at for key, at in self.last_tried.items() if key[0] != together[0].name}
+                break
         granted = tuple(
             Granted(
                 pod_set.name,
@@ -211,7 +215,7 @@ class Scan:
             for resource, amount in asked[pod_set.name].items():
                 need[resource] = need.get(resource, 0) + amount
         if any(self.tree.group_of(self.queue.name, resource) is None for resource in need):
-            self.worst = Mode.NO_FIT
+            self.worst, self.refused = Mode.NO_FIT, True
             self.words.append(PendingReason.NO_MATCHING_FLAVOR)
             need = {}
         found: Amounts = {}
@@ -260,7 +264,7 @@ class Scan:
                 self.last_tried[key] = index if index < len(flavors) - 1 else -1
                 break
         if best is None or best.mode is Mode.NO_FIT:
-            self.worst = Mode.NO_FIT
+            self.worst, self.refused = Mode.NO_FIT, True
             self.words.append(min(mildest, key=SEVERITY.index, default=PendingReason.NO_MATCHING_FLAVOR))
             return ""
         if best.mode is not Mode.FIT:

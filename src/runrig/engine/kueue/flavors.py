@@ -98,14 +98,15 @@ def assign(
     scan = _Scan(context, find, workload, counts)
     shape = workload.shape
     whole = counts is shape.counts
-    for at, group_request in enumerate(shape.group_requests):
+    for at, group_request in enumerate(shape.group_requests[: shape.scanned]):
+        if scan.refused is not None and group_request.members != scan.refused:
+            break
         options = (
             group_request.options if only is None else tuple(each for each in group_request.options if each is only[at])
         )
         amounts = shape.whole[at] if whole else group_request.amounts(counts)
         scan.choose(group_request, options, amounts, start=after[at] + 1 if after and only is None else 0)
-    scan.result.pending_reason = PENDING_REASONS[scan.severity]
-    return scan.result
+    return scan.concluded()
 
 
 class _Scan:
@@ -119,10 +120,9 @@ class _Scan:
         self._used: dict[int, int] = {}
         self._placed = workload.shape.placed
         self._found: dict[str, WorkloadPlacement] = {} if self._placed else NONE_FOUND
+        self._severity = NOTHING
         self.result = FlavorAssignment(counts)
-        self.severity = NOTHING
-        if workload.shape.uncovered:
-            self.result.mode, self.severity = NOFIT, MISMATCH
+        self.refused: tuple[int, ...] | None = None
 
     def choose(
         self, group_request: GroupRequest, options: Sequence[FlavorOption], amounts: Sequence[int], start: int
@@ -146,7 +146,21 @@ class _Scan:
         result = self.result
         result.tried += (-1 if at >= len(options) - 1 else at,)
         if best.mode < FIT:
-            self.severity = max(self.severity, severity)
+            self._severity = max(self._severity, severity)
+        if best.mode == NOFIT and severity > NO_PLACE:
+            self.refused = group_request.members
+
+    def concluded(self) -> FlavorAssignment:
+        """The result.  Pod sets that quota refuses end the scan: where it got to in them, or after them, is forgotten."""
+        shape, result = self._workload.shape, self.result
+        known = shape.scanned
+        if self.refused is not None:
+            known = next(at for at, each in enumerate(shape.group_requests) if each.members == self.refused)
+        elif shape.uncovered:
+            result.mode, self._severity = NOFIT, MISMATCH
+        result.tried = result.tried[:known] + (-1,) * (len(shape.group_requests) - known)
+        result.pending_reason = PENDING_REASONS[self._severity]
+        return result
 
     def _record(self, best: _Verdict, chosen: FlavorOption | None, amounts: Sequence[int]) -> None:
         result = self.result

@@ -65,9 +65,10 @@ class CountRange:
 class WorkloadShape:
     """What workloads of one queue with equal pod sets have in common: they get the same answer.
 
-    *uncovered*: resources that are asked and in no group.  *counts*: pods that need quota; *whole*: what these ask, by group
-    request and resource.  *grants*: a cache, by counts and flavors.  *topology*: per pod set, how it has to be placed;
-    *placed*: at least one has to be.  *short*: what nodes lacked at the last look.
+    *uncovered*: resources that are asked and in no group; *scanned*: how many group requests come before the first pod set that
+    asks for one of these.  *counts*: pods that need quota; *whole*: what these ask, by group request and resource.
+    *grants*: a cache, by counts and flavors.  *topology*: per pod set, how it has to be placed; *placed*: at least one has to
+    be.  *short*: what nodes lacked at the last look.
     """
 
     __slots__ = (
@@ -77,6 +78,7 @@ class WorkloadShape:
         "placed",
         "pod_sets",
         "ranges",
+        "scanned",
         "short",
         "topology",
         "uncovered",
@@ -89,10 +91,12 @@ class WorkloadShape:
         pod_sets: tuple[WorkloadPodSet, ...],
         group_requests: tuple[GroupRequest, ...],
         uncovered: tuple[str, ...],
+        scanned: int,
         topology: tuple[TopologyRequest | None, ...] = (),
     ) -> None:
         self.pod_sets = pod_sets
         self.group_requests = group_requests
+        self.scanned = scanned
         self.uncovered = uncovered
         self.counts = tuple(each.count - each.reclaimable for each in pod_sets)
         self.ranges = tuple(
@@ -125,6 +129,7 @@ def shape_of(
     covered = {resource: group for group in queue.groups for resource in group.resources}
     group_requests: list[GroupRequest] = []
     uncovered: set[str] = set()
+    scanned = 0
     for members in _together(pod_sets):
         asked = {resource: amount for member in members for resource, amount in pod_sets[member].requests}
         uncovered |= {resource for resource, amount in asked.items() if amount and resource not in covered}
@@ -142,7 +147,9 @@ def shape_of(
             group_requests.append(
                 _on_nodes(group_request, nodes, [topology[member] for member in members], alone=len(wanted) == 1)
             )
-    return WorkloadShape(pod_sets, tuple(group_requests), tuple(sorted(uncovered)), topology)
+        if not uncovered:
+            scanned = len(group_requests)
+    return WorkloadShape(pod_sets, tuple(group_requests), tuple(sorted(uncovered)), scanned, topology)
 
 
 def _on_nodes(
