@@ -304,13 +304,14 @@ class Fair(Search):
         return []
 
     def first_pass(self, failed: dict[str, list[Holder]]) -> bool:
+        entitled = self.free_within_nominal and not self.over(self.now(), self.node)
         while (queue := self.choose()) is not None:
             waiting = self.candidates[queue]
             if queue == self.queue:
                 if self.take(waiting.pop(0), PreemptionReason.IN_QUEUE):
                     return True
                 continue
-            if self.free_within_nominal and not self.over(self.now(), self.node):
+            if entitled:
                 if self.take(waiting.pop(0), PreemptionReason.RECLAIM):
                     return True
                 continue

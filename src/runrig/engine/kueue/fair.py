@@ -69,10 +69,11 @@ class _Fair(CandidateSearch):
 
     def _first_pass(self, strategy: Strategy) -> Iterator[WorkloadTarget]:
         order = _Order(self, _Lazily(self.candidates_of))
+        entitled = self._within_nominal()
         while (queue := order.next_queue()) is not None:
             if queue is self.queue:
                 yield self._target(order.pop(queue), PreemptionReason.IN_QUEUE)
-            elif self._within_nominal():
+            elif entitled:
                 yield self._target(order.pop(queue), PreemptionReason.RECLAIM)
             else:
                 candidate = self._first_let_go(order, queue, strategy)
