@@ -253,13 +253,13 @@ class Scan:
             if tried.word is not None:
                 mildest.append(tried.word)
             ranked = rank(fungibility.preference, tried.mode, tried.level)
-            if best is None or ranked > rank(fungibility.preference, best.mode, best.level):
-                best = tried
             goes_on = (
                 tried.mode <= Mode.NO_CANDIDATES
                 or (tried.mode < Mode.FIT and fungibility.next_if_preempts)
                 or (tried.level > 0 and fungibility.next_if_borrows)
             )
+            if best is None or not goes_on or ranked > rank(fungibility.preference, best.mode, best.level):
+                best = tried
             if not goes_on:
                 self.last_tried[key] = index if index < len(flavors) - 1 else -1
                 break

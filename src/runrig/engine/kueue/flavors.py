@@ -137,10 +137,11 @@ class _Scan:
             verdict = MISFIT if option.misfit is not None else self._judge(option, amounts)
             if placed and verdict.mode > NOFIT:
                 verdict = self._with_place(group_request, option, amounts, verdict)
-            if chosen is None or _rank(verdict, rules) > _rank(best, rules):
-                best, chosen = verdict, option
             severity = min(severity, verdict.severity)
-            if verdict is GOOD or _stops(verdict, rules):
+            stops = verdict is GOOD or _stops(verdict, rules)
+            if stops or chosen is None or _rank(verdict, rules) > _rank(best, rules):
+                best, chosen = verdict, option
+            if stops:
                 break
         self._record(best, chosen if best.mode > NOFIT else None, amounts)
         result = self.result
@@ -303,7 +304,7 @@ def _rank(verdict: _Verdict, rules: Fungibility) -> tuple[int, int, int]:
 
 
 def _stops(verdict: _Verdict, rules: Fungibility) -> bool:
-    """Whether the scan stops at this option."""
+    """Whether the scan stops at this option and takes it, whatever an earlier one would have done."""
     if verdict.mode <= NO_CANDIDATES:
         return False
     if verdict.mode < FIT and rules.next_if_preempts:
