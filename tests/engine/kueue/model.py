@@ -44,11 +44,15 @@ PLAIN = Settings()
 
 @dataclass
 class Outcome:
-    """What became of a head.  *again*: it goes back to its queue, whatever the queue's order is."""
+    """What became of a head.  *again*: it goes back to its queue, whatever the queue's order is.
+
+    *forgets*: its next scan begins at the first flavor.
+    """
 
     word: PendingReason
     again: bool
     shape_parked: bool = False
+    forgets: bool = False
 
 
 @dataclass
@@ -193,7 +197,11 @@ class Model:
         if progress is None:
             return {}
         released = self.releases.get(workload.queue, 0) != progress.releases
-        return {} if released and progress.cycle != self.cycles - 1 else progress.start
+        fresh = progress.cycle == self.cycles - 1 and self.preserves()
+        return progress.start if fresh or not released else {}
+
+    def preserves(self) -> bool:
+        return self.gate("FlavorFungibilityPreserveScanProgress")
 
     def start(self, admission: Admission, now: float) -> None:
         name = admission.workload
@@ -300,8 +308,7 @@ class Model:
         if overlaps or not self.still_fits(nomination, turn):
             if nomination.targets:
                 turn.skipped[entry.queue] = turn.skipped.get(entry.queue, 0) + 1
-            self.last_tried.pop(entry.workload.name, None)
-            return Outcome(PendingReason.WAITING_FOR_QUOTA, again=True)
+            return Outcome(PendingReason.WAITING_FOR_QUOTA, again=True, forgets=not self.preserves())
         turn.added = plus(turn.added, entry.queue, assignment.amounts)
         if nomination.targets or deferred:
             return self.preempt(nomination, turn)
@@ -330,8 +337,7 @@ class Model:
         turn.gone += nomination.targets
         if nomination.targets and self.tree.queues[workload.queue].queueing is Queueing.BEST_EFFORT_FIFO:
             self.sticky[workload.queue] = workload.name
-        self.last_tried.pop(workload.name, None)
-        return Outcome(PendingReason.WAITING_FOR_TARGETS, again=True)
+        return Outcome(PendingReason.WAITING_FOR_TARGETS, again=True, forgets=True)
 
     def reserve(self, entry: Entry, turn: Turn) -> None:
         """Who finds no targets, and could not take its quota back later, holds what is left of it for this cycle."""
@@ -380,7 +386,7 @@ class Model:
         """Whether flavors are left to try; the scan goes on there the next time."""
         self.last_tried.pop(name, None)
         last = entry.nomination.assignment.last_tried
-        if outcome.again or all(index < 0 for index in last.values()):
+        if outcome.forgets or all(index < 0 for index in last.values()):
             return False
         self.last_tried[name] = Progress(last, self.cycles, self.releases.get(entry.queue, 0))
         return True

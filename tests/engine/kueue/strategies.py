@@ -59,6 +59,7 @@ GATES = (
     "SchedulingEquivalenceHashing",
     "FairSharingPreemptWithinNominal",
     "FairSharingPrioritizeNonBorrowing",
+    "FlavorFungibilityPreserveScanProgress",
     "PrioritySortingWithinCohort",
     "PartialAdmission",
     "ReclaimablePods",

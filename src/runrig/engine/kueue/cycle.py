@@ -219,9 +219,10 @@ class Cycle:
         )
 
     def _pass_over(self, entry: Nomination) -> None:
-        """An earlier entry of this cycle took what it needs: it stays in line."""
+        """An earlier entry of this cycle took what it needs: it stays in line, and its search goes on at the next flavor."""
         workload = entry.workload
-        workload.tried = ()
+        if not self._context.gates["FlavorFungibilityPreserveScanProgress"]:
+            workload.tried = ()
         if entry.targets:
             self.skipped[workload.queue] = self.skipped.get(workload.queue, 0) + 1
         self._back(workload, PendingReason.WAITING_FOR_QUOTA)
