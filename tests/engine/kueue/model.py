@@ -134,7 +134,7 @@ class Model:
         return Ledger(self.tree, self.usage())
 
     def situation(self) -> Situation:
-        live = tuple(h for h in self.holders() if not self.tree.in_cycle(Node(QUEUE, h.queue)))
+        live = tuple(h for h in self.holders() if self.active(self.tree.queues[h.queue]))
         return Situation(self.ledger(), live, self.flavors, self.settings)
 
     def active(self, queue: ClusterQueue) -> bool:
@@ -142,8 +142,7 @@ class Model:
 
     def popped(self, queue: ClusterQueue) -> bool:
         """Whether a head is taken from it: in a cycle of cohorts too, and then refused."""
-        known = all(flavor in self.flavors for group in queue.groups for flavor in group.flavors)
-        return queue.stop is StopPolicy.NONE and known
+        return self.tree.open(queue.name)
 
     def pending(self, queue: str) -> list[Workload]:
         """In order."""

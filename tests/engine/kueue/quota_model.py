@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-from runrig.domain.kueue import Balance, ClusterQueue, QueueCohort, ResourceGroup, Share, System
+from runrig.domain.kueue import Balance, ClusterQueue, QueueCohort, ResourceGroup, Share, StopPolicy, System
 from runrig.domain.pools import Quota, Quotas
 from runrig.domain.quantities import FlavorResource
 
@@ -51,6 +51,12 @@ class Tree:
 
     def __init__(self, system: System) -> None:
         self.queues: dict[str, ClusterQueue] = {queue.name: queue for queue in system.queues}
+        defined = {flavor.name for flavor in system.flavors}
+        self.without_flavor = {
+            queue.name
+            for queue in system.queues
+            if any(not defined.issuperset(group.flavors) for group in queue.groups)
+        }
         self.cohorts: dict[str, QueueCohort] = {cohort.name: cohort for cohort in system.cohorts}
         named = [queue.cohort for queue in system.queues] + [cohort.parent for cohort in system.cohorts]
         for name in named:
@@ -90,8 +96,12 @@ class Tree:
         return None if self.in_cycle(node) else self.path(node)[-1]
 
     def height(self, node: Node) -> int:
-        """Edges to the furthest leaf below."""
-        return max((1 + self.height(child) for child in self.children(node)), default=0)
+        """Edges to the furthest leaf below, queues left out in which nothing new starts."""
+        counted = (child for child in self.children(node) if child.kind == COHORT or self.open(child.name))
+        return max((1 + self.height(child) for child in counted), default=0)
+
+    def open(self, queue: str) -> bool:
+        return self.queues[queue].stop is StopPolicy.NONE and queue not in self.without_flavor
 
     def quotas(self, node: Node) -> Quotas:
         return self.queues[node.name].quotas if node.kind == QUEUE else self.cohorts[node.name].quotas

@@ -31,6 +31,7 @@ class QueueState:
     """*first*: the preemptor that is served before all others until it has its quota (law R5).
 
     *running*, *leaving*: holders of quota in the order in which candidates are tried; leaving ones have been told to stop.
+    *open*: something new may start, and what runs here may be preempted for others.
     *potential*: by index, the most that can ever fit.  *generation*: grows whenever a holder leaves.
     """
 

@@ -151,14 +151,14 @@ class _Fair(CandidateSearch):
         return known
 
     def candidates_of(self, name: str) -> Iterator[WorkloadState]:
-        """Candidates of the queue *name*, in order; of another queue only if it is over nominal in something contested.
+        """Candidates of the queue *name*, in order; of another queue only if it is open and over nominal in something contested.
 
         Call it before anything of that queue is taken.
         """
         queue = self.context.queues[name]
         if queue is self.queue:
             return chain(self.own(leaving=True), self.own(leaving=False))
-        if self._reclaim is Policy.NEVER or not queue.leaf.over_nominal(self.contested):
+        if self._reclaim is Policy.NEVER or not queue.open or not queue.leaf.over_nominal(self.contested):
             return iter(())
         return chain(*(self.allowed(holding, self._reclaim) for holding in (queue.leaving, queue.running)))
 

@@ -96,7 +96,7 @@ class MergedHolders:
             place += 1
 
 
-HolderSource = list[HolderEntry] | MergedHolders
+HolderSource = Sequence[HolderEntry] | MergedHolders
 """Who holds quota, in the order in which candidates are tried: of one queue, or of many."""
 
 ReachKey = tuple[QuotaNode | None, frozenset[int], bool]
@@ -180,12 +180,14 @@ class SchedulerContext:
     def reach(
         self, node: QuotaNode, skip: QuotaNode | None, contested: frozenset[int], *, leaving: bool
     ) -> HolderSource:
-        """Holders of quota under *node* but not under its child *skip*, in queues over nominal in something contested.
+        """Holders of quota under *node* but not under its child *skip*, in open queues over nominal in something contested.
 
         Every cohort on the way down is over nominal too.  Cached; call it only while nothing is on trial below *node*.
         """
         if node.kind is Kind.QUEUE:
             queue = self.queues[node.name]
+            if not queue.open:
+                return ()
             return queue.leaving if leaving else queue.running
         if skip is not None and not skip.over_nominal(contested):
             skip = None  # nobody would be found there anyway, and so others can use the same list

@@ -38,6 +38,7 @@ class Simulator:
         tree = QueueTree(system.cohorts, system.queues, system.workloads)
         specs = sorted(system.queues, key=lambda spec: spec.name)
         queues = {spec.name: QueueState(spec, tree.queues[spec.name]) for spec in specs}
+        tree.leave_out(name for name, queue in queues.items() if not queue.open)
         self._tree = tree
         self._context = SchedulerContext(tree, queues, settings, system)
         self._flavors = {flavor.name: flavor for flavor in system.flavors}

@@ -53,6 +53,12 @@ class QueueTree:
         """What the node is called where queues and cohorts are listed together."""
         return f"cohort/{node.name}" if node.kind is Kind.COHORT and node.name in self.queues else node.name
 
+    def leave_out(self, queues: Iterable[str]) -> None:
+        """Heights from now on are those of the tree without *queues*; what these bring and hold still counts."""
+        left_out = {self.queues[name] for name in queues}
+        for cohort in sorted(self.cohorts.values(), key=lambda node: -len(node.path)):
+            cohort.height = max((child.height + 1 for child in cohort.children if child not in left_out), default=0)
+
     def inactive(self) -> tuple[Inactive, ...]:
         """Those whose parents run in a circle (law Q5), sorted by name."""
         kinds = {Kind.COHORT: "Cohort", Kind.QUEUE: "ClusterQueue"}
