@@ -39,6 +39,9 @@ SEVERITY = (PendingReason.WAITING_FOR_QUOTA, PendingReason.EXCEEDS_MAX_QUOTA, Pe
 Start = Mapping[tuple[str, str], int]
 """The last flavor tried, by (pod set, first resource of the group)."""
 
+Stick = Mapping[tuple[str, str], str]
+"""The only flavor to look at, by (pod set, first resource of the group)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tried:
@@ -163,7 +166,7 @@ class Scan:
         self.last_tried: dict[tuple[str, str], int] = {}
         self.chosen: dict[tuple[str, str], str] = {}
 
-    def run(self, start: Start, stick: Mapping[tuple[str, str], str] | None = None) -> Assignment:
+    def run(self, start: Start, stick: Stick | None = None) -> Assignment:
         taken: dict[str, dict[str, str]] = {pod_set.name: {} for pod_set in self.workload.pod_sets}
         asked = {
             pod_set.name: totals(self.queue, pod_set, count)
@@ -207,7 +210,7 @@ class Scan:
         asked: Mapping[str, Mapping[str, int]],
         taken: Mapping[str, dict[str, str]],
         start: Start,
-        stick: Mapping[tuple[str, str], str] | None,
+        stick: Stick | None,
     ) -> None:
         """Choose flavors for pod sets that take the same ones."""
         need: dict[str, int] = {}
@@ -224,8 +227,8 @@ class Scan:
             if not part:
                 continue
             key = (together[0].name, group.resources[0])
-            flavors = [f for f in group.flavors if stick is None or f == stick.get(key)]
-            best = self.group(group, flavors, part, together, key, start.get(key, -1) if stick is None else -1)
+            only = None if stick is None else stick.get(key, "")
+            best = self.group(group, only, part, together, key, start.get(key, -1))
             for pod_set in together:
                 taken[pod_set.name].update(dict.fromkeys((r for r in part if r in asked[pod_set.name]), best))
             found.update({FlavorResource(best, resource): amount for resource, amount in part.items()} if best else {})
@@ -235,7 +238,7 @@ class Scan:
     def group(
         self,
         group: ResourceGroup,
-        flavors: list[str],
+        only: str | None,
         part: Mapping[str, int],
         together: list[WorkloadPodSet],
         key: tuple[str, str],
@@ -246,8 +249,8 @@ class Scan:
         best: Tried | None = None
         mildest: list[PendingReason] = []
         self.last_tried[key] = -1
-        for index, name in enumerate(flavors):
-            if index <= last:
+        for index, name in enumerate(group.flavors):
+            if index <= last or only not in (None, name):
                 continue
             tried = self.flavor(name, part, together)
             if tried.word is not None:
@@ -261,7 +264,7 @@ class Scan:
             if best is None or not goes_on or ranked > rank(fungibility.preference, best.mode, best.level):
                 best = tried
             if not goes_on:
-                self.last_tried[key] = index if index < len(flavors) - 1 else -1
+                self.last_tried[key] = index if index < len(group.flavors) - 1 else -1
                 break
         if best is None or best.mode is Mode.NO_FIT:
             self.worst, self.refused = Mode.NO_FIT, True
@@ -339,12 +342,10 @@ def full_counts(workload: Workload, settings: Settings) -> tuple[int, ...]:
     return tuple(p.count - (min(p.count, p.reclaimable) if reclaims else 0) for p in workload.pod_sets)
 
 
-def tried_with(situation: Situation, workload: Workload, counts: tuple[int, ...], start: Start) -> Nomination:
-    assignment = Scan(situation, workload, counts).run(start)
-    return aimed(situation, workload, assignment, counts)
-
-
-def aimed(situation: Situation, workload: Workload, assignment: Assignment, counts: tuple[int, ...]) -> Nomination:
+def tried_with(
+    situation: Situation, workload: Workload, counts: tuple[int, ...], start: Start, stick: Stick | None = None
+) -> Nomination:
+    assignment = Scan(situation, workload, counts).run(start, stick)
     found: list[Target] = []
     if assignment.preempts:
         need = Need(workload, assignment.amounts, assignment.contested)
@@ -364,15 +365,16 @@ def reduced(full: tuple[int, ...], spans: tuple[int, ...], step: int) -> tuple[i
     return tuple(count - span * step // total for count, span in zip(full, spans, strict=True))
 
 
-def nominate(situation: Situation, workload: Workload, start: Start) -> Nomination:
+def nominate(situation: Situation, workload: Workload, start: Start, stick: Stick | None = None) -> Nomination:
+    """*stick*: the only flavors to look at."""
     full = full_counts(workload, situation.settings)
-    first = tried_with(situation, workload, full, start)
+    first = tried_with(situation, workload, full, start, stick)
     if first.accepted or not situation.settings.gates.get("PartialAdmission", True):
         return first
     probes: dict[tuple[int, ...], Nomination] = {}
 
     def accepted(counts: tuple[int, ...]) -> bool:
-        probes[counts] = tried_with(situation, workload, counts, start)
+        probes[counts] = tried_with(situation, workload, counts, start, stick)
         return probes[counts].accepted
 
     counts = bisect(full, ranges(workload, full), accepted)

@@ -26,13 +26,10 @@ from runrig.domain.kueue import (
 from runrig.domain.pools import Queueing
 from runrig.domain.quantities import FlavorResource
 from tests.engine.kueue.flavors_model import (
-    Assignment,
     Mode,
     Nomination,
-    Scan,
     Situation,
     Start,
-    aimed,
     holds,
     nominate,
 )
@@ -317,12 +314,10 @@ class Model:
         return None
 
     def again(self, nomination: Nomination, turn: Turn) -> Nomination:
-        """The same flavors and counts, with the targets of earlier entries gone."""
+        """In the same flavors, with the targets of earlier entries gone."""
         now = Situation(Ledger(self.tree, turn.added), self.situation().holders, self.flavors, self.settings)
         now = now.without([holder for holder, _ in turn.gone])
-        scan = Scan(now, nomination.workload, nomination.counts)
-        assignment: Assignment = scan.run({}, stick=nomination.assignment.chosen)
-        return aimed(now, nomination.workload, assignment, nomination.counts)
+        return nominate(now, nomination.workload, {}, stick=nomination.assignment.chosen)
 
     def still_fits(self, nomination: Nomination, turn: Turn) -> bool:
         ledger = Ledger(self.tree, turn.added)

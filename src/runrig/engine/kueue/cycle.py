@@ -86,8 +86,13 @@ class Cycle:
         if not kept and self._context.gates["FlavorFungibilityPreserveScanProgress"]:
             kept = bool(head.tried) and head.tried_in[1] == self._number - 1
         entry = nominate(self._context, head, after=head.tried if kept else ())
-        head.tried, head.tried_in = entry.assigned.tried, (queue.generation, self._number)
+        self._note_tried(entry)
         return entry
+
+    def _note_tried(self, entry: Nomination) -> None:
+        workload = entry.workload
+        workload.tried = entry.assigned.tried
+        workload.tried_in = (self._context.queues[workload.queue].generation, self._number)
 
     def _counts(self, entry: Nomination) -> bool:
         """Whether it has targets, or holds back quota for the rest of the cycle because it may be unable to reclaim it later."""
@@ -108,7 +113,7 @@ class Cycle:
                 self._pass_over(entry)
                 return
             entry = nominate_again(self._context, entry)
-            entry.workload.tried = entry.assigned.tried  # in these flavors there is nothing left to try
+            self._note_tried(entry)
             if entry.assigned.mode == NOFIT:
                 self._found_nothing(entry)
                 return
@@ -117,7 +122,7 @@ class Cycle:
                 return
             if entry.assigned.mode == FIT:
                 # The targets of others free what it needs, so it waits for them too.
-                entry.workload.waits_for = tuple(sorted(self._context.gone))
+                entry.workload.waits_for, entry.workload.tried = tuple(sorted(self._context.gone)), ()
                 self._hold(entry.workload, entry.assigned.request, entry.assigned.placement.reservations)
                 self._back(entry.workload, PendingReason.WAITING_FOR_TARGETS)
                 return

@@ -101,11 +101,8 @@ def assign(
     for at, group_request in enumerate(shape.group_requests[: shape.scanned]):
         if scan.refused is not None and group_request.members != scan.refused:
             break
-        options = (
-            group_request.options if only is None else tuple(each for each in group_request.options if each is only[at])
-        )
         amounts = shape.whole[at] if whole else group_request.amounts(counts)
-        scan.choose(group_request, options, amounts, start=after[at] + 1 if after and only is None else 0)
+        scan.choose(group_request, amounts, after[at] + 1 if after else 0, None if only is None else only[at])
     return scan.concluded()
 
 
@@ -125,15 +122,18 @@ class _Scan:
         self.refused: tuple[int, ...] | None = None
 
     def choose(
-        self, group_request: GroupRequest, options: Sequence[FlavorOption], amounts: Sequence[int], start: int
+        self, group_request: GroupRequest, amounts: Sequence[int], start: int, only: FlavorOption | None
     ) -> None:
-        """Adds the best of *options* to the result."""
+        """Adds the best option from *start* on to the result, or *only*."""
+        options = group_request.options
         rules = self._queue.spec.fungibility
         placed = self._placed
         best, chosen, at = MISFIT, None, start - 1
         severity = MISMATCH
         for at in range(start, len(options)):
             option = options[at]
+            if only is not None and option is not only:
+                continue
             verdict = MISFIT if option.misfit is not None else self._judge(option, amounts)
             if placed and verdict.mode > NOFIT:
                 verdict = self._with_place(group_request, option, amounts, verdict)

@@ -11,7 +11,7 @@ from runrig.engine.kueue.flavors import FindTargets, assign
 from runrig.engine.kueue.head_order import Nomination
 from runrig.engine.kueue.node_tree import can_reserve, release, reserve
 from runrig.engine.kueue.scheduler_context import DECIDED, SchedulerContext, level_of
-from runrig.engine.kueue.workload import FIT, NOFIT, FlavorAssignment, WorkloadState, WorkloadTarget
+from runrig.engine.kueue.workload import FIT, NOFIT, FlavorAssignment, FlavorOption, WorkloadState, WorkloadTarget
 from runrig.engine.kueue.workload_placement import NOWHERE, WorkloadPlacement
 from runrig.engine.placement.kueue_fit import Misfit
 from runrig.engine.placement.partial import bisected
@@ -23,31 +23,33 @@ def finder(context: SchedulerContext) -> FindTargets:
     return find_classical if context.strategies is None else find_fair
 
 
-def nominate(context: SchedulerContext, workload: WorkloadState, *, after: tuple[int, ...] = ()) -> Nomination:
-    """The best for *workload* as CHARGED stands: `assigned` is FIT, or there are targets, or it says what stands in the way."""
+def nominate(
+    context: SchedulerContext,
+    workload: WorkloadState,
+    *,
+    after: tuple[int, ...] = (),
+    only: Sequence[FlavorOption | None] | None = None,
+) -> Nomination:
+    """The best for *workload* as CHARGED stands: `assigned` is FIT, or there are targets, or it says what stands in the way.
+
+    *after*, *only*: as in `assign`.
+    """
     find = finder(context)
 
-    def attempt(counts: tuple[int, ...]) -> Nomination | None:
-        entry = _attempt(context, find, workload, counts, after)
+    def attempt(counts: tuple[int, ...]) -> Nomination:
+        assigned = assign(context, find, workload, counts, after=after, only=only)
+        return Nomination(workload, assigned, _targets(context, find, workload, assigned))
+
+    def accepted(counts: tuple[int, ...]) -> Nomination | None:
+        entry = attempt(counts)
         return entry if entry.assigned.mode == FIT or entry.targets else None
 
-    entry = _attempt(context, find, workload, workload.shape.counts, after)
+    entry = attempt(workload.shape.counts)
     if entry.assigned.mode == FIT or entry.targets:
         return entry
     if workload.shape.variable and context.gates["PartialAdmission"]:
-        return bisected(workload.shape.ranges, attempt) or entry
+        return bisected(workload.shape.ranges, accepted) or entry
     return entry
-
-
-def _attempt(
-    context: SchedulerContext,
-    find: FindTargets,
-    workload: WorkloadState,
-    counts: tuple[int, ...],
-    after: tuple[int, ...],
-) -> Nomination:
-    assigned = assign(context, find, workload, counts, after=after)
-    return Nomination(workload, assigned, _targets(context, find, workload, assigned))
 
 
 def _targets(
@@ -120,11 +122,10 @@ def _searched(
 
 
 def nominate_again(context: SchedulerContext, entry: Nomination) -> Nomination:
-    """Nominates *entry* again in the same flavors and counts, as things stand now."""
-    workload, before = entry.workload, entry.assigned
-    find = finder(context)
-    assigned = assign(context, find, workload, before.counts, only=before.chosen)
-    return Nomination(workload, assigned, _targets(context, find, workload, assigned), promised=entry.promised)
+    """Nominates *entry* again in the same flavors, as things stand now: its counts are searched for again."""
+    again = nominate(context, entry.workload, only=entry.assigned.chosen)
+    again.promised = entry.promised
+    return again
 
 
 def nominate_promised(context: SchedulerContext, workloads: Sequence[WorkloadState]) -> list[Nomination]:
