@@ -25,6 +25,7 @@ class Code(enum.Enum):
     BEHIND_HEAD = "BehindHeadOfQueue"
     KAI_NOT_PLACED = "KaiNotPlaced"
     STOPPED = "Stopped"
+    FLAVOR_NOT_FOUND = "FlavorNotFound"
     WAITS_FOR_TARGETS = "WaitsForTargets"
     NOT_CONSIDERED = "NotConsideredYet"
 
@@ -99,6 +100,7 @@ _SENTENCES = {
     Code.KAI_NOT_PLACED: "the cluster's scheduler did not take it: {where}; it waits until its pool or a node that it could use changes, "
     "at most an hour",
     Code.STOPPED: "{where} is stopped, or the workload itself: nothing starts until it is resumed",
+    Code.FLAVOR_NOT_FOUND: "{where} names the flavor {resource}, which is not defined: nothing starts there until it is",
     Code.WAITS_FOR_TARGETS: "has a place, and waits for {holders} to stop",
     Code.NOT_CONSIDERED: "is queued, and has not been looked at yet",
 }

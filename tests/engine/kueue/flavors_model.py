@@ -285,7 +285,7 @@ class Scan:
 
     def flavor(self, name: str, part: Mapping[str, int], together: list[WorkloadPodSet]) -> Tried:
         flavor = self.situation.flavors.get(name)
-        if flavor is None or not all(matches(flavor, pod_set.nodes) for pod_set in together):
+        if flavor is not None and not all(matches(flavor, pod_set.nodes) for pod_set in together):
             return Tried(name, Mode.NO_FIT, 0, PendingReason.NO_MATCHING_FLAVOR)
         modes: dict[str, tuple[Mode, int]] = {}
         words: list[PendingReason] = []

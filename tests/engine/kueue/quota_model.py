@@ -55,7 +55,7 @@ class Tree:
         self.without_flavor = {
             queue.name
             for queue in system.queues
-            if any(not defined.issuperset(group.flavors) for group in queue.groups)
+            if defined and any(not defined.issuperset(group.flavors) for group in queue.groups)
         }
         self.cohorts: dict[str, QueueCohort] = {cohort.name: cohort for cohort in system.cohorts}
         named = [queue.cohort for queue in system.queues] + [cohort.parent for cohort in system.cohorts]

@@ -284,6 +284,17 @@ def test_circles_stopped_queues_and_work_without_a_queue_stop_nothing_else() -> 
     ]
 
 
+def test_a_queue_with_a_flavor_that_is_not_defined_starts_nothing_if_some_flavor_is() -> None:
+    objects = (*queue("cq-a", 4), workload("w1", "cq-a", 1, at=LATEST))
+    told = line(manifests(kueue("ResourceFlavor", "another"), *objects))
+    assert told["inactive"] == [{"node": "cq-a", "kind": "ClusterQueue", "reason": "FlavorNotFound"}]
+    why = {**because("FlavorNotFound", "cq-a", "Q2"), "resource": "default"}
+    assert told["cycles"] == [cycle(waits=[pending("w1", "cq-a", None, why, considered=False, parked=False)])]
+    taken_as_given = line(manifests(*objects))
+    assert taken_as_given["inactive"] == []
+    assert taken_as_given["cycles"] == [cycle(starts=[admitted("w1", "cq-a")])]
+
+
 def test_every_cohort_says_whether_it_is_active() -> None:
     """The condition CohortActive of KEP-79, also of cohorts that are only named."""
     told = line(

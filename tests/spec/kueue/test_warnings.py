@@ -51,7 +51,7 @@ QUEUES = [
     (quota(burst=1), [(f"{RESOURCE}.burst", "not a field that is known here, and not read: there is name, nominalQuota, borrowingLimit, lendingLimit")]),
     ({"resourceGroups": [group({"f": {"cpu": 1}}), group({"g": {"cpu": 1}})]}, [("spec.resourceGroups[1].coveredResources", "resource 'cpu' is covered twice: a resource belongs to one group, once")]),
     ({"resourceGroups": [group({"f": {"cpu": 1}}), group({"f": {"memory": 1}})]}, [("spec.resourceGroups[1].flavors[0]", "flavor 'f' is in this ClusterQueue twice: a flavor belongs to one group, once")]),
-    ({"resourceGroups": [group({"h": {"cpu": 1}})]}, [("spec.resourceGroups[0].flavors[0]", "there is no ResourceFlavor 'h' in this file: Kueue keeps this queue inactive; here it is taken as one without labels and taints")]),
+    ({"resourceGroups": [group({"h": {"cpu": 1}})]}, [("spec.resourceGroups[0].flavors[0]", "there is no ResourceFlavor 'h' in this file: this queue is inactive, and nothing starts there: define it")]),
     ({"resourceGroups": [group({"f": {"cpu": 1, "memory": 1}, "g": {"memory": 1, "cpu": 1}})]}, [("spec.resourceGroups[0].flavors[1].resources", "the resources are in another order than in coveredResources, which is refused there: order has no effect here")]),
     ({"resourceGroups": [group({"f": {"cpu": 1, "memory": 1}, "g": {"cpu": 1}})]}, [("spec.resourceGroups[0].flavors[1].resources", "flavor 'g' lists cpu, its group covers cpu, memory: the two must be equal; what is missing has no quota here")]),
     ({"resourceGroups": [{"flavors": []}]}, [("spec.resourceGroups[0]", "a group covers at least one resource: this one serves nothing")]),
@@ -62,6 +62,19 @@ QUEUES = [
 @pytest.mark.parametrize(("spec", "expected"), QUEUES)
 def test_of_a_queue(spec: dict[str, Any], expected: list[tuple[str, ...]]) -> None:
     assert of_queue(spec) == expected
+
+
+def test_of_a_queue_whose_flavor_is_not_defined_where_none_is() -> None:
+    found = warnings(
+        manifest("ClusterQueue", "cq", {"namespaceSelector": {}, "resourceGroups": [group({"h": {"cpu": 1}})]})
+    )
+    assert found == [
+        (
+            1,
+            "spec.resourceGroups[0].flavors[0]",
+            "there is no ResourceFlavor 'h' in this file: Kueue keeps this queue inactive; no flavor is defined here, and so it is taken as one without labels and taints",
+        )
+    ]
 
 
 COHORTS = [

@@ -4,13 +4,16 @@ Workloads of one shape and priority get the same answer, so they wait, park and 
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from heapq import heapify, heappop, heappush
 
 from runrig.domain.kueue import ClusterQueue, PendingReason, StopPolicy
 from runrig.domain.pools import Queueing
 from runrig.engine.kueue.workload import QueueKey, TargetKey, WorkloadShape, WorkloadState
 from runrig.engine.quota.quota_node import QuotaLeaf, potential
+
+STOPPED = "Stopped"
+FLAVOR_NOT_FOUND = "FlavorNotFound"
 
 EquivalenceKey = tuple[WorkloadShape, int]
 
@@ -31,15 +34,20 @@ class QueueState:
     """*first*: the preemptor that is served before all others until it has its quota (law R5).
 
     *running*, *leaving*: holders of quota in the order in which candidates are tried; leaving ones have been told to stop.
-    *open*: something new may start, and what runs here may be preempted for others.
+    *closed*: why nothing new starts, "" if it may; *missing*: the first of its flavors that is not defined.  What runs in a
+    closed queue is not preempted for others.
     *potential*: by index, the most that can ever fit.  *generation*: grows whenever a holder leaves.
     """
 
-    def __init__(self, spec: ClusterQueue, leaf: QuotaLeaf) -> None:
+    def __init__(self, spec: ClusterQueue, leaf: QuotaLeaf, defined: Container[str] = ()) -> None:
+        """*defined*: the flavors that there are; none: those that a queue names are taken as they are."""
         self.spec = spec
         self.leaf = leaf
         self.strict = spec.queueing is Queueing.STRICT_FIFO
-        self.open = spec.stop is StopPolicy.NONE
+        named = (flavor for group in spec.groups for flavor in group.flavors)
+        self.missing = next((flavor for flavor in named if flavor not in defined), "") if defined else ""
+        self.closed = STOPPED if spec.stop is not StopPolicy.NONE else FLAVOR_NOT_FOUND if self.missing else ""
+        self.open = not self.closed
         self.first: WorkloadState | None = None
         self.running: list[tuple[TargetKey, WorkloadState]] = []
         self.leaving: list[tuple[TargetKey, WorkloadState]] = []

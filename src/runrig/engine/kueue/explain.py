@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from runrig.domain.kueue import PendingReason, StopPolicy, Workload
 from runrig.domain.reasons import Code, Reason
+from runrig.engine.kueue.cluster_queue import FLAVOR_NOT_FOUND
 from runrig.engine.kueue.node_matching import selects
 from runrig.engine.kueue.scheduler_context import SchedulerContext
 from runrig.engine.kueue.workload import FlavorOption, GroupRequest, WorkloadState
@@ -13,7 +14,9 @@ from runrig.engine.quota.quota_node import REAL, QuotaNode, binding, left_at, po
 def reasons(context: SchedulerContext, workload: WorkloadState) -> tuple[Reason, ...]:
     """Why *workload* waits, as things stand now.  O(flavors x resources x depth); computed on demand, never kept."""
     queue = context.queues[workload.queue]
-    if not queue.open:
+    if queue.closed == FLAVOR_NOT_FOUND:
+        return (Reason(Code.FLAVOR_NOT_FOUND, "Q2", where=workload.queue, resource=queue.missing),)
+    if queue.closed:
         return (Reason(Code.STOPPED, "P4", where=workload.queue),)
     if not workload.leaf.active:
         return (Reason(Code.COHORT_CYCLE, "Q5", where=workload.queue),)

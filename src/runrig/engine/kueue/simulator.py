@@ -37,11 +37,11 @@ class Simulator:
     def __init__(self, system: System, settings: Settings = Settings()) -> None:  # noqa: B008  (a frozen value)
         tree = QueueTree(system.cohorts, system.queues, system.workloads)
         specs = sorted(system.queues, key=lambda spec: spec.name)
-        queues = {spec.name: QueueState(spec, tree.queues[spec.name]) for spec in specs}
+        self._flavors = {flavor.name: flavor for flavor in system.flavors}
+        queues = {spec.name: QueueState(spec, tree.queues[spec.name], self._flavors) for spec in specs}
         tree.leave_out(name for name, queue in queues.items() if not queue.open)
         self._tree = tree
         self._context = SchedulerContext(tree, queues, settings, system)
-        self._flavors = {flavor.name: flavor for flavor in system.flavors}
         self._shapes: dict[tuple[str, tuple[WorkloadPodSet, ...]], WorkloadShape] = {}
         self._workloads: dict[str, WorkloadState] = {}
         self._aside: dict[str, Workload] = {}
@@ -194,12 +194,12 @@ class Simulator:
 
     def inactive(self) -> tuple[Inactive, ...]:
         """Queues and cohorts in which nothing new starts."""
-        stopped = [
-            Inactive(queue.spec.name, "ClusterQueue", "Stopped")
+        closed = [
+            Inactive(queue.spec.name, "ClusterQueue", queue.closed)
             for queue in self._context.queues.values()
             if queue.leaf.active and not queue.open
         ]
-        return tuple(sorted((*self._tree.inactive(), *stopped), key=lambda each: (each.name, each.kind)))
+        return tuple(sorted((*self._tree.inactive(), *closed), key=lambda each: (each.name, each.kind)))
 
 
 def _held_back(workload: Workload) -> bool:

@@ -201,7 +201,7 @@ def _group_request(
 
 
 def _misfit(flavor: ResourceFlavor | None, choices: Sequence[NodeChoice]) -> str | None:
-    """A flavor that is not defined has neither labels nor taints: every pod may take it."""
+    """Where no flavor is defined at all, every pod may take those that are named: they have neither labels nor taints."""
     if flavor is None:
         return None
     return next((why for each in choices if (why := mismatch(flavor, each)) is not None), None)

@@ -24,7 +24,9 @@ def check_names(
         _check_flavors(
             found.groups.flavors,
             known,
-            "Kueue keeps this queue inactive; here it is taken as one without labels and taints",
+            "this queue is inactive, and nothing starts there: define it"
+            if known
+            else "Kueue keeps this queue inactive; no flavor is defined here, and so it is taken as one without labels and taints",
         )
     for cohort in cohorts:
         _check_flavors(cohort.groups.flavors, known, "nothing can use it")
