@@ -81,7 +81,7 @@ def list_users(service: Serving) -> wire.UsersAnswer:
     responses=answers(wire.UserAnswer, 404, 409, said={409: _USER_TAKEN, 422: _BAD_ROLE}),
 )
 def create_user(service: Serving, who: Who, body: wire.UserCreateRequest) -> wire.UserAnswer:
-    roles = [role_named(each) for each in body.roles]
+    roles = [role_named(role) for role in body.roles]
     return as_answers.user(service.access.users.create(body.name, roles, actor=who.user))
 
 
@@ -143,7 +143,7 @@ def delete_token_of(service: Serving, who: Who, name: str, token: str) -> wire.T
 
 @router.get("/api/role", summary="Who has which role", dependencies=_ACCESS, responses=answers(wire.RolesAnswer))
 def list_roles(service: Serving) -> wire.RolesAnswer:
-    return wire.RolesAnswer(roles=[as_answers.role(each) for each in service.access.users.grants()])
+    return wire.RolesAnswer(roles=[as_answers.role(grant) for grant in service.access.users.grants()])
 
 
 @router.post(

@@ -57,4 +57,6 @@ def apply(
     service: Serving, user: User, body: Annotated[wire.ApplyRequest, Body(examples=[wire.ApplyRequest.example()])]
 ) -> wire.ApplyAnswer:
     differences = service.declarations.apply(body.file, user=user, prune=body.prune, dry_run=body.dry_run)
-    return wire.ApplyAnswer(changes=[as_answers.change(each) for each in differences], applied=not body.dry_run)
+    return wire.ApplyAnswer(
+        changes=[as_answers.change(difference) for difference in differences], applied=not body.dry_run
+    )

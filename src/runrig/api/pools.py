@@ -140,7 +140,7 @@ def _edit(body: wire.PoolEditRequest) -> PoolEdit:
         cohort=body.cohort if "cohort" in sent else KEEP,
         borrowing_limit=body.borrowing_limit if "borrowing_limit" in sent else KEEP,
         lending_limit=body.lending_limit if "lending_limit" in sent else KEEP,
-        topology_keys=KEEP if keys is None else tuple(TopologyKey(each.key, each.label) for each in keys),
+        topology_keys=KEEP if keys is None else tuple(TopologyKey(key.key, key.label) for key in keys),
         flavors=KEEP if flavors is None else tuple(flavors),
         queueing=KEEP if body.queueing is None else _queueing(body.queueing),
         weight=_or_keep(body.weight),

@@ -78,8 +78,8 @@ def cluster_of(fields: Fields, there: tuple[Flavor, ...] = ()) -> ClusterSpec:
 
 def _backend(fields: Fields) -> tuple[str, str | None, float]:
     """(name, type, speed)."""
-    found = fields.get("backend")
-    inner = found.fields("backend", _BACKEND) if found else None
+    field = fields.get("backend")
+    inner = field.fields("backend", _BACKEND) if field else None
     if inner is None:
         return "default", None, 1.0
     name, kind, speed = inner.get("name"), inner.get("type"), inner.get("speed")
@@ -98,9 +98,9 @@ def _check_backend(fields: Fields, kind: str | None, pools: Sequence[Pool]) -> N
     if kind == _KUBERNETES and nodes is not None:
         nodes.wrong("the kubernetes backend reads its nodes from the cluster: leave them out")
     keyed = next((pool.name for pool in pools if pool.topology_keys), None)
-    found = fields.get("pools")
-    if kind == _LOCAL and keyed is not None and found is not None:
-        found.wrong(
+    field = fields.get("pools")
+    if kind == _LOCAL and keyed is not None and field is not None:
+        field.wrong(
             f"pool {keyed} has topology_keys, and the local backend is one machine without topology: leave them out"
         )
 

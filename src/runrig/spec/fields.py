@@ -181,41 +181,41 @@ class Fields:
 
     def need(self, name: str, example: str) -> Field | None:
         """The field, which must be there; *example* shows how to write it."""
-        found = self.get(name)
-        if found is None:
+        field = self.get(name)
+        if field is None:
             entry = self.entries.get(name)
             place = entry.place if entry else self.field.node.place
             self.field.problems.add(f"{self.what} needs {name}: write {example}", self.field.path, place)
-        return found
+        return field
 
     def text(self, name: str) -> str | None:
-        found = self.get(name)
-        return found.text() if found else None
+        field = self.get(name)
+        return field.text() if field else None
 
     def whole(self, name: str, least: int = 0, most: int = 2**63 - 1) -> int | None:
-        found = self.get(name)
-        return found.whole(least, most) if found else None
+        field = self.get(name)
+        return field.whole(least, most) if field else None
 
     def flag(self, name: str, default: bool) -> bool:
-        found = self.get(name)
-        value = found.flag() if found else None
+        field = self.get(name)
+        value = field.flag() if field else None
         return default if value is None else value
 
     def items(self, name: str) -> tuple[Field, ...]:
-        found = self.get(name)
-        return found.items() if found else ()
+        field = self.get(name)
+        return field.items() if field else ()
 
     def map(self, name: str) -> tuple[tuple[str, Field], ...]:
-        found = self.get(name)
-        return found.entries() if found else ()
+        field = self.get(name)
+        return field.entries() if field else ()
 
     def refuse(self, names: Mapping[str, str]) -> None:
         """Reports each field of *names* that has a value, with its sentence in *names*."""
         for name, sentence in names.items():
-            found = self.get(name)
-            if found is not None and found.node.value not in ((), {}, False):
+            field = self.get(name)
+            if field is not None and field.node.value not in ((), {}, False):
                 entry = self.entries[name]
-                self.field.problems.add(f"{name}: {sentence}", found.path, entry.place)
+                self.field.problems.add(f"{name}: {sentence}", field.path, entry.place)
 
 
 def root(document: Document) -> Field:

@@ -116,9 +116,9 @@ def _nodes(fields: Fields, names: Sequence[tuple[str, int | None]], flavors: Seq
 
 
 def _amounts(fields: Fields) -> Mapping[str, int]:
-    found = fields.need("resources", "resources: {gpu: 8}")
+    field = fields.need("resources", "resources: {gpu: 8}")
     amounts = {}
-    for name, item in found.entries() if found else ():
+    for name, item in field.entries() if field else ():
         if not _RESOURCE_NAME.fullmatch(name):
             item.wrong(f"{name!r} cannot name a resource: lower-case letters, digits, '.', '/', '-' and '_'")
         amounts[name] = item.parsed(partial(parse_quantity, name)) or 0

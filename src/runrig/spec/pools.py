@@ -197,10 +197,10 @@ def _check_sum(fields: Fields, parent: Pool, shares: Sequence[Quotas]) -> None:
     for quotas in shares:
         for key, quota in quotas.items():
             sums[key] = sums.get(key, 0) + quota.nominal
-    found = fields.get("subpools")
+    field = fields.get("subpools")
     for key, amount in sums.items():
-        if found is not None and key.resource == GPU and amount > parent.quotas[key].nominal:
+        if field is not None and key.resource == GPU and amount > parent.quotas[key].nominal:
             whole = parent.quotas[key].nominal
-            found.wrong(
+            field.wrong(
                 f"together they have {amount} GPUs ({key.flavor}), and pool {parent.name} has {whole}: give them less"
             )

@@ -53,16 +53,16 @@ def _resource(field: Field) -> Resource:
 
 def _gpus(fields: Fields) -> int:
     """GPUs per pod.  Zero is refused: it is mostly a slip, and a task that wants none can leave the line out."""
-    found = fields.get(GPU)
-    amount = found.whole(most=_MOST_GPUS) if found else None
-    if found and amount == 0:
-        found.wrong("0 GPUs cannot be asked for: at least 1, or leave gpu out for a task that needs none")
+    field = fields.get(GPU)
+    amount = field.whole(most=_MOST_GPUS) if field else None
+    if field and amount == 0:
+        field.wrong("0 GPUs cannot be asked for: at least 1, or leave gpu out for a task that needs none")
     return amount or 0
 
 
 def _size(fields: Fields, name: str) -> int:
-    found = fields.get(name)
-    return (found.parsed(parse_size) if found else None) or 0
+    field = fields.get(name)
+    return (field.parsed(parse_size) if field else None) or 0
 
 
 def _topology(fields: Fields) -> tuple[Requirement, ...]:

@@ -108,20 +108,20 @@ class _Reader:
     # ------------------------------------------------------------ where it is reached
 
     def _listen(self) -> tuple[str, int]:
-        found = self._fields.get("listen")
-        text = found.text() if found else None
-        if found is None or text is None:
+        field = self._fields.get("listen")
+        text = field.text() if field else None
+        if field is None or text is None:
             return DEFAULT_LISTEN
         match = _LISTEN.fullmatch(text.strip())
         if match is None or int(match["port"]) > 65535:
-            found.wrong(f"{text!r} is no address: write HOST:PORT, such as 0.0.0.0:8700 or [::]:8700")
+            field.wrong(f"{text!r} is no address: write HOST:PORT, such as 0.0.0.0:8700 or [::]:8700")
             return DEFAULT_LISTEN
         return match["six"] or match["name"], int(match["port"])
 
     def _tls(self) -> Tls | None:
-        found = self._fields.get("tls")
-        inner = found.fields("tls", ("cert", "key")) if found else None
-        if found is None or inner is None:
+        field = self._fields.get("tls")
+        inner = field.fields("tls", ("cert", "key")) if field else None
+        if field is None or inner is None:
             return None
         cert = self._file(inner.need("cert", "cert: FILE"))
         key = self._file(inner.need("key", "key: FILE"))
@@ -133,26 +133,26 @@ class _Reader:
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=_no_password)
         except (ssl.SSLError, OSError, ValueError):
-            found.wrong(
+            field.wrong(
                 "the certificate and the key cannot be used together: both in PEM, and the key without a password"
             )
         return Tls(cert, key)
 
     def _proxies(self) -> str | None:
         """``true`` means the proxy of this machine."""
-        found = self._fields.get("behind_proxy")
-        if found is None:
+        field = self._fields.get("behind_proxy")
+        if field is None:
             return None
-        if isinstance(found.node.value, str) and found.node.value.lower() not in ("true", "false"):
-            text = found.text() or ""
+        if isinstance(field.node.value, str) and field.node.value.lower() not in ("true", "false"):
+            text = field.text() or ""
             try:
                 return ",".join(str(ipaddress.ip_network(each.strip())) for each in text.split(","))
             except ValueError:
-                found.wrong(
+                field.wrong(
                     f"{text!r} is no address of a proxy: write true for one on this machine, or such as 10.0.0.5 or 10.0.0.0/28"
                 )
                 return None
-        return "127.0.0.1,::1" if found.flag() else None
+        return "127.0.0.1,::1" if field.flag() else None
 
     def _check_open(self, host: str, tls: Tls | None, proxies: str | None) -> None:
         """Reports settings under which tokens would travel unencrypted."""
@@ -172,8 +172,8 @@ class _Reader:
             )
 
     def _wrong_proxy(self) -> bool:
-        found = self._fields.get("behind_proxy")
-        return found is not None and found.node.value not in (True, False)
+        field = self._fields.get("behind_proxy")
+        return field is not None and field.node.value not in (True, False)
 
     def _hosts(self) -> tuple[str, ...]:
         names = []
@@ -190,19 +190,19 @@ class _Reader:
 
     def _database(self) -> str | None:
         """The URL; None if it is missing or wrong."""
-        found = self._fields.get("database")
-        if found is None:
+        field = self._fields.get("database")
+        if field is None:
             return None
-        if isinstance(found.node.value, Mapping):
-            return self._secret(found)
-        text = found.text()
+        if isinstance(field.node.value, Mapping):
+            return self._secret(field)
+        text = field.text()
         if text is None:
             return None
         if self._mode & (stat.S_IRWXG | stat.S_IRWXO) and _has_password(text):
-            found.wrong(
+            field.wrong(
                 "it has a password, and others may read this file: chmod 600 it, or write database: {file: FILE}"
             )
-        return self._url(found, text)
+        return self._url(field, text)
 
     def _secret(self, found: Field) -> str | None:
         inner = found.fields("database", ("file", "env"))
@@ -243,14 +243,14 @@ class _Reader:
 
     def _backend(self) -> tuple[str, KubernetesSpec | None]:
         """The backend, written as a name or a mapping; fields of kubernetes are refused for others."""
-        found = whole = self._fields.need("backend", "backend: kubernetes")
+        field = whole = self._fields.need("backend", "backend: kubernetes")
         inner: Fields | None = None
-        if found is not None and isinstance(found.node.value, Mapping):
-            inner = found.fields("a backend", ("type", *_OF_KUBERNETES))
-            found = inner.need("type", "type: kubernetes") if inner else None
-        chosen = found.choice(_BACKENDS) if found else None
-        if found is not None and chosen in _NOT_HERE:
-            found.wrong(f"{chosen} is not for `serve`: {_NOT_HERE[chosen]}")
+        if field is not None and isinstance(field.node.value, Mapping):
+            inner = field.fields("a backend", ("type", *_OF_KUBERNETES))
+            field = inner.need("type", "type: kubernetes") if inner else None
+        chosen = field.choice(_BACKENDS) if field else None
+        if field is not None and chosen in _NOT_HERE:
+            field.wrong(f"{chosen} is not for `serve`: {_NOT_HERE[chosen]}")
         bind_s = self._number("bind_timeout_s", 1, _DAY_S, 60)
         start_s = self._number("start_timeout_s", 1, _DAY_S, 1800)
         if chosen != "kubernetes":
@@ -275,46 +275,46 @@ class _Reader:
 
     def _cluster(self, backend: str) -> ClusterSpec | None:
         """The cluster file, whose problems are reported at the line that names it, each with its own place."""
-        found = self._fields.get("cluster")
-        path = self._file(found) if found else None
-        if found is None or path is None:
+        field = self._fields.get("cluster")
+        path = self._file(field) if field else None
+        if field is None or path is None:
             return None
         try:
             spec = read_cluster(path.read_text(encoding="utf-8"))
         except InvalidInput as error:
             for problem in error.problems:
-                found.wrong(problem.located(str(path)))
+                field.wrong(problem.located(str(path)))
             return None
         except (OSError, UnicodeDecodeError) as error:
-            found.wrong(f"{path} cannot be read: {error}")
+            field.wrong(f"{path} cannot be read: {error}")
             return None
         if spec.backend_type not in (None, backend):
-            found.wrong(f"{path} says backend {spec.backend_type}, and this file says {backend}: make them agree")
+            field.wrong(f"{path} says backend {spec.backend_type}, and this file says {backend}: make them agree")
         return spec
 
     def _auth(self) -> None:
-        found = self._fields.get("auth")
-        if found is not None:
-            found.choice({"tokens": "tokens"})
+        field = self._fields.get("auth")
+        if field is not None:
+            field.choice({"tokens": "tokens"})
 
     def _retention(self) -> float | None:
-        found = self._fields.get("retention_days")
-        if found is not None and found.node.value == "never":
+        field = self._fields.get("retention_days")
+        if field is not None and field.node.value == "never":
             return None
         return self._number("retention_days", 0.01, _YEARS_DAYS, 90)
 
     # ------------------------------------------------------------ values
 
     def _number(self, name: str, least: float, most: float, default: float) -> float:
-        found = self._fields.get(name)
-        value = found.number(least, most) if found else None
+        field = self._fields.get(name)
+        value = field.number(least, most) if field else None
         return default if value is None else value
 
     def _path(self, name: str, example: str | None = None) -> Path | None:
-        found = self._fields.need(name, example) if example else self._fields.get(name)
-        text = found.text() if found else None
-        if found is not None and text is not None and (not text.strip() or "\0" in text):
-            found.wrong(f"{text!r} is no path: write such as /var/lib/runrig")
+        field = self._fields.need(name, example) if example else self._fields.get(name)
+        text = field.text() if field else None
+        if field is not None and text is not None and (not text.strip() or "\0" in text):
+            field.wrong(f"{text!r} is no path: write such as /var/lib/runrig")
             return None
         return None if text is None else (self._folder / text)
 
@@ -334,9 +334,9 @@ class _Reader:
             return None
 
     def _note(self, name: str, message: str) -> None:
-        found = self._fields.get(name)
-        assert found is not None, "a field that is there"
-        found.wrong(message)
+        field = self._fields.get(name)
+        assert field is not None, "a field that is there"
+        field.wrong(message)
 
 
 def _has_password(url: str) -> bool:

@@ -49,18 +49,18 @@ class DraftTask:
 
 def name_of(fields: Fields, what: str) -> str:
     """The `name` of a workflow, group or task; "" if there is no readable one."""
-    found = fields.need("name", f"name: my-{what}")
-    name = found.text() if found else None
-    if found is None or name is None:
+    field = fields.need("name", f"name: my-{what}")
+    name = field.text() if field else None
+    if field is None or name is None:
         return ""
     if len(name) > LONGEST_NAME:
-        found.wrong(f"{name[:20]!r}... has {len(name)} characters: at most {LONGEST_NAME}")
+        field.wrong(f"{name[:20]!r}... has {len(name)} characters: at most {LONGEST_NAME}")
     elif not _NAME.fullmatch(name):
-        found.wrong(
+        field.wrong(
             f"{name!r} must be letters, digits, '-' and '_', start with a letter, and end with a letter or digit"
         )
     elif what == "task" and normalised(name) == _RESERVED:
-        found.wrong(f"{name!r} is reserved: choose another name")
+        field.wrong(f"{name!r} is reserved: choose another name")
     return name
 
 
@@ -111,12 +111,12 @@ def _reference(field: Field) -> str:
 
 
 def _resource(fields: Fields, resources: Mapping[str, Resource]) -> Resource:
-    found = fields.get("resource")
-    name = found.text() if found else DEFAULT_RESOURCE
+    field = fields.get("resource")
+    name = field.text() if field else DEFAULT_RESOURCE
     if name is None or name in resources:
         return resources.get(name or "", Resource())
-    if found is not None:
-        found.wrong(f"{name!r} is not under resources: {closest(name, resources)}")
+    if field is not None:
+        field.wrong(f"{name!r} is not under resources: {closest(name, resources)}")
     else:
         fields.field.wrong(f"names no resource, and resources has no {DEFAULT_RESOURCE!r}: {closest('', resources)}")
     return Resource()
@@ -136,16 +136,16 @@ def _counts(fields: Fields, name: str) -> tuple[int | None, int | None]:
 
 
 def _command(fields: Fields) -> tuple[str, ...]:
-    found = fields.need("command", 'command: ["sh", "-c"]')
-    if found is None:
+    field = fields.need("command", 'command: ["sh", "-c"]')
+    if field is None:
         return ()
-    if isinstance(found.node.value, str):
-        found.wrong(f"expected a list, got {found.shown()}: write one word per item, such as [sh, -c]")
+    if isinstance(field.node.value, str):
+        field.wrong(f"expected a list, got {field.shown()}: write one word per item, such as [sh, -c]")
         return ()
-    items = found.items()
+    items = field.items()
     words = tuple(_argument(item) for item in items)
-    if found.node.value == () or (words and not words[0] and items[0].node.value == ""):
-        found.wrong("is empty: write the program to run")
+    if field.node.value == () or (words and not words[0] and items[0].node.value == ""):
+        field.wrong("is empty: write the program to run")
     return words
 
 

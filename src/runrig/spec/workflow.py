@@ -44,8 +44,8 @@ def read_workflow(text: str) -> WorkflowSpec:
     spec = None
     if fields is not None:
         _check_version(fields)
-        found = fields.need("workflow", "workflow: {name: NAME, tasks: [...]}")
-        spec = _workflow(found, fields.get("resources")) if found else None
+        field = fields.need("workflow", "workflow: {name: NAME, tasks: [...]}")
+        spec = _workflow(field, fields.get("resources")) if field else None
     top.problems.raise_if_any()
     assert spec is not None, "a file without a problem has a workflow"
     return spec
@@ -102,8 +102,8 @@ def _workflow(field: Field, outer_resources: Field | None) -> WorkflowSpec | Non
 
 def _timeouts(fields: Fields) -> tuple[float | None, float | None]:
     """(exec, queue), in seconds."""
-    found = fields.get("timeout")
-    inner = found.fields("timeout", _TIMEOUT) if found else None
+    field = fields.get("timeout")
+    inner = field.fields("timeout", _TIMEOUT) if field else None
     if inner is None:
         return None, None
     values = []

@@ -16,7 +16,7 @@ _EVENT = schema.access_events.c
 _GRANT = schema.grants.c
 _SECRET = schema.secrets.c
 _TOKEN = schema.tokens.c
-_TOKEN_FIELDS = tuple(each.name for each in fields(TokenRow))
+_TOKEN_FIELDS = tuple(field.name for field in fields(TokenRow))
 assert tuple(schema.tokens.columns.keys()) == _TOKEN_FIELDS, "a token is stored field by field"
 
 
@@ -79,7 +79,7 @@ class AccessTables:
 
 
 def _user_of(row: RowMapping, grants: list[GrantRow]) -> User:
-    own = tuple(each.grant for each in grants if each.user == row["name"])
+    own = tuple(grant.grant for grant in grants if grant.user == row["name"])
     return User(row["name"], own, row["created_at"], row["disabled"])
 
 

@@ -45,7 +45,7 @@ class Header:
     taken_at: str
 
 
-HEAD = tuple(each.name for each in fields(Header))
+HEAD = tuple(field.name for field in fields(Header))
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,7 +198,11 @@ class ServerRuntime:
         except Conflict as error:
             _log.warning("event=cluster_file_differs error=%r", error.message)
             return
-        changed = [f"{each.kind}/{each.name}" for each in differences if each.action not in ("unchanged", "keep")]
+        changed = [
+            f"{difference.kind}/{difference.name}"
+            for difference in differences
+            if difference.action not in ("unchanged", "keep")
+        ]
         if changed:
             _log.warning("event=cluster_file_differs names=%s hint='runrig apply -f makes it so'", ",".join(changed))
 

@@ -34,7 +34,7 @@ def _token(row: TokenRow, now: float) -> dict[str, Any]:
 
 
 def user(found: User) -> wire.UserAnswer:
-    roles = [str(each) for each in found.grants]
+    roles = [str(grant) for grant in found.grants]
     return wire.UserAnswer.model_validate(
         {"name": found.name, "roles": roles, "created_at": utc(found.created_at), "disabled": found.disabled}
     )
@@ -74,7 +74,7 @@ def profile(who: Identity, pools: Sequence[str], row: TokenRow | None) -> wire.P
             "slack_notification": False,
             "pool": pools[0] if len(pools) == 1 else None,
         },
-        roles=[str(each) for each in who.grants],
+        roles=[str(grant) for grant in who.grants],
         pools=list(pools),
         token=None if row is None else {"name": row.name, "expires_at": None if ends is None else ends.isoformat()},
     )

@@ -12,11 +12,13 @@ from runrig.service.queries.history import ChangePage, Edit, PoolAt, PoolChange,
 
 def page(pool: str, found: ChangePage) -> wire.PoolHistoryAnswer:
     following = None if found.next is None else f"{found.next[0]}.{found.next[1]}"
-    return wire.PoolHistoryAnswer(pool=pool, entries=[_change(each) for each in found.entries], next=following)
+    return wire.PoolHistoryAnswer(pool=pool, entries=[_change(entry) for entry in found.entries], next=following)
 
 
 def pool_at(view: PoolAt) -> wire.PoolAtAnswer:
-    return wire.PoolAtAnswer(at=_at(view.at), pool=_then(view.pool), subpools=[_then(each) for each in view.subpools])
+    return wire.PoolAtAnswer(
+        at=_at(view.at), pool=_then(view.pool), subpools=[_then(subpool) for subpool in view.subpools]
+    )
 
 
 def _change(entry: PoolChange) -> wire.PoolChangeAnswer:

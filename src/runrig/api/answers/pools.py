@@ -48,7 +48,7 @@ def pool_quota(node_sets: Iterable[NodeSet], backend: str) -> wire.PoolQuotaAnsw
     """The sums count each node set once, and every pool (a subpool's share is not in its parent's unallocated)."""
     node_sets = tuple(node_sets)
     platforms: Platforms = {}
-    views = [view for each in node_sets for view in each.pools]
+    views = [view for node_set in node_sets for view in node_set.pools]
     return wire.PoolQuotaAnswer(
         node_sets=[
             wire.NodeSetAnswer(pools=[pool(view, backend, platforms) for view in each.pools]) for each in node_sets
@@ -124,7 +124,7 @@ def _platform(flavor: Flavor) -> wire.PlatformAnswer:
     return wire.PlatformAnswer(
         host_network_allowed="hostNetwork" in flavor.allow,
         privileged_allowed="privileged" in flavor.allow,
-        tolerations=[{"key": each.key, "value": each.value, "effect": each.effect} for each in flavor.taints],
+        tolerations=[{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in flavor.taints],
         labels=dict(flavor.node_labels),
     )
 
@@ -171,7 +171,7 @@ def balances(values: Mapping[FlavorResource, NodeBalance]) -> dict[str, wire.Bal
 
 def quota_tree(view: TreeView) -> wire.CohortsAnswer:
     return wire.CohortsAnswer(
-        cohorts=[cohort(each) for each in view.nodes],
+        cohorts=[cohort(node) for node in view.nodes],
         root=cohort(view.root),
         overpromised={str(key): amount for key, amount in sorted(view.overpromised.items())},
     )
@@ -211,7 +211,7 @@ def _declared(record: Pool | Cohort | Flavor | Grant | None) -> dict[str, Any] |
         case None:
             return None
         case Flavor():
-            taints = [{"key": each.key, "value": each.value, "effect": each.effect} for each in record.taints]
+            taints = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in record.taints]
             return {"node_labels": dict(record.node_labels), "taints": taints, "allow": list(record.allow)}
         case Grant():
             return {"role": str(record)}

@@ -34,7 +34,7 @@ def resource(view: NodeView, backend: str) -> wire.ResourceAnswer:
         platform_allocatable_fields={pool: {platform: has} for pool in view.pools},
         pool_platform_labels={pool: [platform] for pool in view.pools},
         label_fields=dict(node.labels),
-        taints=[{"key": each.key, "value": each.value, "effect": each.effect} for each in node.taints],
+        taints=[{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in node.taints],
         conditions=_conditions(view),
         config_fields={pool: {platform: allowed} for pool in view.pools},
         ready=node.ready,
@@ -54,7 +54,7 @@ def _conditions(view: NodeView) -> list[str]:
         if node.flavor == NO_FLAVOR:
             return ["Ready", "NoFlavor"]
         return ["Ready", "Tainted"] if view.tainted else ["Ready"]
-    taints = {each.key for each in node.taints}
+    taints = {taint.key for taint in node.taints}
     return ["NotReady", "Cordoned"] if _CORDONED in taints and not _DOWN & taints else ["NotReady"]
 
 

@@ -22,9 +22,9 @@ def _map(found: Map) -> wire.TopologyMapAnswer:
     report = found.report
     return wire.TopologyMapAnswer(
         pools=list(found.pools),
-        keys=[wire.TopologyKeyModel(key=each.key, label=each.label) for each in report.keys],
+        keys=[wire.TopologyKeyModel(key=key.key, label=key.label) for key in report.keys],
         flavors=list(report.flavors),
-        levels=[_level(each) for each in report.levels],
+        levels=[_level(level) for level in report.levels],
         all=_domain(report.whole),
         apart=[_apart(each) for each in report.apart],
     )
@@ -49,7 +49,7 @@ def _domain(view: DomainReport) -> wire.DomainAnswer:
         gpus=_gpus(view.gpus),
         flavors={name: _gpus(each) for name, each in view.flavors.items()},
         gangs=_gangs(view.gangs),
-        holders=[_holder(each) for each in view.holders],
+        holders=[_holder(holder) for holder in view.holders],
         others=wire.OthersAnswer(gangs=gangs, gpus=gpus),
         domains=[_domain(each) for each in view.inside],
     )

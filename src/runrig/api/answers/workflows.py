@@ -204,7 +204,7 @@ def why(view: WhyView) -> wire.WhyAnswer:
     return wire.WhyAnswer(
         workflow=view.workflow.id,
         status=view.workflow.status.value,
-        groups=[_group_why(each, view) for each in view.groups] or _former(view),
+        groups=[_group_why(group, view) for group in view.groups] or _former(view),
         sentence=view.sentence,
         ending=None if view.deletion is None else _deletion(view.deletion),
         standstill=None if view.standstill is None else _standstill(view.standstill),
@@ -228,7 +228,7 @@ def _group_why(group: GroupWhy, view: WhyView) -> wire.GroupWhyAnswer:
         state=group.status.value,
         position=group.position,
         ahead=group.ahead,
-        reasons=[_reason(each) for each in group.reasons],
+        reasons=[_reason(reason) for reason in group.reasons],
         waits_for=list(group.waits_for),
         preempted=[_preempted(each) for each in view.preempted if each.gang == gang],
     )
@@ -255,8 +255,8 @@ def _reason(reason: Reason) -> wire.ReasonAnswer:
         need=reason.need,
         holders=list(reason.holders),
         domains=[
-            wire.DomainRoomAnswer(domain=list(each.domain), have=each.have, missing=dict(each.missing))
-            for each in reason.domains
+            wire.DomainRoomAnswer(domain=list(domain.domain), have=domain.have, missing=dict(domain.missing))
+            for domain in reason.domains
         ],
         sentence=str(reason),
     )

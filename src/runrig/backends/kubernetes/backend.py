@@ -217,7 +217,7 @@ class KubernetesBackend:
         uuid = self._wanted.desired.gangs[gang].uuid
         groups = (each for each in self._view.all_of("PodGroup") if each["metadata"]["name"] == uuid)
         since = min(map(status.made_at, pods))
-        of_group = next((status.refusal_of_group(each, since) for each in groups), None)
+        of_group = next((status.refusal_of_group(group, since) for group in groups), None)
         return of_group or next((words for pod in pods if (words := status.refusal(pod))), None)
 
     def _unheard(self, gang: str, pod: Object) -> str | None:

@@ -63,7 +63,7 @@ def _keyed(items: list[Any]) -> dict[Any, Any] | None:
     """*items* by name; None if they do not all have names of their own."""
     if not all(isinstance(each, Mapping) and isinstance(each.get("name"), str) for each in items):
         return None
-    keyed = {each["name"]: each for each in items}
+    keyed = {item["name"]: item for item in items}
     return keyed if len(keyed) == len(items) else None
 
 

@@ -71,16 +71,16 @@ class KeptEvents:
         with self._lock:
             self._meet(pods, groups, now)
             handled, self.waits = {}, False
-            for each in events:
-                uid, version = each["metadata"]["uid"], each["metadata"]["resourceVersion"]
+            for event in events:
+                uid, version = event["metadata"]["uid"], event["metadata"]["resourceVersion"]
                 known = self._handled.get(uid)
                 if known is None or known[0] != version:
-                    subject = self._subject_of(each)
+                    subject = self._subject_of(event)
                     if subject is None:
                         self.waits = True
                         continue
                     known = version, subject.workflow
-                    self._file(subject.workflow).note(uid, Entry(int(version), noted(each, subject)))
+                    self._file(subject.workflow).note(uid, Entry(int(version), noted(event, subject)))
                 handled[uid] = known
             self._handled = handled
             live = {workflow for _, workflow in handled.values()}
@@ -110,8 +110,8 @@ class KeptEvents:
     # ------------------------------------------------------------ under the lock
 
     def _meet(self, pods: Iterable[Object], groups: Iterable[Object], now: float) -> None:
-        there = {(POD.name, each["metadata"]["name"]): each for each in pods}
-        there |= {(POD_GROUP.name, each["metadata"]["name"]): each for each in groups}
+        there = {(POD.name, pod["metadata"]["name"]): pod for pod in pods}
+        there |= {(POD_GROUP.name, group["metadata"]["name"]): group for group in groups}
         for place, each in there.items():
             if place not in self._subjects and (subject := subject_of(each, place[0])):
                 self._subjects[place] = subject

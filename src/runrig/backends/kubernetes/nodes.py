@@ -64,7 +64,7 @@ def requests_of(pod: Object) -> dict[str, Decimal]:
 
 def _ready(node: Object) -> bool:
     conditions = node.get("status", {}).get("conditions") or ()
-    says = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    says = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
     away = NODE_POOL in (node["metadata"].get("labels") or {})  # KAI's default shard does not see it
     return (
         says

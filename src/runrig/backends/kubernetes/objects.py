@@ -81,16 +81,16 @@ def _queue(namespace: str, name: str, display: str, share: QueueQuota, more: Map
 
 def _topologies(pools: tuple[PoolQueues, ...], namespace: str) -> Iterator[Object]:
     """Yields topologies, levels coarse to fine; none for pools without keys and for subpools, which use their parent's."""
-    for each in pools:
-        if each.whole is not None and each.pool.topology_keys:
+    for queues in pools:
+        if queues.whole is not None and queues.pool.topology_keys:
             yield {
                 "apiVersion": "kai.scheduler/v1alpha1",
                 "kind": "Topology",
                 "metadata": {
-                    "name": names.topology_name(namespace, each.pool.name),
+                    "name": names.topology_name(namespace, queues.pool.name),
                     "labels": MANAGED | {names.NAMESPACE: namespace},
                 },
-                "spec": {"levels": [{"nodeLabel": key.label} for key in each.pool.topology_keys]},
+                "spec": {"levels": [{"nodeLabel": key.label} for key in queues.pool.topology_keys]},
             }
 
 
@@ -155,7 +155,7 @@ def _living(subgroups: Sequence[Subgroup], alive: Mapping[str, int] | None) -> S
     """The leaves that have a pod, and what is above them."""
     if alive is None:
         return subgroups
-    above = {each.name: each.parent for each in subgroups}
+    above = {subgroup.name: subgroup.parent for subgroup in subgroups}
     kept: set[str | None] = set()
     for leaf in alive:
         name: str | None = leaf

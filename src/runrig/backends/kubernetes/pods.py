@@ -204,7 +204,7 @@ class GangPods:
 
     def _volumes(self, mounts: tuple[Mount, ...]) -> list[Object]:
         volumes: list[Object] = [{"name": "output", "emptyDir": {}}]
-        for number in sorted({each.secret for each in mounts}):
+        for number in sorted({mount.secret for mount in mounts}):
             mode_by_key = {each.key: each.mode for each in mounts if each.secret == number}
             items = [{"key": key, "path": key, "mode": mode} for key, mode in mode_by_key.items()]
             secret = {"secretName": names.secret_name(self.gang.uuid, number), "items": items}
@@ -229,8 +229,8 @@ class GangPods:
             amounts = dict(self._amounts(task))
             container["resources"] = {"limits": amounts, "requests": dict(amounts)}
         container["volumeMounts"] = [{"name": "output", "mountPath": OUTPUT}] + [
-            {"name": f"files-{each.secret}", "mountPath": each.path, "subPath": each.key, "readOnly": True}
-            for each in mounts
+            {"name": f"files-{mount.secret}", "mountPath": mount.path, "subPath": mount.key, "readOnly": True}
+            for mount in mounts
         ]
         if "privileged" in task.allow:
             container["securityContext"] = {"privileged": True}
@@ -269,8 +269,8 @@ def _where(attempt: _Attempt) -> Object:
         spec["affinity"] = {"nodeAffinity": required}
     if attempt.flavor is not None and attempt.flavor.taints:
         spec["tolerations"] = [
-            {"key": each.key, "operator": "Equal", "value": each.value, "effect": each.effect}
-            for each in attempt.flavor.taints
+            {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
+            for taint in attempt.flavor.taints
         ]
     return spec
 

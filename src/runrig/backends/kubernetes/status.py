@@ -98,13 +98,13 @@ def refusal_of_group(pod_group: Object, since: float) -> str | None:
     *since*: in seconds since the epoch; older words are about other pods, and KAI (v0.13 to v0.16) does not withdraw them.
     """
     conditions = pod_group.get("status", {}).get("schedulingConditions") or ()
-    said = [each for each in conditions if each.get("type") == "UnschedulableOnNodePool"]
+    said = [condition for condition in conditions if condition.get("type") == "UnschedulableOnNodePool"]
     said = [each for each in said if each.get("status", "True") == "True"]
     said = [each for each in said if not (when := each.get("lastTransitionTime")) or _time(when) >= since]
     if not said:
         return None
     reasons = said[-1].get("reasons") or ()
-    whole = said[-1].get("message") or "; ".join(each["message"] for each in reasons if each.get("message"))
+    whole = said[-1].get("message") or "; ".join(reason["message"] for reason in reasons if reason.get("message"))
     return _sentence(whole) or said[-1].get("reason") or "UnschedulableOnNodePool"
 
 
@@ -335,7 +335,7 @@ def _ended_before(pod: Object, when: float) -> bool:
 def _condition(pod: Object, kind: str) -> Object:
     """The condition *kind*; empty if it has none."""
     conditions = pod.get("status", {}).get("conditions") or ()
-    return next((dict(each) for each in conditions if each["type"] == kind), {})
+    return next((dict(condition) for condition in conditions if condition["type"] == kind), {})
 
 
 def _time(text: str) -> float:

@@ -81,8 +81,14 @@ def _pages(client: Client, name: str, filters: Query, limit: int) -> dict[str, A
 
 def _table(entries: list[Entry]) -> Table:
     rows = [
-        (times.local(each["time"]), _who(each), each["pool"], ", ".join(each["what"]), ", ".join(changes(each)) or "-")
-        for each in entries
+        (
+            times.local(entry["time"]),
+            _who(entry),
+            entry["pool"],
+            ", ".join(entry["what"]),
+            ", ".join(changes(entry)) or "-",
+        )
+        for entry in entries
     ]
     return Table(("Time", "By", "Pool", "What", "Changes"), rows)
 

@@ -181,7 +181,7 @@ class Declarations:
 
     def _prunable(self, state: State, spec: ClusterSpec) -> tuple[str, ...]:
         """Pools and cohorts that an apply created and *spec* lacks, as ``kind/name``.  Reads the whole log if a cohort is in question."""
-        kept_pools, kept_cohorts = {each.name for each in spec.pools}, {each.name for each in spec.cohorts}
+        kept_pools, kept_cohorts = {pool.name for pool in spec.pools}, {cohort.name for cohort in spec.cohorts}
         live = sorted(each.name for each in state.pools.values() if each.state is not PoolState.ARCHIVED)
         pools_made = [name for name in live if name not in kept_pools and self._applied_pool(name)]
         cohorts = set(state.cohorts) - kept_cohorts
@@ -233,7 +233,9 @@ def _edited_pool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
 def _edited_subpool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
     """A subpool has only its quota of its own (law S5)."""
     others = [
-        each.name for each in fields(edit) if each.name != "quota" and not isinstance(getattr(edit, each.name), Keep)
+        field.name
+        for field in fields(edit)
+        if field.name != "quota" and not isinstance(getattr(edit, field.name), Keep)
     ]
     if others:
         raise InvalidInput(

@@ -61,7 +61,7 @@ class Subpools:
         with self._editing(user) as writing:
             subpool = any_subpool(writing.state, parent, short)
             plan = pools.delete_pool(writing.state, subpool.name, user=user)
-            cancelled = [each.workflow for each in plan.actions if isinstance(each, MoveWorkflow)]
+            cancelled = [action.workflow for action in plan.actions if isinstance(action, MoveWorkflow)]
             return Deleted(_done(writing, plan, subpool.name, dry_run=dry_run), tuple(cancelled))
 
 

@@ -177,7 +177,7 @@ class History:
 
     def _chosen(self, name: str, subpool: str) -> str:
         with self._transactor.reading() as state:
-            family = {each.name: each for each in state.pools.values() if name in (each.name, each.parent)}
+            family = {pool.name: pool for pool in state.pools.values() if name in (pool.name, pool.parent)}
         for each in family.values():
             if subpool in (each.name, each.subpool_name):
                 return each.name
@@ -241,10 +241,10 @@ def _edits(before: Pool | None, after: Pool) -> Iterator[Edit]:
             values = [None if quota is None else getattr(quota, each.name) for quota in pair]
             if values[0] != values[1]:
                 yield Edit(each.name, key, values[0], values[1])
-    for each in fields(Pool):
-        values = [getattr(pool, each.name) for pool in (old, after)]
-        if each.name not in (*_NEVER_CHANGE, "quotas") and values[0] != values[1]:
-            yield Edit(each.name, None, None if before is None else values[0], values[1])
+    for field in fields(Pool):
+        values = [getattr(pool, field.name) for pool in (old, after)]
+        if field.name not in (*_NEVER_CHANGE, "quotas") and values[0] != values[1]:
+            yield Edit(field.name, None, None if before is None else values[0], values[1])
 
 
 def _what(before: Pool | None, after: Pool, edits: tuple[Edit, ...]) -> tuple[What, ...]:

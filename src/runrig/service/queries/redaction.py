@@ -75,7 +75,7 @@ class Names:
     def why(self, group: GroupWhy) -> GroupWhy:
         return replace(
             group,
-            reasons=tuple(self._reason(each) for each in group.reasons),
+            reasons=tuple(self._reason(reason) for reason in group.reasons),
             waits_for=self.several(group.waits_for),
             preempted_by=None if group.preempted_by is None else self.one(group.preempted_by),
         )
@@ -123,7 +123,7 @@ def survey(found: TopologyReport, sees: Callable[[str], bool], most: int) -> Top
 def _view(view: DomainReport, sees: Callable[[str], bool], most: int) -> DomainReport:
     shown = tuple(each for each in view.holders if sees(each.pool))[:most]
     named = {each.gang for each in shown}
-    hidden = [each for each in view.holders if each.gang not in named]
+    hidden = [holder for holder in view.holders if holder.gang not in named]
     gangs, gpus = view.others
     return replace(
         view,

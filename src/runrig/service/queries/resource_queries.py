@@ -126,9 +126,9 @@ class ResourceQueries:
         with self._transactor.reading() as state:
             (known_pool if archived else live_pool)(state, parent, visibility)
             shown = [
-                each
-                for each in state.pools.values()
-                if each.parent == parent and (archived or each.state is not PoolState.ARCHIVED)
+                pool
+                for pool in state.pools.values()
+                if pool.parent == parent and (archived or pool.state is not PoolState.ARCHIVED)
             ]
             views = _node_sets(state, sorted(shown, key=_tree_order))
             return tuple(sorted((view for each in views for view in each.pools), key=lambda view: view.pool.name))

@@ -183,7 +183,7 @@ class WorkflowQueries:
         if not events:  # pruned just now: without its log nobody knows whom its messages name
             raise no_workflow(id)
         names = Names(visibility, self._pool_of, preemptors(events))
-        events = tuple(names.event(each) for each in events)
+        events = tuple(names.event(event) for event in events)
         if self._backend.queues:  # its nodes choose the devices
             events = tuple(replace(each, action=unnumbered(each.action)) for each in events)
         return names, events
@@ -201,7 +201,7 @@ class WorkflowQueries:
                 hold = report.hold(state, workflow.id)
                 draining = state.pools[workflow.pool].state is PoolState.DELETING
         names, events = self._events(workflow.id, visibility)
-        groups = tuple(names.why(each) for each in groups)
+        groups = tuple(names.why(group) for group in groups)
         workflow = replace(workflow, failure_message=names.text(workflow.failure_message))
         preempted = tuple(_preemptions(events))
         deletion = deletion_of(self._store, workflow, draining=draining)

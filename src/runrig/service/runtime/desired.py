@@ -112,7 +112,7 @@ def _outline(keys: tuple[TopologyKey, ...], group: GroupSpec, known: GangLaunch 
 
 
 def _as_admitted(group: GroupSpec, granted: Mapping[str, Assignment]) -> GroupSpec:
-    tasks = (each if each.count is None else replace(each, count=granted[each.name].count) for each in group.tasks)
+    tasks = (task if task.count is None else replace(task, count=granted[task.name].count) for task in group.tasks)
     return replace(group, tasks=tuple(tasks))
 
 

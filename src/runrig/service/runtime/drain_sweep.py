@@ -39,7 +39,7 @@ class DrainSweep:
             return
         with self._transactor.reading() as state:
             alive = report.live_workflows(state)
-            draining = sorted(each.name for each in state.pools.values() if each.state is PoolState.DELETING)
+            draining = sorted(pool.name for pool in state.pools.values() if pool.state is PoolState.DELETING)
             ended = [name for name in draining if alive[name] and not self._alive_in_store(name)]
             if ended:
                 _log.error("event=memory_differs pools=%s", ",".join(ended))

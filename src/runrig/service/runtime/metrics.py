@@ -181,8 +181,8 @@ def _queues(snapshot: MonitorSnapshot) -> Iterable[_Gauge]:
 
 def _tree(snapshot: MonitorSnapshot) -> Iterable[_Gauge]:
     rows = [
-        (_labels(node=each.node, kind=each.kind, flavor=each.key.flavor, resource=each.key.resource), each)
-        for each in snapshot.shares
+        (_labels(node=share.node, kind=share.kind, flavor=share.key.flavor, resource=share.key.resource), share)
+        for share in snapshot.shares
     ]
     nominal = [(labels, each.nominal) for labels, each in rows]
     usage = [(labels, each.usage) for labels, each in rows]
