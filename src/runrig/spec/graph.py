@@ -126,15 +126,15 @@ def _check_cycles(groups: Sequence[DraftGroup], home: Mapping[str, int]) -> None
     seen: set[int] = set()
     for start in sorted(stuck):
         path: list[int] = []
-        at = start
-        while at not in seen:
-            seen.add(at)
-            path.append(at)
-            at = next(other for other in edges[at] if other in stuck)
-        if at in path:
-            cycle = path[path.index(at) :]
-            names = " → ".join(groups[index].spec.name for index in (*cycle, at))
-            _closing_input(groups[at], groups[cycle[1]]).wrong(f"groups wait for each other in a circle: {names}")
+        group = start
+        while group not in seen:
+            seen.add(group)
+            path.append(group)
+            group = next(other for other in edges[group] if other in stuck)
+        if group in path:
+            cycle = path[path.index(group) :]
+            names = " → ".join(groups[index].spec.name for index in (*cycle, group))
+            _closing_input(groups[group], groups[cycle[1]]).wrong(f"groups wait for each other in a circle: {names}")
 
 
 def _closing_input(group: DraftGroup, upstream: DraftGroup) -> Field:

@@ -170,7 +170,7 @@ def _variable(name: str, field: Field) -> str:
 
 
 def _inputs(fields: Fields) -> tuple[Field, ...]:
-    found = []
+    inputs = []
     for item in fields.items("inputs"):
         inner = item.fields("an input", ("task", "url", "regex"))
         if inner is None:
@@ -183,9 +183,9 @@ def _inputs(fields: Fields) -> tuple[Field, ...]:
         if task is not None and ":" in (task.text() or ""):
             task.wrong(f"{task.shown()}: inputs from another workflow are not supported yet")
         elif task is not None:
-            found.append(task)
-    repeated([(item.node.text, item) for item in found], "the input")
-    return tuple(found)
+            inputs.append(task)
+    repeated([(item.node.text, item) for item in inputs], "the input")
+    return tuple(inputs)
 
 
 def _check_regex(field: Field, pattern: str) -> None:

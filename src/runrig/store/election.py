@@ -75,11 +75,11 @@ class PostgresqlElection:
 
     def holder(self) -> Holder | None:
         with translated(self._place), self._engine.begin() as connection:
-            found = holding(connection)
-            if found is None:
+            owner = holding(connection)
+            if owner is None:
                 return None
-            name, _, session = found
-            return Holder(in_words(*found), session, _silent_s(connection, name))
+            name, _, session = owner
+            return Holder(in_words(*owner), session, _silent_s(connection, name))
 
     def take(self) -> SqlTerm:
         term = SqlTerm(open_database(self._url, exclusive=True), self._engine)

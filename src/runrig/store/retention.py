@@ -85,14 +85,14 @@ def counts() -> Any:
 
 def _affordable(connection: Connection, tables: Sequence[Table], ids: Sequence[str], rows: int) -> list[str]:
     """The first of *ids* that together have no more than *rows* rows in *tables*, their own included."""
-    found = dict.fromkeys(ids[:rows], 1)
+    sizes = dict.fromkeys(ids[:rows], 1)
     for table in tables:
         column = table.c.workflow
-        counted = select(column, func.count()).where(column.in_(found)).group_by(column)
+        counted = select(column, func.count()).where(column.in_(sizes)).group_by(column)
         for id, count in connection.execute(counted):
-            found[id] += count
-    total = accumulate(found.values())
-    return [id for id, so_far in zip(found, total, strict=True) if so_far <= rows]
+            sizes[id] += count
+    total = accumulate(sizes.values())
+    return [id for id, so_far in zip(sizes, total, strict=True) if so_far <= rows]
 
 
 def _delete_all(connection: Connection, table: Table, ids: Sequence[str]) -> int:

@@ -169,8 +169,8 @@ class SqlStore:
             .offset(query.offset)
         )
         with self.transactions.reading() as connection:
-            found = _records(connection, "Workflow", statement)
-        return found[: query.limit], len(found) > query.limit
+            page = _records(connection, "Workflow", statement)
+        return page[: query.limit], len(page) > query.limit
 
 
 # ---------------------------------------------------------------- rows

@@ -79,19 +79,19 @@ class Transactions:
         with self.writing() as connection:
             before_migration(connection, self.place)
             tables = inspect(connection).get_table_names()
-            found = None
+            version = None
             if "alembic_version" in tables:
-                found = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-            if found is None and tables:
+                version = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+            if version is None and tables:
                 raise ServerFault(
                     f"{self.place} belongs to another program (it has the table {min(tables)!r}): "
                     f"move it away to start afresh, or {self.database.elsewhere}"
                 )
-            if found != schema.HEAD:
+            if version != schema.HEAD:
                 # Alembic takes 0.4 s to import, which a start without a migration must not pay.
                 from runrig.store.migrate import upgrade
 
-                upgrade(connection, found, self.place)
+                upgrade(connection, version, self.place)
         if raise_epoch is not None and self.epoch is None:
             with self.writing() as connection:
                 epoch = raise_epoch(connection)

@@ -82,6 +82,6 @@ def _then(view: PoolThen) -> wire.PoolThenAnswer:
 
 
 def _at(seconds: float) -> datetime:
-    found = wire.utc(seconds)
-    assert found is not None
-    return found
+    text = wire.utc(seconds)
+    assert text is not None
+    return text

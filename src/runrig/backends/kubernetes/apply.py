@@ -70,11 +70,11 @@ class Wanted:
     def gang(self, id: str) -> _Gang:
         """Raises ValueError for a gang that no cluster takes, or that can no longer be expressed since its pool changed."""
         gang = self.desired.gangs[id]
-        found = self.gangs.get(gang.uuid)
-        if found is None:
+        known = self.gangs.get(gang.uuid)
+        if known is None:
             pods = GangPods(gang, self.settings)
-            found = self.gangs[gang.uuid] = _Gang(pods, objects.before_the_group(pods))
-        return found
+            known = self.gangs[gang.uuid] = _Gang(pods, objects.before_the_group(pods))
+        return known
 
     def pod_name(self, launch: Launch) -> str:
         return names.pod_name(self.desired.gangs[launch.gang].uuid, launch.key.task, launch.key.retry_id)

@@ -292,5 +292,5 @@ class KubernetesBackend:
             return False
         if status.given_up(pod, time.time()):
             return False
-        told = pod["metadata"].get("deletionTimestamp")
-        return told is None or time.time() < datetime.fromisoformat(told).timestamp() + _SILENT_NODE_S
+        deleted_at = pod["metadata"].get("deletionTimestamp")
+        return deleted_at is None or time.time() < datetime.fromisoformat(deleted_at).timestamp() + _SILENT_NODE_S

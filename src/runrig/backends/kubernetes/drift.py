@@ -157,7 +157,7 @@ class _Shift:
         first = next(each for each in in_order if isinstance(each, RunrigError))
         left = f", {self._left} not tried" if self._left else ""
         asked = [each.details.get("retry_after_s") for each in self._failed.values() if isinstance(each, RunrigError)]
-        told = [each for each in asked if isinstance(each, int | float)]
-        details = {"retry_after_s": max(told)} if told else {}
+        seconds = [each for each in asked if isinstance(each, int | float)]
+        details = {"retry_after_s": max(seconds)} if seconds else {}
         failed = "" if count == 1 else f"{len(self._failed)} of {count} calls failed{left}; the first: "
         raise Unavailable(failed + first.message, details)

@@ -61,11 +61,11 @@ class EventFile:
 
     def all(self) -> tuple[ClusterEvent, ...]:
         """All events, oldest first."""
-        found = tuple(entry.event for entry in sorted(self._known.values(), key=_order))
-        if not (found and self._dropped):
-            return found
+        events = tuple(entry.event for entry in sorted(self._known.values(), key=_order))
+        if not (events and self._dropped):
+            return events
         words = f"the cluster's programs noted more before: {self._dropped} events are not kept any more"
-        return (ClusterEvent(found[0].time, None, "", "runrig", "Dropped", words), *found)
+        return (ClusterEvent(events[0].time, None, "", "runrig", "Dropped", words), *events)
 
     def write(self, now: float) -> None:
         """Writes the events due at *now*, in seconds of a monotonic clock; infinity: all.  Raises OSError; they stay due."""

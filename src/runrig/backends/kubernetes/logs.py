@@ -144,19 +144,19 @@ class KeptLogs:
         with self._lock:
             if self._closed.is_set() or place.pod in self._keeping or place.complete.exists():
                 return None
-            found = self._followers.get(place.pod)
-            if found is None:
+            follower = self._followers.get(place.pod)
+            if follower is None:
                 if not ended and time.monotonic() < self._resting.get(place.pod, 0.0):
                     return None
                 place.make()
                 self._make_room()
-                found = self._followers[place.pod] = _Follower(self._read, place, key.workflow)
-                threading.Thread(target=found.run, name=f"log-{place.pod}", daemon=True).start()
+                follower = self._followers[place.pod] = _Follower(self._read, place, key.workflow)
+                threading.Thread(target=follower.run, name=f"log-{place.pod}", daemon=True).start()
             if self._sweeper is None:
                 self._sweeper = threading.Thread(target=self._sweep, name="logs-sweep", daemon=True)
                 self._sweeper.start()
-            found.asked = time.monotonic()
-            return found
+            follower.asked = time.monotonic()
+            return follower
 
     def _make_room(self) -> None:
         """Makes room for one more: drops the output that was asked for longest ago."""

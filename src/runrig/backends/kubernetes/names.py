@@ -137,8 +137,8 @@ def epoch_of(each: Object) -> int:
 
 def key_of(pod: Object) -> TaskKey | None:
     """The attempt of *pod*; None if it names none, or if somebody damaged the annotation."""
-    said = (pod["metadata"].get("annotations") or {}).get(KEY, "")
-    workflow, *rest = said.split("/")
+    text = (pod["metadata"].get("annotations") or {}).get(KEY, "")
+    workflow, *rest = text.split("/")
     if len(rest) != 2 or not (workflow and rest[0] and rest[1].isdecimal()):
         return None
     return TaskKey(workflow, rest[0], int(rest[1]))

@@ -22,8 +22,8 @@ _NEW_COHORT: Node = {"quotas": {}, "parent": None, "weight": 1}
 
 def created(node: Node) -> str:
     """The fields of a new pool or cohort that differ from the defaults."""
-    said = [f"{name} {after}" for name, _, after in _differences(_new(node), node)]
-    return f"{_kind(node)} {node['name']}: created" + (f" with {', '.join(said)}" if said else "")
+    settings = [f"{name} {after}" for name, _, after in _differences(_new(node), node)]
+    return f"{_kind(node)} {node['name']}: created" + (f" with {', '.join(settings)}" if settings else "")
 
 
 def updated(before: Node, after: Node) -> str:

@@ -82,21 +82,21 @@ def info(session: Session, node: str) -> None:
     answer = session.client.get(path("resources", node))
     if session.show(answer):
         return
-    found = answer["resources"][0]
+    node_answer = answer["resources"][0]
     facts(
         (
-            ("Node", found["hostname"]),
-            ("State", _state(found)),
-            ("Flavor", found["flavor"] or None),
-            ("Pools", ", ".join(sorted(found["pool_platform_labels"])) or None),
-            *((f"{name} used", _used(found, key)) for name, key in _AMOUNTS),
-            *((f"Label {name}", value) for name, value in sorted(found["label_fields"].items())),
-            *((f"Taint {each['key']}", _taint(each)) for each in found["taints"]),
+            ("Node", node_answer["hostname"]),
+            ("State", _state(node_answer)),
+            ("Flavor", node_answer["flavor"] or None),
+            ("Pools", ", ".join(sorted(node_answer["pool_platform_labels"])) or None),
+            *((f"{name} used", _used(node_answer, key)) for name, key in _AMOUNTS),
+            *((f"Label {name}", value) for name, value in sorted(node_answer["label_fields"].items())),
+            *((f"Taint {each['key']}", _taint(each)) for each in node_answer["taints"]),
         )
     )
-    if found["gpus"]:
+    if node_answer["gpus"]:
         say("")
-        show(Table(("GPU", "Workflow", "Task"), [_holder(at, gpu) for at, gpu in enumerate(found["gpus"])]))
+        show(Table(("GPU", "Workflow", "Task"), [_holder(at, gpu) for at, gpu in enumerate(node_answer["gpus"])]))
 
 
 def _taint(taint: Mapping[str, str]) -> str:

@@ -29,13 +29,13 @@ def role() -> None:
 def list_roles(session: Session, user: str | None, pool: str | None) -> None:
     """Who has which role, since when, and by whom."""
     answer = session.client.get(path("role"))
-    found = [each for each in answer["roles"] if user in (None, each["user"]) and pool in (None, each["pool"])]
-    if session.show({"roles": found}):
+    roles = [each for each in answer["roles"] if user in (None, each["user"]) and pool in (None, each["pool"])]
+    if session.show({"roles": roles}):
         return
-    if not found:
+    if not roles:
         say("no roles")
         return
-    rows = [(each["user"], each["role"], times.local(each["granted_at"]), each["granted_by"]) for each in found]
+    rows = [(each["user"], each["role"], times.local(each["granted_at"]), each["granted_by"]) for each in roles]
     show(Table(("User", "Role", "Granted", "By"), rows))
 
 

@@ -103,11 +103,11 @@ def _open_to_me(client: Client, names: list[str]) -> list[str]:
 
 def only_pool(names: Iterable[str], none: str) -> str:
     """The only one of *names*.  Raises InvalidInput with the names if there are several, with *none* if there are none."""
-    found = sorted(names)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise InvalidInput.one(f"there are {len(found)} pools: choose one of {', '.join(found)} with --pool")
+    in_order = sorted(names)
+    if len(in_order) == 1:
+        return in_order[0]
+    if in_order:
+        raise InvalidInput.one(f"there are {len(in_order)} pools: choose one of {', '.join(in_order)} with --pool")
     raise InvalidInput.one(none)
 
 

@@ -95,12 +95,12 @@ def question(node: Node, *, leave_children: bool) -> str:
         for resource, quota in sorted(of_flavor.items())
         if quota["nominal"]
     ]
-    said = [f"Delete cohort {node['name']}?"]
+    sentences = [f"Delete cohort {node['name']}?"]
     if quotas:
-        said.append(f"Its quota goes: {', '.join(quotas)}.")
+        sentences.append(f"Its quota goes: {', '.join(quotas)}.")
     if node["children"] and leave_children:
         below = ", ".join(node["children"])
-        said.append(
+        sentences.append(
             f"{below} stay under a cohort that is only named, at the top of the tree, without quota and limits."
         )
-    return " ".join(said)
+    return " ".join(sentences)

@@ -59,8 +59,8 @@ def _width() -> int:
     """The width of the terminal, or COLUMNS; for a file a wide default."""
     if on_terminal():
         return shutil.get_terminal_size().columns
-    said = os.environ.get("COLUMNS", "")
-    return int(said) if said.isdecimal() and 0 < len(said) < 5 and int(said) else _WIDTH_OF_A_FILE
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) if columns.isdecimal() and 0 < len(columns) < 5 and int(columns) else _WIDTH_OF_A_FILE
 
 
 def _page(

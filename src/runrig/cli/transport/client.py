@@ -179,15 +179,15 @@ class Client:
 
 def patience(address: Address, environment: Mapping[str, str]) -> float:
     """Seconds to wait: RUNRIG_RETRY_S, else long enough for a takeover if the server is elsewhere, and none on this machine."""
-    said = environment.get(RETRY)
-    if not said:
+    value = environment.get(RETRY)
+    if not value:
         return 0.0 if address.loopback else PATIENCE_S
     try:
-        seconds = float(said)
+        seconds = float(value)
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds <= LONGEST_PATIENCE_S:
-        raise InvalidInput.one(f"{RETRY} is {said!r}: write seconds, 0 to {LONGEST_PATIENCE_S:.0f}")
+        raise InvalidInput.one(f"{RETRY} is {value!r}: write seconds, 0 to {LONGEST_PATIENCE_S:.0f}")
     return seconds
 
 

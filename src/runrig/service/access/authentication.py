@@ -83,22 +83,22 @@ class Authentication:
         if not bearer:
             raise NotLoggedIn  # a client without one is not trying
         now = self._accounts.now()
-        found = self._identity(bearer, now)
-        if isinstance(found, str):
-            raise self._failed(found, source, now)
-        if found.token:
-            self._uses.note(found.token, now)
-        return found
+        identity = self._identity(bearer, now)
+        if isinstance(identity, str):
+            raise self._failed(identity, source, now)
+        if identity.token:
+            self._uses.note(identity.token, now)
+        return identity
 
     def exchange(self, token: str, source: str) -> tuple[str, int]:
         """(a JWT for an access token, when it ends); raises as `authenticate`."""
         now = self._accounts.now()
-        found = "a JWT" if jwts.looks_like_one(token) else self._identity(token, now)
-        if isinstance(found, str):
-            raise self._failed(found, source, now)
-        if found.token:
-            self._uses.note(found.token, now)
-        return jwts.signed(self._key, found, found.token or OWNER, now)
+        identity = "a JWT" if jwts.looks_like_one(token) else self._identity(token, now)
+        if isinstance(identity, str):
+            raise self._failed(identity, source, now)
+        if identity.token:
+            self._uses.note(identity.token, now)
+        return jwts.signed(self._key, identity, identity.token or OWNER, now)
 
     def _identity(self, text: str, now: float) -> Identity | str:
         """The identity, or a sentence that says why there is none."""

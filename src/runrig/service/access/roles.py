@@ -26,16 +26,18 @@ def changes(access: Access, declared: Sequence[RoleGrant], *, prune: str | None)
     Raises Conflict if no admin would be left.
     """
     wanted = dict.fromkeys((each.user, role_on(_KINDS[each.role], each.pool)) for each in declared)
-    there = {(row.user, row.grant): row for row in access.users.grants()}
-    gone = [row for key, row in there.items() if key not in wanted and prune and row.granted_by.startswith(prune)]
-    granted = tuple(key for key in wanted if key not in there)
+    granted_rows = {(row.user, row.grant): row for row in access.users.grants()}
+    gone = [
+        row for key, row in granted_rows.items() if key not in wanted and prune and row.granted_by.startswith(prune)
+    ]
+    granted = tuple(key for key in wanted if key not in granted_rows)
     losing = {row.user for row in gone if row.grant.kind is Kind.ADMIN}
     if losing and not any(grant.kind is Kind.ADMIN for _, grant in granted) and not access.users.admins() - losing:
         raise Conflict(
             f"{', '.join(sorted(losing))} would lose the role admin, and no other admin is left: keep it in the file, or make "
             "another first, with `runrig role grant USER admin`"
         )
-    return RoleChanges(granted, tuple(gone), tuple(key for key in wanted if key in there))
+    return RoleChanges(granted, tuple(gone), tuple(key for key in wanted if key in granted_rows))
 
 
 def carry_out(access: Access, found: RoleChanges, *, actor: str) -> None:

@@ -24,9 +24,9 @@ class Tokens:
     def of(self, user: str, *, ended: bool = False) -> tuple[TokenRow, ...]:
         """The tokens of *user*, oldest first; *ended*: also expired and revoked ones."""
         now = self._accounts.now()
-        found = [token for token in self._accounts.rows.tokens_of(user) if ended or token.problem(now) is None]
-        found.sort(key=lambda token: (token.created_at, token.id))
-        return tuple(self._with_use(token) for token in found)
+        tokens = [token for token in self._accounts.rows.tokens_of(user) if ended or token.problem(now) is None]
+        tokens.sort(key=lambda token: (token.created_at, token.id))
+        return tuple(self._with_use(token) for token in tokens)
 
     def _with_use(self, token: TokenRow) -> TokenRow:
         return replace(token, last_used_at=self._uses.last(token))
@@ -50,9 +50,9 @@ class Tokens:
             elif self._users.get(user).disabled:
                 raise Conflict(f"user {user} is disabled: `runrig user enable {user}` first")
             self._check_room(user, name, change.now)
-            made = change.token(user, name, expires_in_s)
+            token = change.token(user, name, expires_in_s)
             self._accounts.write(change)
-            return made
+            return token
 
     def revoke(self, user: str, name: str, *, actor: str) -> TokenRow:
         """Revokes the valid token *name* of *user*.  Raises NotFound."""

@@ -21,10 +21,10 @@ class Users:
 
     def get(self, name: str) -> User:
         """Raises NotFound."""
-        found = self._accounts.rows.users.get(name)
-        if found is None:
+        user = self._accounts.rows.users.get(name)
+        if user is None:
             raise NotFound(f"there is no user {name!r}: `runrig user list` lists them all")
-        return found
+        return user
 
     def admins(self) -> set[str]:
         """Enabled users with the role admin; so is the owner of `up`, without being listed."""

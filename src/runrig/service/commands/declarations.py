@@ -152,7 +152,7 @@ class Declarations:
 
         Roles have a store of their own, and come after the pools that they are on.
         """
-        found = roles.changes(self._access, spec.roles, prune=APPLY if prune else None)
+        role_changes = roles.changes(self._access, spec.roles, prune=APPLY if prune else None)
         with self.editing(actor) as writing:
             names = self._prunable(writing.state, spec) if prune else ()
             plan = pools.declare(writing.state, spec, prune=names, user=actor.removeprefix(APPLY))
@@ -160,8 +160,8 @@ class Declarations:
             if not dry_run:
                 writing.commit(plan)
         if not dry_run:
-            roles.carry_out(self._access, found, actor=actor)
-        return (*differences, *_role_differences(found))
+            roles.carry_out(self._access, role_changes, actor=actor)
+        return (*differences, *_role_differences(role_changes))
 
     def _check_fixed(self, state: State, spec: ClusterSpec) -> None:
         """Raises Conflict if the file would change what is fixed once a server has started: its backend and its nodes."""

@@ -39,10 +39,10 @@ def check(submission: Submission, cluster: ClusterSpec) -> Accepted:
 def blueprint(submission: Submission, cluster: ClusterSpec, namespace: str) -> Blueprint:
     """As `Submissions.blueprint` on such a server, with the names of resources that the file has."""
     parsed = read(submission)
-    found = rendering.blueprint(
+    plan = rendering.blueprint(
         _declared(cluster), parsed.spec.spec, pool=parsed.pool, priority=parsed.priority, namespace=namespace
     )
-    return replace(found, resource_names=cluster.resource_names)
+    return replace(plan, resource_names=cluster.resource_names)
 
 
 def _declared(cluster: ClusterSpec) -> State:

@@ -167,10 +167,10 @@ class Submissions:
     def _entered(self, parsed: ParsedSubmission, key: str) -> Accepted | None:
         """The answer to the same submission before; None if there was none.  Raises Conflict if a different one has the uuid."""
         try:
-            there = self._store.workflow(key).workflow
+            stored = self._store.workflow(key).workflow
         except NotFound:
             return None
-        if (there.uuid, there.submitted_by, there.pool, there.spec_hash, there.parent) != (
+        if (stored.uuid, stored.submitted_by, stored.pool, stored.spec_hash, stored.parent) != (
             key,
             parsed.user,
             parsed.pool,
@@ -178,7 +178,7 @@ class Submissions:
             parsed.parent,
         ):
             raise Conflict("the Idempotency-Key belongs to another submission: send each one with a key of its own")
-        return Accepted(there.id, parsed.spec.text, tuple(_warnings(self._backend.name, parsed.spec.spec)))
+        return Accepted(stored.id, parsed.spec.text, tuple(_warnings(self._backend.name, parsed.spec.spec)))
 
     def _plan(self, parsed: ParsedSubmission, writing: Writing) -> Plan:
         """The gate's plan; its refusal also names who closed the pool, and when."""
@@ -187,10 +187,10 @@ class Submissions:
         try:
             return parsed.plan(writing.state, writing.now)
         except Refused as error:
-            found = pool_deletions(self._store, parsed.pool) if "state" in error.details else ()
-            if not found:
+            deletions = pool_deletions(self._store, parsed.pool) if "state" in error.details else ()
+            if not deletions:
                 raise
-            last = found[-1]
+            last = deletions[-1]
             details = {name: value for name, value in error.details.items() if name != "law"}
             told = {"deleted_by": last.by, "deleted_at": utc(last.at)}
             raise Refused(f"{error.message}; {last}", error.law, details | told) from None

@@ -108,8 +108,8 @@ class ResourceQueries:
         self, *, names: Iterable[str] = (), archived: bool = False, visibility: Visibility = ALL
     ) -> tuple[PoolView, ...]:
         """Pools in order, subpools behind their parents.  Raises NotFound if one of *names* is not there."""
-        found = self.node_sets(names=names, archived=archived, visibility=visibility)
-        return tuple(view for each in found for view in each.pools)
+        node_sets = self.node_sets(names=names, archived=archived, visibility=visibility)
+        return tuple(view for each in node_sets for view in each.pools)
 
     def pool(self, name: str, visibility: Visibility = ALL) -> PoolView:
         """The pool *name*, even if it is ARCHIVED.  Raises NotFound."""
@@ -277,13 +277,13 @@ def _components(state: State, pools: list[Pool], with_nodes: set[str]) -> list[l
     for pool in pools:
         flavors = frozenset(_flavors_of(state, pool)) & with_nodes
         alike[flavors, "" if flavors else pool.name].append(pool)
-    found: list[tuple[set[str], list[Pool]]] = []
+    components: list[tuple[set[str], list[Pool]]] = []
     for (flavors, _), own in alike.items():
-        joined = [each for each in found if each[0] & flavors] if flavors else []
-        found = [each for each in found if not each[0] & flavors]
+        joined = [each for each in components if each[0] & flavors] if flavors else []
+        components = [each for each in components if not each[0] & flavors]
         members = [member for each in joined for member in each[1]]
-        found.append((set(flavors).union(*(each[0] for each in joined)), [*members, *own]))
-    ordered = [sorted(members, key=_tree_order) for _, members in found]
+        components.append((set(flavors).union(*(each[0] for each in joined)), [*members, *own]))
+    ordered = [sorted(members, key=_tree_order) for _, members in components]
     return sorted(ordered, key=lambda members: _tree_order(members[0]))
 
 
