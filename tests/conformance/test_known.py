@@ -26,9 +26,9 @@ from runrig.domain.quantities import GPU, FlavorResource, requests_of
 from runrig.domain.reasons import Code
 from runrig.domain.workflows import Status, TaskSpec, WorkflowSpec
 from runrig.engine import cycle
-from tests.conformance.known import enter, entry_of, group, keys, linger, near, per_domain, pods_on, reasons, stand
 from tests.conformance.podgroups import DATA
 from tests.worlds.engine import LOW, World
+from tests.worlds.placement import enter, entry_of, group, keys, linger, near, per_domain, pods_on, reasons, stand
 
 Case = Mapping[str, Any]
 CASES: list[Case] = yaml.load((DATA / "known.yaml").read_text(), yaml.CSafeLoader)

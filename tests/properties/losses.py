@@ -11,15 +11,15 @@ from runrig.domain.plan import Action, Admit, Queue, Release, Replace, Stop
 from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, TaskKey, TaskSpec, WorkflowSpec
 from runrig.engine import cycle
 from runrig.engine.state.state import State
-from tests.conformance.known import PLENTY, Told, city
 from tests.properties.ledgers import portrait
 from tests.worlds.engine import NORMAL
+from tests.worlds.placement import PLENTY, LoggedWorld, city
 
 AGAIN = (ExitRule(ExitAction.RESCHEDULE, 3001, 3001),)
 
 
 def submit(
-    world: Told,
+    world: LoggedWorld,
     name: str,
     *tasks: TaskSpec,
     ignore: bool = True,
@@ -32,7 +32,7 @@ def submit(
     world.submit(name, "team", priority, spec=spec)
 
 
-def running(drawn: str, *tasks: TaskSpec, levels: tuple[str, ...] = ("zone", "rack"), **options: Any) -> Told:
+def running(drawn: str, *tasks: TaskSpec, levels: tuple[str, ...] = ("zone", "rack"), **options: Any) -> LoggedWorld:
     """The gang w-1/g of *tasks* runs, on nodes as `fleet` draws them."""
     world = city(drawn, levels, team=PLENTY)
     submit(world, "w", *tasks, **options)
@@ -41,7 +41,7 @@ def running(drawn: str, *tasks: TaskSpec, levels: tuple[str, ...] = ("zone", "ra
     return world
 
 
-def turn(world: Told, *gone: str, facts: Mapping[TaskKey, TaskFact] | None = None) -> list[Action]:
+def turn(world: LoggedWorld, *gone: str, facts: Mapping[TaskKey, TaskFact] | None = None) -> list[Action]:
     """One cycle, in which the nodes *gone* are not there any more."""
     world.now += 1
     nodes = tuple(node for name, node in world.state.nodes.items() if name not in gone)
@@ -52,14 +52,14 @@ def turn(world: Told, *gone: str, facts: Mapping[TaskKey, TaskFact] | None = Non
     return list(plan.actions)
 
 
-def come_back(world: Told, *nodes: Node) -> None:
+def come_back(world: LoggedWorld, *nodes: Node) -> None:
     known = [node for name, node in world.state.nodes.items() if name not in {each.name for each in nodes}]
     world.now += 1
     plan = cycle.run(world.state, Observation(world.observe().tasks, (*known, *nodes)), world.now)
     world.log += [(action, world.now) for action in plan.actions]
 
 
-def standing(world: Told, name: str = "w") -> dict[str, tuple[int, str | None, tuple[int, ...]]]:
+def standing(world: LoggedWorld, name: str = "w") -> dict[str, tuple[int, str | None, tuple[int, ...]]]:
     """Pod → attempt, node and GPUs, of those that are on nodes."""
     return {
         task.name: (task.retry_id, task.node, task.gpus)
@@ -68,7 +68,7 @@ def standing(world: Told, name: str = "w") -> dict[str, tuple[int, str | None, t
     }
 
 
-def ends(world: Told, name: str = "w") -> dict[str, tuple[str, int | None, str]]:
+def ends(world: LoggedWorld, name: str = "w") -> dict[str, tuple[str, int | None, str]]:
     """Pod → status, exit code and message, of the latest attempts."""
     return {
         task.name: (task.status.value, task.exit_code, task.failure_message)
@@ -76,7 +76,7 @@ def ends(world: Told, name: str = "w") -> dict[str, tuple[str, int | None, str]]
     }
 
 
-def told(world: Told, actions: list[Action]) -> list[str]:
+def told(world: LoggedWorld, actions: list[Action]) -> list[str]:
     """What was decided of gangs, in short."""
     words: dict[type[Action], str] = {
         Replace: "replace",

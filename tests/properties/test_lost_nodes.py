@@ -17,9 +17,9 @@ from runrig.domain.plan import Action, DropNode, Replace
 from runrig.domain.quantities import GPU
 from runrig.domain.workflows import Task, TaskSpec
 from runrig.engine.state.replacement import find_replacement
-from tests.conformance.known import PLENTY, Told, change, city, held, hold_on, overfull, pods
 from tests.properties.losses import come_back, each_pod, submit, turn
 from tests.worlds.engine import HIGH, LOW, NORMAL
+from tests.worlds.placement import PLENTY, LoggedWorld, change, city, held, hold_on, overfull, pods
 
 LEVELS = ("zone", "rack")
 
@@ -84,7 +84,7 @@ def test_whatever_is_lost_no_required_group_is_torn_and_no_gpu_is_held_twice(see
     assert replace(state.rows(), specs={}) == replace(world.state.rows(), specs={})
 
 
-def lose_one_on_a_cordoned_node(world: Told, mix: random.Random) -> None:
+def lose_one_on_a_cordoned_node(world: LoggedWorld, mix: random.Random) -> None:
     key = mix.choice(sorted(world.state.active))
     node = world.state.tasks[key].node
     assert node is not None
@@ -93,17 +93,17 @@ def lose_one_on_a_cordoned_node(world: Told, mix: random.Random) -> None:
     change(world, node, ready=True)
 
 
-def submit_any(world: Told, name: str, mix: random.Random) -> None:
+def submit_any(world: LoggedWorld, name: str, mix: random.Random) -> None:
     shape = mix.choice(SHAPES)(mix)
     with suppress(Refused):
         submit(world, name, *shape, ignore=mix.random() < 0.5, priority=mix.choice((HIGH, NORMAL, LOW)))
 
 
-def live_tasks(world: Told, workflow: str) -> list[Task]:
+def live_tasks(world: LoggedWorld, workflow: str) -> list[Task]:
     return [task for task in world.state.current_tasks((workflow, "g")) if task.key in world.state.active]
 
 
-def check(world: Told) -> None:
+def check(world: LoggedWorld) -> None:
     for group in world.state.groups.values():
         if group.stopping is None:
             live = {(each.spec, each.index): each for each in live_tasks(world, group.workflow)}
@@ -184,7 +184,7 @@ def one_loss(mix: random.Random) -> bool | None:
 
 
 def allowed(
-    world: Told, tasks: tuple[TaskSpec, ...], stands: Mapping[Pod, str], lost: list[Pod], nodes: tuple[str, ...]
+    world: LoggedWorld, tasks: tuple[TaskSpec, ...], stands: Mapping[Pod, str], lost: list[Pod], nodes: tuple[str, ...]
 ) -> bool:
     """The *lost* pods have room on *nodes*, beside all that stays, and no required group is torn."""
     asks = {each.name: dict(each.requests).get(GPU, 0) for each in tasks}

@@ -12,10 +12,10 @@ from runrig.domain.quantities import GPU
 from runrig.domain.workflows import ExitAction, ExitRule, Status, TaskKey
 from runrig.engine.lifecycle.exit_codes import MOST_RETRIES
 from runrig.engine.state.state import State
-from tests.conformance.known import PLENTY, change, city, hold, one_by_one, pods, stand
 from tests.properties.ledgers import portrait
 from tests.properties.losses import come_back, ends, running, standing, submit, told, turn
 from tests.worlds.engine import HIGH, LOW, NORMAL
+from tests.worlds.placement import PLENTY, change, city, hold, one_by_one, pods, stand
 
 NOWHERE = "lost: {} is gone; there is no other place for it"
 RELABELLED = {"zone": "a", "rack": "r9"}

@@ -12,10 +12,10 @@ from runrig.domain.quantities import GPU
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.workflows import Status, TaskSpec
 from tests.api.client import api
-from tests.conformance.known import LEVELS, PLENTY, city, group, keys, per_domain, pods, pods_on, reasons, submit
 from tests.conformance.podgroups import cluster, workflow
 from tests.worlds.command_line import runrig
 from tests.worlds.engine import HIGH, NORMAL, World
+from tests.worlds.placement import LEVELS, PLENTY, city, group, keys, per_domain, pods, pods_on, reasons, submit
 
 KEYS = {"zone": "topology.kubernetes.io/zone", "rack": "topology.kubernetes.io/rack"}
 TEXT = workflow({"a": ["zone/z", "rack/r1"], "b": ["zone/z", "rack/r2"]})

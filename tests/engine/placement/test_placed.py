@@ -15,10 +15,11 @@ from runrig.domain.reasons import Code, DomainRoom, Reason
 from runrig.domain.workflows import TaskSpec
 from runrig.engine import cycle
 from runrig.engine.state.state import State
-from tests.conformance.known import (
+from tests.worlds.engine import HIGH, LOW, NORMAL, World
+from tests.worlds.placement import (
     PLENTY,
     TWO_RACKS,
-    Told,
+    LoggedWorld,
     change,
     city,
     domain_of,
@@ -37,7 +38,6 @@ from tests.conformance.known import (
     submit,
     team,
 )
-from tests.worlds.engine import HIGH, LOW, NORMAL, World
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -98,7 +98,7 @@ def test_a_node_without_a_label_of_the_pools_keys_takes_only_gangs_that_require_
 def test_a_node_without_the_label_of_the_host_is_a_host_by_its_name() -> None:
     """T1."""
     hosts = replace(team("team", PLENTY, ("rack",)), topology_keys=(*keys("rack"), TopologyKey("host", HOSTNAME)))
-    world = Told({"team": hosts}, fleet("r0: 8 4 | r1: 4 6", ("rack",)))
+    world = LoggedWorld({"team": hosts}, fleet("r0: 8 4 | r1: 4 6", ("rack",)))
     change(world, "n2", labels={"rack": "r1", HOSTNAME: "twin"})
     change(world, "n3", labels={"rack": "r1", HOSTNAME: "twin"})
     submit(world, "one", pods("t", 2, 4, "host"))
@@ -419,7 +419,7 @@ def test_gangs_that_require_nothing_fill_one_rack_after_the_other() -> None:
 # ---------------------------------------------------------------- the same again
 
 
-def busy(*, backwards: bool = False) -> Told:
+def busy(*, backwards: bool = False) -> LoggedWorld:
     """Some run, some have to stop, one waits for ever.  *backwards*: the same nodes, declared from the last to the first."""
     world = city("a/r0: 8 8 8 | a/r1: 8 8 | b/r0: 8 8 8 8", team=PLENTY, guest=0)
     if backwards:

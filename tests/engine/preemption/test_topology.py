@@ -13,10 +13,11 @@ from runrig.domain.quantities import CPU, GPU, MEMORY
 from runrig.domain.workflows import Status, TaskSpec
 from runrig.engine import cycle
 from runrig.engine.ledger.fit import find_place
-from tests.conformance.known import (
+from tests.worlds.engine import HIGH, LOW, NORMAL, gpu_quota
+from tests.worlds.placement import (
     PLENTY,
     TWO_RACKS,
-    Told,
+    LoggedWorld,
     change,
     city,
     domain_of,
@@ -35,7 +36,6 @@ from tests.conformance.known import (
     submit,
     team,
 )
-from tests.worlds.engine import HIGH, LOW, NORMAL, gpu_quota
 
 # ---------------------------------------------------------------- whom a required rack stops
 
@@ -226,12 +226,12 @@ def chunks(last: int, size: int = 40) -> list[range]:
     return [range(start, start + size) for start in range(0, last, size)]
 
 
-def told(world: Told) -> set[str]:
+def told(world: LoggedWorld) -> set[str]:
     """Who is told to stop in the next cycle."""
     return {each.gang.removesuffix("-1/g") for each in world.plan().actions if isinstance(each, Preempt)}
 
 
-def filled(world: Told, chance: random.Random, gangs: int) -> tuple[Gangs, Mapping[str, int]]:
+def filled(world: LoggedWorld, chance: random.Random, gangs: int) -> tuple[Gangs, Mapping[str, int]]:
     """Gangs on one or two nodes each: the LOW ones, and what the others leave of each node."""
     left = {name: node.resources[GPU] for name, node in world.state.nodes.items()}
     free = dict(left)
@@ -319,7 +319,7 @@ def asking(chance: random.Random) -> list[TaskSpec]:
     ]
 
 
-def starts(world: Told, gone: Collection[str]) -> bool:
+def starts(world: LoggedWorld, gone: Collection[str]) -> bool:
     """The gang hi has a place once *gone* are: on trial, and undone."""
     ledger, entry = world.state.ledger, entry_of(world, "hi")
     entries = [entry_of(world, name) for name in sorted(gone)]

@@ -30,16 +30,16 @@ from runrig.engine import cycle
 from runrig.engine.explain.why import why
 from runrig.engine.lifecycle import workflows
 from runrig.engine.state.state import State
-from tests.conformance.known import PLENTY, Told, change, pods
 from tests.properties.ledgers import portrait
 from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, gpu_quota
+from tests.worlds.placement import PLENTY, LoggedWorld, change, pods
 
 SAID = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu"
 EVICTED = "thrown out by the scheduler"
 KINDS = (Flavor("a", {"kind": "a"}, position=0), Flavor("b", {"kind": "b"}, position=1))
 
 
-class Doubted(Told):
+class Doubted(LoggedWorld):
     """A world in which the cluster's scheduler does not bind the pods of the gangs in *doubts*.  gang → what it says."""
 
     def __init__(self, pools: Mapping[str, int | Pool], nodes: Mapping[str, int | Node], **more: Any) -> None:

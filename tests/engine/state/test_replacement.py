@@ -6,8 +6,8 @@ from typing import NamedTuple
 import pytest
 
 from runrig.domain.workflows import Status, TaskSpec
-from tests.conformance.known import PLENTY, city, one_by_one, pods, stand
 from tests.properties.losses import submit, told, turn
+from tests.worlds.placement import PLENTY, city, one_by_one, pods, stand
 
 
 class Case(NamedTuple):

@@ -57,7 +57,7 @@ def fleet(drawn: str, levels: Sequence[str] = LEVELS) -> dict[str, Node]:
     return found
 
 
-class Told(World):
+class LoggedWorld(World):
     """A world that keeps every action, so that its log can be read again."""
 
     def __init__(
@@ -90,10 +90,12 @@ class Told(World):
         return state
 
 
-def city(drawn: str, levels: Sequence[str] = LEVELS, cohorts: tuple[Cohort, ...] = (), **pools: int | Pool) -> Told:
+def city(
+    drawn: str, levels: Sequence[str] = LEVELS, cohorts: tuple[Cohort, ...] = (), **pools: int | Pool
+) -> LoggedWorld:
     """Nodes as `fleet` draws them; a pool with a number has that quota, and all levels as its keys."""
     made = {name: team(name, pool, levels) if isinstance(pool, int) else pool for name, pool in pools.items()}
-    return Told(made, fleet(drawn, levels), cohorts)
+    return LoggedWorld(made, fleet(drawn, levels), cohorts)
 
 
 def change(world: World, node: str, **fields: Any) -> None:
@@ -165,7 +167,7 @@ def hold_on(world: World, name: str, gpus: Mapping[str, int], pool: str = "team"
     world.now += 1
 
 
-def full_of_low(drawn: str = TWO_RACKS) -> Told:
+def full_of_low(drawn: str = TWO_RACKS) -> LoggedWorld:
     """LOW gangs low0, low1, ... that each hold a node, in this order."""
     world = city(drawn, team=PLENTY)
     for name in list(world.state.nodes):
