@@ -19,8 +19,8 @@ import pytest
 from runrig.cli.main import run
 from tests.failover.load import workflow
 from tests.failover.servers import Server, Site, site
-from tests.failover.servers import ask as asked
 from tests.patience import PATIENCE_S, crowding, until
+from tests.worlds.http import Client
 
 DATA = Path(__file__).parent / "data"
 
@@ -215,7 +215,8 @@ def test_who_waits_at_a_leader_that_ends_is_told_and_not_left_alone(here: Site) 
         until(lambda: server.ready)
         headers = {"Authorization": f"Bearer {token}"}
         body = {"file": workflow("long").replace('"4s"', '"4h"')}
-        assert asked(server.url, "POST", "/api/pool/team/workflow", body, headers)[0] == 200
+        with closing(Client(server.url.partition("://")[2], headers)) as client:
+            client.ok("POST", "/api/pool/team/workflow", body)
         connection = http.client.HTTPConnection(server.url.partition("://")[2], timeout=PATIENCE_S)
         connection.request("GET", "/api/workflow/long-1/wait?timeout=600", headers=headers)
         until(lambda: "event=committed" in server.log())
