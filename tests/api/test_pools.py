@@ -70,6 +70,9 @@ def test_a_pool_is_shown_whole(tmp_path: Path) -> None:
             "subtree_used": 1,
             "total": 3,
             "available": 1,
+            "shared": {},
+            "drawn": 0,
+            "shared_left": 0,
             "borrowed": 1,
             "lent": 0,
             "held": 0,
@@ -78,7 +81,7 @@ def test_a_pool_is_shown_whole(tmp_path: Path) -> None:
             "balances": {
                 "default/gpu": QUOTA
                 | {"subtree": 2, "local": 0, "usage": 3, "balance": -1, "headroom": 1, "potential": 4}
-                | {"used": 1, "total": 3, "borrowed": 1, "lent": 0, "over": 0}
+                | {"used": 1, "total": 3, "drawn": 0, "borrowed": 1, "lent": 0, "over": 0}
             },
         }
 
@@ -207,7 +210,7 @@ def test_cohorts_form_a_tree_with_pools_as_leaves(tmp_path: Path) -> None:
             "balances": {
                 "default/gpu": QUOTA
                 | {"nominal": 1, "lending_limit": 0, "subtree": 1, "local": 1, "usage": 0, "balance": 1, "headroom": 5}
-                | {"potential": 5, "used": 0, "total": 0, "borrowed": 0, "lent": 0, "over": 0}
+                | {"potential": 5, "used": 0, "total": 0, "drawn": 0, "borrowed": 0, "lent": 0, "over": 0}
             },
         }
         it.call("PATCH", "/api/configs/pool/pool1", {"cohort": "lab"})
@@ -242,7 +245,7 @@ def test_the_root_has_what_nobody_was_promised_and_promises_beyond_the_nodes_are
             "balances": {
                 "default/gpu": QUOTA
                 | {"nominal": 1, "subtree": 4, "local": 0, "usage": 0, "balance": 4, "headroom": 4, "potential": 4}
-                | {"used": 0, "total": 0, "borrowed": 0, "lent": 0, "over": 0}
+                | {"used": 0, "total": 0, "drawn": 0, "borrowed": 0, "lent": 0, "over": 0}
             },
         }
         assert answer["overpromised"] == {}

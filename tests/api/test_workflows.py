@@ -184,6 +184,8 @@ def test_why_names_the_law_with_its_numbers(tmp_path: Path) -> None:
             "need": 2,
             "holders": ["a-1/main-group"],
             "domains": [],
+            "own": 0,
+            "shared": {},
             "sentence": "pool1 has 0 of its quota of default/gpu left, and it asks for 2; held by a-1/main-group",
         }
         assert it.get("/api/workflow/b-1/why") == {

@@ -23,6 +23,7 @@ def portrait(state: State) -> dict[str, object]:
                 node.used[REAL],
                 node.pools_over_nominal,
                 node.borrowed,
+                None if node.guarantee is None else (node.guarantee.usage, node.guarantee.room, node.guarantee.local),
             )
             for node in tree.nodes()
         ],

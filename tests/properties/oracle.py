@@ -4,6 +4,7 @@ T(x, r) as in hierarchical-cohorts.md, by recursion over declared cohorts and po
 the ledger has summed up.  Slow and plain on purpose.
 """
 
+import sys
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
@@ -131,6 +132,8 @@ class Oracle:
     def limits(self, place: Place, key: FlavorResource) -> tuple[int | None, int | None]:
         """(borrowing limit, lending limit)."""
         kind, name = place
+        if kind == "firm" and self.is_shared(name, key):
+            return None, None  # its limit is what firm work is promised: `covers`
         if kind in ("firm", "root"):
             return 0, None
         if kind == "low":
@@ -211,6 +214,48 @@ class Oracle:
                 found.append((place, owes))
         return found
 
+    # ------------------------------------------------------------ what cohorts share (law P2)
+
+    def is_shared(self, pool: str, key: FlavorResource) -> bool:
+        """Some cohort above has quota of its own."""
+        return any(kind == "cohort" and self.nominal((kind, name), key) for kind, name in self.path(("pool", pool)))
+
+    def drawn(self, place: Place, key: FlavorResource, instead: Mapping[Place, int] | None = None) -> int:
+        """What firm work below asks of the cohorts above *place*; *instead*: of these places take this amount."""
+        if instead and place in instead:
+            return instead[place]
+        if place[0] == "low":
+            return 0
+        if place[0] == "firm":
+            return max(0, self.leaf_usage(place, key) - self.nominal(place, key))
+        below = sum(self.drawn(child, key, instead) for child in self.children(place))
+        return max(0, below - self.nominal(place, key)) if place[0] == "cohort" else below
+
+    def covers(self, pool: str, key: FlavorResource, amount: int) -> bool:
+        """Firm work of *pool* may hold *amount* more: what goes beyond its own quota is within what cohorts share."""
+        leaf: Place = ("firm", pool)
+        more = {leaf: max(0, self.leaf_usage(leaf, key) + amount - self.nominal(leaf, key))}
+        return all(
+            self.drawn(place, key, more) <= max(self.drawn(place, key), self._may_draw(place, key))
+            for place in self.path(leaf)[1:]
+        )
+
+    def granted(self, pool: str, key: FlavorResource) -> int:
+        """The most that all firm work of *pool* could draw beside what others draw; 0 if they alone draw too much."""
+        place: Place = ("pool", pool)
+        least, most = 0, sum(self.nominal(("cohort", name), key) for name in self.cohort_names)
+        while least < most:
+            middle = (least + most + 1) // 2
+            fits = all(
+                self.drawn(above, key, {place: middle}) <= self._may_draw(above, key) for above in self.path(place)
+            )
+            least, most = (middle, most) if fits else (least, middle - 1)
+        return least
+
+    def _may_draw(self, place: Place, key: FlavorResource) -> int:
+        limit = self.limits(place, key)[0]
+        return sys.maxsize if limit is None else limit
+
     def firm_below(self, pool: str, key: FlavorResource) -> int:
         family = [pool, *(each.name for each in self.pools.values() if each.parent == pool)]
         return sum(self.leaf_usage(("firm", name), key) for name in family)
@@ -221,11 +266,19 @@ class Oracle:
         for key, amount in self.quota_part(gang, placement).items():
             if amount > self.available(leaf, key):
                 return False
-            if leaf[0] == "firm":
-                for kind, name in self.path(leaf):
-                    if kind == "pool" and self.firm_below(name, key) + amount > self._nominal_of(name, key):
-                        return False
+            if leaf[0] == "firm" and not self.promised(gang.pool, key, amount):
+                return False
         return True
+
+    def promised(self, pool: str, key: FlavorResource, amount: int) -> bool:
+        """Firm work of *pool* may hold *amount* more by law P2, once nobody borrows."""
+        if not self.covers(pool, key, amount):
+            return False
+        return all(
+            self.firm_below(name, key) + amount <= self._nominal_of(name, key) + self.granted(name, key)
+            for kind, name in self.path(("pool", pool))
+            if kind == "pool"
+        )
 
     # ------------------------------------------------------------ who is safe (law R2)
 
@@ -241,7 +294,11 @@ class Oracle:
         return pools[-1] if pools else None
 
     def over_nominal(self, pool: str, keys: Iterable[FlavorResource]) -> bool:
-        return any(self.usage(("pool", pool), key) > self._nominal_of(pool, key) for key in keys)
+        """It borrows: holds more than its own quota and what its firm work draws from cohorts."""
+        return any(
+            self.usage(("pool", pool), key) > self._nominal_of(pool, key) + self.drawn(("pool", pool), key)
+            for key in keys
+        )
 
     # ------------------------------------------------------------ nodes
 

@@ -1,6 +1,7 @@
 """Why a gang waits: the law that blocks it, where, and the numbers.  A Reason prints as a sentence."""
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runrig.domain.quantities import format_quantity
@@ -50,7 +51,8 @@ class DomainRoom:
 class Reason:
     """Why a gang waits.  *have* and *need*: amounts of *resource* (``flavor/resource``) at *where*.  *holders*: gang ids.
 
-    *domains*: the domains that come closest, if none of the level has enough room.
+    *domains*: the domains that come closest, if none of the level has enough room.  *shared*: (cohort, amount) that cohorts
+    promise *where* beyond *own*, its quota (law P2); empty if nothing is shared.
     """
 
     code: Code
@@ -61,9 +63,11 @@ class Reason:
     need: int = 0
     holders: tuple[str, ...] = ()
     domains: tuple[DomainRoom, ...] = ()
+    own: int = 0
+    shared: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
-        sentence = _SENTENCES[self.code]
+        sentence = _SHARED if self.shared else _SENTENCES[self.code]
         if self.code is Code.QUOTA_FULL and self.holders:
             sentence += "; held by {holders}"
         if self.domains:
@@ -75,12 +79,28 @@ class Reason:
             need=self._shown(self.need),
             holders=", ".join(self.holders) or "nobody",
             domains=", ".join(map(str, self.domains)),
+            promised=self._shown(self.own + sum(amount for _, amount in self.shared)),
+            parts=self.parts(),
         )
+
+    def parts(self) -> str:
+        return own_and_shared(self.own, self.shared, self.resource)
 
     def _shown(self, amount: int) -> str:
         """*amount* in the unit of the resource, as people write it."""
         return format_quantity(self.resource.partition("/")[2], amount)
 
+
+def own_and_shared(own: int, shared: Sequence[tuple[str, int]], key: str) -> str:
+    """``2 of its own, 4 shared by research``; *key*: ``flavor/resource``."""
+    resource = key.partition("/")[2]
+    parts = [f"{format_quantity(resource, amount)} shared by {cohort}" for cohort, amount in shared]
+    return ", ".join((f"{format_quantity(resource, own)} of its own", *parts))
+
+
+_SHARED = (
+    "{where} has {have} left of the {promised} of {resource} that it was promised ({parts}), and it asks for {need}"
+)
 
 _SENTENCES = {
     Code.UPSTREAM: "waits for {holders} to complete",

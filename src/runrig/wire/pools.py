@@ -22,6 +22,7 @@ _BALANCE = {
     "potential": 16,
     "used": 4,
     "total": 6,
+    "drawn": 0,
     "borrowed": 0,
     "lent": 2,
     "over": 0,
@@ -40,7 +41,8 @@ class BalanceAnswer(Answer):
     """A node of the quota tree for one flavor and resource.
 
     *subtree*: its nominal and what its children lend it; *local*: the part of that which its lending limit keeps inside.
-    *used*: held by HIGH and NORMAL below it, *total*: by all; *usage*: the part of that which goes beyond what the children keep.
+    *used*: held by HIGH and NORMAL below it, *drawn*: the part of that which is quota shared by cohorts above; *total*: held by all;
+    *usage*: the part of that which goes beyond what the children keep.
     *balance*: subtree - usage, below zero while it borrows; *headroom*: what it may still use, limits at all levels applied,
     below zero where the tree is over-committed; *potential*: the headroom of an empty tree.  *over*: how far it is beyond its own
     limits, because a quota was cut or something was moved: what runs goes on, and nothing new starts until that has ended.
@@ -59,6 +61,7 @@ class BalanceAnswer(Answer):
     potential: int
     used: int
     total: int
+    drawn: int
     borrowed: int
     lent: int
     over: int
@@ -202,6 +205,9 @@ _POOL: dict[str, Any] = {
     "subtree_used": 4,
     "total": 6,
     "available": 4,
+    "shared": {},
+    "drawn": 0,
+    "shared_left": 0,
     "borrowed": 0,
     "lent": 2,
     "held": 0,
@@ -215,7 +221,9 @@ class PoolAnswer(PoolSettingsAnswer):
     """A pool with its numbers, in GPUs of all its flavors.
 
     *used* is the pool's own firm work, *subtree_used* with that of its subpools, *total* everything that is held, *available* is
-    unallocated - used and below zero while the pool drains.  *held*: what a DELETING subpool still holds of its quota, which shows as 0.
+    unallocated - used + drawn and below zero while the pool drains.  *shared*: cohort → GPUs that it promises HIGH and NORMAL
+    work beyond unallocated (law P2); *drawn*: what this work holds of that; *shared_left*: what it may still draw.  *held*: what a
+    DELETING subpool still holds of its quota, which shows as 0.
     *workflows*: those of the pool itself that have not ended.
     *balances*: ``flavor/resource`` → the pool's node of the quota tree.
     """
@@ -230,6 +238,9 @@ class PoolAnswer(PoolSettingsAnswer):
     subtree_used: int
     total: int
     available: int
+    shared: dict[str, int]
+    drawn: int
+    shared_left: int
     borrowed: int
     lent: int
     held: int

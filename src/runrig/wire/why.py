@@ -18,7 +18,7 @@ class DomainRoomAnswer(Answer):
 class ReasonAnswer(Answer):
     """Why a group waits.  *have* and *need* are amounts of *resource* at *where*; *sentence* says the same in words.
 
-    *domains*: the best of the level, where no domain has enough.
+    *domains*: the best of the level, where no domain has enough.  *shared*: cohort → what it promises beyond *own*, the pool's quota.
     """
 
     model_config = example(
@@ -31,6 +31,8 @@ class ReasonAnswer(Answer):
             "need": 4,
             "holders": ["train-1/main-group"],
             "domains": [],
+            "own": 0,
+            "shared": {},
             "sentence": "vision has 2 of its quota of default/gpu left, and it asks for 4; held by train-1/main-group",
         }
     )
@@ -43,6 +45,8 @@ class ReasonAnswer(Answer):
     need: int
     holders: list[str]
     domains: list[DomainRoomAnswer]
+    own: int
+    shared: dict[str, int]
     sentence: str
 
 

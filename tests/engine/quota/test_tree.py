@@ -16,14 +16,18 @@ from runrig.engine.quota.pool_tree import QuotaTree
 from runrig.engine.quota.quota_node import (
     CHARGED,
     REAL,
+    Kind,
     QuotaLeaf,
     Request,
     add,
     binding,
     fits,
     headroom,
+    left_for_firm,
+    left_of_promise,
     potential,
     take,
+    within_promise,
 )
 from tests.worlds.engine import GPUS, gpu_quota
 
@@ -148,7 +152,8 @@ def loaded(tree: QuotaTree, leaves: list[QuotaLeaf], load: Load) -> None:
 
 
 def numbers(tree: QuotaTree) -> list[object]:
-    return [(each.usage, each.used, each.pools_over_nominal) for each in tree.nodes()]
+    nodes = [*tree.nodes(), *(node.guarantee for node in tree.nodes() if node.guarantee)]
+    return [(each.usage, each.used, each.pools_over_nominal) for each in nodes]
 
 
 @several
@@ -161,12 +166,13 @@ def test_a_request_fits_iff_each_amount_is_within_headroom_and_firm_work_within_
     loaded(tree, leaves, load)
     leaf = leaves[at % len(leaves)]
     within = all(amount <= headroom(leaf, index) for index, amount in asked)
-    caps = all(
-        pool.used[CHARGED][index] + amount <= pool.nominal[index]
-        for pool in leaf.pools_above
+    caps = leaf.kind is Kind.LOW or all(
+        amount <= left
         for index, amount in asked
+        for left in (left_of_promise(leaf, index), *(left_for_firm(pool, index) for pool in leaf.pools_above))
     )
     assert fits(leaf, asked) == (within and caps)
+    assert leaf.kind is Kind.LOW or within_promise(leaf, asked) == caps
 
 
 @several

@@ -54,7 +54,8 @@ def org() -> World:
 def test_the_tree_says_who_borrows_from_whom_as_far_as_sums_tell() -> None:
     """Q3, Q4."""
     world = org()
-    numbers: dict[str, Any] = {"local": 0, "used": 0, "over": 0, "borrowing_limit": None, "lending_limit": None}
+    numbers: dict[str, Any] = {"local": 0, "used": 0, "drawn": 0, "over": 0}
+    numbers |= {"borrowing_limit": None, "lending_limit": None}
     whole = {
         "subtree": 8,
         "usage": 6,

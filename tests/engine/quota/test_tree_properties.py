@@ -65,7 +65,7 @@ class Model:
                 for each in sorted(self.pools, key=_parents_first)
                 if name in (each.name, each.parent)
             )
-            return Quota(own - sum(slices), 0)
+            return Quota(own - sum(slices), None if self.is_shared(name, index) else 0)
         if kind == "low":
             return Quota()
         declared = next(each for each in (self.cohorts if kind == "cohort" else self.pools) if each.name == name)
@@ -105,17 +105,32 @@ class Model:
             for limit in (self.quota(place, index).borrowing_limit,)
         )
 
-    def firm_within(self, place: Place, index: int) -> bool:
-        """Law P2: firm work within every pool above it that has subpools."""
-        pools = {each.name: each for each in self.pools}
-        above = [name for name in (place[1], pools[place[1]].parent) if name]
-        return place[0] != "firm" or all(
-            self._firm_of(name, index) <= pools[name].quotas[KEYS[index]].nominal for name in above
-        )
+    def is_shared(self, pool: str, index: int) -> bool:
+        """Some cohort above has quota of its own."""
+        pools, cohorts = {each.name: each for each in self.pools}, {each.name: each for each in self.cohorts}
+        above = pools[pools[pool].parent or pool].cohort
+        while above is not None:
+            if cohorts[above].quotas[KEYS[index]].nominal:
+                return True
+            above = cohorts[above].parent
+        return False
 
-    def _firm_of(self, name: str, index: int) -> int:
-        family = [each.name for each in self.pools if name in (each.name, each.parent)]
-        return sum(self.held.get((("firm", each), index), 0) for each in family)
+    def drawn(self, place: Place, index: int) -> int:
+        """Law P2: what firm work below asks of those above *place*, the nearest quota used first."""
+        own, held = self.quota(place, index).nominal, self.held.get((place, index), 0)
+        if place[0] in ("firm", "low"):
+            return max(0, held - own) if place[0] == "firm" else 0
+        below = sum(self.drawn(child, index) for child in self.children.get(place, []))
+        return max(0, below - own) if place[0] == "cohort" else below
+
+    def firm_within(self, place: Place, index: int) -> bool:
+        """Law P2: firm work within what it was promised."""
+        return place[0] != "firm" or all(
+            limit is None or self.drawn(above, index) <= limit
+            for above in self.places()
+            for limit in (self.quota(above, index).borrowing_limit,)
+            if above[0] not in ("firm", "low")
+        )
 
     def allows(self, place: Place, request: Request) -> bool:
         """Whether every balance is in order once the leaf *place* holds *request* too."""

@@ -258,6 +258,8 @@ def _reason(reason: Reason) -> wire.ReasonAnswer:
             wire.DomainRoomAnswer(domain=list(domain.domain), have=domain.have, missing=dict(domain.missing))
             for domain in reason.domains
         ],
+        own=reason.own,
+        shared=dict(reason.shared),
         sentence=str(reason),
     )
 

@@ -16,7 +16,7 @@ _SHORT = {
     "Lent": "lent",
     "Headroom": "headroom",
 }
-_FULL = {"Local": "local", "Balance": "balance", "Potential": "potential"}
+_FULL = {"Drawn": "drawn", "Local": "local", "Balance": "balance", "Potential": "potential"}
 
 COLUMNS = ("Resource", *_SHORT, "Limits")
 ALL_COLUMNS = ("Resource", *_SHORT, *_FULL, "Limits")

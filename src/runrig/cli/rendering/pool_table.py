@@ -58,9 +58,9 @@ def _tree(pools: Mapping[str, Pool]) -> Iterator[tuple[str, Pool]]:
 def _row(prefix: str, pool: Pool, *, free: bool, wide: bool) -> tuple[str, ...]:
     names = (prefix + pool["name"], _status(pool), pool["subpool_state"] or "-")
     if free:
-        numbers: tuple[Any, ...] = (pool["available"], pool["resource_usage"]["total_free"])
+        numbers: tuple[Any, ...] = (_available(pool), pool["resource_usage"]["total_free"])
     else:
-        numbers = (_quota(pool), pool["used"], pool["available"])
+        numbers = (_quota(pool), pool["used"], _available(pool))
     if wide:
         numbers += tuple(pool[name] for name in ("total", "borrowed", "lent", "capacity"))
     return names + tuple(str(number) for number in numbers)
@@ -73,10 +73,17 @@ def _status(pool: Pool) -> str:
 
 
 def _quota(pool: Pool) -> str:
-    """Unallocated and total; for a DELETING pool, how much of it is still held."""
+    """Unallocated and total, and what cohorts share; for a DELETING pool, how much of it is still held."""
     if pool["state"] == DELETING:
         return f"0 (Held: {pool['held']})"
-    return f"{pool['unallocated']} (Total: {pool['quota']})" if pool["subpools"] else str(pool["quota"])
+    quota = f"{pool['unallocated']} (Total: {pool['quota']})" if pool["subpools"] else str(pool["quota"])
+    shared = "".join(f" + {amount} shared by {cohort}" for cohort, amount in pool["shared"].items())
+    return quota + shared
+
+
+def _available(pool: Pool) -> str:
+    """What is left of its own, and what it may still draw of what cohorts share."""
+    return f"{pool['available']} + {pool['shared_left']} shared" if pool["shared"] else str(pool["available"])
 
 
 def _sums(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from runrig.domain.quantities import UNLISTED_IS_UNCOUNTED, FlavorResource
+from runrig.engine.quota.guarantees import overdrawn
 from runrig.engine.quota.numbers import balance_of, borrowed, held_below, lent_by_all
 from runrig.engine.quota.pool_tree import QuotaTree
 from runrig.engine.quota.quota_node import Kind, QuotaNode
@@ -20,7 +21,8 @@ class NodeBalance:
     *subtree*: its nominal and what its children lend it; *local*: the part of that which its lending limit keeps inside;
     *usage*: what its subtree holds beyond the local parts of its children; *balance*: T of law Q3, negative while it borrows;
     *headroom*, *potential*: law Q4, both 0 where parents run in a circle; *used*: held by HIGH and NORMAL below, *total*: by all;
-    *borrowed*, *lent*: from and to the rest of the tree; *over*: how far it is beyond what an admission would be granted.
+    *drawn*: held by firm work of what cohorts above share (law P2); *borrowed*, *lent*: from and to the rest of the tree;
+    *over*: how far it is beyond what an admission would be granted.
     """
 
     nominal: int
@@ -34,6 +36,7 @@ class NodeBalance:
     potential: int
     used: int
     total: int
+    drawn: int
     borrowed: int
     lent: int
     over: int
@@ -113,6 +116,7 @@ def _balance(node: QuotaNode, index: int, sums: _Sums) -> NodeBalance:
         potential=now.potential,
         used=used,
         total=sums.total.get(node, sums.nothing)[index],
+        drawn=node.drawn(index),
         borrowed=borrowed(node, index),
         lent=sums.lent.get(node, sums.nothing)[index],
         over=max(0, *_excesses(node, index, used)),
@@ -124,7 +128,9 @@ def _excesses(node: QuotaNode, index: int, used: int) -> Iterable[int]:
     owes = -node.balance(index)
     limit = 0 if node.kind is Kind.ROOT else node.borrowing[index]
     yield 0 if limit is None else owes - limit
-    if node.kind is Kind.POOL:  # law P2: firm work in the pool's own share, and with its subpools in all of it
+    if node.guarantee is not None:
+        yield overdrawn(node, index)
+    elif node.kind is Kind.POOL:  # law P2: firm work in the pool's own share, and with its subpools in all of it
         yield used - node.nominal[index]
         for own in node.children:
             if own.kind is Kind.OWN:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from runrig.domain.gangs import GangState
 from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.engine.quota.numbers import lent
-from runrig.engine.quota.quota_node import REAL, Kind, QuotaNode
+from runrig.engine.quota.guarantees import overdrawn, shared_by
+from runrig.engine.quota.numbers import borrowed, lent
+from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, left_of_promise
 from runrig.engine.state.state import State
 
 
@@ -21,8 +22,10 @@ class PoolBalance:
 
     *quota*: nominal (0 while DELETING; *held* is then what it still keeps).  *unallocated*: nominal not given to subpools.
     *used*: held by HIGH and NORMAL work submitted to the pool itself; *subtree_used*: including its subpools.  *total*: held by
-    all priorities, subpools included.  *available*: unallocated - used, negative while it drains.  *borrowed*: total above
-    nominal.  *lent*: idle nominal that others hold.  *capacity*: on ready nodes of the pool's flavors.
+    all priorities, subpools included.  *available*: unallocated - used, with what it draws added; negative while it drains.
+    *shared*: (cohort, amount) that cohorts promise its HIGH and NORMAL work beyond unallocated, nearest first (law P2); *drawn*:
+    what this work holds of it; *shared_left*: what it may still draw.  *borrowed*: total above nominal and what is drawn.
+    *lent*: idle nominal that others hold.  *capacity*: on ready nodes of the pool's flavors.
     """
 
     quota: int
@@ -31,6 +34,9 @@ class PoolBalance:
     subtree_used: int
     total: int
     available: int
+    shared: tuple[tuple[str, int], ...]
+    drawn: int
+    shared_left: int
     borrowed: int
     lent: int
     held: int
@@ -54,7 +60,7 @@ def pool_balance(
     known = capacity_by_flavor(state, resource) if capacities is None else capacities
     capacity = sum(amount for flavor, amount in known.items() if not pool.flavors or flavor in pool.flavors)
     if pool.state is PoolState.ARCHIVED:
-        return PoolBalance(0, 0, 0, 0, 0, 0, 0, 0, 0, capacity)
+        return PoolBalance(0, 0, 0, 0, 0, 0, (), 0, 0, 0, 0, 0, capacity)
     tree = state.ledger.tree
     indices = [index for index, key in enumerate(tree.keys) if key.resource == resource]
     node, firm = tree.pools[name], tree.firm[name]
@@ -62,14 +68,18 @@ def pool_balance(
     deleting = pool.state is PoolState.DELETING
     unallocated = 0 if deleting else sum(firm.nominal[index] for index in indices)
     used = sum(firm.usage[REAL][index] for index in indices)
+    drawn = sum(firm.drawn(index) for index in indices)
     return PoolBalance(
         quota=0 if deleting else promised,
         unallocated=unallocated,
         used=used,
         subtree_used=sum(_firm_below(node, index) for index in indices),
         total=sum(node.usage[REAL][index] for index in indices),
-        available=unallocated - used,
-        borrowed=sum(max(0, node.usage[REAL][index] - node.nominal[index]) for index in indices),
+        available=unallocated - used + drawn - sum(overdrawn(firm, index) for index in indices),
+        shared=() if deleting else _shared(firm, indices),
+        drawn=drawn,
+        shared_left=0 if deleting else sum(_shared_left(firm, index) for index in indices),
+        borrowed=sum(max(0, node.usage[REAL][index] - node.nominal[index] - node.drawn(index)) for index in indices),
         lent=sum(lent(node, index) for index in indices) if lends is None else lends,
         held=promised if deleting else 0,
         capacity=capacity,
@@ -83,6 +93,20 @@ def capacity_by_flavor(state: State, resource: str = GPU) -> Mapping[str, int]:
         if node.ready:
             capacities[node.flavor] += node.resources.get(resource, 0)
     return capacities
+
+
+def _shared(firm: QuotaLeaf, indices: Iterable[int]) -> tuple[tuple[str, int], ...]:
+    """`shared_by` over several flavors."""
+    amounts: dict[str, int] = {}
+    for index in indices:
+        for cohort, amount in shared_by(firm, index):
+            amounts[cohort] = amounts.get(cohort, 0) + amount
+    return tuple(amounts.items())
+
+
+def _shared_left(firm: QuotaLeaf, index: int) -> int:
+    left = left_of_promise(firm, index, REAL) - max(0, firm.balance(index))
+    return left if firm.twin is not None else 0
 
 
 def _firm_below(node: QuotaNode, index: int) -> int:
@@ -151,7 +175,7 @@ def hold(state: State, workflow: str) -> Hold | None:
         for node in leaf.path
         if node.kind is Kind.POOL and (excess := _over_nominal(node, sorted({index for index, _ in amounts})))
     ]
-    borrower, borrowed = over[-1] if over else (None, {})
+    borrower, excess_of = over[-1] if over else (None, {})
     return Hold(
         gpus=sum(amount for index, amount in amounts if keys[index].resource == GPU),
         nodes=tuple(
@@ -159,14 +183,14 @@ def hold(state: State, workflow: str) -> Hold | None:
         ),
         preemptible=admitted[0].gang.priority.preemptible,
         borrower=borrower,
-        borrowed={keys[index]: amount for index, amount in borrowed.items()},
+        borrowed={keys[index]: amount for index, amount in excess_of.items()},
         subpools=any(child.kind is Kind.POOL for child in state.ledger.tree.pools[leaf.name].children),
     )
 
 
 def _over_nominal(node: QuotaNode, indices: Iterable[int]) -> dict[int, int]:
-    """Resource index → how much the subtree of *node* holds above its own quota; only amounts above zero."""
-    return {index: -balance for index in indices if (balance := node.balance(index)) < 0}
+    """Resource index → how much *node* borrows; only amounts above zero."""
+    return {index: amount for index in indices if (amount := borrowed(node, index))}
 
 
 # ---------------------------------------------------------------- nodes

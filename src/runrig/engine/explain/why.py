@@ -17,7 +17,17 @@ from runrig.engine.ledger.options import choices_left_out, flavor_choices, pod_r
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.place import place, pods_that_fit
-from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaLeaf, QuotaNode, binding, left_at
+from runrig.engine.quota.guarantees import shared_by
+from runrig.engine.quota.quota_node import (
+    CHARGED,
+    Kind,
+    QuotaLeaf,
+    QuotaNode,
+    binding,
+    left_at,
+    left_for_firm,
+    left_of_promise,
+)
 from runrig.engine.scheduling.queue_order import ahead_of, head_of
 from runrig.engine.state.state import State
 
@@ -141,11 +151,14 @@ def _quota_reason(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> R
     key = str(ledger.tree.keys[index])
     if leaf.kind is Kind.FIRM:
         for pool, left in [
-            (leaf, leaf.balance(index, CHARGED)),
-            *((pool, _firm_left(pool, index)) for pool in leaf.pools_above),
+            (leaf, left_of_promise(leaf, index)),
+            *((pool, left_for_firm(pool, index)) for pool in leaf.pools_above),
         ]:
             if amount > left:
-                return Reason(Code.QUOTA_FULL, "P2", pool.name, key, left, amount, _firm_holders(ledger, pool, index))
+                shared = shared_by(leaf, index) if pool is leaf else ()
+                holders = _firm_holders(ledger, pool, index)
+                own = leaf.nominal[index] if shared else 0
+                return Reason(Code.QUOTA_FULL, "P2", pool.name, key, left, amount, holders, own=own, shared=shared)
     node = binding(leaf, index, amount)
     if node is None:
         return None
@@ -156,19 +169,27 @@ def _quota_reason(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> R
 
 
 def _firm_holders(ledger: Ledger, pool: QuotaNode, index: int) -> tuple[str, ...]:
-    """Ids of the firm gangs that count against *pool*, a firm leaf or a pool with subpools; largest first, then by id.  O(gangs)."""
+    """Ids of the firm gangs that count against *pool*, a firm leaf or a pool with subpools; largest first, then by id.  O(gangs).
+
+    Those of other pools count too if they draw on a quota that cohorts share with this one.
+    """
     held = []
     for entry in ledger.entries.values():
         if entry.charged and entry.bucket.firm:
             leaf = ledger.leaf(entry)
             amount = dict(entry.request).get(index, 0)
-            if amount and (leaf is pool or pool in leaf.pools_above):
+            if amount and (leaf is pool or pool in leaf.pools_above or _draws_beside(leaf, pool, index)):
                 held.append((-amount, entry.gang.id))
     return tuple(gang for _, gang in nsmallest(MOST_HOLDERS, held))
 
 
-def _firm_left(pool: QuotaNode, index: int) -> int:
-    return pool.nominal[index] - pool.used[CHARGED][index]
+def _draws_beside(leaf: QuotaLeaf, other: QuotaNode, index: int) -> bool:
+    """Firm work of *leaf* draws on quota of a cohort that shares it with *other* too."""
+    if leaf.twin is None or other.guarantee is None or not leaf.drawn(index, CHARGED):
+        return False
+    return any(
+        node.kind is Kind.COHORT and node.local[index] and node in other.guarantee.path for node in leaf.twin.path
+    )
 
 
 def _name(node: QuotaNode) -> str:

@@ -22,7 +22,8 @@ from runrig.engine.nodes.node_capacity import EMPTY
 from runrig.engine.placement.constraint_tree import check_requirements
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.place import place, pods_that_fit
-from runrig.engine.quota.quota_node import Kind, QuotaNode, potential
+from runrig.engine.quota.guarantees import shared_by
+from runrig.engine.quota.quota_node import Kind, QuotaNode, potential, promise
 from runrig.engine.state.state import State
 
 
@@ -154,7 +155,7 @@ def _breaks(state: State, entry: Entry, choice: Placement) -> tuple[int, int, in
     """(index, limit, amount requested) of the first resource whose limit the request exceeds for ever; None if there is none."""
     leaf = state.ledger.leaf(entry)
     for index, amount in state.ledger.request_of(entry, choice):
-        most = leaf.subtree[index] if entry.bucket.firm else potential(leaf, index)
+        most = promise(leaf, index) if entry.bucket.firm else potential(leaf, index)
         if amount > most:
             return index, most, amount
     return None
@@ -176,16 +177,21 @@ def _over_promise(state: State, entry: Entry, choice: Placement) -> Refused:
             details,
         )
     node = state.ledger.tree.pools[leaf.name]
+    shared = shared_by(leaf, index)
+    more = "".join(f", {format_quantity(key.resource, part)} shared by {cohort}" for cohort, part in shared)
+    details |= {"shared": dict(shared)} if shared else {}
+    own = format_quantity(key.resource, max(0, leaf.nominal[index]))
     subpools = {child.name: child.nominal[index] for child in node.children if child.kind is Kind.POOL}
     if not subpools:
         way_out = "ask for less, or submit with priority LOW"
-        return Refused(f"{start}; pool {leaf.name} has {limit} as its quota: {way_out}", "P3", details)
+        quota = f"{limit} as its quota ({own} of its own{more})" if shared else f"{limit} as its quota"
+        return Refused(f"{start}; pool {leaf.name} has {quota}: {way_out}", "P3", details)
     quota, given = (format_quantity(key.resource, nominal) for nominal in (node.nominal[index], sum(subpools.values())))
     held = f"{len(subpools)} {'subpool holds' if len(subpools) == 1 else 'subpools hold'} {given} of its {quota}"
     return Refused(
-        f"{start}; pool {leaf.name} has {limit} unallocated ({held}): ask for less, {_way_out(state, node, index, amount)}",
+        f"{start}; pool {leaf.name} has {own} unallocated ({held}){more}: ask for less, {_way_out(state, node, index, amount)}",
         "P3",
-        details | {"quota": node.nominal[index], "unallocated": most, "subpools": subpools},
+        details | {"quota": node.nominal[index], "unallocated": leaf.nominal[index], "subpools": subpools},
     )
 
 

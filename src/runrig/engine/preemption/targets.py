@@ -20,7 +20,7 @@ from runrig.engine.nodes.topology import Domain
 from runrig.engine.preemption.candidates import Candidates
 from runrig.engine.preemption.domain_preemption import DomainPreemption
 from runrig.engine.preemption.fill_back import fill_back, take_until_fits
-from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf, Request, fits
+from runrig.engine.quota.quota_node import Request, fits, within_promise
 
 MANY = 16
 """After so many candidates the search asks whether all of them together would be enough."""
@@ -54,25 +54,12 @@ def find_targets(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Targe
         return None
     first: Targets | None = None
     for choice, request in options(ledger, entry, counts, mixed=True):
-        if _guaranteed(leaf, request):
+        if within_promise(leaf, request):
             targets = _TargetSearch(ledger, entry, choice, request).run()
             if targets is not None and (not targets.targets or not ledger.unclaimed):
                 return first or targets if targets.targets else targets
             first = first or targets
     return first
-
-
-def _guaranteed(leaf: QuotaLeaf, request: Request) -> bool:
-    """Law P2 without Q3: the request is within what the pool was promised, here and in every pool above."""
-    usage = leaf.usage[CHARGED]
-    for index, amount in request:
-        if usage[index] + amount > leaf.subtree[index]:
-            return False
-    return all(
-        pool.used[CHARGED][index] + amount <= pool.nominal[index]
-        for pool in leaf.pools_above
-        for index, amount in request
-    )
 
 
 class _TargetSearch:

@@ -26,8 +26,8 @@ def headroom_now(node: QuotaNode, index: int) -> int:
 
 
 def borrowed(node: QuotaNode, index: int) -> int:
-    """What the subtree holds above what it brings."""
-    return max(0, -node.balance(index))
+    """What the subtree holds above what it brings and its firm work draws."""
+    return max(0, -node.balance(index) - node.drawn(index))
 
 
 def held_below(leaves: Iterable[QuotaLeaf]) -> dict[QuotaNode, list[int]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from runrig.domain.pools import MOST_WEIGHT, Cohort, Pool, PoolState, Quota
 from runrig.domain.quantities import GPU, FlavorResource
+from runrig.engine.quota.guarantees import add_guarantees
 from runrig.engine.quota.quota_node import NO_QUOTA, Kind, QuotaLeaf, QuotaNode, note_borrowed
 from runrig.engine.quota.tree import TreeBuilder, hang
 
@@ -39,6 +40,7 @@ class QuotaTree:
             self._hang_pool(pool)
         for index, key in enumerate(self.keys):
             self.root.nominal[index] = max(0, capacity.get(key, 0) - self.promised(index))  # law Q8
+        add_guarantees(builder, self.root)
         builder.finish()
         for name in self.pools:
             self._finish_leaves(name)
@@ -88,6 +90,7 @@ class QuotaTree:
         pools = [node for node in firm.path if node.kind is Kind.POOL]
         firm.outermost_pool = low.outermost_pool = pools[-1]
         firm.pools_above = tuple(pool for pool in pools if _has_subpools(pool))
+        firm.guarded = bool(firm.pools_above) or firm.twin is not None
         firm.counted = low.counted = self._counted(self.pools[name])
 
     def _counted(self, pool: QuotaNode) -> frozenset[str]:
@@ -105,7 +108,7 @@ class QuotaTree:
     def _keep_borrowed(self) -> None:
         gpus = tuple(index for index, key in enumerate(self.keys) if key.resource == GPU)
         for leaf in (*self.firm.values(), *self.low.values()):
-            leaf.shared = gpus
+            leaf.weighed = gpus
             note_borrowed(leaf)
 
     def promised(self, index: int) -> int:

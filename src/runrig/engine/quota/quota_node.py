@@ -51,6 +51,7 @@ class QuotaNode:
     a search for borrowers need not enter where there are none.
     *borrowed*: GPUs of all flavors that the subtree holds above what it brings (in the layer CHARGED); kept only in a tree in
     which weights differ, else 0.
+    *guarantee*: its twin in the tree that counts firm work alone (`guarantees.py`); None if no cohort above shares quota.
     """
 
     __slots__ = (
@@ -59,6 +60,7 @@ class QuotaNode:
         "borrowing",
         "children",
         "declared",
+        "guarantee",
         "height",
         "kind",
         "lending",
@@ -87,6 +89,7 @@ class QuotaNode:
         self.pool: Pool | None = None
         self.pools_over_nominal = [0] * width
         self.borrowed = 0
+        self.guarantee: QuotaNode | None = None
         self.height = 0
         self.declared = frozenset(quotas)
         listed = [quotas.get(index, NO_QUOTA) for index in range(width)]
@@ -103,16 +106,21 @@ class QuotaNode:
         return f"<{self.kind.value} {self.name}>"
 
     def over_nominal(self, indices: Iterable[int]) -> bool:
-        """Holds more than its subtree brings, of one of *indices*."""
+        """Borrows one of *indices*: holds more than its subtree brings and its firm work draws."""
         usage, subtree = self.usage[CHARGED], self.subtree
         for index in indices:  # noqa: SIM110  (a loop: this is asked for every candidate)
-            if usage[index] > subtree[index]:
+            if usage[index] > subtree[index] and usage[index] > subtree[index] + self.drawn(index, CHARGED):
                 return True
         return False
 
     def balance(self, index: int, layer: int = REAL) -> int:
         """T of law Q3: negative means that the subtree borrows."""
         return self.subtree[index] - self.usage[layer][index]
+
+    def drawn(self, index: int, layer: int = REAL) -> int:
+        """What its firm work holds of the quota that cohorts above share (law P2).  It is entitled to that, so it is not borrowed."""
+        twin = self.guarantee
+        return 0 if twin is None else max(0, twin.usage[layer][index] - twin.subtree[index])
 
 
 class QuotaLeaf(QuotaNode):
@@ -122,10 +130,11 @@ class QuotaLeaf(QuotaNode):
     *holding*: per layer, the usage of the nodes of the path.  *counted*: the resources that some quota above counts.
     *pools_above*: pools above (the own one included) that have subpools, whose *used* firm leaves count against (law P2).
     *outermost_pool*: the outermost pool above; the leaf itself where there are no pools.
-    *shared*: the indices of GPUs, of which the nodes above keep what they borrow; empty where all weights are equal.
+    *guarded*: firm work is checked against more than the limits of the path: pools above, or quota that cohorts share.
+    *weighed*: the indices of GPUs, of which the nodes above keep what they borrow; empty where all weights are equal.
     """
 
-    __slots__ = ("counted", "holding", "keeps", "limits", "outermost_pool", "pools_above", "shared")
+    __slots__ = ("counted", "guarded", "holding", "keeps", "limits", "outermost_pool", "pools_above", "twin", "weighed")
 
     def __init__(self, kind: Kind, name: str, quotas: Mapping[int, Quota], width: int, weight: Weight) -> None:
         super().__init__(kind, name, quotas, width, weight)
@@ -135,11 +144,13 @@ class QuotaLeaf(QuotaNode):
         self.limits: tuple[tuple[QuotaNode, ...], ...] = ()
         self.keeps = False
         self.holding: tuple[tuple[list[int], ...], ...] = ()
-        self.shared: tuple[int, ...] = ()
+        self.twin: QuotaLeaf | None = None
+        self.guarded = False
+        self.weighed: tuple[int, ...] = ()
 
 
 def fits(leaf: QuotaLeaf, request: Request, layer: int = CHARGED) -> bool:
-    """All of *request* is within the headroom of *leaf* (law Q4) and, for firm work, within every pool above it (law P2).
+    """All of *request* is within the headroom of *leaf* (law Q4) and, for firm work, within what it was promised (law P2).
 
     The same as ``amount <= headroom`` for each, without building the headroom.  O(nodes above that have limits) per resource:
     a node without any lets everything through.
@@ -157,11 +168,67 @@ def fits(leaf: QuotaLeaf, request: Request, layer: int = CHARGED) -> bool:
                 return False
         if amount > root.subtree[index] - root.usage[layer][index]:
             return False
-    return not leaf.pools_above or all(
-        pool.used[layer][index] + amount <= pool.nominal[index]
-        for pool in leaf.pools_above
-        for index, amount in request
-    )
+    return not leaf.guarded or _within_guards(leaf, request, layer)
+
+
+def within_promise(leaf: QuotaLeaf, request: Request) -> bool:
+    """Law P2 without Q3: firm work may hold *request* too, once nobody borrows."""
+    if leaf.twin is None:
+        usage = leaf.usage[CHARGED]
+        for index, amount in request:
+            if usage[index] + amount > leaf.subtree[index]:
+                return False
+    return not leaf.guarded or _within_guards(leaf, request, CHARGED)
+
+
+def _within_guards(leaf: QuotaLeaf, request: Request, layer: int) -> bool:
+    if leaf.twin is not None and not _covered(leaf.twin, request, layer):
+        return False
+    return all(amount <= left_for_firm(pool, index, layer) for pool in leaf.pools_above for index, amount in request)
+
+
+def _covered(twin: QuotaLeaf, request: Request, layer: int) -> bool:
+    """As `fits`, but only what goes beyond a node's own quota is asked of those above: their promise may have been cut."""
+    for index, amount in request:
+        for node in twin.path:
+            kept = node.local[index] - node.usage[layer][index]
+            amount -= max(0, kept)
+            if amount <= 0:
+                break
+            room = node.room[index]
+            if node.parent is None or (room is not None and amount > room + min(0, kept)):
+                return False
+    return True
+
+
+def left_of_promise(leaf: QuotaLeaf, index: int, layer: int = CHARGED) -> int:
+    """The most that firm work of *leaf* may use beside what it holds, pools above not asked; negative after its quota was cut."""
+    if leaf.twin is None:
+        return leaf.balance(index, layer)
+    free = 0
+    for node in reversed(leaf.twin.path[:-1]):
+        kept = node.local[index] - node.usage[layer][index]
+        room = node.room[index]
+        if room is not None:
+            free = max(0, min(free, room + min(0, kept)))
+        free += max(0, kept)
+    return free
+
+
+def left_for_firm(pool: QuotaNode, index: int, layer: int = CHARGED) -> int:
+    """What firm work of *pool*, which has subpools, and of these may still use together (law P2).
+
+    Differs from what each of them may use only after a promise was cut: running work that predates a subpool stays (law S2).
+    """
+    drawable, twin = 0, pool.guarantee
+    if twin is not None:
+        drawable = max(0, twin.usage[layer][index] + headroom(twin, index, layer))
+    return pool.nominal[index] + drawable - pool.used[layer][index]
+
+
+def promise(leaf: QuotaLeaf, index: int) -> int:
+    """The most that firm work of *leaf* can ever hold (law P3): its nominal and what cohorts share, within the limits between."""
+    return leaf.subtree[index] if leaf.twin is None else potential(leaf.twin, index)
 
 
 def add(leaf: QuotaLeaf, request: Request, layer: int) -> None:
@@ -169,7 +236,7 @@ def add(leaf: QuotaLeaf, request: Request, layer: int) -> None:
     add_on_trial(leaf, request, layer)
     if layer == CHARGED:
         _note_over(leaf.outermost_pool, request)
-        if leaf.shared:
+        if leaf.weighed:
             note_borrowed(leaf)
 
 
@@ -178,14 +245,16 @@ def take(leaf: QuotaLeaf, request: Request, layer: int) -> None:
     take_on_trial(leaf, request, layer)
     if layer == CHARGED:
         _note_over(leaf.outermost_pool, request)
-        if leaf.shared:
+        if leaf.weighed:
             note_borrowed(leaf)
 
 
 def add_on_trial(leaf: QuotaLeaf, request: Request, layer: int) -> None:
     """As `add`, for who undoes it at once: `pools_over_nominal` and `borrowed` stay as they were."""
-    if leaf.pools_above:
+    if leaf.guarded:
         _count_used(leaf, request, layer, 1)
+        if leaf.twin is not None:
+            add_on_trial(leaf.twin, request, layer)
     if leaf.keeps:
         _add_beyond_kept(leaf, request, layer)
     else:
@@ -197,8 +266,10 @@ def add_on_trial(leaf: QuotaLeaf, request: Request, layer: int) -> None:
 
 def take_on_trial(leaf: QuotaLeaf, request: Request, layer: int) -> None:
     """The inverse of `add_on_trial`."""
-    if leaf.pools_above:
+    if leaf.guarded:
         _count_used(leaf, request, layer, -1)
+        if leaf.twin is not None:
+            take_on_trial(leaf.twin, request, layer)
     if leaf.keeps:
         _take_beyond_kept(leaf, request, layer)
     else:
@@ -256,9 +327,9 @@ def note_borrowed(leaf: QuotaLeaf) -> None:
     for node in leaf.path:
         usage, subtree = node.usage[CHARGED], node.subtree
         node.borrowed = 0
-        for index in leaf.shared:
+        for index in leaf.weighed:
             if usage[index] > subtree[index]:
-                node.borrowed += usage[index] - subtree[index]
+                node.borrowed += max(0, usage[index] - subtree[index] - node.drawn(index, CHARGED))
 
 
 def headroom(node: QuotaNode, index: int, layer: int = CHARGED) -> int:

@@ -1,0 +1,177 @@
+"""What cohorts share of their own quota: known numbers, and every way of dealing it out tried (law P2)."""
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import product
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runrig.domain.pools import Cohort, Pool, Quota
+from runrig.engine.quota.guarantees import overdrawn, shared_by
+from runrig.engine.quota.pool_tree import QuotaTree
+from runrig.engine.quota.quota_node import CHARGED, LAYERS, add, left_of_promise, promise, take, within_promise
+from tests.worlds.engine import GPUS, gpu_quota
+
+RESEARCH = Cohort("research", "org", gpu_quota(4))
+ORG = Cohort("org", None, gpu_quota(3))
+
+
+def tree_of(*pools: Pool, cohorts: tuple[Cohort, ...] = (ORG, RESEARCH)) -> QuotaTree:
+    return QuotaTree(cohorts, pools, {GPUS: 0})
+
+
+def hold(tree: QuotaTree, pool: str, gpus: int) -> None:
+    for layer in LAYERS:
+        add(tree.firm[pool], ((0, gpus),), layer)
+
+
+def test_the_nearest_cohort_shares_first_and_each_limit_on_the_way_counts() -> None:
+    tree = tree_of(
+        Pool("all", gpu_quota(2), "research"),
+        Pool("some", gpu_quota(2, borrowing=5), "research"),
+        Pool("none", gpu_quota(2, borrowing=0), "research"),
+        Pool("top", gpu_quota(1), "org"),
+        Pool("alone", gpu_quota(1)),
+    )
+    shared = {name: (promise(leaf, 0), shared_by(leaf, 0)) for name, leaf in tree.firm.items()}
+    assert shared == {
+        "all": (9, (("research", 4), ("org", 3))),
+        "some": (7, (("research", 4), ("org", 1))),
+        "none": (2, ()),
+        "top": (4, (("org", 3),)),
+        "alone": (1, ()),
+    }
+
+
+def test_a_cohorts_borrowing_limit_keeps_those_below_it_from_what_is_above() -> None:
+    tree = tree_of(
+        Pool("a", gpu_quota(2), "research"), cohorts=(ORG, Cohort("research", "org", gpu_quota(4, borrowing=0)))
+    )
+    assert shared_by(tree.firm["a"], 0) == (("research", 4),)
+
+
+def test_what_one_pool_draws_the_others_no_longer_have() -> None:
+    tree = tree_of(Pool("a", gpu_quota(2), "research"), Pool("b", gpu_quota(1), "research"))
+    hold(tree, "a", 5)
+    assert (tree.firm["a"].drawn(0), left_of_promise(tree.firm["a"], 0), left_of_promise(tree.firm["b"], 0)) == (
+        3,
+        4,
+        5,
+    )
+
+
+def test_an_own_quota_stays_whole_when_more_is_drawn_than_a_cohort_still_has() -> None:
+    """R7: a promise was cut under running work.  Nobody draws any more; what a pool has of its own it keeps."""
+    tree = tree_of(
+        Pool("a", gpu_quota(0), "k"), Pool("b", gpu_quota(3), "k"), cohorts=(Cohort("k", None, gpu_quota(1)),)
+    )
+    hold(tree, "a", 4)
+    assert (overdrawn(tree.pools["a"], 0), overdrawn(tree.pools["b"], 0)) == (3, 0)
+    assert (left_of_promise(tree.firm["a"], 0), left_of_promise(tree.firm["b"], 0)) == (0, 3)
+    assert within_promise(tree.firm["b"], ((0, 3),))
+    assert not within_promise(tree.firm["b"], ((0, 4),))
+    assert not within_promise(tree.firm["a"], ((0, 1),))
+
+
+def test_a_subpool_draws_past_its_parent_and_cannot_take_what_the_parent_kept() -> None:
+    parent = Pool("team", gpu_quota(4), "research")
+    tree = tree_of(parent, Pool("team--a", gpu_quota(3), "research", parent="team", subpool_name="a"))
+    hold(tree, "team--a", 5)
+    assert tree.pools["team"].drawn(0) == 2
+    assert (left_of_promise(tree.firm["team--a"], 0), left_of_promise(tree.firm["team"], 0)) == (5, 6)
+
+
+def test_what_firm_work_draws_is_not_borrowed() -> None:
+    """Q2, R2: LOW beside it is safe as long as it stays within what the pool has of its own."""
+    tree = tree_of(
+        Pool("team", gpu_quota(4), "research"),
+        Pool("team--a", gpu_quota(1), "research", parent="team", subpool_name="a"),
+    )
+    hold(tree, "team--a", 3)
+    add(tree.low["team"], ((0, 3),), CHARGED)
+    assert not tree.pools["team"].over_nominal((0,))
+    add(tree.low["team"], ((0, 1),), CHARGED)
+    assert tree.pools["team"].over_nominal((0,))
+
+
+# ---------------------------------------------------------------- every way of dealing it out
+
+limits = st.sampled_from((None, None, 0, 1, 2))
+NAMES = ("k0", "k1", "k2")
+
+
+@st.composite
+def houses(draw: st.DrawFn) -> tuple[list[Cohort], list[Pool]]:
+    cohorts = [
+        Cohort(name, draw(st.sampled_from((None, *NAMES[:at]))), gpu_quota(draw(st.integers(0, 3)), draw(limits)))
+        for at, name in enumerate(NAMES)
+    ]
+    pools = []
+    for name in ("p0", "p1", "p2"):
+        nominal, cohort = draw(st.integers(0, 2)), draw(st.sampled_from((None, *NAMES)))
+        pools.append(Pool(name, gpu_quota(nominal, draw(limits)), cohort))
+        if draw(st.booleans()):
+            part = {GPUS: Quota(draw(st.integers(0, nominal)))}
+            pools.append(Pool(f"{name}--a", part, cohort, parent=name, subpool_name="a"))
+    return cohorts, pools
+
+
+class _Dealing:
+    """Tries every way of giving each GPU beyond a pool's own quota to a cohort above that has it."""
+
+    def __init__(self, cohorts: list[Cohort], pools: list[Pool]) -> None:
+        self._cohorts = {cohort.name: cohort for cohort in cohorts}
+        self._pools = {pool.name: pool for pool in pools}
+
+    def _own(self, name: str) -> int:
+        below = [pool.quotas[GPUS].nominal for pool in self._pools.values() if pool.parent == name]
+        return self._pools[name].quotas[GPUS].nominal - sum(below)
+
+    def _ways(self, name: str) -> list[tuple[str, tuple[str, ...]]]:
+        """(cohort that gives, those whose borrowing limits stand between)."""
+        pool = self._pools[name]
+        crossed = (pool.name, pool.parent) if pool.parent else (pool.name,)
+        ways: list[tuple[str, tuple[str, ...]]] = []
+        above = pool.cohort
+        while above is not None:
+            ways.append((above, crossed))
+            crossed = (*crossed, above)
+            above = self._cohorts[above].parent
+        return ways
+
+    def works(self, held: Mapping[str, int]) -> bool:
+        beyond = [name for name, amount in held.items() for _ in range(max(0, amount - self._own(name)))]
+        return any(self._is_legal(ways) for ways in product(*(self._ways(name) for name in beyond)))
+
+    def _is_legal(self, ways: tuple[tuple[str, tuple[str, ...]], ...]) -> bool:
+        given = Counter(cohort for cohort, _ in ways)
+        crossing = Counter(name for _, crossed in ways for name in crossed)
+        quotas = {name: cohort.quotas[GPUS] for name, cohort in self._cohorts.items()}
+        quotas |= {name: pool.quotas[GPUS] for name, pool in self._pools.items()}
+        limits = {name: quota.borrowing_limit for name, quota in quotas.items()}
+        return all(amount <= quotas[name].nominal for name, amount in given.items()) and all(
+            limit is None or amount <= limit for name, amount in crossing.items() for limit in (limits[name],)
+        )
+
+
+@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@given(houses(), st.lists(st.tuples(st.integers(0, 5), st.integers(1, 2), st.booleans()), max_size=9))
+def test_firm_work_starts_iff_some_way_of_dealing_out_the_quotas_covers_all_of_it(
+    house: tuple[list[Cohort], list[Pool]], wishes: list[tuple[int, int, bool]]
+) -> None:
+    """P2: nearest first is never worse than any other way, whatever came and went before."""
+    cohorts, pools = house
+    tree, dealing = tree_of(*pools, cohorts=tuple(cohorts)), _Dealing(cohorts, pools)
+    held: Counter[str] = Counter()
+    for at, gpus, then_ends in wishes:
+        name = pools[at % len(pools)].name
+        allowed = dealing.works(held + Counter({name: gpus}))
+        assert within_promise(tree.firm[name], ((0, gpus),)) == allowed
+        assert (left_of_promise(tree.firm[name], 0) >= gpus) == allowed
+        if allowed:
+            hold(tree, name, gpus)
+            held[name] += gpus
+        if then_ends and held[name]:
+            take(tree.firm[name], ((0, 1),), CHARGED)
+            held[name] -= 1

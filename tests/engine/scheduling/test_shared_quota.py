@@ -1,0 +1,221 @@
+"""Quota that a cohort has of its own is quota of its pools: who starts, who gives way, who never does (laws P2, P3, R2, R7)."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runrig.domain.errors import Refused
+from runrig.domain.gangs import GangState, Priority
+from runrig.domain.plan import Nominate, PutCohort, PutPool
+from runrig.domain.pools import Cohort, Pool
+from runrig.domain.reasons import Code, Reason
+from runrig.engine import cycle
+from runrig.engine.explain.quota_report import tree_rows
+from runrig.engine.explain.report import pool_balance
+from runrig.engine.explain.why import why
+from runrig.engine.ledger.options import options
+from runrig.engine.quota.quota_node import within_promise
+from runrig.engine.state.state import State
+from tests.engine.preemption.test_preemption import started
+from tests.properties.machine import check_nomination
+from tests.properties.oracle import Oracle
+from tests.worlds.engine import GPUS, HIGH, LOW, NORMAL, World, gpu_quota
+
+
+def research(own: int = 6, pools: dict[str, Pool | int] | None = None, nodes: dict[str, int] | None = None) -> World:
+    """Pools of 2 and 4 under a cohort with *own*, and one of 4 elsewhere."""
+    mine: dict[str, Pool | int] = {
+        "a": Pool("a", gpu_quota(2), "research"),
+        "b": Pool("b", gpu_quota(4), "research"),
+        "else": 4,
+    }
+    return World(mine | (pools or {}), nodes or {"n0": 16}, (Cohort("research", None, gpu_quota(own)),))
+
+
+def test_a_normal_gang_larger_than_its_pool_uses_what_the_cohort_has_idle() -> None:
+    world = research()
+    world.submit("w", "a", NORMAL, 3)
+    assert world.cycle() == ["admit w"]
+
+
+def test_it_counts_as_used_and_nothing_preempts_it() -> None:
+    world = started(research(), ("w", "a", NORMAL, 8), ("mine", "b", NORMAL, 4))
+    balance = pool_balance(world.state, "a")
+    assert (balance.used, balance.available, balance.borrowed) == (8, 0, 0)
+    assert (balance.shared, balance.drawn, balance.shared_left) == ((("research", 6),), 6, 0)
+    world.submit("more", "b", HIGH, 1)
+    assert world.cycle() == []
+
+
+def test_it_takes_the_cohorts_quota_back_from_low_in_any_branch() -> None:
+    world = started(research(), ("own", "a", LOW, 2), ("near", "b", LOW, 7), ("far", "else", LOW, 7))
+    world.submit("w", "a", NORMAL, 8)
+    assert world.cycle() == ["nominate w", "preempt near for w (RECLAIM)", "preempt far for w (RECLAIM)"]
+
+
+def test_low_within_its_own_pools_quota_stays() -> None:
+    """R2."""
+    world = started(research(), ("safe", "b", LOW, 4), ("firm", "a", NORMAL, 6), ("far", "else", LOW, 6))
+    world.submit("w", "a", NORMAL, 2)
+    assert world.cycle() == ["nominate w", "preempt far for w (RECLAIM)"]
+
+
+def test_what_nobody_was_promised_stays_for_low() -> None:
+    """Q8: of 16 GPUs the pools and the cohort were promised 16; with 4 more, NORMAL work gets none of these."""
+    world = started(research(nodes={"n0": 20}), ("w", "a", NORMAL, 8), ("low", "a", LOW, 4))
+    with pytest.raises(Refused, match="has 8 as its quota"):
+        world.submit("more", "a", NORMAL, 9)
+    world.submit("one", "a", NORMAL, 1)
+    assert world.cycle() == []
+
+
+def test_a_borrowing_limit_of_0_keeps_a_pool_from_it() -> None:
+    world = research(pools={"a": Pool("a", gpu_quota(2, borrowing=0), "research")})
+    with pytest.raises(Refused) as refused:
+        world.submit("w", "a", NORMAL, 3)
+    assert str(refused.value) == (
+        "w/t-group asks 3 of default/gpu in one gang; pool a has 2 as its quota: ask for less, or submit with priority LOW"
+    )
+
+
+def test_the_gate_promises_what_is_shared_and_says_by_whom() -> None:
+    """P3."""
+    world = research()
+    with pytest.raises(Refused) as refused:
+        world.submit("w", "a", NORMAL, 9)
+    assert str(refused.value) == (
+        "w/t-group asks 9 of default/gpu in one gang; pool a has 8 as its quota (2 of its own, 6 shared by research): "
+        "ask for less, or submit with priority LOW"
+    )
+    assert refused.value.details == {
+        "law": "P3",
+        "pool": "a",
+        "resource": "default/gpu",
+        "asked": 9,
+        "limit": 8,
+        "shared": {"research": 6},
+    }
+
+
+def test_the_gate_names_what_a_parent_pool_has_unallocated_and_what_is_shared() -> None:
+    half = Pool("b--x", gpu_quota(3), "research", parent="b", subpool_name="x")
+    world = research(pools={"b--x": half})
+    with pytest.raises(Refused) as refused:
+        world.submit("w", "b", NORMAL, 8)
+    assert str(refused.value) == (
+        "w/t-group asks 8 of default/gpu in one gang; pool b has 1 unallocated (1 subpool holds 3 of its 4), "
+        "6 shared by research: ask for less, or submit with priority LOW"
+    )
+
+
+def test_why_names_what_is_left_of_both_and_who_draws_on_it() -> None:
+    world = started(research(), ("w", "a", NORMAL, 1), ("big", "b", NORMAL, 8))
+    world.submit("in", "a", NORMAL, 4)
+    world.cycle()
+    holders = ("big-1/t-group", "w-1/t-group")
+    reason = Reason(Code.QUOTA_FULL, "P2", "a", "default/gpu", 3, 4, holders, own=2, shared=(("research", 6),))
+    assert why(world.state, "in-1").groups[0].reasons == (reason,)
+    assert str(reason) == (
+        "a has 3 left of the 8 of default/gpu that it was promised (2 of its own, 6 shared by research), "
+        "and it asks for 4; held by big-1/t-group, w-1/t-group"
+    )
+
+
+def test_cutting_a_cohort_stops_nobody_and_only_new_work_that_draws_waits() -> None:
+    """R7, Q4."""
+    world = started(research(), ("w", "a", NORMAL, 7))
+    world.do(PutCohort(Cohort("research", None, gpu_quota(3))))
+    balance = pool_balance(world.state, "a")
+    assert (balance.used, balance.drawn, balance.available, balance.shared_left) == (7, 5, -2, 0)
+    over = {(row.kind, row.name): row.balances[GPUS].over for row in tree_rows(world.state)}
+    assert over == {("root", ""): 0, ("cohort", "research"): 2, ("pool", "a"): 2, ("pool", "b"): 0, ("pool", "else"): 0}
+    world.submit("own", "b", NORMAL, 4)
+    assert world.cycle() == ["admit own"]
+    world.submit("draws", "b", NORMAL, 1)
+    assert world.cycle() == []
+    assert world.running() == {"w-1", "own-1"}
+
+
+def test_cutting_a_pool_moves_its_running_work_to_what_is_shared() -> None:
+    """R7."""
+    world = started(research(), ("w", "b", NORMAL, 4))
+    world.do(PutPool(Pool("b", gpu_quota(1), "research")))
+    assert pool_balance(world.state, "b").drawn == 3
+    world.submit("rest", "a", NORMAL, 5)
+    assert world.cycle() == ["admit rest"]
+    world.submit("more", "a", NORMAL, 1)
+    assert world.cycle() == []
+
+
+def test_a_cohort_without_quota_of_its_own_changes_nothing() -> None:
+    world = research(own=0)
+    assert [leaf.guarded for leaf in world.state.ledger.tree.firm.values()] == [False, False, False]
+    with pytest.raises(Refused, match="pool a has 2 as its quota: ask"):
+        world.submit("w", "a", NORMAL, 3)
+
+
+# ---------------------------------------------------------------- whoever was promised it gets it
+
+sizes = st.tuples(st.sampled_from(("a", "b", "b--x", "c", "else")), st.integers(1, 4))
+limits = st.sampled_from((None, None, 0, 2))
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@given(
+    st.tuples(st.integers(0, 4), st.integers(0, 4)),
+    st.tuples(limits, limits, limits),
+    st.lists(sizes, max_size=7),
+    st.lists(sizes, min_size=1, max_size=4),
+)
+def test_firm_work_starts_or_is_nominated_iff_it_was_promised_and_takes_back_no_more_than_it_must(
+    own: tuple[int, int],
+    borrowing: tuple[int | None, int | None, int | None],
+    low: list[tuple[str, int]],
+    firm: list[tuple[str, int]],
+) -> None:
+    """P2, R2, R3: quota alone decides; LOW holds what it could get before."""
+    world = World(
+        {
+            "a": Pool("a", gpu_quota(2, borrowing[0]), "research"),
+            "b": Pool("b", gpu_quota(3, borrowing[1]), "research"),
+            "b--x": Pool("b--x", gpu_quota(1), "research", parent="b", subpool_name="x"),
+            "c": Pool("c", gpu_quota(1), "org"),
+            "else": 3,
+        },
+        cohorts=(Cohort("org", None, gpu_quota(own[0])), Cohort("research", "org", gpu_quota(own[1], borrowing[2]))),
+    )
+    for number, (pool, gpus) in enumerate(low):
+        _submitted(world, f"low{number}", pool, LOW, gpus)
+    world.cycle()
+    for number, (pool, gpus) in enumerate(firm):
+        if not _submitted(world, f"firm{number}", pool, NORMAL, gpus):
+            continue
+        ledger = world.state.ledger
+        entry = ledger.entries[f"firm{number}-1/t-group"]
+        ((_, request),) = options(ledger, entry, (1,))
+        promised = within_promise(ledger.leaf(entry), request)
+        _checked_cycle(world)
+        assert (entry.state is not GangState.PENDING) == promised
+        world.cycle()
+        assert (entry.state is GangState.ADMITTED) == promised
+
+
+def _checked_cycle(world: World) -> None:
+    """A second opinion says that the targets are not safe, are enough, and that none of them could stay."""
+    before = State.load(world.state.rows())
+    world.now += 1
+    for action in cycle.run(world.state, world.observe(), world.now).actions:
+        if isinstance(action, Nominate):
+            check_nomination(before, action.gang, action.placement, action.targets)
+            gang = before.ledger.entries[action.gang].gang
+            for name in action.targets:
+                others = [other for other in action.targets if other != name]
+                assert not Oracle.decided(before, without=others).allows(gang, action.placement), f"{name} could stay"
+
+
+def _submitted(world: World, name: str, pool: str, priority: Priority, gpus: int) -> bool:
+    try:
+        world.submit(name, pool, priority, gpus)
+    except Refused:
+        return False
+    return True
