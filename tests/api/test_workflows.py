@@ -98,6 +98,7 @@ def test_a_workflow_is_shown_whole(tmp_path: Path) -> None:
                     ],
                     "attempt": 0,
                     "preemptions": 0,
+                    "pods": [],
                 }
             ],
             "pool": "pool1",
@@ -166,6 +167,7 @@ def test_the_list_is_filtered_ordered_and_paged(tmp_path: Path) -> None:
                 "priority": "LOW",
                 "labels": {},
                 "gpus": 1,
+                "gpus_asked": 1,
             }
         ]
 
@@ -243,6 +245,39 @@ def test_a_workflow_that_was_preempted_says_by_whom_even_when_it_has_ended(tmp_p
             "ending": None,
             "standstill": None,
         }
+
+
+WIDE = """
+workflow:
+  name: wide
+  groups:
+  - name: train
+    tasks:
+    - {name: head, image: any, command: [ls], lead: true, duration: 100, resource: two}
+    - {name: worker, image: any, command: [ls], duration: 100, resource: five, count: 3, minCount: 1}
+  resources: {two: {gpu: 2}, five: {gpu: 5}}
+"""
+
+
+def test_what_was_admitted_is_shown_beside_what_was_asked_for(tmp_path: Path) -> None:
+    """Laws A1, A3: 12 GPUs run of the 17 that it asks for."""
+    with api(tmp_path, gpus=12, cluster="pools: [{name: pool1, quota: 12}]") as it:
+        it.submit(WIDE, priority="LOW")
+
+        def shown() -> Any:
+            (entry,) = it.get("/api/workflow")["workflows"]
+            return entry["gpus"], entry["gpus_asked"], it.get("/api/workflow/wide-1")["groups"][0]["pods"]
+
+        pods = {"task": "worker", "asked": 3, "least": 1}
+        assert shown() == (17, 17, [pods | {"got": None}])
+        it.desk.later(0)
+        assert shown() == (12, 17, [pods | {"got": 2}])
+        says = "wide-1/train is admitted on n0 (GPU 0-11), with 2 of 3 pods of worker (at least 1)"
+        assert it.get("/api/workflow/wide-1/events").splitlines()[2].endswith(f"  {says}")
+        assert it.get("/api/workflow/wide-1/events", format="json")[2]["text"] == says
+        it.desk.later(200)
+        assert it.get("/api/workflow/wide-1")["status"] == "COMPLETED"
+        assert shown() == (12, 17, [pods | {"got": 2}])
 
 
 def test_events_are_lines_or_objects(tmp_path: Path) -> None:

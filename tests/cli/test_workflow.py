@@ -264,11 +264,17 @@ def test_cancel_reports_each_and_fails_if_one_failed() -> None:
 
 
 def test_workflow_list_is_a_table() -> None:
-    entries = [entry("train-2", status="PENDING", priority="LOW"), entry("train-1", user="bob", pool=None, gpus=None)]
+    """The GPUs of a workflow that runs with fewer pods are those that run."""
+    entries = [
+        entry("train-3", gpus=12, gpus_asked=17),
+        entry("train-2", status="PENDING", priority="LOW", gpus=4, gpus_asked=4),
+        entry("train-1", user="bob", pool=None, gpus=None, gpus_asked=None),
+    ]
     done = answered({"GET /api/workflow": {"workflows": entries, "more_entries": True}}, "workflow", "list", "-c", "2")
     assert lines(done.out) == [
         "User   Workflow ID  Submit Time          Status   Priority  Pool    GPUs",
-        "-----  -----------  -------------------  -------  --------  ------  ----",
+        "-----  -----------  -------------------  -------  --------  ------  --------",
+        "alice  train-3      2026-01-31 12:00:00  RUNNING  NORMAL    vision  12 of 17",
         "alice  train-2      2026-01-31 12:00:00  PENDING  LOW       vision  4",
         "bob    train-1      2026-01-31 12:00:00  RUNNING  NORMAL    -       -",
         "there are more: --count 4 or --offset 2 shows them",
@@ -337,6 +343,16 @@ def test_query_shows_every_attempt() -> None:
         "main  0      RESCHEDULED  3006       n00   1     2026-01-31 12:00:00  1m05s     preempted by x-1",
         "main  1      SCHEDULING   -          -     -     -                    -",
     ]
+
+
+def test_query_says_how_many_pods_were_asked_for_would_do_and_run() -> None:
+    """Law A1."""
+    runs, waits = workflow("RUNNING"), workflow("PENDING")
+    runs["groups"][0]["pods"] = [{"task": "train", "asked": 4, "least": 2, "got": 3}]
+    waits["groups"][0]["pods"] = [{"task": "train", "asked": 4, "least": 2, "got": None}]
+    for answer, says in ((runs, "train: 3 of 4 (at least 2)"), (waits, "train: 4 (at least 2)")):
+        done = answered({"GET /api/workflow/train-1": answer}, "workflow", "query", "train-1")
+        assert [line for line in lines(done.out) if line.startswith("Pods")] == [f"Pods         {says}"]
 
 
 def test_events_are_told_in_the_time_of_the_reader() -> None:

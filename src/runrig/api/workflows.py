@@ -232,7 +232,7 @@ def events(
 ) -> Response:
     found = service.workflow_queries.events(id, task=task_name, retry_id=retry_id, visibility=visibility)
     if format == "json":
-        return JSONResponse([as_answers.event(each).model_dump(mode="json") for each in found])
+        return JSONResponse([each.model_dump(mode="json") for each in as_answers.events(found)])
     return Response(as_answers.event_lines(found), media_type=TEXT)
 
 

@@ -131,6 +131,11 @@ class TaskSpec:
     def pods(self) -> int:
         return 1 if self.count is None else self.count
 
+    @property
+    def least(self) -> int:
+        """The fewest pods that will do."""
+        return self.pods if self.min_count is None else self.min_count
+
     def pod_name(self, index: int) -> str:
         return self.name if self.count is None else f"{self.name}-{index}"
 
@@ -250,6 +255,15 @@ class Workflow:
     failure_message: str = ""
     start_time: float | None = None
     end_time: float | None = None
+
+
+def left_out(group: Group, latest: Task) -> bool:
+    """Whether the pod has no part in the latest attempt of *group*, which was admitted with fewer pods (law A3).
+
+    *latest*: of the attempts of the pod.  It is of an earlier attempt of the group then, and ended before that was queued again.
+    """
+    ended, queued = latest.end_time, group.queued_time
+    return group.attempt > 0 and queued is not None and ended is not None and ended <= queued
 
 
 def task_uuid(workflow_uuid: str, task: str) -> str:

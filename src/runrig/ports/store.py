@@ -129,4 +129,10 @@ class Store(Protocol):
     def workflows(self, query: WorkflowQuery) -> tuple[tuple[Workflow, ...], bool]:
         """(the page, whether there is more)."""
 
+    def pods(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
+        """By workflow, then by task as written: the pods in the latest attempt of its group, in one query.
+
+        All of them until it is admitted, then those that it was admitted with (law A3).
+        """
+
     def close(self) -> None: ...

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from sqlalchemy import Connection, Select, bindparam, delete, func, or_, select, update
+from sqlalchemy import Connection, Select, and_, bindparam, delete, func, or_, select, update
 
 from runrig.domain.errors import NotFound, Unavailable
 from runrig.domain.plan import Preempt
@@ -29,6 +29,8 @@ from runrig.store.transactions import Transactions
 
 _LIVE = tuple(status for status in WorkflowStatus if not status.finished)
 _WORKFLOW = schema.workflows.c
+_GROUP = schema.groups.c
+_TASK = schema.tasks.c
 _EVENT = schema.events.c
 _FLAVOR = schema.flavors.c
 _SPEC = schema.specifications.c
@@ -39,6 +41,14 @@ _PARTS = {
     for kind in ("Group", "Task")
 }
 _PREEMPTIONS = select(_EVENT.action).where(_EVENT.workflow == bindparam("workflow"), _EVENT.kind == Preempt.__name__)
+# The rule of `domain.workflows.left_out`.
+_PODS = (
+    select(_TASK.workflow, _TASK.spec, func.count(_TASK.name.distinct()))
+    .join(schema.groups, and_(_GROUP.workflow == _TASK.workflow, _GROUP.name == _TASK.group))
+    .where(_TASK.workflow.in_(bindparam("ids", expanding=True)))
+    .where(or_(_GROUP.attempt == 0, _TASK.end_time.is_(None), _TASK.end_time > _GROUP.queued_time))
+    .group_by(_TASK.workflow, _TASK.spec)
+)
 _HASHED = select(schema.specifications).where(_SPEC.hash == bindparam("hash"))
 
 
@@ -171,6 +181,13 @@ class SqlStore:
         with self.transactions.reading() as connection:
             page = _records(connection, "Workflow", statement)
         return page[: query.limit], len(page) > query.limit
+
+    def pods(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
+        found: dict[str, dict[str, int]] = {}
+        with self.transactions.reading() as connection:
+            for workflow, task, pods in connection.execute(_PODS, {"ids": sorted(ids)}):
+                found.setdefault(workflow, {})[task] = pods
+        return found
 
 
 # ---------------------------------------------------------------- rows

@@ -61,8 +61,8 @@ class CancelAnswer(Answer):
 
 
 class ListEntry(Answer):
-    """*queued_time* and *duration* in seconds; *duration* null: not started.  *gpus*: what all its tasks ask for together, each with
-    its full count; null: its file is no longer kept."""
+    """*queued_time* and *duration* in seconds; *duration* null: not started.  *gpus*: of the pods that it was admitted with; what is
+    not admitted counts in full.  *gpus_asked*: of all its tasks, at full count.  Both null: its file is no longer kept."""
 
     model_config = example(
         {
@@ -81,6 +81,7 @@ class ListEntry(Answer):
             "priority": "NORMAL",
             "labels": {},
             "gpus": 4,
+            "gpus_asked": 6,
         }
     )
 
@@ -105,6 +106,7 @@ class ListEntry(Answer):
     priority: str
     labels: dict[str, str] = Field(default_factory=dict)
     gpus: int | None
+    gpus_asked: int | None
 
 
 class ListAnswer(Answer):
@@ -163,6 +165,18 @@ class TaskAnswer(Answer):
     gpus: list[int] = Field(default_factory=list)
 
 
+class PodsAnswer(Answer):
+    """A task that accepts fewer pods than its `count`, which is *asked*.  *least*: its `minCount`.  *got*: the pods that its group was
+    last admitted with; null: it was not admitted."""
+
+    model_config = example({"task": "main", "asked": 4, "least": 2, "got": 3})
+
+    task: str
+    asked: int
+    least: int
+    got: int | None
+
+
 _GROUP: dict[str, Any] = {
     "name": "main-group",
     "status": "RUNNING",
@@ -175,11 +189,15 @@ _GROUP: dict[str, Any] = {
     "tasks": [_TASK],
     "attempt": 0,
     "preemptions": 0,
+    "pods": [],
 }
 
 
 class GroupAnswer(Answer):
-    """*attempt* grows each time that the group is queued again; *preemptions* says how often that was for others."""
+    """*attempt* grows each time that the group is queued again; *preemptions* says how often that was for others.
+
+    *pods*: of each task that accepts fewer pods, how many it asked for and got.
+    """
 
     model_config = example(_GROUP)
 
@@ -196,6 +214,7 @@ class GroupAnswer(Answer):
     tasks: list[TaskAnswer] = Field(default_factory=list)
     attempt: int = 0
     preemptions: int = 0
+    pods: list[PodsAnswer] = Field(default_factory=list)
 
 
 class PluginsAnswer(Answer):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from runrig.domain.gangs import Priority
 from runrig.ports.store import WorkflowQuery
+from runrig.service.queries.pod_counts import PodCount, pod_counts
 from tests.worlds.service import Desk, desk, one_task
 
 HIGH, LOW = Priority.HIGH, Priority.LOW
@@ -93,7 +94,57 @@ def test_the_list_says_what_each_workflow_asks_for_with_all_its_pods(tmp_path: P
         it.later(0)
         for _ in range(2):  # read, then remembered
             page, more = it.service.workflow_queries.workflows(WorkflowQuery())
-            assert ([(each.workflow.id, each.gpus) for each in page], more) == (
-                [("b-1", 0), ("a-1", 2), ("chain-1", 6)],
+            assert ([(each.workflow.id, each.gpus, each.asked) for each in page], more) == (
+                [("b-1", 0, 0), ("a-1", 2, 2), ("chain-1", 6, 6)],
                 False,
             )
+
+
+WIDE = """
+workflow:
+  name: wide
+  groups:
+  - name: train
+    tasks:
+    - {name: head, image: any, command: [ls], lead: true, duration: 100, resource: two}
+    - {name: worker, image: any, command: [ls], duration: 100, resource: five, count: 3, minCount: 1}
+  resources: {two: {gpu: 2}, five: {gpu: 5}}
+"""
+
+
+def test_a_workflow_that_is_preempted_and_comes_back_smaller_is_shown_as_small_as_it_is(tmp_path: Path) -> None:
+    """Law A3: the third worker has an attempt, but not of now."""
+    with desk(tmp_path, gpus=17, cluster="pools: [{name: pool1, quota: 17}]") as it:
+        wide = it.submit("wide", priority=LOW, text=WIDE)
+
+        def shown() -> tuple[int | None, int | None, tuple[PodCount, ...]]:
+            queries = it.service.workflow_queries
+            ((listed,), _) = queries.workflows(WorkflowQuery(name="wide"))
+            view = queries.workflow(wide)
+            assert view.spec is not None
+            return listed.gpus, listed.asked, pod_counts(view.spec.groups[0], view.stored.groups[0], view.stored.tasks)
+
+        it.later(0)
+        assert shown() == (17, 17, (PodCount("worker", 3, 1, 3),))
+        it.submit("high", priority=HIGH, gpus=11, duration=50)
+        it.submit("more", priority=HIGH, gpus=5, duration=1000)
+        it.later(10)
+        it.later(10)  # it has stopped
+        assert (it.status("high-1"), it.status("more-1")) == ("RUNNING", "RUNNING")
+        assert shown() == (17, 17, (PodCount("worker", 3, 1, None),))
+        it.later(60)
+        assert shown() == (12, 17, (PodCount("worker", 3, 1, 2),))
+
+
+def test_of_a_workflow_that_never_started_nothing_was_admitted(tmp_path: Path) -> None:
+    with desk(tmp_path, gpus=17, cluster="pools: [{name: pool1, quota: 17}]") as it:
+        it.submit("all", priority=HIGH, gpus=17)
+        wide = it.submit("wide", priority=LOW, text=WIDE)
+        it.later(0)
+        it.service.submissions.cancel(wide, user="ann")
+        it.later(1)
+        view = it.service.workflow_queries.workflow(wide)
+        assert (view.stored.workflow.status.value, view.spec is None) == ("FAILED_CANCELED", False)
+        assert view.spec is not None
+        counts = pod_counts(view.spec.groups[0], view.stored.groups[0], view.stored.tasks)
+        assert counts == (PodCount("worker", 3, 1, None),)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.workflows import WorkflowStatus
+from runrig.domain.workflows import Group, Status, Task, WorkflowStatus, left_out
 from runrig.ports.store import Store, WorkflowQuery
 
 from ..values import T0, fill, put, workflow
@@ -72,3 +72,32 @@ def test_the_list_has_whole_workflows(store: Store) -> None:
     fill(store)
     page, _ = store.workflows(WorkflowQuery(users=("bob",), statuses=(WorkflowStatus.PENDING.value,)))
     assert page == (workflow("eval", 1, pool="team--a", submitted_by="bob"),)
+
+
+def test_pods_are_those_of_the_latest_attempt_of_their_group(store: Store) -> None:
+    """Law A3: what a group was not admitted with has attempts of earlier times only, and of a first attempt no row."""
+    fill(store)
+    it = workflow("train", 9, pool="team--a")
+    again = Group(it.id, "again", Status.RUNNING, attempt=1, queued_time=T0 + 5)
+    first = Group(it.id, "first", Status.COMPLETED, queued_time=T0 + 5)
+
+    def task(group: str, spec: str, index: int, retry: int, end_time: float | None) -> Task:
+        return Task(it.id, f"{spec}-{index}", retry, group, spec, index, False, Status.RUNNING, end_time=end_time)
+
+    tasks = (
+        task("again", "a", 0, 0, T0 + 4),
+        task("again", "a", 0, 1, None),
+        task("again", "a", 1, 0, T0 + 4),
+        task("again", "a", 1, 1, T0 + 6),
+        task("again", "a", 1, 2, None),
+        task("again", "a", 2, 0, T0 + 5),
+        task("again", "b", 0, 0, T0 + 4),
+        task("again", "b", 0, 1, T0 + 7),
+        task("first", "c", 0, 0, T0 + 1),
+        task("first", "c", 1, 0, None),
+    )
+    make_commit(6, (), put(it), put(again), put(first), *(put(each) for each in tasks)).to(store)
+    assert store.pods([it.id, "nothing-1"]) == {it.id: {"a": 2, "b": 1, "c": 2}}
+    latest = {each.name: each for each in sorted(tasks, key=lambda each: each.retry_id) if each.group == "again"}
+    assert [name for name, each in latest.items() if left_out(again, each)] == ["a-2"]
+    assert store.pods(()) == {}

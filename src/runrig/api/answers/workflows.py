@@ -1,16 +1,19 @@
 """Workflows, their events and the reasons why they wait, as answers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from urllib.parse import quote
 
 from runrig import wire
+from runrig.domain.gangs import Gang
 from runrig.domain.observed import ClusterEvent
+from runrig.domain.plan import Admit, Queue
 from runrig.domain.reasons import Reason
 from runrig.domain.records import Event
 from runrig.domain.workflows import Group, Status, Task, Workflow, task_uuid
 from runrig.service.commands.submissions import Accepted
-from runrig.service.queries.events import in_words
+from runrig.service.queries.events import granted_in_words, in_words
+from runrig.service.queries.pod_counts import pod_counts
 from runrig.service.queries.pool_deletions import PoolDeletion
 from runrig.service.queries.workflow_queries import GroupWhy, Listed, Preempted, WhyView, WorkflowView
 from runrig.service.runtime.reconciler import Standstill
@@ -62,6 +65,7 @@ def entry(listed: Listed, base: str, now: float) -> wire.ListEntry:
         priority=workflow.priority.value,
         labels=dict(workflow.labels),
         gpus=listed.gpus,
+        gpus_asked=listed.asked,
     )
 
 
@@ -121,7 +125,14 @@ def _group(view: WorkflowView, group: Group, base: str) -> wire.GroupAnswer:
         tasks=[_task(view.stored.workflow, task, base) for task in tasks],
         attempt=group.attempt,
         preemptions=group.preemptions,
+        pods=_pods(view, group),
     )
+
+
+def _pods(view: WorkflowView, group: Group) -> list[wire.PodsAnswer]:
+    """Nothing where the specification is gone."""
+    counts = () if view.spec is None else pod_counts(view.spec.group(group.name), group, view.stored.tasks)
+    return [wire.PodsAnswer(task=each.task, asked=each.asked, least=each.least, got=each.got) for each in counts]
 
 
 def _neighbours(view: WorkflowView, name: str) -> tuple[tuple[str, ...], list[str]]:
@@ -162,7 +173,11 @@ def _task(it: Workflow, task: Task, base: str) -> wire.TaskAnswer:
 # ---------------------------------------------------------------- events and why
 
 
-def event(value: Event | ClusterEvent) -> wire.EventAnswer:
+def events(found: Iterable[Event | ClusterEvent]) -> list[wire.EventAnswer]:
+    return [_event(each, text) for each, text in _in_words(found)]
+
+
+def _event(value: Event | ClusterEvent, text: str) -> wire.EventAnswer:
     if isinstance(value, ClusterEvent):
         return wire.EventAnswer(
             revision=None,
@@ -171,7 +186,7 @@ def event(value: Event | ClusterEvent) -> wire.EventAnswer:
             actor=value.source,
             kind=value.reason,
             law=None,
-            text=_event_in_words(value),
+            text=text,
         )
     return wire.EventAnswer(
         revision=value.revision,
@@ -180,19 +195,32 @@ def event(value: Event | ClusterEvent) -> wire.EventAnswer:
         actor=value.actor,
         kind=type(value.action).__name__,
         law=value.law,
-        text=_event_in_words(value),
+        text=text,
     )
 
 
-def event_lines(events: Iterable[Event | ClusterEvent]) -> str:
+def event_lines(found: Iterable[Event | ClusterEvent]) -> str:
     """``2026-01-31 12:00:00.250000  text`` per event."""
-    return "".join(f"{_at(each.time).isoformat(' ', 'microseconds')}  {_event_in_words(each)}\n" for each in events)
+    return "".join(f"{_at(each.time).isoformat(' ', 'microseconds')}  {text}\n" for each, text in _in_words(found))
 
 
-def _event_in_words(event: Event | ClusterEvent) -> str:
+def _in_words(found: Iterable[Event | ClusterEvent]) -> Iterator[tuple[Event | ClusterEvent, str]]:
+    """Each with its words.  An admission is compared with what the gang asked for when it was queued."""
+    gangs: dict[str, Gang] = {}
+    for event in found:
+        if isinstance(event, ClusterEvent):
+            yield event, _noted(event)
+            continue
+        action, granted = event.action, ""
+        if isinstance(action, Queue):
+            gangs[action.gang.id] = action.gang
+        elif isinstance(action, Admit) and action.gang in gangs:
+            granted = granted_in_words(gangs[action.gang], action.placement)
+        yield event, in_words(action) + granted
+
+
+def _noted(event: ClusterEvent) -> str:
     """A line from a program of the cluster begins with the program's name: ``kubelet: task main (attempt 0): Pulled: …  (x3)``."""
-    if not isinstance(event, ClusterEvent):
-        return in_words(event.action)
     key = event.key
     about = f"task {key.task} (attempt {key.retry_id})" if key else f"group {event.group}" if event.group else ""
     reason = "" if event.text.startswith(event.reason) else event.reason

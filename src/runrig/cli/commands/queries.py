@@ -109,11 +109,19 @@ def _table(workflows: list[Mapping[str, Any]]) -> Table:
             workflow["status"],
             workflow["priority"],
             workflow.get("pool") or "-",
-            "-" if workflow["gpus"] is None else str(workflow["gpus"]),
+            _gpus(workflow),
         )
         for workflow in workflows
     ]
     return Table(columns, rows)
+
+
+def _gpus(workflow: Mapping[str, Any]) -> str:
+    """``12 of 17`` where it was admitted with fewer pods than it asks for."""
+    gpus, asked = workflow["gpus"], workflow["gpus_asked"]
+    if gpus is None:
+        return "-"
+    return str(gpus) if gpus == asked else f"{gpus} of {asked}"
 
 
 @click.command(epilog=examples("runrig workflow query train-1", "runrig workflow query train-1 -t json"))
@@ -145,10 +153,16 @@ def _header(answer: Mapping[str, Any]) -> tuple[tuple[str, object], ...]:
         ("Queued", times.span(answer["queued_time"])),
         ("Duration", times.span(answer["duration"])),
         ("Labels", labels or None),
+        *(("Pods", _pods(each)) for group in answer["groups"] for each in group["pods"]),
         ("Restart of", answer.get("parent_name")),
         ("Overview", answer["overview"]),
         *(("Warning", warning) for warning in answer.get("warnings") or ()),
     )
+
+
+def _pods(pods: Mapping[str, Any]) -> str:
+    got = "" if pods["got"] is None else f"{pods['got']} of "
+    return f"{pods['task']}: {got}{pods['asked']} (at least {pods['least']})"
 
 
 _TASK_COLUMNS = ("Task", "Retry", "Status", "Exit Code", "Node", "GPUs", "Start", "Duration", "Message")

@@ -44,6 +44,7 @@ from runrig.domain.workflows import (
     TaskKey,
     Workflow,
     WorkflowSpec,
+    left_out,
 )
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.rows import gang_row
@@ -115,10 +116,9 @@ class State:
     def _leave_out(self) -> None:
         """Drops pods that the latest attempt of their gang was not granted: they have rows of earlier attempts only (law A3)."""
         for key, group in self.groups.items():
-            if group.attempt and group.queued_time is not None:
-                for task in self.current_tasks(key):
-                    if task.end_time is not None and task.end_time <= group.queued_time:
-                        del self.current[key][task.name]
+            for task in self.current_tasks(key) if group.attempt else ():
+                if left_out(group, task):
+                    del self.current[key][task.name]
 
     # ------------------------------------------------------------ reading
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import singledispatch
 
-from runrig.domain.gangs import Law, Placement
+from runrig.domain.gangs import Gang, Law, Placement
 from runrig.domain.nodes import NO_FLAVOR
 from runrig.domain.plan import (
     Action,
@@ -45,6 +45,17 @@ def preempted_in_words(action: Preempt) -> str:
     spared = ", ".join(f"{gang} ({_WHY_SPARED[law]})" for gang, law in action.spared)
     cheaper = f"; cheaper, and not possible: {spared}" if spared else ""
     return f"was preempted by {action.by}, {_WHY_PREEMPTED[action.law]}{cheaper}"
+
+
+def granted_in_words(gang: Gang, placement: Placement) -> str:
+    """``, with 3 of 4 pods of train (at least 2)`` for the pod sets of *gang* that accept fewer; "" without any (law A1)."""
+    granted = {each.pod_set: each.count for each in placement}
+    parts = [
+        f"{granted[each.name]} of {each.count} pods of {each.name} (at least {each.min_count})"
+        for each in gang.pod_sets
+        if each.min_count is not None and each.min_count < each.count
+    ]
+    return f", with {' and '.join(parts)}" if parts else ""
 
 
 @singledispatch

@@ -1,7 +1,7 @@
 """Questions about workflows: where they are, why they wait, what happened to them, what they print."""
 
 import heapq
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from runrig.domain.errors import NotFound
@@ -21,6 +21,7 @@ from runrig.ports.clock import Clock
 from runrig.ports.store import SpecText, Store, StoredWorkflow, WorkflowQuery
 from runrig.service.queries.events import preempted_in_words, unnumbered
 from runrig.service.queries.lookup import no_workflow
+from runrig.service.queries.pod_counts import GpusAsked, gpus_asked
 from runrig.service.queries.pool_deletions import PoolDeletion, deletion_of, utc
 from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.visibility import ALL, Visibility
@@ -44,10 +45,14 @@ class WorkflowView:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """*gpus*: what all tasks ask for together, at full count; None: its specification was deleted by retention."""
+    """*gpus*: of the pods that it was admitted with; what is not admitted counts in full.  *asked*: of all pods, at full count.
+
+    Both None: its specification was deleted by retention.
+    """
 
     workflow: Workflow
     gpus: int | None
+    asked: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,7 @@ class WorkflowQueries:
         self._backend = backend
         self._clock = clock
         self._reconciler = reconciler
-        self._gpus: dict[str, int] = {}
+        self._asked: dict[str, GpusAsked] = {}
 
     def place(self, id: str, visibility: Visibility = ALL) -> Place:
         """By id or uuid.  Raises NotFound."""
@@ -134,19 +139,29 @@ class WorkflowQueries:
                 return (), False
             query = replace(query, pools=pools, below=visibility.tops)
         page, more = self._store.workflows(query)
-        gpus = self._gpus_of({each.spec_hash for each in page})
-        return tuple(Listed(each, gpus.get(each.spec_hash)) for each in page), more
+        return tuple(self._listed(page)), more
 
-    def _gpus_of(self, hashes: Collection[str]) -> Mapping[str, int]:
-        """GPUs by hash of the specification.  Each is read only once: what a hash stands for never changes."""
-        gpus_by_hash = {hash: gpus for hash in hashes if (gpus := self._gpus.get(hash)) is not None}
-        unknown = set(hashes) - gpus_by_hash.keys()
+    def _listed(self, page: Sequence[Workflow]) -> Iterator[Listed]:
+        """Counts pods only of workflows that may have been admitted with fewer."""
+        asked_by_hash = self._asked_by({each.spec_hash for each in page})
+        shrinking = {hash for hash, asked in asked_by_hash.items() if asked.per_pod}
+        ids = [each.id for each in page if each.spec_hash in shrinking]
+        pods = self._store.pods(ids) if ids else {}
+        for each in page:
+            asked = asked_by_hash.get(each.spec_hash)
+            gpus = None if asked is None else asked.of_pods(pods.get(each.id, {}))
+            yield Listed(each, gpus, None if asked is None else asked.total)
+
+    def _asked_by(self, hashes: Collection[str]) -> Mapping[str, GpusAsked]:
+        """By hash of the specification.  Each is read only once: what a hash stands for never changes."""
+        asked_by_hash = {hash: asked for hash in hashes if (asked := self._asked.get(hash)) is not None}
+        unknown = set(hashes) - asked_by_hash.keys()
         if unknown:
-            gpus_by_hash |= {hash: _gpus(spec) for hash, spec in self._store.specs(unknown).items()}
-            if len(self._gpus) > _MOST_REMEMBERED:
-                self._gpus = {}
-            self._gpus |= gpus_by_hash
-        return gpus_by_hash
+            asked_by_hash |= {hash: gpus_asked(spec) for hash, spec in self._store.specs(unknown).items()}
+            if len(self._asked) > _MOST_REMEMBERED:
+                self._asked = {}
+            self._asked |= asked_by_hash
+        return asked_by_hash
 
     def now(self) -> float:
         return self._clock.now()
@@ -242,11 +257,6 @@ def _preemptions(events: tuple[Event, ...]) -> Iterator[Preempted]:
         action = event.action
         if isinstance(action, Preempt):
             yield Preempted(event.time, action.gang, action.by, action.law.value, preempted_in_words(action))
-
-
-def _gpus(spec: WorkflowSpec) -> int:
-    tasks = [task for group in spec.groups for task in group.tasks]
-    return sum(task.pods * amount for task in tasks for resource, amount in task.requests if resource == GPU)
 
 
 # ---------------------------------------------------------------- sentences

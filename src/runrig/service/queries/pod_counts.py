@@ -1,0 +1,63 @@
+"""How many pods a workflow asked for, would do with, and got: law A1, for people."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from runrig.domain.quantities import GPU
+from runrig.domain.workflows import Group, GroupSpec, Status, Task, TaskSpec, WorkflowSpec, left_out
+
+_WAITS = (Status.WAITING, Status.SCHEDULING)
+
+
+@dataclass(frozen=True, slots=True)
+class PodCount:
+    """Of one task that accepts fewer pods.  *got*: at the latest admission of its group; None: it waits for one, or had none."""
+
+    task: str
+    asked: int
+    least: int
+    got: int | None
+
+
+def pod_counts(spec: GroupSpec, group: Group, tasks: Iterable[Task]) -> tuple[PodCount, ...]:
+    """In the order of the file.  *tasks*: all attempts of the workflow."""
+    latest: dict[str, Task] = {}
+    for task in sorted(tasks, key=lambda each: each.retry_id):
+        if task.group == group.name:
+            latest[task.name] = task
+    pods = [task for task in latest.values() if not left_out(group, task)]
+    admitted = any(_was_admitted(task) for task in pods)
+    return tuple(
+        PodCount(each.name, each.pods, each.least, sum(pod.spec == each.name for pod in pods) if admitted else None)
+        for each in spec.tasks
+        if each.least < each.pods
+    )
+
+
+def _was_admitted(task: Task) -> bool:
+    if task.status in _WAITS:
+        return False
+    return not task.status.finished or task.node is not None or task.start_time is not None
+
+
+@dataclass(frozen=True, slots=True)
+class GpusAsked:
+    """*total*: of all tasks with their full counts.  *per_pod*: of each task that accepts fewer pods, (pods, GPUs of one)."""
+
+    total: int
+    per_pod: Mapping[str, tuple[int, int]]
+
+    def of_pods(self, pods: Mapping[str, int]) -> int:
+        """What *pods* ask for, by task as written; a task that is not there has all of its pods."""
+        return self.total - sum((asked - pods.get(task, asked)) * gpus for task, (asked, gpus) in self.per_pod.items())
+
+
+def gpus_asked(spec: WorkflowSpec) -> GpusAsked:
+    tasks = [task for group in spec.groups for task in group.tasks]
+    fewer = {task.name: (task.pods, gpus) for task in tasks if task.least < task.pods and (gpus := _gpus(task))}
+    return GpusAsked(sum(task.pods * _gpus(task) for task in tasks), fewer)
+
+
+def _gpus(task: TaskSpec) -> int:
+    """Of one pod."""
+    return sum(amount for resource, amount in task.requests if resource == GPU)
