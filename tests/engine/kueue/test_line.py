@@ -10,7 +10,7 @@ from runrig.engine.kueue.cluster_queue import QueueState
 from runrig.engine.kueue.workload import WorkloadShape, WorkloadState
 from runrig.engine.quota.queue_tree import QueueTree
 
-SHAPES = tuple(WorkloadShape((WorkloadPodSet(count=count),), (), (), 0) for count in (1, 2))
+SHAPES = tuple(WorkloadShape((WorkloadPodSet(count=count),), (), (), 0, (None,)) for count in (1, 2))
 
 STEPS = st.lists(
     st.one_of(

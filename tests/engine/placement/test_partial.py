@@ -38,9 +38,30 @@ def test_a_gang_without_a_range_has_no_smaller_counts() -> None:
 
 
 def test_few_steps_are_all_tried_so_that_a_hole_does_not_hide_what_fits() -> None:
-    """Acceptance is not always monotone: 12 of 20 would fit, 5 to 11 would not."""
+    """12 of 20 would fit, 5 to 11 would not."""
     found = largest(sets((20, 4)), lambda counts: counts if counts in {(12,), (4,)} else None)
     assert found == (12,)
+
+
+def test_counts_that_are_impossible_are_left_out_and_do_not_count_among_the_steps() -> None:
+    tried: list[tuple[int, ...]] = []
+
+    def attempt(counts: tuple[int, ...]) -> tuple[int, ...] | None:
+        tried.append(counts)
+        return counts if sum(counts) <= 210 else None
+
+    found = largest(sets((400, 3)), attempt, lambda counts: counts[0] % 10 == 0)
+    assert found == (210,)
+    assert tried == [(count,) for count in range(390, 200, -10)]
+
+
+def test_the_least_counts_are_the_smallest_that_are_possible() -> None:
+    def in_fours(counts: tuple[int, ...]) -> bool:
+        return counts[0] % 4 == 0
+
+    assert least_counts(sets((16, 5)), in_fours) == (8,)
+    assert least_counts(sets((16, 4)), in_fours) == (4,)
+    assert least_counts(sets((7, 5)), in_fours) == (5,)
 
 
 def test_many_steps_are_halved() -> None:

@@ -1,16 +1,23 @@
 """Gangs that accept fewer pods, in pools: borrowing, preemption, and what is asked again afterwards (partial-admission.md; A1-A3)."""
 
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from runrig.domain.errors import Refused
-from runrig.domain.gangs import Priority
-from runrig.domain.pools import Cohort, Pool
+from runrig.domain.gangs import Priority, Requirement
+from runrig.domain.nodes import Node
+from runrig.domain.pools import Cohort, Pool, TopologyKey
+from runrig.domain.quantities import GPU
 from runrig.domain.workflows import GroupSpec, Status, TaskSpec, WorkflowSpec
+from runrig.engine.ledger.fit import find_place
+from runrig.engine.placement.partial import ALL_TRIED
+from runrig.engine.preemption.targets import find_targets
+from tests.exploring import tries
 from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
 
 Range = tuple[int, int | None]
@@ -195,3 +202,73 @@ def test_the_size_is_the_largest_for_which_there_is_room(found: list[Range], roo
     expected = next((size for size in sizes if sum(size) <= room), [])
     assert world.cycle() == (["admit w"] if expected else [])
     assert counts(world, "w") == expected
+
+
+KEYS = (TopologyKey("rack", "rack"), TopologyKey("host", "host"))
+requirements = st.sampled_from(
+    (
+        (),
+        (Requirement("rack"),),
+        (Requirement("rack", slice_size=12),),
+        (Requirement("host", slice_size=5),),
+        (Requirement("rack", "whole", required=False), Requirement("host", "part", slice_size=4)),
+    )
+)
+pod_sets = st.lists(st.tuples(st.integers(70, 90), st.integers(1, 4), requirements), min_size=1, max_size=2)
+others = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from((LOW, LOW, NORMAL)), st.integers(1, 30)), max_size=5)
+
+
+def busy(nodes: list[int], quota: int, held: list[tuple[str, Priority, int]]) -> World:
+    """Two pools on racks of two nodes, with work that has come to rest on them."""
+    racks = {
+        f"n{at}": Node(f"n{at}", {GPU: gpus}, labels={"rack": f"r{at // 2}", "host": f"n{at}"})
+        for at, gpus in enumerate(nodes)
+    }
+    made = {
+        name: Pool(name, gpu_quota(own), topology_keys=KEYS) for name, own in (("a", quota), ("b", sum(nodes) - quota))
+    }
+    world = World(made, racks)
+    for at, (pool, priority, gpus) in enumerate(held):
+        with suppress(Refused):
+            world.submit(f"x{at}", pool, priority, spec=workflow(f"x{at}", task("t", 1, count=gpus)))
+        world.cycle()
+    world.cycle()
+    return world
+
+
+@settings(max_examples=tries(40))
+@given(
+    st.lists(st.integers(5, 40), min_size=2, max_size=6),
+    st.integers(20, 90),
+    others,
+    pod_sets,
+    st.sampled_from((HIGH, NORMAL, LOW)),
+)
+def test_of_many_sizes_the_largest_is_found_that_would_start(
+    nodes: list[int],
+    quota: int,
+    held: list[tuple[str, Priority, int]],
+    asked: list[tuple[int, int, tuple[Requirement, ...]]],
+    priority: Priority,
+) -> None:
+    """A1: more sizes than are tried one by one, against all of them."""
+    world = busy(nodes, min(quota, sum(nodes)), held)
+    spec = gang("w", *((count, least) for count, least, _ in asked))
+    tasks = (
+        replace(each, topology=topology) for each, (_, _, topology) in zip(spec.groups[0].tasks, asked, strict=True)
+    )
+    sizes = [tuple(size) for size in steps([(count, least) for count, least, _ in asked])]
+    assert len(sizes) > ALL_TRIED
+    try:
+        world.submit("w", "a", priority, spec=WorkflowSpec("w", (GroupSpec("g", tuple(tasks)),)))
+    except Refused:
+        event("refused")
+        return
+    ledger = world.state.ledger
+    entry = ledger.entries["w-1/g"]
+    expected = next(
+        (size for size in sizes if find_place(ledger, entry, size) or find_targets(ledger, entry, size)), ()
+    )
+    world.cycle()
+    event("nothing" if not expected else "whole" if expected == sizes[0] else f"fewer, {entry.state.value}")
+    assert tuple(counts(world, "w")) == expected

@@ -14,7 +14,7 @@ from runrig.engine.kueue.scheduler_context import DECIDED, SchedulerContext, lev
 from runrig.engine.kueue.workload import FIT, NOFIT, FlavorAssignment, FlavorOption, WorkloadState, WorkloadTarget
 from runrig.engine.kueue.workload_placement import NOWHERE, WorkloadPlacement
 from runrig.engine.placement.kueue_fit import Misfit
-from runrig.engine.placement.partial import bisected
+from runrig.engine.placement.partial import bisected, largest
 from runrig.engine.quota.quota_node import CHARGED, fits
 
 
@@ -34,22 +34,27 @@ def nominate(
 
     *after*, *only*: as in `assign`.
     """
-    find = finder(context)
+    find, shape = finder(context), workload.shape
 
     def attempt(counts: tuple[int, ...]) -> Nomination:
         assigned = assign(context, find, workload, counts, after=after, only=only)
         return Nomination(workload, assigned, _targets(context, find, workload, assigned))
 
     def accepted(counts: tuple[int, ...]) -> Nomination | None:
-        entry = attempt(counts)
-        return entry if entry.assigned.mode == FIT or entry.targets else None
+        tried = attempt(counts)
+        return tried if _works(tried) else None
 
-    entry = attempt(workload.shape.counts)
-    if entry.assigned.mode == FIT or entry.targets:
+    entry = attempt(shape.counts)
+    if _works(entry) or not (shape.variable and context.gates["PartialAdmission"]):
         return entry
-    if workload.shape.variable and context.gates["PartialAdmission"]:
-        return bisected(workload.shape.ranges, accepted) or entry
-    return entry
+    # Quota is bisected, as Kueue does: what fits with more pods fits with fewer.  That is not so on nodes, where a smaller
+    # pod set may take the very domain that the next one needs.
+    smaller = largest(shape.ranges, accepted, shape.fills_slices) if shape.placed else bisected(shape.ranges, accepted)
+    return smaller or entry
+
+
+def _works(entry: Nomination) -> bool:
+    return entry.assigned.mode == FIT or bool(entry.targets)
 
 
 def _targets(

@@ -92,7 +92,7 @@ class WorkloadShape:
         group_requests: tuple[GroupRequest, ...],
         uncovered: tuple[str, ...],
         scanned: int,
-        topology: tuple[TopologyRequest | None, ...] = (),
+        topology: tuple[TopologyRequest | None, ...],
     ) -> None:
         self.pod_sets = pod_sets
         self.group_requests = group_requests
@@ -109,6 +109,18 @@ class WorkloadShape:
         self.topology = topology
         self.placed = any(each is not None for each in topology)
         self.short: tuple[Reason, ...] = ()
+
+    def fills_slices(self, counts: Sequence[int]) -> bool:
+        """False if some pod set cannot fill its slices with so many pods, so that no nodes take it.
+
+        One pod of a group may be the leader, which has no slices.
+        """
+        return not any(
+            request is not None
+            and any(layer.size and count % layer.size for layer in request.slices[:1])
+            and not (count == 1 and pod_set.group is not None)
+            for pod_set, request, count in zip(self.pod_sets, self.topology, counts, strict=True)
+        )
 
     def members(
         self, group_request: GroupRequest, counts: Sequence[int]

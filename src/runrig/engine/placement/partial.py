@@ -8,7 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 ALL_TRIED = 64
-"""With at most this many steps, every step is tried, since acceptance need not be monotone; with more, the search bisects."""
+"""With at most this many steps, every step is tried; with more, the search bisects."""
+
+Counts = tuple[int, ...]
+"""Pods per pod set."""
 
 Result = TypeVar("Result")
 
@@ -23,39 +26,46 @@ class Ranged(Protocol):
     def min_count(self) -> int | None: ...
 
 
-def largest(pod_sets: Sequence[Ranged], attempt: Callable[[tuple[int, ...]], Result]) -> Result | None:
-    """The result of *attempt* for the largest counts, below the full ones, for which it is not None.
+def largest(
+    pod_sets: Sequence[Ranged],
+    attempt: Callable[[Counts], Result],
+    possible: Callable[[Counts], bool] | None = None,
+) -> Result | None:
+    """The result of *attempt* for the largest counts, below the full ones, for which it is not None; None if there are none.
 
-    None if every attempt fails, or no pod set has a range.  At most ALL_TRIED attempts, or log2(N) + 1 if there are more steps.
+    *possible*: False for counts that cannot be accepted whatever is free, None if there are no such; these are left out.  Of the
+    other steps at most ALL_TRIED are tried one by one, from the largest.  More are bisected, with log2(N) + 1 attempts, which
+    finds the same wherever each step below an accepted one is accepted too.  O(N) calls of *possible*.
     """
-    steps = sum(pod_set.count - _least(pod_set) for pod_set in pod_sets)
-    if steps > ALL_TRIED:
-        return _bisected(pod_sets, steps, attempt)
-    tried = dict.fromkeys(_counts(pod_sets, step, steps) for step in range(1, steps + 1))
-    return next((result for counts in tried if (result := attempt(counts)) is not None), None)
+    total = _steps(pod_sets)
+    steps: Sequence[int] = range(1, total + 1)
+    if possible is not None:
+        steps = [step for step in steps if possible(_counts(pod_sets, step, total))]
+    if len(steps) > ALL_TRIED:
+        return _first_accepted(pod_sets, steps, attempt)
+    sizes = dict.fromkeys(_counts(pod_sets, step, total) for step in steps)
+    return next((result for counts in sizes if (result := attempt(counts)) is not None), None)
 
 
-def _bisected(pod_sets: Sequence[Ranged], steps: int, attempt: Callable[[tuple[int, ...]], Result]) -> Result | None:
-    return _smallest_step(1, steps, lambda step: attempt(_counts(pod_sets, step, steps)))
-
-
-def bisected(pod_sets: Sequence[Ranged], attempt: Callable[[tuple[int, ...]], Result]) -> Result | None:
+def bisected(pod_sets: Sequence[Ranged], attempt: Callable[[Counts], Result]) -> Result | None:
     """Like `largest`, but always by bisection and with the full counts included, as Kueue does for imported queues.
 
-    If acceptance is not monotone it may miss counts that would be accepted.
+    May miss counts that would be accepted if some step below them is not.
     """
-    steps = sum(pod_set.count - _least(pod_set) for pod_set in pod_sets)
-    if not steps:
-        return None
-    return _smallest_step(0, steps, lambda step: attempt(_counts(pod_sets, step, steps)))
+    total = _steps(pod_sets)
+    return _first_accepted(pod_sets, range(total + 1), attempt) if total else None
 
 
-def _smallest_step(low: int, last: int, attempt: Callable[[int], Result]) -> Result | None:
+def _first_accepted(
+    pod_sets: Sequence[Ranged], steps: Sequence[int], attempt: Callable[[Counts], Result]
+) -> Result | None:
+    """Bisects *steps*, the largest counts first, as if all steps after an accepted one were accepted."""
     best: Result | None = None
-    high = last + 1
+    total = _steps(pod_sets)
+    low, high = 0, len(steps)
     while low < high:
         middle = (low + high) // 2
-        result = attempt(middle)
+        result = attempt(_counts(pod_sets, steps[middle], total))
         if result is None:
             low = middle + 1
         else:
@@ -63,13 +73,25 @@ def _smallest_step(low: int, last: int, attempt: Callable[[int], Result]) -> Res
     return best
 
 
-def _counts(pod_sets: Sequence[Ranged], step: int, steps: int) -> tuple[int, ...]:
+def _steps(pod_sets: Sequence[Ranged]) -> int:
+    return sum(pod_set.count - _least(pod_set) for pod_set in pod_sets)
+
+
+def _counts(pod_sets: Sequence[Ranged], step: int, steps: int) -> Counts:
     return tuple(pod_set.count - (pod_set.count - _least(pod_set)) * step // steps for pod_set in pod_sets)
 
 
-def least_counts(pod_sets: Sequence[Ranged]) -> tuple[int, ...]:
-    """The counts of the smallest gang that may be admitted."""
-    return tuple(_least(pod_set) for pod_set in pod_sets)
+def least_counts(pod_sets: Sequence[Ranged], possible: Callable[[Counts], bool] | None = None) -> Counts:
+    """The counts of the smallest gang that may be admitted; *possible* as in `largest`.
+
+    If no step is possible, the counts of the last step.  O(N) calls of *possible*.
+    """
+    least = tuple(_least(pod_set) for pod_set in pod_sets)
+    if possible is None:
+        return least
+    total = _steps(pod_sets)
+    sizes = (_counts(pod_sets, step, total) for step in range(total, 0, -1))
+    return next((counts for counts in sizes if possible(counts)), least)
 
 
 def _least(pod_set: Ranged) -> int:
