@@ -52,7 +52,8 @@ class Reason:
     """Why a gang waits.  *have* and *need*: amounts of *resource* (``flavor/resource``) at *where*.  *holders*: gang ids.
 
     *domains*: the domains that come closest, if none of the level has enough room.  *shared*: (cohort, amount) that cohorts
-    promise *where* beyond *own*, its quota (law P2); empty if nothing is shared.
+    promise *where* beyond *own*, its quota (law P2); empty if nothing is shared.  *at_least*: *need* is that of the smallest gang
+    that is accepted, which has fewer pods than asked (law A1).
     """
 
     code: Code
@@ -65,6 +66,7 @@ class Reason:
     domains: tuple[DomainRoom, ...] = ()
     own: int = 0
     shared: tuple[tuple[str, int], ...] = ()
+    at_least: bool = False
 
     def __str__(self) -> str:
         sentence = _SHARED if self.shared else _SENTENCES[self.code]
@@ -81,6 +83,7 @@ class Reason:
             domains=", ".join(map(str, self.domains)),
             promised=self._shown(self.own + sum(amount for _, amount in self.shared)),
             parts=self.parts(),
+            **(_OF_THE_SMALLEST if self.at_least else _OF_THE_WHOLE),
         )
 
     def parts(self) -> str:
@@ -98,24 +101,25 @@ def own_and_shared(own: int, shared: Sequence[tuple[str, int]], key: str) -> str
     return ", ".join((f"{format_quantity(resource, own)} of its own", *parts))
 
 
-_SHARED = (
-    "{where} has {have} left of the {promised} of {resource} that it was promised ({parts}), and it asks for {need}"
-)
+_SHARED = "{where} has {have} left of the {promised} of {resource} that it was promised ({parts}), and it {asks} {need}"
+
+_OF_THE_WHOLE = {"asks": "asks for", "pods": "all pods", "all": "all"}
+_OF_THE_SMALLEST = {"asks": "needs at least", "pods": "as few pods as it accepts", "all": "even"}
 
 _SENTENCES = {
     Code.UPSTREAM: "waits for {holders} to complete",
-    Code.QUOTA_FULL: "{where} has {have} of its quota of {resource} left, and it asks for {need}",
-    Code.BORROWING_LIMIT: "{where} may use {have} more of {resource} before its borrowing limit, and it asks for {need}",
-    Code.NO_IDLE_TO_BORROW: "{where} has {have} of {resource} idle, and it asks for {need}",
+    Code.QUOTA_FULL: "{where} has {have} of its quota of {resource} left, and it {asks} {need}",
+    Code.BORROWING_LIMIT: "{where} may use {have} more of {resource} before its borrowing limit, and it {asks} {need}",
+    Code.NO_IDLE_TO_BORROW: "{where} has {have} of {resource} idle, and it {asks} {need}",
     Code.COHORT_CYCLE: "the parents of {where} run in a circle: nothing new starts in that tree until one of them is changed",
-    Code.EXCEEDS_POTENTIAL: "{where} can never have more than {have} of {resource}, and it asks for {need}",
+    Code.EXCEEDS_POTENTIAL: "{where} can never have more than {have} of {resource}, and it {asks} {need}",
     Code.NO_MATCHING_FLAVOR: "its pods cannot take {resource} in {where}",
     Code.MISCONFIGURED: "{where} does not take it as it is: see the warnings, and the namespaces that the queue selects",
-    Code.NO_ROOM_ON_NODES: "the quota allows it, but no nodes have room for all pods at once: {have} of {need} pods would fit",
-    Code.NO_DOMAIN_FITS: "no {where} has room for all {need} pods at once: {have} would fit",
+    Code.NO_ROOM_ON_NODES: "the quota allows it, but no nodes have room for {pods} at once: {have} of {need} pods would fit",
+    Code.NO_DOMAIN_FITS: "no {where} has room for {all} {need} pods at once: {have} would fit",
     Code.NOT_ALL_GROUPS_FIT: "each of its groups would find a {where}, but not all of them at once",
     Code.KEYS_CHANGED: "the topology keys of {where} were removed or reordered after submission",
-    Code.PLACEMENT_NOT_PROVEN: "no place was found for all {need} pods within the search budget",
+    Code.PLACEMENT_NOT_PROVEN: "no place was found for {all} {need} pods within the search budget",
     Code.BEHIND_HEAD: "{holders} is before it, and nothing passes the head of a STRICT_FIFO queue",
     Code.KAI_NOT_PLACED: "the cluster's scheduler did not take it: {where}; it waits until its pool or a node that it could use changes, "
     "at most an hour",

@@ -38,6 +38,32 @@ def test_a_full_quota_is_named_with_what_is_left_and_who_holds_it() -> None:
     ]
 
 
+def test_a_gang_that_may_shrink_is_told_what_its_smallest_size_lacks() -> None:
+    """A1: 8 are more than the pool can ever have, and it starts as soon as there are 3."""
+    world = World({"a": 5}, {"n0": 5})
+    world.submit("big", "a", NORMAL, 3)
+    world.cycle()
+    world.submit("w", "a", NORMAL, spec=workflow("w", task("t", 1, count=8, minimum=3)))
+    world.cycle()
+    assert said(world, "w") == [
+        "a has 2 of its quota of default/gpu left, and it needs at least 3; held by big-1/t-group"
+    ]
+    world.finish("big-1")
+    assert world.cycle() == ["admit w"]
+
+
+def test_a_gang_that_may_shrink_is_told_that_nodes_lack_room_even_for_its_smallest_size() -> None:
+    """A1, T1."""
+    world = World({"a": 9}, {"n0": 1, "n1": 4})
+    world.submit("big", "a", LOW, 4)
+    world.cycle()
+    world.submit("w", "a", LOW, spec=workflow("w", task("t", 1, count=8, minimum=2)))
+    world.cycle()
+    assert said(world, "w") == [
+        "the quota allows it, but no nodes have room for as few pods as it accepts at once: 1 of 2 pods would fit"
+    ]
+
+
 def test_a_borrowing_limit_is_named_with_what_it_leaves() -> None:
     """Q3: the number is that of the limit that is named, also where something above has even less."""
     world = World({"a": Pool("a", gpu_quota(1, borrowing=3)), "b": 4}, {"n0": 5})

@@ -1,4 +1,4 @@
-"""Fewer pods than asked for: how many start on nodes (laws A1, T1, T5)."""
+"""Fewer pods than asked for: how many start on nodes, and what is said of work that waits for its smallest size (laws A1, T1, T5)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from runrig.domain.kueue import (
     Policies,
     Policy,
+    ResourceFlavor,
     Slices,
+    System,
     TopologyMode,
     TopologyRequest,
     Workload,
@@ -39,6 +41,11 @@ def counts(made: Simulator, cycle: int = 9) -> tuple[int, ...] | None:
     """Pods per pod set of the one workload that a cycle admits; None if it admits none."""
     admitted = made.cycle(float(cycle)).admitted
     return tuple(each.count for each in admitted[0].granted) if admitted else None
+
+
+def said(made: Simulator, name: str = "w") -> list[str]:
+    (waiting,) = (each for each in made.cycle(9.0).pending if each.workload == name)
+    return [str(reason) for reason in waiting.reasons]
 
 
 def hosts(number: int, gpus: int) -> list[Node]:
@@ -160,3 +167,23 @@ def test_the_largest_size_of_all_that_work_alone_is_taken(scene: Scene, workload
     found = scene.outcome(workload)
     event("nothing" if not any(expected) else "whole" if expected[0] == sizes_of(workload)[:1] else "fewer")
     assert found == expected
+
+
+# ---------------------------------------------------------------- what is said
+
+
+def test_work_that_accepts_fewer_pods_is_told_what_the_fewest_need() -> None:
+    """8 are more than the queue can ever have; 3 start as soon as the other work ends."""
+    holds, waits = job(pods("main", 3, None, None), name="h", priority=1), job(pods("main", 8, 3, None))
+    made = Simulator(
+        System(
+            queues=(queue(quota=5),),
+            flavors=(ResourceFlavor("a"),),
+            workloads=(holds, waits),
+            namespaces={"default": {}},
+        )
+    )
+    assert counts(made, 1) == (3,)
+    assert said(made) == ["q has 2 of its quota of a/gpu left, and it needs at least 3"]
+    made.finish("h")
+    assert counts(made, 10) == (5,)

@@ -3,7 +3,7 @@
 Computed on demand from the live state, never stored.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import nsmallest
 
 from runrig.domain.gangs import GangState, Placement
@@ -100,7 +100,8 @@ def explain(ledger: Ledger, entry: Entry) -> tuple[Reason, ...]:
         if None not in blocking:
             if choices_left_out(ledger, entry):
                 blocking.append(Reason(Code.PLACEMENT_NOT_PROVEN, "T1", need=sum(least)))
-            return tuple(dict.fromkeys(reason for reason in blocking if reason is not None))
+            fewer = least != entry.bucket.counts
+            return tuple(dict.fromkeys(replace(reason, at_least=fewer) for reason in blocking if reason is not None))
         leaving = tuple(sorted(name for name, stopping in ledger.stopping.items() if not stopping.charged))
         return (Reason(Code.WAITS_FOR_TARGETS, "R4", holders=leaving),)
     return (Reason(Code.NOT_CONSIDERED, "P5"),)

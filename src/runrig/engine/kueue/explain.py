@@ -1,6 +1,7 @@
 """Why an imported workload waits: per flavor that it could take, the node of the tree that refuses, with its numbers (law Q3)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from runrig.domain.kueue import PendingReason, StopPolicy, Workload
 from runrig.domain.reasons import Code, Reason
@@ -27,23 +28,14 @@ def reasons(context: SchedulerContext, workload: WorkloadState) -> tuple[Reason,
     head = queue.head() if queue.strict else None
     if head is not None and head is not workload:
         return (Reason(Code.BEHIND_HEAD, "P4", where=workload.queue, holders=(head.spec.name,)),)
-    found: list[Reason] = []
-    used: dict[int, int] = {}
-    for group_request in workload.shape.group_requests:
-        amounts = group_request.amounts(workload.shape.counts)
-        short = [
-            list(_short(context, workload, group_request, option, amounts, used)) for option in group_request.options
-        ]
-        if all(short):
-            found += [reason for each in short for reason in each]
-        else:
-            chosen = group_request.options[next(at for at, each in enumerate(short) if not each)]
-            for index, amount in zip(chosen.indices, amounts, strict=True):
-                used[index] = used.get(index, 0) + amount
-    found += [
-        Reason(Code.NO_MATCHING_FLAVOR, "Q2", where=workload.queue, resource=each) for each in workload.shape.uncovered
-    ]
-    found = found or list(workload.shape.short)
+    shape = workload.shape
+    accepts_fewer = shape.variable and context.gates["PartialAdmission"]
+    found = _short_of_quota(context, workload, shape.least if accepts_fewer else shape.counts)
+    found += [Reason(Code.NO_MATCHING_FLAVOR, "Q2", where=workload.queue, resource=each) for each in shape.uncovered]
+    found = found or list(shape.short)
+    if accepts_fewer and not found and workload.pending_reason is not None:
+        # It was looked at and got nothing, and by now fewer pods would fit: what all of them lack.
+        found = _short_of_quota(context, workload, shape.counts, ever=False)
     return tuple(dict.fromkeys(found)) or (Reason(Code.NOT_CONSIDERED, "P4", where=workload.queue),)
 
 
@@ -54,39 +46,61 @@ def why_aside(workload: Workload) -> Reason:
     return Reason(Code.STOPPED, "P4", where=workload.queue)
 
 
-def _short(
-    context: SchedulerContext,
-    workload: WorkloadState,
-    group_request: GroupRequest,
-    option: FlavorOption,
-    amounts: list[int],
-    used: dict[int, int],
-) -> Iterator[Reason]:
-    if option.misfit is not None:
-        yield Reason(Code.NO_MATCHING_FLAVOR, "Q2", where=workload.queue, resource=option.flavor)
-        return
+def _short_of_quota(
+    context: SchedulerContext, workload: WorkloadState, counts: tuple[int, ...], *, ever: bool = True
+) -> list[Reason]:
+    """What *counts* pods lack in each flavor, for each group request that fits in none.
+
+    *ever*: says of a request beyond what the queue could ever have that it is.
+    """
+    found: list[Reason] = []
+    used: dict[int, int] = {}
+    for group_request in workload.shape.group_requests:
+        amounts = group_request.amounts(counts)
+        short = [
+            [_of_option(workload, option)]
+            if option.misfit is not None
+            else list(_short(context, workload, _asked(group_request, option, amounts, used), ever=ever))
+            for option in group_request.options
+        ]
+        if all(short):
+            found += [reason for each in short for reason in each]
+        else:
+            chosen = group_request.options[next(at for at, each in enumerate(short) if not each)]
+            for index, amount in zip(chosen.indices, amounts, strict=True):
+                used[index] = used.get(index, 0) + amount
+    return [replace(each, at_least=counts != workload.shape.counts) for each in found]
+
+
+def _of_option(workload: WorkloadState, option: FlavorOption) -> Reason:
+    return Reason(Code.NO_MATCHING_FLAVOR, "Q2", where=workload.queue, resource=option.flavor)
+
+
+Asked = tuple[str, int, int]
+"""(``flavor/resource``, its index, the amount with what earlier group requests use of it)."""
+
+
+def _asked(
+    group_request: GroupRequest, option: FlavorOption, amounts: list[int], used: dict[int, int]
+) -> Iterator[Asked]:
     for resource, index, amount in zip(group_request.resources, option.indices, amounts, strict=True):
-        if not amount:
-            continue
-        name = f"{option.flavor}/{resource}"
-        if index < 0:
-            yield Reason(Code.EXCEEDS_POTENTIAL, "Q4", workload.queue, name, 0, amount)
-            continue
-        amount += used.get(index, 0)
-        most = potential(workload.leaf, index)
-        if amount > most:
+        if amount:
+            yield f"{option.flavor}/{resource}", index, amount + (used.get(index, 0) if index >= 0 else 0)
+
+
+def _short(
+    context: SchedulerContext, workload: WorkloadState, asked: Iterable[Asked], *, ever: bool
+) -> Iterator[Reason]:
+    leaf = workload.leaf
+    for name, index, amount in asked:
+        most = potential(leaf, index) if index >= 0 else 0
+        if amount > most and (ever or index < 0):
             yield Reason(Code.EXCEEDS_POTENTIAL, "Q4", workload.queue, name, most, amount)
             continue
-        node = binding(workload.leaf, index, amount, REAL)
+        node = binding(leaf, index, amount, REAL)
         if node is not None:
-            yield Reason(
-                _code(workload.leaf, node),
-                "Q3",
-                context.tree.label(node),
-                name,
-                left_at(workload.leaf, node, index, REAL),
-                amount,
-            )
+            have = left_at(leaf, node, index, REAL)
+            yield Reason(_code(leaf, node), "Q3", context.tree.label(node), name, have, amount)
 
 
 def _code(leaf: QuotaNode, node: QuotaNode) -> Code:

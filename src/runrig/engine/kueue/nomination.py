@@ -4,6 +4,7 @@ The full counts, now or by preemption; else, if its pod sets may be smaller, the
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from runrig.engine.kueue.classical import find_classical
 from runrig.engine.kueue.fair import find_fair
@@ -40,16 +41,20 @@ def nominate(
         assigned = assign(context, find, workload, counts, after=after, only=only)
         return Nomination(workload, assigned, _targets(context, find, workload, assigned))
 
-    def accepted(counts: tuple[int, ...]) -> Nomination | None:
-        tried = attempt(counts)
-        return tried if _works(tried) else None
-
-    entry = attempt(shape.counts)
+    entry = latest = attempt(shape.counts)
     if _works(entry) or not (shape.variable and context.gates["PartialAdmission"]):
         return entry
+
+    def accepted(counts: tuple[int, ...]) -> Nomination | None:
+        nonlocal latest
+        latest = attempt(counts)
+        return latest if _works(latest) else None
+
     # Quota is bisected, as Kueue does: what fits with more pods fits with fewer.  That is not so on nodes, where a smaller
     # pod set may take the very domain that the next one needs.
     smaller = largest(shape.ranges, accepted, shape.fills_slices) if shape.placed else bisected(shape.ranges, accepted)
+    if smaller is None and latest is not entry:  # the latest attempt was the smallest
+        entry.assigned.short = tuple(replace(each, at_least=True) for each in latest.assigned.short)
     return smaller or entry
 
 

@@ -21,6 +21,7 @@ from runrig.domain.reasons import Reason
 from runrig.engine.kueue.node_matching import mismatch
 from runrig.engine.kueue.node_tree import Reservation
 from runrig.engine.kueue.workload_placement import NOWHERE, WorkloadPlacement, WorkloadPlacer
+from runrig.engine.placement.partial import least_counts
 from runrig.engine.quota.quota_node import QuotaLeaf, Request
 
 
@@ -67,14 +68,15 @@ class WorkloadShape:
 
     *uncovered*: resources that are asked and in no group; *scanned*: how many group requests come before the first pod set that
     asks for one of these.  *counts*: pods that need quota; *whole*: what these ask, by group request and resource.
-    *grants*: a cache, by counts and flavors.  *topology*: per pod set, how it has to be placed; *placed*: at least one has to
-    be.  *short*: what nodes lacked at the last look.
+    *least*: the fewest pods that it accepts.  *grants*: a cache, by counts and flavors.  *topology*: per pod set, how it has to
+    be placed; *placed*: at least one has to be.  *short*: what nodes lacked at the last look.
     """
 
     __slots__ = (
         "counts",
         "grants",
         "group_requests",
+        "least",
         "placed",
         "pod_sets",
         "ranges",
@@ -109,6 +111,7 @@ class WorkloadShape:
         self.topology = topology
         self.placed = any(each is not None for each in topology)
         self.short: tuple[Reason, ...] = ()
+        self.least = least_counts(self.ranges, self.fills_slices)
 
     def fills_slices(self, counts: Sequence[int]) -> bool:
         """False if some pod set cannot fill its slices with so many pods, so that no nodes take it.
