@@ -9,7 +9,7 @@ import yaml
 from runrig.backends.kubernetes import objects
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Action
-from runrig.domain.pools import Pool
+from runrig.domain.pools import Cohort, Pool
 from runrig.domain.workflows import GroupSpec, WorkflowSpec
 from runrig.ports.backend import Blueprint
 from runrig.service.runtime import rendering
@@ -111,6 +111,21 @@ def test_queues_have_the_quota_of_the_pool_and_what_it_may_borrow() -> None:
     assert queues(blueprint(world, "team--a")) == root | team | {"osmo-pool-ns-team--a": (7, -1)}
     free = {"osmo-pool-ns-free": (5, -1), "osmo-pool-ns-free---shared": (5, -1)}
     assert queues(blueprint(world, "free")) == root | free
+
+
+def test_queues_have_room_for_all_that_cohorts_share_within_the_borrowing_limit() -> None:
+    """P2: KAI lets no pod that it may not preempt above the quota of its queue."""
+    pools: dict[str, int | Pool] = {
+        "team": Pool("team", gpu_quota(3, borrowing=4), "research"),
+        "team--a": Pool("team--a", gpu_quota(2), "research", parent="team", subpool_name="a"),
+    }
+    world = World(pools, {"n0": 16}, (Cohort("research", None, gpu_quota(6)),))
+    assert queues(blueprint(world, "team--a")) == {
+        "osmo-default-ns": (-1, -1),
+        "osmo-pool-ns-team": (7, 7),
+        "osmo-pool-ns-team---shared": (5, -1),
+        "osmo-pool-ns-team--a": (6, -1),
+    }
 
 
 def test_queues_have_room_for_what_was_admitted_before_a_quota_was_cut() -> None:

@@ -16,7 +16,7 @@ def _whole(state: State, pool: Pool) -> QueueQuota:
     most = _most_borrowed(state, pool)
     nominal = balance.quota + balance.held
     return QueueQuota(
-        quota=max(nominal, balance.subtree_used),
+        quota=max(nominal + _shared(balance), balance.subtree_used),
         limit=None if most is None else max(nominal + most, balance.total),
         weight=pool.weight,
     )
@@ -24,7 +24,13 @@ def _whole(state: State, pool: Pool) -> QueueQuota:
 
 def _own(state: State, pool: Pool) -> QueueQuota:
     balance = report.pool_balance(state, pool.name)
-    return QueueQuota(quota=max(balance.unallocated, balance.used), limit=None, weight=pool.weight)
+    quota = max(balance.unallocated + _shared(balance), balance.used)
+    return QueueQuota(quota=quota, limit=None, weight=pool.weight)
+
+
+def _shared(balance: report.PoolBalance) -> int:
+    """What cohorts promise beyond the pool's own (law P2), also to others: KAI would keep firm work above a queue's quota waiting."""
+    return sum(amount for _, amount in balance.shared)
 
 
 def _most_borrowed(state: State, pool: Pool) -> int | None:
