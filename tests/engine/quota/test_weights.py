@@ -225,8 +225,10 @@ class Scene:
 
 def borrowed(oracle: Oracle, node: QuotaNode) -> int:
     if node.kind is Kind.OWN:
-        return max(0, -sum(oracle.balance((kind, node.name), GPUS) for kind in ("firm", "low")))
-    return max(0, -oracle.balance((node.kind.value, node.name), GPUS))
+        drawn = oracle.drawn(("firm", node.name), GPUS)
+        return max(0, -sum(oracle.balance((kind, node.name), GPUS) for kind in ("firm", "low")) - drawn)
+    place = (node.kind.value, node.name)
+    return max(0, -oracle.balance(place, GPUS) - oracle.drawn(place, GPUS))
 
 
 def unlike(chance: random.Random) -> Callable[[], int]:
