@@ -27,7 +27,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What an incoming workload asks; only who holds something *contested* is a candidate."""
+    """What an incoming workload asks; only who was granted something *contested*, if only 0, is a candidate."""
 
     workload: Workload
     requests: Mapping[FlavorResource, int]
@@ -100,7 +100,7 @@ class Search:
             holder
             for holder in self.holders
             if holder.queue == queue
-            and any(holder.amounts.get(fr, 0) > 0 for fr in self.need.contested)
+            and any(fr in holder.amounts for fr in self.need.contested)
             and allows(policy, self.need.workload, holder.workload)
         ]
 

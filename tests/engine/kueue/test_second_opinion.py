@@ -248,7 +248,7 @@ def legal(model: Model, nomination: Nomination, holder: Holder, reason: Preempti
     incoming, ledger = nomination.workload, model.ledger()
     policies = model.tree.queues[incoming.queue].policies
     contested = nomination.assignment.contested
-    if not any(holder.amounts.get(fr, 0) for fr in contested) or not model.same_tree(holder.queue, incoming.queue):
+    if not any(fr in holder.amounts for fr in contested) or not model.same_tree(holder.queue, incoming.queue):
         return False
     if holder.queue == incoming.queue:
         return reason is PreemptionReason.IN_QUEUE and allows(policies.within_queue, incoming, holder.workload)

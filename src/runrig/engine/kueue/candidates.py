@@ -70,7 +70,7 @@ class CandidateSearch:
         self.safe = context.evicted_by.safe_from(preemptor.spec.name)
 
     def allowed(self, entries: Iterable[HolderEntry], policy: Policy) -> Iterator[WorkloadState]:
-        """The *entries* that the policy allows, that hold something contested, and that law R5 does not protect."""
+        """The *entries* that the policy allows, that were granted something contested, and that law R5 does not protect."""
         safe, contested = self.safe, self.contested
         highest = self.preemptor.spec.priority
         for (priority, _, _, name), candidate in entries:

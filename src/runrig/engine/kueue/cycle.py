@@ -161,7 +161,8 @@ class Cycle:
     def _admit(self, entry: Nomination) -> None:
         workload, assigned = entry.workload, entry.assigned
         queue = self._context.queues[workload.queue]
-        workload.holds(assigned.request, assigned.granted(workload.shape), assigned.placement.reservations)
+        granted = assigned.granted(workload.shape)
+        workload.holds(assigned.request, granted, assigned.placement.reservations, assigned.indices)
         if workload.reservations:
             workload.shape.short = ()
         workload.reserved_at, workload.held, workload.pending_reason, workload.tried = self._now, None, None, ()

@@ -66,7 +66,8 @@ class Simulator:
             queue.arrive(workload)
             return
         granted = tuple(_after_reclaim(each, spec, self._context.gates["ReclaimablePods"]) for each in spec.granted)
-        workload.holds(self._request(granted), granted, held_by(spec, granted, self._context.nodes.trees))
+        reservations = held_by(spec, granted, self._context.nodes.trees)
+        workload.holds(self._request(granted), granted, reservations, self._indices(granted))
         workload.reserved_at = spec.reserved_at
         workload.evicted = spec.evicted or _has_to_stop(spec, queue)
         queue.hold(workload)
@@ -94,6 +95,10 @@ class Simulator:
                     index = self._tree.index_of[FlavorResource(flavors[resource], resource)]
                     total[index] = total.get(index, 0) + amount
         return tuple(sorted(total.items()))
+
+    def _indices(self, granted: Iterable[Granted]) -> frozenset[int]:
+        keys = (FlavorResource(flavor, resource) for each in granted for resource, flavor in each.flavors)
+        return frozenset(self._tree.index_of[key] for key in keys if key in self._tree.index_of)
 
     def finish(self, name: str) -> None:
         """Ends the workload *name*, which holds quota: frees what it held and wakes what is parked in its tree."""

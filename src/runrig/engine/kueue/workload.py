@@ -257,6 +257,12 @@ class FlavorAssignment:
     placement: WorkloadPlacement = NOWHERE
     short: tuple[Reason, ...] = ()
 
+    @property
+    def indices(self) -> frozenset[int]:
+        """Of what it asks, if only for 0."""
+        chosen = (option.indices for option in self.chosen if option is not None)
+        return frozenset(index for indices in chosen for index in indices if index >= 0)
+
     def granted(self, shape: WorkloadShape) -> tuple[Granted, ...]:
         """What each pod set gets, in the form that is recorded."""
         key = (self.counts, tuple(None if option is None else option.flavor for option in self.chosen))
@@ -296,7 +302,8 @@ TargetKey = tuple[int, float, str, str]
 class WorkloadState:
     """A workload in the engine.
 
-    *request*: what it holds of the tree, empty while it waits; *indices*: of which.  *granted*: the same, as recorded.
+    *request*: what it holds of the tree, empty while it waits.  *granted*: the same, as recorded.  *indices*: of which it was
+    granted some, if only 0.
     *reservations*: what it holds of nodes.
     *tried*, *tried_in*: the options that the last look got to; the generation of its queue and the cycle then.
     *held*: what is kept for a preemptor while its targets stop (law R5).  *waits_for*: names of the workloads it waits for.
@@ -339,10 +346,15 @@ class WorkloadState:
         self.waits_for: tuple[str, ...] = ()
         self.pending_reason: PendingReason | None = None
 
-    def holds(self, request: Request, granted: tuple[Granted, ...], reservations: tuple[Reservation, ...] = ()) -> None:
+    def holds(
+        self,
+        request: Request,
+        granted: tuple[Granted, ...],
+        reservations: tuple[Reservation, ...] = (),
+        indices: frozenset[int] = frozenset(),
+    ) -> None:
         """Records what it holds from now on."""
-        self.request, self.granted, self.reservations = request, granted, reservations
-        self.indices = frozenset(index for index, _ in request)
+        self.request, self.granted, self.reservations, self.indices = request, granted, reservations, indices
 
     @property
     def target_key(self) -> TargetKey:
