@@ -11,7 +11,7 @@ from _pytest.mark.structures import ParameterSet
 
 Case = Mapping[str, Any]
 DATA = Path(__file__).parent / "data"
-KINDS = ("quota", "admission", "preemption", "partial", "counts", "rest", "topology")
+KINDS = ("quota", "admission", "preemption", "partial", "otherwise", "counts", "rest", "topology")
 
 
 @cache

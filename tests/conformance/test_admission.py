@@ -7,6 +7,6 @@ from tests.conformance.outcomes import expected, seen
 from tests.conformance.run import answer
 
 
-@pytest.mark.parametrize("case", parameters("admission", "partial"))
+@pytest.mark.parametrize("case", parameters("admission", "partial", "otherwise"))
 def test_the_cycle_has_the_listed_outcome(case: Case) -> None:
     assert seen(answer(case)) == expected(case)
