@@ -62,6 +62,17 @@ def test_mode_free_shows_what_is_left() -> None:
     ]
 
 
+def test_what_cohorts_share_stands_beside_what_a_pool_has_of_its_own() -> None:
+    drawing = {"shared": {"lab": 4, "org": 2}, "drawn": 3, "shared_left": 1, "available": 0, "used": 11}
+    assert listed(pool_quota(pool("a", **drawing))) == [
+        "Pool            Status         Subpool State  GPU Quota                              Used  Available",
+        "--------------  -------------  -------------  -------------------------------------  ----  ------------",
+        "a               ONLINE         -              8 + 4 shared by lab + 2 shared by org  11    0 + 1 shared",
+    ]
+    shown = answered({"GET /api/configs/pool/a": pool("a", **drawing)}, "pool", "show", "a").out
+    assert "Shared quota   4 by lab, 2 by org: draws 3, 1 left\n" in shown
+
+
 def test_archived_pools_are_shown_only_if_asked() -> None:
     assert [line[:12] for line in listed(team(c="ARCHIVED"))[2:]] == ["team        ", "├─ team--a  ", "└─ team--b  "]
     assert len(listed(team(c="ARCHIVED"), "--all")) == 6

@@ -147,6 +147,7 @@ def _print(session: Session, answer: dict[str, Any], headline: Callable[[dict[st
             ("Description", answer["description"] or None),
             ("Parent", answer["parent"]),
             ("Cohort", answer["cohort"]),
+            ("Shared quota", pool_table.shared(answer)),
             ("Flavors", ", ".join(answer["flavors"]) or "all"),
             ("Topology keys", ", ".join(keys) or None),
             ("Queueing", answer["queueing"]),

@@ -81,6 +81,12 @@ def _quota(pool: Pool) -> str:
     return quota + shared
 
 
+def shared(pool: Pool) -> str | None:
+    """``6 by research: draws 1, 5 left``; None if no cohort shares anything with it."""
+    parts = [f"{amount} by {cohort}" for cohort, amount in pool.get("shared", {}).items()]
+    return f"{', '.join(parts)}: draws {pool['drawn']}, {pool['shared_left']} left" if parts else None
+
+
 def _available(pool: Pool) -> str:
     """What is left of its own, and what it may still draw of what cohorts share."""
     return f"{pool['available']} + {pool['shared_left']} shared" if pool["shared"] else str(pool["available"])
