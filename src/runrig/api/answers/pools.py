@@ -1,6 +1,8 @@
 """Pools, cohorts and differences as answers."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from operator import attrgetter
 from typing import Any
 
 from runrig import wire
@@ -9,7 +11,19 @@ from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Cohort, Pool, PoolState, Quota, Quotas
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.service.commands.declarations import Difference
-from runrig.service.queries.resource_queries import CohortView, GpuTotals, NodeBalance, NodeSet, PoolView, TreeView
+from runrig.service.queries.resource_queries import (
+    CohortView,
+    GpuTotals,
+    NodeBalance,
+    NodeSet,
+    PoolBalance,
+    PoolView,
+    TreeView,
+)
+
+_NUMBERS = tuple(field.name for field in fields(PoolBalance))
+"""An answer has all of them, by the same names."""
+_numbers_of = attrgetter(*_NUMBERS)
 
 NO_LIMIT = -1
 """Stands for no limit, only in the reference's fields."""
@@ -25,25 +39,17 @@ Platforms = dict[str, wire.PlatformAnswer]
 
 def pool(view: PoolView, backend: str, platforms: Platforms | None = None) -> wire.PoolAnswer:
     balance = view.balance
-    return wire.PoolAnswer(
-        **_settings(view, backend, platforms),
-        resource_usage=_usage(balance.used, balance.available, balance.unallocated, view.balance.total, view.totals),
-        subpools=list(view.subpools),
-        quota=balance.quota,
-        unallocated=balance.unallocated,
-        used=balance.used,
-        subtree_used=balance.subtree_used,
-        total=balance.total,
-        available=balance.available,
-        shared=dict(balance.shared),
-        drawn=balance.drawn,
-        shared_left=balance.shared_left,
-        borrowed=balance.borrowed,
-        lent=balance.lent,
-        held=balance.held,
-        capacity=balance.capacity,
-        workflows=view.workflows,
-        balances={} if view.row is None else balances(view.row.balances),
+    usage = _usage(balance.used, balance.available, balance.unallocated, balance.total, view.totals)
+    return wire.PoolAnswer.model_validate(
+        {
+            **_settings(view, backend, platforms),
+            **dict(zip(_NUMBERS, _numbers_of(balance), strict=True)),
+            "shared": dict(balance.shared),
+            "resource_usage": usage,
+            "subpools": list(view.subpools),
+            "workflows": view.workflows,
+            "balances": {} if view.row is None else balances(view.row.balances),
+        }
     )
 
 
@@ -134,10 +140,10 @@ def _platform(flavor: Flavor) -> wire.PlatformAnswer:
 
 def quotas(values: Quotas) -> dict[str, dict[str, wire.QuotaAnswer]]:
     """Flavor → resource → quota, sorted."""
-    found: dict[str, dict[str, wire.QuotaAnswer]] = {}
+    by_flavor: dict[str, dict[str, wire.QuotaAnswer]] = {}
     for key, quota in sorted(values.items()):
-        found.setdefault(key.flavor, {})[key.resource] = _quota(quota)
-    return found
+        by_flavor.setdefault(key.flavor, {})[key.resource] = _quota(quota)
+    return by_flavor
 
 
 def _quota(quota: Quota) -> wire.QuotaAnswer:
@@ -149,24 +155,8 @@ def _quota(quota: Quota) -> wire.QuotaAnswer:
 def balances(values: Mapping[FlavorResource, NodeBalance]) -> dict[str, wire.BalanceAnswer]:
     """``flavor/resource`` → balance, sorted."""
     return {
-        str(key): wire.BalanceAnswer(
-            nominal=each.nominal,
-            borrowing_limit=each.borrowing_limit,
-            lending_limit=each.lending_limit,
-            subtree=each.subtree,
-            local=each.local,
-            usage=each.usage,
-            balance=each.balance,
-            headroom=each.headroom,
-            potential=each.potential,
-            used=each.used,
-            total=each.total,
-            drawn=each.drawn,
-            borrowed=each.borrowed,
-            lent=each.lent,
-            over=each.over,
-        )
-        for key, each in sorted(values.items())
+        str(key): wire.BalanceAnswer.model_validate(balance, from_attributes=True)
+        for key, balance in sorted(values.items())
     }
 
 

@@ -11,7 +11,7 @@ from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.explain import report
 from runrig.engine.explain.quota_report import NodeBalance as NodeBalance
 from runrig.engine.explain.quota_report import TreeRow, overpromised, tree_rows
-from runrig.engine.explain.report import PoolBalance
+from runrig.engine.explain.report import PoolBalance as PoolBalance
 from runrig.engine.state.state import State
 from runrig.service.queries.lookup import any_subpool, known_pool, live_pool
 from runrig.service.queries.visibility import ALL, Visibility
