@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -154,6 +155,7 @@ def sizes_of(workload: Workload) -> list[tuple[int, ...]]:
     ]
 
 
+@pytest.mark.explored
 @settings(max_examples=tries(60))
 @given(scenes(), jobs())
 def test_the_largest_size_of_all_that_work_alone_is_taken(scene: Scene, workload: Workload) -> None:

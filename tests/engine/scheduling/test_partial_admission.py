@@ -236,6 +236,7 @@ def busy(nodes: list[int], quota: int, held: list[tuple[str, Priority, int]]) ->
     return world
 
 
+@pytest.mark.explored
 @settings(max_examples=tries(40))
 @given(
     st.lists(st.integers(5, 40), min_size=2, max_size=6),
