@@ -348,7 +348,8 @@ def tried_with(
     assignment = Scan(situation, workload, counts).run(start, stick)
     found: list[Target] = []
     if assignment.preempts:
-        need = Need(workload, assignment.amounts, assignment.contested)
+        asked = {fr: amount for fr, amount in assignment.amounts.items() if amount}
+        need = Need(workload, asked, assignment.contested)
         found = targets(situation.ledger, situation.holders, need, situation.settings)
     return Nomination(workload, assignment, tuple(found), counts)
 

@@ -272,7 +272,8 @@ class Model:
         return None if best is None else best[1]
 
     def fair_key(self, entry: Entry, child: Node, ledger: Ledger) -> tuple[bool, bool, Weighted, int, float, str, str]:
-        workload, amounts = entry.workload, entry.nomination.assignment.amounts
+        workload = entry.workload
+        amounts = {fr: amount for fr, amount in entry.nomination.assignment.amounts.items() if amount}
         after = ledger.plus(entry.queue, amounts)
         waits_first = self.gate("PrioritizePreemptorWorkloads", default=False) and self.is_sticky(workload)
         borrows = self.gate("FairSharingPrioritizeNonBorrowing") and after.borrows_any(child, set(amounts))
