@@ -225,10 +225,10 @@ def test_a_pod_set_without_pods_and_one_without_a_count_are_warned_of() -> None:
 @pytest.mark.parametrize(
     ("pods", "admitted", "asks"),
     [
-        ({"count": 8, "minCount": 4}, 3, "from 4 to 8"),
+        ({"count": 8, "minCount": 4}, 3, "4 to 8"),
         ({"count": 8, "minCount": 4}, 4, None),
         ({"count": 8, "minCount": 4}, 8, None),
-        ({"count": 8, "minCount": 4}, 9, "from 4 to 8"),
+        ({"count": 8, "minCount": 4}, 9, "4 to 8"),
         ({"count": 8}, 7, "all 8"),
         ({"count": 8}, 8, None),
     ],

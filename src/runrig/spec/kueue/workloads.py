@@ -217,7 +217,7 @@ def _check_admitted(at: Value, count: int, pod_set: WorkloadPodSet) -> None:
     """Warns where admission cannot have given *count* pods; without those that were done by then, it may be fewer."""
     least = pod_set.count if pod_set.min_count is None else pod_set.min_count
     if not max(0, least - pod_set.reclaimable) <= count <= pod_set.count:
-        allowed = f"from {least} to {pod_set.count}" if least < pod_set.count else f"all {pod_set.count}"
+        allowed = f"{least} to {pod_set.count}" if least < pod_set.count else f"all {pod_set.count}"
         at.warn(f"{count} pods are admitted, and the pod set asks for {allowed}: what it holds still counts")
 
 
