@@ -14,8 +14,8 @@ from runrig.domain.plan import Admit, Nominate, Preempt, PutNode, SetFlavors, Wi
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
 from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, TaskSpec, WorkflowSpec
-from runrig.engine.ledger.rows import gang_of
 from runrig.engine.lifecycle import pools, submission_gate, workflows
+from runrig.engine.lifecycle.gangs import gang_of
 from tests.properties.machine import Driver, check_guarantees
 
 FLAVORS = (Flavor("a", {"kind": "a"}, position=0), Flavor("b", {"kind": "b"}, position=1))

@@ -23,7 +23,7 @@ from runrig.engine import cycle
 from runrig.engine.explain.why import why
 from runrig.engine.ledger.fit import with_gpus
 from runrig.engine.ledger.queue import Entry
-from runrig.engine.ledger.rows import gang_of
+from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.state.state import State
 from tests.worlds.engine import LOW, NORMAL, World, gpu_quota
 

@@ -24,7 +24,7 @@ from runrig.domain.plan import (
 )
 from runrig.domain.transitions import GANG, GROUP, TASK, IllegalStep
 from runrig.domain.workflows import Status, TaskKey
-from runrig.engine.ledger.rows import gang_of
+from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.state.state import State
 from tests.properties.ledgers import portrait
 from tests.worlds.engine import World

@@ -28,7 +28,7 @@ from runrig.domain.plan import (
 from runrig.domain.pools import Pool, PoolState
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Event
-from runrig.engine.ledger.rows import gang_of
+from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.state.state import State
 from runrig.service.runtime.transactor import ENGINE

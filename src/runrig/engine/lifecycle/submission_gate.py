@@ -16,7 +16,7 @@ from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, Workfl
 from runrig.engine.explain.why import no_place
 from runrig.engine.ledger.options import choices_left_out, flavor_choices, pod_requests
 from runrig.engine.ledger.queue import Entry
-from runrig.engine.ledger.rows import gang_of
+from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.lifecycle.subpools import MOST_NAMED
 from runrig.engine.nodes.node_capacity import EMPTY
 from runrig.engine.placement.constraint_tree import check_requirements

@@ -25,7 +25,6 @@ from runrig.domain.plan import (
     TryAgain,
 )
 from runrig.domain.workflows import ExitAction, ExitCode, Group, GroupKey, Status, Task, WorkflowStatus
-from runrig.engine.ledger.rows import gang_of
 from runrig.engine.lifecycle.exit_codes import (
     MOST_RETRIES,
     after_preemption,
@@ -34,6 +33,7 @@ from runrig.engine.lifecycle.exit_codes import (
     retries_used_up,
     starts_again,
 )
+from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.lifecycle.lost_nodes import Lost, fact_of, find_new_nodes, in_turn, lost_in
 from runrig.engine.state.deadlines import RETRY, deadlines_of
 from runrig.engine.state.rejections import place_is_free

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Cohort, Pool
-from runrig.domain.records import RowChange
+from runrig.domain.records import GangRow, RowChange
 from runrig.domain.workflows import Group, GroupKey, Task, TaskKey, Workflow
 from runrig.engine.ledger.queue import Entry
-from runrig.engine.ledger.rows import gang_row
 
 
 @dataclass(slots=True)
@@ -51,3 +50,16 @@ class ChangedRows:
         yield from (RowChange("Group", key, groups.get(key)) for key in sorted(self.groups))
         yield from (RowChange("Task", tuple(key), tasks.get(key)) for key in sorted(self.tasks))
         yield from (RowChange("Workflow", (id,), workflows.get(id)) for id in sorted(self.workflows))
+
+
+def gang_row(entry: Entry) -> GangRow:
+    """The row of *entry*."""
+    return GangRow(
+        entry.gang,
+        entry.state,
+        entry.placement,
+        entry.waits_for,
+        entry.admitted_at,
+        entry.preempted_by,
+        entry.law,
+    )

@@ -47,9 +47,8 @@ from runrig.domain.workflows import (
     left_out,
 )
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.rows import gang_row
 from runrig.engine.placement.pod_slots import PodSlot, slots_of
-from runrig.engine.state.changed_rows import ChangedRows
+from runrig.engine.state.changed_rows import ChangedRows, gang_row
 from runrig.engine.state.deadlines import Deadline, deadlines_of
 from runrig.engine.state.moves import group_decided, group_moved, task_moved, workflow_moved
 from runrig.engine.state.rejections import flavors_freed, rejected_in

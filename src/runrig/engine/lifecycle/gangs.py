@@ -1,10 +1,8 @@
-"""The gang that a task group becomes, and the row that a store keeps of it."""
+"""The gang that a task group becomes."""
 
 from runrig.domain.gangs import Gang, PodSet
 from runrig.domain.quantities import of_one_pod
-from runrig.domain.records import GangRow
 from runrig.domain.workflows import GroupSpec, Workflow
-from runrig.engine.ledger.queue import Entry
 
 
 def gang_of(workflow: Workflow, group: GroupSpec, attempt: int = 0) -> Gang:
@@ -15,16 +13,3 @@ def gang_of(workflow: Workflow, group: GroupSpec, attempt: int = 0) -> Gang:
     )
     gang_id = f"{workflow.id}/{group.name}"
     return Gang(gang_id, workflow.pool, workflow.priority, workflow.submit_time, pod_sets, attempt)
-
-
-def gang_row(entry: Entry) -> GangRow:
-    """The row of *entry*."""
-    return GangRow(
-        entry.gang,
-        entry.state,
-        entry.placement,
-        entry.waits_for,
-        entry.admitted_at,
-        entry.preempted_by,
-        entry.law,
-    )
