@@ -88,9 +88,9 @@ def test_a_cohort_is_shown_with_all_its_numbers() -> None:
         "Children  batch, vision",
         "Weight    1",
         "",
-        "Resource     Nominal  Subtree  Used  Total  Borrowed  Lent  Headroom  Local  Balance  Potential  Limits",
-        "-----------  -------  -------  ----  -----  --------  ----  --------  -----  -------  ---------  ------",
-        "default/gpu  8        8        4     6      0         2     10        0      2        16         none",
+        "Resource     Nominal  Subtree  Used  Total  Borrowed  Lent  Headroom  Drawn  Local  Balance  Potential  Limits",
+        "-----------  -------  -------  ----  -----  --------  ----  --------  -----  -----  -------  ---------  ------",
+        "default/gpu  8        8        4     6      0         2     10        0      0      2        16         none",
     ]
 
 
