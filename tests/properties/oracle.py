@@ -132,7 +132,7 @@ class Oracle:
     def limits(self, place: Place, key: FlavorResource) -> tuple[int | None, int | None]:
         """(borrowing limit, lending limit)."""
         kind, name = place
-        if kind == "firm" and self.is_shared(name, key):
+        if kind == "firm" and self.is_shared(place, key):
             return None, None  # its limit is what firm work is promised: `covers`
         if kind in ("firm", "root"):
             return 0, None
@@ -216,11 +216,11 @@ class Oracle:
 
     # ------------------------------------------------------------ what cohorts share (law P2)
 
-    def is_shared(self, pool: str, key: FlavorResource) -> bool:
-        """Some cohort above has quota of its own."""
-        return any(kind == "cohort" and self.nominal((kind, name), key) for kind, name in self.path(("pool", pool)))
+    def is_shared(self, place: Place, key: FlavorResource) -> bool:
+        """The cohort itself, or some cohort above, has quota of its own."""
+        return any(above[0] == "cohort" and self.nominal(above, key) for above in self.path(place))
 
-    def drawn(self, place: Place, key: FlavorResource, instead: Mapping[Place, int] | None = None) -> int:
+    def beyond(self, place: Place, key: FlavorResource, instead: Mapping[Place, int] | None = None) -> int:
         """What firm work below asks of the cohorts above *place*; *instead*: of these places take this amount."""
         if instead and place in instead:
             return instead[place]
@@ -228,7 +228,7 @@ class Oracle:
             return 0
         if place[0] == "firm":
             return max(0, self.leaf_usage(place, key) - self.nominal(place, key))
-        below = sum(self.drawn(child, key, instead) for child in self.children(place))
+        below = sum(self.beyond(child, key, instead) for child in self.children(place))
         return max(0, below - self.nominal(place, key)) if place[0] == "cohort" else below
 
     def covers(self, pool: str, key: FlavorResource, amount: int) -> bool:
@@ -236,18 +236,21 @@ class Oracle:
         leaf: Place = ("firm", pool)
         more = {leaf: max(0, self.leaf_usage(leaf, key) + amount - self.nominal(leaf, key))}
         return all(
-            self.drawn(place, key, more) <= max(self.drawn(place, key), self._may_draw(place, key))
+            self.beyond(place, key, more) <= max(self.beyond(place, key), self._may_draw(place, key))
             for place in self.path(leaf)[1:]
         )
 
-    def granted(self, pool: str, key: FlavorResource) -> int:
-        """The most that all firm work of *pool* could draw beside what others draw; 0 if they alone draw too much."""
-        place: Place = ("pool", pool)
+    def drawn(self, place: Place, key: FlavorResource) -> int:
+        """What firm work below holds of what the cohorts above *place* have; the rest has lost its cover."""
+        return min(self.beyond(place, key), self.granted(place, key))
+
+    def granted(self, place: Place, key: FlavorResource) -> int:
+        """The most that all firm work of *place* could draw beside what others draw; 0 if they alone draw too much."""
         least, most = 0, sum(self.nominal(("cohort", name), key) for name in self.cohort_names)
         while least < most:
             middle = (least + most + 1) // 2
             fits = all(
-                self.drawn(above, key, {place: middle}) <= self._may_draw(above, key) for above in self.path(place)
+                self.beyond(above, key, {place: middle}) <= self._may_draw(above, key) for above in self.path(place)
             )
             least, most = (middle, most) if fits else (least, middle - 1)
         return least
@@ -275,7 +278,7 @@ class Oracle:
         if not self.covers(pool, key, amount):
             return False
         return all(
-            self.firm_below(name, key) + amount <= self._nominal_of(name, key) + self.granted(name, key)
+            self.firm_below(name, key) + amount <= self._nominal_of(name, key) + self.granted(("pool", name), key)
             for kind, name in self.path(("pool", pool))
             if kind == "pool"
         )

@@ -95,6 +95,18 @@ def test_what_firm_work_draws_is_not_borrowed() -> None:
     assert tree.pools["team"].over_nominal((0,))
 
 
+def test_what_a_cut_left_without_cover_is_borrowed() -> None:
+    """R2, R7: LOW of such a pool is not safe, as it is not where a cohort shares nothing."""
+    team = Pool("team", gpu_quota(4), "k")
+    part = Pool("team--a", gpu_quota(1), "k", parent="team", subpool_name="a")
+    for shares, borrows in ((4, False), (3, False), (2, True), (0, True)):
+        tree = tree_of(team, part, cohorts=(Cohort("k", None, gpu_quota(shares)),))
+        hold(tree, "team--a", 4)
+        add(tree.low["team"], ((0, 3),), CHARGED)
+        assert tree.pools["team"].drawn(0) == min(shares, 3)
+        assert tree.pools["team"].over_nominal((0,)) == borrows
+
+
 # ---------------------------------------------------------------- every way of dealing it out
 
 limits = st.sampled_from((None, None, 0, 1, 2))

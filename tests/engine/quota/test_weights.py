@@ -22,7 +22,7 @@ from runrig.engine.preemption.candidates import Candidates
 from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.scheduling.queue_order import ahead_of, head_of, waiting_in_order, would_borrow
-from tests.properties.oracle import Oracle
+from tests.properties.oracle import Oracle, Place
 from tests.worlds.engine import GPUS, LOW, NORMAL, World, gpu_quota
 
 several = settings(max_examples=150, deadline=None, derandomize=True, database=None)
@@ -225,10 +225,14 @@ class Scene:
 
 def borrowed(oracle: Oracle, node: QuotaNode) -> int:
     if node.kind is Kind.OWN:
-        drawn = oracle.drawn(("firm", node.name), GPUS)
+        drawn = _asked_above(oracle, ("firm", node.name))
         return max(0, -sum(oracle.balance((kind, node.name), GPUS) for kind in ("firm", "low")) - drawn)
     place = (node.kind.value, node.name)
-    return max(0, -oracle.balance(place, GPUS) - oracle.drawn(place, GPUS))
+    return max(0, -oracle.balance(place, GPUS) - _asked_above(oracle, place))
+
+
+def _asked_above(oracle: Oracle, place: Place) -> int:
+    return oracle.beyond(place, GPUS) if oracle.is_shared(place, GPUS) else 0
 
 
 def unlike(chance: random.Random) -> Callable[[], int]:

@@ -126,7 +126,7 @@ def test_cutting_a_cohort_stops_nobody_and_only_new_work_that_draws_waits() -> N
     world = started(research(), ("w", "a", NORMAL, 7))
     world.do(PutCohort(Cohort("research", None, gpu_quota(3))))
     balance = pool_balance(world.state, "a")
-    assert (balance.used, balance.drawn, balance.available, balance.shared_left) == (7, 5, -2, 0)
+    assert (balance.used, balance.drawn, balance.available, balance.shared_left) == (7, 3, -2, 0)
     over = {(row.kind, row.name): row.balances[GPUS].over for row in tree_rows(world.state)}
     assert over == {("root", ""): 0, ("cohort", "research"): 2, ("pool", "a"): 2, ("pool", "b"): 0, ("pool", "else"): 0}
     world.submit("own", "b", NORMAL, 4)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from runrig.domain.gangs import GangState
 from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.engine.quota.guarantees import overdrawn, shared_by
+from runrig.engine.quota.guarantees import shared_by
 from runrig.engine.quota.numbers import borrowed, lent
 from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, left_of_promise
 from runrig.engine.state.state import State
@@ -75,7 +75,7 @@ def pool_balance(
         used=used,
         subtree_used=sum(_firm_below(node, index) for index in indices),
         total=sum(node.usage[REAL][index] for index in indices),
-        available=unallocated - used + drawn - sum(overdrawn(firm, index) for index in indices),
+        available=unallocated - used + drawn,
         shared=() if deleting else _shared(firm, indices),
         drawn=drawn,
         shared_left=0 if deleting else sum(_shared_left(firm, index) for index in indices),

@@ -332,7 +332,8 @@ class Ledger:
         outer = self.leaf(entry).outermost_pool
         before = list(outer.pools_over_nominal)
         self.charge(entry)
-        if outer.pools_over_nominal != before:
+        draws = outer.guarantee is not None and any(outer.pools_over_nominal)  # then the count does not tell
+        if draws or outer.pools_over_nominal != before:
             self.generation += 1
 
     def _replace(self, entry: Entry, placement: Placement) -> None:

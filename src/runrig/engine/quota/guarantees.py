@@ -6,7 +6,7 @@ below it, and only what goes beyond reaches its parent.  So each cohort that sha
 """
 
 from runrig.domain.pools import Quota
-from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, headroom, potential
+from runrig.engine.quota.quota_node import Kind, QuotaLeaf, QuotaNode, potential
 from runrig.engine.quota.tree import TreeBuilder, hang
 
 
@@ -68,5 +68,4 @@ def shared_by(leaf: QuotaLeaf, index: int) -> tuple[tuple[str, int], ...]:
 
 def overdrawn(node: QuotaNode, index: int) -> int:
     """How far firm work of *node* is beyond what it was promised, after some promise above was cut."""
-    twin = node.guarantee
-    return 0 if twin is None else min(node.drawn(index), max(0, -headroom(twin, index, REAL)))
+    return node.asked_above(index) - node.drawn(index)

@@ -118,7 +118,15 @@ class QuotaNode:
         return self.subtree[index] - self.usage[layer][index]
 
     def drawn(self, index: int, layer: int = REAL) -> int:
-        """What its firm work holds of the quota that cohorts above share (law P2).  It is entitled to that, so it is not borrowed."""
+        """What its firm work holds of the quota that cohorts above share (law P2).  It is entitled to that, so it is not borrowed.
+
+        Less than `asked_above` after a promise was cut.  O(depth) where anything is drawn.
+        """
+        twin, asked = self.guarantee, self.asked_above(index, layer)
+        return max(0, asked + min(0, headroom(twin, index, layer))) if twin is not None and asked else 0
+
+    def asked_above(self, index: int, layer: int = REAL) -> int:
+        """What its firm work holds beyond what this node and those below have; 0 if no cohort shares quota with it."""
         twin = self.guarantee
         return 0 if twin is None else max(0, twin.usage[layer][index] - twin.subtree[index])
 
@@ -329,7 +337,7 @@ def note_borrowed(leaf: QuotaLeaf) -> None:
         node.borrowed = 0
         for index in leaf.weighed:
             if usage[index] > subtree[index]:
-                node.borrowed += max(0, usage[index] - subtree[index] - node.drawn(index, CHARGED))
+                node.borrowed += max(0, usage[index] - subtree[index] - node.asked_above(index, CHARGED))
 
 
 def headroom(node: QuotaNode, index: int, layer: int = CHARGED) -> int:

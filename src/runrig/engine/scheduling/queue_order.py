@@ -68,7 +68,11 @@ def would_borrow(ledger: Ledger, entry: Entry) -> bool:
     pool = ledger.tree.pools[entry.gang.pool]
     _, request = next(iter(options(ledger, entry, entry.bucket.counts)), ((), ()))
     usage = pool.usage[CHARGED]
-    return any(usage[index] + amount > pool.subtree[index] + pool.drawn(index, CHARGED) for index, amount in request)
+    return any(
+        usage[index] + amount > pool.subtree[index]
+        and usage[index] + amount > pool.subtree[index] + pool.drawn(index, CHARGED)
+        for index, amount in request
+    )
 
 
 def waiting_in_order(ledger: Ledger) -> list[Entry]:
