@@ -201,16 +201,18 @@ def node_free(state: State, name: str) -> Mapping[str, int]:
     return dict(state.ledger.nodes.by_name[name].free[REAL])
 
 
-def gpu_holders(state: State, name: str) -> tuple[tuple[str, str] | None, ...]:
-    """Per GPU index of the node, the (workflow, task) that holds it; None if nobody does.  O(active tasks).
+def gpu_holders(state: State, nodes: Iterable[str]) -> dict[str, list[tuple[str, str] | None]]:
+    """Node → per GPU index the (workflow, task) that holds it, None if nobody does.  O(active tasks + GPUs of *nodes*).
 
     Indices beyond the node's GPUs are ignored: the node has lost GPUs that a task still holds.
     """
-    holders: list[tuple[str, str] | None] = [None] * state.nodes[name].resources.get(GPU, 0)
+    holders: dict[str, list[tuple[str, str] | None]] = {
+        name: [None] * state.nodes[name].resources.get(GPU, 0) for name in nodes
+    }
     for key in sorted(state.active):
         task = state.tasks[key]
-        if task.node == name:
-            for index in task.gpus:
-                if index < len(holders):
-                    holders[index] = (task.workflow, task.name)
-    return tuple(holders)
+        gpus = holders.get(task.node, []) if task.node is not None else []
+        for index in task.gpus:
+            if index < len(gpus):
+                gpus[index] = (task.workflow, task.name)
+    return holders

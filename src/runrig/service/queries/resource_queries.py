@@ -1,7 +1,7 @@
 """Questions about pools, cohorts and nodes: values from the state in memory.  Nothing here changes anything."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from runrig.domain.errors import NotFound
@@ -184,7 +184,7 @@ class ResourceQueries:
         with self._transactor.reading() as state:
             for name in sorted(wanted_pools):
                 live_pool(state, name, visibility)
-            views = [_node_view(state, node, visibility) for _, node in sorted(state.nodes.items())]
+            views = _node_views(state, [node for _, node in sorted(state.nodes.items())], visibility)
         return tuple(
             view
             for view in views
@@ -198,7 +198,7 @@ class ResourceQueries:
             node = state.nodes.get(name)
             if node is None:
                 raise NotFound(f"there is no node {name!r}: `runrig resource list` lists them all")
-            return _node_view(state, node, visibility)
+            return _node_views(state, [node], visibility)[0]
 
     def gpus(self) -> int:
         """GPUs of all nodes."""
@@ -338,21 +338,27 @@ def _parent_kind(state: State, row: TreeRow) -> str | None:
     return "pool" if row.kind == "pool" and state.pools[row.name].parent else "cohort"
 
 
-def _node_view(state: State, node: Node, visibility: Visibility) -> NodeView:
-    pools = sorted(
-        pool.name
-        for pool in state.pools.values()
-        if pool.state is not PoolState.ARCHIVED and node.flavor in _flavors_of(state, pool)
-    )
-    return NodeView(
-        node=node,
-        flavor=state.flavors.get(node.flavor) or Flavor(node.flavor),
-        free=report.node_free(state, node.name),
-        gpus=tuple(_seen_holder(state, each, visibility) for each in report.gpu_holders(state, node.name)),
-        pools=visibility.of(pools),
-        shared_by=len(pools),
-        tainted=not state.ledger.nodes.tolerated(node),
-    )
+def _node_views(state: State, nodes: Sequence[Node], visibility: Visibility) -> list[NodeView]:
+    """O(active tasks + pools x flavors + nodes x GPUs)."""
+    pools_of: dict[str, list[str]] = defaultdict(list)
+    for pool in sorted(state.pools.values(), key=lambda pool: pool.name):
+        if pool.state is not PoolState.ARCHIVED:
+            for flavor in dict.fromkeys(_flavors_of(state, pool)):
+                pools_of[flavor].append(pool.name)
+    seen = {flavor: visibility.of(names) for flavor, names in pools_of.items()}
+    holders = report.gpu_holders(state, [node.name for node in nodes])
+    return [
+        NodeView(
+            node=node,
+            flavor=state.flavors.get(node.flavor) or Flavor(node.flavor),
+            free=report.node_free(state, node.name),
+            gpus=tuple(_seen_holder(state, holder, visibility) for holder in holders[node.name]),
+            pools=seen.get(node.flavor, ()),
+            shared_by=len(pools_of.get(node.flavor, ())),
+            tainted=not state.ledger.nodes.tolerated(node),
+        )
+        for node in nodes
+    ]
 
 
 def _seen_holder(state: State, holder: tuple[str, str] | None, visibility: Visibility) -> tuple[str, str] | None:
