@@ -82,23 +82,20 @@ class Reason:
             holders=", ".join(self.holders) or "nobody",
             domains=", ".join(map(str, self.domains)),
             promised=self._shown(self.own + sum(amount for _, amount in self.shared)),
-            parts=self.parts(),
+            parts=own_and_shared(self.own, self.shared, self.resource),
             **(_OF_THE_SMALLEST if self.at_least else _OF_THE_WHOLE),
         )
-
-    def parts(self) -> str:
-        return own_and_shared(self.own, self.shared, self.resource)
 
     def _shown(self, amount: int) -> str:
         """*amount* in the unit of the resource, as people write it."""
         return format_quantity(self.resource.partition("/")[2], amount)
 
 
-def own_and_shared(own: int, shared: Sequence[tuple[str, int]], key: str) -> str:
-    """``2 of its own, 4 shared by research``; *key*: ``flavor/resource``."""
+def own_and_shared(own: int, shared: Sequence[tuple[str, int]], key: str, kind: str = "of its own") -> str:
+    """``2 of its own, 4 shared by research``; *key*: ``flavor/resource``; *kind*: what the pool's own amount is called."""
     resource = key.partition("/")[2]
     parts = [f"{format_quantity(resource, amount)} shared by {cohort}" for cohort, amount in shared]
-    return ", ".join((f"{format_quantity(resource, own)} of its own", *parts))
+    return ", ".join((f"{format_quantity(resource, own)} {kind}", *parts))
 
 
 _SHARED = "{where} has {have} left of the {promised} of {resource} that it was promised ({parts}), and it {asks} {need}"

@@ -154,6 +154,22 @@ def test_a_cohort_without_quota_of_its_own_changes_nothing() -> None:
         world.submit("w", "a", NORMAL, 3)
 
 
+def test_low_that_makes_a_drawing_pool_borrow_wakes_who_found_no_target() -> None:
+    """R2: team holds its 6 and the 2 that it draws, so its LOW is safe, until some more of it starts."""
+    parts = {
+        short: Pool(f"team--{short}", gpu_quota(gpus), "research", parent="team", subpool_name=short)
+        for short, gpus in (("a", 1), ("b", 1), ("c", 2))
+    }
+    team = {"team": Pool("team", gpu_quota(6), "research"), **{part.name: part for part in parts.values()}}
+    world = World({**team, "else": 4}, {"n0": 4, "n1": 6, "n2": 1}, (Cohort("research", None, gpu_quota(4)),))
+    started(world, ("firm", "team--a", NORMAL, 3), ("own", "team", LOW, 3), ("inner", "team--b", LOW, 2))
+    world.submit("in", "else", NORMAL, 3)
+    assert world.cycle() == []
+    world.submit("last", "team--c", LOW, 1)
+    assert world.cycle() == ["admit last"]
+    assert world.cycle() == ["nominate in", "preempt inner for in (RECLAIM)"]
+
+
 # ---------------------------------------------------------------- whoever was promised it gets it
 
 sizes = st.tuples(st.sampled_from(("a", "b", "b--x", "c", "else")), st.integers(1, 4))

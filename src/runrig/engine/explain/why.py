@@ -172,7 +172,7 @@ def _quota_reason(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> R
 def _firm_holders(ledger: Ledger, pool: QuotaNode, index: int) -> tuple[str, ...]:
     """Ids of the firm gangs that count against *pool*, a firm leaf or a pool with subpools; largest first, then by id.  O(gangs).
 
-    Those of other pools count too if they draw on a quota that cohorts share with this one.
+    A gang of another pool counts too if it draws on quota that a cohort shares with this one.
     """
     held = []
     for entry in ledger.entries.values():

@@ -259,7 +259,7 @@ class FlavorAssignment:
 
     @property
     def indices(self) -> frozenset[int]:
-        """Of what it asks, if only for 0."""
+        """The (flavor, resource) pairs that it asks for, by index, even where the amount is 0."""
         chosen = (option.indices for option in self.chosen if option is not None)
         return frozenset(index for indices in chosen for index in indices if index >= 0)
 

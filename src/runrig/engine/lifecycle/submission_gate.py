@@ -11,7 +11,7 @@ from runrig.domain.gangs import Gang, Placement, Priority
 from runrig.domain.plan import Action, Plan, Queue, Submit
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState
 from runrig.domain.quantities import PODS, format_quantity
-from runrig.domain.reasons import Code
+from runrig.domain.reasons import Code, own_and_shared
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
 from runrig.engine.explain.why import no_place
 from runrig.engine.ledger.options import choices_left_out, flavor_choices, pod_requests
@@ -178,18 +178,18 @@ def _over_promise(state: State, entry: Entry, choice: Placement) -> Refused:
         )
     node = state.ledger.tree.pools[leaf.name]
     shared = shared_by(leaf, index)
-    more = "".join(f", {format_quantity(key.resource, part)} shared by {cohort}" for cohort, part in shared)
     details |= {"shared": dict(shared)} if shared else {}
-    own = format_quantity(key.resource, max(0, leaf.nominal[index]))
+    own = max(0, leaf.nominal[index])
     subpools = {child.name: child.nominal[index] for child in node.children if child.kind is Kind.POOL}
     if not subpools:
         way_out = "ask for less, or submit with priority LOW"
-        quota = f"{limit} as its quota ({own} of its own{more})" if shared else f"{limit} as its quota"
-        return Refused(f"{start}; pool {leaf.name} has {quota}: {way_out}", "P3", details)
+        parts = f" ({own_and_shared(own, shared, str(key))})" if shared else ""
+        return Refused(f"{start}; pool {leaf.name} has {limit} as its quota{parts}: {way_out}", "P3", details)
     quota, given = (format_quantity(key.resource, nominal) for nominal in (node.nominal[index], sum(subpools.values())))
     held = f"{len(subpools)} {'subpool holds' if len(subpools) == 1 else 'subpools hold'} {given} of its {quota}"
+    parts = own_and_shared(own, shared, str(key), f"unallocated ({held})")
     return Refused(
-        f"{start}; pool {leaf.name} has {own} unallocated ({held}){more}: ask for less, {_way_out(state, node, index, amount)}",
+        f"{start}; pool {leaf.name} has {parts}: ask for less, {_way_out(state, node, index, amount)}",
         "P3",
         details | {"quota": node.nominal[index], "unallocated": leaf.nominal[index], "subpools": subpools},
     )

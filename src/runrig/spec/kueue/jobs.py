@@ -65,7 +65,7 @@ class MpiJob:
 
     @property
     def pods(self) -> int:
-        """Those that may be fewer: the workers."""
+        """The workers, of which there may be fewer."""
         return self.workers
 
     @property
