@@ -1,6 +1,6 @@
 """Routes of the audit trail of pools."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -9,6 +9,7 @@ from runrig import wire
 from runrig.api.answers import history as as_answers
 from runrig.api.permissions import Seeing, named, needs
 from runrig.api.routing import LONGEST_USER_NAME, Route, Serving, answers
+from runrig.api.times import At
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.service.queries.history import HistoryQuery
@@ -29,8 +30,8 @@ def history(
     service: Serving,
     visibility: Seeing,
     name: str,
-    since: Annotated[datetime | None, Query(description="This time is still in it; UTC unless it has a zone")] = None,
-    until: Annotated[datetime | None, Query(description="This time is still in it")] = None,
+    since: Annotated[At | None, Query(description="This time is still in it; UTC unless it has a zone")] = None,
+    until: Annotated[At | None, Query(description="This time is still in it")] = None,
     by: Annotated[
         str | None,
         Query(description="What this person did, by command or cluster file; runrig: what it did by itself"),
@@ -47,8 +48,8 @@ def history(
     query = HistoryQuery(
         subpool=pool,
         by=_person(by),
-        since=None if since is None else _seconds(since),
-        until=None if until is None else _seconds(until),
+        since=None if since is None else since.timestamp(),
+        until=None if until is None else until.timestamp(),
         after=None if after is None else _place(after),
         limit=limit,
     )
@@ -57,12 +58,7 @@ def history(
 
 def pool_at(service: Serving, name: str, at: datetime, visibility: Visibility) -> wire.PoolAtAnswer:
     """The answer of `GET /api/configs/pool/{name}?at=`."""
-    return as_answers.pool_at(service.history.pool_at(name, _seconds(at), visibility))
-
-
-def _seconds(at: datetime) -> float:
-    """Seconds since the epoch; a time without a zone is UTC."""
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    return as_answers.pool_at(service.history.pool_at(name, at.timestamp(), visibility))
 
 
 def _place(cursor: str) -> tuple[int, int]:

@@ -1,6 +1,5 @@
 """Routes of pools."""
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -10,6 +9,7 @@ from runrig.api.answers import pools as as_answers
 from runrig.api.history import pool_at
 from runrig.api.permissions import About, Asker, Asking, Seeing, named, needs
 from runrig.api.routing import Route, Serving, User, answers
+from runrig.api.times import At
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.pools import SUBPOOL_DELIMITER, Queueing, TopologyKey
@@ -75,9 +75,7 @@ def show_pool_now_or_then(
     service: Serving,
     visibility: Seeing,
     name: str,
-    at: Annotated[
-        datetime | None, Query(description="As it stood at that time: PoolAtAnswer, without balances")
-    ] = None,
+    at: Annotated[At | None, Query(description="As it stood at that time: PoolAtAnswer, without balances")] = None,
 ) -> wire.PoolAnswer | wire.PoolAtAnswer:
     if at is not None:
         return pool_at(service, name, at, visibility)

@@ -1,6 +1,5 @@
 """Routes of workflows."""
 
-from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
@@ -12,6 +11,7 @@ from runrig.api import logs
 from runrig.api.answers import workflows as as_answers
 from runrig.api.permissions import Asking, Seeing, named, needs, workflow
 from runrig.api.routing import Base, IdempotencyKey, Route, Serving, User, answers, text_answers
+from runrig.api.times import At
 from runrig.api.waiting import statuses
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotAllowed
@@ -138,8 +138,8 @@ def list_workflows(
     all_pools: bool = False,  # noqa: ARG001 - of the reference client: without `pools` it is all of them
     priority: list[PriorityName] = Query(default=[]),  # noqa: B008
     name: Annotated[str | None, Query(description="A part of the id")] = None,
-    submitted_after: datetime | None = None,
-    submitted_before: datetime | None = None,
+    submitted_after: At | None = None,
+    submitted_before: At | None = None,
     order: Annotated[
         Literal["ASC", "DESC"], Query(description="Of the page; the newest are in it either way")
     ] = "DESC",
@@ -152,8 +152,8 @@ def list_workflows(
         statuses=tuple(status.value for status in statuses),
         priorities=tuple(priority),
         name=name,
-        submitted_after=_seconds(submitted_after),
-        submitted_before=_seconds(submitted_before),
+        submitted_after=None if submitted_after is None else submitted_after.timestamp(),
+        submitted_before=None if submitted_before is None else submitted_before.timestamp(),
         limit=limit,
         offset=offset,
     )
@@ -161,13 +161,6 @@ def list_workflows(
     now = service.workflow_queries.now()
     entries = [as_answers.entry(each, base, now) for each in found]
     return wire.ListAnswer(workflows=entries if order == "DESC" else entries[::-1], more_entries=more)
-
-
-def _seconds(at: datetime | None) -> float | None:
-    """Seconds since the epoch; a time without a zone is UTC."""
-    if at is None:
-        return None
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
 @router.get(

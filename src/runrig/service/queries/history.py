@@ -25,9 +25,6 @@ RUNRIG = "runrig"
 SLACK_S = 1.0
 """A time without a fraction means the whole second, which may not be over yet."""
 
-_EARLIEST, _LATEST = 0.0, 253_402_300_799.0
-"""1970 and 9999.  Times beyond are before or after everything in the log, and no database can store them."""
-
 _NEVER_CHANGE = ("name", "parent", "subpool_name")
 
 Via = Literal["command", "apply", "engine"]
@@ -125,7 +122,7 @@ class History:
         pool, alone = self._known(name, visibility).name, False
         if query.subpool is not None:
             pool, alone = self._chosen(pool, query.subpool), True
-        since, until = _bounded(query.since), _bounded(query.until)
+        since, until = query.since, query.until
         if since is not None and until is not None and since > until:
             raise InvalidInput.one(
                 f"since {_utc(since)} is later than until {_utc(until)}: nothing lies between them", "since"
@@ -141,7 +138,7 @@ class History:
 
         Raises NotFound for a pool that is not known or was not there yet, InvalidInput for a time to come.
         """
-        now, at = self._clock.now(), _bounded(at) or 0.0
+        now = self._clock.now()
         if at >= now + SLACK_S:
             raise InvalidInput.one(f"{_utc(at)} is still to come (it is {_utc(now)}): name a time that is over", "at")
         pool = self._known(name, visibility)
@@ -206,10 +203,6 @@ def _who(actor: str) -> tuple[str, Via]:
     if actor.startswith(APPLY):
         return actor.removeprefix(APPLY), "apply"
     return actor, "command"
-
-
-def _bounded(at: float | None) -> float | None:
-    return None if at is None else min(max(at, _EARLIEST), _LATEST)
 
 
 def _moment(at: float) -> datetime:
