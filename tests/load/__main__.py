@@ -1,10 +1,11 @@
 """``python -m tests.load [--clients N] [--seconds S] [--past N] [--think S] [--profile]``: measure now."""
 
 import argparse
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.load import sampler
+from tests.load import crowd, sampler
 from tests.load.field import house, measure
 from tests.patience import PATIENCE_S
 from tests.worlds.command_line import RUN
@@ -20,7 +21,9 @@ def main() -> None:
     asked = parser.parse_args()
     with TemporaryDirectory() as folder:
         with house(Path(folder), past=asked.past, run=sampler.RUN if asked.profile else RUN) as target:
-            found = measure(target, clients=asked.clients, seconds=asked.seconds, think_s=asked.think)
+            found = measure(
+                target, partial(crowd.run, clients=asked.clients, seconds=asked.seconds, think_s=asked.think)
+            )
             target.process.terminate()
             target.process.wait(PATIENCE_S)
         print("\n".join(found.lines()))

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,10 +34,10 @@ class Measured:
     memory: list[int]
     processor: float
 
-    def growth(self) -> int:
-        """From the second tenth, when everything has been done once, to the last."""
+    def growth(self, settled: int = 1) -> int:
+        """From the tenth after the first *settled* ones, when everything has been done once, to the last."""
         tenth = max(1, len(self.memory) // 10)
-        early, late = self.memory[tenth : 2 * tenth], self.memory[-tenth:]
+        early, late = self.memory[settled * tenth : (settled + 1) * tenth], self.memory[-tenth:]
         return sum(late) // len(late) - sum(early) // len(early)
 
     def lines(self) -> list[str]:
@@ -65,7 +65,11 @@ def house(folder: Path, *, past: int, run: str = RUN) -> Iterator[Target]:
         yield target
 
 
-def measure(target: Target, *, clients: int, seconds: float, think_s: float = 5.0) -> Measured:
+Crowd = Callable[[int, str], Coroutine[None, None, crowd.Figures]]
+"""What asks a server, given its port and a token."""
+
+
+def measure(target: Target, many: Crowd) -> Measured:
     memory: list[int] = [target.memory()]
     done = threading.Event()
 
@@ -78,7 +82,7 @@ def measure(target: Target, *, clients: int, seconds: float, think_s: float = 5.
     began, used = time.monotonic(), target.processor_s()
     try:
         token = target.tokens["admin"]
-        figures = asyncio.run(crowd.run(target.port, token, clients=clients, seconds=seconds, think_s=think_s))
+        figures = asyncio.run(many(target.port, token))
     finally:
         done.set()
         watcher.join()

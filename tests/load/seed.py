@@ -1,6 +1,7 @@
 """A store with a long past: one finished workflow, copied as often as asked, with its groups, tasks and events."""
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 _COUNT = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < :many)"
@@ -25,6 +26,35 @@ def grow(database: Path, workflow: str, many: int) -> None:
             _copy(connection, table, "workflow", workflow, many, {"workflow": copied})
         # All of a copy stand at the revision of the original, behind its own.
         _copy(connection, "events", "workflow", workflow, many, {"workflow": copied, "seq": "seq + 1000 * n"})
+        connection.execute("ANALYZE")
+
+
+def line_up(database: Path, workflow: str, many: int, pools: Sequence[str]) -> None:
+    """*many* copies of *workflow*, which waits, in the file of a server that does not run; dealt out to *pools* in turn.
+
+    Of ``wide-1`` they are ``wide-1-1``, ``wide-2-1`` and on.
+    """
+    name = workflow.rpartition("-")[0]
+    with sqlite3.connect(database) as connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute("CREATE TEMP TABLE IF NOT EXISTS dealt (n INTEGER PRIMARY KEY, pool TEXT)")
+        connection.executemany("INSERT OR REPLACE INTO dealt VALUES (?, ?)", enumerate(pools))
+        copied = f"'{name}-' || n || '-1'"
+        pool = f"(SELECT pool FROM dealt WHERE dealt.n = n.n % {len(pools)})"
+        changed = {
+            "id": copied,
+            "uuid": "lower(hex(randomblob(16)))",
+            "name": f"'{name}-' || n",
+            "number": "1",
+            "pool": pool,
+        }
+        _copy(connection, "workflows", "id", workflow, many, changed)
+        for table in ("groups", "tasks"):
+            _copy(connection, table, "workflow", workflow, many, {"workflow": copied})
+        gang = {"id": f"replace(id, '{workflow}/', {copied} || '/')", "workflow": copied, "pool": pool}
+        _copy(connection, "gangs", "workflow", workflow, many, gang)
+        past = {"workflow": copied, "pool": pool, "seq": "seq + 1000 * n"}
+        _copy(connection, "events", "workflow", workflow, many, past)
         connection.execute("ANALYZE")
 
 
