@@ -48,6 +48,50 @@ def test_a_key_belongs_to_one_submission_of_one_user(tmp_path: Path) -> None:
         assert it.desk.revision == revision
 
 
+RANDOM = one_task("a").replace("sleep, '1'", "echo, '{{ range(100000) | random }}'")
+
+
+def test_a_template_that_renders_anew_each_time_is_compared_as_it_was_sent(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        first = sent(it, RANDOM, KEY)
+        assert first[1]["name"] == "a-1"
+        assert [sent(it, RANDOM, KEY) for _ in range(3)] == [first] * 3
+        assert sent(it, RANDOM.replace("echo", "sleep"), KEY)[0] == 409
+
+
+def test_everything_that_was_sent_is_compared(tmp_path: Path) -> None:
+    template = one_task("{{ name }}")
+    body = {"file": template, "set_variables": ["name=a"], "set_string_variables": ["other=1"]}
+    query = {"priority": "LOW", "env_vars": ["A=1"]}
+
+    def status(it: Api, body: dict[str, Any], query: dict[str, Any]) -> int:
+        return it.http.post(SUBMIT, json=body, params=query, headers={"Idempotency-Key": KEY}).status_code
+
+    with api(tmp_path) as it:
+        assert status(it, body, query) == 200
+        revision = it.desk.revision
+        others = (
+            (body, {**query, "priority": "NORMAL"}),
+            (body, {"env_vars": ["A=1"]}),
+            (body, {**query, "env_vars": ["A=2"]}),
+            ({**body, "set_string_variables": ["other=2"]}, query),
+            ({**body, "set_variables": ["name=b"]}, query),
+            ({**body, "uploaded_templated_spec": template}, query),
+        )
+        assert [status(it, *each) for each in (*others, (body, query))] == [409] * len(others) + [200]
+        assert it.desk.revision == revision
+
+
+def test_a_workflow_submitted_again_is_compared_with_its_priority(tmp_path: Path) -> None:
+    def status(it: Api, **query: str) -> int:
+        answer = it.http.post(SUBMIT, params={"workflow_id": "a-1", **query}, headers={"Idempotency-Key": KEY})
+        return answer.status_code
+
+    with api(tmp_path) as it:
+        it.submit(one_task("a"))
+        assert [status(it, priority="LOW"), status(it, priority="LOW"), status(it, priority="HIGH")] == [200, 200, 409]
+
+
 def test_a_key_that_is_no_uuid_is_refused(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         status, answer = sent(it, one_task("a"), "soon")

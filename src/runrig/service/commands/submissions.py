@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Plan, Submit
-from runrig.domain.workflows import WorkflowSpec, WorkflowStatus
+from runrig.domain.workflows import Workflow, WorkflowSpec, WorkflowStatus
 from runrig.engine.lifecycle import submission_gate, workflows
 from runrig.engine.state.state import State
 from runrig.ports.backend import Backend, Blueprint
@@ -16,6 +16,10 @@ from runrig.service.runtime import rendering
 from runrig.service.runtime.reconciler import Reconciler
 from runrig.service.runtime.transactor import Transactor, Writing
 from runrig.spec import template, workflow
+
+_SENT = ("text", "variables", "string_variables", "template", "environment", "priority")
+SENT_LETTERS = 32
+"""So many letters of the key of a specification say what was sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,13 @@ class ParsedSubmission:
             parent=self.parent,
         )
 
+    def sent_again(self, stored: Workflow) -> bool:
+        """Whether *stored* was made by the same request.  That of a file has its priority in the key of its specification."""
+        same = (self.user, self.pool, self.parent, self.spec.hash[:SENT_LETTERS])
+        if same != (stored.submitted_by, stored.pool, stored.parent, stored.spec_hash[:SENT_LETTERS]):
+            return False
+        return self.parent is None or self.priority is stored.priority
+
     def accepted(self, plan: Plan, backend: str) -> Accepted:
         """*plan*: as `plan` made it; *backend*: the kind that the work is for."""
         submit = plan.actions[0]
@@ -85,12 +96,20 @@ def read(submission: Submission) -> ParsedSubmission:
     spec = workflow.read_workflow(text)
     spec = workflow.with_environment(spec, workflow.parse_environment(submission.environment))
     source = submission.text if submission.template is None else submission.template
-    # Not only the text makes the specification: the same file with another environment is another one.
-    name = workflow.spec_hash("\0".join((text, source, *submission.environment)))
     priority = submission.priority or spec.priority or Priority.NORMAL
     return ParsedSubmission(
-        SpecText(name, text, source, spec), submission.pool, submission.user, priority, uuid=submission.uuid
+        SpecText(_hash(submission, text), text, source, spec),
+        submission.pool,
+        submission.user,
+        priority,
+        uuid=submission.uuid,
     )
+
+
+def _hash(submission: Submission, text: str) -> str:
+    """The key of the specification: what was sent, then *text*, which a template with `random` renders anew each time."""
+    fields = (getattr(submission, name) for name in _SENT)
+    return workflow.spec_hash(repr(tuple(fields)))[:SENT_LETTERS] + workflow.spec_hash(text)[SENT_LETTERS:]
 
 
 class Submissions:
@@ -167,18 +186,13 @@ class Submissions:
     def _entered(self, parsed: ParsedSubmission, key: str) -> Accepted | None:
         """The answer to the same submission before; None if there was none.  Raises Conflict if a different one has the uuid."""
         try:
-            stored = self._store.workflow(key).workflow
+            stored = self._store.head(key)
         except NotFound:
             return None
-        if (stored.uuid, stored.submitted_by, stored.pool, stored.spec_hash, stored.parent) != (
-            key,
-            parsed.user,
-            parsed.pool,
-            parsed.spec.hash,
-            parsed.parent,
-        ):
+        if stored.uuid != key or not parsed.sent_again(stored):
             raise Conflict("the Idempotency-Key belongs to another submission: send each one with a key of its own")
-        return Accepted(stored.id, parsed.spec.text, tuple(_warnings(self._backend.name, parsed.spec.spec)))
+        spec = self._store.spec(stored.spec_hash)
+        return Accepted(stored.id, spec.text, tuple(_warnings(self._backend.name, spec.spec)))
 
     def _plan(self, parsed: ParsedSubmission, writing: Writing) -> Plan:
         """The gate's plan; its refusal also names who closed the pool, and when."""
