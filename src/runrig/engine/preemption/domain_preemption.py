@@ -6,6 +6,7 @@ can be cheaper than the best set so far.  Gangs that stop already cost nothing.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from runrig.domain.gangs import GangState, Placement
@@ -125,6 +126,11 @@ class _OverDomains:
             _Weight(pods, gpus, order) for order, (pods, gpus) in enumerate(sizes(self._topology, running))
         ]
         self.short = preemption.shortages()
+        self._useful = [
+            each
+            for each, candidate in enumerate(running)
+            if any(amount and index in self.short for index, amount in candidate.request)
+        ]
         self._steps_left = STEPS
         self._trials_left = TRIALS
 
@@ -195,9 +201,7 @@ class _OverDomains:
         inside = [each.candidate for each in held]
         if self.short:
             known = set(inside)
-            others = (each for each in range(len(self._running)) if each not in known)
-            useful = [each for each in others if any(self.amount(each, index) for index in self.short)]
-            inside += useful[:MOST_OUTSIDE]
+            inside += islice((each for each in self._useful if each not in known), MOST_OUTSIDE)
         return sorted(inside, key=lambda candidate: self._weights[candidate])
 
     def step(self) -> bool:
