@@ -4,10 +4,11 @@ import uuid
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import is_
 
 from runrig.domain.errors import Refused
-from runrig.domain.gangs import Assignment, GangState
-from runrig.domain.pools import PoolState, TopologyKey
+from runrig.domain.gangs import Assignment, Gang, GangState, Placement
+from runrig.domain.pools import Pool, PoolState, TopologyKey
 from runrig.domain.subgroups import Outline
 from runrig.domain.workflows import GroupSpec, Status, Task, TaskKey, TaskSpec, task_uuid
 from runrig.engine.ledger.queue import Entry
@@ -26,7 +27,7 @@ class Launches:
 
     def __init__(self, *, queues: bool = False) -> None:
         self._known: dict[TaskKey, Launch] = {}
-        self._gangs: Mapping[str, GangLaunch] = {}
+        self._gangs: dict[str, tuple[_Origin, GangLaunch]] = {}
         self._queues = queues
 
     def desired(self, state: State) -> Desired:
@@ -49,7 +50,12 @@ class Launches:
             return Desired(run, stop)
         running = frozenset(key for key in run if state.tasks[key].status is Status.RUNNING)
         self._gangs = {id: _gang(state, state.ledger.entries[id], self._gangs.get(id)) for id in tasks_by_gang}
-        return Desired(run, stop, running, self._gangs, _pools(state), dict(state.flavors))
+        gangs = {id: launch for id, (_, launch) in self._gangs.items()}
+        return Desired(run, stop, running, gangs, _pools(state), dict(state.flavors))
+
+
+_Origin = tuple[Gang, Placement, Pool, Pool]
+"""What a `GangLaunch` is made from and may change: the gang, what it was granted, its pool and the top-level pool."""
 
 
 def _launch(state: State, entry: Entry, task: Task, hosts: Mapping[str, str]) -> Launch:
@@ -79,14 +85,17 @@ def _launch(state: State, entry: Entry, task: Task, hosts: Mapping[str, str]) ->
     )
 
 
-def _gang(state: State, entry: Entry, known: GangLaunch | None) -> GangLaunch:
+def _gang(state: State, entry: Entry, known: tuple[_Origin, GangLaunch] | None) -> tuple[_Origin, GangLaunch]:
     """*known*: the same gang in the last round."""
     workflow = state.workflows[entry.gang.workflow]
     pool = state.pools[workflow.pool]
     top = pool if pool.parent is None else state.pools[pool.parent]
+    origin = (entry.gang, entry.placement, pool, top)
+    if known is not None and all(map(is_, known[0], origin)):
+        return known
     group = state.group_spec((workflow.id, entry.gang.id.removeprefix(f"{workflow.id}/")))
     admitted = _as_admitted(group, {each.pod_set: each for each in entry.placement})
-    return GangLaunch(
+    launch = GangLaunch(
         id=entry.gang.id,
         uuid=str(uuid.uuid5(uuid.UUID(workflow.uuid), f"{group.name}/{entry.gang.attempt}")),
         workflow=workflow.id,
@@ -96,9 +105,10 @@ def _gang(state: State, entry: Entry, known: GangLaunch | None) -> GangLaunch:
         priority=workflow.priority,
         user=workflow.submitted_by,
         group=admitted,
-        outline=_outline(top.topology_keys, admitted, known),
+        outline=_outline(top.topology_keys, admitted, None if known is None else known[1]),
         labels=workflow.labels,
     )
+    return origin, launch
 
 
 def _outline(keys: tuple[TopologyKey, ...], group: GroupSpec, known: GangLaunch | None) -> Outline | str:
@@ -130,13 +140,14 @@ def _spec_of(state: State, task: Task) -> TaskSpec:
 
 
 def _attempts_behind(state: State, workflow: str, name: str) -> tuple[TaskKey, ...]:
-    """The attempts whose output is the input *name*: the COMPLETED one of each pod."""
-    done = [
-        task
-        for task in state.tasks.values()
-        if task.workflow == workflow and task.spec == name and task.status is Status.COMPLETED
-    ]
-    return tuple(task.key for task in sorted(done, key=lambda task: (task.index, task.retry_id)))
+    """The attempts whose output is the input *name*: the COMPLETED one of each pod.  O(pods of that task)."""
+    spec = next(task for group in state.spec_of(workflow).groups for task in group.tasks if task.name == name)
+    return tuple(
+        attempt.key
+        for index in range(spec.pods)
+        for attempt in state.attempts(workflow, spec.pod_name(index))
+        if attempt.status is Status.COMPLETED
+    )
 
 
 def _hosts(gang: list[Task]) -> Mapping[str, str]:

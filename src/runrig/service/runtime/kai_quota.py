@@ -8,11 +8,12 @@ from runrig.ports.backend import PoolQueues, QueueQuota
 
 
 def kai_quotas(state: State, pool: Pool) -> PoolQueues:
-    return PoolQueues(pool, whole=_whole(state, pool) if pool.parent is None else None, own=_own(state, pool))
+    # Neither the capacity of its nodes nor what it lends goes into a queue, and both cost far more than the rest.
+    balance = report.pool_balance(state, pool.name, capacities={}, lends=0)
+    return PoolQueues(pool, whole=_whole(state, pool, balance) if pool.parent is None else None, own=_own(pool, balance))
 
 
-def _whole(state: State, pool: Pool) -> QueueQuota:
-    balance = report.pool_balance(state, pool.name)
+def _whole(state: State, pool: Pool, balance: report.PoolBalance) -> QueueQuota:
     most = _most_borrowed(state, pool)
     nominal = balance.quota + balance.held
     return QueueQuota(
@@ -22,8 +23,7 @@ def _whole(state: State, pool: Pool) -> QueueQuota:
     )
 
 
-def _own(state: State, pool: Pool) -> QueueQuota:
-    balance = report.pool_balance(state, pool.name)
+def _own(pool: Pool, balance: report.PoolBalance) -> QueueQuota:
     quota = max(balance.unallocated + _shared(balance), balance.used)
     return QueueQuota(quota=quota, limit=None, weight=pool.weight)
 
