@@ -53,5 +53,6 @@ def portrait(state: State) -> dict[str, object]:
             for name, entry in sorted(ledger.entries.items())
         },
         "active": sorted(state.active),
+        "alive": {pool: count for pool, count in sorted(state.alive.items()) if count},
         "current": {key: dict(sorted(pods.items())) for key, pods in sorted(state.current.items())},
     }

@@ -128,7 +128,7 @@ class Remaining:
 
 
 def remaining(state: State, name: str) -> Remaining:
-    """What is still alive in the pool *name*, which must not be ARCHIVED.  O(live workflows)."""
+    """What is still alive in the pool *name*, which must not be ARCHIVED."""
     tree = state.ledger.tree
     gpus = sum(
         leaf.usage[REAL][index]
@@ -136,12 +136,7 @@ def remaining(state: State, name: str) -> Remaining:
         if key.resource == GPU
         for leaf in (tree.firm[name], tree.low[name])
     )
-    return Remaining(gpus, live_workflows(state)[name])
-
-
-def live_workflows(state: State) -> Counter[str]:
-    """Pool → number of its workflows that have not ended.  O(live workflows)."""
-    return Counter(workflow.pool for workflow in state.workflows.values() if not workflow.status.finished)
+    return Remaining(gpus, state.alive[name])
 
 
 @dataclass(frozen=True, slots=True)

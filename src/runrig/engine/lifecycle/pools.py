@@ -137,11 +137,8 @@ def _has_started(state: State, workflow: str) -> bool:
 def archive_drained(state: State) -> Iterator[Action]:
     """Archives DELETING pools without live workflows, in the very cycle in which the last one ended (law S3)."""
     draining = [pool for pool in state.pools.values() if pool.state is PoolState.DELETING]
-    if not draining:
-        return
-    alive = {workflow.pool for workflow in state.workflows.values() if not workflow.status.finished}
     for pool in sorted(draining, key=lambda pool: pool.name):
-        if pool.name not in alive:
+        if not state.alive[pool.name]:
             yield PutPool(replace(pool, state=_next_state(state, pool, PoolEvent.DRAINED)), pool)
 
 

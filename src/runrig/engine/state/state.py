@@ -61,6 +61,7 @@ class State:
 
     *fixed_nodes*: a gang that not even the empty cluster could hold is refused at once (law P3).  *topology*: pools may have topology keys.
     *active*: attempts that are on nodes.  *current*: per group, the latest attempt of each pod.
+    *alive*: per pool, how many of its workflows have not ended.
     *deadlines*: a heap; stale entries are passed over when they are due.
     """
 
@@ -76,6 +77,7 @@ class State:
         self.specs: dict[str, WorkflowSpec] = {}
         self.numbers: dict[str, int] = {}
         self.active: set[TaskKey] = set()
+        self.alive: Counter[str] = Counter()
         self.current: dict[GroupKey, dict[str, int]] = {}
         self.deadlines: list[Deadline] = []
         self._spec_uses: Counter[str] = Counter()
@@ -102,6 +104,7 @@ class State:
             state.nodes[node.name] = node
             state.ledger.put_node(node)
         state.workflows = {each.id: each for each in loaded.workflows}
+        state.alive = Counter(each.pool for each in loaded.workflows if not each.status.finished)
         state._spec_uses = Counter(each.spec_hash for each in loaded.workflows)
         for task in sorted(loaded.tasks, key=lambda each: each.key):
             state._put_task(task)
@@ -181,9 +184,8 @@ class State:
                 self._move_task(action, at)
             case MoveGroup(workflow, group):
                 self._put_group(group_moved(self.groups[workflow, group], action, at))
-            case MoveWorkflow(workflow):
-                self.workflows[workflow] = workflow_moved(self.workflows[workflow], action, at)
-                self._changed.workflows.add(workflow)
+            case MoveWorkflow():
+                self._move_workflow(action, at)
             case _:
                 self._decide(action, at)
 
@@ -226,12 +228,20 @@ class State:
 
     def _submit(self, workflow: Workflow, groups: tuple[Group, ...]) -> None:
         self.workflows[workflow.id] = workflow
+        self.alive[workflow.pool] += 1
         self._spec_uses[workflow.spec_hash] += 1
         self.numbers[workflow.name] = max(workflow.number, self.numbers.get(workflow.name, 0))
         self._changed.workflows.add(workflow.id)
         for group in groups:
             self._put_group(group)
             self._new_attempt(group, Status.WAITING)
+
+    def _move_workflow(self, action: MoveWorkflow, at: float) -> None:
+        before = self.workflows[action.workflow]
+        moved = self.workflows[action.workflow] = workflow_moved(before, action, at)
+        if moved.status.finished and not before.status.finished:
+            self.alive[moved.pool] -= 1
+        self._changed.workflows.add(action.workflow)
 
     def _new_attempt(self, group: Group, status: Status) -> None:
         """Every pod of the group gets its next attempt; pods that a smaller gang had left out are back (law A3)."""

@@ -239,7 +239,6 @@ class _Known:
         self.state = state
         self.rows = {row.name: row for row in tree_rows(state) if row.kind == "pool"}
         self.capacities = report.capacity_by_flavor(state)
-        self.workflows = report.live_workflows(state)
         self.subpools: dict[str, list[str]] = defaultdict(list)
         for pool in state.pools.values():
             if pool.parent is not None and pool.state is not PoolState.ARCHIVED:
@@ -256,7 +255,7 @@ class _Known:
             subpools=tuple(sorted(self.subpools[pool.name])),
             flavors=tuple(state.flavors[name] for name in _flavors_of(state, pool) if name in state.flavors),
             totals=totals,
-            workflows=self.workflows[pool.name],
+            workflows=state.alive[pool.name],
         )
 
 

@@ -9,7 +9,6 @@ import logging
 
 from runrig.domain.pools import PoolState
 from runrig.domain.workflows import WorkflowStatus
-from runrig.engine.explain import report
 from runrig.ports.clock import Clock
 from runrig.ports.store import Store, WorkflowQuery
 from runrig.service.runtime.transactor import Transactor
@@ -38,9 +37,8 @@ class DrainSweep:
         if self.due_in_s() > 0:
             return
         with self._transactor.reading() as state:
-            alive = report.live_workflows(state)
             draining = sorted(pool.name for pool in state.pools.values() if pool.state is PoolState.DELETING)
-            ended = [name for name in draining if alive[name] and not self._alive_in_store(name)]
+            ended = [name for name in draining if state.alive[name] and not self._alive_in_store(name)]
             if ended:
                 _log.error("event=memory_differs pools=%s", ",".join(ended))
                 self._transactor.reload()
