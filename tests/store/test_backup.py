@@ -287,4 +287,4 @@ def test_a_made_up_file_is_put_nowhere(tmp_path: Path, path: str) -> None:
         writer.end()
     with pytest.raises(InvalidInput, match="no backup has"):
         restore_backup(tmp_path / "out", tmp_path / "new" / "runrig.db", tmp_path / "new")
-    assert sorted(each.name for each in (tmp_path / "new").iterdir() if "runrig.db" not in each.name) == []
+    assert not (tmp_path / "new").exists()

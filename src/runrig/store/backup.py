@@ -12,6 +12,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from pathlib import PurePosixPath
 from typing import IO, Any
 
 from sqlalchemy import JSON, Column, Connection, Select, String, Table, inspect, select, type_coerce, update
@@ -23,12 +24,15 @@ from runrig.store.columns import Encoded, OneOf, UtcDateTime, Words
 from runrig.store.database import Database
 from runrig.store.dialect import before_migration, insert_plain
 from runrig.store.faults import translated
+from runrig.store.plain_rows import RowChecker
 from runrig.store.rows import Row
 
 FORMAT = 1
 ROWS_AT_ONCE = 2_000
 PIECE = 64 * 1024
 """Bytes of a file in one line."""
+STATE_FILES = ("backend", "clock.json", "tasks.json")
+"""Files of backends in the data folder beside the database, from which they resume."""
 LEFT_OUT = frozenset({schema.leader.name})
 """Which server leads is true only for the moment."""
 TABLES = tuple(table for table in schema.metadata.sorted_tables if table.name not in LEFT_OUT)
@@ -152,28 +156,25 @@ class BackupReader:
         self._name = name
 
     def check(self) -> Contents:
-        """What the file contains.  Raises InvalidInput for a file that is not a backup, is damaged, or comes from another version."""
+        """What the file contains.
+
+        Raises InvalidInput for a file that is not a backup, is damaged, comes from another version, or has a row that no server writes.
+        """
         with self._damage():
             lines = self._lines()
             first = next(lines, b"")
-            header = self._header(first)
-            rows: dict[str, int] = {}
-            files, table, digest = 0, "", hashlib.sha256(first)
+            header, digest = self._header(first), hashlib.sha256(first)
+            content = _Content(header.revision)
             for line in lines:
                 entry = loads(line)
                 if isinstance(entry, dict) and "sha256" in entry:
-                    expected = {"rows": rows, "files": files, "sha256": digest.hexdigest()}
+                    expected = {"rows": content.rows, "files": content.files, "sha256": digest.hexdigest()}
                     if entry != expected or next(lines, b""):
                         raise Undecodable("its checksum does not match")
-                    return Contents(header, rows, files)
+                    content.end()
+                    return Contents(header, content.rows, content.files)
                 digest.update(line)
-                if isinstance(entry, list):
-                    rows[table] += 1
-                elif isinstance(entry, dict) and "table" in entry:
-                    table = _named(entry).name
-                    rows[table] = 0
-                elif isinstance(entry, dict):
-                    files += "file" in entry
+                content.take(entry)
             raise Undecodable("its end is missing")
 
     def fill(self, connection: Connection) -> None:
@@ -241,11 +242,65 @@ class BackupReader:
             if "CRC" not in str(error) and "length" not in str(error):
                 raise self._no_backup() from error
             raise self._damaged(error) from error
-        except (EOFError, zlib.error, Undecodable, KeyError, TypeError, AttributeError) as error:
+        except (EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> InvalidInput:
         return InvalidInput.one(f"{self._name} is damaged ({error}): nothing was restored; take another backup")
+
+
+class _Content:
+    """What the lines between the first and the last of a backup hold.  *rows*: by table."""
+
+    def __init__(self, revision: int) -> None:
+        self.rows: dict[str, int] = {}
+        self.files = 0
+        self._rows_checked = RowChecker(revision)
+        self._table: Table | None = None
+        self._wrong: Undecodable | None = None
+
+    def take(self, entry: Any) -> None:
+        match entry:
+            case list() if self._table is not None:
+                self.rows[self._table.name] += 1
+                self._check_row(self._table, entry)
+            case {"table": _}:
+                self._table = _named(entry)
+                if len(self.rows) == len(TABLES) or self._table is not TABLES[len(self.rows)]:
+                    raise Undecodable(f"its table {self._table.name} is not where a backup has it")
+                self.rows[self._table.name] = 0
+            case {"file": path}:
+                self._table = None
+                self.files += 1
+                check_path(path)
+            case str() if self.files:
+                b64decode(entry, validate=True)
+            case _:
+                raise Undecodable(f"it has a line {dumps(entry)[:80]}, which no backup has")
+
+    def end(self) -> None:
+        """Raises Undecodable for the first row that is wrong: the file is as it was written, but not by `runrig backup`."""
+        if len(self.rows) < len(TABLES) or self.rows[schema.meta.name] != 1:
+            raise Undecodable("it lacks tables")
+        if self._wrong is not None:
+            raise self._wrong
+
+    def _check_row(self, table: Table, values: list[Any]) -> None:
+        if self._wrong is not None:
+            return
+        try:
+            self._rows_checked.check(table, values)
+        except Undecodable as error:
+            named = ", ".join(str(value) for value in values[: len(table.primary_key)])
+            self._wrong = Undecodable(f"table {table.name}, row {self.rows[table.name]} ({named:.80}): {error}")
+
+
+def check_path(path: object) -> None:
+    """Raises Undecodable unless *path*, below the data folder, is one that a backup may have: a forged one cannot write elsewhere."""
+    parts = PurePosixPath(path).parts if isinstance(path, str) else ()
+    logs = len(parts) == 5 and parts[0] == "tasks" and parts[4].startswith("std") and parts[4].endswith(".log")
+    if (path not in STATE_FILES and not logs) or ".." in parts or "\0" in str(path):
+        raise Undecodable(f"it has a file {path!r:.80}, which no backup has")
 
 
 def _named(entry: Mapping[str, Any]) -> Table:

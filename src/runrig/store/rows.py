@@ -92,13 +92,18 @@ KINDS: Mapping[str, Kind] = {
 def event_row(event: Event) -> Row:
     action = event.action
     kind, plain = encode_action(action)
-    pool = action.pool.name if isinstance(action, PutPool) else None
-    return event.revision, event.seq, event.time, event.actor, kind, plain, event.law, workflow_of(action), pool
+    whose = workflow_of(action), pool_of(action)
+    return event.revision, event.seq, event.time, event.actor, kind, plain, event.law, *whose
 
 
 def event_of(row: RowMapping) -> Event:
     action = decode_action(row["kind"], row["action"])
     return Event(row["revision"], row["seq"], row["time"], row["actor"], action, row["law"])
+
+
+def pool_of(action: Action) -> str | None:
+    """The pool that *action* changes; None if it is about something else."""
+    return action.pool.name if isinstance(action, PutPool) else None
 
 
 def workflow_of(action: Action) -> str | None:
