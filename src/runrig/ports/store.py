@@ -81,6 +81,9 @@ class EventLog(Protocol):
     def pool_changes(self, query: ChangesQuery) -> tuple[tuple[Event, ...], bool]:
         """(the page, whether there is more)."""
 
+    def cohort_changes(self) -> tuple[Event, ...]:
+        """Every PutCohort, in order."""
+
     def pools_at(self, pool: str, at: float) -> tuple[Event, ...]:
         """The last change of *pool* and of each of its subpools at or before *at*; a pool created later has none."""
 

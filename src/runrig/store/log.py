@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, and_, func, or_, select
 
+from runrig.domain.plan import PutCohort
 from runrig.domain.records import Event
 from runrig.ports.store import ChangesQuery
 from runrig.store import retention, schema
@@ -59,6 +60,16 @@ class SqlLog:
         with self._transactions.reading() as connection:
             events = _with_keys(connection, page.limit(query.limit + 1))
         return events[: query.limit], len(events) > query.limit
+
+    def cohort_changes(self) -> tuple[Event, ...]:
+        """O(changes of the cluster): the index on workflows passes over everything that work did."""
+        statement = (
+            select(schema.events)
+            .where(_EVENT.workflow.is_(None), _EVENT.kind == PutCohort.__name__)
+            .order_by(_EVENT.revision, _EVENT.seq)
+        )
+        with self._transactions.reading() as connection:
+            return tuple(event_of(row) for row in connection.execute(statement).mappings())
 
     def pools_at(self, pool: str, at: float) -> tuple[Event, ...]:
         newest = func.row_number().over(partition_by=_EVENT.pool, order_by=(_EVENT.revision.desc(), _EVENT.seq.desc()))

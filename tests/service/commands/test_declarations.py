@@ -11,6 +11,7 @@ from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import FlavorResource
 from runrig.service.commands.declarations import CohortEdit, PoolEdit
 from tests.worlds.service import Desk, desk
+from tests.worlds.sql import plans, statements
 
 GPU = FlavorResource("default", "gpu")
 KINDS = """
@@ -64,6 +65,28 @@ def test_prune_takes_away_only_what_an_apply_made(tmp_path: Path) -> None:
         ]
         assert [view.pool.name for view in it.service.queries.pools()] == ["byhand", "pool1"]
         assert [view.row.name for view in it.service.queries.cohorts()] == ["alsobyhand", "byhand", "pool1"]
+
+
+def test_a_cohort_made_again_by_hand_is_not_pruned(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        _told(it, "cohorts: [{name: org}, {name: lab}]")
+        it.service.declarations.delete_cohort("org", user="ann")
+        it.service.declarations.create_cohort("org", CohortEdit(), user="ann")
+        assert _told(it, "{}", prune=True, dry_run=True)[-1] == ("delete", "cohort", "lab")
+        assert ("delete", "cohort", "org") not in _told(it, "{}", prune=True, dry_run=True)
+
+
+def test_pruning_costs_by_the_changes_of_the_cluster_and_not_by_the_log(tmp_path: Path) -> None:
+    """Who made a cohort is found among the events that belong to no workflow."""
+    with desk(tmp_path) as it:
+        _told(it, "cohorts: [{name: org}]")
+        with statements() as seen:
+            _told(it, "pools: [{name: pool1, quota: 2}]", prune=True, dry_run=True)
+        found = plans(it.store, [each for each in seen if "FROM events" in each[0]])
+    assert [steps[0] for steps in found] == [
+        "SEARCH events USING INDEX ix_events_pool_revision_seq (pool=? AND revision>?)",
+        "SEARCH events USING INDEX ix_events_workflow_revision_seq (workflow=?)",
+    ]
 
 
 def test_a_pool_made_again_by_hand_is_not_pruned(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine, event, select
+from sqlalchemy import select
 
 from runrig.api.answers import history as history_answers
 from runrig.api.answers import pools as pool_answers
@@ -27,6 +27,7 @@ from runrig.store import SqlStore, schema
 from tests.store import make_dump
 from tests.store.strategies import values_of
 from tests.worlds.service import T0, Desk, desk
+from tests.worlds.sql import plans, statements
 
 GPU = FlavorResource("default", "gpu")
 EMPTY = "pools: []"
@@ -244,14 +245,9 @@ def test_a_question_costs_by_the_changes_of_the_pool_and_not_by_the_log(tmp_path
         trail(it, "team", by="ann", since=T0, until=T0 + 9, after=(9, 9))
         trail(it, "team", subpool="a")
         it.service.history.pool_at("team", T0)
-        asked = [(sql, given) for sql, given in seen if "FROM events" in sql]
-        with it.store.transactions.reading() as connection:
-            plans = [
-                [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", given)]
-                for sql, given in asked
-            ]
-    assert len(plans) == 3
-    for plan in plans:
+        steps_of_each = plans(it.store, [each for each in seen if "FROM events" in each[0]])
+    assert len(steps_of_each) == 3
+    for plan in steps_of_each:
         steps = {re.sub(r" \(.*", "", step) for step in plan if re.search(r"\bevents\b", step)}
         by_pool = {f"SEARCH events USING {kind}INDEX ix_events_pool_revision_seq" for kind in ("", "COVERING ")}
         assert steps & by_pool
@@ -401,21 +397,6 @@ def check(it: Desk, time: float, pools: dict[str, Any]) -> None:
 
 
 # ---------------------------------------------------------------- never deleted
-
-
-@contextmanager
-def statements() -> Iterator[list[tuple[str, Any]]]:
-    """Every SQL statement of any store, with its parameters, as it goes to the database."""
-    seen: list[tuple[str, Any]] = []
-
-    def note(_connection: object, _cursor: object, statement: str, given: Any, *_: object) -> None:
-        seen.append((" ".join(statement.split()), given))
-
-    event.listen(Engine, "before_cursor_execute", note)
-    try:
-        yield seen
-    finally:
-        event.remove(Engine, "before_cursor_execute", note)
 
 
 def rows(it: Desk) -> tuple[set[tuple[Any, ...]], set[str]]:

@@ -15,7 +15,6 @@ from runrig.domain.nodes import Flavor
 from runrig.domain.plan import DropCohort, Plan, PutCohort, PutPool, SetFlavors
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota, Quotas, TopologyKey
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.domain.records import Event
 from runrig.engine.lifecycle import pools
 from runrig.engine.state.state import State
 from runrig.ports.backend import Backend
@@ -28,8 +27,6 @@ from runrig.service.queries.resource_queries import PoolView, pool_view
 from runrig.service.runtime.reconciler import Reconciler
 from runrig.service.runtime.transactor import APPLY, Transactor, Writing
 from runrig.spec import cluster
-
-_PAGE = 10_000
 
 
 class Keep(enum.Enum):
@@ -180,7 +177,7 @@ class Declarations:
             )
 
     def _prunable(self, state: State, spec: ClusterSpec) -> tuple[str, ...]:
-        """Pools and cohorts that an apply created and *spec* lacks, as ``kind/name``.  Reads the whole log if a cohort is in question."""
+        """Pools and cohorts that an apply created and *spec* lacks, as ``kind/name``.  Reads the log of those in question only."""
         kept_pools, kept_cohorts = {pool.name for pool in spec.pools}, {cohort.name for cohort in spec.cohorts}
         live = sorted(each.name for each in state.pools.values() if each.state is not PoolState.ARCHIVED)
         pools_made = [name for name in live if name not in kept_pools and self._applied_pool(name)]
@@ -198,7 +195,7 @@ class Declarations:
 
     def _applied_cohorts(self) -> set[str]:
         makers: dict[str, str] = {}
-        for event in _pages(self._store):
+        for event in self._store.log.cohort_changes():
             if isinstance(event.action, PutCohort) and event.action.before is None:
                 makers[event.action.cohort.name] = event.actor
         return {name for name, actor in makers.items() if actor.startswith(APPLY)}
@@ -357,11 +354,3 @@ def _role_differences(found: RoleChanges) -> Iterator[Difference]:
 
 def _is_creation(action: PutPool) -> bool:
     return action.before is None or action.before.state is PoolState.ARCHIVED
-
-
-def _pages(store: Store) -> Iterator[Event]:
-    """The whole log, a page at a time."""
-    after = 0
-    while page := store.log.events(after=after, limit=_PAGE):
-        yield from page
-        after = page[-1].revision
