@@ -71,8 +71,9 @@ def cycle(ledger: Ledger, at: float, heads_per_pool: int | None = None) -> list[
     """The decisions of one cycle, applied."""
     made = []
     for decision in decide(ledger, heads_per_pool=heads_per_pool):
-        ledger.apply(decision, at)
-        made.append(decision)
+        if decision is not None:
+            ledger.apply(decision, at)
+            made.append(decision)
     return made
 
 

@@ -2,6 +2,7 @@
 
 `Driver` holds three states that must agree: the live one, a shadow to which every action is applied one by one (each is
 checked by the second opinion first), and one that is loaded from shuffled rows before each cycle and must plan the same.
+Every third cycle a fourth does, which is cut into parts at random places.
 """
 
 import random
@@ -19,6 +20,7 @@ from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Loaded
 from runrig.domain.workflows import TaskKey, WorkflowSpec
 from runrig.engine import cycle
+from runrig.engine.cycle import Cycle
 from runrig.engine.ledger.options import flavor_choices
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.lifecycle import submission_gate
@@ -93,19 +95,55 @@ class Driver:
 
     def cycle(self, *, linger: bool = False) -> Plan:
         """*linger*: what is to stop takes its time."""
-        self.now += 1
-        if self.edited:
-            self.shaken |= set(self.state.ledger.nominated)
-        observed = self._observe(linger=linger)
-        twin = State.load(shuffled(self.state.rows(), seed=int(self.now)))
+        observed = self._begin_cycle(linger=linger)
+        rows = shuffled(self.state.rows(), seed=int(self.now))
+        twin = State.load(rows)
         plan = cycle.run(self.state, observed, self.now)
         self.sound = False
         again = cycle.run(twin, _shuffled_observation(observed, seed=int(self.now)), self.now)
         differing = [pair for pair in zip(plan.actions, again.actions, strict=False) if pair[0] != pair[1]][:1]
         assert repr(plan) == repr(again), f"a state loaded from rows plans otherwise: {differing}"
+        if int(self.now) % 3 == 0:
+            self._check_cut(rows, observed, plan, twin)
         self._follow(plan.actions)
         self.edited = False
         return plan
+
+    def _check_cut(self, rows: Loaded, observed: Observation, plan: Plan, uncut: State) -> None:
+        """Cut at random places, with nothing coming in between, the cycle is what it is uncut: same plan, same rows."""
+        chance = random.Random(int(self.now))
+        state = State.load(rows)
+        running = Cycle(state, observed, self.now)
+        actions: list[Action] = []
+        while not running.ended:
+            actions += running.part(chance.randint(1, 6)).actions
+            state.take_changes()
+        uncut.take_changes()
+        assert repr(actions) == repr([*plan.actions]), "a cycle that was cut plans otherwise"
+        assert repr(state.rows()) == repr(uncut.rows())
+
+    def cycle_in_parts(self, budget: int, arrivals: Iterable[Callable[[], None]], *, restart: bool) -> None:
+        """One of *arrivals* comes after each part.  *restart*: behind the last of them the server starts again, from its rows."""
+        running, coming = Cycle(self.state, self._begin_cycle(linger=False), self.now), list(arrivals)
+        while not running.ended:
+            self._follow(running.part(budget).actions)
+            if coming:
+                coming.pop(0)()
+                self._shake()
+                running.begin_again(self.now)
+            elif restart:
+                self.state = State.load(self.state.rows())
+                return
+        self.edited = False
+
+    def _begin_cycle(self, *, linger: bool) -> Observation:
+        self.now += 1
+        self._shake()
+        return self._observe(linger=linger)
+
+    def _shake(self) -> None:
+        if self.edited:
+            self.shaken |= set(self.state.ledger.nominated)
 
     def _observe(self, *, linger: bool) -> Observation:
         facts: dict[TaskKey, TaskFact] = {}

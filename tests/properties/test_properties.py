@@ -1,6 +1,7 @@
 """The promises of the engine under everything that can happen to it, in any order (a Hypothesis state machine)."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -158,6 +159,33 @@ class Engine(RuleBasedStateMachine):
     def cycle(self, linger: bool) -> None:
         self.driver.cycle(linger=linger)
 
+    @rule(
+        budget=st.integers(1, 8),
+        come=st.lists(
+            st.tuples(
+                st.sampled_from(("submit", "submit", "cancel", "edit")), st.integers(0, 11), st.sampled_from(Priority)
+            ),
+            max_size=6,
+        ),
+        restart=st.booleans(),
+    )
+    def cycle_in_parts(self, budget: int, come: list[tuple[str, int, Priority]], restart: bool) -> None:
+        """Work arrives, is cancelled, and quota changes between the parts of a cycle."""
+        arrivals = [partial(self._arrives, what, at, priority) for what, at, priority in come]
+        self.driver.cycle_in_parts(budget, arrivals, restart=restart)
+
+    def _arrives(self, what: str, at: int, priority: Priority) -> None:
+        state = self.driver.state
+        if what == "cancel" and state.workflows:
+            self._cancel(sorted(state.workflows)[at % len(state.workflows)])
+        elif what == "edit" and state.pools:
+            pool = state.pools[sorted(state.pools)[at % len(state.pools)]]
+            if pool.parent is None and pool.state is not PoolState.ARCHIVED:
+                share = {FlavorResource("a", GPU): Quota(at % 5)}
+                self.driver.attempt(pools.put_pool, replace(pool, quotas=share), create=False)
+        elif what == "submit" and state.pools:
+            self._submit(sorted(state.pools)[at % len(state.pools)], priority, plain(1 + at % 2))
+
     @precondition(lambda self: self.driver.state.active)
     @rule(data=st.data(), code=st.sampled_from((0, 0, 0, 1, 2, 3003, 3004)))
     def end_a_task(self, data: st.DataObject, code: int) -> None:
@@ -176,7 +204,9 @@ class Engine(RuleBasedStateMachine):
     @precondition(lambda self: self.driver.state.workflows)
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:
-        name = data.draw(st.sampled_from(sorted(self.driver.state.workflows)))
+        self._cancel(data.draw(st.sampled_from(sorted(self.driver.state.workflows))))
+
+    def _cancel(self, name: str) -> None:
         self.driver.now += 1
         edited = self.driver.edited
         self.driver.attempt(workflows.cancel, name, user="u")

@@ -73,7 +73,7 @@ class DoubtedDriver(Driver):
         """
         if any(isinstance(action, Release | TryAgain) for action in plan.actions):
             return
-        changes = tuple(cycle.see_nodes(without, observed.nodes))
+        changes = tuple(each for each in cycle.see_nodes(without, observed.nodes) if each is not None)
         without.apply_all(changes, self.now)
         for entry in idle(without):
             if without.pools[entry.gang.pool].queueing is not Queueing.STRICT_FIFO:

@@ -1,5 +1,6 @@
 """A service on a real store and a simulated cluster, driven by hand: its clock stands still unless it is put on."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from pathlib import Path
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
+from runrig.domain.observed import Observation
 from runrig.domain.plan import Action
 from runrig.ports.backend import Desired
 from runrig.service.commands.submissions import Submission
@@ -27,10 +29,16 @@ pools:
 
 
 class Backend(SimulatedBackend):
-    """*failure*: raised by `sync` while it is set.  *desired*: what it was told last."""
+    """*failure*: raised by `sync` while it is set.  *desired*: what it was told last.  *answers*: `observe` waits until it is set."""
 
     failure: Exception | None = None
     desired = Desired()
+    answers: threading.Event | None = None
+
+    def observe(self) -> Observation:
+        if self.answers is not None:
+            self.answers.wait()
+        return super().observe()
 
     def show(self, *nodes: Node) -> None:
         """These are its nodes from now on."""

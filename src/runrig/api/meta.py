@@ -26,7 +26,7 @@ async def health() -> wire.HealthAnswer:
 
 @router.get(
     "/readyz",
-    summary="The server works: its last round went well",
+    summary="The server works: its last round and its last commit went well",
     dependencies=[OPEN],
     responses={**_HEALTH, **documented(403, 503)},
 )

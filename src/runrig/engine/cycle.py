@@ -4,6 +4,9 @@
 
 Deterministic: the same state, observation and time give the same plan, byte for byte.  *state* has all actions applied when
 `run` returns; if they cannot be committed, the caller loads the state anew.
+
+A long cycle can be run in parts, each of which is committed by itself: `Cycle`.  Where nothing else is committed between
+them, they are together what `run` gives.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,36 +20,93 @@ from runrig.engine.lifecycle.workflows import digest, time_out
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.state.state import State
 
+Step = Iterator[Action | None]
+"""A generator of actions.  Each is applied before the next is computed, so every decision sees those before it.
+
+None: what was begun is complete, so a part may end here, and a server that starts again from what was applied goes on.
+"""
+
 
 def run(state: State, observed: Observation, now: float) -> Plan:
     """Returns every action that can be decided at *now*, in seconds since the epoch, and applies it to *state*."""
+    cycle = Cycle(state, observed, now)
     actions: list[Action] = []
-    steps = (
-        # 1. Take over the nodes of the cluster as the backend sees them.
-        see_nodes(state, observed.nodes),
-        # 2. Follow the tasks: which have started, ended or lost their node.
-        digest(state, observed),
-        # 3. Time out groups that have queued or run too long; retry gangs that were refused long ago.
-        time_out(state, now),
-        # 4. Admit, nominate and preempt.
-        decide(state.ledger),
-        # 5. Archive DELETING pools whose last workflow has ended.
-        pools.archive_drained(state),
-    )
-    # The steps are generators: each action is applied before the next is computed, so every decision sees those before it.
-    for step in steps:
-        for action in step:
-            state.apply(action, now)
-            actions.append(action)
+    while not cycle.ended:
+        actions += cycle.part().actions
     return Plan(tuple(actions))
 
 
-def see_nodes(state: State, nodes: Iterable[Node] | None) -> Iterator[Action]:
+class Cycle:
+    """A cycle that is run part by part.  All of it is decided at one time, unless `begin_again` sets another."""
+
+    def __init__(self, state: State, observed: Observation, now: float) -> None:
+        self.state = state
+        self._seen: list[Step] = [
+            # 1. Take over the nodes of the cluster as the backend sees them.
+            see_nodes(state, observed.nodes),
+            # 2. Follow the tasks: which have started, ended or lost their node.
+            digest(state, observed),
+        ]
+        self.begin_again(now)
+
+    def begin_again(self, now: float) -> None:
+        """Something else was committed since the last part: all is decided anew, from the head of the order (law P4).
+
+        What was observed is not: it is taken in once, and further where that had stopped.
+        """
+        self.now = now
+        self._decided: list[Step] = [
+            # 3. Time out groups that have queued or run too long; retry gangs that were refused long ago.
+            time_out(self.state, now),
+            # 4. Admit, nominate and preempt.
+            decide(self.state.ledger),
+            # 5. Archive DELETING pools whose last workflow has ended.
+            pools.archive_drained(self.state),
+        ]
+
+    @property
+    def saw_everything(self) -> bool:
+        """True if what was observed has been taken in to its end."""
+        return not self._seen
+
+    @property
+    def ended(self) -> bool:
+        return not self._seen and not self._decided
+
+    def part(self, budget: int | None = None) -> Plan:
+        """Goes on until one of the five steps that did anything has ended; returns what it did, which *state* has applied.
+
+        *budget*: the part may end sooner, when it has looked at so many gangs, tasks or nodes and changed so many things,
+        counted together.  An empty plan: it looked, and found nothing.
+        """
+        actions: list[Action] = []
+        looked = 0
+        while not self.ended:
+            steps = self._seen or self._decided
+            for action in steps[0]:
+                if action is not None:
+                    self.state.apply(action, self.now)
+                    actions.append(action)
+                    continue
+                looked += 1
+                if budget is not None and looked + len(actions) >= budget:
+                    return Plan(tuple(actions))
+            steps.pop(0)
+            if actions:
+                break
+        return Plan(tuple(actions))
+
+
+def see_nodes(state: State, nodes: Iterable[Node] | None) -> Step:
     """Yields the changes that lead from the state's nodes to *nodes*, by name; None means that no node has changed."""
     if nodes is None:
         return
-    seen = {node.name: replace(node, flavor=flavor_of(node, state.flavors.values())) for node in nodes}
+    seen = {node.name: node for node in nodes}
     for name, node in sorted(seen.items()):
-        if state.nodes.get(name) != node:
-            yield PutNode(node)
-    yield from (DropNode(name) for name in sorted(state.nodes) if name not in seen)
+        here = replace(node, flavor=flavor_of(node, state.flavors.values()))
+        if state.nodes.get(name) != here:
+            yield PutNode(here)
+            yield None
+    for name in sorted(state.nodes.keys() - seen.keys()):
+        yield DropNode(name)
+        yield None

@@ -118,6 +118,9 @@ class Store(Protocol):
     ) -> None:
         """Writes all of it in one transaction as *revision*, or raises Unavailable if that is not the next one."""
 
+    def try_writing(self) -> None:
+        """Changes nothing.  Raises what a commit would raise that cannot be stored."""
+
     def spec(self, hash: str) -> SpecText: ...
 
     def specs(self, hashes: Collection[str]) -> Mapping[str, WorkflowSpec]:

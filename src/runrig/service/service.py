@@ -118,8 +118,8 @@ class Service:
 
     @property
     def not_ready(self) -> str | None:
-        """Why the server does not work as it should; None if it does."""
-        return self._reconciler.failure
+        """Why the server does not work as it should; None if it does.  Waits for nothing."""
+        return self._transactor.trouble or self._reconciler.trouble
 
     @property
     def standstill(self) -> Standstill | None:

@@ -104,6 +104,10 @@ class SqlStore:
                 _write(connection, kind, [c.record for c in last.values() if c.kind == kind and c.record is not None])
             insert_rows(connection, schema.events, [event_row(event) for event in events])
 
+    def try_writing(self) -> None:
+        with self.transactions.writing() as connection:
+            connection.execute(update(schema.meta).values(revision=schema.meta.c.revision))
+
     def _advance(self, connection: Connection, revision: int) -> None:
         """Advances to *revision*, or raises Unavailable if it is not the next one, or not ours to store."""
         mine = schema.meta.c.revision == revision - 1

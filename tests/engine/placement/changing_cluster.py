@@ -5,7 +5,7 @@ decide the same.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from runrig.domain.gangs import Gang, Placement, PodSet, Priority
@@ -86,7 +86,7 @@ class ChangingCluster:
         self.now += 1
         expected = _drawn(self._anew(), self.now)
         decisions = []
-        for decision in decide(self.ledger):
+        for decision in _decisions(self.ledger):
             self._note(decision)
             self.ledger.apply(decision, self.now)
             decisions.append(decision)
@@ -189,9 +189,13 @@ class ChangingCluster:
                 assert solve(self.problem(name, least, beside)) is None, f"{name} waits, and has a place"
 
 
+def _decisions(ledger: Ledger) -> Iterator[Decision]:
+    return (each for each in decide(ledger) if each is not None)
+
+
 def _drawn(ledger: Ledger, now: float) -> list[Decision]:
     decisions = []
-    for decision in decide(ledger):
+    for decision in _decisions(ledger):
         ledger.apply(decision, now)
         decisions.append(decision)
     return decisions

@@ -134,12 +134,13 @@ def _has_started(state: State, workflow: str) -> bool:
     )
 
 
-def archive_drained(state: State) -> Iterator[Action]:
-    """Archives DELETING pools without live workflows, in the very cycle in which the last one ended (law S3)."""
+def archive_drained(state: State) -> Iterator[Action | None]:
+    """Archives DELETING pools without live workflows, in the very cycle in which the last one ended (law S3); None behind each."""
     draining = [pool for pool in state.pools.values() if pool.state is PoolState.DELETING]
     for pool in sorted(draining, key=lambda pool: pool.name):
         if not state.alive[pool.name]:
             yield PutPool(replace(pool, state=_next_state(state, pool, PoolEvent.DRAINED)), pool)
+            yield None
 
 
 # ---------------------------------------------------------------- cohorts

@@ -1,6 +1,7 @@
 """How workflows move: from what the backend saw, from time, and from their owner (law W1; reference statuses).
 
 Generators of actions.  The caller applies each action before it asks for the next, so that every rule reads the current state.
+`digest` and `time_out` yield None where what was begun is complete, so that a cycle may be cut there (`engine.cycle`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -55,7 +56,7 @@ _SILENT = "it does not say why"
 # ---------------------------------------------------------------- what the backend saw
 
 
-def digest(state: State, observed: Observation) -> Iterator[Action]:
+def digest(state: State, observed: Observation) -> Iterator[Action | None]:
     """What has started and ended since the last cycle, task by task in the order of their keys."""
     lost = lost_in(state, observed)
     yield from _refused(state, {**_never_begun(state, observed, lost), **observed.refused})
@@ -70,6 +71,7 @@ def digest(state: State, observed: Observation) -> Iterator[Action]:
             yield from _started(state, task)
         if fact.phase is Phase.ENDED:
             yield from _ended(state, task, fact, lost)
+        yield None
 
 
 def _never_begun(state: State, observed: Observation, lost: Lost) -> dict[str, str]:
@@ -308,7 +310,7 @@ def workflow_status(groups: Iterable[Status]) -> WorkflowStatus:
 # ---------------------------------------------------------------- time and the owner
 
 
-def time_out(state: State, now: float) -> Iterator[Action]:
+def time_out(state: State, now: float) -> Iterator[Action | None]:
     """Ends groups whose time in the queue or on nodes is up, and tries gangs again whose refusal is long enough ago."""
     while state.deadlines and state.deadlines[0].at <= now:
         deadline = heappop(state.deadlines)
@@ -321,6 +323,7 @@ def time_out(state: State, now: float) -> Iterator[Action]:
         else:
             cause = Status(deadline.cause)
             yield from _stop_or_end(state, group, cause, _TIMED_OUT[cause])
+        yield None
 
 
 _TIMED_OUT = {

@@ -5,7 +5,8 @@
 3. LOW that stays within its pool's nominal, in order: start.
 4. LOW that borrows, in order (where weights differ: by share): start.
 
-Yields decisions.  The caller applies each to the ledger before it asks for the next.
+Yields decisions.  The caller applies each to the ledger before it asks for the next.  None: what was decided so far is complete,
+and a cycle may be cut here (`engine.cycle`).
 """
 
 from collections.abc import Iterator
@@ -22,8 +23,11 @@ from runrig.engine.preemption.targets import Targets, find_targets
 from runrig.engine.scheduling.queue_order import HeadsByShare, QueueHeads, borrowing_heads, would_borrow
 
 
-def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Iterator[Decision]:
-    """Yields everything that can be decided now.  *heads_per_pool*: how many gangs of a pool are tried; None tries all."""
+def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Iterator[Decision | None]:
+    """Yields everything that can be decided now, and None behind each gang that was looked at.
+
+    *heads_per_pool*: how many gangs of a pool are tried; None tries all.
+    """
     yield from _nominated(ledger)
     looked = _Looked(ledger, heads_per_pool)
     firm = [bucket for bucket in ledger.pending.values() if bucket.firm]
@@ -72,7 +76,7 @@ def _strict_and_waiting(ledger: Ledger) -> set[str]:
     return {pool for pool in waiting if ledger.pools[pool].queueing is Queueing.STRICT_FIFO}
 
 
-def _nominated(ledger: Ledger) -> Iterator[Decision]:
+def _nominated(ledger: Ledger) -> Iterator[Decision | None]:
     for entry in sorted(ledger.nominated.values(), key=lambda entry: entry.order):
         if ledger.place and not _nodes_stand(ledger, entry):
             yield Withdraw(entry.gang.id)
@@ -80,6 +84,7 @@ def _nominated(ledger: Ledger) -> Iterator[Decision]:
             yield _admit(ledger, entry.gang, entry.placement)
         elif len(ledger.unclaimed) == len(ledger.stopping):
             yield Withdraw(entry.gang.id)  # an edit took what it was promised, and no target is left to wait for
+        yield None
 
 
 def _nodes_stand(ledger: Ledger, entry: Entry) -> bool:
@@ -95,13 +100,14 @@ def _nodes_stand(ledger: Ledger, entry: Entry) -> bool:
     return constraints is not None and holds_on(constraints, ledger.nodes.topology(constraints.labels), nodes)
 
 
-def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked) -> Iterator[Decision]:
+def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked) -> Iterator[Decision | None]:
     for entry in heads:
         if looked.skips(entry):
             continue
         found = _start_or_preempt(ledger, entry)
         if found is None:
             looked.failed(entry)
+            yield None
             continue
         if isinstance(found, Targets):
             yield Nominate(entry.gang.id, found.placement, found.gangs)
@@ -113,6 +119,7 @@ def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked) -> Iterator[Decisi
             yield _admit(ledger, entry.gang, found)
         if not looked.enough_of(entry.bucket.pool):
             heads.next_of(entry.bucket)
+        yield None
 
 
 Start = Placement | Targets
@@ -136,7 +143,7 @@ def _start_or_preempt(ledger: Ledger, entry: Entry) -> Start | None:
 
 def _low(
     ledger: Ledger, heads: QueueHeads | HeadsByShare, looked: _Looked, borrowing: list[Bucket] | None
-) -> Iterator[Decision]:
+) -> Iterator[Decision | None]:
     """*borrowing* collects the buckets that would borrow, to be tried afterwards; None lets them borrow."""
     for entry in heads:
         if borrowing is not None and would_borrow(ledger, entry):
@@ -147,10 +154,12 @@ def _low(
         found = _start(ledger, entry)
         if found is None:
             looked.failed(entry)
+            yield None
             continue
         yield _admit(ledger, entry.gang, found)
         if not looked.enough_of(entry.bucket.pool):
             heads.next_of(entry.bucket)
+        yield None
 
 
 def _start(ledger: Ledger, entry: Entry) -> Placement | None:

@@ -5,6 +5,7 @@ the operator declared or this program knows, never users, workflows or what a cl
 """
 
 import logging
+import time
 from collections import Counter as Amounts
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -36,7 +37,20 @@ class Metrics:
         self.registry = registry = CollectorRegistry(auto_describe=False)
         build = Gauge("runrig_build_info", "The version of this server; always 1.", ["version"], registry=registry)
         build.labels(__version__).set(1)
-        self._cycle = Histogram("runrig_cycle_seconds", "One run of the engine.", registry=registry, buckets=_SECONDS)
+        self._cycle = Histogram("runrig_cycle_seconds", "One part of a cycle.", registry=registry, buckets=_SECONDS)
+        self._lock = Histogram(
+            "runrig_lock_seconds",
+            "For how long at a time somebody had the state for himself.",
+            registry=registry,
+            buckets=_SECONDS,
+        )
+        self._longest = Longest()
+        longest = Gauge(
+            "runrig_lock_longest_seconds",
+            "The longest of the last five to ten minutes.",
+            registry=registry,
+        )
+        longest.set_function(self._longest.seconds)
         self._commit = Histogram(
             "runrig_commit_seconds", "One transaction of the store.", registry=registry, buckets=_SECONDS
         )
@@ -86,8 +100,14 @@ class Metrics:
 
     # ------------------------------------------------------------ what happens
 
-    def cycle(self, seconds: float) -> None:
+    def part(self, seconds: float) -> None:
+        """One part of a cycle was decided in so many seconds."""
         self._cycle.observe(seconds)
+
+    def lock_held(self, seconds: float) -> None:
+        """The lock of the state was held for so long without a break."""
+        self._lock.observe(seconds)
+        self._longest.see(seconds)
 
     def committed(self, state: State, plan: Plan, *, actor: str, now: float, seconds: float) -> None:
         """*plan* was stored as the revision that *state* has; one line of the log."""
@@ -122,6 +142,32 @@ class Metrics:
         self._latency.labels(method, route).observe(seconds)
         if status in (401, 429):
             self._failed_logins.inc()
+
+
+class Longest:
+    """The longest of the times that it was told in this stretch of five minutes and in the one before."""
+
+    STRETCH_S = 300.0
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._stretch = 0
+        self._now = self._before = 0.0
+
+    def see(self, seconds: float) -> None:
+        self._go_on()
+        self._now = max(self._now, seconds)
+
+    def seconds(self) -> float:
+        """0 if it was told nothing."""
+        self._go_on()
+        return max(self._now, self._before)
+
+    def _go_on(self) -> None:
+        stretch = int(self._clock() / self.STRETCH_S)
+        if stretch != self._stretch:
+            self._before = self._now if stretch == self._stretch + 1 else 0.0
+            self._stretch, self._now = stretch, 0.0
 
 
 # ---------------------------------------------------------------- numbers of the state
@@ -159,7 +205,9 @@ def _of_state(source: Source | None) -> Iterable[_Gauge]:
     if source is None:
         return
     snapshot, ready = source()
-    yield _Gauge("runrig_ready", "1 while the last round of the loop went well.", [("", int(ready))])
+    yield _Gauge(
+        "runrig_ready", "1 while the last round of the loop and the last commit went well.", [("", int(ready))]
+    )
     yield _Gauge("runrig_revision", "Number of the last commit.", [("", snapshot.revision)])
     yield from _queues(snapshot)
     yield from _tree(snapshot)

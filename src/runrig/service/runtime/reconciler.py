@@ -5,6 +5,7 @@ It never gives up: a round that fails is logged and tried again, at growing inte
 
 import logging
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -22,6 +23,12 @@ from runrig.service.runtime.transactor import Transactor
 LONGEST_SLEEP_S = 3600.0
 FIRST_BACK_OFF_S = 0.1
 LONGEST_BACK_OFF_S = 30.0
+
+SYNC_SHARE = 0.1
+"""Of the time of a long cycle: so much goes to telling the backend between its parts what has been decided so far."""
+
+LONGEST_PART_S = 15.0
+"""A round that gets no further for longer has got stuck."""
 
 FAULT = "the server made a mistake, which its log has"
 
@@ -60,6 +67,9 @@ class Reconciler:
         self._node_labels = node_labels
         self._launches = Launches(queues=backend.queues)
         self._synced: int | None = None
+        self._sync_took_s = 0.0
+        self._progress: float | None = None  # when the round last got any further; None between rounds
+        transactor.when_not_stored = self.wake
         self._nodes: tuple[Node, ...] | None = None
         self._repeat_nodes = False
         self._thread: threading.Thread | None = None
@@ -72,24 +82,50 @@ class Reconciler:
     # ------------------------------------------------------------ one round
 
     def round(self) -> bool:
-        """One turn of the loop; True if it changed anything.  Raises whatever goes wrong."""
-        if self._synced is None:
-            self._sync()  # after a restart the backend must know what to look for before it reports what it sees
-        self._drain_sweep.sweep()
-        plan = self._transactor.cycle(self._observe())
-        self._repeat_nodes = False
-        with self._transactor.reading() as state:
-            behind = state.revision != self._synced
-        if behind:
-            self._sync()
+        """One turn of the loop; True if anything was stored meanwhile, by whomever.  Raises whatever goes wrong."""
+        self._progress = time.monotonic()
+        try:
+            self._transactor.try_storing()
+            if self._synced is None:
+                self._sync()  # after a restart the backend must know what to look for before it reports what it sees
+            self._drain_sweep.sweep()
+            before = self._revision()
+            self._cycle()
+            if (after := self._revision()) != self._synced:
+                self._sync()
+        finally:
+            self._progress = None
         self.failure = self.standstill = None
-        return bool(plan.actions)
+        return after != before
+
+    def _cycle(self) -> None:
+        """Runs all parts of one cycle.  If it takes long, the backend hears of the first ones before the last has been decided."""
+        synced_at = time.monotonic()
+        for plan in self._transactor.cycle(self._observe()):
+            self._progress = now = time.monotonic()
+            if plan.actions and (now - synced_at) * SYNC_SHARE >= self._sync_took_s:
+                self._sync()
+                synced_at = time.monotonic()
+        self._repeat_nodes = False
+
+    def _revision(self) -> int:
+        with self._transactor.reading() as state:
+            return state.revision
 
     def _sync(self) -> None:
+        began = time.monotonic()
         with self._transactor.reading() as state:
             revision, desired = state.revision, self._launches.desired(state)
         self._backend.sync(desired)
         self._synced = revision
+        self._sync_took_s = time.monotonic() - began
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing is decided; None if all is well.  Waits for nothing."""
+        progress = self._progress
+        stuck_s = 0.0 if progress is None else time.monotonic() - progress
+        return f"its loop has got no further for {stuck_s:.0f} s" if stuck_s > LONGEST_PART_S else self.failure
 
     def _observe(self) -> Observation:
         """The backend's observation, with its nodes until a round has processed them."""

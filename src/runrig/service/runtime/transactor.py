@@ -4,27 +4,36 @@ A decision is applied to the state, committed, and only then seen by anybody.  I
 from the store, so that memory never runs ahead of the disk (law W2).
 """
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from runrig.domain.errors import RunrigError
+from runrig.domain.errors import RunrigError, Unavailable
 from runrig.domain.observed import Observation
 from runrig.domain.plan import Plan, law_of
 from runrig.domain.records import Event, RowChange
 from runrig.domain.workflows import Workflow, WorkflowStatus
-from runrig.engine import cycle
+from runrig.engine.cycle import Cycle
 from runrig.engine.state.state import State
 from runrig.ports.clock import Clock
 from runrig.ports.store import SpecText, Store
 from runrig.service.runtime.metrics import Metrics
+from runrig.service.runtime.state_lock import StateLock
 
 ENGINE = "engine"
 """The actor of everything that a cycle decides."""
 
 APPLY = "apply by "
 """The actor of what `apply` declares: this, then the person."""
+
+STEPS_PER_PART = 100
+"""Gangs looked at and things changed in one part of a cycle (`engine.cycle.Cycle.part`): about 30 ms of deciding and storing."""
+
+MOST_FRESH_STARTS = 50
+"""How often the deciding of one cycle begins again because something else was committed; then the next cycle does."""
+
+LONGEST_HOLD_S = 5.0
+"""Whoever holds the lock for longer has got stuck."""
 
 Listener = Callable[[WorkflowStatus | None], None]
 
@@ -73,9 +82,20 @@ class Transactor:
         self._clock = clock
         self._fixed_nodes = fixed_nodes
         self._topology = topology
-        self._lock = threading.RLock()
+        self._lock = StateLock(self._metrics)
         self._listeners: list[tuple[str | None, Listener]] = []
         self._state: State | None = None
+        self._not_stored: str | None = None
+        self.when_not_stored: Callable[[], None] = lambda: None
+        """Called after each commit that failed."""
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing can be stored, or nobody gets at the state; None if all is well.  Does not wait for the lock."""
+        held_s = self._lock.held_s
+        if held_s > LONGEST_HOLD_S:
+            return f"its state has been in use for {held_s:.0f} s without a break"
+        return self._not_stored
 
     # ------------------------------------------------------------ reading
 
@@ -126,19 +146,37 @@ class Transactor:
         if writing.touched is not None:
             self._tell(writing.touched)
 
-    def cycle(self, observed: Observation) -> Plan:
-        """Runs one cycle of the engine and stores it in one commit, unless it changed nothing."""
-        touched: Touched = {}
+    def cycle(self, observed: Observation) -> Iterator[Plan]:
+        """Runs one cycle of the engine, and yields what each part of it changed: it is stored, and the lock is free.
+
+        Whatever else is committed between two parts is taken in at once: the deciding begins again at the head of the order.
+        Raises Unavailable if the state was loaded again between two parts.
+        """
         with self._lock, self._restoring():
-            state, now = self._loaded(), self._clock.now()
-            began = time.perf_counter()
-            plan = cycle.run(state, observed, now)
-            self._metrics.cycle(time.perf_counter() - began)
+            running = Cycle(self._loaded(), observed, self._clock.now())
+            revision = running.state.revision
+        fresh_starts = 0
+        while not running.ended and fresh_starts <= MOST_FRESH_STARTS:
+            self._lock.give_way()
+            with self._lock, self._restoring():
+                if self._state is not running.state:
+                    raise Unavailable("what a cycle had decided so far was lost with the state: it is decided anew")
+                if running.state.revision != revision:
+                    running.begin_again(self._clock.now())
+                    fresh_starts += running.saw_everything
+                plan, touched = self._part(running)
+                revision = running.state.revision
             if plan.actions:
-                touched = self.store_changes(state, plan, now, actor=ENGINE)
-        if plan.actions:
-            self._tell(touched)
-        return plan
+                self._tell(touched)
+            yield plan
+
+    def _part(self, running: Cycle) -> tuple[Plan, Touched]:
+        began = time.perf_counter()
+        plan = running.part(STEPS_PER_PART)
+        self._metrics.part(time.perf_counter() - began)
+        if not plan.actions:
+            return plan, {}
+        return plan, self.store_changes(running.state, plan, running.now, actor=ENGINE)
 
     def store_changes(
         self, state: State, plan: Plan, now: float, *, actor: str, spec: SpecText | None = None
@@ -153,12 +191,22 @@ class Transactor:
         began = time.perf_counter()
         try:
             self._store.commit(revision, events, changes, spec)
-        except Exception:
+        except Exception as error:
             self._state = None
+            self._not_stored = f"{type(error).__name__}: {error}"
+            self.when_not_stored()
             raise
+        self._not_stored = None
         state.revision = revision
         self._metrics.committed(state, plan, actor=actor, now=now, seconds=time.perf_counter() - began)
         return _touched(changes)
+
+    def try_storing(self) -> None:
+        """If the last commit failed: finds out whether the store takes commits again.  Raises what keeps it from that."""
+        if self._not_stored is not None:
+            with self._lock:
+                self._store.try_writing()
+                self._not_stored = None
 
     @contextmanager
     def _restoring(self) -> Iterator[None]:

@@ -1,0 +1,247 @@
+"""A long cycle is stored part by part; between two parts the lock is free, and what arrives is taken in (laws P4, W2)."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from runrig.domain.errors import RunrigError
+from runrig.domain.gangs import Priority
+from runrig.domain.plan import Action, Admit, Submit
+from runrig.service.runtime import reconciler, transactor
+from runrig.service.runtime.metrics import Longest, Metrics
+from runrig.service.runtime.state_lock import StateLock
+from tests.patience import until
+from tests.worlds.service import Desk, desk
+
+
+@pytest.fixture(autouse=True)
+def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One gang that starts ends a part."""
+    monkeypatch.setattr(transactor, "STEPS_PER_PART", 2)
+
+
+@contextmanager
+def after_each_commit(it: Desk, do: Iterator[None]) -> Iterator[None]:
+    """Each next step of *do* is done after a commit, but for those that it makes itself."""
+    doing: list[bool] = []
+
+    def told(_: object) -> None:
+        if not doing:
+            doing.append(True)
+            next(do, None)
+            doing.clear()
+
+    with it.service.listening(told):
+        yield
+
+
+def four_that_wait(it: Desk) -> int:
+    """The revision at which two wait in each pool."""
+    for pool in ("pool1", "pool2"):
+        it.submit("a", pool)
+        it.submit("b", pool)
+    return it.revision
+
+
+def admitted(actions: list[Action]) -> list[str]:
+    return [action.gang for action in actions if isinstance(action, Admit)]
+
+
+def test_each_part_of_a_long_cycle_is_a_commit_of_its_own(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        before = four_that_wait(it)
+        assert it.service._reconciler.round()
+        assert it.revision == before + 4
+        assert [type(action) for action in it.actions(after=before)] == [Admit] * 4
+
+
+def test_what_arrives_between_two_parts_is_looked_at_in_its_place_of_the_order(tmp_path: Path) -> None:
+    def arrive() -> Iterator[None]:
+        it.submit("hi", "pool2", Priority.HIGH)
+        yield
+
+    with desk(tmp_path) as it:
+        before = four_that_wait(it)
+        with after_each_commit(it, arrive()):
+            it.service._reconciler.round()
+        assert admitted(it.actions(after=before)) == [
+            "a-1/main-group",
+            "hi-1/main-group",
+            "b-1/main-group",
+            "a-2/main-group",
+        ]
+
+
+def test_a_cycle_ends_and_starts_all_that_it_can_though_work_arrives_after_each_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactor, "STEPS_PER_PART", 1)
+    monkeypatch.setattr(transactor, "MOST_FRESH_STARTS", 8)
+
+    def arrive() -> Iterator[None]:
+        for at in range(1000):
+            it.submit(f"late{at}", priority=Priority.LOW)
+            yield
+
+    with desk(tmp_path) as it:
+        before = four_that_wait(it)
+        with after_each_commit(it, arrive()):
+            assert it.service._reconciler.round(), "something waits that it has not looked at"
+        done = it.actions(after=before)
+        assert admitted(done) == [f"{name}/main-group" for name in ("a-1", "b-1", "a-2", "b-2")]
+        assert sum(isinstance(action, Submit) for action in done) <= 8
+
+
+def test_the_backend_starts_what_the_first_parts_admitted_before_the_last_is_decided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[int] = []
+
+    def look() -> Iterator[None]:
+        while True:
+            told.append(len(it.backend.desired.run))
+            yield
+
+    for share, expected in ((float("inf"), [0, 1, 2, 3]), (0.0, [0, 0, 0, 0])):
+        monkeypatch.setattr(reconciler, "SYNC_SHARE", share)
+        told.clear()
+        with desk(tmp_path / str(share)) as it:
+            four_that_wait(it)
+            it.service._reconciler._sync_took_s = 1.0
+            with after_each_commit(it, look()):
+                it.service._reconciler.round()
+            assert (told, len(it.backend.desired.run)) == (expected, 4)
+
+
+def test_a_part_that_cannot_be_stored_costs_no_part_before_it(tmp_path: Path) -> None:
+    def fill() -> Iterator[None]:
+        yield
+        full(tmp_path)
+        yield
+
+    with desk(tmp_path) as it:
+        before = four_that_wait(it)
+        with after_each_commit(it, fill()), pytest.raises(RunrigError):
+            it.service.settle()
+        assert len(admitted(it.actions(after=before))) == 2
+        not_full(tmp_path)
+        it.service.settle()
+        assert sorted(admitted(it.actions(after=before))) == [
+            f"{each}/main-group" for each in ("a-1", "a-2", "b-1", "b-2")
+        ]
+
+
+# ---------------------------------------------------------------- ready or not
+
+
+def full(folder: Path) -> None:
+    """From now on no commit succeeds, whoever makes it."""
+    with closing(sqlite3.connect(folder / "runrig.db")) as connection:
+        connection.execute(
+            "CREATE TRIGGER full BEFORE UPDATE ON meta BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
+        )
+
+
+def not_full(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "runrig.db")) as connection:
+        connection.execute("DROP TRIGGER full")
+
+
+def test_while_nothing_can_be_stored_the_server_is_not_ready_and_it_finds_out_by_itself_when_that_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reconciler, "FIRST_BACK_OFF_S", 0.01)
+    with desk(tmp_path) as it:
+        it.service.start()
+        assert it.service.not_ready is None
+        full(tmp_path)
+        with pytest.raises(RunrigError):
+            it.submit("a")
+        assert "disk is full" in str(it.service.not_ready)
+        until(lambda: it.service.standstill is not None)
+        not_full(tmp_path)
+        until(lambda: it.service.not_ready is None)
+        assert it.submit("b") == "b-1"
+
+
+def test_while_somebody_keeps_the_state_for_himself_the_server_is_not_ready_and_says_so_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactor, "LONGEST_HOLD_S", 0.02)
+    taken, enough = threading.Event(), threading.Event()
+
+    def keep(it: Desk) -> None:
+        with it.service._transactor.reading():
+            taken.set()
+            enough.wait()
+
+    with desk(tmp_path) as it:
+        thread = threading.Thread(target=keep, args=(it,))
+        thread.start()
+        taken.wait()
+        until(lambda: it.service.not_ready == "its state has been in use for 0 s without a break")
+        enough.set()
+        thread.join()
+        assert it.service.not_ready is None
+
+
+def test_a_loop_that_gets_no_further_makes_the_server_not_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reconciler, "LONGEST_PART_S", 0.02)
+    enough = threading.Event()
+    with desk(tmp_path) as it:
+        it.backend.answers = enough
+        it.service.start()
+        until(lambda: it.service.not_ready == "its loop has got no further for 0 s")
+        enough.set()
+        until(lambda: it.service.not_ready is None)
+
+
+def test_who_comes_while_a_part_is_decided_gets_the_lock_before_the_next_part() -> None:
+    lock, order = StateLock(Metrics()), []
+
+    def other() -> None:
+        with lock:
+            order.append("other")
+
+    thread = threading.Thread(target=other)
+    with lock:
+        thread.start()
+        while not lock._waited:
+            pass
+        order.append("first part")
+    lock.give_way()
+    with lock:
+        order.append("second part")
+    thread.join()
+    assert order == ["first part", "other", "second part"]
+
+
+def test_the_lock_is_held_from_the_first_taking_to_the_last_giving_back() -> None:
+    metrics = Metrics()
+    lock = StateLock(metrics)
+    with lock:
+        with lock:
+            assert lock.held_s > 0
+        assert lock.held_s > 0
+    assert lock.held_s == 0
+    assert b"runrig_lock_seconds_count 1.0" in metrics.text()
+
+
+def test_the_longest_hold_is_forgotten_after_ten_minutes() -> None:
+    now = [0.0]
+    longest = Longest(lambda: now[0])
+    longest.see(2.0)
+    longest.see(1.0)
+    shown = []
+    for now[0] in (0.0, 299.0, 300.0, 599.0, 600.0):
+        shown.append(longest.seconds())
+    assert shown == [2.0, 2.0, 2.0, 2.0, 0.0]
+    longest.see(0.5)
+    now[0] = 1500.0
+    assert longest.seconds() == 0.0
