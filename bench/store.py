@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -210,10 +210,10 @@ class TimedStore(SqlStore):
     seconds = 0.0
 
     def commit(
-        self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], spec: SpecText | None = None
+        self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], specs: Collection[SpecText] = ()
     ) -> None:
         start = perf_counter()
-        super().commit(revision, events, changes, spec)
+        super().commit(revision, events, changes, specs)
         self.seconds += perf_counter() - start
 
 
@@ -307,7 +307,7 @@ def _fill(url: str, finished: int, each: int) -> None:
         for at in range(first, min(first + 10_000, finished)):
             changes += _ended(at, f"p{at % PARENTS:02}--s{at % each:03}", spec.hash)
         revision += 1
-        store.commit(revision, (), changes, spec)
+        store.commit(revision, (), changes, (spec,))
     store.close()
 
 

@@ -234,9 +234,9 @@ def test_a_server_that_lost_its_connection_to_another_owner_stores_nothing(url: 
 
 def cut_within_a_commit(store: SqlStore, url: str) -> None:
     with store.transactions.writing() as connection:
-        store._advance(connection, 6)
+        store._advance(connection, 6, 6)
         cut_all(url)
-        store._advance(connection, 7)
+        store._advance(connection, 7, 7)
 
 
 def test_a_connection_that_is_cut_in_the_middle_of_a_commit_stores_nothing(url: str) -> None:

@@ -65,7 +65,7 @@ class Commit:
     spec: SpecText | None = None
 
     def to(self, store: Store) -> None:
-        store.commit(self.revision, self.events, self.changes, self.spec)
+        store.commit(self.revision, self.events, self.changes, () if self.spec is None else (self.spec,))
 
 
 def put(record: Record) -> RowChange:

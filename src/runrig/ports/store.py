@@ -114,9 +114,12 @@ class Store(Protocol):
     def load(self) -> Loaded: ...
 
     def commit(
-        self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], spec: SpecText | None = None
+        self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], specs: Collection[SpecText] = ()
     ) -> None:
-        """Writes all of it in one transaction as *revision*, or raises Unavailable if that is not the next one."""
+        """Writes all of it in one transaction; *revision* is the last one then.
+
+        *events* may be of several revisions, without a gap.  Raises Unavailable if the first of them is not the next one.
+        """
 
     def try_writing(self) -> None:
         """Changes nothing.  Raises what a commit would raise that cannot be stored."""

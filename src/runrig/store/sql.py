@@ -89,14 +89,15 @@ class SqlStore:
     # ------------------------------------------------------------ writing
 
     def commit(
-        self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], spec: SpecText | None = None
+        self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], specs: Collection[SpecText] = ()
     ) -> None:
-        """See `ports.store.Store.commit`.  The last of several changes to one row counts; an event must carry *revision*."""
-        assert all(event.revision == revision for event in events), "an event of another revision"
+        """See `ports.store.Store.commit`.  The last of several changes to one row counts."""
+        first = min((event.revision for event in events), default=revision)
+        assert {event.revision for event in events} <= {*range(first, revision + 1)}, "an event of another revision"
         last = {(change.kind, change.key): change for change in changes}
         with self.transactions.writing(fenced=False) as connection:
-            self._advance(connection, revision)
-            if spec is not None:
+            self._advance(connection, first, revision)
+            for spec in {spec.hash: spec for spec in specs}.values():
                 _write_spec(connection, spec)
             for kind in reversed(tuple(KINDS)):
                 _delete(connection, kind, [c.key for c in last.values() if c.kind == kind and c.record is None])
@@ -108,9 +109,9 @@ class SqlStore:
         with self.transactions.writing() as connection:
             connection.execute(update(schema.meta).values(revision=schema.meta.c.revision))
 
-    def _advance(self, connection: Connection, revision: int) -> None:
-        """Advances to *revision*, or raises Unavailable if it is not the next one, or not ours to store."""
-        mine = schema.meta.c.revision == revision - 1
+    def _advance(self, connection: Connection, first: int, revision: int) -> None:
+        """Advances to *revision*, or raises Unavailable if *first* is not the next one, or not ours to store."""
+        mine = schema.meta.c.revision == first - 1
         if self.transactions.epoch is not None:
             mine &= schema.meta.c.epoch == self.transactions.epoch
         if connection.execute(update(schema.meta).where(mine).values(revision=revision)).rowcount == 1:
@@ -118,9 +119,9 @@ class SqlStore:
         self.transactions.check_epoch(connection)
         stored = connection.execute(select(schema.meta.c.revision)).scalar_one()
         raise Unavailable(
-            f"revision {revision} was to be stored, but {self.transactions.place} is at {stored}: another server wrote to it; "
+            f"revision {first} was to be stored, but {self.transactions.place} is at {stored}: another server wrote to it; "
             "nothing was stored, try again",
-            {"revision": revision, "stored": stored},
+            {"revision": first, "stored": stored},
         )
 
     # ------------------------------------------------------------ the current state

@@ -25,7 +25,8 @@ from runrig.service.access.roles import RoleChanges
 from runrig.service.queries.lookup import live_pool
 from runrig.service.queries.resource_queries import PoolView, pool_view
 from runrig.service.runtime.reconciler import Reconciler
-from runrig.service.runtime.transactor import APPLY, Transactor, Writing
+from runrig.service.runtime.transactor import APPLY, Transactor
+from runrig.service.runtime.writing import Writing
 from runrig.spec import cluster
 
 

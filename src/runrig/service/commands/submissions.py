@@ -2,6 +2,7 @@
 
 import uuid
 from dataclasses import dataclass
+from functools import partial
 
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused
 from runrig.domain.gangs import Priority
@@ -11,10 +12,12 @@ from runrig.engine.lifecycle import submission_gate, workflows
 from runrig.engine.state.state import State
 from runrig.ports.backend import Backend, Blueprint
 from runrig.ports.store import SpecText, Store
+from runrig.service.commands.keys import Keys
 from runrig.service.queries.pool_deletions import pool_deletions, utc
 from runrig.service.runtime import rendering
 from runrig.service.runtime.reconciler import Reconciler
-from runrig.service.runtime.transactor import Transactor, Writing
+from runrig.service.runtime.transactor import Transactor
+from runrig.service.runtime.writing import Writing
 from runrig.spec import template, workflow
 
 _SENT = ("text", "variables", "string_variables", "template", "environment", "priority")
@@ -118,6 +121,7 @@ class Submissions:
         self._store = store
         self._backend = backend
         self._reconciler = reconciler
+        self._keys = Keys()
 
     def submit(self, submission: Submission) -> Accepted:
         """Stores the workflow.  Raises InvalidInput, NotFound (pool), Refused (law P3), Unavailable."""
@@ -166,22 +170,28 @@ class Submissions:
         workflow = self._store.workflow(id).workflow
         if workflow.status.finished:
             raise Conflict(f"{workflow.id} is {workflow.status.value} already: there is nothing to cancel")
-        with self._transactor.writing(user) as writing:
+
+        def decide(writing: Writing) -> None:
             writing.commit(workflows.cancel(writing.state, workflow.id, user=user, message=message))
+
+        self._transactor.command(user, decide)
         self._reconciler.wake()
         return workflow.id
 
     # ------------------------------------------------------------ steps
 
     def _enter(self, parsed: ParsedSubmission) -> Accepted:
-        with self._transactor.writing(parsed.user) as writing:
-            # Under the lock: nobody else can store the same meanwhile.
+        with self._keys.turn(parsed.uuid):
             if parsed.uuid is not None and (known := self._entered(parsed, parsed.uuid)) is not None:
                 return known
-            plan = self._plan(parsed, writing)
-            writing.commit(plan, parsed.spec)
+            plan = self._transactor.command(parsed.user, partial(self._commit, parsed))
         self._reconciler.wake()
         return parsed.accepted(plan, self._backend.name)
+
+    def _commit(self, parsed: ParsedSubmission, writing: Writing) -> Plan:
+        plan = self._plan(parsed, writing)
+        writing.commit(plan, parsed.spec)
+        return plan
 
     def _entered(self, parsed: ParsedSubmission, key: str) -> Accepted | None:
         """The answer to the same submission before; None if there was none.  Raises Conflict if a different one has the uuid."""

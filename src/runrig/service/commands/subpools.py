@@ -10,7 +10,7 @@ from runrig.engine.lifecycle import pools, subpools
 from runrig.engine.state.state import State
 from runrig.service.queries.lookup import any_subpool, live_pool
 from runrig.service.queries.resource_queries import PoolView, pool_view
-from runrig.service.runtime.transactor import Writing
+from runrig.service.runtime.writing import Writing
 from runrig.spec import cluster
 
 Share = object

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
 from runrig import __version__
-from runrig.domain.plan import Admit, Plan, Preempt, law_of
+from runrig.domain.plan import Admit, Preempt, law_of
 from runrig.engine.explain.monitor_snapshot import MonitorSnapshot
 from runrig.engine.state.state import State
 from runrig.service.runtime import logs
+from runrig.service.runtime.writing import Revision
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _WAITS = (1, 10, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600)
@@ -109,9 +110,15 @@ class Metrics:
         self._lock.observe(seconds)
         self._longest.see(seconds)
 
-    def committed(self, state: State, plan: Plan, *, actor: str, now: float, seconds: float) -> None:
-        """*plan* was stored as the revision that *state* has; one line of the log."""
+    def stored(self, state: State, revisions: Iterable[Revision], seconds: float) -> None:
+        """*revisions* led to *state*, and were stored in one transaction of *seconds*."""
         self._commit.observe(seconds)
+        for revision in revisions:
+            self._revision(state, revision, seconds)
+
+    def _revision(self, state: State, revision: Revision, seconds: float) -> None:
+        """Counts the actions; one line of the log."""
+        plan = revision.plan
         kinds = Amounts(type(action).__name__ for action in plan.actions)
         for kind, amount in kinds.items():
             self._actions.labels(kind).inc(amount)
@@ -119,10 +126,10 @@ class Metrics:
             if isinstance(action, Preempt):
                 self._preemptions.labels(law_of(action)).inc()
             elif isinstance(action, Admit):
-                self._started(state, action.gang, now)
+                self._started(state, action.gang, revision.at)
         listed = ",".join(f"{kind}:{amount}" for kind, amount in sorted(kinds.items()))
         ms = seconds * 1000
-        _log.info("%s", logs.line("committed", revision=state.revision, actor=actor, actions=listed, ms=ms))
+        _log.info("%s", logs.line("committed", revision=revision.number, actor=revision.actor, actions=listed, ms=ms))
 
     def _started(self, state: State, id: str, now: float) -> None:
         entry = state.ledger.entries.get(id)  # gone if it ended in the same cycle

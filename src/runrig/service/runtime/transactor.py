@@ -5,20 +5,22 @@ from the store, so that memory never runs ahead of the disk (law W2).
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
-from runrig.domain.errors import RunrigError, Unavailable
+from runrig.domain.errors import InvalidInput, RunrigError, Unavailable
 from runrig.domain.observed import Observation
-from runrig.domain.plan import Plan, law_of
-from runrig.domain.records import Event, RowChange
-from runrig.domain.workflows import Workflow, WorkflowStatus
+from runrig.domain.plan import Plan
+from runrig.domain.workflows import WorkflowStatus
 from runrig.engine.cycle import Cycle
 from runrig.engine.state.state import State
 from runrig.ports.clock import Clock
-from runrig.ports.store import SpecText, Store
+from runrig.ports.store import Store
 from runrig.service.runtime.metrics import Metrics
 from runrig.service.runtime.state_lock import StateLock
+from runrig.service.runtime.turns import Turns
+from runrig.service.runtime.writing import Job, Revision, Touched, Writing
 
 ENGINE = "engine"
 """The actor of everything that a cycle decides."""
@@ -37,38 +39,10 @@ LONGEST_HOLD_S = 5.0
 
 Listener = Callable[[WorkflowStatus | None], None]
 
-Touched = Mapping[str, WorkflowStatus | None]
-"""Workflows that a commit changed: id → status after it, None if that has not changed; a status also stands under the uuid."""
+MOST_JOBS = 32
+"""Commands decided and stored together, so that the lock is free again soon."""
 
-_OF_WORKFLOWS = ("Workflow", "Group", "Task")
-"""Records whose key begins with the id of a workflow."""
-
-
-class Writing:
-    """A command at work: it reads *state*, decides at *now*, and commits at most once.
-
-    *touched*: the workflows that its commit changed; None before it.
-    """
-
-    def __init__(self, transactor: "Transactor", state: State, now: float, actor: str) -> None:
-        self._transactor = transactor
-        self.state = state
-        self.now = now
-        self.actor = actor
-        self.touched: Touched | None = None
-
-    @property
-    def committed(self) -> bool:
-        return self.touched is not None
-
-    def commit(self, plan: Plan, spec: SpecText | None = None) -> None:
-        """Applies and stores *plan*.  Raises Unavailable or ServerFault if it could not be stored: then nothing has changed."""
-        assert not self.committed, "a command commits once"
-        if plan.actions:
-            if spec is not None:
-                self.state.specs[spec.hash] = spec.spec
-            self.state.apply_all(plan.actions, self.now)
-            self.touched = self._transactor.store_changes(self.state, plan, self.now, actor=self.actor, spec=spec)
+T = TypeVar("T")
 
 
 class Transactor:
@@ -83,6 +57,7 @@ class Transactor:
         self._fixed_nodes = fixed_nodes
         self._topology = topology
         self._lock = StateLock(self._metrics)
+        self._turns: Turns[Job[Any]] = Turns(self._lock, self._do, MOST_JOBS)
         self._listeners: list[tuple[str | None, Listener]] = []
         self._state: State | None = None
         self._not_stored: str | None = None
@@ -139,12 +114,37 @@ class Transactor:
 
     @contextmanager
     def writing(self, actor: str) -> Iterator[Writing]:
-        """Runs a command of *actor*; nobody else writes meanwhile."""
+        """Runs a command of *actor*; nobody else writes meanwhile.  What it committed is stored behind the ``with``."""
         with self._lock, self._restoring():
-            writing = Writing(self, self._loaded(), self._clock.now(), actor)
-            yield writing
-        if writing.touched is not None:
-            self._tell(writing.touched)
+            writing = Writing(self._loaded(), self._clock.now(), actor)
+            try:
+                yield writing
+            except RunrigError:
+                self._state = None if writing.committed else self._state
+                raise
+            self._store_all([] if writing.revision is None else [writing.revision])
+        if writing.revision is not None:
+            self._tell(writing.revision.touched())
+
+    def command(self, actor: str, decide: Callable[[Writing], T]) -> T:
+        """What *decide* returns, once what it committed is stored; raises what it raises, and what storing raises.
+
+        Commands that come while another is stored are decided one after the other and stored in one transaction.  The caller must
+        not hold the lock.  *decide* may be called again if that transaction is refused for what another command wrote.
+        """
+        (outcome,) = self.commands(actor, (decide,))
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def commands(self, actor: str, decides: Sequence[Callable[[Writing], T]]) -> list[T | Exception]:
+        """`command` for each of *decides*, in order: what it returned or why it failed.  All are stored in one transaction."""
+        jobs: list[Job[T]] = [Job(actor, decide) for decide in decides]
+        self._turns.do(jobs)
+        for job in jobs:
+            if job.revision is not None:
+                self._tell(job.revision.touched())
+        return [job.outcome for job in jobs]  # type: ignore[misc]  # it is None where a command returned None
 
     def cycle(self, observed: Observation) -> Iterator[Plan]:
         """Runs one cycle of the engine, and yields what each part of it changed: it is stored, and the lock is free.
@@ -164,42 +164,21 @@ class Transactor:
                 if running.state.revision != revision:
                     running.begin_again(self._clock.now())
                     fresh_starts += running.saw_everything
-                plan, touched = self._part(running)
+                part = self._part(running)
                 revision = running.state.revision
-            if plan.actions:
-                self._tell(touched)
-            yield plan
+            if part is not None:
+                self._tell(part.touched())
+            yield Plan() if part is None else part.plan
 
-    def _part(self, running: Cycle) -> tuple[Plan, Touched]:
+    def _part(self, running: Cycle) -> Revision | None:
         began = time.perf_counter()
         plan = running.part(STEPS_PER_PART)
         self._metrics.part(time.perf_counter() - began)
         if not plan.actions:
-            return plan, {}
-        return plan, self.store_changes(running.state, plan, running.now, actor=ENGINE)
-
-    def store_changes(
-        self, state: State, plan: Plan, now: float, *, actor: str, spec: SpecText | None = None
-    ) -> Touched:
-        """Commits what was applied; returns the workflows that changed.
-
-        The caller holds the lock and lets its errors pass through `_restoring`.
-        """
-        revision = state.revision + 1
-        events = [Event(revision, seq, now, actor, action, law_of(action)) for seq, action in enumerate(plan.actions)]
-        changes = state.take_changes()
-        began = time.perf_counter()
-        try:
-            self._store.commit(revision, events, changes, spec)
-        except Exception as error:
-            self._state = None
-            self._not_stored = f"{type(error).__name__}: {error}"
-            self.when_not_stored()
-            raise
-        self._not_stored = None
-        state.revision = revision
-        self._metrics.committed(state, plan, actor=actor, now=now, seconds=time.perf_counter() - began)
-        return _touched(changes)
+            return None
+        part = Revision.of(running.state, plan, running.now, ENGINE)
+        self._store_all([part])
+        return part
 
     def try_storing(self) -> None:
         """If the last commit failed: finds out whether the store takes commits again.  Raises what keeps it from that."""
@@ -208,12 +187,79 @@ class Transactor:
                 self._store.try_writing()
                 self._not_stored = None
 
+    # ------------------------------------------------------------ under the lock
+
+    def _do(self, jobs: list[Job[Any]]) -> None:
+        """Gives each of *jobs* its outcome, whatever becomes of the others."""
+        while jobs:
+            decided, in_order = self._decide(jobs)
+            self._store_jobs(jobs[:decided])
+            if not in_order:
+                self._state = None
+            jobs = jobs[decided:]
+
+    def _decide(self, jobs: Sequence[Job[Any]]) -> tuple[int, bool]:
+        """(how many are decided, whether the state is in order): after a command that left it in disorder, the rest has to wait."""
+        try:
+            state = self._loaded()
+        except Exception as error:  # noqa: BLE001 - those who wait get it
+            for job in jobs:
+                job.fail(error)
+            return len(jobs), True
+        for count, job in enumerate(jobs, start=1):
+            writing = Writing(state, self._clock.now(), job.actor)
+            try:
+                job.outcome = job.decide(writing)
+                job.revision = writing.revision
+            except Exception as error:  # noqa: BLE001 - the one who waits gets it
+                job.fail(error)
+                if writing.committed or not isinstance(error, RunrigError):
+                    return count, False
+        return len(jobs), True
+
+    def _store_jobs(self, jobs: Sequence[Job[Any]]) -> None:
+        try:
+            self._store_all([job.revision for job in jobs if job.revision is not None])
+        except InvalidInput as error:
+            if len(jobs) == 1:
+                jobs[0].fail(error)
+                return
+            for job in jobs:  # which one cannot be stored shows when each is alone
+                self._do([job])
+        except Exception as error:  # noqa: BLE001 - those who wait get it
+            for job in jobs:
+                if job.revision is not None:
+                    job.fail(error)
+
+    def _store_all(self, revisions: Sequence[Revision]) -> None:
+        """Stores *revisions*, which are applied, in one transaction.  Raises Unavailable or ServerFault; then nothing has changed."""
+        if not revisions:
+            return
+        began = time.perf_counter()
+        try:
+            self._store.commit(
+                revisions[-1].number,
+                [event for each in revisions for event in each.events()],
+                [change for each in revisions for change in each.changes],
+                [each.spec for each in revisions if each.spec is not None],
+            )
+        except InvalidInput:  # the store takes other commits
+            self._state = None
+            raise
+        except Exception as error:
+            self._state = None
+            self._not_stored = f"{type(error).__name__}: {error}"
+            self.when_not_stored()
+            raise
+        self._not_stored = None
+        self._metrics.stored(self._loaded(), revisions, time.perf_counter() - began)
+
     @contextmanager
     def _restoring(self) -> Iterator[None]:
         """If anything fails half-way, the stored state is loaded again before anybody reads it."""
         try:
             yield
-        except RunrigError:  # refused before anything was applied, or by the store, which `store_changes` handled
+        except RunrigError:  # refused before anything was applied, or by the store, which `_store_all` handled
             raise
         except Exception:
             self._state = None
@@ -226,13 +272,3 @@ class Transactor:
                 listener(None)
             elif workflow in touched:
                 listener(touched[workflow])
-
-
-def _touched(changes: Iterable[RowChange]) -> Touched:
-    touched: dict[str, WorkflowStatus | None] = {}
-    for change in changes:
-        if isinstance(change.record, Workflow):
-            touched[change.record.id] = touched[change.record.uuid] = change.record.status
-        elif change.kind in _OF_WORKFLOWS:
-            touched.setdefault(str(change.key[0]), None)
-    return touched
