@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from runrig.domain.nodes import Node, Taint
 from tests.api.client import api
@@ -341,10 +342,33 @@ def test_a_node_says_who_holds_its_gpus(tmp_path: Path) -> None:
             "free": {"gpu": 1},
             "gpus": [{"index": 0, "workflow": "a-1", "task": "main"}, None],
         }
-        assert it.get("/api/resources") == {"resources": [expected]}
-        assert it.get("/api/resources/n0") == {"resources": [expected]}
-        assert it.get("/api/resources", pools="pool1", platforms="b200") == {"resources": []}
+        all_of_them = {"resources": [expected], "more_entries": False}
+        assert it.get("/api/resources") == it.get("/api/resources/n0") == all_of_them
+        assert it.get("/api/resources", pools="pool1", platforms="b200") == all_of_them | {"resources": []}
         assert it.error("GET", "/api/resources/n9")[0] == 404
+
+
+def test_the_list_says_of_each_node_what_its_own_answer_says(tmp_path: Path) -> None:
+    """Nodes with the same flavor and amounts share the text about their pools, and only these do."""
+    cluster = """
+flavors: [{name: a, node_labels: {gpu: a}}, {name: b, node_labels: {gpu: b}, allow: [privileged]}]
+pools: [{name: p, quota: {}}, {name: q, quota: {}, flavors: [b]}]
+"""
+    kinds: tuple[dict[str, int], ...] = ({"gpu": 1}, {"gpu": 2, "cpu": 4000}, {"gpu": 1, "memory": 2**30}, {})
+    nodes = tuple(
+        Node(f'n"{at:03}', kinds[at % 4], labels={"gpu": "abc"[at % 3], "at": str(at)}) for at in range(2 * 50 + 1)
+    )
+    with api(tmp_path, cluster=cluster, nodes=nodes) as it:
+        listed = it.get("/api/resources")["resources"]
+        assert [each["hostname"] for each in listed] == [node.name for node in nodes]
+        for each in listed[:13] + listed[-3:]:
+            assert it.get(f"/api/resources/{quote(each['hostname'])}")["resources"] == [each]
+        pages = [it.get("/api/resources", limit=40, offset=at) for at in (0, 40, 80, 120)]
+        assert [page["more_entries"] for page in pages] == [True, True, False, False]
+        assert [node for page in pages for node in page["resources"]] == listed
+        assert {tuple(each["pool_platform_labels"]) for each in listed} == {("p",), ("p", "q"), ()}
+        of_q = it.get("/api/resources", pools="q", limit=1, offset=1)
+        assert (of_q["resources"], of_q["more_entries"]) == ([listed[4]], True)
 
 
 def test_a_node_says_why_it_takes_no_pods(tmp_path: Path) -> None:

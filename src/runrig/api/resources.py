@@ -3,12 +3,15 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from fastapi.responses import StreamingResponse
 
 from runrig import wire
-from runrig.api.answers.resources import resource
+from runrig.api.answers.resources import resource, resources
 from runrig.api.permissions import Seeing, needs
 from runrig.api.routing import Route, Serving, answers
 from runrig.domain.access import Permission
+
+LONGEST_PAGE = 1000
 
 router = APIRouter(route_class=Route, tags=["resources"])
 
@@ -17,6 +20,7 @@ router = APIRouter(route_class=Route, tags=["resources"])
     "/api/resources",
     summary="Nodes, what they have and who holds it",
     dependencies=[needs(Permission.READ_CLUSTER)],
+    response_model=wire.ResourcesAnswer,
     responses=answers(wire.ResourcesAnswer, 404),
 )
 def list_resources(
@@ -25,9 +29,13 @@ def list_resources(
     pools: Annotated[list[str], Query(description="Only nodes that these pools may use")] = [],  # noqa: B006
     platforms: Annotated[list[str], Query(description="Only nodes of these flavors")] = [],  # noqa: B006
     all_pools: bool = False,  # noqa: ARG001 - of the reference client, which sends it beside `pools`
-) -> wire.ResourcesAnswer:
-    views = service.queries.nodes(pools=pools, platforms=platforms, visibility=visibility)
-    return wire.ResourcesAnswer(resources=[resource(view, service.backend_name) for view in views])
+    limit: Annotated[int | None, Query(ge=1, le=LONGEST_PAGE, description="None: all, as a stream")] = None,
+    offset: Annotated[int, Query(ge=0)] = 0,
+) -> StreamingResponse:
+    views, more = service.queries.nodes(
+        pools=pools, platforms=platforms, visibility=visibility, limit=limit, offset=offset
+    )
+    return StreamingResponse(resources(views, service.backend_name, more=more), media_type="application/json")
 
 
 @router.get(

@@ -77,6 +77,9 @@ class ResourceAnswer(Answer):
 
 
 class ResourcesAnswer(Answer):
-    model_config = example({"resources": [_NODE]})
+    """*more_entries*: there are nodes behind this page."""
+
+    model_config = example({"resources": [_NODE], "more_entries": False})
 
     resources: list[ResourceAnswer]
+    more_entries: bool = False

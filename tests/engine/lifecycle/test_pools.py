@@ -450,6 +450,7 @@ def test_who_holds_which_gpu_can_be_told_of_a_node_that_has_lost_some() -> None:
     told = []
     for gpus in (4, 2, 0):
         world.do(PutNode(Node("n0", {GPU: gpus})))
-        told.append(gpu_holders(world.state, ["n0"])["n0"])
+        state = world.state
+        told.append(gpu_holders((state.tasks[key] for key in state.active), [state.nodes["n0"]])["n0"])
     mine = ("w-1", "t")
     assert told == [[mine, mine, mine, None], [mine, mine], []]

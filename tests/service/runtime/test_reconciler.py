@@ -166,7 +166,7 @@ def test_nodes_follow_the_file_at_each_start(tmp_path: Path) -> None:
         it.later(0)
         now = it.time[0]
     with desk(tmp_path, cluster=file.format(gpus=8), gpus=8, time=now) as it:
-        (node,) = it.service.queries.nodes()
+        ((node,), _) = it.service.queries.nodes()
         assert (node.node.resources, node.free, it.status("a-1")) == ({"gpu": 8}, {"gpu": 4}, "RUNNING")
 
 

@@ -8,10 +8,11 @@ import click
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, facts, show
-from runrig.cli.transport.client import Value, path
+from runrig.cli.transport.client import Client, Query, Value, path
 from runrig.cli.transport.session import Session, with_session
 
 Node = Mapping[str, Any]
+_PAGE = 200
 _AMOUNTS = (("GPUs", "gpu"), ("CPU", "cpu"), ("Memory", "memory"))
 
 
@@ -31,14 +32,23 @@ def resource() -> None:
 def list_nodes(session: Session, pools: tuple[str, ...], platforms: tuple[str, ...], mode: str) -> None:
     """A row per node: used / capacity, or what is free."""
     query: dict[str, Value] = {"pools": pools, "all_pools": not pools, "platforms": platforms}
-    answer = session.client.get(path("resources"), query)
-    if session.show(answer):
+    nodes = _all(session.client, query)
+    if session.show({"resources": nodes}):
         return
-    nodes = sorted(answer["resources"], key=lambda node: str(node["hostname"]))
     if nodes:
         show(_table(nodes, free=mode == "free"))
     else:
         say("no nodes")
+
+
+def _all(client: Client, query: Query) -> list[Node]:
+    """By name.  Page by page, because each node repeats all pools that may use it."""
+    nodes: list[Node] = []
+    while True:
+        answer = client.get(path("resources"), {**query, "limit": _PAGE, "offset": len(nodes)})
+        nodes += answer["resources"]
+        if not answer.get("more_entries"):  # an older server sends all at once
+            return sorted(nodes, key=lambda node: str(node["hostname"]))
 
 
 def _table(nodes: Sequence[Node], *, free: bool) -> Table:

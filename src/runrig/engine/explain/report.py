@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from runrig.domain.gangs import GangState
+from runrig.domain.nodes import Node
 from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.workflows import Task
 from runrig.engine.quota.guarantees import shared_by
 from runrig.engine.quota.numbers import borrowed, lent
 from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, left_of_promise
@@ -196,16 +198,15 @@ def node_free(state: State, name: str) -> Mapping[str, int]:
     return dict(state.ledger.nodes.by_name[name].free[REAL])
 
 
-def gpu_holders(state: State, nodes: Iterable[str]) -> dict[str, list[tuple[str, str] | None]]:
-    """Node → per GPU index the (workflow, task) that holds it, None if nobody does.  O(active tasks + GPUs of *nodes*).
+def gpu_holders(tasks: Iterable[Task], nodes: Iterable[Node]) -> dict[str, list[tuple[str, str] | None]]:
+    """Node → per GPU index the (workflow, task) of *tasks* that holds it, None if nobody does.  O(tasks + GPUs of *nodes*).
 
     Indices beyond the node's GPUs are ignored: the node has lost GPUs that a task still holds.
     """
     holders: dict[str, list[tuple[str, str] | None]] = {
-        name: [None] * state.nodes[name].resources.get(GPU, 0) for name in nodes
+        node.name: [None] * node.resources.get(GPU, 0) for node in nodes
     }
-    for key in sorted(state.active):
-        task = state.tasks[key]
+    for task in sorted(tasks, key=lambda task: task.key):
         gpus = holders.get(task.node, []) if task.node is not None else []
         for index in task.gpus:
             if index < len(gpus):

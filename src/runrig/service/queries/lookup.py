@@ -39,3 +39,13 @@ def any_subpool(state: State, parent: str, short: str, visibility: Visibility = 
 def no_workflow(id: str) -> NotFound:
     """The same error as the store's, so that a hidden workflow looks like a missing one."""
     return NotFound(f"there is no workflow {id!r}: `runrig workflow list` lists them all")
+
+
+def settings_of(state: State, pool: Pool) -> Pool:
+    """Where the settings of *pool* come from: a subpool has its parent's (law S5)."""
+    return pool if pool.parent is None else state.pools[pool.parent]
+
+
+def flavors_of(state: State, pool: Pool) -> tuple[str, ...]:
+    """The flavors that *pool* may use."""
+    return settings_of(state, pool).flavors or tuple(state.flavors)

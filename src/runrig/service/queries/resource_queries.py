@@ -1,11 +1,11 @@
 """Questions about pools, cohorts and nodes: values from the state in memory.  Nothing here changes anything."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from runrig.domain.errors import NotFound
-from runrig.domain.nodes import Flavor, Node
+from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Cohort, Pool, PoolState
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.explain import report
@@ -13,7 +13,8 @@ from runrig.engine.explain.quota_report import NodeBalance as NodeBalance
 from runrig.engine.explain.quota_report import TreeRow, overpromised, tree_rows
 from runrig.engine.explain.report import PoolBalance as PoolBalance
 from runrig.engine.state.state import State
-from runrig.service.queries.lookup import any_subpool, known_pool, live_pool
+from runrig.service.queries.lookup import any_subpool, flavors_of, known_pool, live_pool, settings_of
+from runrig.service.queries.nodes import NodeView, Picture
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.transactor import Transactor
 
@@ -73,27 +74,6 @@ class TreeView:
     root: CohortView
     nodes: tuple[CohortView, ...]
     overpromised: Mapping[FlavorResource, int]
-
-
-@dataclass(frozen=True, slots=True)
-class NodeView:
-    """*gpus*: the holder of each GPU as (workflow, task), `ANOTHER` if the asker may not see it, None if the GPU is free.
-
-    *pools*: those that may use the node and that the asker sees; *shared_by*: how many may use it, seen or not.
-    *tainted*: it has a taint that its flavor does not name, so it takes no new pods.
-    """
-
-    node: Node
-    flavor: Flavor
-    free: Mapping[str, int]
-    gpus: tuple[tuple[str, str] | None, ...]
-    pools: tuple[str, ...]
-    shared_by: int
-    tainted: bool
-
-
-ANOTHER = ("", "")
-"""Stands for a holder from a pool that the asker does not see."""
 
 
 class ResourceQueries:
@@ -177,28 +157,39 @@ class ResourceQueries:
     # ------------------------------------------------------------ nodes
 
     def nodes(
-        self, *, pools: Iterable[str] = (), platforms: Iterable[str] = (), visibility: Visibility = ALL
-    ) -> tuple[NodeView, ...]:
-        """Nodes by name; if given, only those that one of *pools* may use and whose flavor is one of *platforms*."""
+        self,
+        *,
+        pools: Iterable[str] = (),
+        platforms: Iterable[str] = (),
+        visibility: Visibility = ALL,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> tuple[tuple[NodeView, ...], bool]:
+        """(Nodes by name, whether there are more.)  If given, only those that one of *pools* may use and whose flavor is one of
+        *platforms*; *limit* None: all behind *offset*."""
         wanted_pools, wanted_flavors = set(pools), set(platforms)
         with self._transactor.reading() as state:
             for name in sorted(wanted_pools):
                 live_pool(state, name, visibility)
-            views = _node_views(state, [node for _, node in sorted(state.nodes.items())], visibility)
-        return tuple(
-            view
-            for view in views
-            if (not wanted_pools or wanted_pools & set(view.pools))
-            and (not wanted_flavors or view.node.flavor in wanted_flavors)
-        )
+            picture = Picture(state)
+        seen = picture.seen(visibility)
+        flavors = {
+            name for name in picture.named() if not wanted_pools or not wanted_pools.isdisjoint(seen.get(name, ()))
+        }
+        if wanted_flavors:
+            flavors &= wanted_flavors
+        found = sorted(name for name, node in picture.nodes.items() if node.flavor in flavors)
+        page = found[offset:] if limit is None else found[offset : offset + limit]
+        return tuple(picture.views(page, visibility)), offset + len(page) < len(found)
 
     def node(self, name: str, visibility: Visibility = ALL) -> NodeView:
         """Raises NotFound."""
         with self._transactor.reading() as state:
-            node = state.nodes.get(name)
-            if node is None:
+            if name not in state.nodes:
                 raise NotFound(f"there is no node {name!r}: `runrig resource list` lists them all")
-            return _node_views(state, [node], visibility)[0]
+            picture = Picture(state)
+        (view,) = picture.views([name], visibility)
+        return view
 
     def gpus(self) -> int:
         """GPUs of all nodes."""
@@ -215,14 +206,6 @@ class ResourceQueries:
 
 def _tree_order(pool: Pool) -> tuple[str, str]:
     return (pool.parent or pool.name, pool.name)
-
-
-def _settings(state: State, pool: Pool) -> Pool:
-    return pool if pool.parent is None else state.pools[pool.parent]
-
-
-def _flavors_of(state: State, pool: Pool) -> tuple[str, ...]:
-    return _settings(state, pool).flavors or tuple(state.flavors)
 
 
 def pool_view(state: State, name: str) -> PoolView:
@@ -249,11 +232,11 @@ class _Known:
         lends = 0 if row is None else sum(each.lent for key, each in row.balances.items() if key.resource == GPU)
         return PoolView(
             pool=pool,
-            settings=_settings(state, pool),
+            settings=settings_of(state, pool),
             balance=report.pool_balance(state, pool.name, capacities=self.capacities, lends=lends),
             row=row,
             subpools=tuple(sorted(self.subpools[pool.name])),
-            flavors=tuple(state.flavors[name] for name in _flavors_of(state, pool) if name in state.flavors),
+            flavors=tuple(state.flavors[name] for name in flavors_of(state, pool) if name in state.flavors),
             totals=totals,
             workflows=state.alive[pool.name],
         )
@@ -263,7 +246,7 @@ def _node_sets(state: State, pools: list[Pool]) -> Iterator[NodeSet]:
     """Yields connected components of *pools*: two pools are joined by a flavor that both may use and that has nodes."""
     gpus_by_flavor, known = _gpus_by_flavor(state), _Known(state)
     for members in _components(state, pools, set(gpus_by_flavor)):
-        flavors = sorted({name for pool in members for name in _flavors_of(state, pool)} & set(gpus_by_flavor))
+        flavors = sorted({name for pool in members for name in flavors_of(state, pool)} & set(gpus_by_flavor))
         totals = GpuTotals(
             sum(gpus_by_flavor[name].capacity for name in flavors), sum(gpus_by_flavor[name].usage for name in flavors)
         )
@@ -274,7 +257,7 @@ def _components(state: State, pools: list[Pool], with_nodes: set[str]) -> list[l
     """*pools* in groups that share flavors, sorted within and by their first pools."""
     alike: dict[tuple[frozenset[str], str], list[Pool]] = defaultdict(list)
     for pool in pools:
-        flavors = frozenset(_flavors_of(state, pool)) & with_nodes
+        flavors = frozenset(flavors_of(state, pool)) & with_nodes
         alike[flavors, "" if flavors else pool.name].append(pool)
     components: list[tuple[set[str], list[Pool]]] = []
     for (flavors, _), own in alike.items():
@@ -335,30 +318,3 @@ def _parent_kind(state: State, row: TreeRow) -> str | None:
     if not row.parent:
         return None
     return "pool" if row.kind == "pool" and state.pools[row.name].parent else "cohort"
-
-
-def _node_views(state: State, nodes: Sequence[Node], visibility: Visibility) -> list[NodeView]:
-    """O(active tasks + pools x flavors + nodes x GPUs)."""
-    pools_of: dict[str, list[str]] = defaultdict(list)
-    for pool in sorted(state.pools.values(), key=lambda pool: pool.name):
-        if pool.state is not PoolState.ARCHIVED:
-            for flavor in dict.fromkeys(_flavors_of(state, pool)):
-                pools_of[flavor].append(pool.name)
-    seen = {flavor: visibility.of(names) for flavor, names in pools_of.items()}
-    holders = report.gpu_holders(state, [node.name for node in nodes])
-    return [
-        NodeView(
-            node=node,
-            flavor=state.flavors.get(node.flavor) or Flavor(node.flavor),
-            free=report.node_free(state, node.name),
-            gpus=tuple(_seen_holder(state, holder, visibility) for holder in holders[node.name]),
-            pools=seen.get(node.flavor, ()),
-            shared_by=len(pools_of.get(node.flavor, ())),
-            tainted=not state.ledger.nodes.tolerated(node),
-        )
-        for node in nodes
-    ]
-
-
-def _seen_holder(state: State, holder: tuple[str, str] | None, visibility: Visibility) -> tuple[str, str] | None:
-    return holder if holder is None or visibility.sees(state.workflows[holder[0]].pool) else ANOTHER

@@ -21,7 +21,7 @@ from runrig.engine.explain.topology_values import (
 )
 from runrig.engine.state.state import State
 from runrig.service.queries import redaction
-from runrig.service.queries.lookup import live_pool
+from runrig.service.queries.lookup import flavors_of, live_pool, settings_of
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.transactor import Transactor
 
@@ -89,7 +89,7 @@ def _by_keys(state: State, name: str | None, visibility: Visibility) -> list[Sha
     by_keys: dict[tuple[TopologyKey, ...], list[Pool]] = {}
     for pool in sorted(chosen, key=lambda pool: pool.name):
         if pool.state is not PoolState.ARCHIVED and visibility.sees(pool.name):
-            by_keys.setdefault(_settings(state, pool).topology_keys, []).append(pool)
+            by_keys.setdefault(settings_of(state, pool).topology_keys, []).append(pool)
     return sorted(by_keys.items(), key=lambda item: not item[0])
 
 
@@ -109,7 +109,7 @@ def _names(keys: Sequence[TopologyKey]) -> list[str]:
 def _map(
     state: State, keys: tuple[TopologyKey, ...], pools: Sequence[Pool], query: MapQuery, visibility: Visibility
 ) -> Map:
-    flavors = {name for pool in pools for name in _settings(state, pool).flavors or tuple(state.flavors)}
+    flavors = {name for pool in pools for name in flavors_of(state, pool)}
     depth = None if query.level is None else _names(keys).index(query.level) + 1
     # Holders that are not named anyway must not push those that are out of the list.
     holders = query.holders if visibility.whole else len(state.ledger.entries)
@@ -117,11 +117,6 @@ def _map(
     if not visibility.whole:
         shown = redaction.survey(shown, visibility.sees, query.holders)
     return Map(tuple(pool.name for pool in pools), shown)
-
-
-def _settings(state: State, pool: Pool) -> Pool:
-    """Where the settings of *pool* come from: a subpool has its parent's (law S5)."""
-    return pool if pool.parent is None else state.pools[pool.parent]
 
 
 def parse_size(text: str) -> Size:
