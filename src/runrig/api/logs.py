@@ -1,19 +1,31 @@
 """Logs as a stream from the files that tasks write, for as long as they write if the client follows."""
 
-import asyncio
+import errno
 import os
-from collections.abc import AsyncIterator, Iterator, Sequence
+import stat
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from starlette.concurrency import iterate_in_threadpool
+from anyio import CapacityLimiter, to_thread
 
 from runrig.api.waiting import changes, soon
 from runrig.domain.workflows import Task, TaskKey
+from runrig.ports.backend import LogFile
 from runrig.service.service import Service
 
 CHUNK = 64 * 1024
 POLL_S = 0.15
-"""How often to look at a growing file: nothing tells us that it grew."""
+LONGEST_POLL_S = 0.6
+"""How often to look at a growing file, and at one that has not grown for a while: nothing tells us that it grew."""
+
+READERS = 8
+"""Threads of a server that read output, besides those that answer: whatever a disk or a task does, only readers wait for it."""
+LONGEST_TAIL = 64 * 1024 * 1024
+"""Bytes at the end of a file in which its last lines are looked for."""
+
+_readers = CapacityLimiter(READERS)
+_NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EACCES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +56,15 @@ class Tail:
         file = self._service.workflow_queries.log(self.key, error=self._request.error)
         if file is None:
             return b""
-        try:
-            with open(file.path, "rb") as stream:
-                if self._offset is None:
-                    self._offset = _start(stream.fileno(), self._request.last_lines)
-                stream.seek(self._offset)
-                data = stream.read(CHUNK)
-        except FileNotFoundError:
+        descriptor = open_log(file)
+        if descriptor is None:
             return b""
+        try:
+            if self._offset is None:
+                self._offset = _start(descriptor, self._request.last_lines)
+            data = os.pread(descriptor, CHUNK, self._offset)
+        finally:
+            os.close(descriptor)
         self._offset += len(data)
         return self._prefixed(data)
 
@@ -78,23 +91,57 @@ class Tail:
             self._open_line = b""
 
 
+async def _read(read: Callable[[], bytes]) -> bytes:
+    return await to_thread.run_sync(read, limiter=_readers, abandon_on_cancel=True)
+
+
 def _start(descriptor: int, last_lines: int | None) -> int:
     """The offset where the last *last_lines* lines of the file begin."""
     if last_lines is None:
         return 0
-    position, missing = os.fstat(descriptor).st_size, last_lines
-    if position and os.pread(descriptor, 1, position - 1) == b"\n":
-        missing += 1
-    while position > 0 and missing > 0:
-        size = min(CHUNK, position)
-        block = os.pread(descriptor, size, position - size)
-        for at in range(len(block) - 1, -1, -1):
-            if block[at] == 0x0A:
-                missing -= 1
-                if missing == 0:
-                    return position - size + at + 1
+    end = position = os.fstat(descriptor).st_size
+    if not last_lines:
+        return end
+    missing = last_lines + (end > 0 and os.pread(descriptor, 1, end - 1) == b"\n")
+    least = max(0, end - LONGEST_TAIL)
+    while position > least:
+        size = min(CHUNK, position - least)
         position -= size
-    return 0 if last_lines else os.fstat(descriptor).st_size
+        block = os.pread(descriptor, size, position)
+        here = block.count(b"\n")
+        if here >= missing:
+            at = len(block)
+            for _ in range(missing):
+                at = block.rfind(b"\n", 0, at)
+            return position + at + 1
+        missing -= here
+    return least
+
+
+def open_log(file: LogFile) -> int | None:
+    """A descriptor of *file*; None if there is no regular file, or one only behind a link."""
+    *folders, name = file.name.split("/")
+    try:
+        descriptor = os.open(file.folder, os.O_RDONLY | os.O_DIRECTORY)
+        for part in folders:
+            descriptor = _inside(descriptor, part, os.O_DIRECTORY)
+        descriptor = _inside(descriptor, name, os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            return None
+        raise
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _inside(folder: int, name: str, flags: int) -> int:
+    """*name* in *folder*, which is closed."""
+    try:
+        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | flags, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 class Follower:
@@ -110,15 +157,18 @@ class Follower:
 
     async def stream(self) -> AsyncIterator[bytes]:
         with changes(self._service, self._id) as changed:
+            pause_s = POLL_S
             while self._request.follow and not self._ended:
                 for tail in tuple(self._tails.values()):
-                    if data := await asyncio.to_thread(tail.read):
+                    if data := await _read(tail.read):
                         yield data
                         changed.set()  # there may already be more of it
-                if await soon(changed, POLL_S):
-                    self._take_in(await asyncio.to_thread(self._attempts))
+                pause_s = POLL_S if changed.is_set() else min(2 * pause_s, LONGEST_POLL_S)
+                if await soon(changed, pause_s):
+                    self._take_in(await to_thread.run_sync(self._attempts))
         for tail in self._tails.values():
-            async for data in iterate_in_threadpool(tail.rest()):
+            rest = tail.rest()
+            while data := await _read(partial(next, rest, b"")):
                 yield data
 
     def _attempts(self) -> tuple[Task, ...]:

@@ -133,7 +133,7 @@ class SimulatedBackend:
         path = self._folder / "simulated.log"
         if not path.exists():
             _replace(path, _NOTE)
-        return LogFile(str(path))
+        return LogFile(str(path.parent), path.name)
 
     def says(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002 - nothing stands between it and a start
         return ()

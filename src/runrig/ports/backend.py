@@ -117,9 +117,17 @@ class Blueprint:
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A file that only grows, so that a reader may follow it."""
+    """A file that only grows, so that a reader may follow it.
 
-    path: str
+    *name*: its path below *folder*, in which a task may have put anything: readers follow no link there and wait for no pipe.
+    """
+
+    folder: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        return f"{self.folder}/{self.name}"
 
 
 class Backend(Protocol):

@@ -18,6 +18,8 @@ from runrig.domain.errors import Conflict, ServerFault
 
 SHUTDOWN_S = 2
 """How long to wait for open streams."""
+END_S = 15
+"""How long a server that was told to end may take altogether.  Then the system ends it, whatever its threads wait for."""
 
 
 def data_folder(path: Path, elsewhere: str) -> Path:
@@ -119,6 +121,10 @@ class Server(uvicorn.Server):
     def _told(self, number: int, _frame: FrameType | None) -> None:
         self.force_exit = self.should_exit and number == signal.SIGINT
         self.should_exit = True
+        if self._signal is None:
+            # The kernel does it: no thread of ours has to run for it, and none can hold it up.
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_REAL, END_S)
         self._signal = self._signal or number
         self.when_told()
 

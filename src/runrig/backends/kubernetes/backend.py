@@ -137,7 +137,7 @@ class KubernetesBackend:
         pod = next((each for each in self._view.ours.values() if names.key_of(each) == key), None)
         name = None if pod is None else pod["metadata"]["name"]
         path = self._logs.file(key, name, ended=pod is None or status.over(pod))
-        return None if path is None else LogFile(str(path))
+        return None if path is None else LogFile(str(path.parent), path.name)
 
     def events(self, workflow: str) -> tuple[ClusterEvent, ...]:
         return self._events.of(workflow)

@@ -1,22 +1,31 @@
 """The folder of one attempt, as the server sees it: what was decided about it, and how far it has come.
 
 The files and who writes them are in ``supervisor``.  All answers come from them alone, so a server that was
-killed between any two steps finds its way after a restart.
+killed between any two steps finds its way after a restart.  A task can put anything in their place: methods that
+read raise OSError where that makes an answer impossible.
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
 import signal
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from runrig.backends.local import supervisor
+from runrig.backends.local.processes import supervised_by
 from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.workflows import TaskKey
 
+NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EACCES)
+"""Errors of opening what is not there, or is something else than a file, or is kept from us."""
+
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_CODE = re.compile(r"[0-9]{1,4}")
+_LONGEST_MESSAGE = 1000
 
 
 def is_folder_name(part: str) -> bool:
@@ -45,26 +54,31 @@ class Attempt:
     @property
     def prepared(self) -> bool:
         """True if a supervisor may have been started for it."""
-        return (self.folder / "launch").exists()
+        return os.path.lexists(self.folder / "launch")
 
     @property
     def claimed(self) -> bool:
         """True if a supervisor runs it, or has run it."""
         try:
-            return os.stat(self.folder / "claim").st_size > 0
-        except FileNotFoundError:
+            found = os.lstat(self.folder / "claim")
+        except (FileNotFoundError, NotADirectoryError):
             return False
+        return stat.S_ISREG(found.st_mode) and found.st_size > 0
 
     def ended(self) -> TaskFact | None:
+        """How it ended; None if nothing that can be read says so.  Ask only if no supervisor lives: the task can write the file too."""
         try:
-            code, _, message = supervisor.read(str(self.folder / "ended")).decode(errors="replace").partition("\n")
-        except FileNotFoundError:
-            return None
-        return TaskFact(Phase.ENDED, int(code), message)
+            text = supervisor.read(str(self.folder / "ended")).decode(errors="replace")
+        except OSError as error:
+            if error.errno in NO_FILE:
+                return None
+            raise
+        code, _, message = text.partition("\n")
+        return TaskFact(Phase.ENDED, int(code), message[:_LONGEST_MESSAGE]) if _CODE.fullmatch(code) else None
 
     def running(self) -> bool:
         """True if its command was started, whether or not it still runs."""
-        return (self.folder / "started").exists()
+        return os.path.lexists(self.folder / "started")
 
     def end(self, code: int, message: str) -> TaskFact:
         """Records the end of an attempt that no supervisor runs."""
@@ -75,7 +89,7 @@ class Attempt:
     @contextlib.contextmanager
     def claim(self) -> Iterator[int | None]:
         """Keeps supervisors from beginning.  Yields the descriptor of the claim, None if a living supervisor holds it."""
-        descriptor = os.open(self.folder / "claim", os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(self.folder / "claim", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
         try:
             yield descriptor if _locked(descriptor) else None
         finally:
@@ -94,20 +108,24 @@ class Attempt:
                 return None
             return self.end(code, message)
 
-    def ask_to_stop(self, grace_s: float) -> None:
-        """Tells its supervisor; one that has not yet written its pid looks for the request afterwards."""
+    def ask_to_stop(self, grace_s: float, known: int | None) -> None:
+        """Tells its supervisor; one that has not yet written its pid looks for the request afterwards.
+
+        *known*: a process that is its supervisor; None: the one that the claim names, if that is one.
+        """
         with contextlib.suppress(OSError):  # a full disk: then the launch's grace applies
             supervisor.write(str(self.folder / "stop"), str(grace_s).encode(), durable=False)
-        pid = self._supervisor_pid()
-        if pid is not None and self.supervised():  # it lives, so the number is its own
+        pid = self._supervisor_pid() if known is None else known
+        if pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
 
     def _supervisor_pid(self) -> int | None:
         try:
-            return int(supervisor.read(str(self.folder / "claim")))
-        except (FileNotFoundError, ValueError):
+            pid = int(supervisor.read(str(self.folder / "claim")))
+        except (OSError, ValueError):
             return None
+        return pid if supervised_by(pid) == self.folder else None
 
 
 def _locked(descriptor: int) -> bool:

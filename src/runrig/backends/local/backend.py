@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runrig.backends.local import machine, supervisor
-from runrig.backends.local.attempt import Attempt, is_folder_name
+from runrig.backends.local.attempt import NO_FILE, Attempt, is_folder_name
 from runrig.backends.local.live import LiveFolder
 from runrig.backends.local.prepare import prepare
-from runrig.backends.local.processes import kill_marked, marked
+from runrig.backends.local.processes import kill_marked, marked, supervised_by, supervisors
 from runrig.backends.local.wake_pipe import WakePipe
 from runrig.domain.errors import ServerFault
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
@@ -28,6 +28,9 @@ from runrig.ports.backend import Desired, Launch, LogFile
 
 _POLL_S = 0.5
 """How late the end of a task is seen at most if its supervisor could not ring."""
+
+_LEAVES_S = 0.02
+"""How long to wait for the end of a supervisor that has let go of its claim."""
 
 _TRIES = 3
 _STARTING = TaskFact(Phase.STARTING)
@@ -40,7 +43,7 @@ _STOPPED = "stopped before it started"
 class _Live:
     """An attempt that is not done with.
 
-    *child*: the last supervisor that this server started; *tries*: how many it has started; *grace_s*: the grace with which
+    *child*: the last supervisor that this server started or found; *tries*: how many it has started; *grace_s*: the grace with which
     this server asked the attempt to stop.
     """
 
@@ -84,7 +87,7 @@ class LocalBackend:
         self._lock = threading.RLock()
         self._wanted: Mapping[TaskKey, Launch] = {}
         self._live: dict[TaskKey, _Live] = {}
-        self._children: set[int] = set()
+        self._children: dict[int, Path] = {}  # supervisors that were not seen to end → the folders of their attempts
         self._load()
 
     # ------------------------------------------------------------ the port
@@ -128,7 +131,7 @@ class LocalBackend:
             path = Attempt(self._tasks, key).folder / ("stderr.log" if error else "stdout.log")
         except ValueError:
             return None
-        return LogFile(str(path)) if path.exists() else None
+        return LogFile(str(self._tasks), str(path.relative_to(self._tasks))) if os.path.lexists(path) else None
 
     def says(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002 - nothing stands between it and a start
         return ()
@@ -160,11 +163,14 @@ class LocalBackend:
     # ------------------------------------------------------------ what is
 
     def _load(self) -> None:
+        there = supervisors(self._tasks)
+        self._children = {pid: folder for folder, pid in there.items()}
         for key, of_this_boot in self._markers.load():
             live = self._live[key] = _Live(Attempt(self._tasks, key))
-            if live.attempt.ended() is None and not of_this_boot:
+            live.child = there.get(live.attempt.folder)
+            if not of_this_boot and live.attempt.ended() is None:
                 live.attempt.end(ExitCode.BACKEND_ERROR, _REBOOTED)
-        strays = [folder for folder in marked(self._tasks) if not _supervised(folder)]
+        strays = [folder for folder in marked(self._tasks) if folder not in there and not _supervised(folder)]
         kill_marked(self._tasks, strays)
         self._refresh()
 
@@ -183,20 +189,40 @@ class LocalBackend:
         return self._bury(lost) or changed
 
     def _look(self, live: _Live) -> bool:
-        """Updates the fact; True if the supervisor has gone without writing an end."""
+        """Updates the fact; True if the supervisor has gone without writing an end that can be read."""
         attempt = live.attempt
-        if not attempt.claimed:
-            live.fact = attempt.ended() or live.fact
-            if not live.ended and live.tries and live.child not in self._children and attempt.key in self._wanted:
-                self._supervise(live)
-            return False
-        alive = attempt.supervised()
-        ended = attempt.ended()  # read after looking for the supervisor, which writes it last
+        try:
+            claimed = attempt.claimed
+            if self._lives(live, claimed):
+                if live.fact is _STARTING and attempt.running():
+                    live.fact = TaskFact(Phase.RUNNING)
+                return False
+            ended = attempt.ended()  # read after looking for the supervisor, which writes it last
+        except OSError as error:
+            if error.errno not in NO_FILE:
+                raise
+            return (
+                live.child not in self._children
+            )  # its folder is damaged; whoever did that, it does not harm the others
         if ended is not None:
             live.fact = ended
-        elif alive and live.fact is _STARTING and attempt.running():
-            live.fact = TaskFact(Phase.RUNNING)
-        return ended is None and not alive
+        elif claimed or live.fact is not _STARTING:
+            return True
+        elif live.tries and attempt.key in self._wanted:
+            self._supervise(live)
+        return False
+
+    def _lives(self, live: _Live, claimed: bool) -> bool:
+        """True while its supervisor lives: it has the claim, or, whatever became of that file, its process is there."""
+        if claimed and live.attempt.supervised():
+            return True
+        end = time.monotonic() + _LEAVES_S
+        while live.child in self._children:
+            if not claimed or time.monotonic() > end:
+                return True
+            time.sleep(_LEAVES_S / 20)  # it has let go of the claim, so it is about to end
+            self._collect()
+        return False
 
     def _bury(self, lost: list[_Live]) -> bool:
         """Ends attempts whose supervisor was killed, once none of their processes is left; True if it could."""
@@ -210,7 +236,7 @@ class LocalBackend:
 
     def _collect(self) -> None:
         """Reaps supervisors that have ended."""
-        self._children -= {pid for pid in self._children if _reaped(pid)}
+        self._children = {pid: folder for pid, folder in self._children.items() if not _reaped(pid, folder)}
 
     # ------------------------------------------------------------ the wanted state
 
@@ -224,11 +250,11 @@ class LocalBackend:
     def _begin(self, live: _Live, launch: Launch) -> None:
         """Starts the attempt, unless an earlier life of the server did."""
         attempt = live.attempt
+        if live.child in self._children or attempt.claimed:
+            return
         ended = attempt.ended()
         if ended is not None:
             self._see(live, ended)
-            return
-        if attempt.claimed:
             return
         try:
             if not attempt.prepared:
@@ -248,22 +274,26 @@ class LocalBackend:
             return
         with contextlib.suppress(OSError):  # too many processes at present
             live.child = _spawn(live.attempt.folder)
-            self._children.add(live.child)
+            self._children[live.child] = live.attempt.folder
 
     def _stop(self, live: _Live, grace_s: float) -> None:
         if live.ended or (live.grace_s is not None and live.grace_s <= grace_s):
             return
-        self._forbid(live, supervisor.STOPPED, _STOPPED)
+        if live.fact is _STARTING:
+            self._forbid(live, supervisor.STOPPED, _STOPPED)
         if not live.ended and live.attempt.prepared:
-            live.attempt.ask_to_stop(grace_s)
+            live.attempt.ask_to_stop(grace_s, live.child if live.child in self._children else None)
             live.grace_s = grace_s
 
     def _forbid(self, live: _Live, code: int, message: str) -> None:
         """Ends the attempt if it has not begun; if the disk is full, a later call tries again."""
-        with contextlib.suppress(OSError):
+        try:
             ended = live.attempt.forbid(code, message)
-            if ended is not None:
-                self._see(live, ended)
+        except OSError as error:
+            # A supervisor cannot begin in a damaged folder either.
+            ended = TaskFact(Phase.ENDED, code, message) if error.errno in NO_FILE else None
+        if ended is not None:
+            self._see(live, ended)
 
     def _see(self, live: _Live, fact: TaskFact) -> None:
         """Notes a fact that no supervisor will ring for."""
@@ -297,7 +327,8 @@ def _supervised(folder: Path) -> bool:
 
 def _spawn(folder: Path) -> int:
     """Starts a supervisor in a session of its own, with no open file of ours but one for its complaints; returns its pid."""
-    complaints = os.open(folder / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+    complaints = os.open(folder / "supervisor.log", flags, 0o600)
     try:
         return os.posix_spawn(
             sys.executable,
@@ -316,8 +347,9 @@ def _spawn(folder: Path) -> int:
         os.close(complaints)
 
 
-def _reaped(pid: int) -> bool:
+def _reaped(pid: int, folder: Path) -> bool:
+    """True if supervisor *pid* of the attempt in *folder* has ended."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:  # somebody else reaps our children
-        return True
+    except ChildProcessError:  # an earlier server started it, or somebody else reaps our children
+        return supervised_by(pid) != folder

@@ -43,6 +43,26 @@ def marked(tasks: Path) -> dict[Path, list[int]]:
     return found
 
 
+def supervisors(tasks: Path) -> dict[Path, int]:
+    """Folder of an attempt below *tasks* → the process that supervises it, or is about to.  Reads all of /proc once."""
+    found: dict[Path, int] = {}
+    for pid in (int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
+        folder = supervised_by(pid)
+        if folder is not None and tasks in folder.parents:
+            found[folder] = pid
+    return found
+
+
+def supervised_by(pid: int) -> Path | None:
+    """The folder of the attempt whose supervisor process *pid* is; None if it is none, or has gone."""
+    try:
+        words = supervisor.read(f"/proc/{pid}/cmdline").split(b"\0")
+    except OSError:
+        return None
+    is_one = len(words) > 2 and words[-3].endswith(b"/supervisor.py")  # the last one is empty
+    return Path(os.fsdecode(words[-2])) if is_one else None
+
+
 def kill_marked(tasks: Path, folders: Collection[Path]) -> set[Path]:
     """Kills the processes of the attempts in *folders*; returns the folders that still have some after half a second."""
     left = set(folders)

@@ -9,6 +9,9 @@ library, because every task start pays for it.  Files of FOLDER that it knows:
     started   written: pid and start ticks of the command, id of the boot
     ended     written, once: exit code, then a message
 
+The command runs as the same user, so it can put anything in the place of these files.  Whatever is no regular file is no file, and
+nothing here waits for one; what the server believes while a supervisor lives is that it lives.
+
 An attempt runs at most once: a supervisor that holds the lock and finds the claim empty and no end may run it, and first writes
 its pid there.  So any number of supervisors may be started for one attempt.  As child subreaper it inherits what its command
 leaves behind (double forks, setsid), and it ends only when none of that is left.
@@ -20,6 +23,7 @@ import errno
 import fcntl
 import os
 import signal
+import stat
 import sys
 import time
 
@@ -27,6 +31,8 @@ WAKE_PIPE = "../../../../bell"  # its name on disk, which servers of other versi
 STOPPED = 128 + signal.SIGTERM
 BACKEND_ERROR = 3001
 START_ERROR = 3003
+LARGEST = 16 * 1024 * 1024
+"""Bytes that are read of a file; a launch is smaller than the request that it came in."""
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -61,14 +67,25 @@ def read_launch() -> tuple[float, list[bytes], dict[bytes, bytes]]:
 
 
 def read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
+    """Raises OSError also for what is no regular file; waits for nobody."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.ENXIO, "it is no regular file", path)
+        data = b""
+        while len(data) < LARGEST and (part := os.read(descriptor, 1 << 16)):
+            data += part
+        return data
+    finally:
+        os.close(descriptor)
 
 
 def write(path: str, data: bytes, *, durable: bool) -> None:
     """Writes *data*, whole or not at all; *durable*: also across a power cut."""
     temporary = path + ".new"
-    with open(temporary, "wb") as file:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(temporary)
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(data)
         if durable:
             file.flush()
@@ -267,8 +284,10 @@ def main(folder: str) -> None:
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     code, message = run()
     report(code, message)
+    os.close(claim)  # before it rings: while the claim is locked nobody believes the end
     ring()
 
 
 if __name__ == "__main__":
     main(sys.argv[1])
+    os._exit(0)  # the server waits for the end of this process
