@@ -34,7 +34,8 @@ class TopologyIndex:
     """All nodes in topology order: sorted by their labels, level by level, then by name.
 
     A node that lacks a label stands at the end and is a domain by itself at every level: nothing with a requirement goes there
-    (law T1).  *labelled*: how many have all labels.  *of*: per level, the domain of each node; the last level is the nodes.
+    (law T1).  *labelled*: how many have all labels.  *names*: of the nodes.  *of*: per level, the domain of each node; the last
+    level is the nodes.
     """
 
     def __init__(self, labels: Sequence[str], rooms: Iterable[NodeCapacity]) -> None:
@@ -51,6 +52,7 @@ class TopologyIndex:
         self.labelled = len(placed)
         self.nodes = [room for _, _, room in placed] + [room for _, room in apart]
         self.index = {room.node.name: index for index, room in enumerate(self.nodes)}
+        self.names = list(self.index)
         self.paths = [path for path, _, _ in placed]
         self.of: list[Ints] = []
         self.starts: list[Ints] = []
@@ -87,6 +89,12 @@ class TopologyIndex:
     def finest(self) -> int:
         """The finest level whose domains are wider than a node; ROOT if there is none."""
         return self.node_level - (2 if self.labels[-1:] == (HOSTNAME,) else 1)
+
+    @cached_property
+    def single_level(self) -> int:
+        """The level of the host names if each is a node of its own, else the level of the nodes."""
+        level = self.finest + 1
+        return level if len(self.starts[level]) == len(self.starts[-1]) else self.node_level
 
     def whole(self, *, labelled: bool) -> Domain:
         """All nodes, or those that have every label."""

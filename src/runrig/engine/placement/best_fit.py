@@ -4,15 +4,16 @@ Places the largest needs first, each in its best domain, and tries a few other d
 needs that follow.  Finding no placement proves nothing: `engine/placement/exact_search.py` does.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 
 import numpy as np
 
 from runrig.engine.nodes.topology import ROOT, Domain, Ints
 from runrig.engine.placement.demand import Demand, PodPlacement, ShapeCounts
 from runrig.engine.placement.packing import pack
-from runrig.engine.placement.trial_capacity import TrialCapacity
+from runrig.engine.placement.trial_capacity import Put, TrialCapacity
 
 MOST_COMPARED = 32
 """How many domains of one level, tightest first, are compared by the number of finer domains (or nodes) they would use."""
@@ -27,6 +28,10 @@ PACKING_STEPS = 500
 """Budget of one such packing (see `pack`)."""
 
 
+Piece = tuple[int, int, int]
+"""(level, place of the domain in it, pods)."""
+
+
 class BestFit:
     """One attempt to place a gang; *placements* lists what it has placed so far.
 
@@ -39,17 +44,19 @@ class BestFit:
     ) -> None:
         self._capacity = capacity
         self._topology = capacity.topology
-        self._nodes = capacity.topology.node_level
+        self._nodes = capacity.topology.single_level
         self._single = single
         self._fixed_domains = fixed_domains
         self._small_first = small_first
-        self._placed_in: Counter[tuple[int, int]] = Counter()
+        self._placed_in: dict[tuple[int, int], int] = defaultdict(int)
+        self._pieces_known: dict[tuple[int, int], dict[tuple[int, int], int]] = defaultdict(dict)
+        self._puts: list[Put] = []
         self.placements: list[PodPlacement] = []
 
     def put(self, need: Demand, outer: Domain) -> bool:
         """Places all of *need* inside *outer*; returns False and changes nothing if it finds no place."""
         for domain in self._domains_to_try(need, outer):
-            mark = len(self.placements)
+            mark = self._mark()
             if self._fill(need, domain):
                 return True
             self._undo_to(mark)
@@ -57,20 +64,26 @@ class BestFit:
 
     def undo(self) -> None:
         """Takes back all placements."""
-        self._undo_to(0)
+        self._undo_to((0, 0))
 
-    def _undo_to(self, mark: int) -> None:
-        if self._single:
-            del self.placements[mark:]
-            return
-        self._capacity.undo_to(mark)
-        while len(self.placements) > mark:
-            placement = self.placements.pop()
-            self._count_placed(placement.node, -1)
+    def _mark(self) -> tuple[int, int]:
+        return len(self.placements), len(self._puts)
 
-    def _count_placed(self, node: int, more: int) -> None:
-        for level, domain_of in enumerate(self._topology.of):
-            self._placed_in[level, int(domain_of[node])] += more
+    def _undo_to(self, mark: tuple[int, int]) -> None:
+        placements, puts = mark
+        del self.placements[placements:]
+        while len(self._puts) > puts:
+            put = self._puts.pop()
+            self._capacity.take_back(put)
+            self._note(put, -1)
+
+    def _note(self, put: Put, sign: int) -> None:
+        """Counts where pods were put, and forgets what was known of these domains."""
+        for level, of in enumerate(self._topology.of[: self._nodes + 1]):
+            inside = level <= put.domain.level
+            for at in (int(of[put.domain.first]),) if inside else of[put.nodes].tolist():
+                self._placed_in[level, at] += sign
+                self._pieces_known.pop((level, at), None)
 
     def _domains_to_try(self, need: Demand, outer: Domain) -> Iterator[Domain]:
         """Yields the domains to try: those of the requested level; for a preference also the coarser ones, up to *outer* itself."""
@@ -87,7 +100,9 @@ class BestFit:
 
     def _fill(self, need: Demand, domain: Domain) -> bool:
         if need.parts:
-            return all(self.put(part, domain) for part in self._parts(need))
+            return (need.alike and self._put_alike(need, domain)) or all(
+                self.put(part, domain) for part in self._parts(need)
+            )
         spread = need.level if need.level > ROOT and not need.required else self._topology.finest
         if len(need.demand) == 1:
             return self._spread(need, *need.demand[0], domain, spread)
@@ -95,6 +110,30 @@ class BestFit:
 
     def _parts(self, need: Demand) -> list[Demand]:
         return sorted(need.parts, key=lambda part: part.size, reverse=self._small_first)
+
+    def _put_alike(self, need: Demand, outer: Domain) -> bool:
+        """Places parts that each require a node of *outer* as `put` would, one by one; False if that has to be asked.
+
+        A node that holds pods of the gang comes first, and each part makes it tighter: so the nodes are filled one after the other.
+        """
+        ((shape, pods),), level = need.parts[0].demand, need.parts[0].level
+        if level < self._nodes or level != outer.level + 1 or self._fixed_domains:
+            return False
+        first, counts = self._capacity.level(shape, outer, level)
+        able = (counts >= pods).nonzero()[0]
+        if len(able) > MOST_COMPARED:
+            return False
+        order = able[counts[able].argsort(kind="stable")]
+        nodes = sorted((order + first).tolist(), key=lambda node: not self._placed_in.get((level, node)))
+        parts = self._parts(need)
+        slots = [node for node in nodes for _ in range(min(int(counts[node - first]) // pods, len(parts)))]
+        if len(slots) < len(parts):
+            return False
+        del slots[len(parts) :]
+        self.placements += (PodPlacement(part, shape, [node], [pods]) for part, node in zip(parts, slots, strict=True))
+        taken = Counter(slots)
+        self._charge(Put(outer, shape, list(taken), [slots * pods for slots in taken.values()]))
+        return True
 
     # ------------------------------------------------------------ unlike pods
 
@@ -110,7 +149,7 @@ class BestFit:
         """Spreads the pods over the fewest domains of *level*: next the one that takes all pods left, else the one that takes most."""
         if level <= outer.level:
             return False
-        mark = len(self.placements)
+        mark = self._mark()
         left = dict(need.demand)
         while left:
             domain = self._fullest(left, outer, level)
@@ -143,9 +182,9 @@ class BestFit:
             if not self._capacity.fits(domain.first, need.demand):
                 return False
             for shape, pods in need.demand:
-                self._put(need, shape, domain.first, pods)
+                self._put(need, shape, domain, [domain.first], [pods])
             return True
-        mark = len(self.placements)
+        mark = self._mark()
         if all(self._spread(need, shape, pods, domain, spread) for shape, pods in need.demand):
             return True
         self._undo_to(mark)
@@ -153,7 +192,7 @@ class BestFit:
             return False
         packed, _, _ = pack(self._capacity, [(shape, domain, pods) for shape, pods in need.demand], PACKING_STEPS)
         for item, node, pods in packed or ():
-            self._put(need, need.demand[item][0], node, pods)
+            self._put(need, need.demand[item][0], domain, [node], [pods])
         return packed is not None
 
     # ------------------------------------------------------------ pods of one shape
@@ -166,20 +205,19 @@ class BestFit:
         room = self._capacity.holds(shape, outer)
         if room < pods:
             return False
+        if room > pods:
+            outer = self._narrowed(shape, pods, outer)
         if outer.last - outer.first == 1:
-            self._put(need, shape, outer.first, pods)
+            self._put(need, shape, outer, [outer.first], [pods])
             return True
+        level = spread if spread > outer.level else self._nodes
         if room == pods:
-            nodes = self._capacity.counts(shape).levels[-1][outer.first : outer.last]
-            for offset in np.flatnonzero(nodes).tolist():
-                self._put(need, shape, outer.first + offset, int(nodes[offset]))
-            return True
-        outer = self._narrowed(shape, pods, outer)
-        if outer.level == self._nodes:
-            self._put(need, shape, outer.first, pods)
-            return True
-        for domain, part in self._divided(shape, pods, outer, spread if spread > outer.level else self._nodes):
-            self._spread(need, shape, part, domain, spread)
+            self._put(need, shape, outer, *_columns(self._filled(shape, outer, self._nodes)))
+        elif level == self._nodes:
+            self._put(need, shape, outer, *_columns(self._divided(shape, pods, outer, level)))
+        else:
+            for at_level, at, part in self._divided(shape, pods, outer, level):
+                self._spread(need, shape, part, self._topology.domain(at_level, at), spread)
         return True
 
     def _narrowed(self, shape: int, pods: int, outer: Domain) -> Domain:
@@ -190,45 +228,52 @@ class BestFit:
                 return domain
         return outer
 
-    def _divided(self, shape: int, pods: int, outer: Domain, level: int) -> list[tuple[Domain, int]]:
+    def _divided(self, shape: int, pods: int, outer: Domain, level: int) -> list[Piece]:
         """Divides *pods* over the fewest domains of *level* (or narrower); keeps those near each other if that takes no more domains."""
         straight = self._largest(shape, pods, outer, level)
         if level == outer.level + 1:
             return straight
-        stepwise: list[tuple[Domain, int]] = []
-        for domain, part in self._largest(shape, pods, outer, outer.level + 1):
+        stepwise: list[Piece] = []
+        for between, at, part in self._largest(shape, pods, outer, outer.level + 1):
+            domain = self._topology.domain(between, at)
             if part == self._capacity.holds(shape, domain):
                 stepwise += self._filled(shape, domain, level)
                 continue
             inner = self._narrowed(shape, part, domain)
-            stepwise += [(inner, part)] if inner.level >= level else self._divided(shape, part, inner, level)
+            stepwise += (
+                [(inner.level, inner.at, part)] if inner.level >= level else self._divided(shape, part, inner, level)
+            )
         return stepwise if len(stepwise) <= len(straight) else straight
 
-    def _filled(self, shape: int, outer: Domain, level: int) -> list[tuple[Domain, int]]:
+    def _filled(self, shape: int, outer: Domain, level: int) -> list[Piece]:
         """Fills *outer*: each of its domains of *level* with as many pods as it holds."""
         first, counts = self._capacity.level(shape, outer, level)
-        return [
-            (self._topology.domain(level, first + offset), int(counts[offset]))
-            for offset in np.flatnonzero(counts).tolist()
-        ]
+        (held,) = counts.nonzero()
+        return list(zip(repeat(level), (held + first).tolist(), counts[held].tolist(), strict=False))
 
-    def _largest(self, shape: int, pods: int, outer: Domain, level: int) -> list[tuple[Domain, int]]:
+    def _largest(self, shape: int, pods: int, outer: Domain, level: int) -> list[Piece]:
         """Takes the roomiest domains until the rest fits into one domain; the rest goes to the tightest domain that holds it."""
         first, counts = self._capacity.level(shape, outer, level)
-        order = np.argsort(-counts, kind="stable")
-        sums = np.cumsum(counts[order])
-        full = int(np.searchsorted(sums, pods))
+        order = (-counts).argsort(kind="stable")
+        ordered = counts[order]
+        sums = ordered.cumsum()
+        full = int(sums.searchsorted(pods))
         left = pods - (int(sums[full - 1]) if full else 0)
-        enough = order[full:][counts[order[full:]] >= left]
-        last = int(enough[np.argmin(counts[enough])])
-        pieces = [(self._topology.domain(level, first + int(offset)), int(counts[offset])) for offset in order[:full]]
-        return [*pieces, (self._topology.domain(level, first + last), left)]
+        enough = int(np.count_nonzero(ordered >= left))
+        tightest = max(full, int(np.count_nonzero(ordered > ordered[enough - 1])))
+        taken = zip(repeat(level), (order[:full] + first).tolist(), ordered[:full].tolist(), strict=False)
+        return [*taken, (level, first + int(order[tightest]), left)]
 
-    def _put(self, need: Demand, shape: int, node: int, pods: int) -> None:
-        self.placements.append(PodPlacement(need, shape, node, pods))
+    def _put(self, need: Demand, shape: int, domain: Domain, nodes: list[int], pods: list[int]) -> None:
+        """Puts *pods[i]* pods on *nodes[i]*, all of them inside *domain*."""
+        self.placements.append(PodPlacement(need, shape, nodes, pods))
         if not self._single:
-            self._capacity.put(node, shape, pods)
-            self._count_placed(node, 1)
+            self._charge(Put(domain, shape, nodes, pods))
+
+    def _charge(self, put: Put) -> None:
+        self._capacity.put(put)
+        self._puts.append(put)
+        self._note(put, 1)
 
     # ------------------------------------------------------------ the order of domains
 
@@ -244,7 +289,7 @@ class BestFit:
             able = counts >= pods if able is None else able & (counts >= pods)
         if able is None:
             able = np.ones(self._topology.inside(outer, level)[1] - first, dtype=np.bool_)
-        domains = np.flatnonzero(able) + first
+        domains = able.nonzero()[0] + first
         if not len(domains):
             return
         shape, pods = demand[0] if demand else (0, 0)
@@ -271,7 +316,7 @@ class BestFit:
         keys: list[Ints] = []
         cut = False
         for coarser in range(level, outer.level, -1):
-            counts = levels[coarser][self._topology.of[coarser][starts[domains]]]
+            counts = levels[coarser][domains if coarser == level else self._topology.of[coarser][starts[domains]]]
             if len(domains) > MOST_COMPARED and not cut:
                 least = counts == counts.min()
                 if np.count_nonzero(least) < MOST_COMPARED:
@@ -279,7 +324,7 @@ class BestFit:
                     least = counts <= np.partition(counts, MOST_COMPARED - 1)[MOST_COMPARED - 1]
                 domains, counts, keys = domains[least], counts[least], [key[least] for key in keys]
             keys.append(counts)
-        order = np.lexsort(keys[::-1])[:MOST_COMPARED]
+        order = (keys[0].argsort(kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1]))[:MOST_COMPARED]
         tightest: list[int] = domains[order].tolist()
         return tightest
 
@@ -295,8 +340,15 @@ class BestFit:
         """The number of domains of the next level that *pods* would be divided over."""
         if domain.last - domain.first == 1:
             return 1
-        _, counts = self._capacity.level(shape, domain, domain.level + 1)
-        largest = int(counts.max(initial=0))
-        if largest >= pods:
-            return 1
-        return int(np.searchsorted(np.cumsum(np.sort(counts)[::-1]), pods)) + 1
+        known = self._pieces_known[domain.level, domain.at]
+        pieces = known.get((shape, pods))
+        if pieces is None:
+            ordered = self._capacity.level(shape, domain, domain.level + 1)[1].copy()
+            ordered.sort()
+            pieces = known[shape, pods] = int(ordered[::-1].cumsum().searchsorted(pods)) + 1
+        return pieces
+
+
+def _columns(pieces: Sequence[Piece]) -> tuple[list[int], list[int]]:
+    """The domains of *pieces*, and the pods of each."""
+    return [at for _, at, _ in pieces], [pods for _, _, pods in pieces]

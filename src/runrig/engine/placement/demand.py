@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from runrig.domain.gangs import NodeShare
@@ -22,9 +23,9 @@ class PodRequest(NamedTuple):
     pods: int
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Demand:
-    """One node of the constraint tree and what it needs.
+    """One node of the constraint tree and what it needs.  It never changes, so what follows from it is worked out once.
 
     *demand*: pods by shape, all parts included.  *pods*: on leaves only, (index of the pod request, shape, pods).
     """
@@ -36,26 +37,39 @@ class Demand:
     pods: tuple[tuple[int, int, int], ...]
     group: str
 
-    def leaves(self) -> Iterator["Demand"]:
-        """Yields the leaves in pod order."""
-        if not self.parts:
-            yield self
-        for part in self.parts:
-            yield from part.leaves()
+    @cached_property
+    def leaves(self) -> tuple["Demand", ...]:
+        """The leaves, in pod order."""
+        return tuple(leaf for part in self.parts for leaf in part.leaves) if self.parts else (self,)
 
-    @property
+    @cached_property
+    def required_inside(self) -> tuple["Demand", ...]:
+        """One of each kind of need that any placement must meet: itself, and the required needs below it."""
+        below = (need for part in self.parts for need in part.required_inside if need.required)
+        return tuple({(need.level, need.demand): need for need in (self, *below)}.values())
+
+    @cached_property
+    def alike(self) -> bool:
+        """All parts are leaves that require the same level for the same pods of one shape."""
+        first = self.parts[0]
+        return len(first.demand) == 1 and all(
+            part.required and not part.parts and (part.level, part.demand) == (first.level, first.demand)
+            for part in self.parts
+        )
+
+    @cached_property
     def size(self) -> tuple[int, ...]:
         """Sort key: the need with more pods of the hardest shape comes first."""
         return tuple(value for shape, pods in self.demand for value in (shape, -pods))
 
 
 class PodPlacement(NamedTuple):
-    """*pods* pods of *shape* that belong to *leaf*, placed on *node* (an index into the topology's nodes)."""
+    """Pods of *shape* that belong to *leaf*: how many on each of *nodes* (indices into the topology's nodes), which all differ."""
 
     leaf: Demand
     shape: int
-    node: int
-    pods: int
+    nodes: Sequence[int]
+    pods: Sequence[int]
 
 
 def shapes_of(requests: Sequence[PodRequest]) -> list[PodShape]:
@@ -89,35 +103,48 @@ def assign_to_pod_sets(
     topology: TopologyIndex, root: Demand, requests: Sequence[PodRequest], placements: Sequence[PodPlacement]
 ) -> tuple[tuple[NodeShare, ...], ...]:
     """Shares per pod request, in order: consecutive pods of a pod set take the nodes of their leaf."""
-    stock: dict[tuple[int, int], list[list[int]]] = {}
-    for placement in placements:
-        stock.setdefault((id(placement.leaf), placement.shape), []).append([placement.node, placement.pods])
-    shares: list[list[NodeShare]] = [[] for _ in requests]
-    for leaf in root.leaves():
-        for pod_set, shape, pods in leaf.pods:
-            for node, count in _take(stock[id(leaf), shape], pods):
-                _add(shares[pod_set], topology.nodes[node].node.name, count)
-    return tuple(map(tuple, shares))
+    stock: dict[tuple[int, int], _Slots] = {}
+    for leaf, shape, nodes, pods in placements:
+        stock.setdefault((id(leaf), shape), _Slots([], [])).add(nodes, pods)
+    taken = [_Slots([], []) for _ in requests]
+    for leaf in root.leaves:
+        for pod_set, shape, count in leaf.pods:
+            slots = stock[id(leaf), shape]
+            taken[pod_set].add(*(slots if len(leaf.pods) == 1 else slots.take(count)))
+    names = topology.names
+    return tuple(tuple(map(_share, [names[node] for node in nodes], pods)) for nodes, pods in taken)
 
 
-def _take(stock: list[list[int]], pods: int) -> Iterator[tuple[int, int]]:
-    """Takes *pods* pods off the front of *stock*; yields (node, pods)."""
-    while pods:
-        node, count = stock[0]
-        part = min(pods, count)
-        yield node, part
-        pods -= part
-        if part == count:
-            del stock[0]
-        else:
-            stock[0][1] -= part
+class _Slots(NamedTuple):
+    """How many *pods* on each of *nodes*; neighbours differ."""
+
+    nodes: list[int]
+    pods: list[int]
+
+    def add(self, nodes: Sequence[int], pods: Sequence[int]) -> None:
+        """Appends slots of which neighbours differ."""
+        met = bool(self.nodes) and self.nodes[-1] == nodes[0]
+        if met:
+            self.pods[-1] += pods[0]
+        self.nodes.extend(nodes[met:])
+        self.pods.extend(pods[met:])
+
+    def take(self, pods: int) -> "_Slots":
+        """Takes *pods* pods off the front."""
+        taken = _Slots([], [])
+        while pods:
+            part = min(pods, self.pods[0])
+            taken.nodes.append(self.nodes[0])
+            taken.pods.append(part)
+            pods -= part
+            self.pods[0] -= part
+            if not self.pods[0]:
+                del self.nodes[0], self.pods[0]
+        return taken
 
 
-def _add(shares: list[NodeShare], node: str, count: int) -> None:
-    if shares and shares[-1].node == node:
-        shares[-1] = NodeShare(node, shares[-1].count + count)
-    else:
-        shares.append(NodeShare(node, count))
+_share = lru_cache(maxsize=1 << 14)(NodeShare)
+"""Nodes are given to gangs in the same portions again and again: a share costs more than what found it."""
 
 
 Score = tuple[tuple[int, ...], int, int]
@@ -131,20 +158,20 @@ def score_of(topology: TopologyIndex, root: Demand, placements: Sequence[PodPlac
     """The score of a placement."""
     nodes: dict[int, list[int]] = {}
     for placement in placements:
-        nodes.setdefault(id(placement.leaf), []).append(placement.node)
+        nodes.setdefault(id(placement.leaf), []).extend(placement.nodes)
     apart = [0] * topology.node_level
     domains = 0
     preferred = list(_preferred(root))
     for need in preferred:
-        held = [node for leaf in need.leaves() for node in nodes.get(id(leaf), ())]
+        held = [node for leaf in need.leaves for node in nodes.get(id(leaf), ())]
         for level in range(need.level + 1):
             taken = len({int(topology.of[level][node]) for node in held})
             apart[level] += taken > 1
             domains += taken if level == need.level else 0
     if not preferred:
         finest = topology.of[topology.finest] if topology.finest >= 0 else topology.of[-1]
-        domains = len({int(finest[placement.node]) for placement in placements})
-    return tuple(apart), domains, len({placement.node for placement in placements})
+        domains = len({int(finest[node]) for held in nodes.values() for node in held})
+    return tuple(apart), domains, len({node for held in nodes.values() for node in held})
 
 
 def is_best(root: Demand, score: Score) -> bool:

@@ -321,7 +321,7 @@ def _assign(queue: list[tuple[Demand, int]], shape: int, node: int, pods: int) -
     while pods:
         leaf, left = queue[0]
         part = min(pods, left)
-        yield PodPlacement(leaf, shape, node, part)
+        yield PodPlacement(leaf, shape, (node,), (part,))
         pods -= part
         if part == left:
             del queue[0]

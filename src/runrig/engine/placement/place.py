@@ -84,8 +84,7 @@ _cached_needs = lru_cache(maxsize=256)(_needs)
 
 def place_demand(capacity: TrialCapacity, root: Demand, whole: Domain) -> tuple[Sequence[PodPlacement] | None, bool]:
     """(placement of *root* inside *whole*, None if none was found; whether that is proven).  Leaves *capacity* changed."""
-    distinct = {(need.level, need.demand): need for need in _required(root)}
-    if not all(_may_fit(capacity, need, whole) for need in distinct.values()):
+    if not all(_may_fit(capacity, need, whole) for need in root.required_inside):
         return None, True
     placements = _nearest(capacity, root, whole, {})
     if placements is not None:
@@ -119,14 +118,14 @@ def _nearest(
     capacity: TrialCapacity, root: Demand, whole: Domain, fixed_domains: Mapping[int, Domain]
 ) -> Sequence[PodPlacement] | None:
     """Best fit with the largest need first and, if that breaks a preference, also with the smallest first; the better score wins."""
-    leaves = {(leaf.level, leaf.demand) for leaf in root.leaves()}
-    single = len(root.demand) == 1 and len(list(root.leaves())) == 1
+    leaves = {(leaf.level, leaf.demand) for leaf in root.leaves}
+    single = len(root.demand) == 1 and len(root.leaves) == 1
     attempt = BestFit(capacity, single=single, fixed_domains=fixed_domains)
     placements = list(attempt.placements) if attempt.put(root, whole) else None
     if len(leaves) == 1 and len(root.demand) == 1:  # all needs are alike, so there is only one order
         return placements
     score = score_of(capacity.topology, root, placements) if placements is not None else None
-    if score is not None and (is_best(root, score) or len(attempt.placements) > FEW):
+    if score is not None and (is_best(root, score) or sum(len(each.nodes) for each in placements or ()) > FEW):
         return placements
     attempt.undo()
     other = BestFit(capacity, single=single, fixed_domains=fixed_domains, small_first=True)
@@ -134,8 +133,3 @@ def _nearest(
         placements = list(other.placements)
     other.undo()
     return placements
-
-
-def _required(need: Demand) -> list[Demand]:
-    """*need* itself and the required needs below it."""
-    return [need, *(inner for part in need.parts for inner in _required(part) if inner.required)]

@@ -4,11 +4,23 @@ Pods can be taken back in reverse order.  The nodes themselves are never changed
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.nodes.fit_counts import FitCounts, PodShape
 from runrig.engine.nodes.node_capacity import pods_in
 from runrig.engine.nodes.topology import Domain, Ints
+
+
+class Put(NamedTuple):
+    """Pods of *shape* inside *domain*: how many on each of *nodes*, which all differ."""
+
+    domain: Domain
+    shape: int
+    nodes: list[int]
+    pods: list[int]
 
 
 class TrialCapacity:
@@ -24,7 +36,7 @@ class TrialCapacity:
         self._counts = [nodes.counts(labels, shape, self._layers) for shape in shapes]
         self._own = False
         self._free: dict[int, dict[str, int]] = {}
-        self._placed: list[tuple[int, int, int]] = []
+        self._placed: list[Put] = []
 
     def counts(self, shape: int) -> FitCounts:
         return self._counts[shape]
@@ -60,9 +72,9 @@ class TrialCapacity:
         if free is None:
             views = [self.topology.nodes[node].free[layer] for layer in self._layers]
             free = self._free[node] = {resource: min(view[resource] for view in views) for resource in views[0]}
-            for other, shape, pods in self._placed:
-                if other == node:
-                    self._subtract(free, shape, pods)
+            for _, shape, nodes, pods in self._placed:
+                if node in nodes:
+                    self._subtract(free, shape, pods[nodes.index(node)])
         return free
 
     def _subtract(self, free: dict[str, int], shape: int, pods: int) -> None:
@@ -70,29 +82,38 @@ class TrialCapacity:
             if resource in free:
                 free[resource] -= amount * pods
 
-    def mark(self) -> int:
-        """The present position, for `undo_to`."""
-        return len(self._placed)
+    def put(self, put: Put) -> None:
+        self._placed.append(put)
+        self._take(put, 1)
 
-    def put(self, node: int, shape: int, pods: int) -> None:
-        self._placed.append((node, shape, pods))
-        self._take(node, shape, pods)
+    def take_back(self, put: Put) -> None:
+        """The inverse of `put`; the last comes first."""
+        assert self._placed.pop() is put, "pods are taken back in reverse order"
+        self._take(put, -1)
 
-    def undo_to(self, mark: int) -> None:
-        """Takes back every pod placed since *mark*."""
-        while len(self._placed) > mark:
-            node, shape, pods = self._placed.pop()
-            self._take(node, shape, -pods)
-
-    def _take(self, node: int, shape: int, pods: int) -> None:
+    def _take(self, put: Put, sign: int) -> None:
         if not self._own:
             self._counts = [counts.copy() for counts in self._counts]
             self._own = True
-        if node in self._free:
-            self._subtract(self._free[node], shape, pods)
+        for node, pods in zip(put.nodes, put.pods, strict=True) if self._free else ():
+            if node in self._free:
+                self._subtract(self._free[node], put.shape, sign * pods)
         if len(self.shapes) == 1:  # a single shape loses exactly the pods placed: no need to look at resources
-            self._counts[0].set(self.topology, node, int(self._counts[0].levels[-1][node]) - pods)
+            self._lose(put, sign)
             return
-        free = self.free(node)
-        for counts, pod_shape in zip(self._counts, self.shapes, strict=True):
-            counts.set(self.topology, node, pods_in(free, pod_shape.requests))
+        for node in put.nodes:
+            free = self.free(node)
+            for counts, pod_shape in zip(self._counts, self.shapes, strict=True):
+                counts.set(self.topology, node, pods_in(free, pod_shape.requests))
+
+    def _lose(self, put: Put, sign: int) -> None:
+        """As many pods fewer fit."""
+        nodes, pods = np.array(put.nodes), sign * np.array(put.pods)
+        total = int(pods.sum())
+        for level, (counts, of) in enumerate(zip(self._counts[0].levels, self.topology.of, strict=True)):
+            if level <= put.domain.level:
+                counts[of[put.domain.first]] -= total
+            elif level >= self.topology.single_level:
+                counts[nodes] -= pods
+            else:
+                np.subtract.at(counts, of[nodes], pods)
