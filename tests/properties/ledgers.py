@@ -1,7 +1,39 @@
 """A ledger as plain values, so that one that grew by actions can be compared with one that was loaded."""
 
-from runrig.engine.quota.quota_node import CHARGED, REAL
+from collections.abc import Sequence
+
+from runrig.engine.quota.pool_tree import QuotaTree
+from runrig.engine.quota.quota_node import QuotaLeaf, QuotaNode
 from runrig.engine.state.state import State
+
+
+def tree_portrait(tree: QuotaTree) -> list[object]:
+    return [tree.keys, tree.weighted, list(tree.promised), *(_node(node) for node in tree.nodes())]
+
+
+def _node(node: QuotaNode) -> tuple[object, ...]:
+    twin = node.guarantee
+    numbers: list[Sequence[int | None]] = [
+        node.nominal,
+        node.borrowing,
+        node.lending,
+        node.below,
+        node.subtree,
+        node.local,
+        node.room,
+    ]
+    held = [*node.usage, *node.used, node.pools_over_nominal, [node.borrowed]]
+    where = [repr(node.path), node.active, node.declared, node.weight, node.pool, len(node.children)]
+    if isinstance(node, QuotaLeaf):
+        where += [repr(node.limits), node.keeps, node.outermost_pool.name, repr(node.pools_above), node.guarded]
+        where += [node.counted, node.weighed, repr(node.holding)]
+    return (
+        repr(node),
+        [list(column) for column in numbers],
+        [list(column) for column in held],
+        where,
+        None if twin is None else _node(twin),
+    )
 
 
 def portrait(state: State) -> dict[str, object]:
@@ -9,24 +41,7 @@ def portrait(state: State) -> dict[str, object]:
     tree = ledger.tree
     return {
         "keys": tree.keys,
-        "tree": [
-            (
-                repr(node),
-                node.active,
-                node.nominal,
-                node.subtree,
-                node.local,
-                node.room,
-                node.usage[CHARGED],
-                node.usage[REAL],
-                node.used[CHARGED],
-                node.used[REAL],
-                node.pools_over_nominal,
-                node.borrowed,
-                None if node.guarantee is None else (node.guarantee.usage, node.guarantee.room, node.guarantee.local),
-            )
-            for node in tree.nodes()
-        ],
+        "tree": tree_portrait(tree),
         "free": {name: [dict(view) for view in room.free] for name, room in sorted(ledger.nodes.by_name.items())},
         "gpus": {name: room.gpus for name, room in sorted(ledger.nodes.by_name.items())},
         "pending": {

@@ -72,14 +72,14 @@ def overpromised(state: State) -> Mapping[FlavorResource, int]:
     A resource is skipped if any node of the flavor leaves it unlimited.
     """
     tree, nodes = state.ledger.tree, state.nodes.values()
-    capacity = state.ledger.nodes.capacity({key.resource for key in tree.keys})
+    capacity = state.ledger.nodes.capacity
     endless = {
         FlavorResource(node.flavor, resource)
         for node in nodes
         for resource in UNLISTED_IS_UNCOUNTED
         if resource not in node.resources
     }
-    over = {key: tree.promised(index) - capacity.get(key, 0) for index, key in enumerate(tree.keys)}
+    over = {key: tree.promised[index] - capacity.get(key, 0) for index, key in enumerate(tree.keys)}
     return {key: amount for key, amount in over.items() if amount > 0 and nodes and key not in endless}
 
 

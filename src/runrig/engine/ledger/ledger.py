@@ -8,7 +8,7 @@ Gangs change in two ways only: `apply` takes one decision, `restore` takes the r
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -28,13 +28,14 @@ from runrig.domain.plan import (
     Withdraw,
 )
 from runrig.domain.pools import Cohort, Pool
-from runrig.domain.quantities import GPU, FlavorResource, Requests
+from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import GangRow
 from runrig.domain.transitions import GANG_STATES, illegal_for_gang
 from runrig.engine.ledger.queue import Bucket, BucketKey, Entry
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.placement.constraint_tree import PlacementConstraints, constraints_of
-from runrig.engine.quota.pool_tree import QuotaTree
+from runrig.engine.quota.declared_tree import DeclaredTree
+from runrig.engine.quota.pool_tree import QuotaTree, summed
 from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaLeaf, Request, add, take
 
 
@@ -47,8 +48,9 @@ class Ledger:
     def __init__(self, *, place: bool = True) -> None:
         self.place = place
         self.flavors: dict[str, Flavor] = {}
-        self.cohorts: dict[str, Cohort] = {}
-        self.pools: dict[str, Pool] = {}
+        self._declarations = DeclaredTree()
+        self.cohorts: Mapping[str, Cohort] = self._declarations.cohorts
+        self.pools: Mapping[str, Pool] = self._declarations.pools
         self.nodes = ClusterNodes()
         self.entries: dict[str, Entry] = {}
         self.pending: dict[BucketKey, Bucket] = {}
@@ -58,27 +60,27 @@ class Ledger:
         self._waiting_for: dict[str, list[Entry]] = {}
         self.preemptible: dict[str, list[tuple[tuple[int, float, str], Entry]]] = {}
         self.generation = 0
-        self._tree: QuotaTree | None = None
-        self._requests: dict[tuple[frozenset[str], str, Requests, int], Request] = {}
+        self._tree: QuotaTree | None = None  # None while something is declared that it does not follow yet
 
     # ------------------------------------------------------------ what is declared
 
     def set_flavors(self, flavors: Iterable[Flavor]) -> None:
         self.flavors = {each.name: each for each in sorted(flavors, key=lambda flavor: (flavor.position, flavor.name))}
         self.nodes.set_flavors(self.flavors)
-        self._changed()
+        self._declarations.tree = None
+        self._declared()
 
     def put_cohort(self, cohort: Cohort) -> None:
-        self.cohorts[cohort.name] = cohort
-        self._changed()
+        self._declarations.put_cohort(cohort)
+        self._declared()
 
     def drop_cohort(self, name: str) -> None:
-        del self.cohorts[name]
-        self._changed()
+        self._declarations.drop_cohort(name)
+        self._declared()
 
     def put_pool(self, pool: Pool) -> None:
-        self.pools[pool.name] = pool
-        self._changed()
+        self._declarations.put_pool(pool)
+        self._declared()
 
     def put_node(self, node: Node) -> None:
         """Adds or replaces *node*; gangs keep what they hold there.  O(gangs)."""
@@ -90,32 +92,37 @@ class Ledger:
                     self.nodes.hold(here, pod_set.requests, layer)
                 if entry.held:
                     self.nodes.take_gpus(here)
-        self._changed()
+        self._declared()
 
     def drop_node(self, name: str) -> None:
         self.nodes.drop(name)
-        self._changed()
+        self._declared()
 
-    def _changed(self) -> None:
+    def _declared(self) -> None:
+        """The tree follows when it is read next.  Everybody may fit now."""
         self._tree = None
         self.generation += 1
 
     @property
     def tree(self) -> QuotaTree:
-        """The quota tree with everything that is held; rebuilt after something was declared."""
+        """The quota tree with everything that is held."""
         if self._tree is None:
-            quotas = [*(each.quotas for each in self.cohorts.values()), *(each.quotas for each in self.pools.values())]
-            resources = {key.resource for each in quotas for key in each} | {GPU}
-            capacity = self.nodes.capacity(resources)
-            for flavor in self.flavors:
-                capacity.setdefault(FlavorResource(flavor, GPU), 0)
-            self._tree = QuotaTree(self.cohorts.values(), self.pools.values(), capacity)
-            self._requests = {}
-            for entry in self.entries.values():
-                entry.request = self.request_of(entry, entry.placement)
-                for layer in self._layers(entry):
-                    add(self.leaf(entry), entry.request, layer)
+            capacity = {FlavorResource(flavor, GPU): 0 for flavor in self.flavors} | self.nodes.capacity
+            recounted = self._declarations.follow(capacity)
+            self._tree = self._declarations.tree
+            assert self._tree is not None
+            self._recount(recounted)
         return self._tree
+
+    def _recount(self, pools: Collection[str] | None) -> None:
+        """Gangs of *pools* ask something else of the tree than before; None: of a new one, which holds nothing yet."""
+        for entry in self.entries.values() if pools is None or pools else ():
+            if entry.placement and (pools is None or entry.gang.pool in pools):
+                before, entry.request = entry.request, self.request_of(entry, entry.placement)
+                for layer in self._layers(entry):
+                    if pools is not None:
+                        take(self.leaf(entry), before, layer)
+                    add(self.leaf(entry), entry.request, layer)
 
     # ------------------------------------------------------------ reading
 
@@ -125,25 +132,13 @@ class Ledger:
 
     def request_of(self, entry: Entry, placement: Placement) -> Request:
         """What *placement* asks of the tree, summed per (flavor, resource)."""
-        counted = self.leaf(entry).counted
+        asked, counted = self.tree.asked, self.leaf(entry).counted
         if len(placement) == 1:
-            return self._asked(counted, placement[0].flavor, entry.gang.pod_sets[0].requests, placement[0].count)
-        return _summed(
-            self._asked(counted, each.flavor, pod_set.requests, each.count)
+            return asked(counted, placement[0].flavor, entry.gang.pod_sets[0].requests, placement[0].count)
+        return summed(
+            asked(counted, each.flavor, pod_set.requests, each.count)
             for each, pod_set in zip(placement, entry.gang.pod_sets, strict=False)
         )
-
-    def _asked(self, counted: frozenset[str], flavor: str, requests: Requests, count: int) -> Request:
-        key = (counted, flavor, requests, count)
-        known = self._requests.get(key)
-        if known is None:
-            index_of = self.tree.index_of
-            known = self._requests[key] = tuple(
-                (index_of[FlavorResource(flavor, resource)], amount * count)
-                for resource, amount in requests
-                if resource in counted and count and FlavorResource(flavor, resource) in index_of
-            )
-        return known
 
     def constraints(self, entry: Entry, counts: tuple[int, ...]) -> PlacementConstraints | None:
         """Which of *counts* pods must lie together; None if the pool no longer has a topology key that the gang asks for."""
@@ -387,11 +382,3 @@ class Ledger:
             each.waits_for = tuple(name for name in each.waits_for if name != entry.gang.id)
         del self.entries[entry.gang.id]
         self.generation += 1
-
-
-def _summed(parts: Iterable[Request]) -> Request:
-    total: dict[int, int] = {}
-    for part in parts:
-        for index, amount in part:
-            total[index] = total.get(index, 0) + amount
-    return tuple(sorted(total.items()))

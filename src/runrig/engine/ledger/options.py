@@ -61,7 +61,8 @@ def options(ledger: Ledger, entry: Entry, counts: tuple[int, ...], *, mixed: boo
     if len(counts) > 1 or counts != bucket.counts:
         found = flavor_choices(ledger, entry, counts, mixed=mixed)
         return ((choice, ledger.request_of(entry, choice)) for choice in found)
-    asked_by = (ledger.tree, entry.gang.pod_sets[0].name)
+    leaf = ledger.leaf(entry)
+    asked_by = (leaf, leaf.counted, ledger.pools[entry.gang.pool], entry.gang.pod_sets[0].name)
     if bucket.options_of != asked_by:
         bucket.options_of = asked_by
         bucket.options = tuple(

@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 from runrig.domain.gangs import Gang, GangState, Law, Placement, Requirement
+from runrig.domain.pools import Pool
 from runrig.domain.quantities import Requests
 from runrig.engine.nodes.topology import Ints, TopologyIndex
-from runrig.engine.quota.pool_tree import QuotaTree
-from runrig.engine.quota.quota_node import Request
+from runrig.engine.quota.quota_node import QuotaLeaf, Request
 
 Order = tuple[int, float, str]
 """Place in the order of law P4: higher rank, earlier submission, id; lower comes first."""
@@ -29,8 +29,8 @@ class Bucket:
     """The gangs of one key that wait, in order.
 
     *counts*: pods per pod set of the full gang.  *parked*: the ledger's generation when its head found no place.
-    *options*: what the full gang may take, with what that asks of the tree; *options_of*: the tree and the name of the pod set
-    that they were worked out for.
+    *options*: what the full gang may take, with what that asks of the tree; *options_of*: what they were worked out from: the leaf,
+    what it counts, the pool, and the name of the pod set.
     """
 
     __slots__ = ("counts", "firm", "key", "options", "options_of", "parked", "pool", "rank", "waiting")
@@ -42,7 +42,7 @@ class Bucket:
         self.waiting: list[tuple[Order, Entry]] = []
         self.parked: int | None = None
         self.options: tuple[Option, ...] = ()
-        self.options_of: tuple[QuotaTree, str] | None = None
+        self.options_of: tuple[QuotaLeaf, frozenset[str], Pool, str] | None = None
 
 
 class Holdings(NamedTuple):

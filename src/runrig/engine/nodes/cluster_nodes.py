@@ -1,6 +1,7 @@
 """What is free on all nodes: amounts per resource and indices of GPUs, kept up to date as gangs come and go."""
 
 from bisect import insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
@@ -14,10 +15,15 @@ from runrig.engine.nodes.topology import Ints, TopologyIndex
 
 
 class ClusterNodes:
-    """All nodes, by name and in topology order."""
+    """All nodes, by name and in topology order.
+
+    *capacity*: per flavor and resource, over all registered nodes that have a flavor, ready or not (law Q8).
+    """
 
     def __init__(self) -> None:
         self.by_name: dict[str, NodeCapacity] = {}
+        self.capacity: dict[FlavorResource, int] = {}
+        self._listing: Counter[FlavorResource] = Counter()  # how many nodes list each
         self._flavors: Mapping[str, Flavor] = {}
         self._journal = Journal()
         self._caches: dict[tuple[str, ...], FitCountCache] = {}
@@ -28,12 +34,26 @@ class ClusterNodes:
 
     def put(self, node: Node) -> None:
         """Adds *node*, or replaces it, with nothing on it."""
+        before = self.by_name.get(node.name)
+        if before is not None:
+            self._count(before.node, -1)
+        self._count(node, 1)
         self.by_name[node.name] = NodeCapacity(node)
         self._caches = {}
 
     def drop(self, name: str) -> None:
-        del self.by_name[name]
+        self._count(self.by_name.pop(name).node, -1)
         self._caches = {}
+
+    def _count(self, node: Node, sign: int) -> None:
+        if node.flavor == NO_FLAVOR:
+            return
+        for resource, amount in node.resources.items():
+            key = FlavorResource(node.flavor, resource)
+            self._listing[key] += sign
+            self.capacity[key] = self.capacity.get(key, 0) + sign * amount
+            if not self._listing[key]:
+                del self._listing[key], self.capacity[key]
 
     def topology(self, labels: tuple[str, ...]) -> TopologyIndex:
         """All nodes by these labels, coarse to fine.  O(nodes log nodes) after a node or a flavor has changed."""
@@ -70,19 +90,6 @@ class ClusterNodes:
         flavor = self._flavors.get(node.flavor)
         named = flavor.taints if flavor else ()
         return all(taint in named for taint in node.taints if taint.effect in REPELLING_EFFECTS)
-
-    def capacity(self, resources: Iterable[str]) -> dict[FlavorResource, int]:
-        """Per flavor and resource, over all registered nodes that have a flavor, ready or not (law Q8)."""
-        wanted = set(resources)
-        total: dict[FlavorResource, int] = {}
-        for room in self.by_name.values():
-            if room.node.flavor == NO_FLAVOR:
-                continue
-            for resource, amount in room.node.resources.items():
-                if resource in wanted:
-                    key = FlavorResource(room.node.flavor, resource)
-                    total[key] = total.get(key, 0) + amount
-        return total
 
     def hold(self, shares: Iterable[NodeShare], requests: Requests, layer: int, *, give_back: bool = False) -> None:
         """Takes the room of the pods of *shares* in *layer*, or gives it back.  Nodes that are gone are skipped."""

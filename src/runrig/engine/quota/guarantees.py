@@ -5,48 +5,111 @@ and so on up.  That is the arithmetic of the quota tree with every lending limit
 below it, and only what goes beyond reaches its parent.  So each cohort that shares, and each node below it, gets a twin.
 """
 
+from collections.abc import Iterator
+
 from runrig.domain.pools import Quota
-from runrig.engine.quota.quota_node import Kind, QuotaLeaf, QuotaNode, potential
-from runrig.engine.quota.tree import TreeBuilder, hang
+from runrig.engine.quota.quota_node import LAYERS, Kind, QuotaLeaf, QuotaNode, add_on_trial, potential
+from runrig.engine.quota.tree import follow_path, given, hang, prepare, receive, renumber, sum_up_all
 
 
-def add_guarantees(builder: TreeBuilder, root: QuotaNode) -> None:
-    """Gives twins to the nodes under *root* below which, or at which, a cohort shares quota, except to low leaves.
+def guarantees(top: QuotaNode, above: QuotaNode, shared: frozenset[int]) -> Iterator[QuotaNode]:
+    """Gives twins to *top* and the nodes under it, except to low leaves, and yields them, parents first; they are not summed up yet.
 
-    Firm leaves lose their own limit where a cohort shares: their twins have it.  The twin of the root has nothing: what nobody
-    was promised is for LOW work (law Q8).  Call it before the tree is finished.  O(nodes x flavors x resources).
+    *above*: the twin that they hang under.  *shared*: the indices of which cohorts above *top* have quota; nodes for which none
+    has get no twin.  Firm leaves lose their own limit where a cohort shares: their twins have it.  O(nodes x flavors x resources).
     """
-    top = builder.node(Kind.ROOT, "", {})
-    for child in root.children:
-        _add_twins(builder, child, top, frozenset())
-
-
-def _add_twins(builder: TreeBuilder, node: QuotaNode, above: QuotaNode, shared: frozenset[int]) -> None:
-    """*shared*: the indices of which cohorts on the way down have quota."""
-    if node.kind is Kind.LOW:
+    if top.kind is Kind.LOW:
         return
-    if node.kind is Kind.COHORT:
-        shared |= {index for index, nominal in enumerate(node.nominal) if nominal}
+    shared |= shares(top)
     if shared:
-        above = _twin(builder, node, above, shared)
-    for child in node.children:
-        _add_twins(builder, child, above, shared)
+        above = _twin(top, above, shared)
+        yield above
+    for child in top.children:
+        yield from guarantees(child, above, shared)
 
 
-def _twin(builder: TreeBuilder, node: QuotaNode, above: QuotaNode, shared: frozenset[int]) -> QuotaNode:
+def shares(node: QuotaNode) -> frozenset[int]:
+    """The indices of which *node* has quota for all below it: a cohort's nominal."""
+    if node.kind is not Kind.COHORT:
+        return frozenset()
+    return frozenset(index for index, nominal in enumerate(node.nominal) if nominal)
+
+
+def _twin(node: QuotaNode, above: QuotaNode, shared: frozenset[int]) -> QuotaNode:
+    width = len(node.nominal)
+    quotas = {index: quota_of_twin(node, index) for index in range(width)}
     if isinstance(node, QuotaLeaf):
-        quotas = {key: Quota(node.nominal[index], lending_limit=0) for index, key in enumerate(builder.keys)}
-        twin: QuotaNode = builder.leaf(node.kind, node.name, quotas)
+        twin: QuotaNode = QuotaLeaf(node.kind, node.name, quotas, width, 1)
         assert isinstance(twin, QuotaLeaf)
         node.twin = twin
         node.borrowing = [None if index in shared else limit for index, limit in enumerate(node.borrowing)]
     else:
-        limits = enumerate(node.borrowing)
-        quotas = {builder.keys[index]: Quota(node.nominal[index], limit, 0) for index, limit in limits}
-        twin = builder.node(node.kind, node.name, quotas)
+        twin = QuotaNode(node.kind, node.name, quotas, width, 1)
     node.guarantee = twin
     hang(twin, above)
     return twin
+
+
+def quota_of_twin(node: QuotaNode, index: int) -> Quota:
+    """It keeps all that it has for those below."""
+    limit = None if isinstance(node, QuotaLeaf) else node.borrowing[index]
+    return Quota(node.nominal[index], limit, lending_limit=0)
+
+
+# ---------------------------------------------------------------- in a tree in use
+
+
+def add_guarantees(top: QuotaNode, root: QuotaNode) -> None:
+    """As `guarantees`, with what their nodes hold; *root*: the twin of the root.  O(depth) for each node under *top*."""
+    above = next((node.guarantee for node in top.path[1:] if node.guarantee is not None), root)
+    twins = list(guarantees(top, above, frozenset().union(*(shares(node) for node in top.path[1:]))))
+    for twin in twins:
+        follow_path(twin)
+    sum_up_all(twins[::-1])
+    for twin in twins:
+        if isinstance(twin, QuotaLeaf):
+            prepare(twin)
+    for node in nodes_under(top) if twins else ():
+        if isinstance(node, QuotaLeaf) and node.twin is not None:
+            for index, limit in enumerate(node.borrowing):
+                renumber(node, index, Quota(node.nominal[index], limit))
+            for layer in LAYERS:
+                held = tuple((index, amount) for index, amount in enumerate(node.usage[layer]) if amount)
+                add_on_trial(node.twin, held, layer)
+
+
+def drop_guarantees(top: QuotaNode) -> None:
+    """Takes the twins of *top* and the nodes under it out of the tree; the inverse of `add_guarantees`."""
+    gone: set[QuotaNode] = set()
+    for node in nodes_under(top):
+        twin, node.guarantee = node.guarantee, None
+        if twin is None:
+            continue
+        gone.add(twin)
+        if twin.parent not in gone:
+            take_down(twin)
+        if isinstance(node, QuotaLeaf):
+            node.twin = None
+            for index, nominal in enumerate(node.nominal):
+                renumber(node, index, Quota(nominal, 0))
+
+
+def nodes_under(top: QuotaNode) -> Iterator[QuotaNode]:
+    """*top* and all below it, parents first."""
+    waiting = [top]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += node.children
+
+
+def take_down(node: QuotaNode) -> None:
+    """The inverse of hanging up a node and giving what it brings and holds to its parent."""
+    parent, node.parent = node.parent, None
+    assert parent is not None
+    parent.children.remove(node)
+    for index in range(len(node.nominal)):
+        receive(parent, index, given(node, index), sign=-1)
 
 
 def shared_by(leaf: QuotaLeaf, index: int) -> tuple[tuple[str, int], ...]:

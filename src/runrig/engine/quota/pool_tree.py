@@ -3,18 +3,22 @@
 A pool is a small cohort: under its node hang `own`, with a firm and a low leaf, and its subpools beside it.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 
 from runrig.domain.pools import MOST_WEIGHT, Cohort, Pool, PoolState, Quota
-from runrig.domain.quantities import GPU, FlavorResource
-from runrig.engine.quota.guarantees import add_guarantees
-from runrig.engine.quota.quota_node import NO_QUOTA, Kind, QuotaLeaf, QuotaNode, note_borrowed
+from runrig.domain.quantities import GPU, FlavorResource, Requests
+from runrig.engine.quota.guarantees import guarantees
+from runrig.engine.quota.quota_node import Kind, QuotaLeaf, QuotaNode, Request, note_borrowed
 from runrig.engine.quota.tree import TreeBuilder, hang
 
 
 class QuotaTree:
-    """The whole tree.  Built from what is declared; only usage changes afterwards.
+    """The whole tree.  Built from what is declared; `tree_edits` changes it, all else only its usage.
 
+    *uses*: how many quotas there are of each (flavor, resource).  *promised*: per index, what cohorts and top-level pools have as
+    nominal, together.  *firm_root*: the twin of the root; it has nothing: what nobody was promised is for LOW work (law Q8).
     *weighted*: not all pools and cohorts have the same weight, so shares order the work that borrows (laws P4, R3).
     Cost of building: O(nodes x flavors x resources).
     """
@@ -22,36 +26,46 @@ class QuotaTree:
     def __init__(
         self, cohorts: Iterable[Cohort], pools: Iterable[Pool], capacity: Mapping[FlavorResource, int]
     ) -> None:
+        """*capacity*: of all nodes; resources without a quota, gpu aside, are left out."""
         declared = sorted(cohorts, key=lambda cohort: cohort.name)
         live = sorted((pool for pool in pools if pool.state is not PoolState.ARCHIVED), key=lambda pool: pool.name)
         quotas = [*(cohort.quotas for cohort in declared), *(pool.quotas for pool in live)]
-        builder = TreeBuilder([*capacity, *(key for each in quotas for key in each)])
+        self.uses = Counter(key for each in quotas for key in each)
+        builder = TreeBuilder(keys_of(self.uses, capacity))
         self.keys = builder.keys
         self.index_of = builder.index_of
-        self.root = builder.node(Kind.ROOT, "", {})
+        self.root, self.firm_root = builder.node(Kind.ROOT, "", {}), builder.node(Kind.ROOT, "", {})
         self.cohorts: dict[str, QuotaNode] = {}
         self.pools: dict[str, QuotaNode] = {}
         self.firm: dict[str, QuotaLeaf] = {}
         self.low: dict[str, QuotaLeaf] = {}
+        self._asked: dict[tuple[frozenset[str], str, Requests, int], Request] = {}
         self._add_cohorts(builder, declared, live)
         for pool in live:
-            self._add_pool(builder, pool)
+            self.add_pool(builder, pool)
         for pool in live:
-            self._hang_pool(pool)
-        for index, key in enumerate(self.keys):
-            self.root.nominal[index] = max(0, capacity.get(key, 0) - self.promised(index))  # law Q8
-        add_guarantees(builder, self.root)
+            hang(self.pools[pool.name], self.parent_of(pool))
+        promising = [node for node in (*self.cohorts.values(), *self.pools.values()) if promises(node)]
+        self.promised = [sum(node.nominal[index] for node in promising) for index in range(len(self.keys))]
+        self.root.nominal = [self.left_over(index, capacity) for index in range(len(self.keys))]
+        for pool in live:
+            self.firm[pool.name].nominal = [left_to_firm(self.pools[pool.name], at) for at in range(len(self.keys))]
+        for child in self.root.children:
+            for twin in guarantees(child, self.firm_root, frozenset()):
+                builder.adopt(twin)
         builder.finish()
         for name in self.pools:
-            self._finish_leaves(name)
-        self.weighted = len({node.weight for node in (*self.cohorts.values(), *self.pools.values())}) > 1
+            self.finish_leaves(name)
+        self.weighted = self.weights_differ()
         if self.weighted:
-            self._keep_borrowed()
+            for leaf in (*self.firm.values(), *self.low.values()):
+                leaf.weighed = self.gpus
+                note_borrowed(leaf.path, leaf.weighed)
 
     def _add_cohorts(self, builder: TreeBuilder, declared: list[Cohort], pools: list[Pool]) -> None:
         for cohort in declared:
-            self.cohorts[cohort.name] = builder.node(Kind.COHORT, cohort.name, cohort.quotas, _weight(cohort))
-        named = {cohort.parent for cohort in declared} | {pool.cohort for pool in pools}
+            self.cohorts[cohort.name] = builder.node(Kind.COHORT, cohort.name, cohort.quotas, weight_of(cohort))
+        named = {cohort.parent for cohort in declared} | {pool.cohort for pool in pools if pool.parent is None}
         for name in sorted(name for name in named if name is not None and name not in self.cohorts):
             self.cohorts[name] = builder.node(Kind.COHORT, name, {})  # law Q6: named but not defined
         for cohort in declared:
@@ -60,14 +74,14 @@ class QuotaTree:
             if node.parent is None:
                 hang(node, self.root)
 
-    def _add_pool(self, builder: TreeBuilder, pool: Pool) -> None:
-        """The node of *pool*, with `own` and both leaves under it.
+    def add_pool(self, builder: TreeBuilder, pool: Pool) -> tuple[QuotaNode, ...]:
+        """The node of *pool*, not hung up yet, with `own` and both leaves under it: all four, parents first.
 
         `own` weighs as much as the pool, and so do its subpools (law S5): they stand beside each other as equals.
         """
-        node = builder.node(Kind.POOL, pool.name, pool.quotas, _weight(pool))
+        node = builder.node(Kind.POOL, pool.name, pool.quotas, weight_of(pool))
         node.pool = pool
-        own = builder.node(Kind.OWN, pool.name, {}, _weight(pool))
+        own = builder.node(Kind.OWN, pool.name, {}, weight_of(pool))
         firm = builder.leaf(Kind.FIRM, pool.name, {key: Quota(quota.nominal) for key, quota in pool.quotas.items()})
         firm.borrowing = [0] * len(self.keys)
         low = builder.leaf(Kind.LOW, pool.name, {})
@@ -75,21 +89,20 @@ class QuotaTree:
         hang(firm, own)
         hang(low, own)
         self.pools[pool.name], self.firm[pool.name], self.low[pool.name] = node, firm, low
+        return node, own, firm, low
 
-    def _hang_pool(self, pool: Pool) -> None:
-        if pool.parent is None:
-            hang(self.pools[pool.name], self.cohorts[pool.cohort] if pool.cohort else self.root)
-            return
-        hang(self.pools[pool.name], self.pools[pool.parent])
-        firm = self.firm[pool.parent]
-        for index, key in enumerate(self.keys):
-            firm.nominal[index] -= pool.quotas.get(key, NO_QUOTA).nominal
+    def parent_of(self, pool: Pool) -> QuotaNode:
+        """The node that *pool* hangs under."""
+        if pool.parent is not None:
+            return self.pools[pool.parent]
+        return self.cohorts[pool.cohort] if pool.cohort else self.root
 
-    def _finish_leaves(self, name: str) -> None:
+    def finish_leaves(self, name: str) -> None:
+        """What the leaves of a pool know of the pools and quotas above them."""
         firm, low = self.firm[name], self.low[name]
         pools = [node for node in firm.path if node.kind is Kind.POOL]
         firm.outermost_pool = low.outermost_pool = pools[-1]
-        firm.pools_above = tuple(pool for pool in pools if _has_subpools(pool))
+        firm.pools_above = tuple(pool for pool in pools if has_subpools(pool))
         firm.guarded = bool(firm.pools_above) or firm.twin is not None
         firm.counted = low.counted = self._counted(self.pools[name])
 
@@ -105,36 +118,72 @@ class QuotaTree:
         }
         return frozenset(own | above | {GPU})
 
-    def _keep_borrowed(self) -> None:
-        gpus = tuple(index for index, key in enumerate(self.keys) if key.resource == GPU)
-        for leaf in (*self.firm.values(), *self.low.values()):
-            leaf.weighed = gpus
-            note_borrowed(leaf)
+    def left_over(self, index: int, capacity: Mapping[FlavorResource, int]) -> int:
+        """What nobody was promised (law Q8)."""
+        return max(0, capacity.get(self.keys[index], 0) - self.promised[index])
 
-    def promised(self, index: int) -> int:
-        """What cohorts and top-level pools have as nominal, together."""
-        return sum(node.nominal[index] for node in self._promising())
+    def weights_differ(self) -> bool:
+        return len({node.weight for node in (*self.cohorts.values(), *self.pools.values())}) > 1
 
-    def _promising(self) -> Iterator[QuotaNode]:
-        yield from self.cohorts.values()
-        yield from (node for node in self.pools.values() if node.pool is not None and node.pool.parent is None)
+    @cached_property
+    def gpus(self) -> tuple[int, ...]:
+        """The indices of GPUs."""
+        return tuple(index for index, key in enumerate(self.keys) if key.resource == GPU)
+
+    def asked(self, counted: frozenset[str], flavor: str, requests: Requests, count: int) -> Request:
+        """What *count* pods ask of the tree, on *flavor*, where the resources in *counted* count."""
+        key = (counted, flavor, requests, count)
+        known = self._asked.get(key)
+        if known is None:
+            known = self._asked[key] = tuple(
+                (self.index_of[FlavorResource(flavor, resource)], amount * count)
+                for resource, amount in requests
+                if resource in counted and count and FlavorResource(flavor, resource) in self.index_of
+            )
+        return known
 
     def nodes(self) -> Iterator[QuotaNode]:
-        """All of them, parents' kinds first: root, cohorts, pools, then what is inside pools."""
+        """All of them: root, cohorts, pools, then what is inside pools, each kind by name."""
         yield self.root
-        yield from self.cohorts.values()
-        yield from self.pools.values()
-        for name, firm in self.firm.items():
+        for kind in (self.cohorts, self.pools):
+            yield from (node for _, node in sorted(kind.items()))
+        for name, firm in sorted(self.firm.items()):
             assert firm.parent is not None
             yield firm.parent
             yield firm
             yield self.low[name]
 
 
-def _weight(declared: Pool | Cohort) -> int:
+def summed(parts: Iterable[Request]) -> Request:
+    """All of *parts* together."""
+    total: dict[int, int] = {}
+    for part in parts:
+        for index, amount in part:
+            total[index] = total.get(index, 0) + amount
+    return tuple(sorted(total.items()))
+
+
+def keys_of(uses: Mapping[FlavorResource, int], capacity: Mapping[FlavorResource, int]) -> set[FlavorResource]:
+    """Every (flavor, resource) of which there is a quota, and of nodes those whose resource has some quota."""
+    used = {key for key, count in uses.items() if count}
+    resources = {key.resource for key in used} | {GPU}
+    return used | {key for key in capacity if key.resource in resources}
+
+
+def promises(node: QuotaNode) -> bool:
+    """Its nominal comes out of what the nodes of the cluster have: a cohort's, or a top-level pool's."""
+    return node.kind is Kind.COHORT or (node.pool is not None and node.pool.parent is None)
+
+
+def left_to_firm(pool: QuotaNode, index: int) -> int:
+    """The nominal of its firm leaf: what its subpools leave over; negative if they were given more than there is."""
+    return pool.nominal[index] - sum(child.nominal[index] for child in pool.children if child.kind is Kind.POOL)
+
+
+def weight_of(declared: Pool | Cohort) -> int:
     """Earlier releases, in which weights decided nothing, took any number over HTTP and stored it."""
     return min(max(1, declared.weight), MOST_WEIGHT)
 
 
-def _has_subpools(pool: QuotaNode) -> bool:
+def has_subpools(pool: QuotaNode) -> bool:
     return any(child.kind is Kind.POOL for child in pool.children)

@@ -43,6 +43,7 @@ class QueueTree:
             if queue.cohort:
                 hang(self.queues[name], self.cohorts[queue.cohort])
         builder.finish()
+        self.leave_out(())
 
     def nodes(self) -> Iterator[QuotaNode]:
         """Cohorts, then queues, each sorted by name."""

@@ -43,8 +43,9 @@ class Kind(enum.Enum):
 class QuotaNode:
     """A node, its limits as lists by FlavorResource index, and its usage in both layers.  `TreeBuilder` makes them.
 
-    *path*: from the node up to the root, both included.  *room*: S - local + borrowing limit, None without that limit.
-    *declared*: the indices for which it has a quota.  *height*: steps down to its deepest leaf.
+    *path*: from the node up to the root, both included.  *below*: what its children lend it.
+    *room*: S - local + borrowing limit, None without that limit.  *declared*: the indices for which it has a quota.
+    *height*: of an imported cohort, steps down to its deepest leaf.
     *active* False: its parents run in a circle (law Q5), nothing new starts.  *pool*: of a pool's own node, what was declared.
     *used*: of a pool with subpools, what firm work below it holds (law P2).
     *pools_over_nominal*: how many outermost pools in the subtree hold more than their nominal (in the layer CHARGED), so that
@@ -56,6 +57,7 @@ class QuotaNode:
 
     __slots__ = (
         "active",
+        "below",
         "borrowed",
         "borrowing",
         "children",
@@ -96,6 +98,7 @@ class QuotaNode:
         self.nominal = [quota.nominal for quota in listed]
         self.borrowing = [quota.borrowing_limit for quota in listed]
         self.lending = [quota.lending_limit for quota in listed]
+        self.below = [0] * width
         self.subtree = [0] * width
         self.local = [0] * width
         self.room: list[int | None] = [None] * width
@@ -245,7 +248,7 @@ def add(leaf: QuotaLeaf, request: Request, layer: int) -> None:
     if layer == CHARGED:
         _note_over(leaf.outermost_pool, request)
         if leaf.weighed:
-            note_borrowed(leaf)
+            note_borrowed(leaf.path, leaf.weighed)
 
 
 def take(leaf: QuotaLeaf, request: Request, layer: int) -> None:
@@ -254,7 +257,7 @@ def take(leaf: QuotaLeaf, request: Request, layer: int) -> None:
     if layer == CHARGED:
         _note_over(leaf.outermost_pool, request)
         if leaf.weighed:
-            note_borrowed(leaf)
+            note_borrowed(leaf.path, leaf.weighed)
 
 
 def add_on_trial(leaf: QuotaLeaf, request: Request, layer: int) -> None:
@@ -330,12 +333,12 @@ def _note_over(pool: QuotaNode, request: Request) -> None:
                 node.pools_over_nominal[index] += change
 
 
-def note_borrowed(leaf: QuotaLeaf) -> None:
-    """Counts anew what the nodes above *leaf* borrow.  O(depth x flavors)."""
-    for node in leaf.path:
+def note_borrowed(nodes: Iterable[QuotaNode], weighed: tuple[int, ...]) -> None:
+    """Counts anew what *nodes* borrow of *weighed*, the indices of GPUs."""
+    for node in nodes:
         usage, subtree = node.usage[CHARGED], node.subtree
         node.borrowed = 0
-        for index in leaf.weighed:
+        for index in weighed:
             if usage[index] > subtree[index]:
                 node.borrowed += max(0, usage[index] - subtree[index] - node.asked_above(index, CHARGED))
 

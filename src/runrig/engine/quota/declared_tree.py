@@ -1,0 +1,50 @@
+"""Cohorts and pools as they are declared, and the quota tree that follows them."""
+
+from collections.abc import Collection, Mapping
+
+from runrig.domain.pools import Cohort, Pool
+from runrig.domain.quantities import FlavorResource
+from runrig.engine.quota.pool_tree import QuotaTree
+from runrig.engine.quota.tree_edits import BuildAnew, TreeEdit
+
+
+class DeclaredTree:
+    """*tree*: None until `follow` is asked.  Several edits are taken over together, for between them a tree may have no shape:
+    a subpool may be declared before its parent, or archived after it."""
+
+    def __init__(self) -> None:
+        self.cohorts: dict[str, Cohort] = {}
+        self.pools: dict[str, Pool] = {}
+        self.tree: QuotaTree | None = None
+        self._changed_cohorts: set[str] = set()
+        self._changed_pools: set[str] = set()
+
+    def put_cohort(self, cohort: Cohort) -> None:
+        self.cohorts[cohort.name] = cohort
+        self._changed_cohorts.add(cohort.name)
+
+    def drop_cohort(self, name: str) -> None:
+        del self.cohorts[name]
+        self._changed_cohorts.add(name)
+
+    def put_pool(self, pool: Pool) -> None:
+        self.pools[pool.name] = pool
+        self._changed_pools.add(pool.name)
+
+    def follow(self, capacity: Mapping[FlavorResource, int]) -> Collection[str] | None:
+        """Brings *tree* up to date, with *capacity* of all nodes.
+
+        Returns the pools whose gangs ask something else of the tree than before; None after it was built anew, holding nothing.
+        """
+        try:
+            if self.tree is None:
+                raise BuildAnew
+            edit = TreeEdit(self.tree, self.cohorts, self.pools)
+            edit.run(self._changed_cohorts, self._changed_pools, capacity)
+            recounted: Collection[str] | None = edit.recounted
+        except BuildAnew:
+            self.tree = None  # it may be half changed
+            self.tree = QuotaTree(self.cohorts.values(), self.pools.values(), capacity)
+            recounted = None
+        self._changed_cohorts, self._changed_pools = set(), set()
+        return recounted

@@ -1,0 +1,280 @@
+"""Changes a quota tree in use to what is declared now: a change costs what it changes (laws Q1, Q5, Q6, Q8).
+
+Numbers cost O(depth) each.  What changes the shape (another parent, a limit where there was none, a cohort's first quota, a pool
+that comes or goes) costs the nodes below it.  The result is the tree that would be built anew, with the same leaves, so an edit
+back is the exact inverse.  Some rare changes are not made here, the tree is built anew for them: another set of (flavor,
+resource), the first or last weight that differs, and parents that run in a circle.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from runrig.domain.pools import Cohort, Pool, PoolState, Quota, Quotas
+from runrig.domain.quantities import FlavorResource
+from runrig.engine.quota.guarantees import (
+    add_guarantees,
+    drop_guarantees,
+    nodes_under,
+    quota_of_twin,
+    shares,
+    take_down,
+)
+from runrig.engine.quota.pool_tree import QuotaTree, has_subpools, keys_of, left_to_firm, promises, weight_of
+from runrig.engine.quota.quota_node import LAYERS, NO_QUOTA, Kind, QuotaLeaf, QuotaNode, note_borrowed
+from runrig.engine.quota.tree import (
+    TreeBuilder,
+    follow_path,
+    given,
+    hang,
+    prepare,
+    receive,
+    renumber,
+    sum_up_all,
+    upwards,
+)
+
+
+class BuildAnew(Exception):
+    """The change is not one that can be made in place; the tree may be half changed."""
+
+
+class TreeEdit:
+    """Used once, for one *tree* and what is declared now.
+
+    *recounted*: pools of which other resources are counted than before, so that their gangs ask for something else.
+    """
+
+    def __init__(self, tree: QuotaTree, cohorts: Mapping[str, Cohort], pools: Mapping[str, Pool]) -> None:
+        self._tree, self._cohorts, self._pools = tree, cohorts, pools
+        self._builder = TreeBuilder(tree.keys)
+        self._changed: dict[QuotaNode, None] = {}  # in which numbers have changed, or below which
+        self._reshaped: dict[QuotaNode, None] = {}  # tops of what must be prepared anew
+        self._left: dict[str, None] = {}  # cohorts that have changed, or lost a child
+        self.recounted: set[str] = set()
+
+    def run(self, cohorts: Iterable[str], pools: Iterable[str], capacity: Mapping[FlavorResource, int]) -> None:
+        """Takes over the declarations of these *cohorts* and *pools*.  Raises BuildAnew."""
+        self._left = dict.fromkeys(sorted(cohorts))
+        for name in list(self._left):
+            self._cohort(name)
+        # Names of subpools come after their parent's: it is there before them, and goes after them.
+        names = sorted(pools)
+        for name in reversed(names):
+            if self._pools[name].state is PoolState.ARCHIVED and name in self._tree.pools:
+                self._remove(name)
+        for name in names:
+            if self._pools[name].state is not PoolState.ARCHIVED:
+                self._pool(self._pools[name])
+        self._forget_cohorts()
+        self._capacity(capacity)
+        for node in self._reshaped:
+            above = list(upwards(node))[1:]
+            if above and above[-1] is self._tree.root and not any(each in self._reshaped for each in above):
+                self._reshape(node)
+        if (self._left or names) and self._tree.weights_differ() != self._tree.weighted:
+            raise BuildAnew
+        if self._tree.weighted:
+            self._count_borrowed()
+
+    # ------------------------------------------------------------ cohorts
+
+    def _cohort(self, name: str) -> QuotaNode:
+        """The node of a cohort, brought up to date; one that is only named exists too (law Q6)."""
+        declared = self._cohorts.get(name, Cohort(name))
+        node = self._tree.cohorts.get(name)
+        if node is None:
+            node = self._tree.cohorts[name] = self._builder.node(Kind.COHORT, name, {})
+            self._hang(node, self._cohort_named(declared.parent))
+            sum_up_all([node])
+        elif node.parent is not (parent := self._cohort_named(declared.parent)):
+            self._move(node, parent)
+        node.weight = weight_of(declared)
+        self._number(node, declared.quotas)
+        return node
+
+    def _cohort_named(self, name: str | None) -> QuotaNode:
+        if name is None:
+            return self._tree.root
+        return self._tree.cohorts.get(name) or self._cohort(name)
+
+    def _forget_cohorts(self) -> None:
+        """Those that nobody declares or names any more are gone."""
+        for name in self._left:
+            node = self._tree.cohorts[name]
+            if name not in self._cohorts and not node.children:
+                self._take_down(node)
+                del self._tree.cohorts[name]
+
+    # ------------------------------------------------------------ pools
+
+    def _pool(self, pool: Pool) -> None:
+        node = self._tree.pools.get(pool.name)
+        if node is None:
+            self._add(pool)
+            return
+        assert node.pool is not None
+        if pool.parent != node.pool.parent:
+            raise BuildAnew
+        parent = node.parent if pool.parent is not None else self._cohort_named(pool.cohort)
+        node.pool, before = pool, node.pool
+        if parent is not None and node.parent is not parent:
+            self._move(node, parent)
+        own = self._tree.firm[pool.name].parent
+        assert own is not None
+        node.weight = own.weight = weight_of(pool)
+        if pool.quotas != before.quotas:
+            self._number(node, pool.quotas)
+            self._tree.firm[pool.name].declared = node.declared
+            self._leave_to_firm(node)
+            if node.parent is not None:
+                self._leave_to_firm(node.parent)
+
+    def _add(self, pool: Pool) -> None:
+        if pool.parent is None:
+            self._cohort_named(pool.cohort)
+        elif pool.parent not in self._tree.pools:
+            raise BuildAnew
+        self._know(pool.quotas)
+        unit = self._tree.add_pool(self._builder, pool)
+        parent = self._tree.parent_of(pool)
+        first = parent.kind is Kind.POOL and not has_subpools(parent)
+        self._hang(unit[0], parent)
+        sum_up_all(unit[::-1])
+        self._tree.uses.update(pool.quotas.keys())
+        self._promise(unit[0], 1)
+        self._leave_to_firm(unit[0])
+        self._leave_to_firm(parent)
+        if first:
+            self._count_used(parent)
+
+    def _remove(self, name: str) -> None:
+        node, parent = self._tree.pools[name], self._tree.pools[name].parent
+        assert parent is not None
+        assert node.pool is not None
+        leaves = (self._tree.firm[name], self._tree.low[name])
+        if has_subpools(node) or any(any(leaf.usage[layer]) for leaf in leaves for layer in LAYERS):
+            raise BuildAnew
+        for by_name in (self._tree.pools, self._tree.firm, self._tree.low):
+            del by_name[name]
+        self._tree.uses.subtract(node.pool.quotas.keys())
+        self._promise(node, -1)
+        self._take_down(node)
+        self._leave_to_firm(parent)
+        if parent.kind is Kind.POOL and not has_subpools(parent):
+            self._count_used(parent)
+
+    def _count_used(self, pool: QuotaNode) -> None:
+        """*pool* has got its first subpool, or lost its last: only one that has some counts what firm work below it holds."""
+        firm = self._tree.firm[pool.name]
+        for layer in LAYERS:
+            pool.used[layer][:] = firm.usage[layer] if has_subpools(pool) else [0] * len(self._tree.keys)
+        assert firm.parent is not None
+        self._reshaped[firm.parent] = None
+
+    def _leave_to_firm(self, pool: QuotaNode) -> None:
+        if pool.kind is Kind.POOL:
+            firm = self._tree.firm[pool.name]
+            for index, limit in enumerate(firm.borrowing):
+                self._renumber(firm, index, Quota(left_to_firm(pool, index), limit))
+
+    # ------------------------------------------------------------ numbers
+
+    def _number(self, node: QuotaNode, quotas: Quotas) -> None:
+        """A cohort or pool has *quotas* from now on."""
+        self._know(quotas)
+        keys = self._tree.keys
+        before = self._shape(node)
+        self._tree.uses.subtract(keys[index] for index in node.declared)
+        self._tree.uses.update(quotas.keys())
+        self._promise(node, -1)
+        node.declared = frozenset(self._tree.index_of[key] for key in quotas)
+        for index, key in enumerate(keys):
+            self._renumber(node, index, quotas.get(key, NO_QUOTA))
+        self._promise(node, 1)
+        if self._shape(node) != before:
+            self._reshaped[node] = None
+
+    def _know(self, quotas: Quotas) -> None:
+        if any(key not in self._tree.index_of for key in quotas):
+            raise BuildAnew
+
+    def _shape(self, node: QuotaNode) -> object:
+        """What of the quotas of *node* decides how the nodes below it are prepared, and not only with which numbers."""
+        limits = [(limit is None, lent is None) for limit, lent in zip(node.borrowing, node.lending, strict=True)]
+        return node.declared, limits, shares(node)
+
+    def _renumber(self, node: QuotaNode, index: int, quota: Quota) -> None:
+        if (node.nominal[index], node.borrowing[index], node.lending[index]) == (
+            quota.nominal,
+            quota.borrowing_limit,
+            quota.lending_limit,
+        ):
+            return
+        if not node.active:
+            raise BuildAnew
+        renumber(node, index, quota)
+        if node.guarantee is not None:
+            renumber(node.guarantee, index, quota_of_twin(node, index))
+        self._changed[node] = None
+
+    def _promise(self, node: QuotaNode, sign: int) -> None:
+        if promises(node):
+            promised = self._tree.promised
+            for index, nominal in enumerate(node.nominal):
+                promised[index] += sign * nominal
+
+    def _capacity(self, capacity: Mapping[FlavorResource, int]) -> None:
+        if keys_of(self._tree.uses, capacity) != self._tree.index_of.keys():
+            raise BuildAnew
+        for index in range(len(self._tree.keys)):
+            self._renumber(self._tree.root, index, Quota(self._tree.left_over(index, capacity)))
+
+    # ------------------------------------------------------------ shape
+
+    def _hang(self, node: QuotaNode, parent: QuotaNode) -> None:
+        above = list(upwards(parent))
+        if above[-1] is not self._tree.root or node in above:
+            raise BuildAnew
+        hang(node, parent)
+        self._reshaped[node] = None
+
+    def _take_down(self, node: QuotaNode) -> None:
+        if not node.active or node.parent is None:
+            raise BuildAnew
+        self._changed[node.parent] = None
+        if node.parent.kind is Kind.COHORT:
+            self._left[node.parent.name] = None
+        self._reshaped.pop(node, None)
+        drop_guarantees(node)
+        take_down(node)
+
+    def _move(self, node: QuotaNode, parent: QuotaNode) -> None:
+        """With all that hangs under it."""
+        self._take_down(node)
+        self._hang(node, parent)
+        for index in range(len(node.nominal)):
+            receive(parent, index, given(node, index))
+
+    def _reshape(self, top: QuotaNode) -> None:
+        """Prepares *top* and the nodes below it anew."""
+        drop_guarantees(top)
+        below = list(nodes_under(top))
+        for node in below:
+            follow_path(node)
+        add_guarantees(top, self._tree.firm_root)
+        for node in below:
+            if isinstance(node, QuotaLeaf):
+                prepare(node)
+                node.weighed = self._tree.gpus if self._tree.weighted else ()
+        for name in sorted({node.name for node in below if isinstance(node, QuotaLeaf)}):
+            counted = self._tree.firm[name].counted
+            self._tree.finish_leaves(name)
+            if counted and counted != self._tree.firm[name].counted:
+                self.recounted.add(name)
+
+    def _count_borrowed(self) -> None:
+        """Where weights differ, nodes keep what they borrow."""
+        for top in self._reshaped:
+            for node in (*nodes_under(top), *top.path):
+                note_borrowed((node,), self._tree.gpus)
+        for node in self._changed:
+            note_borrowed(node.path, self._tree.gpus)
