@@ -50,7 +50,7 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(RunrigError)
     async def _ours(_: Request, error: RunrigError) -> JSONResponse:
         status = status_of(error)
-        if status >= 500:
+        if status >= 500 and "retry_after_s" not in error.details:
             _log.error("%s", logs.line("request_failed", error=error.message), exc_info=error)
         if isinstance(error, InvalidInput):
             return answer(status, error.message, error.code, {"problems": [_problem(each) for each in error.problems]})
@@ -98,8 +98,8 @@ def status_of(error: RunrigError) -> int:
 
 def headers_of(error: RunrigError) -> dict[str, str]:
     """The headers that the error's status requires."""
-    if isinstance(error, TooMany):
-        return {"retry-after": str(error.retry_after_s)}
+    if "retry_after_s" in error.details:
+        return {"retry-after": str(error.details["retry_after_s"])}
     return {"www-authenticate": "Bearer"} if isinstance(error, NotLoggedIn) else {}
 
 

@@ -12,9 +12,11 @@ from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from anyio import to_thread
 
 from runrig import __version__
 from runrig.domain.errors import Conflict, ServerFault
+from runrig.service.runtime import template_queue
 
 SHUTDOWN_S = 2
 """How long to wait for open streams."""
@@ -102,6 +104,8 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        # Those who wait for a template to be rendered take no thread from the others.
+        to_thread.current_default_thread_limiter().total_tokens += template_queue.OF_ALL
         if self.started:
             self.when_ready()
 

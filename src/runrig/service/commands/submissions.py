@@ -1,6 +1,7 @@
 """Commands about workflows: submit, check, restart, cancel.  Each is stored before it is answered (law W2)."""
 
 import uuid
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +17,7 @@ from runrig.service.commands.keys import Keys
 from runrig.service.queries.pool_deletions import pool_deletions, utc
 from runrig.service.runtime import rendering
 from runrig.service.runtime.reconciler import Reconciler
+from runrig.service.runtime.template_queue import TemplateQueue
 from runrig.service.runtime.transactor import Transactor
 from runrig.service.runtime.writing import Writing
 from runrig.spec import template, workflow
@@ -23,6 +25,9 @@ from runrig.spec import template, workflow
 _SENT = ("text", "variables", "string_variables", "template", "environment", "priority")
 SENT_LETTERS = 32
 """So many letters of the key of a specification say what was sent."""
+
+_templates = TemplateQueue()
+"""One for the process, because it is its processors and memory that templates take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +226,8 @@ class Submissions:
 
 
 def _rendered(submission: Submission) -> str:
-    return template.render(submission.text, submission.variables, submission.string_variables)
+    with _templates.turn(submission.user) if template.is_template(submission.text) else nullcontext():
+        return template.render(submission.text, submission.variables, submission.string_variables)
 
 
 def _without_inputs(spec: WorkflowSpec, backend: str) -> None:
