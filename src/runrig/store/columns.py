@@ -58,7 +58,7 @@ class UtcDateTime(TypeDecorator[float]):
         """The text that SQLite keeps, and that PostgreSQL reads in a UTC session."""
         return _moment(value).replace(tzinfo=None).isoformat(" ", "microseconds")
 
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> float | None:  # noqa: ARG002
+    def process_result_value(self, value: datetime | None, dialect: Dialect | None) -> float | None:  # noqa: ARG002
         if value is None:
             return None
         # SQLite keeps no zone: only UTC was ever written.

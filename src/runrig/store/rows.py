@@ -1,7 +1,7 @@
 """Records of the domain ⇄ rows of the tables.  The columns are the fields; only a gang is flattened into one row."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, assert_never
@@ -47,11 +47,15 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How one class of records is kept.  The primary key of *table* is the key of a change, in the same order."""
+    """How one class of records is kept.  The primary key of *table* is the key of a change, in the same order.
+
+    *of_columns*: records of the values of their fields, by name of the column, of as many rows as there are.
+    """
 
     table: Table
     to_row: Callable[[Any], Row]
     of_row: Callable[[RowMapping], Any]
+    of_columns: Callable[[Mapping[str, Iterable[Any]]], Iterable[Any]]
 
     def key_row(self, key: tuple[str | int, ...]) -> dict[str, str | int]:
         """*key* by parameter names of a delete statement, where a parameter may not have its column's name."""
@@ -64,7 +68,12 @@ class Kind:
 
 def _same_fields(record: type, table: Table) -> Kind:
     names = tuple(field.name for field in dataclasses.fields(record))
-    return Kind(table, attrgetter(*table.columns.keys()), lambda row: record(**{name: row[name] for name in names}))
+    return Kind(
+        table,
+        attrgetter(*table.columns.keys()),
+        lambda row: record(**{name: row[name] for name in names}),
+        lambda columns: map(record, *(columns[name] for name in names)),
+    )
 
 
 _GANG = tuple(field.name for field in dataclasses.fields(Gang))
@@ -76,6 +85,10 @@ def _to_gang(row: RowMapping) -> GangRow:
     return GangRow(Gang(**{name: row[name] for name in _GANG}), **{name: row[name] for name in _GANG_ROW})
 
 
+def _to_gangs(columns: Mapping[str, Iterable[Any]]) -> Iterable[GangRow]:
+    return map(GangRow, map(Gang, *(columns[name] for name in _GANG)), *(columns[name] for name in _GANG_ROW))
+
+
 KINDS: Mapping[str, Kind] = {
     "Flavor": _same_fields(Flavor, schema.flavors),
     "Node": _same_fields(Node, schema.nodes),
@@ -84,7 +97,7 @@ KINDS: Mapping[str, Kind] = {
     "Workflow": _same_fields(Workflow, schema.workflows),
     "Group": _same_fields(Group, schema.groups),
     "Task": _same_fields(Task, schema.tasks),
-    "GangRow": Kind(schema.gangs, _of_gang, _to_gang),
+    "GangRow": Kind(schema.gangs, _of_gang, _to_gang, _to_gangs),
 }
 """Kinds by the name of the record's class, each after those it refers to."""
 

@@ -23,6 +23,7 @@ from runrig.store.codec import decode
 from runrig.store.dialect import insert_new, insert_rows, put_rows
 from runrig.store.log import SqlLog
 from runrig.store.opening import open_database
+from runrig.store.reading import Reader
 from runrig.store.retention import SqlRetention, past_numbers
 from runrig.store.rows import KINDS, event_row
 from runrig.store.transactions import Transactions
@@ -133,16 +134,17 @@ class SqlStore:
         specs = select(_SPEC.hash, _SPEC.spec).where(_SPEC.hash.in_(select(_WORKFLOW.spec_hash).where(live)))
         numbers = select(_WORKFLOW.name, func.max(_WORKFLOW.number)).group_by(_WORKFLOW.name)
         with self.transactions.reading() as connection:
+            read = Reader(connection).records
             return Loaded(
                 revision=connection.execute(select(schema.meta.c.revision)).scalar_one(),
                 flavors=_records(connection, "Flavor", select(schema.flavors).order_by(_FLAVOR.position, _FLAVOR.name)),
-                nodes=_sorted_records(connection, "Node"),
-                cohorts=_sorted_records(connection, "Cohort"),
-                pools=_sorted_records(connection, "Pool"),
-                workflows=_sorted_records(connection, "Workflow", live),
-                groups=_sorted_records(connection, "Group", schema.groups.c.workflow.in_(ids)),
-                tasks=_sorted_records(connection, "Task", schema.tasks.c.workflow.in_(ids)),
-                gangs=_sorted_records(connection, "GangRow"),
+                nodes=read("Node"),
+                cohorts=read("Cohort"),
+                pools=read("Pool"),
+                workflows=read("Workflow", live),
+                groups=read("Group", schema.groups.c.workflow.in_(ids)),
+                tasks=read("Task", schema.tasks.c.workflow.in_(ids)),
+                gangs=read("GangRow"),
                 specs=_pairs(connection, specs),
                 numbers=_highest(_pairs(connection, numbers), past_numbers(connection)),
             )
@@ -212,13 +214,7 @@ def _head(connection: Connection, id: str) -> Workflow:
     raise NotFound(f"there is no workflow {id!r}: `runrig workflow list` lists them all")
 
 
-def _sorted_records(connection: Connection, kind: str, *where: Any) -> tuple[Any, ...]:
-    return _sorted(connection, kind, select(KINDS[kind].table).where(*where))
-
-
-def _sorted(
-    connection: Connection, kind: str, statement: Select[Any], values: Mapping[str, str] | None = None
-) -> tuple[Any, ...]:
+def _sorted(connection: Connection, kind: str, statement: Select[Any], values: Mapping[str, str]) -> tuple[Any, ...]:
     """Records by key, in Python's order: a database's collation may differ."""
     keys = [column.name for column in KINDS[kind].table.primary_key]
     rows = connection.execute(statement, values).mappings().all()

@@ -4,6 +4,7 @@ A decision is applied to the state, committed, and only then seen by anybody.  I
 from the store, so that memory never runs ahead of the disk (law W2).
 """
 
+import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -82,8 +83,9 @@ class Transactor:
 
     def _loaded(self) -> State:
         if self._state is None:
-            loaded = self._store.load()
-            self._state = State.load(loaded, fixed_nodes=self._fixed_nodes, topology=self._topology)
+            with _uncollected():
+                loaded = self._store.load()
+                self._state = State.load(loaded, fixed_nodes=self._fixed_nodes, topology=self._topology)
         return self._state
 
     def reload(self) -> None:
@@ -272,3 +274,15 @@ class Transactor:
                 listener(None)
             elif workflow in touched:
                 listener(touched[workflow])
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Pauses the collector of garbage: a state is made of what stays, and looking for garbage in it takes as long as making it."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
