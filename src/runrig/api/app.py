@@ -24,7 +24,8 @@ from runrig.api.guard import Guard, own_names
 from runrig.api.telemetry import RouteNoted, Telemetry
 from runrig.service.service import Service
 
-_MODULES = (access, meta, metrics, pools, subpools, history, cohorts, resources, topology, workflows, render)
+_MODULES = (workflows, pools, meta, metrics, subpools, history, cohorts, resources, topology, render, access)
+"""Routes are tried in this order, so those that are called most come first."""
 
 _ABOUT = """Shares GPUs between teams: pools and cohorts with quotas, workflows with priorities, and an answer to why one waits.
 

@@ -137,13 +137,16 @@ OPEN: Any = Depends(Open())
 
 
 def install(app: FastAPI, router: APIRouter) -> None:
-    """Adds the routes of *router*, each with the permission it needs, also in the document."""
+    """Adds the routes of *router*, each with the permission it needs, also in the document.
+
+    One by one: an included router would be searched twice for each request, and each of its routes wrapped.
+    """
     for route in router.routes:
         assert isinstance(route, APIRoute), f"{route} has no place for what it needs"
         said = [str(each) for each in declared(route)]
         assert said, f"{route.path} does not say what it needs"
         route.openapi_extra = {**(route.openapi_extra or {}), "x-permission": " and ".join(said)}
-    app.include_router(router)
+        app.router.routes.append(route)
 
 
 def declared(route: APIRoute) -> Iterator[Needs | Open]:
