@@ -1,7 +1,6 @@
 """What a request costs beside its work: the way into a thread and back, once, because many requests at once wait there for each other."""
 
 from collections.abc import Iterator
-from inspect import iscoroutinefunction
 from typing import Any
 
 import pytest
@@ -17,8 +16,7 @@ ROUTES = [route for module in application._MODULES for route in module.router.ro
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{min(route.methods)} {route.path}")
 def test_only_what_a_route_does_itself_takes_a_thread(route: Any) -> None:
     assert isinstance(route, Route)
-    asked = [each for each in _below(route.dependant) if not isinstance(each, Needs | Open)]
-    assert [each for each in asked if not iscoroutinefunction(each)] == []
+    assert [each for each in _below(route.dependant) if not isinstance(each, Needs | Open)] == []
 
 
 def _below(dependant: Dependant) -> Iterator[Any]:

@@ -2,14 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Query, Request
+from fastapi import APIRouter, Body, Query
 
 from runrig import wire
 from runrig.api.answers import access as as_answers
 from runrig.api.failures import Said
 from runrig.api.guard import source
 from runrig.api.permissions import OPEN, needs
-from runrig.api.routing import Route, Serving, Who, answers
+from runrig.api.routing import Found, Route, Serving, Who, answers
 from runrig.domain.access import Permission, allows, role_named
 from runrig.domain.pools import PoolState
 
@@ -216,6 +216,10 @@ def login() -> wire.LoginAnswer:
     dependencies=[OPEN],
     responses=answers(wire.ExchangeAnswer, 413),
 )
-def exchange(service: Serving, request: Request, body: wire.ExchangeRequest) -> wire.ExchangeAnswer:
-    token, expires_at = service.access.authentication.exchange(body.token, source(request.scope))
+def exchange(
+    service: Serving,
+    address: Annotated[str, Found(lambda request: source(request.scope))],
+    body: wire.ExchangeRequest,
+) -> wire.ExchangeAnswer:
+    token, expires_at = service.access.authentication.exchange(body.token, address)
     return wire.ExchangeAnswer(token=token, expires_at=expires_at)

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
-from runrig.api.routing import Serving, Who
+from runrig.api.routing import Found
 from runrig.domain.access import Identity, Permission, allows
 from runrig.domain.errors import NotAllowed
 from runrig.domain.pools import SUBPOOL_DELIMITER
@@ -102,7 +102,7 @@ class Needs:
         return self.permission.value + (f" (a subpool: {self._of_subpool.value})" if self._of_subpool else "")
 
     async def __call__(self, request: Request) -> None:
-        asker = Asker(request.state.identity, request.app.state.service)
+        asker = _asker(request)
         if asker.may(self.permission):
             return
         if self._finds is None:
@@ -158,16 +158,16 @@ def declared(route: APIRoute) -> Iterator[Needs | Open]:
 # ---------------------------------------------------------------- in the routes
 
 
-async def _asker(service: Serving, identity: Who) -> Asker:
-    return Asker(identity, service)
+def _asker(request: Request) -> Asker:
+    return Asker(request.state.identity, request.app.state.service)
 
 
-async def _visibility(identity: Who) -> Visibility:
-    return Visibility(identity)
+def _visibility(request: Request) -> Visibility:
+    return Visibility(request.state.identity)
 
 
-Asking = Annotated[Asker, Depends(_asker)]
-Seeing = Annotated[Visibility, Depends(_visibility)]
+Asking = Annotated[Asker, Found(_asker)]
+Seeing = Annotated[Visibility, Found(_visibility)]
 
 
 # ---------------------------------------------------------------- in words

@@ -2,11 +2,12 @@
 
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import wraps
-from inspect import iscoroutinefunction
-from typing import Annotated, Any
+from inspect import Parameter, iscoroutinefunction, signature
+from typing import Annotated, Any, get_args
 
-from fastapi import Depends, Header, Request, Response
+from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
 from runrig.api.failures import Said, documented
@@ -42,43 +43,89 @@ def text_answers(example: str, *errors: int, listed: type[Answer] | None = None)
     return {200: {"description": "Text", "content": content}, **documented(*ALWAYS, *errors)}
 
 
+# ---------------------------------------------------------------- what a route takes from the request itself
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Says in ``Annotated`` that *find* gives the value of a parameter, in the thread of the route.
+
+    As a dependency of the framework each would cost the event loop as much as the rest of the request.
+    *documented*: of the header that it reads.
+    """
+
+    find: Callable[[Request], Any]
+    documented: Mapping[str, Any] | None = None
+
+
+def _header(name: str, description: str, **more: str) -> dict[str, Any]:
+    schema = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    return {"name": name, "in": "header", "required": False, "description": description, "schema": schema, **more}
+
+
 class Route(APIRoute):
-    """Writes its answer in the thread that found it: the framework would validate it again, in a second thread."""
+    """Finds what is `Found`, and writes the answer in the thread that made it.
+
+    The framework would validate it again, in a second thread.
+    """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
-        super().__init__(path, endpoint if iscoroutinefunction(endpoint) else _written(endpoint), **more)
+        found = _found(endpoint)
+        headers = [dict(each.documented) for each in found.values() if each.documented is not None]
+        if headers:
+            extra = more.get("openapi_extra") or {}
+            more["openapi_extra"] = {**extra, "parameters": [*extra.get("parameters", ()), *headers]}
+        super().__init__(path, _served(endpoint, found), **more)
 
 
-def _written(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+def _found(endpoint: Callable[..., Any]) -> dict[str, Found]:
+    """By the name of the parameter."""
+    marks = {
+        parameter.name: next((mark for mark in get_args(parameter.annotation)[1:] if isinstance(mark, Found)), None)
+        for parameter in signature(endpoint).parameters.values()
+    }
+    return {name: mark for name, mark in marks.items() if mark is not None}
+
+
+def _served(endpoint: Callable[..., Any], found: Mapping[str, Found]) -> Callable[..., Any]:
+    """*endpoint* as the framework calls it: with the request instead of what is found in it."""
+
+    def complete(request: Request, asked: dict[str, Any]) -> dict[str, Any]:
+        return asked | {name: mark.find(request) for name, mark in found.items()}
+
     @wraps(endpoint)
-    def write(**asked: Any) -> Any:
-        answer = endpoint(**asked)
-        if not isinstance(answer, Answer):
-            return answer
-        return Response(answer.model_dump_json(), media_type="application/json")
+    def serve(found_in: Request, **asked: Any) -> Any:
+        answer = endpoint(**complete(found_in, asked))
+        return (
+            Response(answer.model_dump_json(), media_type="application/json") if isinstance(answer, Answer) else answer
+        )
 
-    return write
+    @wraps(endpoint)
+    async def serve_async(found_in: Request, **asked: Any) -> Any:
+        return await endpoint(**complete(found_in, asked))
+
+    served: Callable[..., Any] = serve_async if iscoroutinefunction(endpoint) else serve
+    left = [each for name, each in signature(endpoint).parameters.items() if name not in found]
+    asked_for = [*left, Parameter("found_in", Parameter.KEYWORD_ONLY, annotation=Request)]
+    keywords = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in asked_for]
+    vars(served)["__signature__"] = signature(endpoint).replace(parameters=keywords)
+    return served
 
 
-async def _service(request: Request) -> Service:
+def _service(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
 
 
-async def _who(request: Request) -> Identity:
+def _who(request: Request) -> Identity:
     """The identity that the guard found."""
     identity: Identity = request.state.identity
     return identity
 
 
-async def _user(
-    identity: Annotated[Identity, Depends(_who)],
-    named: Annotated[
-        str | None,
-        Header(alias="x-osmo-user", description="Who asks, believed by `up` alone; else the user of the token."),
-    ] = None,
-) -> str:
+def _user(request: Request) -> str:
     """The user who acts.  With `up`, the holder of the token started the server and may name another user."""
+    identity, named = _who(request), request.headers.get("x-osmo-user")
     if not identity.speaks_for_others or not named:
         return identity.user
     if len(named) > LONGEST_USER_NAME or not named.isprintable():
@@ -92,21 +139,13 @@ async def _user(
     return named
 
 
-async def _base(request: Request) -> str:
+def _base(request: Request) -> str:
     """The base of links in answers: the address under which the client called the server."""
     return str(request.base_url).rstrip("/")
 
 
-async def _key(
-    value: Annotated[
-        str | None,
-        Header(
-            alias="Idempotency-Key",
-            description="A UUID: the same submission sent again with it is answered with the workflow that the first one made.",
-            examples=["5f0c3a1e-8d2b-4c47-9a3e-2f6b7c1d0e9f"],
-        ),
-    ] = None,
-) -> str | None:
+def _key(request: Request) -> str | None:
+    value = request.headers.get("idempotency-key")
     if value is None:
         return None
     try:
@@ -117,8 +156,15 @@ async def _key(
         ) from None
 
 
-Serving = Annotated[Service, Depends(_service)]
-Who = Annotated[Identity, Depends(_who)]
-User = Annotated[str, Depends(_user)]
-Base = Annotated[str, Depends(_base)]
-IdempotencyKey = Annotated[str | None, Depends(_key)]
+_USER_HEADER = _header("x-osmo-user", "Who asks, believed by `up` alone; else the user of the token.")
+_KEY_HEADER = _header(
+    "Idempotency-Key",
+    "A UUID: the same submission sent again with it is answered with the workflow that the first one made.",
+    example="5f0c3a1e-8d2b-4c47-9a3e-2f6b7c1d0e9f",
+)
+
+Serving = Annotated[Service, Found(_service)]
+Who = Annotated[Identity, Found(_who)]
+User = Annotated[str, Found(_user, _USER_HEADER)]
+Base = Annotated[str, Found(_base)]
+IdempotencyKey = Annotated[str | None, Found(_key, _KEY_HEADER)]
