@@ -64,7 +64,7 @@ def busy(it: Desk) -> Iterator[list[str]]:
         stop.set()
         for each in threads:
             each.join()
-    assert failures == []
+    assert failures == [], failures
 
 
 def some_users(it: Desk) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import sqlite3
 from collections.abc import Iterator
@@ -139,6 +140,17 @@ def test_a_damaged_database_is_named_with_the_way_out(tmp_path: Path) -> None:
     path.write_bytes(whole[:8192] + b"\xff" * (len(whole) - 8192))
     with pytest.raises(ServerFault, match=rf"the database {path} is damaged .*: restore a backup of it"):
         SqlStore.open(path).load()
+    assert re.match(rf"the database {path} is damaged .*: restore a backup of it", refusal(path, exclusive=True))
+
+
+def test_damage_to_pages_that_no_start_reads_is_found_at_the_start(tmp_path: Path) -> None:
+    whole = filled(tmp_path / "runrig.db").read_bytes()
+    with closing(sqlite3.connect(tmp_path / "runrig.db")) as connection:
+        pages = [row[0] for row in connection.execute("SELECT pageno FROM dbstat WHERE name = 'events'")]
+    for page in pages:
+        path = tmp_path / f"{page}.db"
+        path.write_bytes(whole[: (page - 1) * 4096] + bytes(range(256)) * 16 + whole[page * 4096 :])
+        assert "is damaged" in refusal(path, exclusive=True)
 
 
 @pytest.mark.parametrize(

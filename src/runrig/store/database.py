@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import URL, Engine, make_url
+from sqlalchemy import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError
 
 from runrig.domain.errors import InvalidInput
@@ -17,6 +17,8 @@ class Database:
     """*reader*: its transactions see one state throughout.  *writer*: one at a time writes.
 
     *place* names it to people, *elsewhere* tells them how to take another.
+    *watch*: called around each transaction; raises ServerFault or Unavailable if what is written now would be lost.
+    *inspect*: called at the start of a server; raises ServerFault for damage, which the database itself would not look for.
     """
 
     place: str
@@ -24,6 +26,8 @@ class Database:
     reader: Engine
     writer: Engine
     release: Callable[[], None]
+    watch: Callable[[], None] = lambda: None
+    inspect: Callable[[Connection], None] = lambda _: None
 
     def close(self) -> None:
         """Closes its connections, then gives up the ownership."""

@@ -18,6 +18,10 @@ _UNWRITABLE = (
     "{place} cannot be opened for writing ({cause}): give the server's user write permission on the file and on its folder, "
     "or choose another folder with --data"
 )
+_DAMAGED = (
+    "{place} is damaged ({cause}): restore a backup of it with `runrig restore` into an empty folder, "
+    "or start afresh in another folder with --data"
+)
 _FULL = "the disk of {place} is full: free some room and try again; nothing of this was stored"
 _FAILING_DISK = "the disk of {place} fails ({cause}): look at the system's log; nothing of this was stored"
 _CONSTRAINT = "{place} refused what was to be written ({cause}), so nothing of it was stored: please report this"
@@ -49,7 +53,7 @@ _BY_CODE: tuple[tuple[str, type[RunrigError], str], ...] = (
     (
         "SQLITE_CORRUPT",
         ServerFault,
-        "{place} is damaged ({cause}): restore a backup of it, or start afresh in another folder with --data",
+        _DAMAGED,
     ),
     ("SQLITE_FULL", ServerFault, _FULL),
     ("SQLITE_IOERR", ServerFault, _FAILING_DISK),
@@ -80,6 +84,10 @@ _BY_SENTENCE = (
         "{place} cannot be opened: {cause} in its URL",
     ),
 )
+
+
+def damaged(place: str, cause: str) -> ServerFault:
+    return ServerFault(_DAMAGED.format(place=place, cause=cause))
 
 
 class DatabaseSaid(Exception):

@@ -48,6 +48,10 @@ class DataLock:
         _held.add(self._descriptor)
         _write(self._descriptor)
 
+    def probe(self) -> None:
+        """Writes what is there already.  Raises OSError if the folder cannot be written any more."""
+        os.pwrite(self._descriptor, b"{", 0)
+
     def release(self) -> None:
         if self._descriptor in _held:
             _held.remove(self._descriptor)

@@ -4,14 +4,18 @@ One writer at a time, which locks at its first statement (BEGIN IMMEDIATE), so i
 it read; readers see the state as of their first statement, and never wait (WAL).
 """
 
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
-from runrig.domain.errors import ServerFault
+from runrig.domain.errors import ServerFault, Unavailable
 from runrig.store.codec import loads
 from runrig.store.database import Database
+from runrig.store.faults import damaged
 from runrig.store.lock import DataLock
 from runrig.store.text import checked_dumps
 
@@ -29,15 +33,67 @@ _PRAGMAS = (
 def open_sqlite(path: Path, *, exclusive: bool) -> Database:
     place = f"the database {path}"
     _make_file(path, place)
-    lock = DataLock(path.with_name(f"{path.name}.lock"), place) if exclusive else None
     engine = _engine(path)
-    return Database(
+    database = Database(
         place,
         elsewhere="choose another folder with --data",
         reader=engine,
         writer=engine.execution_options(writer=True),
-        release=lambda: None if lock is None else lock.release(),
+        release=lambda: None,
     )
+    if not exclusive:
+        return database
+    lock = DataLock(path.with_name(f"{path.name}.lock"), place)
+    watch = FileWatch(path, place, lock)
+    return replace(database, release=lock.release, watch=watch.check, inspect=watch.inspect)
+
+
+class FileWatch:
+    """Notices what SQLite does not, and a server must not survive unnoticed."""
+
+    def __init__(self, path: Path, place: str, lock: DataLock) -> None:
+        """*path* exists, and this process holds *lock*, which lies beside it."""
+        self._place = place
+        self._lock = lock
+        self._files = tuple(str(path.with_name(path.name + suffix)) for suffix in ("", "-wal", "-shm"))
+        self._known = {str(path): _identity(str(path))}
+
+    def inspect(self, connection: Connection) -> None:
+        """Raises ServerFault if pages, trees or records do not hold together.  *connection* writes, so all files are there."""
+        found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
+        if found != "ok":
+            raise damaged(self._place, str(found).replace("\n", " "))
+        self._known = {file: _identity(file) for file in self._files}
+
+    def check(self) -> None:
+        """Raises ServerFault if a file was deleted or replaced: what is written to it is lost with this process.
+
+        Raises Unavailable if the folder has turned read-only: SQLite maps a file of it, and to write there would kill the process.
+        Five system calls, 6 us.
+        """
+        try:
+            self._lock.probe()
+        except OSError as error:
+            raise Unavailable(
+                f"the folder of {self._place} cannot be written ({error.strerror}), so nothing is read or stored: make it "
+                "writable again, and the server goes on"
+            ) from error
+        for file, known in self._known.items():
+            found = _identity(file)
+            if found != known:
+                raise ServerFault(
+                    f"{file} was {'replaced' if found else 'deleted'} while the server used it, so nothing more is stored: stop "
+                    "the server, restore a backup with `runrig restore` into an empty folder, and start it there"
+                )
+
+
+def _identity(file: str) -> tuple[int, int] | None:
+    """What tells a file from another one of its name; None if it is not there."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _make_file(path: Path, place: str) -> None:
@@ -56,7 +112,8 @@ def _make_file(path: Path, place: str) -> None:
 
 def _engine(path: Path) -> Engine:
     engine = create_engine(
-        URL.create("sqlite", database=str(path)),
+        # With mode=rw: a file that was deleted is not made again.
+        URL.create("sqlite", database=f"file:{quote(str(path))}", query={"mode": "rw", "uri": "true"}),
         json_serializer=checked_dumps,
         json_deserializer=loads,
         connect_args={"timeout": BUSY_TIMEOUT_S},

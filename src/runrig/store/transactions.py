@@ -44,6 +44,7 @@ class Transactions:
     def reading(self) -> Iterator[Connection]:
         """A transaction that sees one state throughout; writers go on."""
         self._check_open()
+        self.database.watch()
         with translated(self.place), self.database.reader.begin() as connection:
             yield connection
 
@@ -52,10 +53,13 @@ class Transactions:
         """*fenced* false: the caller checks the epoch."""
         with self._writes:
             self._check_open()
+            self.database.watch()
             with translated(self.place), self.database.writer.begin() as connection:
                 if fenced:
                     self.check_epoch(connection)
                 yield connection
+                self.database.watch()
+            self.database.watch()  # nobody is told of a commit that went into a deleted file
 
     def check_epoch(self, connection: Connection) -> None:
         """Raises Unavailable if another server leads; if not, none can take over before the transaction ends."""
@@ -78,6 +82,7 @@ class Transactions:
         """
         with self.writing() as connection:
             before_migration(connection, self.place)
+            self.database.inspect(connection)
             tables = inspect(connection).get_table_names()
             version = None
             if "alembic_version" in tables:
