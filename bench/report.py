@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from bench import calibration, decisions, growth, kueue, latency, racks, reference, split, store, topology
+from bench import calibration, decisions, growth, kueue, latency, parts, racks, reference, split, store, topology
 from bench.replay import REPLAYS, Outcome
 from bench.timing import Times, timed
 
@@ -239,7 +239,7 @@ def _store_submit(runs: int) -> Section:
 
 
 def _store_commit(runs: int) -> Section:
-    about = "one cycle admits as many, and its plan is one commit; storing: that commit alone"
+    about = "one cycle admits as many; storing: its commits alone"
     section = Section("store_commit", about)
     for cycle in store.commits(min(runs, 3)):
         whole, storing = cycle.whole.median, median(cycle.storing)
@@ -377,8 +377,9 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
     "store_submit": _store_submit,
     "store_commit": _store_commit,
     "store_pool_list": _store_pool_list,
+    "parts": lambda _runs: Section("parts", parts.ABOUT, parts.rows()),
 }
 NAMES = (*decisions.SCENARIOS, *kueue.SCENARIOS, *REPLAYS, *SECTIONS)
-LONG: tuple[str, ...] = ("store_submit", "store_commit", "store_pool_list")
+LONG: tuple[str, ...] = ("store_submit", "store_commit", "store_pool_list", "parts")
 """Only run by name."""
 DEFAULT = tuple(name for name in NAMES if name not in LONG)

@@ -1,4 +1,4 @@
-"""The server on its stores: submissions over HTTP, decisions made durable in one commit, and `pool list` when there is much.
+"""The server on its stores: submissions over HTTP, decisions made durable, and `pool list` when there is much.
 
 Each store as it is meant to run: SQLite in a file of its own, PostgreSQL (that of the tests' package) with fsync.  The server is a
 process of its own, `python -m bench.store URL CLUSTER`, with the application, the loop and a simulated cluster of 1,000 GPUs.
@@ -178,7 +178,7 @@ def _submit(port: int, many: int, each: int) -> float:
 
 
 class Cycle(NamedTuple):
-    """*entries*: of the log, in one commit.  *whole*: deciding and storing; *storing*: that part of it."""
+    """*entries*: of the log.  *whole*: deciding and storing; *storing*: the commits alone."""
 
     store: str
     admissions: int
@@ -188,7 +188,7 @@ class Cycle(NamedTuple):
 
 
 def commits(runs: int, gangs: int = GANGS) -> Iterator[Cycle]:
-    """One cycle admits *gangs* that wait, and its plan is one commit."""
+    """One cycle admits *gangs* that wait."""
     for kind in KINDS:
         storing: list[float] = []
         entries: list[int] = []
@@ -218,7 +218,7 @@ class TimedStore(SqlStore):
 
 
 def _cycle(url: str, gangs: int) -> tuple[float, float, int]:
-    """(seconds of the cycle, of its commit alone, entries of the log)."""
+    """(seconds of the cycle, of its commits alone, entries of the log)."""
     spec, actions = _waiting(gangs)
     with closing(TimedStore.open(url, exclusive=True)) as store:
         transactor = Transactor(store, SimulatedClock(), fixed_nodes=True, topology=True)

@@ -1,9 +1,9 @@
 """What the benchmarks of stores measure is what they say: everything is admitted, listed and stored, on both."""
 
-from bench import report, store
+from bench import parts, report, store
 
 
-def test_a_cycle_is_one_commit_of_all_its_admissions() -> None:
+def test_a_cycle_admits_and_stores_all_that_wait() -> None:
     found = list(store.commits(1, gangs=20))
     assert [(each.store, each.admissions, each.entries) for each in found] == [
         ("sqlite", 20, 20),
@@ -27,7 +27,15 @@ def test_a_list_has_all_pools_beside_what_has_finished() -> None:
     assert all(each.answer > 1000 for each in found)
 
 
+def test_the_holder_of_all_nodes_is_released_and_those_who_waited_start() -> None:
+    first, second = parts.measured([(125, 90)])
+    assert (first.what, first.actions, first.released) == ("first cycle", 0, None)
+    assert second.what == "holder ends"
+    assert second.actions > 125 + 10
+    assert second.released is not None
+
+
 def test_they_are_run_by_name_only() -> None:
-    names = {"store_submit", "store_commit", "store_pool_list"}
+    names = {"store_submit", "store_commit", "store_pool_list", "parts"}
     assert names <= set(report.NAMES)
     assert not names & set(report.DEFAULT)

@@ -130,7 +130,7 @@ class Driver:
             if coming:
                 coming.pop(0)()
                 self._shake()
-                running.begin_again(self.now)
+                running.begin_again(self.state, self.now)
             elif restart:
                 self.state = State.load(self.state.rows())
                 return

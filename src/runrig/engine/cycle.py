@@ -41,27 +41,35 @@ class Cycle:
 
     def __init__(self, state: State, observed: Observation, now: float) -> None:
         self.state = state
-        self._seen: list[Step] = [
-            # 1. Take over the nodes of the cluster as the backend sees them.
-            see_nodes(state, observed.nodes),
-            # 2. Follow the tasks: which have started, ended or lost their node.
-            digest(state, observed),
-        ]
-        self.begin_again(now)
+        self._observed = observed
+        self._seen = self._see()
+        self.begin_again(state, now)
 
-    def begin_again(self, now: float) -> None:
+    def begin_again(self, state: State, now: float) -> None:
         """Something else was committed since the last part: all is decided anew, from the head of the order (law P4).
 
-        What was observed is not: it is taken in once, and further where that had stopped.
+        What was observed is not: it is taken in once, and further where that had stopped.  *state*: the same, or the one that was
+        loaded since, in which everything is that the parts so far did and that could be committed.
         """
-        self.now = now
+        loaded = state is not self.state
+        self.state, self.now = state, now
+        if self._seen and loaded:
+            self._seen = self._see()
         self._decided: list[Step] = [
             # 3. Time out groups that have queued or run too long; retry gangs that were refused long ago.
-            time_out(self.state, now),
+            time_out(state, now),
             # 4. Admit, nominate and preempt.
-            decide(self.state.ledger),
+            decide(state.ledger),
             # 5. Archive DELETING pools whose last workflow has ended.
-            pools.archive_drained(self.state),
+            pools.archive_drained(state),
+        ]
+
+    def _see(self) -> list[Step]:
+        return [
+            # 1. Take over the nodes of the cluster as the backend sees them.
+            see_nodes(self.state, self._observed.nodes),
+            # 2. Follow the tasks: which have started, ended or lost their node.
+            digest(self.state, self._observed),
         ]
 
     @property
@@ -76,8 +84,8 @@ class Cycle:
     def part(self, budget: int | None = None) -> Plan:
         """Goes on until one of the five steps that did anything has ended; returns what it did, which *state* has applied.
 
-        *budget*: the part may end sooner, when it has looked at so many gangs, tasks or nodes and changed so many things,
-        counted together.  An empty plan: it looked, and found nothing.
+        *budget*: the part may end sooner, once it has looked at so many gangs, tasks or nodes, or changed so many things.
+        An empty plan: it looked, and found nothing.
         """
         actions: list[Action] = []
         looked = 0
@@ -89,7 +97,7 @@ class Cycle:
                     actions.append(action)
                     continue
                 looked += 1
-                if budget is not None and looked + len(actions) >= budget:
+                if budget is not None and max(looked, len(actions)) >= budget:
                     return Plan(tuple(actions))
             steps.pop(0)
             if actions:

@@ -20,8 +20,8 @@ from tests.worlds.service import Desk, desk
 
 @pytest.fixture(autouse=True)
 def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One gang that starts ends a part."""
-    monkeypatch.setattr(transactor, "STEPS_PER_PART", 2)
+    """One gang that is looked at ends a part."""
+    monkeypatch.setattr(transactor, "STEPS_PER_PART", 1)
 
 
 @contextmanager
@@ -76,10 +76,28 @@ def test_what_arrives_between_two_parts_is_looked_at_in_its_place_of_the_order(t
         ]
 
 
+def test_a_state_that_is_loaded_again_between_two_parts_goes_on_where_it_was(tmp_path: Path) -> None:
+    """Here while the ends of tasks are taken in, and while what waits is decided."""
+
+    def forget() -> Iterator[None]:
+        while True:
+            it.service._transactor.reload()
+            yield
+
+    with desk(tmp_path) as it:
+        ended = [it.submit("a", duration=1), it.submit("b", "pool2", duration=1)]
+        it.later(0)
+        four_that_wait(it)
+        it.time[0] += 5
+        with after_each_commit(it, forget()):
+            it.service._reconciler.round()
+        assert [it.status(id) for id in ended] == ["COMPLETED"] * 2
+        assert len(it.backend.desired.run) == 4
+
+
 def test_a_cycle_ends_and_starts_all_that_it_can_though_work_arrives_after_each_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transactor, "STEPS_PER_PART", 1)
     monkeypatch.setattr(transactor, "MOST_FRESH_STARTS", 8)
 
     def arrive() -> Iterator[None]:

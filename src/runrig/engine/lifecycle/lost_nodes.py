@@ -1,6 +1,6 @@
 """Lost nodes: which attempts ended with them, and whether their pods have other nodes to start again on (law T1)."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import Action, Replace
@@ -48,9 +48,9 @@ def fact_of(task: Task, observed: Observation) -> TaskFact | None:
     return fact
 
 
-def in_turn(state: State, lost: Lost) -> list[TaskKey]:
-    """Active attempts by key; if some are lost, by gang in the order of law P4, so that the first in line finds room first."""
-    keys = sorted(state.active)
+def in_turn(state: State, active: Iterable[TaskKey], lost: Lost) -> list[TaskKey]:
+    """*active* attempts by key; if some are lost, by gang in the order of law P4, so that the first in line finds room first."""
+    keys = sorted(active)
     if lost:
         entries = state.ledger.entries
         keys.sort(key=lambda key: entries[_gang_id(state.tasks[key])].order)

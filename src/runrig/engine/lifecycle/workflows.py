@@ -60,7 +60,8 @@ def digest(state: State, observed: Observation) -> Iterator[Action | None]:
     """What has started and ended since the last cycle, task by task in the order of their keys."""
     lost = lost_in(state, observed)
     yield from _refused(state, {**_never_begun(state, observed, lost), **observed.refused})
-    for key in in_turn(state, lost):
+    news = [key for key in state.active if key in lost or _is_news(state.tasks[key], observed.tasks.get(key))]
+    for key in in_turn(state, news, lost):
         task = state.tasks.get(key)
         if task is None or key not in state.active:
             continue
@@ -74,6 +75,13 @@ def digest(state: State, observed: Observation) -> Iterator[Action | None]:
         yield None
 
 
+def _is_news(task: Task, seen: TaskFact | None) -> bool:
+    """True if anything can follow from what was *seen* of an active task: of nearly all that run, nothing does."""
+    if seen is None:
+        return task.status is Status.RUNNING
+    return seen.phase is Phase.ENDED or (seen.phase is Phase.RUNNING and task.status is Status.INITIALIZING)
+
+
 def _never_begun(state: State, observed: Observation, lost: Lost) -> dict[str, str]:
     """Gangs that lost a node before anything ran, and why: nothing is lost, so they are placed again (law T7)."""
     found = {}
@@ -85,11 +93,12 @@ def _never_begun(state: State, observed: Observation, lost: Lost) -> dict[str, s
     return found
 
 
-def _refused(state: State, refused: Mapping[str, str]) -> Iterator[Action]:
+def _refused(state: State, refused: Mapping[str, str]) -> Iterator[Action | None]:
     for gang, said in sorted(refused.items()):
         entry = state.ledger.entries.get(gang)
         if entry is not None and entry.state is GangState.ADMITTED:
             yield Refuse(gang, said or _SILENT, Status.FAILED_BACKEND_ERROR)
+            yield None
 
 
 def _ran(fact: TaskFact) -> bool:
@@ -131,7 +140,7 @@ def _ended(state: State, task: Task, fact: TaskFact, lost: Lost) -> Iterator[Act
     else:
         code = ExitCode.BACKEND_ERROR if task.restarting else code
         yield from _end(state, task, code, f"{_no_place(fact.message)}, and its group was queued again once before")
-    if all(each.status.finished for each in state.current_tasks(key)):
+    if not state.on_nodes(key):
         yield from _finish_group(state, key)
 
 

@@ -77,6 +77,7 @@ class State:
         self.specs: dict[str, WorkflowSpec] = {}
         self.numbers: dict[str, int] = {}
         self.active: set[TaskKey] = set()
+        self._on_nodes: Counter[GroupKey] = Counter()
         self.alive: Counter[str] = Counter()
         self.current: dict[GroupKey, dict[str, int]] = {}
         self.deadlines: list[Deadline] = []
@@ -145,6 +146,10 @@ class State:
     def current_tasks(self, key: GroupKey) -> list[Task]:
         """The latest attempt of each pod of a group, by name."""
         return [self.tasks[TaskKey(key[0], name, retry)] for name, retry in sorted(self.current.get(key, {}).items())]
+
+    def on_nodes(self, key: GroupKey) -> int:
+        """How many pods of a group are INITIALIZING or RUNNING."""
+        return self._on_nodes[key]
 
     def attempts(self, workflow: str, pod: str) -> list[Task]:
         """Every attempt of a pod, first to last."""
@@ -257,7 +262,9 @@ class State:
     def _put_task(self, task: Task) -> None:
         self.tasks[task.key] = task
         self.current.setdefault((task.workflow, task.group), {})[task.name] = task.retry_id
-        (self.active.add if task.status in ON_NODES else self.active.discard)(task.key)
+        if (task.status in ON_NODES) != (task.key in self.active):
+            self._on_nodes[task.workflow, task.group] += 1 if task.status in ON_NODES else -1
+            (self.active.add if task.status in ON_NODES else self.active.remove)(task.key)
         self._changed.tasks.add(task.key)
 
     def _put_group(self, group: Group) -> None:
@@ -345,6 +352,7 @@ class State:
         for spec in self.spec_of(workflow).groups:
             del self.groups[workflow, spec.name]
             self.current.pop((workflow, spec.name), None)
+            self._on_nodes.pop((workflow, spec.name), None)
             for name in [task.pod_name(index) for task in spec.tasks for index in range(task.pods)]:
                 for attempt in self.attempts(workflow, name):
                     del self.tasks[attempt.key]

@@ -1,0 +1,52 @@
+"""A cycle costs what it changes, and is cut only where what was begun is complete."""
+
+import pytest
+
+from runrig.domain.observed import Observation, Phase, TaskFact
+from runrig.engine.cycle import Cycle
+from runrig.engine.state.state import State
+from tests.worlds.engine import LOW, NORMAL, World, task, workflow
+
+
+def test_the_end_of_a_gang_is_looked_at_task_by_task_not_all_tasks_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, asked = State.current_tasks, []
+
+    def counted(*these: object) -> object:
+        asked.append(these)
+        return plain(*these)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(State, "current_tasks", counted)
+    counts = []
+    for pods in (2, 60):
+        world = World({"a": pods}, {"n0": pods})
+        world.submit("w", "a", NORMAL, spec=workflow("w", task("t", count=pods)))
+        world.cycle()
+        asked.clear()
+        world.finish("w-1")
+        world.cycle()
+        counts.append(len(asked))
+    assert counts[0] == counts[1] > 0
+
+
+def test_what_runs_on_is_no_step() -> None:
+    """So a cycle is one part however many tasks run, if nothing of them is new."""
+    world = World({"a": 8}, {"n0": 8})
+    for at in range(8):
+        world.submit(f"w{at}", "a", NORMAL)
+    world.cycle()
+    world.cycle()
+    running = Cycle(world.state, world.observe(), world.now)
+    assert (running.part(1).actions, running.ended) == ((), True)
+
+
+def test_no_part_ends_between_a_nomination_and_the_preemptions_for_it() -> None:
+    world = World({"a": 4, "b": 0}, {"n0": 4})
+    for at in range(4):
+        world.submit(f"low{at}", "b", LOW)
+    world.cycle()
+    world.submit("w", "a", NORMAL, spec=workflow("w", task("t", gpus=4)))
+    facts = {key: TaskFact(Phase.RUNNING) for key in world.state.active}
+    running, parts = Cycle(world.state, Observation(facts), world.now), []
+    while not running.ended:
+        parts.append([type(action).__name__ for action in running.part(1).actions])
+    assert [part for part in parts if "Nominate" in part] == [["Nominate"] + ["Preempt"] * 4]
