@@ -6,15 +6,16 @@ export UV_PROJECT_ENVIRONMENT := .venv
 # Some images set it. Tests start hundreds of processes, each of which would compile all that it imports: 2 s instead of 0.7.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test e2e attack coverage lint bench soak docs format clean
+.PHONY: help demo test e2e attack coverage lint audit bench soak docs format clean
 help:  ## this list
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | sort
 
-# uv lives apart from .venv: a sync of .venv would remove it again.
-$(UV):
+# uv lives apart from .venv: a sync of .venv would remove it again.  Pip checks its hash, and uv those of all else (uv.lock).
+$(UV): .ci/uv.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "runrig needs Python 3.11 or later; PYTHON=python3.12 make ... picks another" >&2; exit 2; }
 	$(PYTHON) -m venv .uv
-	.uv/bin/pip install --quiet --disable-pip-version-check uv==0.13.9
+	.uv/bin/pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r $<
+	@touch $@
 
 .venv/.synced: $(UV) pyproject.toml uv.lock
 	$(UV) sync --quiet --frozen --extra dev --python $(PYTHON)
@@ -62,8 +63,20 @@ soak: .venv/.synced  ## the long tests
 	$(BIN)/pytest -m soak -rP tests/load
 	$(BIN)/pytest -m "kubernetes and soak" -rP tests/kubernetes
 
-docs: .venv/.synced  ## write what the docs take from the code (commands, routes, errors) and check their links
+audit: .audit/.synced  ## whether a vulnerability is known of anything in uv.lock; asks PyPI, and says so if it cannot
+	$(BIN)/python .ci/audit.py $(UV) .audit/bin/pip-audit
+
+# Apart from .venv, where it would bring its own versions of what runs.
+.audit/.synced: .venv/.synced
+	UV_PROJECT_ENVIRONMENT=.audit $(UV) sync --quiet --frozen --only-group audit --python $(PYTHON)
+	@touch $@
+
+# What docs/production.md installs from.
+deploy/requirements.txt: .venv/.synced
+	$(UV) export --quiet --frozen --extra postgresql --extra kubernetes --no-emit-project --no-header --no-annotate -o $@ >/dev/null
+
+docs: .venv/.synced deploy/requirements.txt  ## write what the docs take from the code (commands, routes, errors) and check their links
 	$(BIN)/python -m docs.generate
 
 clean:  ## remove what make made
-	rm -rf .venv .uv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
+	rm -rf .venv .uv .audit .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
