@@ -60,6 +60,7 @@ class Ledger:
         self._waiting_for: dict[str, list[Entry]] = {}
         self.preemptible: dict[str, list[tuple[tuple[int, float, str], Entry]]] = {}
         self.generation = 0
+        self._on_node: dict[str, dict[str, Entry]] = {}  # node → id → gangs that are placed there
         self._tree: QuotaTree | None = None  # None while something is declared that it does not follow yet
 
     # ------------------------------------------------------------ what is declared
@@ -83,15 +84,15 @@ class Ledger:
         self._declared()
 
     def put_node(self, node: Node) -> None:
-        """Adds or replaces *node*; gangs keep what they hold there.  O(gangs)."""
-        self.nodes.put(node)
-        for entry in self.entries.values():
-            for each, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=False):
-                here = [share for share in each.shares if share.node == node.name]
-                for layer in self._layers(entry):
-                    self.nodes.hold(here, pod_set.requests, layer)
-                if entry.held:
-                    self.nodes.take_gpus(here)
+        """Adds or replaces *node*; gangs keep what they hold there.  O(gangs on it)."""
+        if self.nodes.put(node):
+            for entry in self._on_node.get(node.name, {}).values():
+                for each, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=True):
+                    here = [share for share in each.shares if share.node == node.name]
+                    for layer in self._layers(entry):
+                        self.nodes.hold(here, pod_set.requests, layer)
+                    if entry.held:
+                        self.nodes.take_gpus(here)
         self._declared()
 
     def drop_node(self, name: str) -> None:
@@ -284,8 +285,8 @@ class Ledger:
             target = self.entries[name]
             if target.charged:
                 self.uncharge(target)
-        entry.state, entry.placement, entry.waits_for = GangState.NOMINATED, placement, tuple(targets)
-        entry.request = self.request_of(entry, placement)
+        entry.state, entry.waits_for = GangState.NOMINATED, tuple(targets)
+        self._place(entry, placement)
         self.nominated[entry.gang.id] = entry
         self.charge(entry)
         self.generation += 1  # targets are whole gangs: they may free more than the hold takes
@@ -304,9 +305,23 @@ class Ledger:
                     self.charge(target)
         entry.waits_for = ()
 
+    def _place(self, entry: Entry, placement: Placement) -> None:
+        """*placement* is what the gang will hold; it holds nothing now."""
+        self._leave_nodes(entry)
+        entry.placement, entry.request = placement, self.request_of(entry, placement)
+        for each in placement:
+            for share in each.shares:
+                self._on_node.setdefault(share.node, {})[entry.gang.id] = entry
+
+    def _leave_nodes(self, entry: Entry) -> None:
+        for name in {share.node for each in entry.placement for share in each.shares}:
+            del self._on_node[name][entry.gang.id]
+            if not self._on_node[name]:
+                del self._on_node[name]
+
     def _withdraw(self, entry: Entry) -> None:
         self._end_nomination(entry)
-        entry.placement, entry.request = (), ()
+        self._place(entry, ())
         self._wait(entry)
         self.generation += 1
 
@@ -315,7 +330,7 @@ class Ledger:
             self._end_nomination(entry)
         else:
             self._no_longer_waits(entry)
-        entry.placement, entry.request = placement, self.request_of(entry, placement)
+        self._place(entry, placement)
         entry.state, entry.admitted_at = GangState.ADMITTED, at
         self._charge_admitted(entry)
         self._hold(entry)
@@ -335,7 +350,7 @@ class Ledger:
         """The admitted *entry* holds *placement* instead of what it held, in both layers."""
         self._let_go(entry)
         self.uncharge(entry)
-        entry.placement, entry.request = placement, self.request_of(entry, placement)
+        self._place(entry, placement)
         self.charge(entry)
         self._hold(entry)
 
@@ -377,6 +392,7 @@ class Ledger:
             self.uncharge(entry)
         if entry.held:
             self._let_go(entry)
+        self._leave_nodes(entry)
         for each in self._waiting_for.pop(entry.gang.id, ()):
             # The id comes back when the gang is queued again; that one is nobody's target.
             each.waits_for = tuple(name for name in each.waits_for if name != entry.gang.id)

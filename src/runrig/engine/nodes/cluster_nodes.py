@@ -11,7 +11,7 @@ from runrig.domain.nodes import NO_FLAVOR, REPELLING_EFFECTS, Flavor, Node
 from runrig.domain.quantities import GPU, FlavorResource, Requests
 from runrig.engine.nodes.fit_counts import FitCountCache, FitCounts, PodShape
 from runrig.engine.nodes.node_capacity import Journal, NodeCapacity
-from runrig.engine.nodes.topology import Ints, TopologyIndex
+from runrig.engine.nodes.topology import Ints, TopologyIndex, path_of
 
 
 class ClusterNodes:
@@ -32,14 +32,32 @@ class ClusterNodes:
         self._flavors = flavors
         self._caches = {}
 
-    def put(self, node: Node) -> None:
-        """Adds *node*, or replaces it, with nothing on it."""
-        before = self.by_name.get(node.name)
-        if before is not None:
-            self._count(before.node, -1)
+    def put(self, node: Node) -> bool:
+        """Adds *node*, or replaces it.  Returns True if nothing is on it now, so that what gangs hold there has to be held again.
+
+        O(shapes and flavors kept), unless its place in a topology changes, or it is the first of its flavor.
+        """
+        room = self.by_name.get(node.name)
+        if room is None:
+            self.by_name[node.name] = NodeCapacity(node)
+            self._caches = {}
+        else:
+            self._count(room.node, -1)
+            self._caches = {
+                labels: cache
+                for labels, cache in self._caches.items()
+                if path_of(node, labels) == path_of(room.node, labels)
+                and cache.takes.keys() >= {node.flavor} - {NO_FLAVOR}
+            }
         self._count(node, 1)
-        self.by_name[node.name] = NodeCapacity(node)
-        self._caches = {}
+        emptied = room is None or room.replace(node)
+        for cache in self._caches.values():
+            at = cache.topology.index[node.name]
+            for flavor, (usable, registered) in cache.takes.items():
+                registered[at] = node.flavor == flavor and self.tolerated(node)
+                usable[at] = registered[at] and node.ready
+        self._journal.note(node.name)
+        return emptied
 
     def drop(self, name: str) -> None:
         self._count(self.by_name.pop(name).node, -1)
@@ -56,7 +74,7 @@ class ClusterNodes:
                 del self._listing[key], self.capacity[key]
 
     def topology(self, labels: tuple[str, ...]) -> TopologyIndex:
-        """All nodes by these labels, coarse to fine.  O(nodes log nodes) after a node or a flavor has changed."""
+        """All nodes by these labels, coarse to fine.  O(nodes log nodes) after a node came, went or moved in it."""
         return self._cache(labels).topology
 
     def counts(self, labels: tuple[str, ...], shape: PodShape, layers: tuple[int, ...]) -> FitCounts:

@@ -60,10 +60,9 @@ class FitCounts:
         return FitCounts([level.copy() for level in self.levels], self.takes)
 
     def set(self, topology: TopologyIndex, at: int, fitting: int) -> None:
-        """Node *at* has room for *fitting* pods from now on."""
-        nodes = self.levels[-1]
-        more = min(fitting, MOST_PER_NODE) - int(nodes[at])
-        if more and self.takes[at]:
+        """Node *at* has room for *fitting* pods from now on; for none if it takes no such pods."""
+        more = (min(fitting, MOST_PER_NODE) if self.takes[at] else 0) - int(self.levels[-1][at])
+        if more:
             for level, of in zip(self.levels, topology.of, strict=True):
                 level[of[at]] += more
 
@@ -103,7 +102,7 @@ class FitCountCache:
         self, topology: TopologyIndex, takes: Mapping[str, tuple[NDArray[np.bool_], NDArray[np.bool_]]]
     ) -> None:
         self.topology = topology
-        self._takes = takes
+        self.takes = takes
         self._kept: dict[tuple[PodShape, tuple[int, ...]], tuple[FitCounts, int]] = {}
         self._free: dict[tuple[str, int], tuple[Ints, int]] = {}
 
@@ -135,7 +134,7 @@ class FitCountCache:
 
     def _anew(self, shape: PodShape, layers: tuple[int, ...]) -> FitCounts:
         nothing = np.zeros(len(self.topology.nodes), dtype=np.bool_)
-        usable, registered = self._takes.get(shape.flavor, (nothing, nothing))
+        usable, registered = self.takes.get(shape.flavor, (nothing, nothing))
         return FitCounts.of(self.topology, shape, layers, registered if EMPTY in layers else usable)
 
     def _follow(

@@ -18,12 +18,22 @@ class NodeCapacity:
 
     def __init__(self, node: Node) -> None:
         self.node = node
-        self.free: tuple[dict[str, int], dict[str, int], Mapping[str, int]] = (
-            dict(node.resources),
-            dict(node.resources),
-            node.resources,
-        )
-        self.gpus = list(range(node.resources.get(GPU, 0)))
+        self.free: tuple[dict[str, int], dict[str, int], Mapping[str, int]]
+        self.gpus: list[int]
+        self._empty()
+
+    def _empty(self) -> None:
+        resources = self.node.resources
+        self.free = (dict(resources), dict(resources), resources)
+        self.gpus = list(range(resources.get(GPU, 0)))
+
+    def replace(self, node: Node) -> bool:
+        """It is *node* now.  Returns True if it has other resources, and nothing is on it now."""
+        before, self.node = self.node, node
+        if node.resources == before.resources:
+            return False
+        self._empty()
+        return True
 
     def pods(self, requests: Requests, layer: int) -> int:
         """How many pods of this shape fit."""
