@@ -13,7 +13,7 @@ from runrig.engine.kueue.scheduler_context import HolderEntry, SchedulerContext
 from runrig.engine.kueue.workload import WorkloadState, WorkloadTarget
 from runrig.engine.kueue.workload_placement import FindsPlacement
 from runrig.engine.preemption.fill_back import fill_back, take_until_fits
-from runrig.engine.quota.quota_node import CHARGED, add_on_trial, take_on_trial
+from runrig.engine.quota.quota_node import CHARGED, Request, add_on_trial, take_on_trial
 
 
 def allows(policy: Policy, preemptor: WorkloadState, candidate: WorkloadState) -> bool:
@@ -111,16 +111,20 @@ class CandidateSearch:
             self.put_back(target)
         return needed
 
+    def held(self, workload: WorkloadState) -> Request:
+        """What *workload* holds of the trees, as far as the search may notice that it is gone."""
+        return workload.request
+
     def take(self, target: WorkloadTarget) -> None:
         """*target* is gone, on trial."""
         workload = target.workload
-        take_on_trial(workload.leaf, workload.request, CHARGED)
+        take_on_trial(workload.leaf, self.held(workload), CHARGED)
         if self.finds_placement is not None:
             release(workload.reservations)
 
     def put_back(self, target: WorkloadTarget) -> None:
         """The inverse of `take`."""
         workload = target.workload
-        add_on_trial(workload.leaf, workload.request, CHARGED)
+        add_on_trial(workload.leaf, self.held(workload), CHARGED)
         if self.finds_placement is not None:
             reserve(workload.reservations)

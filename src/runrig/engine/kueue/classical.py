@@ -64,6 +64,7 @@ class _Classical(CandidateSearch):
         self._reclaim = self.queue.spec.policies.reclaim
         self._levels = list(self._reached()) if self._reclaim is not Policy.NEVER else []
         self._between: dict[str, tuple[QuotaNode, ...]] = {}
+        self._asked = contested.union(index for index, _ in request)
 
     def _reached(self) -> Iterator[_Level]:
         """The cohorts on the way to the root under which some other queue is over nominal."""
@@ -151,6 +152,10 @@ class _Classical(CandidateSearch):
             and priority < self.preemptor.spec.priority
             and (policies.borrow_max_priority is None or priority <= policies.borrow_max_priority)
         )
+
+    def held(self, workload: WorkloadState) -> Request:
+        """Only what this search asks of the trees."""
+        return tuple([each for each in workload.request if each[0] in self._asked])
 
     def _fits(self) -> bool:
         return fits(self._leaf, self._request) and (self.finds_placement is None or self.finds_placement())

@@ -73,13 +73,14 @@ NEVER = _Verdict(NOFIT, 0, NOFIT, 0, (), EXCEEDS)
 CROWDED = _Verdict(NOFIT, 0, NOFIT, 0, (), NO_PLACE)
 GOOD = _Verdict(FIT, 0, FIT, 0, (), NOTHING)
 
+UNBEATEN = (RECLAIM, 0)
+"""Mode and level of what only an option that fits is better than, where modes come first: for others nobody need be searched."""
+
 NONE_FOUND: dict[str, WorkloadPlacement] = {}
 """For work that needs no placement; never filled."""
 
 _Resource = tuple[int, int]
 """Mode and borrowing level of one resource in one flavor."""
-
-_FITS: _Resource = (FIT, 0)
 
 
 def assign(
@@ -95,15 +96,33 @@ def assign(
 
     *after*: per group request, the option after which to go on.  *only*: per group request, the one option that may be taken.
     """
-    scan = _Scan(context, find, workload, counts)
     shape = workload.shape
     whole = counts is shape.counts
+    if whole and only is None and shape.ready:
+        good = _good_at(workload, after[0] + 1 if after else 0)
+        if good is not None:
+            return good
+    scan = _Scan(context, find, workload, counts)
     for at, group_request in enumerate(shape.group_requests[: shape.scanned]):
         if scan.refused is not None and group_request.members != scan.refused:
             break
         amounts = shape.whole[at] if whole else group_request.amounts(counts)
         scan.choose(group_request, amounts, after[at] + 1 if after else 0, None if only is None else only[at])
     return scan.concluded()
+
+
+def _good_at(workload: WorkloadState, at: int) -> FlavorAssignment | None:
+    """The assignment of option *at* if all of it fits without borrowing: then the scan would end there (most heads do)."""
+    ready = workload.shape.ready[at]
+    if ready is None:
+        return None
+    asked, assignment = ready
+    leaf = workload.leaf
+    usage, nominal = leaf.usage[CHARGED], leaf.nominal
+    for index, amount in asked:
+        if usage[index] + amount > nominal[index]:
+            return None
+    return assignment if fits(leaf, assignment.request) else None
 
 
 class _Scan:
@@ -128,18 +147,21 @@ class _Scan:
         options = group_request.options
         rules = self._queue.spec.fungibility
         placed = self._placed
+        weighed = placed or rules.preference is Preference.PREEMPTION_OVER_BORROWING
         best, chosen, at = MISFIT, None, start - 1
         severity = MISMATCH
         for at in range(start, len(options)):
             option = options[at]
             if only is not None and option is not only:
                 continue
+            if best[:2] == UNBEATEN and not weighed and not self._fits(option, amounts):
+                continue
             verdict = MISFIT if option.misfit is not None else self._judge(option, amounts)
             if placed and verdict.mode > NOFIT:
                 verdict = self._with_place(group_request, option, amounts, verdict)
             severity = min(severity, verdict.severity)
             stops = verdict is GOOD or _stops(verdict, rules)
-            if stops or chosen is None or _rank(verdict, rules) > _rank(best, rules):
+            if stops or chosen is None or _rank(verdict[:2], rules) > _rank(best[:2], rules):
                 best, chosen = verdict, option
             if stops:
                 break
@@ -150,6 +172,14 @@ class _Scan:
             self._severity = max(self._severity, severity)
         if best.mode == NOFIT and severity > NO_PLACE:
             self.refused = group_request.members
+
+    def _fits(self, option: FlavorOption, amounts: Sequence[int]) -> bool:
+        """Whether *option* can be had without preemption."""
+        used, leaf = self._used, self._workload.leaf
+        return option.misfit is None and all(
+            not amount or (index >= 0 and fits(leaf, ((index, amount + used.get(index, 0)),)))
+            for index, amount in zip(option.indices, amounts, strict=True)
+        )
 
     def concluded(self) -> FlavorAssignment:
         """The result.  Pod sets that quota refuses end the scan: where it got to in them, or after them, is forgotten."""
@@ -182,46 +212,49 @@ class _Scan:
 
     def _judge(self, option: FlavorOption, amounts: Sequence[int]) -> _Verdict:
         """How well *option* does on quota."""
-        used, potential = self._used, self._queue.potential
+        short = []
+        used, leaf = self._used, self._workload.leaf
+        usage, nominal = leaf.usage[CHARGED], leaf.nominal
         for index, amount in zip(option.indices, amounts, strict=True):
-            if amount and (index < 0 or amount + used.get(index, 0) > potential[index]):
+            if index < 0:
+                if amount:
+                    return NEVER
+                continue
+            if used:
+                amount += used.get(index, 0)
+            if usage[index] + amount > nominal[index] or (amount and not fits(leaf, ((index, amount),))):
+                short.append((index, amount))
+        return self._short_of_nominal(tuple(short)) if short else GOOD
+
+    def _short_of_nominal(self, short: Request) -> _Verdict:
+        """The verdict on an option where *short*, with what earlier pod sets take of it, does not fit, or only by borrowing."""
+        potential = self._queue.potential
+        for index, amount in short:
+            if amount > potential[index]:
                 return NEVER
         rules = self._queue.spec.fungibility
-        worst, lowest, highest = GOOD, FIT, 0
+        worst: _Resource = (FIT, -1)
+        lowest, highest = FIT, 0
         contested: tuple[int, ...] = ()
-        for index, amount in zip(option.indices, amounts, strict=True):
-            found = self._resource(index, amount)
-            if found is _FITS:
-                continue
-            mode, level = found
-            verdict = _Verdict(mode, level, mode, level, (), WAITING if mode < FIT else NOTHING)
+        for index, amount in short:
+            found = mode, level = self._resource(index, amount)
             if mode == NOFIT:
-                return verdict
+                return _Verdict(NOFIT, level, NOFIT, level, (), WAITING)
             lowest, highest = min(lowest, mode), max(highest, level)
             if mode < FIT:
                 contested += (index,)
-            if worst is GOOD or _rank(verdict, rules) < _rank(worst, rules):
-                worst = verdict
-        if worst is GOOD:
-            return GOOD
-        return _Verdict(worst.mode, worst.level, lowest, highest, contested, worst.severity)
+            if worst[1] < 0 or _rank(found, rules) < _rank(worst, rules):
+                worst = found
+        mode, level = worst
+        return _Verdict(mode, level, lowest, highest, contested, WAITING if mode < FIT else NOTHING)
 
     def _resource(self, index: int, amount: int) -> _Resource:
-        """How well one resource does in one flavor, with what earlier pod sets take of it."""
-        if index < 0:
-            return _FITS
-        if self._used:
-            amount += self._used.get(index, 0)
+        """How well one resource does in one flavor, beyond its nominal or without room in the tree."""
         leaf = self._workload.leaf
-        nominal = leaf.nominal[index]
-        within = leaf.usage[CHARGED][index] + amount <= nominal
-        fitting = not amount or fits(leaf, ((index, amount),))
-        if within and fitting:
-            return _FITS
         level, may_reclaim = level_of(leaf, index, amount)
-        if fitting:
+        if not amount or fits(leaf, ((index, amount),)):
             return FIT, level
-        if nominal >= amount or may_reclaim or self._preempts_while_borrowing():
+        if leaf.nominal[index] >= amount or may_reclaim or self._preempts_while_borrowing():
             return self._by_preemption(index, amount, level)
         return NOFIT, level
 
@@ -241,11 +274,12 @@ class _Scan:
         if not targets:
             return NO_CANDIDATES, level
         gone = [each.workload for each in targets]
-        for each in gone:
-            take_on_trial(each.leaf, each.request, CHARGED)
+        held = [(each.leaf, tuple([pair for pair in each.request if pair[0] == index])) for each in gone]
+        for leaf, request in held:
+            take_on_trial(leaf, request, CHARGED)
         level, _ = level_of(self._workload.leaf, index, amount)
-        for each in gone:
-            add_on_trial(each.leaf, each.request, CHARGED)
+        for leaf, request in held:
+            add_on_trial(leaf, request, CHARGED)
         outside = all(each.queue != self._workload.queue for each in gone)
         return RECLAIM if outside else PREEMPT, level
 
@@ -295,9 +329,9 @@ class _Scan:
         return _Verdict(mode, level, mode, level, contested, NO_PLACE)
 
 
-def _rank(verdict: _Verdict, rules: Fungibility) -> tuple[int, int, int]:
+def _rank(found: _Resource, rules: Fungibility) -> tuple[int, int, int]:
     """Higher is better.  Options without candidates, or without fit, come last whatever the preference."""
-    mode, level = verdict.mode, verdict.level
+    mode, level = found
     if rules.preference is Preference.PREEMPTION_OVER_BORROWING and mode >= PREEMPT:
         return (PREEMPT, -level, mode)
     return (mode, -level, 0)

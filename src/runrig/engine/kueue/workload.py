@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from runrig.domain.kueue import (
@@ -69,7 +70,7 @@ class WorkloadShape:
     *uncovered*: resources that are asked and in no group; *scanned*: how many group requests come before the first pod set that
     asks for one of these.  *counts*: pods that need quota; *whole*: what these ask, by group request and resource.
     *least*: the fewest pods that it accepts.  *grants*: a cache, by counts and flavors.  *topology*: per pod set, how it has to
-    be placed; *placed*: at least one has to be.  *short*: what nodes lacked at the last look.
+    be placed; *placed*: at least one has to be.  *short*: what nodes lacked at the last look.  *ready*: see `_ready`.
     """
 
     __slots__ = (
@@ -80,6 +81,7 @@ class WorkloadShape:
         "placed",
         "pod_sets",
         "ranges",
+        "ready",
         "scanned",
         "short",
         "topology",
@@ -112,6 +114,7 @@ class WorkloadShape:
         self.placed = any(each is not None for each in topology)
         self.short: tuple[Reason, ...] = ()
         self.least = least_counts(self.ranges, self.fills_slices)
+        self.ready = tuple(_ready(self))
 
     def fills_slices(self, counts: Sequence[int]) -> bool:
         """False if some pod set cannot fill its slices with so many pods, so that no nodes take it.
@@ -233,9 +236,9 @@ NOFIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = range(5)
 """How well an assignment does, worst first."""
 
 
-@dataclass(slots=True)
+@dataclass
 class FlavorAssignment:
-    """Flavors for every pod set of a workload.
+    """Flavors for every pod set of a workload.  Once it is FIT without a placement it no longer changes: workloads may share it.
 
     *mode*: the worst of its group requests.  *level*: how far up it borrows, 0: not at all.  *chosen*: the option of each group
     request, None where nothing was found.  *contested*: indices that need preemption.  *tried*: per group request, the option
@@ -257,18 +260,22 @@ class FlavorAssignment:
     placement: WorkloadPlacement = NOWHERE
     short: tuple[Reason, ...] = ()
 
-    @property
+    @cached_property
     def indices(self) -> frozenset[int]:
-        """The (flavor, resource) pairs that it asks for, by index, even where the amount is 0."""
+        """The (flavor, resource) pairs that it asks for, by index, even where the amount is 0.  Ask only once all are chosen."""
         chosen = (option.indices for option in self.chosen if option is not None)
         return frozenset(index for indices in chosen for index in indices if index >= 0)
 
+    @cached_property
+    def _grant(self) -> tuple[tuple[int, ...], tuple[str | None, ...]]:
+        """The key of what it grants."""
+        return self.counts, tuple(None if option is None else option.flavor for option in self.chosen)
+
     def granted(self, shape: WorkloadShape) -> tuple[Granted, ...]:
         """What each pod set gets, in the form that is recorded."""
-        key = (self.counts, tuple(None if option is None else option.flavor for option in self.chosen))
-        known = shape.grants.get(key)
+        known = shape.grants.get(self._grant)
         if known is None:
-            known = shape.grants[key] = self._granted(shape)
+            known = shape.grants[self._grant] = self._granted(shape)
         if self.placement.of:
             of = self.placement.of
             return tuple(replace(each, placement=of.get(at, ())) for at, each in enumerate(known))
@@ -290,6 +297,25 @@ class FlavorAssignment:
             Granted(each.name, self.counts[at], tuple(sorted(flavors[at].items())), tuple(sorted(usage[at].items())))
             for at, each in enumerate(shape.pod_sets)
         )
+
+
+def _ready(shape: WorkloadShape) -> Iterator[tuple[Request, FlavorAssignment] | None]:
+    """Per option of its one group request, what all pods ask there, amounts of 0 too, and the assignment if that fits without borrowing.
+
+    None: the option can never be taken.  Nothing at all where one option does not decide: several group requests, or nodes.
+    """
+    if len(shape.group_requests) != 1 or shape.uncovered or shape.placed:
+        return
+    ((group_request,), (amounts,)) = shape.group_requests, shape.whole
+    last = len(group_request.options) - 1
+    for at, option in enumerate(group_request.options):
+        asked = tuple(zip(option.indices, amounts, strict=True))
+        if option.misfit is not None or any(index < 0 for index, _ in asked):
+            yield None
+        else:
+            request = tuple(sorted((index, amount) for index, amount in asked if amount))
+            tried = (-1 if at == last else at,)
+            yield asked, FlavorAssignment(shape.counts, chosen=[option], request=request, tried=tried)
 
 
 QueueKey = tuple[int, float, str, str]
