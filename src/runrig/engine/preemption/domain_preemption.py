@@ -33,10 +33,24 @@ Cost = tuple[int, int, int, tuple[int, ...]]
 
 
 class DomainTargets(NamedTuple):
-    """*gone*: in the order of law R3, those that stop already first.  *domain* None: the gang requires several, side by side."""
+    """*gone*: in the order of law R3, those that stop already first.  *domain* None: the gang requires several, side by side.
+
+    *placement*: where it goes with all of them gone.  *irreducible*: fewer are never enough there, whoever is put back.
+    """
 
     gone: tuple[Entry, ...]
     domain: Domain | None
+    placement: Placement
+    irreducible: bool
+
+
+class _Found(NamedTuple):
+    """*chosen* by number, and where the preemptor goes in *domain* with these gone."""
+
+    cost: Cost
+    chosen: Sequence[int]
+    domain: Domain
+    placement: Placement
 
 
 class _Weight(NamedTuple):
@@ -82,8 +96,13 @@ class DomainPreemption:
                 self._ledger.charge(each)
         if best is None:
             return None
-        chosen, domain = best
-        return DomainTargets((*stopping, *chosen), domain if required.level > ROOT else None)
+        found, irreducible = best
+        return DomainTargets(
+            (*stopping, *(running[each] for each in found.chosen)),
+            found.domain if required.level > ROOT else None,
+            found.placement,
+            irreducible and not stopping,
+        )
 
     def shortages(self) -> dict[int, int]:
         """Index → how much the quota lacks, as things stand."""
@@ -92,19 +111,19 @@ class DomainPreemption:
             index: amount - headroom(leaf, index) for index, amount in self._request if amount > headroom(leaf, index)
         }
 
-    def works(self, chosen: Sequence[Entry], domain: Domain) -> bool:
-        """With *chosen* gone, in the order of law R3 and each unprotected at its turn, the preemptor has quota and room."""
+    def place_without(self, chosen: Sequence[Entry], domain: Domain) -> Placement | None:
+        """Where the preemptor goes with *chosen* gone, in the order of law R3; None: one is protected then, or quota or room lack."""
         gone: list[Entry] = []
         try:
             for candidate in chosen:
                 if not self._candidates.may_take(candidate):
-                    return False
+                    return None
                 self._ledger.uncharge(candidate)
                 gone.append(candidate)
             if not fits(self._ledger.leaf(self._entry), self._request):
-                return False
+                return None
             within = domain if domain.level > ROOT else None
-            return place_on_nodes(self._ledger, self._entry, self._choice, within=within) is not None
+            return place_on_nodes(self._ledger, self._entry, self._choice, within=within)
         finally:
             for candidate in reversed(gone):
                 self._ledger.charge(candidate)
@@ -134,22 +153,23 @@ class _OverDomains:
         self._steps_left = STEPS
         self._trials_left = TRIALS
 
-    def cheapest(self) -> tuple[list[Entry], Domain] | None:
+    def cheapest(self) -> tuple[_Found, bool] | None:
+        """Also whether there are as few in it as the bound of its domain says that it takes."""
         by_quota = self._least_for_quota()
         if by_quota is None:
             return None
         level = self._required.level
         first = self._topology.inside(self._whole, level)[0] if level > ROOT else 0
-        best: tuple[Cost, Sequence[int], Domain] | None = None
+        best: tuple[_Found, bool] | None = None
         for bound, place in sorted(self._bounds(by_quota)):
-            if best is not None and bound >= best[0]:
+            if best is not None and bound >= best[0].cost:
                 break
             domain = self._whole if level == ROOT else self._topology.domain(level, first + place)
             search = _Search(self, self._held, self._required, place, domain, bound[0])
-            cheaper = search.run(None if best is None else best[0])
+            cheaper = search.run(None if best is None else best[0].cost)
             if cheaper is not None:
-                best = (*cheaper, domain)
-        return None if best is None else ([self._running[candidate] for candidate in best[1]], best[2])
+                best = cheaper, len(cheaper.chosen) == bound[0]
+        return best
 
     def _least_for_quota(self) -> int | None:
         """How many gangs have to stop for the quota alone, at least; None: all of them are not enough."""
@@ -209,13 +229,13 @@ class _OverDomains:
         self._steps_left -= 1
         return self._steps_left >= 0
 
-    def works(self, chosen: Sequence[int], domain: Domain) -> bool:
-        """*chosen* make room in *domain*, as far as there are trials left to find out."""
+    def place_without(self, chosen: Sequence[int], domain: Domain) -> Placement | None:
+        """Where the preemptor goes in *domain* without *chosen*, as far as there are trials left to find out."""
         self._trials_left -= 1
         if self._trials_left < 0:
             self._steps_left = 0
-            return False
-        return self._preemption.works([self._running[candidate] for candidate in sorted(chosen)], domain)
+            return None
+        return self._preemption.place_without([self._running[candidate] for candidate in chosen], domain)
 
 
 class _Search:
@@ -237,7 +257,7 @@ class _Search:
             (*gains.get(each, nothing), *(over.amount(each, index) for index in over.short)) for each in self._choices
         ]
         self._later = self._most_later()
-        self._best: tuple[Cost, Sequence[int]] | None = None
+        self._best: _Found | None = None
 
     def _most_later(self) -> list[tuple[int, ...]]:
         """From each place on, the most that one candidate gives of each."""
@@ -246,7 +266,7 @@ class _Search:
             most.append(tuple(map(max, gives, most[-1])))
         return most[::-1]
 
-    def run(self, limit: Cost | None) -> tuple[Cost, Sequence[int]] | None:
+    def run(self, limit: Cost | None) -> _Found | None:
         """None: nothing that costs less than *limit*."""
         for size in range(self._least, len(self._choices) + 1):
             if limit is not None and size > limit[0]:
@@ -258,11 +278,13 @@ class _Search:
 
     def _choose(self, size: int, start: int, chosen: list[int], asks: tuple[int, ...], limit: Cost | None) -> None:
         left = size - len(chosen)
-        bar = self._best[0] if self._best is not None else limit
+        bar = self._best.cost if self._best is not None else limit
         if not left:
             cost = self._over.cost(chosen)
-            if (bar is None or cost < bar) and self._over.works(chosen, self._domain):
-                self._best = cost, chosen
+            if bar is None or cost < bar:
+                placement = self._over.place_without(sorted(chosen), self._domain)
+                if placement is not None:
+                    self._best = _Found(cost, chosen, self._domain, placement)
             return
         for index in range(start, len(self._choices) - left + 1):
             if any(ask > left * most for ask, most in zip(asks, self._later[index], strict=True)):
@@ -274,7 +296,7 @@ class _Search:
 
     def _too_expensive(self, chosen: Sequence[int], index: int, left: int, limit: Cost | None) -> bool:
         """True if no completion from *index* on can beat the best cost so far (candidates are sorted by cost)."""
-        bar = self._best[0] if self._best is not None else limit
+        bar = self._best.cost if self._best is not None else limit
         return bar is not None and self._over.cost([*chosen, *self._choices[index : index + left]]) >= bar
 
 

@@ -86,6 +86,8 @@ class _TargetSearch:
         cheapest = search.cheapest()
         if cheapest is None:
             return None
+        if cheapest.irreducible:
+            return self._told(cheapest.gone, cheapest.placement)
         for candidate in cheapest.gone:
             self._take(candidate)
         if self._fit(cheapest.domain) is None:
@@ -145,16 +147,19 @@ class _TargetSearch:
 
     def _targets(self, taken: Sequence[Entry], domain: Domain | None, *, last_is_needed: bool) -> Targets:
         """The minimal subset of *taken*: putting any of them back would lose the placement (law R3)."""
-        ledger = self._ledger
         needed = fill_back(
             taken,
-            ledger.uncharge,
-            ledger.charge,
+            self._ledger.uncharge,
+            self._ledger.charge,
             lambda: self._fit(domain) is not None,
             last_is_needed=last_is_needed,
         )
         placement = self._fit(domain)
         assert placement is not None, "putting back must keep the fit"
+        return self._told(needed, placement)
+
+    def _told(self, needed: Sequence[Entry], placement: Placement) -> Targets:
+        """*needed* have to be gone before the preemptor goes to *placement*."""
         own = self._entry.gang.pool
         spared = self._candidates.spared_before(needed)
         targets = tuple(
