@@ -28,6 +28,7 @@ STOPPED = 143
 """128 + SIGTERM: the exit code of a task that was asked to stop."""
 
 _SHORTEST_WAIT_S = 0.005
+_RUNNING = TaskFact(Phase.RUNNING)
 _NOTE = "This task is simulated: nothing ran, and there is no output.\n"
 
 
@@ -94,6 +95,7 @@ class SimulatedBackend:
         self._lock = threading.Lock()
         stored: list[tuple[tuple[str, str, int], float, int]] = _read(folder, "tasks.json") or []
         self._runs = {TaskKey(*key): _Run(end, exit_code) for key, end, exit_code in stored}
+        self._stored: dict[TaskKey, tuple[_Run, str]] = {}
         self._told_until = -1.0
 
     def observe(self) -> Observation:
@@ -111,9 +113,19 @@ class SimulatedBackend:
                 return
             self._check_claim()
             self._runs = runs
-            stored = [[list(key), run.end, run.exit_code] for key, run in runs.items()]
-            _write(self._folder, "tasks.json", stored)
+            self._store()
         self._woken.set()
+
+    def _store(self) -> None:
+        """Writes all runs, of which only new ones are put into words: there may be many thousands."""
+        if self._folder is None:
+            return
+        before = self._stored
+        self._stored = {
+            key: known if (known := before.get(key)) is not None and known[0] is run else (run, _text(key, run))
+            for key, run in self._runs.items()
+        }
+        _replace(self._folder / "tasks.json", f"[{', '.join(text for _, text in self._stored.values())}]")
 
     def wait(self, timeout_s: float) -> None:
         with self._lock:
@@ -175,7 +187,11 @@ class SimulatedBackend:
 
 
 def _fact(run: _Run, now: float) -> TaskFact:
-    return TaskFact(Phase.ENDED, run.exit_code) if run.end <= now else TaskFact(Phase.RUNNING)
+    return TaskFact(Phase.ENDED, run.exit_code) if run.end <= now else _RUNNING
+
+
+def _text(key: TaskKey, run: _Run) -> str:
+    return json.dumps([list(key), run.end, run.exit_code])
 
 
 def _read(folder: Path | None, name: str) -> Any:
@@ -188,12 +204,12 @@ def _read(folder: Path | None, name: str) -> Any:
 
 def _write(folder: Path | None, name: str, value: object) -> None:
     if folder is not None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _replace(folder / name, json.dumps(value))
 
 
 def _replace(path: Path, text: str) -> None:
-    """Writes *text* to *path*, whole or not at all."""
+    """Writes *text* to *path*, whole or not at all; makes its folder."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".new")
     temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, path)
