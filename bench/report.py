@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from bench import calibration, decisions, growth, kueue, latency, parts, racks, reference, split, store, topology
+from bench import calibration, decisions, edits, growth, kueue, latency, parts, racks, reference, split, store, topology
 from bench.replay import REPLAYS, Outcome
 from bench.timing import Times, timed
 
@@ -377,6 +377,7 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
     "store_submit": _store_submit,
     "store_commit": _store_commit,
     "store_pool_list": _store_pool_list,
+    "edits": lambda runs: Section("edits", edits.ABOUT, edits.rows(runs)),
     "parts": lambda _runs: Section("parts", parts.ABOUT, parts.rows()),
 }
 NAMES = (*decisions.SCENARIOS, *kueue.SCENARIOS, *REPLAYS, *SECTIONS)

@@ -1,0 +1,20 @@
+"""What is measured of declarations is what they do to a busy ledger."""
+
+from bench import edits
+
+
+def test_declarations_are_taken_over_where_they_are_declared_and_taken_back() -> None:
+    found = list(edits.measured(1, gangs=100, sizes=(100,)))
+    assert [each.what for each in found] == [
+        "a pool's quota",
+        "a pool's cohort",
+        "a new pool",
+        "a cohort's numbers",
+        "a cohort's first limits",
+        "a cohort's first quota",
+        "one node",
+        "50 nodes",
+        "the next place, after one",
+        "the next place, after 50",
+    ]
+    assert all(each.times.least > 0 for each in found)
