@@ -83,13 +83,24 @@ class Client:
                 # Kept open too long: the server may have closed it in the very moment.  Nothing was answered, so nothing was read.
                 if fresh or (isinstance(error, asyncio.IncompleteReadError) and error.partial):
                     raise
-        lines = head.lower().split(b"\r\n")
-        length = next(int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length"))
-        return int(head.split(b" ")[1]), await reader.readexactly(length)
+        return int(head.split(b" ")[1]), await _body(reader, head.lower())
 
     def close(self) -> None:
         if self._streams is not None:
             self._streams[1].close()
+
+
+async def _body(reader: asyncio.StreamReader, head: bytes) -> bytes:
+    if b"\r\ntransfer-encoding: chunked" in head:
+        body = b""
+        while size := int(await reader.readline(), 16):
+            body += (await reader.readexactly(size + 2))[:-2]
+        await reader.readline()
+        return body
+    lines = head.split(b"\r\n")
+    return await reader.readexactly(
+        next(int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length"))
+    )
 
 
 async def _live(number: int, client: Client, end: float, think_s: float) -> None:

@@ -69,7 +69,9 @@ async def _pools(client: Client, plan: Plan, chance: random.Random) -> None:
 
 
 async def _resources(client: Client, plan: Plan, chance: random.Random) -> None:
-    await client.ask("resources", "GET", f"/api/resources?pools={pool_name(chance.randrange(plan.size.pools))}")
+    """Mostly a page, as people look at it; sometimes all of it."""
+    page = f"?limit=100&offset={chance.randrange(plan.size.nodes)}" if chance.random() < 0.95 else ""
+    await client.ask("resources", "GET", f"/api/resources{page}")
 
 
 ASKS: dict[str, Ask] = {
