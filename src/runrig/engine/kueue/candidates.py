@@ -4,7 +4,7 @@ Workloads that stop already come first; then lower priority, later start, uid, n
 fair preemption share.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from runrig.domain.kueue import Policy
 from runrig.engine.kueue.cluster_queue import QueueState
@@ -30,7 +30,7 @@ def allows(policy: Policy, preemptor: WorkloadState, candidate: WorkloadState) -
             return its < mine or (its == mine and candidate.spec.queued_at > preemptor.spec.queued_at)
 
 
-def nobody(queue: QueueState, preemptor: WorkloadState, contested: frozenset[int]) -> bool:
+def nobody(queue: QueueState, preemptor: WorkloadState, contested: Collection[int]) -> bool:
     """True if there is certainly no candidate.  Cheap: reads counters and the first holders only."""
     policies = queue.spec.policies
     if policies.reclaim is not Policy.NEVER:

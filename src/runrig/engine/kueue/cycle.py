@@ -15,7 +15,14 @@ from runrig.domain.kueue import Admission, PendingReason, Policy, Preemption
 from runrig.engine.kueue.head_order import Nomination, in_classical_order, in_fair_order
 from runrig.engine.kueue.node_matching import selects
 from runrig.engine.kueue.node_tree import Reservation, can_reserve
-from runrig.engine.kueue.nomination import nominate, nominate_again, nominate_promised, placement_now
+from runrig.engine.kueue.nomination import (
+    hopeless,
+    nominate,
+    nominate_again,
+    nominate_promised,
+    nothing_for,
+    placement_now,
+)
 from runrig.engine.kueue.scheduler_context import SchedulerContext
 from runrig.engine.kueue.workload import FIT, NOFIT, WorkloadState
 from runrig.engine.placement.kueue_fit import Misfit
@@ -81,6 +88,10 @@ class Cycle:
         return False
 
     def _first_look(self, head: WorkloadState) -> Nomination:
+        if hopeless(self._context, head):
+            entry = nothing_for(head)
+            self._note_tried(entry)
+            return entry
         queue = self._context.queues[head.queue]
         kept = head.tried and head.tried_in[0] == queue.generation
         if not kept and self._context.gates["FlavorFungibilityPreserveScanProgress"]:

@@ -6,6 +6,8 @@ The full counts, now or by preemption; else, if its pod sets may be smaller, the
 from collections.abc import Sequence
 from dataclasses import replace
 
+from runrig.domain.kueue import PendingReason, Policy
+from runrig.engine.kueue.candidates import nobody
 from runrig.engine.kueue.classical import find_classical
 from runrig.engine.kueue.fair import find_fair
 from runrig.engine.kueue.flavors import FindTargets, assign
@@ -56,6 +58,34 @@ def nominate(
     if smaller is None and latest is not entry:  # the latest attempt was the smallest
         entry.assigned.short = tuple(replace(each, at_least=True) for each in latest.assigned.short)
     return smaller or entry
+
+
+def hopeless(context: SchedulerContext, workload: WorkloadState) -> bool:
+    """True only if *workload* certainly waits: in no flavor it fits now, and nobody may stop for what it lacks there.
+
+    Asks far less than `nominate`.  False for work that would hold back quota while it waits, or that can never start in some flavor.
+    """
+    queue, shape, leaf = context.queues[workload.queue], workload.shape, workload.leaf
+    if not shape.ready or shape.variable or queue.spec.policies.reclaim is not Policy.ANY:
+        return False
+    for ready in shape.ready:
+        if ready is None:
+            return False
+        lacks = []
+        for index, amount in ready[1].request:
+            if amount > queue.potential[index]:
+                return False
+            if not fits(leaf, ((index, amount),)):
+                lacks.append(index)
+        if not lacks or not nobody(queue, workload, lacks):
+            return False
+    return True
+
+
+def nothing_for(workload: WorkloadState) -> Nomination:
+    """What `nominate` comes to for a *workload* that is hopeless."""
+    waiting = PendingReason.WAITING_FOR_QUOTA
+    return Nomination(workload, FlavorAssignment(workload.shape.counts, NOFIT, tried=(-1,), pending_reason=waiting))
 
 
 def _works(entry: Nomination) -> bool:
