@@ -99,6 +99,7 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
         "POST /api/token",
         "POST /api/user",
         "POST /api/user/{name}/token",
+        "POST /api/v1/workflows:batch",
         "POST /api/workflow/{id}/cancel",
         "PUT /api/cohort/{name}",
         "PUT /api/configs/pool/{name}",

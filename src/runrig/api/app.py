@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from runrig import __version__
 from runrig.api import (
     access,
+    batches,
     cohorts,
     failures,
     history,
@@ -24,7 +25,7 @@ from runrig.api.guard import Guard, own_names
 from runrig.api.telemetry import RouteNoted, Telemetry
 from runrig.service.service import Service
 
-_MODULES = (workflows, pools, meta, metrics, subpools, history, cohorts, resources, topology, render, access)
+_MODULES = (workflows, batches, pools, meta, metrics, subpools, history, cohorts, resources, topology, render, access)
 """Routes are tried in this order, so those that are called most come first."""
 
 _ABOUT = """Shares GPUs between teams: pools and cohorts with quotas, workflows with priorities, and an answer to why one waits.

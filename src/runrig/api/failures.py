@@ -52,9 +52,7 @@ def install(app: FastAPI) -> None:
         status = status_of(error)
         if status >= 500 and "retry_after_s" not in error.details:
             _log.error("%s", logs.line("request_failed", error=error.message), exc_info=error)
-        if isinstance(error, InvalidInput):
-            return answer(status, error.message, error.code, {"problems": [_problem(each) for each in error.problems]})
-        refused = answer(status, error.message, error.code, error.details)
+        refused = answer(status, error.message, error.code, details_of(error))
         refused.headers.update(headers_of(error))
         return refused
 
@@ -90,6 +88,12 @@ def install(app: FastAPI) -> None:
         _log.error("%s", logs.line("request_crashed"), exc_info=error)
         message = f"the server made a mistake ({type(error).__name__}): its log has more, please report it"
         return answer(500, message, ServerFault.code, {})
+
+
+def details_of(error: RunrigError) -> dict[str, object]:
+    if isinstance(error, InvalidInput):
+        return {"problems": [_problem(each) for each in error.problems]}
+    return dict(error.details)
 
 
 def status_of(error: RunrigError) -> int:

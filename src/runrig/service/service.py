@@ -12,6 +12,7 @@ from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
 from runrig.ports.store import Store
 from runrig.service.access.access import Access
+from runrig.service.commands.batches import Batches
 from runrig.service.commands.declarations import Declarations
 from runrig.service.commands.submissions import Submissions
 from runrig.service.commands.subpools import Subpools
@@ -28,7 +29,7 @@ DEFAULT_POOL = "default"
 
 
 class Service:
-    """*submissions*, *declarations*, *subpools*: commands.  *queries*, *topology*, *workflow_queries*, *history*: questions.
+    """*submissions*, *batches*, *declarations*, *subpools*: commands.  *queries*, *topology*, *workflow_queries*, *history*: questions.
 
     `start` begins to reconcile.
     """
@@ -62,6 +63,7 @@ class Service:
         self.retention = retention.Retention(store, backend, clock, retention_days, self.metrics)
         self.access = Access(store.access, pools=self._top_pools)
         self.submissions = Submissions(self._transactor, store, backend, self._reconciler)
+        self.batches = Batches(self.submissions, self._transactor, self._reconciler)
         self.declarations = Declarations(self._transactor, store, backend, self._reconciler, self.access)
         self.subpools = Subpools(self.declarations.editing)
         self.queries = ResourceQueries(self._transactor)

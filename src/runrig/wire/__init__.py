@@ -88,6 +88,9 @@ from runrig.wire.why import (
     WhyAnswer,
 )
 from runrig.wire.workflows import (
+    BatchAnswer,
+    BatchRequest,
+    BatchResult,
     CancelAnswer,
     EventAnswer,
     GroupAnswer,
@@ -108,6 +111,9 @@ __all__ = [
     "ApplyAnswer",
     "ApplyRequest",
     "BalanceAnswer",
+    "BatchAnswer",
+    "BatchRequest",
+    "BatchResult",
     "CancelAnswer",
     "ChangeAnswer",
     "CohortAnswer",

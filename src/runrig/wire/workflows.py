@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from runrig.wire.base import Answer, Request, example
+from runrig.wire.meta import ErrorAnswer
 
 _URL = "http://127.0.0.1:8700/api/workflow/train-1"
 _SUBMITTED = "2026-01-31T12:00:00.250000"
@@ -52,6 +53,55 @@ class SubmitAnswer(Answer):
     spec: str | None = None
     warnings: list[str] = Field(default_factory=list)
     dashboard_url: str | None = None
+
+
+class BatchRequest(Request):
+    """*workflows*: 1 to 1,000, or to 200 with *all_or_nothing*: then none is submitted if one is refused."""
+
+    model_config = example({"workflows": [SubmitRequest.example()], "all_or_nothing": False})
+
+    workflows: list[SubmitRequest]
+    all_or_nothing: bool = False
+
+
+class BatchResult(Answer):
+    """What became of one workflow of a batch: *name*, the id that it got, or *problem*, why it was not submitted."""
+
+    model_config = example(
+        {"name": "train-1", "overview": _URL, "logs": f"{_URL}/logs", "warnings": [], "problem": None}
+    )
+
+    name: str | None = None
+    overview: str | None = None
+    logs: str | None = None
+    warnings: list[str] = Field(default_factory=list)
+    problem: ErrorAnswer | None = None
+
+
+class BatchAnswer(Answer):
+    """*submitted*: how many.  *results*: one for each workflow, in the order of the request."""
+
+    model_config = example(
+        {
+            "submitted": 1,
+            "results": [
+                BatchResult.example(),
+                {
+                    **dict.fromkeys(("name", "overview", "logs")),
+                    "warnings": [],
+                    "problem": {
+                        "message": "big/main-group asks 4 of default/gpu in one gang; pool vision has 2 as its quota: ask for less, or "
+                        "submit with priority LOW",
+                        "error_code": "RESOURCE",
+                        "details": {"law": "P3", "pool": "vision", "resource": "default/gpu", "asked": 4, "limit": 2},
+                    },
+                },
+            ],
+        }
+    )
+
+    submitted: int
+    results: list[BatchResult]
 
 
 class CancelAnswer(Answer):

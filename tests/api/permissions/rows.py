@@ -71,6 +71,9 @@ ROWS: Mapping[str, Row] = {
     "POST /api/token": Row("/api/token", {"name": "another"}),
     "POST /api/user": Row("/api/user", {"name": "eve"}),
     "POST /api/user/{name}/token": Row("/api/user/uwe/token", {"name": "another"}),
+    "POST /api/v1/workflows:batch": Row(
+        "/api/v1/workflows:batch?pool={pool}", {"workflows": [{"file": one_task("x")}]}
+    ),
     "POST /api/workflow/{id}/cancel": Row("/api/workflow/{id}/cancel"),
     "PUT /api/cohort/{name}": Row("/api/cohort/org", {"weight": 2}),
     "PUT /api/configs/pool/{name}": Row("/api/configs/pool/{pool}", {"description": "ours"}),

@@ -114,7 +114,7 @@ def test_a_command_with_a_bug_changes_nothing_and_hurts_no_other(tmp_path: Path)
         def decide(writing: Writing) -> None:
             writing.state.numbers["a"] = 17
             if applies:
-                it.service.submissions._commit(parsed("x"), writing)
+                it.service.submissions.commit(parsed("x"), writing)
             raise ZeroDivisionError
 
         return lambda: it.service._transactor.command("eve", decide)
@@ -152,7 +152,7 @@ def test_commands_with_one_key_at_once_are_one_submission(tmp_path: Path) -> Non
 
 def test_a_transaction_has_few_enough_commands_that_the_lock_is_free_soon(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
-        decide = partial(it.service.submissions._commit, parsed("a"))
+        decide = partial(it.service.submissions.commit, parsed("a"))
         several = MOST_JOBS // 2 + 1
         before, stored = it.revision, transactions(it)
         found = together(it, [lambda: len(it.service._transactor.commands("ann", [decide] * several))] * 3)

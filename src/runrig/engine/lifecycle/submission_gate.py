@@ -38,15 +38,17 @@ def submit(
     uuid: str,
     now: float,
     parent: str | None = None,
+    before: int = 0,
 ) -> Plan:
     """The plan that adds the workflow to *pool* and queues its groups that depend on no other group.
 
     The state must hold *spec* under *spec_hash* when the plan is applied.  *now* is in seconds since the epoch.  *parent*: id of
-    the workflow that this one restarts.  Raises NotFound and Refused.
+    the workflow that this one restarts.  *before*: how many of the same name come before it in one commit.  Raises NotFound and
+    Refused.
     """
     target = open_pool(state, pool)
     check_requirements(target, spec)
-    number = state.numbers.get(spec.name, 0) + 1
+    number = state.numbers.get(spec.name, 0) + 1 + before
     workflow = Workflow(
         id=f"{spec.name}-{number}",
         uuid=uuid,

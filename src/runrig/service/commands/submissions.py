@@ -70,8 +70,8 @@ class ParsedSubmission:
     parent: str | None = None
     uuid: str | None = None
 
-    def plan(self, state: State, now: float) -> Plan:
-        """The plan that submits it to *state*.  Raises NotFound (pool) and Refused (law P3)."""
+    def plan(self, state: State, now: float, *, before: int = 0) -> Plan:
+        """The plan that submits it to *state*.  Raises NotFound (pool) and Refused (law P3).  *before*: as of the gate."""
         return submission_gate.submit(
             state,
             self.spec.spec,
@@ -82,6 +82,7 @@ class ParsedSubmission:
             uuid=self.uuid or str(uuid.uuid4()),
             now=now,
             parent=self.parent,
+            before=before,
         )
 
     def sent_again(self, stored: Workflow) -> bool:
@@ -126,7 +127,7 @@ class Submissions:
         self._store = store
         self._backend = backend
         self._reconciler = reconciler
-        self._keys = Keys()
+        self.keys = Keys()
 
     def submit(self, submission: Submission) -> Accepted:
         """Stores the workflow.  Raises InvalidInput, NotFound (pool), Refused (law P3), Unavailable."""
@@ -136,7 +137,7 @@ class Submissions:
         """The answer `submit` would give; nothing is stored."""
         parsed = read(submission)
         with self._transactor.writing(parsed.user) as writing:
-            return parsed.accepted(self._plan(parsed, writing), self._backend.name)
+            return self.accepted(parsed, self.plan(parsed, writing))
 
     def blueprint(self, submission: Submission, namespace: str) -> Blueprint:
         """The values its Kubernetes objects are made of.  Raises what `rendering.blueprint` raises, and InvalidInput for the file."""
@@ -186,35 +187,40 @@ class Submissions:
     # ------------------------------------------------------------ steps
 
     def _enter(self, parsed: ParsedSubmission) -> Accepted:
-        with self._keys.turn(parsed.uuid):
-            if parsed.uuid is not None and (known := self._entered(parsed, parsed.uuid)) is not None:
+        with self.keys.turn(parsed.uuid):
+            if (known := self.entered(parsed)) is not None:
                 return known
-            plan = self._transactor.command(parsed.user, partial(self._commit, parsed))
+            plan = self._transactor.command(parsed.user, partial(self.commit, parsed))
         self._reconciler.wake()
-        return parsed.accepted(plan, self._backend.name)
+        return self.accepted(parsed, plan)
 
-    def _commit(self, parsed: ParsedSubmission, writing: Writing) -> Plan:
-        plan = self._plan(parsed, writing)
+    def commit(self, parsed: ParsedSubmission, writing: Writing) -> Plan:
+        plan = self.plan(parsed, writing)
         writing.commit(plan, parsed.spec)
         return plan
 
-    def _entered(self, parsed: ParsedSubmission, key: str) -> Accepted | None:
+    def accepted(self, parsed: ParsedSubmission, plan: Plan) -> Accepted:
+        return parsed.accepted(plan, self._backend.name)
+
+    def entered(self, parsed: ParsedSubmission) -> Accepted | None:
         """The answer to the same submission before; None if there was none.  Raises Conflict if a different one has the uuid."""
+        if parsed.uuid is None:
+            return None
         try:
-            stored = self._store.head(key)
+            stored = self._store.head(parsed.uuid)
         except NotFound:
             return None
-        if stored.uuid != key or not parsed.sent_again(stored):
+        if stored.uuid != parsed.uuid or not parsed.sent_again(stored):
             raise Conflict("the Idempotency-Key belongs to another submission: send each one with a key of its own")
         spec = self._store.spec(stored.spec_hash)
         return Accepted(stored.id, spec.text, tuple(_warnings(self._backend.name, spec.spec)))
 
-    def _plan(self, parsed: ParsedSubmission, writing: Writing) -> Plan:
-        """The gate's plan; its refusal also names who closed the pool, and when."""
+    def plan(self, parsed: ParsedSubmission, writing: Writing, *, before: int = 0) -> Plan:
+        """The gate's plan; its refusal also names who closed the pool, and when.  *before*: as of the gate."""
         if not self._backend.outputs:
             _without_inputs(parsed.spec.spec, self._backend.name)
         try:
-            return parsed.plan(writing.state, writing.now)
+            return parsed.plan(writing.state, writing.now, before=before)
         except Refused as error:
             deletions = pool_deletions(self._store, parsed.pool) if "state" in error.details else ()
             if not deletions:

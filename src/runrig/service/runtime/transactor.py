@@ -241,7 +241,7 @@ class Transactor:
                 revisions[-1].number,
                 [event for each in revisions for event in each.events()],
                 [change for each in revisions for change in each.changes],
-                [each.spec for each in revisions if each.spec is not None],
+                [spec for each in revisions for spec in each.specs],
             )
         except InvalidInput:  # the store takes other commits
             self._state = None

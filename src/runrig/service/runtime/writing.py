@@ -28,13 +28,13 @@ class Revision:
     at: float
     actor: str
     changes: tuple[RowChange, ...]
-    spec: SpecText | None = None
+    specs: tuple[SpecText, ...] = ()
 
     @classmethod
-    def of(cls, state: State, plan: Plan, at: float, actor: str, spec: SpecText | None = None) -> "Revision":
+    def of(cls, state: State, plan: Plan, at: float, actor: str, specs: tuple[SpecText, ...] = ()) -> "Revision":
         """The next one of *state*, to which *plan* was applied."""
         state.revision += 1
-        return cls(state.revision, plan, at, actor, state.take_changes(), spec)
+        return cls(state.revision, plan, at, actor, state.take_changes(), specs)
 
     def events(self) -> list[Event]:
         return [
@@ -68,14 +68,13 @@ class Writing:
     def committed(self) -> bool:
         return self.revision is not None
 
-    def commit(self, plan: Plan, spec: SpecText | None = None) -> None:
+    def commit(self, plan: Plan, *specs: SpecText) -> None:
         """Applies *plan*, so that it is stored."""
         assert not self.committed, "a command commits once"
         if plan.actions:
-            if spec is not None:
-                self.state.specs[spec.hash] = spec.spec
+            self.state.specs.update((spec.hash, spec.spec) for spec in specs)
             self.state.apply_all(plan.actions, self.now)
-            self.revision = Revision.of(self.state, plan, self.now, self.actor, spec)
+            self.revision = Revision.of(self.state, plan, self.now, self.actor, specs)
 
 
 class Job(Generic[T]):

@@ -1,0 +1,129 @@
+"""Many submissions in one request: each on its own, or all or nothing."""
+
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from runrig.domain.errors import Conflict, InvalidInput, RunrigError
+from runrig.domain.plan import Plan
+from runrig.service.commands.submissions import Accepted, ParsedSubmission, Submission, Submissions, read
+from runrig.service.runtime.reconciler import Reconciler
+from runrig.service.runtime.transactor import Transactor
+from runrig.service.runtime.writing import Writing
+
+MOST = 1_000
+MOST_TOGETHER = 200
+"""All or nothing: they are decided under the lock without a break."""
+PART = 25
+"""Decided and stored at once; then others have their turn."""
+
+Outcome = Accepted | RunrigError
+
+
+class Batches:
+    def __init__(self, submissions: Submissions, transactor: Transactor, reconciler: Reconciler) -> None:
+        self._submissions = submissions
+        self._transactor = transactor
+        self._reconciler = reconciler
+
+    def submit(self, batch: Sequence[Submission], *, key: str | None, together: bool) -> list[Outcome]:
+        """What became of each of *batch*, in order; all are of one user.  *together*: if one is refused, none is submitted.
+
+        *key*: a UUID; the same batch sent again with it doubles nothing, and goes on where the first one was cut off.
+        Raises InvalidInput for a batch that is too long, Conflict if *key* belongs to something else, and what storing raises.
+        """
+        most = MOST_TOGETHER if together else MOST
+        if not 0 < len(batch) <= most:
+            raise InvalidInput.one(
+                f"{len(batch)} workflows in one batch: send 1 to {most:,} at once{', all or nothing' if together else ''}",
+                "workflows",
+            )
+        read_ones = [_read(each) for each in _keyed(batch, key)]
+        with self._submissions.keys.turn(key):
+            outcomes = self._together(read_ones) if together else list(self._each(read_ones))
+        self._reconciler.wake()
+        return outcomes
+
+    def _each(self, batch: Sequence[ParsedSubmission | RunrigError]) -> Iterator[Outcome]:
+        for start in range(0, len(batch), PART):
+            yield from self._part(batch[start : start + PART])
+
+    def _part(self, part: Sequence[ParsedSubmission | RunrigError]) -> Iterator[Outcome]:
+        known = [each if isinstance(each, RunrigError) else self._known(each) for each in part]
+        fresh = [
+            each for each, was in zip(part, known, strict=True) if was is None and isinstance(each, ParsedSubmission)
+        ]
+        decides = [partial(self._submissions.commit, each) for each in fresh]
+        plans = iter(self._transactor.commands(fresh[0].user, decides) if fresh else ())
+        submitted = iter(fresh)
+        for was in known:
+            yield self._accepted(next(submitted), next(plans)) if was is None else was
+
+    def _known(self, each: ParsedSubmission) -> Outcome | None:
+        try:
+            return self._submissions.entered(each)
+        except Conflict as error:
+            return error
+
+    def _accepted(self, parsed: ParsedSubmission, plan: Plan | Exception) -> Outcome:
+        if isinstance(plan, RunrigError):
+            return plan
+        if isinstance(plan, Exception):
+            raise plan
+        return self._submissions.accepted(parsed, plan)
+
+    # ------------------------------------------------------------ all or nothing
+
+    def _together(self, batch: Sequence[ParsedSubmission | RunrigError]) -> list[Outcome]:
+        parsed = [each for each in batch if isinstance(each, ParsedSubmission)]
+        if len(parsed) < len(batch):
+            return _withheld([each if isinstance(each, RunrigError) else None for each in batch])
+        known = [each for each in map(self._submissions.entered, parsed) if each is not None]
+        if known:  # all of them were stored at once
+            return [*known]
+        found = self._transactor.command(parsed[0].user, partial(self._commit_all, parsed))
+        if any(isinstance(each, RunrigError) for each in found):
+            return _withheld([each if isinstance(each, RunrigError) else None for each in found])
+        return [self._accepted(each, plan) for each, plan in zip(parsed, found, strict=True)]
+
+    def _commit_all(self, batch: Sequence[ParsedSubmission], writing: Writing) -> list[Plan | RunrigError]:
+        """Commits all plans as one, unless one of *batch* is refused."""
+        found: list[Plan | RunrigError] = []
+        names: Counter[str] = Counter()
+        for each in batch:
+            try:
+                found.append(self._submissions.plan(each, writing, before=names[each.spec.spec.name]))
+            except RunrigError as error:
+                found.append(error)
+            names[each.spec.spec.name] += 1
+        plans = [each for each in found if isinstance(each, Plan)]
+        if len(plans) == len(batch):
+            writing.commit(
+                Plan(tuple(action for plan in plans for action in plan.actions)), *(each.spec for each in batch)
+            )
+        return found
+
+
+def _keyed(batch: Sequence[Submission], key: str | None) -> Iterator[Submission]:
+    """Each of *batch* with a key of its own, made of *key* and its place."""
+    for at, each in enumerate(batch):
+        yield each if key is None else replace(each, uuid=str(uuid.uuid5(uuid.UUID(key), str(at))))
+
+
+def _read(submission: Submission) -> ParsedSubmission | RunrigError:
+    try:
+        return read(submission)
+    except RunrigError as error:
+        return error
+
+
+def _withheld(errors: Sequence[RunrigError | None]) -> list[Outcome]:
+    """*errors*, and a Conflict for each that was in order itself."""
+    first = next(at for at, error in enumerate(errors, start=1) if error is not None)
+    why = (
+        f"not submitted, because number {first} of the batch is refused and it was to be all or nothing: correct that one, or "
+        "leave it out"
+    )
+    return [Conflict(why, {"refused": first}) if error is None else error for error in errors]
