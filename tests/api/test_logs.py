@@ -7,7 +7,7 @@ from pathlib import Path
 from fastapi.testclient import TestClient
 
 from runrig.api.app import create_app
-from runrig.backends.clock import SystemClock
+from runrig.backends.clock import ServerClock
 from runrig.backends.local import LocalBackend
 from runrig.service.commands.submissions import Submission
 from runrig.service.service import Service
@@ -33,7 +33,7 @@ workflow:
 @contextmanager
 def local(folder: Path) -> Iterator[tuple[Service, TestClient]]:
     backend = LocalBackend(folder, 2, find_gpus=lambda: ())
-    service = Service(SqlStore.open(folder / "runrig.db"), backend, SystemClock())
+    service = Service(SqlStore.open(folder / "runrig.db"), backend, ServerClock())
     try:
         service.prepare(None, user="ann")
         service.start()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runrig.backends.clock import SystemClock
+from runrig.backends.clock import ServerClock
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation, Phase, TaskFact
@@ -128,5 +128,5 @@ def test_the_log_says_that_nothing_ran(tmp_path: Path) -> None:
 
 
 def test_the_system_clock_has_whole_microseconds() -> None:
-    now = SystemClock().now()
+    now = ServerClock().now()
     assert now == round(now, 6)

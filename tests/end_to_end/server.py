@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from runrig.backends.clock import SystemClock
+from runrig.backends.clock import ServerClock
 from runrig.backends.local import LocalBackend
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.gangs import Priority
@@ -102,7 +102,7 @@ def server(folder: Path, backend: str, *, gpus: int, cluster: str) -> Iterator[S
     clock: Clock
     kind: Backend
     if backend == "local":
-        clock, kind = SystemClock(), LocalBackend(folder, gpus)
+        clock, kind = ServerClock(), LocalBackend(folder, gpus)
     else:
         real_time = moments = [time.time()]
         clock = virtual = SimulatedClock(real_time=lambda: moments[0])

@@ -57,6 +57,13 @@ class SimulatedClock:
         self._latest = max(self._latest, self._virtual_start + elapsed * self.speed)
         return round(self._latest, 6)
 
+    difference_s = 0.0
+    doubt: str | None = None
+    """Its time is virtual: it says nothing about the machine's clock."""
+
+    def accept(self) -> None:
+        """There is nothing to accept."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Run:

@@ -78,6 +78,9 @@ class EventLog(Protocol):
     ) -> tuple[Event, ...]:
         """The log after revision *after*, of one workflow or one pool if given."""
 
+    def last_time(self) -> float | None:
+        """That of the last event; None if there is none."""
+
     def pool_changes(self, query: ChangesQuery) -> tuple[tuple[Event, ...], bool]:
         """(the page, whether there is more)."""
 

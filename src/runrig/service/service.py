@@ -52,7 +52,7 @@ class Service:
         """
         self.backend_name = backend.name
         self.metrics = metrics or Metrics()
-        self._clock = clock
+        self.clock = clock
         self._transactor = Transactor(
             store, clock, fixed_nodes=backend.fixed_nodes, topology=backend.topology, metrics=self.metrics
         )
@@ -114,9 +114,9 @@ class Service:
     def _top_pools(self) -> list[str]:
         return [view.pool.name for view in self.queries.pools() if view.pool.parent is None]
 
-    def _monitor_snapshot(self) -> tuple[MonitorSnapshot, bool]:
+    def _monitor_snapshot(self) -> tuple[MonitorSnapshot, bool, float]:
         with self._transactor.reading() as state:
-            return monitor_snapshot(state, self._clock.now()), self.not_ready is None
+            return monitor_snapshot(state, self.clock.now()), self.not_ready is None, self.clock.difference_s
 
     @property
     def not_ready(self) -> str | None:

@@ -47,6 +47,12 @@ class SqlLog:
                 rows = [*rows, *connection.execute(rest).mappings()]
             return tuple(event_of(row) for row in rows)
 
+    def last_time(self) -> float | None:
+        newest = select(_EVENT.time).order_by(_EVENT.revision.desc(), _EVENT.seq.desc()).limit(1)
+        with self._transactions.reading() as connection:
+            found: float | None = connection.execute(newest).scalar_one_or_none()
+        return found
+
     def pool_changes(self, query: ChangesQuery) -> tuple[tuple[Event, ...], bool]:
         # Keys first: sorting with the actions costs several times as much.  All keys before the page is cut:
         # PostgreSQL would otherwise walk the whole log from its end, hoping to fill a page soon.

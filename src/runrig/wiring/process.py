@@ -15,7 +15,10 @@ import uvicorn
 from anyio import to_thread
 
 from runrig import __version__
+from runrig.backends.clock import ServerClock
 from runrig.domain.errors import Conflict, ServerFault
+from runrig.domain.workflows import WorkflowStatus
+from runrig.ports.store import Store, WorkflowQuery
 from runrig.service.runtime import template_queue
 
 SHUTDOWN_S = 2
@@ -54,6 +57,14 @@ def keep_backend(folder: Path, backend: str, elsewhere: str) -> None:
             f"{folder} was made with backend {before}, and {backend} is asked: a backend is fixed after start; "
             f"write --backend {before}, or {elsewhere}"
         )
+
+
+def server_clock(store: Store, clock: ServerClock | None = None) -> ServerClock:
+    """*clock*, else that of this machine, as the time of a server that goes on where the log ends."""
+    clock = clock or ServerClock()
+    live = tuple(status.value for status in WorkflowStatus if not status.finished)
+    clock.resume(store.log.last_time(), busy=bool(store.workflows(WorkflowQuery(statuses=live, limit=1))[0]))
+    return clock
 
 
 @contextmanager

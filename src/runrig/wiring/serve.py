@@ -18,7 +18,6 @@ from starlette.types import ASGIApp
 from runrig.api import connections
 from runrig.api.app import create_app
 from runrig.api.standby import BROKEN, Standby, Standing
-from runrig.backends.clock import SystemClock
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock, stand_in_nodes
 from runrig.domain.errors import Conflict, ServerFault
 from runrig.ports.backend import Backend
@@ -31,7 +30,16 @@ from runrig.service.service import Service
 from runrig.spec.serve_settings import KubernetesSpec, ServeSpec
 from runrig.store.database import is_postgresql
 from runrig.store.election import SqlTerm, election
-from runrig.wiring.process import SHUTDOWN_S, Server, announce, data_folder, keep_backend, listening, logging_to
+from runrig.wiring.process import (
+    SHUTDOWN_S,
+    Server,
+    announce,
+    data_folder,
+    keep_backend,
+    listening,
+    logging_to,
+    server_clock,
+)
 
 if TYPE_CHECKING:
     from runrig.backends.kubernetes.cluster import Cluster
@@ -162,7 +170,7 @@ class ServerRuntime:
         cluster = self._spec.cluster
         if self._spec.kubernetes is not None:
             identity = store.access.secret("identity", str(uuid.uuid4()))
-            return self._kubernetes(self._spec.kubernetes, identity, term, leads), SystemClock()
+            return self._kubernetes(self._spec.kubernetes, identity, term, leads), server_clock(store)
         nodes = () if cluster is None else cluster.nodes
         clock = SimulatedClock(1.0 if cluster is None else cluster.speed, self._folder)
         return SimulatedBackend(nodes or stand_in_nodes(), clock, self._folder, epoch=term.epoch), clock

@@ -15,7 +15,6 @@ from runrig import wire
 from runrig.api import connections
 from runrig.api.answers import workflows as as_answers
 from runrig.api.app import create_app
-from runrig.backends.clock import SystemClock
 from runrig.backends.kubernetes import objects
 from runrig.backends.local import LocalBackend
 from runrig.backends.simulated import DEFAULT_GPUS, SimulatedBackend, SimulatedClock, stand_in_nodes
@@ -31,7 +30,16 @@ from runrig.service.runtime import drain_sweep
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
-from runrig.wiring.process import SHUTDOWN_S, Server, announce, data_folder, keep_backend, listening, logging_to
+from runrig.wiring.process import (
+    SHUTDOWN_S,
+    Server,
+    announce,
+    data_folder,
+    keep_backend,
+    listening,
+    logging_to,
+    server_clock,
+)
 
 HOST = "127.0.0.1"
 BACKENDS = ("local", "simulated")
@@ -63,7 +71,7 @@ def up(
         store = SqlStore.open(folder / "runrig.db", exclusive=True)
         stack.callback(store.close)
         keep_backend(folder, settings.backend, "choose another folder with --data")
-        parts = _parts(settings, folder)
+        parts = _parts(settings, folder, store)
         user = _user()
         service = Service(store, parts.backend, parts.clock, node_labels=parts.node_labels, drain_sweep_s=drain_sweep_s)
         stack.callback(service.close)
@@ -167,7 +175,7 @@ class _Parts:
     node_labels: Mapping[str, str] = field(default_factory=dict)
 
 
-def _parts(settings: _Settings, folder: Path) -> _Parts:
+def _parts(settings: _Settings, folder: Path, store: SqlStore) -> _Parts:
     nodes = () if settings.cluster is None else settings.cluster.nodes
     if settings.backend == "simulated":
         speed = 1.0 if settings.cluster is None else settings.cluster.speed
@@ -177,7 +185,7 @@ def _parts(settings: _Settings, folder: Path) -> _Parts:
     listed = nodes[0].resources.get(GPU) if nodes else None
     labels = nodes[0].labels if nodes else {}
     gpus_here = listed if settings.gpus is None else settings.gpus
-    return _Parts(LocalBackend(folder, gpus_here), SystemClock(), labels)
+    return _Parts(LocalBackend(folder, gpus_here), server_clock(store), labels)
 
 
 # ---------------------------------------------------------------- the data folder

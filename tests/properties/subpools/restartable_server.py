@@ -14,6 +14,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from runrig.backends.clock import ServerClock
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
@@ -34,12 +35,12 @@ from tests.worlds.service import T0
 STOPPED = 143
 
 
-class HandClock:
+class HandClock(ServerClock):
+    """Time passes when a test says so."""
+
     def __init__(self) -> None:
         self.time = T0
-
-    def now(self) -> float:
-        return self.time
+        super().__init__(lambda: self.time, lambda: self.time)
 
 
 class PowerCut(BaseException):

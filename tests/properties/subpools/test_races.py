@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from runrig.api.app import create_app
-from runrig.backends.clock import SystemClock
+from runrig.backends.clock import ServerClock
 from runrig.domain.errors import Conflict, Refused
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import PutPool, Submit
@@ -218,7 +218,7 @@ def run(url: str, way: Way, seed: int) -> None:
 
 
 def _run(url: str, way: Way, seed: int) -> None:
-    with RestartableServer(url, NODES, SystemClock()) as server:
+    with RestartableServer(url, NODES, ServerClock()) as server:
         server.pool("team", 40, a=10, b=10, c=5)
         server.pool("sim", 20)
         server.service.start()

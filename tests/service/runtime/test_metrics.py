@@ -156,7 +156,7 @@ def test_names_with_quotes_and_backslashes_are_escaped() -> None:
     odd = 'a "b" \\ c\nd'
     state.apply(SetFlavors((Flavor(odd),)), 0)
     metrics = Metrics()
-    metrics.attach(lambda: (monitor_snapshot(state, 0.0), True))
+    metrics.attach(lambda: (monitor_snapshot(state, 0.0), True, 0.0))
     assert scraped(metrics.text().decode())["runrig_gpus"][labelled(flavor=odd, state="free")] == 0
 
 
@@ -211,7 +211,7 @@ def test_a_scrape_of_a_large_cluster_is_quick() -> None:
     """10,000 nodes, 50,000 queued, 100 pools: 8 ms of processor time on the machine of the figure; there is room for slow ones."""
     state = large(10_000, 50_000, 100)
     metrics = Metrics()
-    metrics.attach(lambda: (monitor_snapshot(state, 1e6), True))
+    metrics.attach(lambda: (monitor_snapshot(state, 1e6), True, 0.0))
     metrics.text()
     took = []
     for _ in range(5):

@@ -202,7 +202,7 @@ def test_a_server_that_dies_in_between_goes_on_where_it_was(
 def test_under_load_nothing_alive_is_lost_and_no_number_is_given_twice(tmp_path: Path, any_store: str) -> None:
     """What has ended leaves after 5 s, while workflows come, preempt each other, end and are cancelled."""
     with house(tmp_path, any_store) as it:
-        short = retention.Retention(it.store, it.backend, it.service._clock, 5 / DAY, it.service.metrics)
+        short = retention.Retention(it.store, it.backend, it.service.clock, 5 / DAY, it.service.metrics)
         gone = 0
         with busy(it) as accepted:
             start = it.store.load().revision

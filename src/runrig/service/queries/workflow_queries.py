@@ -226,6 +226,8 @@ class WorkflowQueries:
         standstill = None if workflow.status.finished else self._reconciler.standstill
         if standstill is not None:
             sentence += f"; nothing is decided since {utc(standstill.since)}: {standstill.why}"
+        if not workflow.status.finished and (doubt := self._clock.doubt) is not None:
+            sentence += f"; {doubt}: limits count only what has passed until `runrig admin accept-clock`"
         return WhyView(workflow, groups, preempted, sentence, deletion, standstill)
 
     # ------------------------------------------------------------ logs

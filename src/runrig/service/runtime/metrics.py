@@ -27,8 +27,8 @@ disable_created_metrics()  # type: ignore[no-untyped-call] # the library does no
 
 _log = logging.getLogger(__name__)
 
-Source = Callable[[], tuple[MonitorSnapshot, bool]]
-"""Gives the present numbers, and whether the server is ready."""
+Source = Callable[[], tuple[MonitorSnapshot, bool, float]]
+"""Gives the present numbers, whether the server is ready, and `Clock.difference_s`."""
 
 
 class Metrics:
@@ -211,9 +211,14 @@ def _of_state(source: Source | None) -> Iterable[_Gauge]:
     yield _Gauge("runrig_leader", "1 while this server leads, 0 while it stands by.", [("", int(source is not None))])
     if source is None:
         return
-    snapshot, ready = source()
+    snapshot, ready, difference_s = source()
     yield _Gauge(
         "runrig_ready", "1 while the last round of the loop and the last commit went well.", [("", int(ready))]
+    )
+    yield _Gauge(
+        "runrig_clock_difference_seconds",
+        "How far the machine's clock is ahead of the server's time; negative: behind.",
+        [("", round(difference_s, 3))],
     )
     yield _Gauge("runrig_revision", "Number of the last commit.", [("", snapshot.revision)])
     yield from _queues(snapshot)

@@ -63,6 +63,7 @@ class Reconciler:
         self._metrics = metrics or Metrics()
         self._backend = backend
         self._clock = clock
+        self._doubt: str | None = None
         self._drain_sweep = sweep
         self._node_labels = node_labels
         self._launches = Launches(queues=backend.queues)
@@ -85,6 +86,7 @@ class Reconciler:
         """One turn of the loop; True if anything was stored meanwhile, by whomever.  Raises whatever goes wrong."""
         self._progress = time.monotonic()
         try:
+            self._note_clock()
             self._transactor.try_storing()
             if self._synced is None:
                 self._sync()  # after a restart the backend must know what to look for before it reports what it sees
@@ -97,6 +99,13 @@ class Reconciler:
             self._progress = None
         self.failure = self.standstill = None
         return after != before
+
+    def _note_clock(self) -> None:
+        """Logs when the machine's clock is no longer believed, and when it is again."""
+        doubt = self._clock.doubt
+        if (doubt is None) != (self._doubt is None):
+            _log.warning("event=clock_%s why=%r", "believed" if doubt is None else "doubted", doubt or self._doubt)
+        self._doubt = doubt
 
     def _cycle(self) -> None:
         """Runs all parts of one cycle.  If it takes long, the backend hears of the first ones before the last has been decided."""

@@ -41,7 +41,7 @@ class Retention:
 
     def step(self) -> bool:
         """Deletes a small piece of what is due; False if nothing is.  Raises what the store raises; the piece then stays due."""
-        if self._days is None:
+        if self._days is None or self._clock.doubt is not None:  # a clock put forward must not delete what is kept
             return False
         if self._store.retention.prune_events(ROWS_AT_ONCE).rows:
             return True

@@ -1,0 +1,101 @@
+"""The server's time goes on with what has passed, whatever is done to the clock of the machine."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runrig.backends.clock import ServerClock
+
+T0 = 1_800_000_000.0
+MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
+
+
+class Machine:
+    """*wall*: what its clock says; *elapsed*: what has passed."""
+
+    def __init__(self) -> None:
+        self.wall, self.elapsed = T0, 500.0
+
+    def clock(self, last: float | None = None, *, busy: bool = True) -> ServerClock:
+        clock = ServerClock(lambda: self.wall, lambda: self.elapsed)
+        clock.resume(last, busy=busy)
+        return clock
+
+    def later(self, seconds: float) -> None:
+        self.wall += seconds
+        self.elapsed += seconds
+
+    def step(self, seconds: float) -> None:
+        self.wall += seconds
+
+
+def test_a_step_of_the_clock_is_no_time_that_has_passed() -> None:
+    for step, said in (
+        (90 * MINUTE, "90.0 minutes ahead of"),
+        (90 * DAY, "90.0 days ahead of"),
+        (-2 * HOUR, "2.0 hours behind"),
+    ):
+        machine = Machine()
+        clock = machine.clock()
+        machine.later(10)
+        machine.step(step)
+        machine.later(5)
+        assert (clock.now(), clock.difference_s) == (T0 + 15, step)
+        assert clock.doubt == f"the machine's clock is {said} the server's time"
+
+
+def test_up_to_a_minute_is_believed() -> None:
+    machine = Machine()
+    clock = machine.clock()
+    machine.step(MINUTE)
+    assert clock.doubt is None
+    machine.step(1)
+    assert clock.doubt == "the machine's clock is 61 s ahead of the server's time"
+
+
+def test_what_is_accepted_moves_the_time_forward_and_never_back() -> None:
+    machine = Machine()
+    clock = machine.clock()
+    machine.step(HOUR)
+    clock.accept()
+    assert (clock.now(), clock.doubt) == (T0 + HOUR, None)
+    machine.step(-3 * HOUR)
+    clock.accept()
+    assert (clock.now(), clock.doubt) == (T0 + HOUR, None)
+    machine.step(3 * HOUR)
+    assert clock.doubt is not None
+
+
+def test_a_server_goes_on_where_the_log_ends() -> None:
+    behind = Machine().clock(T0 + 2 * HOUR)
+    assert (behind.now(), behind.doubt) == (T0 + 2 * HOUR, "the machine's clock is 2.0 hours behind the server's time")
+    usual = Machine().clock(T0 - 20 * HOUR)
+    assert (usual.now(), usual.doubt) == (T0, None)
+
+
+def test_a_gap_of_more_than_a_day_is_not_believed_until_it_is_accepted() -> None:
+    busy = Machine().clock(T0 - 3 * DAY)
+    assert (busy.now(), busy.doubt) == (T0 - 3 * DAY, "the machine's clock is 3.0 days ahead of the server's time")
+    idle = Machine().clock(T0 - 3 * DAY, busy=False)
+    assert (idle.now(), idle.doubt) == (T0, "the machine's clock is 3.0 days beyond the end of the log")
+    for clock in (busy, idle):
+        clock.accept()
+        assert (clock.now(), clock.doubt) == (T0, None)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["later", "step", "accept", "restart"]), st.floats(0, 1e7), st.booleans())))
+def test_times_never_go_back_whatever_happens(steps: list[tuple[str, float, bool]]) -> None:
+    machine = Machine()
+    clock = machine.clock()
+    latest = clock.now()
+    for what, seconds, flag in steps:
+        match what:
+            case "later":
+                machine.later(seconds)
+            case "step":
+                machine.step(seconds if flag else -seconds)
+            case "accept":
+                clock.accept()
+            case _:
+                clock = machine.clock(latest, busy=flag)
+        assert clock.now() >= latest
+        latest = max(latest, clock.now())
