@@ -19,7 +19,8 @@ from runrig.domain.quantities import FlavorResource
 
 Coder = Callable[[Any], Any]
 
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+# What it writes is a tree: it was made of frozen values.
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, check_circular=False)
 
 
 class Undecodable(ValueError):

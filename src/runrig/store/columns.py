@@ -9,7 +9,7 @@ from sqlalchemy import JSON, BigInteger, DateTime, Dialect, Integer, String, Tex
 from sqlalchemy.types import TypeDecorator
 
 from runrig.store.codec import coder, decode
-from runrig.store.text import checked
+from runrig.store.text import checked, checked_dumps
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -67,15 +67,23 @@ class UtcDateTime(TypeDecorator[float]):
 
 
 class Encoded(TypeDecorator[Any]):
-    """A nested value of the type *declared*, as JSON (`codec`).  Not JSONB, which reorders keys and takes twice as long to write."""
+    """A nested value of the type *declared*, as JSON (`codec`).  Not JSONB, which reorders keys and takes twice as long to write.
+
+    *alike*: most rows have one of few values, so their texts are remembered; only for types that can be hashed.
+    """
 
     impl = JSON(none_as_null=True)
     cache_ok = True
 
-    def __init__(self, declared: Any) -> None:
+    def __init__(self, declared: Any, *, alike: bool = False) -> None:
         super().__init__()
         self.declared = declared
+        self.alike = alike
         self.plain = coder(declared)[0]
+        self.text = lru_cache(1_000)(self._text) if alike else self._text
+
+    def _text(self, value: Any) -> str:
+        return checked_dumps(self.plain(value))
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:  # noqa: ARG002
         return None if value is None else self.plain(value)

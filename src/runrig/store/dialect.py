@@ -142,9 +142,7 @@ def _sqlite_encoder(type_: TypeEngine[Any]) -> Encoder | None:
     match type_:
         case Words():
             return checked
-        case Encoded():
-            return lambda value: checked_dumps(type_.plain(value))
-        case OneOf() | UtcDateTime():
+        case Encoded() | OneOf() | UtcDateTime():
             return type_.text
         case JSON():
             return checked_dumps
