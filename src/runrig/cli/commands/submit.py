@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import click
 
+from runrig.cli.commands import submit_many
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import facts
@@ -116,17 +117,27 @@ def only_pool(names: Iterable[str], none: str) -> str:
         "runrig workflow submit train.yaml",
         "runrig workflow submit train.yaml --pool vision --priority LOW --set epochs=3 --set-env MODE=fast",
         "runrig workflow submit - --dry-run < train.yaml",
+        "runrig workflow submit sweep/*.yaml --pool vision --all-or-nothing",
     )
 )
-@click.argument("file")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--pool", "-p", metavar="NAME", help="The pool to submit to; the only one if not said.")
 @submit_options
+@click.option(
+    "--all-or-nothing", is_flag=True, help="Of several files (up to 200) submit all, or none if one is refused."
+)
 @click.option("--dry-run", is_flag=True, help="Print the rendered file, and submit nothing.")
 @with_session
-def submit(session: Session, file: str, pool: str | None, dry_run: bool, **said: Any) -> None:
-    """Submit the workflow FILE, or stdin for -."""
-    text = read_text(file)
+def submit(
+    session: Session, files: tuple[str, ...], pool: str | None, all_or_nothing: bool, dry_run: bool, **said: Any
+) -> None:
+    """Submit each workflow FILE, or stdin for -.  Of several files, one that is refused does not keep the others."""
     settings = Settings(**said)
+    if len(files) > 1:
+        _submit_many(session, files, pool, settings, together=all_or_nothing, dry_run=dry_run)
+        return
+    (file,) = files
+    text = read_text(file)
     client = session.client
     route = path("pool", pool or default_pool(client), "workflow")
     body = settings.body(text)
@@ -140,6 +151,33 @@ def submit(session: Session, file: str, pool: str | None, dry_run: bool, **said:
         _warn(answer)
     else:
         _submitted(answer)
+
+
+def _submit_many(
+    session: Session, files: tuple[str, ...], pool: str | None, settings: Settings, *, together: bool, dry_run: bool
+) -> None:
+    if files.count("-") > 1:
+        raise InvalidInput.one("stdin is named twice: write - once")
+    texts = dict(zip(files, map(read_text, files), strict=True))
+    client = session.client
+    into = pool or default_pool(client)
+    route = path("pool", into, "workflow")
+
+    def body(file: str) -> dict[str, Any]:
+        with located(shown(file)):
+            plain = settings.body(texts[file])
+            return plain | with_local_files(client, route, plain, file)
+
+    def check(file: str) -> dict[str, Any]:
+        answer: dict[str, Any] = client.call("POST", route, body=body(file), query=settings.query() | {"dry_run": True})
+        return answer
+
+    if dry_run:
+        submit_many.report(session, files, submit_many.each_of(files, check), done="checked")
+        return
+    query = settings.query() | {"pool": into}
+    results = submit_many.send(client, files, [body(file) for file in files], query, together=together)
+    submit_many.report(session, files, results, done="submitted")
 
 
 def with_local_files(client: Client, route: str, body: dict[str, Any], file: str) -> dict[str, Any]:

@@ -1,0 +1,115 @@
+"""`runrig workflow submit` with several files: few requests, and what became of each file."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from uuid import uuid4
+
+import click
+
+from runrig.cli.rendering.output import say, warn
+from runrig.cli.rendering.tables import Table, show
+from runrig.cli.transport.client import Client, Query
+from runrig.cli.transport.failure import FileProblems, document, located, server_said
+from runrig.cli.transport.files import shown
+from runrig.cli.transport.session import Session
+from runrig.domain.errors import RunrigError
+
+BATCH = "/api/v1/workflows:batch"
+MOST = 1_000
+LARGEST = 1_500_000
+"""Characters of workflows in one request, unless one alone has more."""
+_REFUSED = 1
+
+Result = dict[str, Any] | RunrigError
+"""What the server answered about a file, or why it was not submitted."""
+
+
+def each_of(files: Sequence[str], ask: Callable[[str], dict[str, Any]]) -> list[Result]:
+    """What *ask* answers for each of *files*, or why it did not."""
+    found: list[Result] = []
+    for file in files:
+        try:
+            with located(shown(file)):
+                found.append(ask(file))
+        except RunrigError as error:
+            found.append(error)
+    return found
+
+
+def send(
+    client: Client, files: Sequence[str], bodies: Sequence[dict[str, Any]], query: Query, *, together: bool
+) -> list[Result]:
+    """Submits *bodies*, which are of *files*; *together*: all of them, or none.  Raises what the first request raises."""
+    found: list[Result] = []
+    for part in [bodies] if together else list(_parts(bodies)):
+        try:
+            answer = client.call(
+                "POST", BATCH, body={"workflows": part, "all_or_nothing": together}, query=query, key=str(uuid4())
+            )
+        except RunrigError as error:
+            if not found:
+                raise
+            return found + [error] * (len(files) - len(found))
+        of_part = files[len(found) : len(found) + len(part)]
+        found += [_result(file, each) for file, each in zip(of_part, answer["results"], strict=True)]
+        if len(part) < len(bodies):
+            warn(f"{len(found):,} of {len(files):,} files are sent")
+    return found
+
+
+def _parts(bodies: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    part: list[dict[str, Any]] = []
+    size = 0
+    for body in bodies:
+        more = len(json.dumps(body))
+        if part and (len(part) == MOST or size + more > LARGEST):
+            yield part
+            part, size = [], 0
+        part.append(body)
+        size += more
+    yield part
+
+
+def _result(file: str, answer: dict[str, Any]) -> Result:
+    problem = answer["problem"]
+    if problem is None:
+        return answer
+    error = server_said(400, json.dumps(problem))
+    try:
+        with located(shown(file)):
+            raise error
+    except RunrigError as placed:
+        return placed
+
+
+def report(session: Session, files: Sequence[str], results: Sequence[Result], *, done: str) -> None:
+    """Prints *results*, one for each of *files*; *done*: what happened to those without an error.  Raises Exit if one failed."""
+    good = [(file, each) for file, each in zip(files, results, strict=True) if isinstance(each, dict)]
+    failed = [(file, each) for file, each in zip(files, results, strict=True) if isinstance(each, RunrigError)]
+    in_json = {
+        done: [
+            {"file": shown(file)} | {name: value for name, value in each.items() if name != "problem"}
+            for file, each in good
+        ],
+        "failed": [{"file": shown(file)} | document(error) for file, error in failed],
+    }
+    if not session.show(in_json):
+        _print(good, done)
+        for file, error in failed:
+            warn(error.message if isinstance(error, FileProblems) else f"{shown(file)}: {error.message}")
+        if failed:
+            warn(f"{len(good):,} of {len(files):,} files are {done}")
+    if failed:
+        codes = {error.exit_code for _, error in failed}
+        raise click.exceptions.Exit(codes.pop() if len(codes) == 1 and not good else _REFUSED)
+
+
+def _print(good: Sequence[tuple[str, dict[str, Any]]], done: str) -> None:
+    if done == "submitted" and good:
+        show(Table(("File", "Workflow ID"), [(shown(file), each["name"]) for file, each in good]))
+    for file, each in good:
+        if done != "submitted":
+            say(f"# {shown(file)}\n" + each["spec"].rstrip("\n"))
+        for warning in each.get("warnings") or ():
+            warn(f"Warning: {shown(file)}: {warning}")

@@ -1,0 +1,122 @@
+"""`runrig workflow submit` with several files: one request for all, and what became of each."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.cli.canned_server import answered, at, serving
+from tests.worlds.command_line import runrig
+
+BATCH = "POST /api/v1/workflows:batch"
+SUBMIT = "POST /api/pool/p/workflow"
+FILE = "workflow:\n  name: train\n  tasks:\n  - {name: main, image: any, command: [x]}\n"
+REFUSED = {"message": "big asks 4 of default/gpu", "error_code": "RESOURCE", "details": {"law": "P3"}}
+WRONG = {
+    "message": "unknown field 'imge'",
+    "error_code": "USAGE",
+    "details": {"problems": [{"message": "unknown field 'imge'", "path": "workflow.imge", "line": 4, "column": 5}]},
+}
+
+
+def good(name: str, *warnings: str) -> dict[str, Any]:
+    return {"name": name, "overview": f"http://there/{name}", "logs": None, "warnings": list(warnings), "problem": None}
+
+
+def bad(problem: dict[str, Any]) -> dict[str, Any]:
+    return {"name": None, "overview": None, "logs": None, "warnings": [], "problem": problem}
+
+
+def answer(*results: dict[str, Any]) -> dict[str, Any]:
+    return {"submitted": sum(each["problem"] is None for each in results), "results": list(results)}
+
+
+def files(folder: Path, many: int) -> list[str]:
+    names = [folder / f"{letter}.yaml" for letter in "abcdefgh"[:many]]
+    for name in names:
+        name.write_text(FILE)
+    return [str(name) for name in names]
+
+
+def test_all_go_in_one_request_and_a_table_has_their_ids(tmp_path: Path) -> None:
+    a, b = files(tmp_path, 2)
+    with serving({BATCH: answer(good("train-1"), good("train-2", "image is ignored"))}) as server:
+        done = at(server, "workflow", "submit", a, b, "-p", "p", "--priority", "LOW", "--set", "x=1")
+    width = len(a)
+    assert done.out.splitlines() == [
+        f"{'File':{width}}  Workflow ID",
+        f"{'-' * width}  -----------",
+        f"{a}  train-1",
+        f"{b}  train-2",
+    ]
+    assert (done.code, done.err) == (0, f"Warning: {b}: image is ignored\n")
+    body = {"file": FILE, "set_variables": ["x=1"], "set_string_variables": []}
+    query = [("priority", "LOW"), ("pool", "p")]
+    assert server.asked == [(BATCH, query, {"workflows": [body, body], "all_or_nothing": False})]
+
+
+def test_one_that_is_refused_does_not_keep_the_others(tmp_path: Path) -> None:
+    a, b, c = files(tmp_path, 3)
+    said = {BATCH: answer(bad(WRONG), good("train-1"), bad(REFUSED))}
+    done = answered(said, "workflow", "submit", a, b, c, "-p", "p")
+    assert done.code == 1
+    assert done.out.splitlines()[2:] == [f"{b}  train-1"]
+    assert done.err.splitlines() == [
+        f"{a}:4:5: unknown field 'imge'",
+        f"{c}: big asks 4 of default/gpu",
+        "1 of 3 files are submitted",
+    ]
+    in_json = answered(said, "workflow", "submit", a, b, c, "-p", "p", "-t", "json")
+    assert (in_json.code, in_json.err) == (1, "")
+    found = json.loads(in_json.out)
+    assert [each["file"] for each in found["submitted"]] == [b]
+    assert [(each["file"], each["code"]) for each in found["failed"]] == [(a, "USAGE"), (c, "RESOURCE")]
+
+
+def test_the_exit_code_is_that_of_the_only_kind_of_failure(tmp_path: Path) -> None:
+    a, b = files(tmp_path, 2)
+    assert answered({BATCH: answer(bad(WRONG), bad(WRONG))}, "workflow", "submit", a, b, "-p", "p").code == 2
+    assert answered({BATCH: answer(bad(WRONG), bad(REFUSED))}, "workflow", "submit", a, b, "-p", "p").code == 1
+    full = (503, {"message": "not now", "error_code": "UNAVAILABLE", "details": {}})
+    assert answered({BATCH: full}, "workflow", "submit", a, b, "-p", "p").code == 75
+
+
+def test_more_than_a_thousand_go_in_parts_and_it_says_how_far_it_is(tmp_path: Path) -> None:
+    (a,) = files(tmp_path, 1)
+    parts = [
+        (200, answer(*[good("t-1")] * 1000)),
+        (503, {"message": "not now", "error_code": "UNAVAILABLE", "details": {}}),
+    ]
+    done = answered({BATCH: parts}, "workflow", "submit", *[a] * 1002, "-p", "p")
+    assert done.code == 1
+    assert len(done.out.splitlines()) == 2 + 1000
+    said = done.err.splitlines()
+    assert said == [
+        "1,000 of 1,002 files are sent",
+        *[f"{a}: not now"] * 2,
+        "1,000 of 1,002 files are submitted",
+    ]
+
+
+def test_all_or_nothing_is_never_cut(tmp_path: Path) -> None:
+    (a,) = files(tmp_path, 1)
+    refused = (422, {"message": "1002 workflows in one batch", "error_code": "USAGE", "details": {}})
+    with serving({BATCH: refused}) as server:
+        assert at(server, "workflow", "submit", *[a] * 1002, "-p", "p", "--all-or-nothing").code == 2
+    assert [(len(body["workflows"]), body["all_or_nothing"]) for _, _, body in server.asked] == [(1002, True)]
+
+
+def test_a_dry_run_prints_each_and_submits_none(tmp_path: Path) -> None:
+    a, b = files(tmp_path, 2)
+    rendered = {"name": "train-1", "spec": FILE, "warnings": []}
+    with serving({SUBMIT: [(200, rendered), (422, WRONG)]}) as server:
+        done = at(server, "workflow", "submit", a, b, "-p", "p", "--dry-run")
+    assert (done.code, done.out) == (1, f"# {a}\n{FILE}")
+    assert done.err.splitlines() == [f"{b}:4:5: unknown field 'imge'", "1 of 2 files are checked"]
+    assert [query for _, query, _ in server.asked] == [[("dry_run", "True")]] * 2
+
+
+def test_nothing_is_sent_if_a_file_cannot_be_read(tmp_path: Path) -> None:
+    (a,) = files(tmp_path, 1)
+    done = runrig("workflow", "submit", a, "nowhere.yaml", "-p", "p")
+    assert (done.code, done.err) == (2, "Error: nowhere.yaml: no such file\n")
+    assert runrig("workflow", "submit", "-", "-", "-p", "p", stdin=FILE).code == 2
