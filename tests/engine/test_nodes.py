@@ -4,7 +4,7 @@ import pytest
 
 from runrig.domain.nodes import NO_FLAVOR, Flavor, Node
 from runrig.domain.observed import Observation
-from runrig.domain.plan import PutNode
+from runrig.domain.plan import DropNode, PutNode, SetFlavors
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine import cycle
@@ -36,6 +36,21 @@ def test_a_node_that_matches_no_flavor_is_nobodys_capacity_whatever_the_flavors_
         Node("n1", {GPU: 4}, NO_FLAVOR),
     ]
     assert capacity(world) == {FlavorResource(name, GPU): 8, H100_GPUS: 0}
+
+
+def test_nodes_that_are_seen_as_before_are_taken_over_again_if_anything_else_has_changed() -> None:
+    world = World({}, {}, flavors=(Flavor("h100", H100),))
+    shown = Node("n0", {GPU: 4}, labels=A100)
+    for _ in range(3):  # what was taken over once is known from the second look on
+        see(world, shown)
+    world.do(SetFlavors((Flavor("a100", A100), Flavor("h100", H100))))
+    assert see(world, shown) == [Node("n0", {GPU: 4}, "a100", A100)]
+    assert see(world, shown) == see(world, shown) == []
+    world.do(PutNode(Node("n0", {GPU: 4}, "a100", A100, ready=False)))
+    assert see(world, shown) == [Node("n0", {GPU: 4}, "a100", A100)]
+    assert see(world, shown) == see(world, shown) == []
+    world.do(DropNode("n0"))
+    assert see(world, shown) == [Node("n0", {GPU: 4}, "a100", A100)]
 
 
 def test_a_node_that_gets_the_labels_of_a_flavor_belongs_to_it_from_then_on() -> None:

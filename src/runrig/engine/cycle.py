@@ -110,11 +110,14 @@ def see_nodes(state: State, nodes: Iterable[Node] | None) -> Step:
     if nodes is None:
         return
     seen = {node.name: node for node in nodes}
-    for name, node in sorted(seen.items()):
-        here = replace(node, flavor=flavor_of(node, state.flavors.values()))
+    # Most nodes are as they were when they were last compared.
+    for name in sorted(name for name, node in seen.items() if state.taken_over.get(name) != node):
+        here = replace(seen[name], flavor=flavor_of(seen[name], state.flavors.values()))
         if state.nodes.get(name) != here:
             yield PutNode(here)
             yield None
+        else:
+            state.taken_over[name] = seen[name]
     for name in sorted(state.nodes.keys() - seen.keys()):
         yield DropNode(name)
         yield None

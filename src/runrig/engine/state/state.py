@@ -62,6 +62,7 @@ class State:
     *fixed_nodes*: a gang that not even the empty cluster could hold is refused at once (law P3).  *topology*: pools may have topology keys.
     *active*: attempts that are on nodes.  *current*: per group, the latest attempt of each pod.
     *alive*: per pool, how many of its workflows have not ended.
+    *taken_over*: nodes as the backend showed them when *nodes* became the same, but for their flavor.
     *deadlines*: a heap; stale entries are passed over when they are due.
     """
 
@@ -71,6 +72,7 @@ class State:
         self.revision = 0
         self.ledger = Ledger(place=place)
         self.nodes: dict[str, Node] = {}
+        self.taken_over: dict[str, Node] = {}
         self.workflows: dict[str, Workflow] = {}
         self.groups: dict[GroupKey, Group] = {}
         self.tasks: dict[TaskKey, Task] = {}
@@ -198,15 +200,18 @@ class State:
         match action:
             case SetFlavors(flavors):
                 self._changed.flavors.update(self.flavors, (each.name for each in flavors))
+                self.taken_over.clear()
                 self.ledger.set_flavors(replace(each, position=position) for position, each in enumerate(flavors))
             case PutNode(node):
                 before = self.nodes.get(node.name)
                 self.nodes[node.name] = node
+                self.taken_over.pop(node.name, None)
                 self.ledger.put_node(node)
                 self._changed.nodes.add(node.name)
                 self._try_again({node.flavor} | ({before.flavor} if before else set()), at)
             case DropNode(name):
                 before = self.nodes.pop(name)
+                self.taken_over.pop(name, None)
                 self.ledger.drop_node(name)
                 self._changed.nodes.add(name)
                 self._try_again({before.flavor}, at)
