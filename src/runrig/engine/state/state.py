@@ -60,7 +60,8 @@ class State:
     """One server's working copy.  Not safe for threads: the caller holds a lock.
 
     *fixed_nodes*: a gang that not even the empty cluster could hold is refused at once (law P3).  *topology*: pools may have topology keys.
-    *active*: attempts that are on nodes.  *current*: per group, the latest attempt of each pod.
+    *active*: attempts that are on nodes.  *current*: per group, the latest attempt of each pod; not kept
+    while no pod has had a second one, which is so of most groups: then a pod has one attempt, or none if it was left out.
     *alive*: per pool, how many of its workflows have not ended.
     *taken_over*: nodes as the backend showed them when *nodes* became the same, but for their flavor.
     *deadlines*: a heap; stale entries are passed over when they are due.
@@ -147,7 +148,14 @@ class State:
 
     def current_tasks(self, key: GroupKey) -> list[Task]:
         """The latest attempt of each pod of a group, by name."""
-        return [self.tasks[TaskKey(key[0], name, retry)] for name, retry in sorted(self.current.get(key, {}).items())]
+        pods = self.current.get(key)
+        if pods is None:
+            pods = self._first_attempts(key)
+        return [self.tasks[TaskKey(key[0], name, retry)] for name, retry in sorted(pods.items())]
+
+    def _first_attempts(self, key: GroupKey) -> dict[str, int]:
+        names = (spec.pod_name(index) for spec in self.group_spec(key).tasks for index in range(spec.pods))
+        return {name: 0 for name in names if TaskKey(key[0], name, 0) in self.tasks}
 
     def on_nodes(self, key: GroupKey) -> int:
         """How many pods of a group are INITIALIZING or RUNNING."""
@@ -265,12 +273,16 @@ class State:
                 )
 
     def _put_task(self, task: Task) -> None:
-        self.tasks[task.key] = task
-        self.current.setdefault((task.workflow, task.group), {})[task.name] = task.retry_id
-        if (task.status in ON_NODES) != (task.key in self.active):
-            self._on_nodes[task.workflow, task.group] += 1 if task.status in ON_NODES else -1
-            (self.active.add if task.status in ON_NODES else self.active.remove)(task.key)
-        self._changed.tasks.add(task.key)
+        key, group = task.key, (task.workflow, task.group)
+        if task.retry_id or group in self.current:
+            if group not in self.current:
+                self.current[group] = self._first_attempts(group)
+            self.current[group][task.name] = task.retry_id
+        self.tasks[key] = task
+        if (task.status in ON_NODES) != (key in self.active):
+            self._on_nodes[group] += 1 if task.status in ON_NODES else -1
+            (self.active.add if task.status in ON_NODES else self.active.remove)(key)
+        self._changed.tasks.add(key)
 
     def _put_group(self, group: Group) -> None:
         key = (group.workflow, group.name)
@@ -332,7 +344,7 @@ class State:
             count, pods = granted[task.spec]
             if task.index >= count:
                 del self.tasks[task.key]
-                del self.current[key][task.name]
+                self.current.get(key, {}).pop(task.name, None)
                 self._changed.tasks.add(task.key)
                 continue
             node, gpus = pods[task.index] if pods else (None, ())
