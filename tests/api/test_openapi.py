@@ -89,6 +89,7 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
         "PATCH /api/user/{name}",
         "POST /api/apply",
         "POST /api/auth/jwt/access_token",
+        "POST /api/clock/accept",
         "POST /api/cohort",
         "POST /api/configs/pool",
         "POST /api/configs/pool/{parent}/subpool",

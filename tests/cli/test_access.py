@@ -204,3 +204,10 @@ def test_a_file_of_logins_that_is_broken_counts_as_none(home: Home, text: str) -
     home.file.write_text(text)
     assert home.run("logout").code == 2
     home.said("login", home.url, stdin=home.admin)
+
+
+def test_the_clock_is_accepted(home: Home) -> None:
+    home.said("login", home.url, stdin=f"{home.admin}\n")
+    said = home.said("admin", "accept-clock")
+    assert said.startswith("the server's time was 20")
+    assert said.endswith("nothing was wrong with the clock")

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Body
 
 from runrig import __version__, wire
 from runrig.api.answers import pools as as_answers
+from runrig.api.answers.clock import accepted
 from runrig.api.failures import documented
 from runrig.api.permissions import OPEN, needs
 from runrig.api.routing import Responses, Route, Serving, User, answers
@@ -45,6 +46,16 @@ async def ready(service: Serving) -> wire.HealthAnswer:
 async def version() -> wire.VersionAnswer:
     major, minor, revision = __version__.split(".")[:3]
     return wire.VersionAnswer(major=major, minor=minor, revision=revision, hash="", version=__version__)
+
+
+@router.post(
+    "/api/clock/accept",
+    summary="Believe the machine's clock again",
+    dependencies=[needs(Permission.CHANGE_CLUSTER)],
+    responses=answers(wire.ClockAnswer),
+)
+def accept_clock(service: Serving, user: User) -> wire.ClockAnswer:
+    return accepted(service.accept_clock(user=user))
 
 
 @router.post(

@@ -56,6 +56,7 @@ class _Root(LazyGroup):
             "runrig.cli.commands.simulate:simulate",
             "What would be admitted, of Kueue manifests or a cluster file.",
         ),
+        "admin": ("runrig.cli.commands.admin:admin", "What an admin does to a server that runs."),
         "backup": ("runrig.cli.commands.backup:backup", "Write all that a server knows into one file."),
         "restore": ("runrig.cli.commands.backup:restore", "Fill an empty database from a backup."),
         "completion": ("runrig.cli.commands.completion:completion", "Completion of commands for your shell."),

@@ -1,7 +1,9 @@
 """The service: everything the server can do, with one state, one store and one backend behind it."""
 
+import logging
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor
@@ -20,12 +22,23 @@ from runrig.service.queries.history import History
 from runrig.service.queries.resource_queries import ResourceQueries
 from runrig.service.queries.topology import Topology
 from runrig.service.queries.workflow_queries import WorkflowQueries
-from runrig.service.runtime import drain_sweep, retention
+from runrig.service.runtime import drain_sweep, logs, retention
 from runrig.service.runtime.metrics import Metrics
 from runrig.service.runtime.reconciler import Reconciler, Standstill
 from runrig.service.runtime.transactor import APPLY, Listener, Transactor
 
 DEFAULT_POOL = "default"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedClock:
+    """The server's time before and after; *doubt*: why the machine's clock was not believed, None if it was."""
+
+    before: float
+    now: float
+    doubt: str | None
 
 
 class Service:
@@ -110,6 +123,15 @@ class Service:
     def listening(self, listener: Listener, workflow: str | None = None) -> AbstractContextManager[None]:
         """As `Transactor.listening`."""
         return self._transactor.listening(listener, workflow)
+
+    def accept_clock(self, *, user: str) -> AcceptedClock:
+        """The machine's clock is believed from now on; limits that end by it are noticed at once."""
+        before, doubt = self.clock.now(), self.clock.doubt
+        self.clock.accept()
+        accepted = AcceptedClock(before, self.clock.now(), doubt)
+        _log.warning("%s", logs.line("clock_accepted", user=user, moved_s=round(accepted.now - before, 3)))
+        self._reconciler.wake()
+        return accepted
 
     def _top_pools(self) -> list[str]:
         return [view.pool.name for view in self.queries.pools() if view.pool.parent is None]

@@ -61,6 +61,7 @@ ROWS: Mapping[str, Row] = {
     "PATCH /api/configs/pool/{parent}/subpool/{subpool}": Row("/api/configs/pool/{pool}/subpool/{sub}", {"quota": 2}),
     "PATCH /api/user/{name}": Row("/api/user/uwe", {"disabled": True}),
     "POST /api/apply": Row("/api/apply", {"file": CLUSTER_FILE}),
+    "POST /api/clock/accept": Row("/api/clock/accept"),
     "POST /api/cohort": Row("/api/cohort", {"name": "fresh"}),
     "POST /api/configs/pool": Row("/api/configs/pool", {"name": "fresh", "quota": 1}),
     "POST /api/configs/pool/{parent}/subpool": Row("/api/configs/pool/{pool}/subpool", {"name": "fresh", "quota": 1}),

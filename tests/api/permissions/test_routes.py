@@ -34,7 +34,7 @@ NEEDS = {
 GUARDED = sorted(route for route, need in NEEDS.items() if need != OPENLY)
 QUESTIONS = [route for route in GUARDED if route.startswith("GET ")]
 COMMANDS = [route for route in GUARDED if not route.startswith("GET ")]
-WITHOUT_TRACE = ("POST /api/pool/{pool}/render",)
+WITHOUT_TRACE = ("POST /api/clock/accept", "POST /api/pool/{pool}/render")
 """Commands that change nothing."""
 
 
