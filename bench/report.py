@@ -5,7 +5,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from bench import calibration, decisions, edits, growth, kueue, latency, parts, racks, reference, split, store, topology
+from bench import (
+    calibration,
+    decisions,
+    edits,
+    growth,
+    kueue,
+    latency,
+    parts,
+    racks,
+    reference,
+    split,
+    store,
+    submits,
+    topology,
+)
 from bench.replay import REPLAYS, Outcome
 from bench.timing import Times, timed
 
@@ -375,12 +389,13 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
     ),
     "latency": _latency,
     "store_submit": _store_submit,
+    "submits": lambda runs: Section("submits", submits.ABOUT, submits.rows(min(runs, 3))),
     "store_commit": _store_commit,
     "store_pool_list": _store_pool_list,
     "edits": lambda runs: Section("edits", edits.ABOUT, edits.rows(runs)),
     "parts": lambda _runs: Section("parts", parts.ABOUT, parts.rows()),
 }
 NAMES = (*decisions.SCENARIOS, *kueue.SCENARIOS, *REPLAYS, *SECTIONS)
-LONG: tuple[str, ...] = ("store_submit", "store_commit", "store_pool_list", "parts")
+LONG: tuple[str, ...] = ("store_submit", "submits", "store_commit", "store_pool_list", "parts")
 """Only run by name."""
 DEFAULT = tuple(name for name in NAMES if name not in LONG)

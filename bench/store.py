@@ -23,6 +23,7 @@ import uvicorn
 from tests import postgres
 
 from bench.timing import Times, timed
+from runrig.api import connections
 from runrig.api.app import create_app
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.gangs import Priority
@@ -100,19 +101,26 @@ def serve(url: str, cluster: str) -> None:
         service.start()
         print(port, flush=True)
         app = create_app(service, token=TOKEN, port=port, user="bench")
-        uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False)).run(sockets=[listener])
+        uvicorn.Server(connections.config(app)).run(sockets=[listener])
 
 
 @contextmanager
 def server(url: str, cluster: str) -> Iterator[int]:
     """Its port."""
+    with process_of(url, cluster) as (port, _):
+        yield port
+
+
+@contextmanager
+def process_of(url: str, cluster: str) -> Iterator[tuple[int, int]]:
+    """Port and process id of a server."""
     process = subprocess.Popen([sys.executable, "-m", "bench.store", url, cluster], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         line = process.stdout.readline()
         if not line:
             raise RuntimeError(f"no server came up on {url}")
-        yield int(line)
+        yield int(line), process.pid
     finally:
         process.terminate()
         process.wait(STARTS_WITHIN_S)
