@@ -48,13 +48,14 @@ class Bucket:
 class Holdings(NamedTuple):
     """What a gang holds on nodes, as columns: one row per node.  Valid while the gang has *placement* and *topology* stands.
 
-    *node*: index in *topology*, -1 for a node that is not in it.  *amounts*: per resource.  *size*: pods and GPUs of the whole gang.
+    *columns*: first the node's index in *topology*, -1 if it is not in it, then the amount of each of *resources*, which are sorted.
+    *size*: pods and GPUs of the whole gang.
     """
 
     topology: TopologyIndex
     placement: Placement
-    node: Ints
-    amounts: dict[str, Ints]
+    resources: tuple[str, ...]
+    columns: Ints
     size: tuple[int, int]
 
 

@@ -18,6 +18,9 @@ MOST_PER_NODE = 1 << 40
 
 UNLISTED = -(1 << 62)
 
+MANY = 8
+"""From so many changed nodes on it is quicker to change all at once."""
+
 NOTHING: Mapping[str, int] = {}
 
 
@@ -65,6 +68,13 @@ class FitCounts:
         if more:
             for level, of in zip(self.levels, topology.of, strict=True):
                 level[of[at]] += more
+
+    def set_all(self, topology: TopologyIndex, at: Sequence[int], fitting: Sequence[int]) -> None:
+        """`set` for many nodes, which all differ."""
+        nodes = np.array(at)
+        more = np.where(self.takes[nodes], np.minimum(fitting, MOST_PER_NODE), 0) - self.levels[-1][nodes]
+        for level, of in zip(self.levels, topology.of, strict=True):
+            np.add.at(level, of[nodes], more)
 
 
 def fitting_pods(
@@ -144,9 +154,12 @@ class FitCountCache:
         changed = journal.since(since)
         if changed is None or 4 * len(changed) > len(self.topology.nodes) + 64:
             return False
-        for name in changed:
-            at = self.topology.index.get(name)
-            if at is not None:
-                room = self.topology.nodes[at]
-                counts.set(self.topology, at, min(room.pods(shape.requests, layer) for layer in layers))
+        nodes, requests = self.topology.nodes, shape.requests
+        places = [at for name in changed if (at := self.topology.index.get(name)) is not None]
+        fitting = [min([nodes[at].pods(requests, layer) for layer in layers]) for at in places]
+        if len(places) >= MANY:
+            counts.set_all(self.topology, places, fitting)
+        else:
+            for at, pods in zip(places, fitting, strict=True):
+                counts.set(self.topology, at, pods)
         return True

@@ -79,37 +79,39 @@ def sizes(topology: TopologyIndex, candidates: Sequence[Entry]) -> list[tuple[in
 
 def _rows(topology: TopologyIndex, candidates: Sequence[Entry], resources: Sequence[str], whole: Domain) -> _Rows:
     holdings = [_holdings(topology, each) for each in candidates]
-    if not holdings:
-        return _Rows(_ints([]), _ints([]), {resource: _ints([]) for resource in resources})
-    node = np.concatenate([each.node for each in holdings])
-    who = np.repeat(np.arange(len(holdings)), [len(each.node) for each in holdings])
-    amounts = {
-        resource: np.concatenate(
-            [each.amounts[resource] if resource in each.amounts else each.node * 0 for each in holdings]
-        )
-        for resource in resources
-    }
-    inside = (node >= whole.first) & (node < whole.last)
+    asked = tuple(resources)
+    every = [each.columns if each.resources == asked else _only(asked, each) for each in holdings]
+    columns = np.concatenate(every, axis=1) if every else np.zeros((1 + len(asked), 0), dtype=np.int64)
+    who = np.arange(len(every)).repeat([each.shape[1] for each in every])
+    inside = (columns[0] >= whole.first) & (columns[0] < whole.last)
     if not inside.all():
-        node, who = node[inside], who[inside]
-        amounts = {resource: column[inside] for resource, column in amounts.items()}
-    return _Rows(who, node, amounts)
+        columns, who = columns[:, inside], who[inside]
+    return _Rows(who, columns[0], dict(zip(asked, columns[1:], strict=True)))
+
+
+def _only(resources: Sequence[str], held: Holdings) -> Ints:
+    """The columns of *held* for *resources*; 0 where it holds none."""
+    columns = np.zeros((1 + len(resources), held.columns.shape[1]), dtype=np.int64)
+    columns[0] = held.columns[0]
+    for at, resource in enumerate(resources, start=1):
+        if resource in held.resources:
+            columns[at] = held.columns[1 + held.resources.index(resource)]
+    return columns
 
 
 def _holdings(topology: TopologyIndex, entry: Entry) -> Holdings:
     known = entry.holdings
     if known is not None and known.topology is topology and known.placement is entry.placement:
         return known
-    node: list[int] = []
-    amounts: dict[str, list[int]] = {resource: [] for each in entry.gang.pod_sets for resource, _ in each.requests}
+    resources = tuple(sorted({resource for each in entry.gang.pod_sets for resource, _ in each.requests}))
+    rows: list[tuple[int, ...]] = []
     for assignment, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=True):
         requests = dict(pod_set.requests)
         for share in assignment.shares:
-            node.append(topology.index.get(share.node, -1))
-            for resource, column in amounts.items():
-                column.append(requests.get(resource, 0) * share.count)
-    columns = {each: _ints(column) for each, column in amounts.items()}
-    entry.holdings = Holdings(topology, entry.placement, _ints(node), columns, _size(entry))
+            amounts = (requests.get(resource, 0) * share.count for resource in resources)
+            rows.append((topology.index.get(share.node, -1), *amounts))
+    columns = np.array(rows, dtype=np.int64).reshape(len(rows), 1 + len(resources)).T.copy()
+    entry.holdings = Holdings(topology, entry.placement, resources, columns, _size(entry))
     return entry.holdings
 
 
@@ -119,10 +121,6 @@ def _size(entry: Entry) -> tuple[int, int]:
         pods += each.count
         gpus += each.count * dict(pod_set.requests).get(GPU, 0)
     return pods, gpus
-
-
-def _ints(values: Sequence[int]) -> Ints:
-    return np.array(values, dtype=np.int64)
 
 
 def _all_gone(capacity: TrialCapacity, shape: int, rows: _Rows, touched: Ints) -> Ints:
