@@ -48,7 +48,7 @@ class BestFit:
         self._single = single
         self._fixed_domains = fixed_domains
         self._small_first = small_first
-        self._placed_in: dict[tuple[int, int], int] = defaultdict(int)
+        self._placed_in: list[dict[int, int]] = [defaultdict(int) for _ in range(self._nodes + 1)]
         self._pieces_known: dict[tuple[int, int], dict[tuple[int, int], int]] = defaultdict(dict)
         self._puts: list[Put] = []
         self.placements: list[PodPlacement] = []
@@ -79,10 +79,10 @@ class BestFit:
 
     def _note(self, put: Put, sign: int) -> None:
         """Counts where pods were put, and forgets what was known of these domains."""
-        for level, of in enumerate(self._topology.of[: self._nodes + 1]):
+        for level, (of, placed_in) in enumerate(zip(self._topology.of, self._placed_in, strict=False)):
             inside = level <= put.domain.level
             for at in (int(of[put.domain.first]),) if inside else of[put.nodes].tolist():
-                self._placed_in[level, at] += sign
+                placed_in[at] += sign
                 self._pieces_known.pop((level, at), None)
 
     def _domains_to_try(self, need: Demand, outer: Domain) -> Iterator[Domain]:
@@ -124,7 +124,7 @@ class BestFit:
         if len(able) > MOST_COMPARED:
             return False
         order = able[counts[able].argsort(kind="stable")]
-        nodes = sorted((order + first).tolist(), key=lambda node: not self._placed_in.get((level, node)))
+        nodes = sorted((order + first).tolist(), key=lambda node: not self._placed_in[level].get(node))
         parts = self._parts(need)
         slots = [node for node in nodes for _ in range(min(int(counts[node - first]) // pods, len(parts)))]
         if len(slots) < len(parts):
@@ -297,7 +297,8 @@ class BestFit:
         indices = self._tightest(shape, domains, outer, level)
         if not self._single:
             # Among equals, domains that already hold pods of the gang come first; the others then need no look.
-            occupied = [index for index in indices if self._placed_in.get((level, index))]
+            placed_in = self._placed_in[level]
+            occupied = [index for index in indices if placed_in.get(index)]
             indices = [*occupied, *(index for index in indices if index not in occupied)] if occupied else indices
         later = []
         for order, index in enumerate(indices):
@@ -333,7 +334,7 @@ class BestFit:
         if level == self._nodes:
             return 1
         _, counts = self._capacity.level(shape, outer, level + 1)
-        largest = int(counts.max(initial=0))
+        largest = int(counts.max())
         return 1 if largest >= pods else -(-pods // largest)
 
     def _pieces(self, shape: int, pods: int, domain: Domain) -> int:

@@ -109,7 +109,7 @@ class TrialCapacity:
     def _lose(self, put: Put, sign: int) -> None:
         """As many pods fewer fit."""
         nodes, pods = np.array(put.nodes), sign * np.array(put.pods)
-        total = int(pods.sum())
+        total = sign * sum(put.pods)
         for level, (counts, of) in enumerate(zip(self._counts[0].levels, self.topology.of, strict=True)):
             if level <= put.domain.level:
                 counts[of[put.domain.first]] -= total
