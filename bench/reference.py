@@ -110,7 +110,7 @@ PLACED: Mapping[str, Placed] = {
     "O": Placed(44.3, 69, 18, 1),
     "P": Placed(7.3, 1, 1, 1),
 }
-TARGET_PLACED, TARGET_PLACED_MEDIAN = 1, 5
+TARGET_PLACED, TARGET_PLACED_MEDIAN = 2, 10
 
 STREAMED: Mapping[str, float] = {
     "required rack": 6399.0,
@@ -128,7 +128,7 @@ class Preempted(NamedTuple):
 
 
 PREEMPTED: Mapping[str, Preempted] = {
-    "1k required block 64x8": Preempted(18.4, 2),
+    "1k required block 64x8": Preempted(18.4, 5),
     "10k required block 64x8": Preempted(817.0, 50),
     "10k required rack 16x8": Preempted(2555.0, 50),
     "10k preferred rack 64x8": Preempted(23.8, 2),
