@@ -314,7 +314,7 @@ class Ledger:
                 self._on_node.setdefault(share.node, {})[entry.gang.id] = entry
 
     def _leave_nodes(self, entry: Entry) -> None:
-        for name in {share.node for each in entry.placement for share in each.shares}:
+        for name in {share.node for each in entry.placement for share in each.shares} if entry.placement else ():
             del self._on_node[name][entry.gang.id]
             if not self._on_node[name]:
                 del self._on_node[name]
