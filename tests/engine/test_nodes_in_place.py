@@ -14,8 +14,9 @@ from runrig.domain.pools import HOSTNAME, Pool, Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, of_one_pod, requests_of
 from runrig.engine.ledger.fit import find_place, with_gpus
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.nodes.fit_counts import PodShape
-from runrig.engine.nodes.node_capacity import EMPTY
+from runrig.engine.nodes.fit_counts import FitCounts, PodShape
+from runrig.engine.nodes.node_capacity import EMPTY, NO_BOUND, NodeCapacity
+from runrig.engine.nodes.topology import TopologyIndex
 from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL
 from tests.exploring import tries
 
@@ -159,3 +160,18 @@ def test_a_node_that_stays_where_it_is_leaves_the_topology_as_it_was() -> None:
         assert ledger.nodes.topology(("rack",)) is topology
     ledger.put_node(replace(node, labels={"rack": "y"}))
     assert ledger.nodes.topology(("rack",)) is not topology
+
+
+def test_many_nodes_are_changed_at_once_as_one_by_one() -> None:
+    labels = ("rack",)
+    rooms = [NodeCapacity(Node(f"n{at:02}", {GPU: 8}, labels={"rack": f"r{at // 4}"})) for at in range(20)]
+    topology = TopologyIndex(labels, rooms)
+    takes = np.array([at % 5 > 0 for at in range(20)], dtype=np.bool_)
+    start = FitCounts.of(topology, PodShape(requests_of({GPU: 1}), "default"), (0,), takes)
+    one_by_one, at_once = start.copy(), start.copy()
+    places, fitting = [0, 3, 7, 11, 12, 13, 19, 5, 6], [5, 0, 2, NO_BOUND, 8, 1, 3, 0, 7]
+    for at, pods in zip(places, fitting, strict=True):
+        one_by_one.set(topology, at, pods)
+    at_once.set_all(topology, places, fitting)
+    assert [level.tolist() for level in at_once.levels] == [level.tolist() for level in one_by_one.levels]
+    assert at_once.levels[-1].tolist() != start.levels[-1].tolist()
