@@ -135,7 +135,7 @@ def test_a_drain_goes_on_after_a_restart_in_the_middle(tmp_path: Path) -> None:
         assert it.service.queries.pool("team").balance.unallocated == 10
 
 
-def test_a_pool_is_archived_in_the_commit_in_which_its_last_workflow_ends(tmp_path: Path) -> None:
+def test_a_pool_is_archived_in_the_cycle_in_which_its_last_workflow_ends(tmp_path: Path) -> None:
     """S3."""
     with desk(tmp_path, cluster=TEAM, gpus=10) as it:
         _create(it, "a", 4)
@@ -144,9 +144,9 @@ def test_a_pool_is_archived_in_the_commit_in_which_its_last_workflow_ends(tmp_pa
         it.service.subpools.delete("team", "a", user="ann")
         it.later(200)
         last = it.store.log.events(pool="team--a")[-1]
-        ends = [event.revision for event in it.store.log.events(workflow="w-1")]
+        end = it.store.log.events(workflow="w-1")[-1]
         assert isinstance(last.action, PutPool)
-        assert (last.action.pool.state, last.revision) == (PoolState.ARCHIVED, ends[-1])
+        assert (last.action.pool.state, last.revision, last.time) == (PoolState.ARCHIVED, end.revision + 1, end.time)
 
 
 def test_the_sweep_looks_at_the_start_and_at_every_interval(tmp_path: Path) -> None:

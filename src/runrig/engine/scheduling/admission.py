@@ -22,6 +22,9 @@ from runrig.engine.placement.partial import largest
 from runrig.engine.preemption.targets import Targets, find_targets
 from runrig.engine.scheduling.queue_order import HeadsByShare, QueueHeads, borrowing_heads, would_borrow
 
+SEARCHED = (None,) * 4
+"""A gang for which targets were searched is as many steps of a cycle."""
+
 
 def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Iterator[Decision | None]:
     """Yields everything that can be decided now, and None behind each gang that was looked at.
@@ -107,7 +110,7 @@ def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked) -> Iterator[Decisi
         found = _start_or_preempt(ledger, entry)
         if found is None:
             looked.failed(entry)
-            yield None
+            yield from SEARCHED
             continue
         if isinstance(found, Targets):
             yield Nominate(entry.gang.id, found.placement, found.gangs)
@@ -119,7 +122,7 @@ def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked) -> Iterator[Decisi
             yield _admit(ledger, entry.gang, found)
         if not looked.enough_of(entry.bucket.pool):
             heads.next_of(entry.bucket)
-        yield None
+        yield from SEARCHED if isinstance(found, Targets) else (None,)
 
 
 Start = Placement | Targets
