@@ -99,8 +99,12 @@ def _identity(file: str) -> tuple[int, int] | None:
 def _make_file(path: Path, place: str) -> None:
     """Makes an empty file that only its owner can read: specifications hold environments.  SQLite's other files copy the mode."""
     try:
+        made = not path.exists()
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)
+        if made:
+            for folder in (path.parent, path.absolute().parent.parent):  # their entries survive a power cut too
+                _sync(folder)
     except OSError as error:
         blocked = isinstance(error, (FileExistsError, NotADirectoryError))
         cause = f"{path.parent} is not a folder" if blocked else error.strerror
@@ -108,6 +112,14 @@ def _make_file(path: Path, place: str) -> None:
             f"{place} cannot be made ({cause}): give the server's user write permission on its folder, "
             "or choose another folder with --data"
         ) from error
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _engine(path: Path) -> Engine:
