@@ -13,6 +13,7 @@ from bench import (
     kueue,
     latency,
     parts,
+    questions,
     racks,
     reference,
     split,
@@ -395,8 +396,10 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
     "store_pool_list": _store_pool_list,
     "edits": lambda runs: Section("edits", edits.ABOUT, edits.rows(runs)),
     "parts": lambda _runs: Section("parts", parts.ABOUT, parts.rows()),
+    "questions": lambda runs: Section("questions", questions.ABOUT, questions.table(runs)),
+    "start": lambda runs: Section("start", questions.ABOUT_START, questions.starting(runs)),
 }
 NAMES = (*decisions.SCENARIOS, *kueue.SCENARIOS, *REPLAYS, *SECTIONS)
-LONG: tuple[str, ...] = ("store_submit", "submits", "store_commit", "store_pool_list", "parts")
+LONG: tuple[str, ...] = ("store_submit", "submits", "store_commit", "store_pool_list", "parts", "questions", "start")
 """Only run by name."""
 DEFAULT = tuple(name for name in NAMES if name not in LONG)

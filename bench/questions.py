@@ -1,0 +1,275 @@
+"""What people and backends ask of a large cluster, how long that keeps the lock, and what a start with many stored workflows takes.
+
+All of it on SQLite.  Workflows are of one task with one GPU; pools share one flavor, ten of them in a cohort.
+"""
+
+import gc
+import tracemalloc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
+from time import process_time
+from typing import NamedTuple
+
+from bench.store import FILE, fresh
+from bench.timing import Times, timed
+from runrig.api.answers import pools as pool_answers
+from runrig.api.answers import resources as node_answers
+from runrig.backends.simulated import SimulatedBackend, SimulatedClock
+from runrig.domain.gangs import Assignment, Gang, GangState, NodeShare, PodSet, Priority
+from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor, Node
+from runrig.domain.plan import MoveWorkflow, PutCohort
+from runrig.domain.pools import Cohort, Pool, Quota
+from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource
+from runrig.domain.records import Event, GangRow, RowChange
+from runrig.domain.workflows import Group, Status, Task, Workflow, WorkflowStatus
+from runrig.engine.state.state import State
+from runrig.ports.store import SpecText
+from runrig.service.commands.submissions import Submission, read
+from runrig.service.queries.resource_queries import ResourceQueries
+from runrig.service.runtime.desired import Launches
+from runrig.service.runtime.transactor import APPLY, Transactor
+from runrig.service.service import Service
+from runrig.store import SqlStore
+
+ABOUT = "questions to a large cluster, processor time in ms, and how long of it the lock is held"
+ABOUT_START = "loading the stored state, in s of processor time, and the memory that one workflow takes, in bytes"
+GPUS_PER_NODE = 8
+RESOURCES = {1_000: 1_200.0, 4_000: 37_000.0, 10_000: 314_000.0}
+"""Nodes, and as many tasks and a tenth as many pools (at most 100) → ms of `GET /api/resources` as it was."""
+DESIRED, POOL_QUOTA, PRUNE_EVENT = 2_300.0, 347.0, 0.035
+"""ms as it was: 200 pools and 10,000 nodes with nothing running; 1,000 pools; each event of the log."""
+DESIRED_GOAL, POOL_QUOTA_GOAL = 20.0, 50.0
+EVENTS = 100_000
+STARTS = {1_000: None, 10_000: None, 100_000: 13.0}
+"""Workflows that wait → s as it was."""
+START_GOAL, BYTES, BYTES_GOAL = 10.0, 2_910.0, 1_000.0
+
+
+class World(NamedTuple):
+    nodes: int
+    pools: int
+    running: int = 0
+    waiting: int = 0
+
+
+class Asked(NamedTuple):
+    """*locked*: the seconds of the last run in which the lock was held; None where nobody else is there to wait."""
+
+    what: str
+    at: str
+    times: Times
+    locked: float | None
+    before: float | None
+    goal: float | None
+
+
+# ---------------------------------------------------------------- a stored cluster
+
+
+def rows(world: World, spec: SpecText) -> Iterator[RowChange]:
+    yield RowChange("Flavor", (DEFAULT_FLAVOR,), Flavor(DEFAULT_FLAVOR))
+    has = {GPU: GPUS_PER_NODE, CPU: 96_000, MEMORY: 2**40}
+    for at in range(world.nodes):
+        yield RowChange("Node", (_node(at),), Node(_node(at), has, labels={"rack": f"r{at // 32}"}))
+    quotas = {FlavorResource(DEFAULT_FLAVOR, GPU): Quota(world.nodes * GPUS_PER_NODE // world.pools)}
+    for at in range(0, world.pools, 10):
+        yield RowChange("Cohort", (f"c{at // 10}",), Cohort(f"c{at // 10}"))
+    for at in range(world.pools):
+        yield RowChange("Pool", (_pool(at),), Pool(_pool(at), quotas, f"c{at // 10}"))
+    for at in range(world.running + world.waiting):
+        yield from _workflow(at, _pool(at % world.pools), spec, runs=at < world.running)
+
+
+def _workflow(at: int, pool: str, spec: SpecText, *, runs: bool) -> Iterator[RowChange]:
+    submitted = 1.7e9 + at
+    node, gpu = _node(at // GPUS_PER_NODE), (at % GPUS_PER_NODE,)
+    started, status = (submitted, Status.RUNNING) if runs else (None, Status.SCHEDULING)
+    workflow = Workflow(
+        f"sleeper-{at}", f"{at:032x}", "sleeper", at, pool, Priority.NORMAL, f"user{at % 50}", submitted, spec.hash
+    )
+    group = Group(workflow.id, "main-group", status, queued_time=submitted, start_time=started)
+    task = Task(workflow.id, "main", 0, group.name, "main", 0, lead=True, status=status, start_time=started)
+    requests = spec.spec.groups[0].tasks[0].requests
+    row = GangRow(
+        Gang(group.gang_id, pool, Priority.NORMAL, submitted, (PodSet("main", 1, requests),)), GangState.PENDING
+    )
+    if runs:
+        placement = (Assignment("main", DEFAULT_FLAVOR, 1, (NodeShare(node, 1, gpu),)),)
+        workflow = replace(workflow, status=WorkflowStatus.RUNNING, start_time=started)
+        task = replace(task, node=node, gpus=gpu)
+        row = GangRow(row.gang, GangState.ADMITTED, placement, (), submitted)
+    yield RowChange("Workflow", (workflow.id,), workflow)
+    yield RowChange("Group", (workflow.id, group.name), group)
+    yield RowChange("Task", task.key, task)
+    yield RowChange("GangRow", (row.gang.id,), row)
+
+
+def _node(at: int) -> str:
+    return f"n{at:05}"
+
+
+def _pool(at: int) -> str:
+    return f"p{at:04}"
+
+
+@contextmanager
+def stored(world: World) -> Iterator[SqlStore]:
+    with fresh("sqlite") as url, closing(SqlStore.open(url)) as store:
+        spec = read(Submission(FILE, _pool(0), "bench", priority=Priority.NORMAL)).spec
+        store.commit(store.load().revision + 1, (), tuple(rows(world, spec)), (spec,))
+        yield store
+
+
+# ---------------------------------------------------------------- questions
+
+
+class Watched(Transactor):
+    """*locked*: processor seconds in which the state was read."""
+
+    locked = 0.0
+
+    @contextmanager
+    def reading(self) -> Iterator[State]:
+        with super().reading() as state:
+            start = process_time()
+            yield state
+            self.locked = process_time() - start
+
+
+@contextmanager
+def watched(world: World) -> Iterator[Watched]:
+    with stored(world) as store:
+        transactor = Watched(store, SimulatedClock(), fixed_nodes=True, topology=True)
+        with transactor.reading() as state:
+            assert (len(state.nodes), len(state.active)) == (world.nodes, world.running)
+            assert state.ledger.tree.root.active
+        yield transactor
+
+
+def questions(
+    runs: int, sizes: Sequence[int] = tuple(RESOURCES), pools: int = 1_000, events: int = EVENTS
+) -> Iterator[Asked]:
+    for nodes in sizes:
+        with watched(World(nodes, min(100, nodes // 10), running=nodes)) as here:
+            yield _asked("resources", f"{nodes:,} nodes and tasks", here, _resources, runs, RESOURCES.get(nodes))
+    with watched(World(10 * pools, pools // 5)) as here:
+        at = f"{pools // 5:,} pools, {10 * pools:,} nodes"
+        yield _asked("desired, with queues", at, here, _desired, runs, DESIRED, DESIRED_GOAL)
+    with watched(World(pools, pools, running=pools, waiting=10 * pools)) as here:
+        at = f"{pools:,} pools, {10 * pools:,} waiting"
+        yield _asked("pool_quota", at, here, _pool_quota, runs, POOL_QUOTA, POOL_QUOTA_GOAL)
+    yield _prune(runs, events)
+
+
+def _asked(
+    what: str,
+    at: str,
+    here: Watched,
+    ask: Callable[[Watched], object],
+    runs: int,
+    before: float | None,
+    goal: float | None = None,
+) -> Asked:
+    ask(here)
+    return Asked(what, at, timed(partial(_timed, lambda: ask(here)), runs), here.locked, before, goal)
+
+
+def _timed(work: Callable[[], object]) -> float:
+    start = process_time()
+    work()
+    return process_time() - start
+
+
+def _resources(here: Watched) -> int:
+    views, more = ResourceQueries(here).nodes()
+    assert not more
+    return sum(len(part) for part in node_answers.resources(views, "bench", more=more))
+
+
+def _desired(here: Watched) -> None:
+    with here.reading() as state:
+        assert len(Launches(queues=True).desired(state).pools) == len(state.pools)
+
+
+def _pool_quota(here: Watched) -> str:
+    answer = pool_answers.pool_quota(ResourceQueries(here).node_sets(), "bench")
+    return answer.model_dump_json()
+
+
+def _prune(runs: int, events: int) -> Asked:
+    """A file without the one cohort that an earlier one made, behind *events* of work."""
+    with stored(World(1, 1)) as store:
+        revision = store.load().revision
+        made = Event(revision + 1, 0, 1.0, APPLY + "bench", PutCohort(Cohort("gone")))
+        store.commit(revision + 1, (made,), (RowChange("Cohort", ("gone",), Cohort("gone")),))
+        moved = MoveWorkflow("sleeper-1", WorkflowStatus.RUNNING)
+        store.commit(revision + 2, [Event(revision + 2, at, 2.0, "engine", moved) for at in range(events)], ())
+        service = Service(store, SimulatedBackend((), SimulatedClock()), SimulatedClock())
+
+        def prune() -> None:
+            told = service.declarations.apply("pools: [{name: p0000}]", user="bench", prune=True, dry_run=True)
+            assert ("delete", "cohort", "gone") in [(each.action, each.kind, each.name) for each in told]
+
+        prune()
+        times = timed(partial(_timed, prune), runs)
+    return Asked("apply --prune", f"{events:,} events", times, None, PRUNE_EVENT * events, None)
+
+
+def table(runs: int) -> list[dict[str, str | float | int]]:
+    found: list[dict[str, str | float | int]] = []
+    for each in questions(runs):
+        best = each.times.least * 1000
+        row: dict[str, str | float | int] = {"question": each.what, "at": each.at, "before": each.before or "-"}
+        row |= {"min": best, "locked": "-" if each.locked is None else each.locked * 1000}
+        row |= {"normalised": each.times.normalised * 1000, "goal": each.goal or "-"}
+        found.append(row | {"is": "" if each.goal is None else "met" if best <= each.goal else "MISSED"})
+    return found
+
+
+# ---------------------------------------------------------------- a start
+
+
+class Start(NamedTuple):
+    """*memory*: bytes of one workflow, the specification that they share aside."""
+
+    waiting: int
+    times: Times
+    memory: float
+
+
+def starts(runs: int, sizes: Sequence[int] = tuple(STARTS)) -> Iterator[Start]:
+    for waiting in sizes:
+        with stored(World(100, 10, waiting=waiting)) as store:
+            times = timed(partial(_timed, partial(_loaded, store)), runs)
+            yield Start(waiting, times, _memory(store) / waiting)
+
+
+def _loaded(store: SqlStore) -> State:
+    transactor = Transactor(store, SimulatedClock(), fixed_nodes=True, topology=True)
+    with transactor.reading() as state:
+        return state
+
+
+def _memory(store: SqlStore) -> int:
+    """What stays; the nodes and pools are few beside the workflows."""
+    tracemalloc.start()
+    try:
+        state = _loaded(store)
+        gc.collect()
+        assert len(state.ledger.entries) == len(state.workflows)
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+def starting(runs: int) -> list[dict[str, str | float | int]]:
+    found: list[dict[str, str | float | int]] = []
+    for each in starts(min(runs, 2)):
+        row: dict[str, str | float | int] = {"waiting": each.waiting, "before": STARTS[each.waiting] or "-"}
+        row |= {"min": each.times.least, "normalised": each.times.normalised, "goal": START_GOAL}
+        row |= {"is": "met" if each.times.least <= START_GOAL else "MISSED"}
+        row |= {"bytes before": BYTES, "bytes": each.memory, "bytes goal": BYTES_GOAL}
+        found.append(row | {"bytes are": "met" if each.memory <= BYTES_GOAL else "MISSED"})
+    return found

@@ -1,0 +1,24 @@
+"""What the benchmarks of questions and starts measure is what they say; each checks its own answers."""
+
+from bench import questions, report
+
+
+def test_every_question_is_asked_of_a_small_cluster() -> None:
+    found = list(questions.questions(1, sizes=(20,), pools=10, events=20))
+    assert [(each.what, each.at) for each in found] == [
+        ("resources", "20 nodes and tasks"),
+        ("desired, with queues", "2 pools, 100 nodes"),
+        ("pool_quota", "10 pools, 100 waiting"),
+        ("apply --prune", "20 events"),
+    ]
+    assert all(each.times.least > 0 for each in found)
+    assert all(each.locked is None or 0 < each.locked < each.times.least for each in found)
+
+
+def test_a_start_finds_all_that_waits() -> None:
+    (start,) = questions.starts(1, sizes=(2_000,))
+    assert (start.waiting, 0.5e3 < start.memory < 2.5e3) == (2_000, True)
+
+
+def test_questions_and_starts_are_run_by_name_only() -> None:
+    assert not {"questions", "start"} & set(report.DEFAULT)
