@@ -264,3 +264,25 @@ def test_a_reader_is_not_kept_waiting_by_a_writer_nor_sees_half_of_its_work(tmp_
     assert store.load().revision == 6
     make_commit(7, (), put(DONE)).to(store)
     store.close()
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        ("UPDATE workflows SET status = 'RUNNIOG' WHERE id = (SELECT min(id) FROM workflows)", "its status is none"),
+        ("UPDATE tasks SET retry_id = 'x' WHERE rowid = 1", "its retry_id is none"),
+        ("UPDATE workflows SET submit_time = 'soon'", "its submit_time is none"),
+        ("UPDATE gangs SET pod_sets = '[{'", "its pod_sets is none"),
+        ("UPDATE nodes SET ready = 7", "its ready is none"),
+        ("DELETE FROM specifications", "the row of specifications that it names is not there"),
+        ("DELETE FROM groups", "the row of groups that it names is not there"),
+    ],
+)
+def test_rows_that_no_server_writes_are_found_at_the_start(tmp_path: Path, edit: str, says: str) -> None:
+    path = filled(tmp_path / "runrig.db")
+    SqlStore.open(path, exclusive=True).close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(edit)
+    message = refusal(path, exclusive=True)
+    assert message.startswith(f"the database {path} is damaged (table ")
+    assert says in message

@@ -1,0 +1,68 @@
+"""Values and references in the rows of SQLite, which keeps whatever it is given: damage that still is a well-formed page.
+
+A row with a state that nobody knows would not be loaded, and so be missed by nobody.
+"""
+
+from sqlalchemy import JSON, Boolean, Column, Connection, Double, Table
+from sqlalchemy.types import TypeEngine
+
+from runrig.store import schema
+from runrig.store.columns import Encoded, OneOf, UtcDateTime, Words
+
+_TABLES = tuple(table for table in schema.metadata.sorted_tables if table not in (schema.events, schema.leader))
+"""The log is read when somebody asks for it, and is as long as everything that ever happened; nobody takes turns on SQLite."""
+
+
+def problem(connection: Connection) -> str | None:
+    """The first row that no server wrote, or that names one which is not there; None if there is none.  O(rows), in SQLite itself."""
+    for table in _TABLES:
+        there = {row[1] for row in connection.exec_driver_sql(f"PRAGMA table_info({_quoted(table.name)})")}
+        columns = [column for column in table.columns if column.name in there]
+        if columns and (found := _wrong(connection, table, columns)) is not None:
+            return found
+    missing = connection.exec_driver_sql("PRAGMA foreign_key_check").first()
+    return (
+        None
+        if missing is None
+        else f"table {missing[0]}, row {missing[1]}: the row of {missing[2]} that it names is not there"
+    )
+
+
+def _wrong(connection: Connection, table: Table, columns: list[Column[object]]) -> str | None:
+    wrong = {column.name: f"NOT coalesce({_sound(column)}, 0)" for column in columns}
+    cases = " ".join(f"WHEN {condition} THEN '{name}'" for name, condition in wrong.items())
+    key = ", ".join(_quoted(column.name) for column in columns if column.primary_key)
+    where = " OR ".join(wrong.values())
+    statement = f"SELECT CASE {cases} END, {key} FROM {_quoted(table.name)} WHERE {where} LIMIT 1"  # noqa: S608 - names of our schema
+    row = connection.exec_driver_sql(statement).first()
+    if row is None:
+        return None
+    return f"table {table.name}, row {', '.join(str(value) for value in row[1:])}: its {row[0]} is none that a server writes"
+
+
+def _sound(column: Column[object]) -> str:
+    name = _quoted(column.name)
+    condition = _of_type(column.type, name)
+    return f"({name} IS NULL OR {condition})" if column.nullable else f"({condition})"
+
+
+def _of_type(type_: TypeEngine[object], name: str) -> str:
+    match type_:
+        case OneOf():
+            members = ", ".join(f"'{member.value}'" for member in type_.members)
+            return f"{name} IN ({members})"
+        case UtcDateTime():
+            return f"typeof({name}) = 'text' AND julianday({name}) IS NOT NULL"
+        case Encoded() | JSON():
+            return f"typeof({name}) = 'text' AND json_valid({name})"
+        case Words():
+            return f"typeof({name}) = 'text'"
+        case Boolean():
+            return f"{name} IN (0, 1)"
+        case Double():
+            return f"typeof({name}) IN ('real', 'integer')"
+    return f"typeof({name}) = 'integer'"
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
