@@ -23,6 +23,7 @@ from bench import (
 )
 from bench.replay import REPLAYS, Outcome
 from bench.timing import Times, timed
+from bench.waiting import ABOUT_WAITING, waiting_rows
 
 Cell = str | float | int
 Rows = list[dict[str, Cell]]
@@ -360,10 +361,10 @@ def _slashed(counts: Sequence[float]) -> str:
 
 def _whys(runs: int) -> Section:
     section = Section("why", "why a gang waits that no rack can hold, on 10,000 busy nodes; ms")
-    for waiting in topology.WAITING:
-        found = topology.explain(waiting, runs)
+    for before in topology.WAITING:
+        found = topology.explain(before, runs)
         middle = _ms(found.times.median)
-        row: dict[str, Cell] = {"waiting before it": waiting, "median": middle, "min": _ms(found.times.least)}
+        row: dict[str, Cell] = {"waiting before it": before, "median": middle, "min": _ms(found.times.least)}
         row |= {"normalised": _ms(found.times.normalised), "cold": _ms(found.cold), "target": reference.WHY_TARGET}
         row["is"] = _verdict(middle <= reference.WHY_TARGET)
         section.table.append(row | {f"aim {reference.WHY_AIM:g}": "met" if middle <= reference.WHY_AIM else "not yet"})
@@ -384,6 +385,7 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
     "T4": _preemptions,
     "T5": _fewer_pods,
     "why": _whys,
+    "waiting": lambda runs: Section("waiting", ABOUT_WAITING, list(waiting_rows(runs))),
     "topology_growth": _growth(
         "topology_growth",
         "a place for 512 pods, fewer pods in a rack, and why, by the number of nodes",
@@ -400,6 +402,15 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
     "start": lambda runs: Section("start", questions.ABOUT_START, questions.starting(runs)),
 }
 NAMES = (*decisions.SCENARIOS, *kueue.SCENARIOS, *REPLAYS, *SECTIONS)
-LONG: tuple[str, ...] = ("store_submit", "submits", "store_commit", "store_pool_list", "parts", "questions", "start")
+LONG: tuple[str, ...] = (
+    "waiting",
+    "store_submit",
+    "submits",
+    "store_commit",
+    "store_pool_list",
+    "parts",
+    "questions",
+    "start",
+)
 """Only run by name."""
 DEFAULT = tuple(name for name in NAMES if name not in LONG)

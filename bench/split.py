@@ -13,7 +13,7 @@ from runrig.domain.gangs import Assignment, Priority
 from runrig.domain.plan import Admit, Release
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options
-from runrig.engine.ledger.queue import Entry
+from runrig.engine.ledger.queue import Entry, Pass
 from runrig.engine.quota.quota_node import CHARGED, REAL, add, fits
 from runrig.engine.scheduling.queue_order import QueueHeads
 
@@ -44,7 +44,7 @@ def _alone(part: Callable[[Ledger], None]) -> float:
 def _draw(ledger: Ledger) -> None:
     """The same ten rounds of a thousand heads; *Release* does to a gang that waits what taking it out does."""
     for _ in range(10):
-        for entry in QueueHeads(list(ledger.pending.values())):
+        for entry in QueueHeads(ledger.sleepers, list(ledger.sleepers.awake), Pass.FIRM):
             ledger.apply(Release(entry.gang.id), 0)
 
 

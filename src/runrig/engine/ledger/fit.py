@@ -22,13 +22,18 @@ def find_place(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Placeme
     leaf = ledger.leaf(entry)
     if not leaf.active:
         return None
-    layers = CHARGED_AND_HELD if ledger.skewed else CHARGED_ONLY
+    layers = layers_of(ledger)
     for choice, request in options(ledger, entry, counts, mixed=True):
         if fits(leaf, request, CHARGED) and (layers is CHARGED_ONLY or fits(leaf, request, REAL)):
             placement = place_on_nodes(ledger, entry, choice, layers)
             if placement is not None:
                 return placement
     return None
+
+
+def layers_of(ledger: Ledger) -> tuple[int, ...]:
+    """The layers in which a gang has to fit so that it can start at once."""
+    return CHARGED_AND_HELD if ledger.skewed else CHARGED_ONLY
 
 
 def starts_now(ledger: Ledger, entry: Entry) -> bool:

@@ -32,16 +32,16 @@ from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import GangRow
 from runrig.domain.transitions import GANG_STATES, illegal_for_gang
 from runrig.engine.ledger.queue import Bucket, BucketKey, Entry
+from runrig.engine.ledger.sleeping import CANDIDATES, Sleepers, above_nominal
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.placement.constraint_tree import PlacementConstraints, constraints_of
 from runrig.engine.quota.declared_tree import DeclaredTree
 from runrig.engine.quota.pool_tree import QuotaTree, summed
-from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaLeaf, Request, add, take
+from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL, QuotaLeaf, Request, add, take
 
 
 class Ledger:
-    """*place* False: there are no nodes, quota alone decides.  *generation* grows whenever room may have grown.
-
+    """*place* False: there are no nodes, quota alone decides.  *sleepers*: who of those who wait need not be looked at.
     *unclaimed*: stopping gangs that are still charged, because no nomination waits for what they hold.
     """
 
@@ -59,8 +59,8 @@ class Ledger:
         self.unclaimed: dict[str, Entry] = {}
         self._waiting_for: dict[str, list[Entry]] = {}
         self.preemptible: dict[str, list[tuple[tuple[int, float, str], Entry]]] = {}
-        self.generation = 0
         self._on_node: dict[str, dict[str, Entry]] = {}  # node → id → gangs that are placed there
+        self.sleepers = Sleepers(self.leaf, self.nodes)
         self._tree: QuotaTree | None = None  # None while something is declared that it does not follow yet
 
     # ------------------------------------------------------------ what is declared
@@ -102,7 +102,7 @@ class Ledger:
     def _declared(self) -> None:
         """The tree follows when it is read next.  Everybody may fit now."""
         self._tree = None
-        self.generation += 1
+        self.sleepers.wake_all()
 
     @property
     def tree(self) -> QuotaTree:
@@ -267,8 +267,9 @@ class Ledger:
 
     def _wait(self, entry: Entry) -> None:
         entry.state = GangState.PENDING
-        entry.bucket = self.pending.setdefault(entry.bucket.key, entry.bucket)
-        insort(entry.bucket.waiting, (entry.order, entry))
+        bucket = entry.bucket = self.pending.setdefault(entry.bucket.key, entry.bucket)
+        insort(bucket.waiting, (entry.order, entry))
+        self.sleepers.waits(bucket, new_head=bucket.waiting[0][1] is entry)
 
     def _no_longer_waits(self, entry: Entry) -> None:
         bucket = entry.bucket
@@ -276,7 +277,7 @@ class Ledger:
         del bucket.waiting[0 if is_head else bisect_left(bucket.waiting, (entry.order,))]
         if not bucket.waiting:
             del self.pending[bucket.key]
-            bucket.parked = None
+            self.sleepers.empty(bucket)
 
     def _nominate(self, entry: Entry, placement: Placement, targets: Sequence[str]) -> None:
         self._no_longer_waits(entry)
@@ -284,16 +285,17 @@ class Ledger:
             self._waiting_for.setdefault(name, []).append(entry)
             target = self.entries[name]
             if target.charged:
+                self.sleepers.holds_less(target, (CHARGED,))
                 self.uncharge(target)
         entry.state, entry.waits_for = GangState.NOMINATED, tuple(targets)
         self._place(entry, placement)
         self.nominated[entry.gang.id] = entry
-        self.charge(entry)
-        self.generation += 1  # targets are whole gangs: they may free more than the hold takes
+        self._charge_anew(entry)
 
     def _end_nomination(self, entry: Entry) -> None:
         """Charges the targets that are still there again, unless another nomination waits for them."""
         del self.nominated[entry.gang.id]
+        self.sleepers.holds_less(entry, (CHARGED,))
         self.uncharge(entry)
         for name in entry.waits_for:
             others = self._waiting_for[name]
@@ -302,7 +304,8 @@ class Ledger:
                 del self._waiting_for[name]
                 target = self.entries[name]
                 if target.held and not target.charged:
-                    self.charge(target)
+                    self._charge_anew(target)
+                    self.sleepers.gave_back(CANDIDATES)
         entry.waits_for = ()
 
     def _place(self, entry: Entry, placement: Placement) -> None:
@@ -323,7 +326,6 @@ class Ledger:
         self._end_nomination(entry)
         self._place(entry, ())
         self._wait(entry)
-        self.generation += 1
 
     def _admit(self, entry: Entry, placement: Placement, at: float) -> None:
         if entry.state is GangState.NOMINATED:
@@ -332,22 +334,20 @@ class Ledger:
             self._no_longer_waits(entry)
         self._place(entry, placement)
         entry.state, entry.admitted_at = GangState.ADMITTED, at
-        self._charge_admitted(entry)
+        self._charge_anew(entry)
         self._hold(entry)
         if entry.gang.priority.preemptible:
             insort(self.preemptible.setdefault(entry.gang.pool, []), (entry.preemption_key, entry))
 
-    def _charge_admitted(self, entry: Entry) -> None:
+    def _charge_anew(self, entry: Entry) -> None:
         """A pool that starts to borrow loses the protection of law R2: gangs that found no target before may find one."""
-        outer = self.leaf(entry).outermost_pool
-        before = list(outer.pools_over_nominal)
+        before = above_nominal(self.leaf(entry), entry.request)
         self.charge(entry)
-        draws = outer.guarantee is not None and any(outer.pools_over_nominal)  # then the count does not tell
-        if draws or outer.pools_over_nominal != before:
-            self.generation += 1
+        self.sleepers.holds_more(entry, before)
 
     def _replace(self, entry: Entry, placement: Placement) -> None:
         """The admitted *entry* holds *placement* instead of what it held, in both layers."""
+        self.sleepers.holds_less(entry, LAYERS)
         self._let_go(entry)
         self.uncharge(entry)
         self._place(entry, placement)
@@ -371,7 +371,7 @@ class Ledger:
             self.stopping[entry.gang.id] = entry
             if entry.charged:
                 self.unclaimed[entry.gang.id] = entry
-                self.generation += 1  # whoever was passed over may wait for it now
+                self.sleepers.gave_back(CANDIDATES)  # whoever was passed over may wait for it now
 
     def _no_candidate(self, entry: Entry) -> None:
         if entry.gang.priority.preemptible:
@@ -388,6 +388,7 @@ class Ledger:
                 self._no_candidate(entry)
             case GangState.STOPPING:
                 del self.stopping[entry.gang.id]
+        self.sleepers.holds_less(entry, self._layers(entry))
         if entry.charged:
             self.uncharge(entry)
         if entry.held:
@@ -397,4 +398,3 @@ class Ledger:
             # The id comes back when the gang is queued again; that one is nobody's target.
             each.waits_for = tuple(name for name in each.waits_for if name != entry.gang.id)
         del self.entries[entry.gang.id]
-        self.generation += 1

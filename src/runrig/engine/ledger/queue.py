@@ -1,5 +1,9 @@
 """The queue: gangs as the ledger keeps them, and buckets of gangs that get the same answer, in the order of law P4."""
 
+import enum
+from collections.abc import Callable, Mapping
+from heapq import heapify, heappop, heappush, heapreplace
+from itertools import count
 from typing import NamedTuple
 
 from runrig.domain.gangs import Gang, GangState, Law, Placement, Requirement
@@ -15,6 +19,10 @@ Option = tuple[Placement, Request]
 """A choice of flavors, without nodes, and what it asks of the tree."""
 
 
+SPARE = 64
+"""How many outdated places a barrier may keep beside one for each sleeper."""
+
+
 class BucketKey(NamedTuple):
     """Gangs that get the same answer: same leaf, same rank, same shape, and all of them or none to be tried (law T7)."""
 
@@ -25,21 +33,113 @@ class BucketKey(NamedTuple):
     refused: bool = False
 
 
+class Pass(enum.IntEnum):
+    """In which part of a cycle a bucket is looked at: HIGH and NORMAL; LOW within its pool's nominal; LOW that borrows."""
+
+    FIRM = 0
+    WITHIN = 1
+    BORROWING = 2
+
+
+Place = tuple[Order, int, "Bucket"]
+"""Of the head of a bucket, when the place was given (the number tells two of one gang apart), and the bucket."""
+
+_numbers = count()
+
+
+class Barrier:
+    """Who sleeps here, per pass and need, in order.  *room*: what is there now, in the unit of the needs; asked only in cycles.
+
+    *rises*: how often something was given back at its source, which is the room where None is given.
+    Places are outdated once their bucket is awake, or sleeps for another need or pass; they are dropped when they come up.
+    """
+
+    __slots__ = ("_places", "filed", "rises", "room", "sleepers")
+
+    def __init__(self, room: Callable[[], int] | None) -> None:
+        self.rises: int = 0
+        self.room = room or (lambda: self.rises)
+        self._places: tuple[dict[int, list[Place]], ...] = ({}, {}, {})
+        self.sleepers = 0
+        self.filed = 0
+
+    def file(self, bucket: "Bucket", turn: Pass, need: int) -> None:
+        """Gives *bucket* a place for its present head."""
+        heappush(self._places[turn].setdefault(need, []), (bucket.waiting[0][0], next(_numbers), bucket))
+        self.filed += 1
+        if self.filed > 2 * self.sleepers + SPARE:
+            self._tidy()
+
+    def needs(self, turn: Pass) -> list[int]:
+        """The needs that room is enough for, of all that somebody sleeps with."""
+        room = self.room() if self._places[turn] else 0
+        return [need for need in self._places[turn] if need <= room]
+
+    def first(self, turn: Pass, need: int) -> Place | None:
+        """The first of those who sleep for *need*, with its place in the queue."""
+        places = self._places[turn].get(need, [])
+        while places:
+            order, _, bucket = places[0]
+            if not self._sleeps(bucket, turn, need):
+                heappop(places)
+                self.filed -= 1
+            elif order != bucket.waiting[0][0]:  # its head has left; of an earlier one there is a place before this
+                heapreplace(places, (bucket.waiting[0][0], next(_numbers), bucket))
+            else:
+                return places[0]
+        self._places[turn].pop(need, None)
+        return None
+
+    def _sleeps(self, bucket: "Bucket", turn: Pass, need: int) -> bool:
+        return bucket.asleep is turn and bucket.before.get(self) == need
+
+    def _tidy(self) -> None:
+        self.filed = 0
+        for turn in Pass:
+            for need, places in list(self._places[turn].items()):
+                known = dict.fromkeys(bucket for *_, bucket in places if self._sleeps(bucket, turn, need))
+                self._places[turn][need] = kept = [(bucket.waiting[0][0], next(_numbers), bucket) for bucket in known]
+                heapify(kept)
+                self.filed += len(kept)
+                if not kept:
+                    del self._places[turn][need]
+
+
+AWAKE: Mapping[Barrier, int] = {}
+"""What a bucket that is awake sleeps before."""
+
+
 class Bucket:
     """The gangs of one key that wait, in order.
 
-    *counts*: pods per pod set of the full gang.  *parked*: the ledger's generation when its head found no place.
+    *counts*: pods per pod set of the full gang.  *asleep*: the pass of a cycle in which it failed, None while it is awake;
+    *before*: the barriers that it sleeps before, each with what it needs there (`sleeping.py`).
+    *parked*: of a STRICT_FIFO pool, whose buckets do not sleep: `Sleepers.changes` when its head found no place.
     *options*: what the full gang may take, with what that asks of the tree; *options_of*: what they were worked out from: the leaf,
     what it counts, the pool, and the name of the pod set.
     """
 
-    __slots__ = ("counts", "firm", "key", "options", "options_of", "parked", "pool", "rank", "waiting")
+    __slots__ = (
+        "asleep",
+        "before",
+        "counts",
+        "firm",
+        "key",
+        "options",
+        "options_of",
+        "parked",
+        "pool",
+        "rank",
+        "waiting",
+    )
 
     def __init__(self, key: BucketKey) -> None:
         self.key = key
         self.pool, self.firm, self.rank, *_ = key
         self.counts = tuple(count for count, *_ in key.shape)
         self.waiting: list[tuple[Order, Entry]] = []
+        self.asleep: Pass | None = None
+        self.before = AWAKE
         self.parked: int | None = None
         self.options: tuple[Option, ...] = ()
         self.options_of: tuple[QuotaLeaf, frozenset[str], Pool, str] | None = None

@@ -95,6 +95,40 @@ def place_demand(capacity: TrialCapacity, root: Demand, whole: Domain) -> tuple[
     return _nearest(capacity, root, whole, result.domains) or result.placements, True
 
 
+class DomainNeed(NamedTuple):
+    """Pods of one shape that must lie in one domain of *level*; ROOT: anywhere.  *labelled*: only nodes that have all *labels*."""
+
+    labels: tuple[str, ...]
+    labelled: bool
+    shape: PodShape
+    level: int
+
+
+def unmet_need(
+    nodes: ClusterNodes, requests: Sequence[PodRequest], layers: Sequence[int], constraints: PlacementConstraints
+) -> tuple[DomainNeed, int] | None:
+    """A need of *requests* for which no domain has room, and its pods; None if each of them alone has room.
+
+    As long as that is so, `place` finds nothing, for larger gangs either.
+    """
+    shapes, root = (_cached_needs if constraints.asks else _needs)(constraints, tuple(requests))
+    for group in root.required_inside:
+        for shape, pods in group.demand:
+            need = DomainNeed(constraints.labels, constraints.asks, shapes[shape], group.level)
+            if most_in_one_domain(nodes, need, layers) < pods:
+                return need, pods
+    return None
+
+
+def most_in_one_domain(nodes: ClusterNodes, need: DomainNeed, layers: Sequence[int]) -> int:
+    """How many pods of the shape fit into the roomiest domain of the level."""
+    capacity = TrialCapacity(nodes, need.labels, [need.shape], layers)
+    whole = capacity.topology.whole(labelled=need.labelled)
+    if need.level <= whole.level:
+        return capacity.holds(0, whole)
+    return int(capacity.level(0, whole, need.level)[1].max(initial=0))
+
+
 def pods_that_fit(nodes: ClusterNodes, request: PodRequest, layers: Sequence[int]) -> int:
     """How many pods of *request* fit if nothing else is placed; at most as many as it asks for."""
     if not request.pods:

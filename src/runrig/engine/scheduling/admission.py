@@ -16,11 +16,18 @@ from runrig.domain.plan import Admit, Decision, Nominate, Preempt, Withdraw
 from runrig.domain.pools import Queueing
 from runrig.engine.ledger.fit import find_place, starts_now, with_gpus
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.queue import Bucket, Entry
+from runrig.engine.ledger.queue import Bucket, Entry, Pass
 from runrig.engine.placement.constraint_tree import holds_on
 from runrig.engine.placement.partial import largest
 from runrig.engine.preemption.targets import Targets, find_targets
-from runrig.engine.scheduling.queue_order import HeadsByShare, QueueHeads, borrowing_heads, would_borrow
+from runrig.engine.scheduling.barriers import put_to_sleep
+from runrig.engine.scheduling.queue_order import (
+    HeadsByShare,
+    QueueHeads,
+    borrowing_heads,
+    low_heads,
+    would_borrow,
+)
 
 SEARCHED = (None,) * 4
 """A gang for which targets were searched is as many steps of a cycle."""
@@ -33,16 +40,19 @@ def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Iterator[Dec
     """
     yield from _nominated(ledger)
     looked = _Looked(ledger, heads_per_pool)
-    firm = [bucket for bucket in ledger.pending.values() if bucket.firm]
-    low = [bucket for bucket in ledger.pending.values() if not bucket.firm]
-    yield from _firm(ledger, QueueHeads(firm), looked)
+    sleepers = ledger.sleepers
+    firm = [bucket for bucket in sleepers.awake if bucket.firm]
+    yield from _firm(ledger, QueueHeads(sleepers, firm, Pass.FIRM), looked)
     borrowing: list[Bucket] = []
-    yield from _low(ledger, QueueHeads(low), looked, borrowing)
+    yield from _low(ledger, low_heads(ledger), looked, borrowing)
     yield from _low(ledger, borrowing_heads(ledger, borrowing), looked, None)
 
 
 class _Looked:
-    """Knows which gangs this cycle skips untried: parked ones, and those behind the head of a STRICT_FIFO pool."""
+    """Knows which gangs this cycle skips untried: refused ones, and those behind the head of a STRICT_FIFO pool.
+
+    Buckets of such a pool do not sleep, because who heads it counts whether it is tried or not; they remember that they failed.
+    """
 
     def __init__(self, ledger: Ledger, heads_per_pool: int | None) -> None:
         self._ledger = ledger
@@ -50,12 +60,12 @@ class _Looked:
         self._count: dict[str, int] = {}
         self._closed = _strict_and_waiting(ledger)
 
-    def skips(self, entry: Entry) -> bool:
+    def skips(self, entry: Entry, turn: Pass) -> bool:
         pool = entry.bucket.pool
-        if pool in self._closed:
+        if pool in self._closed or entry.bucket.asleep is not None:
             return True
-        if entry.gang.refused or entry.bucket.parked == self._ledger.generation:
-            self.failed(entry)
+        if entry.gang.refused or entry.bucket.parked == self._ledger.sleepers.changes:
+            self.failed(entry, turn)
             return True
         if self._most is not None:
             seen = self._count[pool] = self._count.get(pool, 0) + 1
@@ -66,11 +76,13 @@ class _Looked:
         """True if this cycle has tried as many gangs of *pool* as it may."""
         return self._most is not None and self._count[pool] >= self._most
 
-    def failed(self, entry: Entry) -> None:
-        """Parks the bucket of *entry*: until room grows, all of it would get the same answer."""
-        entry.bucket.parked = self._ledger.generation
+    def failed(self, entry: Entry, turn: Pass) -> None:
+        """The bucket of *entry* is left alone until something that it lacks may be there: all of it would get the same answer."""
         if self._ledger.pools[entry.gang.pool].queueing is Queueing.STRICT_FIFO:
+            entry.bucket.parked = self._ledger.sleepers.changes
             self._closed.add(entry.gang.pool)
+        else:
+            put_to_sleep(self._ledger, entry, turn)
 
 
 def _strict_and_waiting(ledger: Ledger) -> set[str]:
@@ -105,11 +117,11 @@ def _nodes_stand(ledger: Ledger, entry: Entry) -> bool:
 
 def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked) -> Iterator[Decision | None]:
     for entry in heads:
-        if looked.skips(entry):
+        if looked.skips(entry, Pass.FIRM):
             continue
         found = _start_or_preempt(ledger, entry)
         if found is None:
-            looked.failed(entry)
+            looked.failed(entry, Pass.FIRM)
             yield from SEARCHED
             continue
         if isinstance(found, Targets):
@@ -117,7 +129,7 @@ def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked) -> Iterator[Decisi
             for target in found.targets:
                 yield Preempt(target.gang, entry.gang.id, target.law, target.spared)
             if ledger.pools[entry.gang.pool].queueing is Queueing.STRICT_FIFO:
-                looked.failed(entry)
+                looked.failed(entry, Pass.FIRM)
         else:
             yield _admit(ledger, entry.gang, found)
         if not looked.enough_of(entry.bucket.pool):
@@ -148,15 +160,16 @@ def _low(
     ledger: Ledger, heads: QueueHeads | HeadsByShare, looked: _Looked, borrowing: list[Bucket] | None
 ) -> Iterator[Decision | None]:
     """*borrowing* collects the buckets that would borrow, to be tried afterwards; None lets them borrow."""
+    turn = Pass.BORROWING if borrowing is None else Pass.WITHIN
     for entry in heads:
         if borrowing is not None and would_borrow(ledger, entry):
             borrowing.append(entry.bucket)
             continue
-        if looked.skips(entry):
+        if looked.skips(entry, turn):
             continue
         found = _start(ledger, entry)
         if found is None:
-            looked.failed(entry)
+            looked.failed(entry, turn)
             yield None
             continue
         yield _admit(ledger, entry.gang, found)

@@ -5,12 +5,15 @@ Where weights differ, LOW that borrows goes by share before submit time.
 """
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
+from itertools import count
 
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options
-from runrig.engine.ledger.queue import Bucket, Entry, Order
+from runrig.engine.ledger.queue import Barrier, Bucket, Entry, Order, Pass
+from runrig.engine.ledger.sleeping import Sleepers
 from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf
 from runrig.engine.quota.tournament import Tournament, smallest_share
 
@@ -18,22 +21,63 @@ from runrig.engine.quota.tournament import Tournament, smallest_share
 class QueueHeads:
     """Waiting gangs in order, drawn bucket by bucket: a bucket whose head failed is left out as a whole.
 
-    O(log buckets) per gang drawn: what is parked behind a head that failed costs nothing.
+    Beside *buckets*, which are awake, it draws those that sleep through *turn* until there may be room for them, each as its turn
+    comes.  Who is woken when its turn has passed is left to the next cycle.  O(log buckets) per gang drawn; whoever sleeps on
+    costs nothing.
     """
 
-    def __init__(self, buckets: Iterable[Bucket]) -> None:
-        self._heap = [bucket.waiting[0] for bucket in buckets]
+    def __init__(self, sleepers: Sleepers, buckets: Iterable[Bucket], turn: Pass) -> None:
+        self._sleepers = sleepers
+        self._turn = turn
+        self._seen = 0
+        self._number = count()
+        self._heap: list[tuple[Order, int, Bucket | tuple[Barrier, int]]] = [
+            (bucket.waiting[0][0], next(self._number), bucket) for bucket in buckets
+        ]
         heapify(self._heap)
 
     def __iter__(self) -> Iterator[Entry]:
         """Each gang once, if what was drawn before it left its bucket; ask `next_of` for the one behind it."""
-        while self._heap:
-            yield heappop(self._heap)[1]
+        passed: Order | None = None
+        while True:
+            self._take_in_what_rose()
+            if not self._heap:
+                break
+            order, _, drawn = heappop(self._heap)
+            bucket = drawn if isinstance(drawn, Bucket) else self._wake(order, *drawn)
+            if bucket is not None and (passed is None or order > passed):
+                passed = order
+                yield bucket.waiting[0][1]
+        del self._sleepers.risen[self._turn][: self._seen]
 
     def next_of(self, bucket: Bucket) -> None:
         """The bucket's head has gone: the next of the bucket takes its place in the order."""
         if bucket.waiting:
-            heappush(self._heap, bucket.waiting[0])
+            heappush(self._heap, (bucket.waiting[0][0], next(self._number), bucket))
+
+    def _take_in_what_rose(self) -> None:
+        risen = self._sleepers.risen[self._turn]
+        if self._seen < len(risen):
+            for barrier in dict.fromkeys(risen[self._seen :]):
+                for need in barrier.needs(self._turn):
+                    self._push_first(barrier, need)
+            self._seen = len(risen)
+
+    def _push_first(self, barrier: Barrier, need: int) -> None:
+        first = barrier.first(self._turn, need)
+        if first is not None:
+            heappush(self._heap, (first[0], next(self._number), (barrier, need)))
+
+    def _wake(self, order: Order, barrier: Barrier, need: int) -> Bucket | None:
+        """The bucket that stands at *order* before *barrier*; None if there is no room any more, or another is first now."""
+        first = barrier.first(self._turn, need)
+        if first is None or need > barrier.room():
+            return None
+        stands_at, _, bucket = first
+        if stands_at == order:
+            self._sleepers.wake(bucket)
+        self._push_first(barrier, need)
+        return bucket if stands_at == order else None
 
 
 class HeadsByShare:
@@ -58,9 +102,31 @@ class HeadsByShare:
             heappush(self._queues[self._leaves[bucket.pool]], bucket.waiting[0])
 
 
+def low_heads(ledger: Ledger) -> QueueHeads:
+    """LOW that waits, in order: the first of the two passes over it, in which those that would borrow are set aside.
+
+    Of pools that hold less than before, those that no longer would borrow are awake.  Where weights differ, whoever is awake is
+    drawn among all others: between equal shares the place of a gang counts that cannot start itself.
+    """
+    sleepers = ledger.sleepers
+    for bucket in sleepers.borrowers(sleepers.eased):
+        if not would_borrow(ledger, bucket.waiting[0][1]):
+            sleepers.wake(bucket)
+    sleepers.eased.clear()
+    if ledger.tree.weighted:
+        for turn in (Pass.WITHIN, Pass.BORROWING):
+            deque(QueueHeads(sleepers, (), turn), maxlen=0)  # wakes them
+    low = [bucket for bucket in sleepers.awake if not bucket.firm]
+    if low and ledger.tree.weighted:
+        low = [bucket for bucket in ledger.pending.values() if not bucket.firm]
+    return QueueHeads(sleepers, low, Pass.WITHIN)
+
+
 def borrowing_heads(ledger: Ledger, buckets: Iterable[Bucket]) -> QueueHeads | HeadsByShare:
     """Waiting gangs of *buckets*, which are LOW and would borrow, in the order of law P4."""
-    return HeadsByShare(ledger, buckets) if ledger.tree.weighted else QueueHeads(buckets)
+    if ledger.tree.weighted:
+        return HeadsByShare(ledger, buckets)
+    return QueueHeads(ledger.sleepers, buckets, Pass.BORROWING)
 
 
 def would_borrow(ledger: Ledger, entry: Entry) -> bool:

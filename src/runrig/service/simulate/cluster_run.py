@@ -218,7 +218,7 @@ class ClusterRun:
             heads.add(entry.gang.pool)
             if kind not in known:
                 known[kind] = explain(ledger, entry)
-            parked = entry.bucket.parked == ledger.generation
+            parked = ledger.sleepers.left_alone(entry.bucket)
             yield _waiting(entry, known[kind], parked=parked)
         yield from self._waiting_for_groups()
 

@@ -1,0 +1,107 @@
+"""What a cycle costs with many gangs waiting: the very first, one after a gang has ended, one with nothing to do.
+
+A thousand pools in cohorts; half of the inner cohorts have a borrowing limit, a third of the pools lends at most half.  Gangs of
+all priorities and many shapes: some 34 buckets per pool with 100,000 gangs.
+"""
+
+from collections.abc import Iterator
+from random import Random
+from statistics import median
+from time import process_time
+from typing import NamedTuple
+
+from bench.racks import GPUS, KEYS, Cluster, gang, made
+from bench.world import cycle, queue
+from runrig.domain.gangs import Gang, GangState, Priority, Requirement
+from runrig.domain.nodes import DEFAULT_FLAVOR
+from runrig.domain.plan import Admit, PutCohort, PutPool, Release
+from runrig.domain.pools import Cohort, Pool, Quota
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.engine.ledger.ledger import Ledger
+
+SIZES = ((1_000, 1_000), (1_000, 10_000), (10_000, 10_000), (10_000, 100_000))
+"""Nodes, and gangs that wait."""
+POOLS, POOLS_PER_COHORT = 1000, 10
+KEY = FlavorResource(DEFAULT_FLAVOR, GPU)
+PRIORITIES = (Priority.HIGH, Priority.NORMAL, Priority.NORMAL, Priority.LOW, Priority.LOW, Priority.LOW)
+SHAPES = ((1, 1), (1, 1), (1, 2), (1, 4), (1, 8), (1, 8), (2, 8), (4, 8), (8, 4), (8, 8))
+"""Pods, and GPUs of each."""
+NEAR: tuple[tuple[Requirement, ...], ...] = ((), (), (Requirement("rack", required=False),), (Requirement("rack"),))
+FIRST_MS, AFTER_MS = 10_000.0, 5.0
+"""Targets with 100,000 waiting; processor time."""
+OLD: dict[tuple[int, int], tuple[float, float, float]] = {
+    (1_000, 10_000): (1357, 55, 41),
+    (10_000, 100_000): (7071, 390, 190),
+}
+"""Milliseconds of the first cycle, one after an end, and one at rest, when every bucket was looked at; the first profiled."""
+
+
+ABOUT_WAITING = "a cycle with 1,000 pools, ms of processor time; old: when every bucket was looked at"
+
+
+class Measured(NamedTuple):
+    """Milliseconds of processor time; *after*: of each cycle after an end, *rest*: of each with nothing to do."""
+
+    first: float
+    after: list[float]
+    rest: list[float]
+
+
+def world(nodes: int) -> Ledger:
+    each = nodes * GPUS // POOLS
+    limit = {KEY: Quota(0, POOLS_PER_COHORT * each // 2)}
+    inner = [Cohort(f"c{at}", f"top{at // 10}", limit if at % 2 else {}) for at in range(POOLS // POOLS_PER_COHORT)]
+    state = made(Cluster(nodes), [Pool("team", {KEY: Quota(0)})])
+    state.apply(PutPool(Pool("others", {KEY: Quota(0)})), 0)
+    for cohort in (*(Cohort(f"top{at}") for at in range(len(inner) // 10)), *inner):
+        state.apply(PutCohort(cohort), 0)
+    for at in range(POOLS):
+        quota = Quota(each, None, each // 2 if at % 3 == 0 else None)
+        state.apply(PutPool(Pool(f"p{at:04}", {KEY: quota}, f"c{at // POOLS_PER_COHORT}", topology_keys=KEYS)), 0)
+    return state.ledger
+
+
+def gangs(count: int) -> Iterator[Gang]:
+    mix = Random(1)
+    for at in range(count):
+        pods, gpus = mix.choice(SHAPES)
+        near = mix.choice(NEAR) if pods > 1 else ()
+        pool, priority = f"p{mix.randrange(POOLS):04}", mix.choice(PRIORITIES)
+        yield gang(f"g{at:06}/g", pods, near, gpus=gpus, pool=pool, priority=priority, at=float(at))
+
+
+def measured(nodes: int, waiting: int, runs: int) -> Measured:
+    """The first cycle over an empty cluster; then gangs that hold something end one by one, each followed by two cycles."""
+    ledger = world(nodes)
+    assert ledger.tree.root.active
+    queue(ledger, gangs(waiting))
+    first, started = _timed(ledger, 1)
+    assert started, "somebody starts in an empty cluster"
+    assert _timed(ledger, 2)[1] == 0
+    mix = Random(2)
+    after, rest = [], []
+    for at in range(max(runs, 5)):
+        held = sorted(name for name, entry in ledger.entries.items() if entry.state is GangState.ADMITTED)
+        ledger.apply(Release(mix.choice(held)), 3 + at)
+        after.append(_timed(ledger, 3 + at)[0])
+        milliseconds, started = _timed(ledger, 3 + at)
+        assert started == 0, "one cycle decides all that can be decided"
+        rest.append(milliseconds)
+    return Measured(first, after, rest)
+
+
+def _timed(ledger: Ledger, at: float) -> tuple[float, int]:
+    """Milliseconds, and how many gangs started."""
+    start = process_time()
+    decided = cycle(ledger, at)
+    return (process_time() - start) * 1000, sum(isinstance(each, Admit) for each in decided)
+
+
+def waiting_rows(runs: int) -> Iterator[dict[str, str | float | int]]:
+    for nodes, many in SIZES:
+        found, old = measured(nodes, many, runs), OLD.get((nodes, many), ("-", "-", "-"))
+        after = median(found.after)
+        row: dict[str, str | float | int] = {"nodes": nodes, "waiting": many, "first": found.first, "old first": old[0]}
+        row |= {"after an end": after, "slowest": max(found.after), "old after": old[1]}
+        row |= {"at rest": median(found.rest), "old at rest": old[2], "target": f"{FIRST_MS:g}, {AFTER_MS:g}"}
+        yield row | {"is": "met" if found.first <= FIRST_MS and after <= AFTER_MS else "MISSED"}

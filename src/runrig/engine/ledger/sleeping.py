@@ -1,0 +1,160 @@
+"""Who need not be looked at: buckets that failed sleep before barriers until one of these may have fallen (law P4).
+
+A barrier is a necessary condition that did not hold: there was less *room* than the bucket's need.  Room grows only where
+something is given back, so nobody asks until the barrier's source reports that.  Then the next cycle wakes those whose need is
+met, in the order of the queue, one after the other as long as there is room.  Who is woken in vain fails and sleeps again: too
+many awake cost time, never another plan.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+
+from runrig.engine.ledger.queue import AWAKE, Barrier, Bucket, Entry, Pass
+from runrig.engine.nodes.cluster_nodes import ClusterNodes
+from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaLeaf, Request
+
+ANYTHING = "anything"
+CANDIDATES = "candidates"
+"""Sources of room: whatever is given back; gangs that firm work may stop, and may not have stopped before (laws R1, R2)."""
+
+
+class Sleepers:
+    """Which waiting buckets are awake, and which sleep before which barriers.
+
+    *changes*: grows with whatever may let somebody start, or may open a STRICT_FIFO pool.  *risen*: per pass, the barriers at
+    which something was given back since that pass was last gone through to its end.
+    *eased*: pools that hold less than before, so that their LOW work may have come within nominal.
+    """
+
+    def __init__(self, leaf_of: Callable[[Entry], QuotaLeaf], nodes: ClusterNodes) -> None:
+        self._leaf_of, self._nodes = leaf_of, nodes
+        self.awake: dict[Bucket, None] = {}
+        self.asleep: dict[Bucket, None] = {}
+        self.changes = 0
+        self.risen: tuple[list[Barrier], ...] = ([], [], [])
+        self.eased: dict[str, None] = {}
+        self._borrowing: dict[str, dict[Bucket, None]] = {}
+        self._barriers: dict[Hashable, Barrier] = {}
+        self._sources: dict[Hashable, list[Barrier]] = {}
+
+    def __bool__(self) -> bool:
+        """True if anybody sleeps."""
+        return bool(self.asleep)
+
+    def left_alone(self, bucket: Bucket) -> bool:
+        """True if the next cycle would not try *bucket*, as things stand."""
+        return bucket.asleep is not None or bucket.parked == self.changes
+
+    # ------------------------------------------------------------ waiting
+
+    def waits(self, bucket: Bucket, *, new_head: bool) -> None:
+        """A gang has come to *bucket*; *new_head*: before all others of it."""
+        if bucket.asleep is None:
+            self.awake[bucket] = None
+        elif new_head:
+            for barrier, need in bucket.before.items():
+                barrier.file(bucket, bucket.asleep, need)
+
+    def empty(self, bucket: Bucket) -> None:
+        """Nobody of *bucket* waits any more."""
+        self.wake(bucket)
+        del self.awake[bucket]
+        bucket.parked = None
+
+    def barrier(self, key: Hashable, sources: Iterable[Hashable], room: Callable[[], int] | None) -> Barrier:
+        """The barrier of this key; made, if there is none, with the *sources* at which its room may grow."""
+        known = self._barriers.get(key)
+        if known is None:
+            known = self._barriers[key] = Barrier(room)
+            for source in sources:
+                self._sources.setdefault(source, []).append(known)
+        return known
+
+    def sleep(self, bucket: Bucket, turn: Pass, before: Mapping[Barrier, int]) -> None:
+        """Nothing of *bucket* can start while each barrier of *before* has less room than the need beside it.
+
+        None at all: until something is declared, or it is empty.
+        """
+        self.awake.pop(bucket, None)
+        self.asleep[bucket] = None
+        bucket.asleep, bucket.before = turn, dict(before)
+        if turn is Pass.BORROWING:
+            self._borrowing.setdefault(bucket.pool, {})[bucket] = None
+        for barrier, need in before.items():
+            barrier.sleepers += 1
+            barrier.file(bucket, turn, need)
+
+    def wake(self, bucket: Bucket) -> None:
+        """The next cycle looks at *bucket*."""
+        if bucket.asleep is Pass.BORROWING:
+            del self._borrowing[bucket.pool][bucket]
+        for barrier in bucket.before:
+            barrier.sleepers -= 1
+        bucket.asleep, bucket.before = None, AWAKE
+        self.asleep.pop(bucket, None)
+        self.awake[bucket] = None
+
+    def wake_all(self) -> None:
+        """Something was declared: everybody is looked at again.  O(those who sleep)."""
+        for bucket in self.asleep:
+            bucket.asleep, bucket.before = None, AWAKE
+        self.awake.update(self.asleep)
+        self.asleep = {}
+        self._borrowing, self._barriers, self._sources, self.eased = {}, {}, {}, {}
+        for risen in self.risen:
+            risen.clear()
+        self.changes += 1
+
+    def borrowers(self, pools: Iterable[str]) -> Iterator[Bucket]:
+        """Those of *pools* that sleep as LOW that borrows."""
+        for pool in pools:
+            yield from list(self._borrowing.get(pool, ()))
+
+    # ------------------------------------------------------------ giving back
+
+    def gave_back(self, source: Hashable) -> None:
+        """There may be more room at *source*."""
+        self.changes += 1
+        for barrier in self._sources.get(source, ()):
+            barrier.rises += 1
+            for risen in self.risen:
+                risen.append(barrier)
+
+    def holds_less(self, entry: Entry, layers: Sequence[int]) -> None:
+        """*entry* is about to give back what it holds in *layers*.  O(depth + nodes of the gang)."""
+        self.gave_back(ANYTHING)
+        if not self.asleep or not layers:
+            return
+        leaf = self._leaf_of(entry)
+        twins = leaf.twin.path if leaf.twin is not None else ()
+        for index, _ in entry.request:
+            for layer in layers:
+                for node in (*leaf.path, *twins):
+                    self.gave_back((node, index, layer))
+        rooms = [self._nodes.by_name.get(share.node) for each in entry.placement for share in each.shares]
+        for flavor in sorted({room.node.flavor for room in rooms if room is not None}):
+            self.gave_back(flavor)
+        for node in leaf.path:
+            if node.kind is Kind.POOL:
+                self.eased[node.name] = None
+
+    def holds_more(self, entry: Entry, before: list[bool]) -> None:
+        """*entry* is charged; *before*: what `above_nominal` said without it.  LOW work may have lost the protection of law R2.
+
+        What a pool draws from cohorts is no part of its nominal, and changes too: there every pool that is above counts.  Where
+        weights differ, who stops first is another question with every charge.
+        """
+        leaf = self._leaf_of(entry)
+        after = above_nominal(leaf, entry.request)
+        draws = leaf.outermost_pool.guarantee is not None and any(after)
+        if after != before or draws or leaf.weighed:
+            self.gave_back(CANDIDATES)
+
+
+def above_nominal(leaf: QuotaLeaf, request: Request) -> list[bool]:
+    """Per pool above *leaf* and per index of *request*, whether the pool holds more than its nominal."""
+    return [
+        node.usage[CHARGED][index] > node.subtree[index]
+        for node in leaf.path
+        if node.kind is Kind.POOL
+        for index, _ in request
+    ]

@@ -1,0 +1,172 @@
+"""Before which barriers a bucket sleeps that could not start: conditions that every size and every choice of flavors needs.
+
+Per choice the first one that does not hold, judged for the least size (law A1).  It is a necessary condition, whatever the order
+of the laws: LOW has to fit into the headroom in both layers (Q4, R4) and onto nodes; without law P2 firm work may not even
+preempt.  Where no single number tells, it sleeps until anything is given back that it asks for.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import partial
+from itertools import islice
+
+from runrig.domain.gangs import Placement
+from runrig.domain.quantities import LARGEST
+from runrig.engine.ledger.fit import layers_of
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.options import options, pod_requests
+from runrig.engine.ledger.queue import Barrier, Entry, Pass
+from runrig.engine.ledger.sleeping import ANYTHING, CANDIDATES
+from runrig.engine.placement.partial import least_counts
+from runrig.engine.placement.place import DomainNeed, most_in_one_domain, unmet_need
+from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL, Kind, QuotaLeaf, QuotaNode, Request, left_for_firm
+
+MOST_CHOICES = 16
+"""With more choices of flavors than this a bucket sleeps until anything is given back."""
+
+Short = tuple[Barrier, int]
+"""A barrier, and what is needed of the room there."""
+
+
+def put_to_sleep(ledger: Ledger, entry: Entry, turn: Pass) -> None:
+    """The bucket of *entry*, which failed in *turn*, is looked at again once what it lacks may be there."""
+    if turn is Pass.BORROWING and _draws_less_than_asked(ledger, entry):
+        return
+    before: dict[Barrier, int] = {}
+    for barrier, need in () if entry.gang.refused else _lacks(ledger, entry):
+        before[barrier] = min(need, before.get(barrier, need))
+    ledger.sleepers.sleep(entry.bucket, turn, before)
+
+
+def _draws_less_than_asked(ledger: Ledger, entry: Entry) -> bool:
+    """True if firm work of its pool is beyond what cohorts share: if other firm work ends, LOW of the pool borrows less (law P2)."""
+    pool = ledger.tree.pools[entry.gang.pool]
+    return pool.guarantee is not None and any(
+        pool.asked_above(index, CHARGED) != pool.drawn(index, CHARGED) for index in range(len(pool.nominal))
+    )
+
+
+def _lacks(ledger: Ledger, entry: Entry) -> Iterator[Short]:
+    leaf = ledger.leaf(entry)
+    if not leaf.active:
+        return  # parents run in a circle: until something is declared (law Q5)
+    counts = least_counts(entry.gang.pod_sets)
+    choices = list(islice(options(ledger, entry, counts, mixed=True), MOST_CHOICES + 1))
+    if len(choices) > MOST_CHOICES:
+        yield _anything(ledger, (ANYTHING, CANDIDATES))
+        return
+    for choice, request in choices:
+        if entry.bucket.firm:
+            short = _promised(ledger, leaf, request)
+        else:
+            short = _headroom(ledger, leaf, request, CHARGED) or _headroom(ledger, leaf, request, REAL)
+            short = short or _domain(ledger, entry, choice)
+        yield from short or [_whatever(ledger, leaf, choice, request)]
+
+
+def _whatever(ledger: Ledger, leaf: QuotaLeaf, choice: Placement, request: Request) -> Short:
+    """What is given back of *request* anywhere in the tree, or on any node of the flavors; for firm work new candidates too."""
+    quota = ((leaf.path[-1], index, layer) for index, _ in request for layer in LAYERS)
+    flavors = sorted({each.flavor for each in choice})
+    return _anything(ledger, (*quota, *flavors, *([CANDIDATES] if leaf.kind is Kind.FIRM else [])))
+
+
+def _anything(ledger: Ledger, sources: tuple[Hashable, ...]) -> Short:
+    barrier = ledger.sleepers.barrier(sources, sources, None)
+    return barrier, barrier.room() + 1
+
+
+# ---------------------------------------------------------------- quota
+
+
+def _headroom(ledger: Ledger, leaf: QuotaLeaf, request: Request, layer: int) -> list[Short]:
+    """The first node of the path that refuses (as `fits`), and those below it that may keep more of the request later."""
+    for index, amount in request:
+        keeping: list[Short] = []
+        for node in (*leaf.limits[index], leaf.path[-1]):
+            if amount > _room(node, index, layer):
+                return [*keeping, _before(ledger, "headroom", node, index, layer, amount)]
+            keeping += _keeps(ledger, node, index, layer)
+            amount -= max(0, _kept(node, index, layer))
+    return []
+
+
+def _promised(ledger: Ledger, leaf: QuotaLeaf, request: Request) -> list[Short]:
+    """What of law P2 does not hold (as `within_promise`)."""
+    short = [] if leaf.twin is None else _covered(ledger, leaf.twin, request)
+    for index, amount in request if not short else ():
+        if leaf.twin is None and amount > leaf.subtree[index] - leaf.usage[CHARGED][index]:
+            return [_before(ledger, "headroom", leaf, index, CHARGED, amount)]
+        for pool in leaf.pools_above:
+            if amount > left_for_firm(pool, index):
+                source = (pool if pool.guarantee is None else pool.guarantee.path[-1], index, CHARGED)
+                room = partial(left_for_firm, pool, index)
+                return [(ledger.sleepers.barrier(("promise", pool, index), (source,), room), amount)]
+    return short
+
+
+def _covered(ledger: Ledger, twin: QuotaLeaf, request: Request) -> list[Short]:
+    """The first node of the path of *twin* that does not cover *request*, and those below it, as in `_headroom`."""
+    for index, amount in request:
+        keeping: list[Short] = []
+        for node in twin.path:
+            if amount <= _kept(node, index, CHARGED):
+                break
+            if amount > _cover(node, index, CHARGED):
+                return [*keeping, _before(ledger, "cover", node, index, CHARGED, amount)]
+            keeping += _keeps(ledger, node, index, CHARGED)
+            amount -= max(0, _kept(node, index, CHARGED))
+    return []
+
+
+def _keeps(ledger: Ledger, node: QuotaNode, index: int, layer: int) -> list[Short]:
+    more = max(0, _kept(node, index, layer)) + 1
+    return [_before(ledger, "kept", node, index, layer, more)] if node.local[index] >= more else []
+
+
+def _before(ledger: Ledger, what: str, node: QuotaNode, index: int, layer: int, need: int) -> Short:
+    source = (node, index, layer)
+    return ledger.sleepers.barrier((what, *source), (source,), partial(_MEASURES[what], *source)), need
+
+
+def _kept(node: QuotaNode, index: int, layer: int) -> int:
+    """What *node* has left of what it keeps for work below it."""
+    return node.local[index] - node.usage[layer][index]
+
+
+def _room(node: QuotaNode, index: int, layer: int) -> int:
+    """What the limit of *node* leaves to work below it, what is kept further down left aside."""
+    if node.parent is None:
+        return node.subtree[index] - node.usage[layer][index]
+    room = node.room[index]
+    return LARGEST if room is None else room + _kept(node, index, layer)
+
+
+def _cover(node: QuotaNode, index: int, layer: int) -> int:
+    """How much firm work *node* has quota for, with what those above may add."""
+    kept = _kept(node, index, layer)
+    room = node.room[index]
+    if node.parent is None:
+        return max(0, kept)
+    return LARGEST if room is None else max(0, kept, room + kept)
+
+
+_MEASURES: Mapping[str, Callable[[QuotaNode, int, int], int]] = {"headroom": _room, "cover": _cover, "kept": _kept}
+
+
+# ---------------------------------------------------------------- nodes
+
+
+def _domain(ledger: Ledger, entry: Entry, choice: Placement) -> list[Short]:
+    """A group of its pods that no domain has room for, each shape counted alone."""
+    constraints = ledger.constraints(entry, tuple(each.count for each in choice))
+    if not ledger.place or constraints is None:
+        return []
+    unmet = unmet_need(ledger.nodes, pod_requests(entry, choice), layers_of(ledger), constraints)
+    if unmet is None:
+        return []
+    need, pods = unmet
+    return [(ledger.sleepers.barrier(need, (need.shape.flavor,), partial(_most, ledger, need)), pods)]
+
+
+def _most(ledger: Ledger, need: DomainNeed) -> int:
+    return most_in_one_domain(ledger.nodes, need, layers_of(ledger))

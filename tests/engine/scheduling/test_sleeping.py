@@ -1,0 +1,175 @@
+"""Buckets that sleep: a ledger in which they do decides in every cycle as one that is loaded from rows, in which all are awake.
+
+The histories are drawn by seed: random trees with limits, lending, shared quota, subpools, weights and STRICT_FIFO pools;
+nodes in racks, or quota alone; firm and LOW gangs of one or two pod sets, some with fewer pods or in one rack.
+"""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from runrig.domain.gangs import Gang, GangState, PodSet, Priority, Requirement
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.plan import Decision, Queue, Release, Stop
+from runrig.domain.pools import HOSTNAME, Cohort, Pool, Queueing, Quota, Quotas, TopologyKey
+from runrig.domain.quantities import CPU, GPU, FlavorResource, of_one_pod, requests_of
+from runrig.domain.records import GangRow
+from runrig.domain.workflows import Status
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.scheduling.admission import decide
+from tests.exploring import tries
+
+pytestmark = pytest.mark.explored
+
+KEYS = (TopologyKey("rack", "rack"), TopologyKey("host", HOSTNAME))
+PRIORITIES = (Priority.HIGH, Priority.NORMAL, Priority.LOW, Priority.LOW)
+CYCLES = 30
+
+
+class History:
+    """A random world and what happens to its ledger."""
+
+    def __init__(self, seed: int) -> None:
+        self.mix = random.Random(seed)
+        self.flavors = ("a", "b")[: self.mix.choice((1, 1, 2))]
+        self.ledger = Ledger(place=self.mix.random() < 0.75)
+        self.ledger.set_flavors(Flavor(name, position=at) for at, name in enumerate(self.flavors))
+        self.weights = self.mix.choice(((1,), (1,), (1,), (1, 2, 3)))
+        self.number = 0
+        self.now = 0.0
+        cohorts = self._declare_cohorts(shared=self.mix.random() < 0.35)
+        for at in range(self.mix.randrange(1, 6)):
+            self._declare_pool(f"p{at}", self.mix.choice((None, *cohorts)))
+        for at in range(self.mix.randrange(2, 9)):
+            self._put_node(at)
+
+    def _quotas(self, most: int) -> Quotas:
+        return {
+            FlavorResource(flavor, GPU): Quota(
+                self.mix.randrange(most + 1),
+                self.mix.choice((None, None, 0, 2, 4)),
+                self.mix.choice((None, None, None, 0, 2)),
+            )
+            for flavor in self.flavors
+        }
+
+    def _declare_cohorts(self, *, shared: bool) -> list[str]:
+        names = [f"c{at}" for at in range(self.mix.randrange(1, 4))]
+        for at, name in enumerate(names):
+            parent = names[at - 1] if at and self.mix.random() < 0.5 else None
+            quotas = self._quotas(4) if self.mix.random() < 0.5 else {}
+            if not shared:
+                quotas = {key: replace(quota, nominal=0) for key, quota in quotas.items()}
+            self.ledger.put_cohort(Cohort(name, parent, quotas, self.mix.choice(self.weights)))
+        return names
+
+    def _declare_pool(self, name: str, cohort: str | None) -> None:
+        queueing = Queueing.STRICT_FIFO if self.mix.random() < 0.15 else Queueing.BEST_EFFORT_FIFO
+        weight = self.mix.choice(self.weights)
+        pool = Pool(name, self._quotas(8), cohort, queueing=queueing, topology_keys=KEYS, weight=weight)
+        self.ledger.put_pool(pool)
+        for at in range(self.mix.choice((0, 0, 1, 2))):
+            part = {
+                key: replace(each, nominal=self.mix.randrange(each.nominal // 2 + 1))
+                for key, each in pool.quotas.items()
+            }
+            self.ledger.put_pool(replace(pool, name=f"{name}--s{at}", quotas=part, cohort=None, parent=name))
+
+    def _put_node(self, at: int) -> None:
+        labels = {"rack": f"r{at // 2}", HOSTNAME: f"n{at}"} if self.mix.random() < 0.95 else {}
+        room = {GPU: self.mix.choice((2, 4, 4, 8)), CPU: 8000}
+        ready = self.mix.random() < 0.9
+        self.ledger.put_node(Node(f"n{at}", room, labels=labels, ready=ready, flavor=self.mix.choice(self.flavors)))
+
+    def _pod_set(self, name: str) -> PodSet:
+        pods, gpus = self.mix.choice((1, 1, 1, 2, 3, 4)), self.mix.choice((1, 1, 2, 4))
+        near = (Requirement("rack", required=self.mix.random() < 0.6),) if pods > 1 and self.mix.random() < 0.5 else ()
+        least = self.mix.randrange(1, pods) if pods > 1 and self.mix.random() < 0.4 else None
+        asked = {GPU: gpus} if self.mix.random() < 0.8 else {GPU: gpus, CPU: 1000 * gpus}
+        platform = self.mix.choice((None, None, *self.flavors))
+        return PodSet(name, pods, of_one_pod(requests_of(asked)), least, platform, near)
+
+    def _submit(self) -> None:
+        self.number += 1
+        pod_sets = tuple(self._pod_set(name) for name in self.mix.choice((["x"], ["x"], ["x"], ["x", "y"])))
+        pool, priority = self.mix.choice(sorted(self.ledger.pools)), self.mix.choice(PRIORITIES)
+        at = float(self.mix.randrange(self.number + 3))
+        self.ledger.apply(Queue(Gang(f"g{self.number:04}", pool, priority, at, pod_sets)), self.now)
+
+    def _end(self, *states: GangState, stops: float = 0.0) -> None:
+        """One gang of these states goes, or begins to stop."""
+        names = sorted(name for name, entry in self.ledger.entries.items() if entry.state in states)
+        if names:
+            name = self.mix.choice(names)
+            stop = self.ledger.entries[name].state is GangState.ADMITTED and self.mix.random() < stops
+            self.ledger.apply(Stop(name, Status.FAILED_CANCELED) if stop else Release(name), self.now)
+
+    def _declare(self) -> None:
+        match self.mix.randrange(3):
+            case 0:
+                self._put_node(self.mix.randrange(10))
+            case 1 if len(self.ledger.nodes.by_name) > 1:
+                self.ledger.drop_node(self.mix.choice(sorted(self.ledger.nodes.by_name)))
+            case _:
+                pool = self.ledger.pools[self.mix.choice(sorted(self.ledger.pools))]
+                less = 0 if pool.parent or any(each.parent == pool.name for each in self.ledger.pools.values()) else 3
+                more = {key: self.mix.randrange(4) - self.mix.randrange(less + 1) for key in pool.quotas}
+                if pool.parent is None:
+                    quotas = {k: replace(v, nominal=max(0, v.nominal + more[k])) for k, v in pool.quotas.items()}
+                    self.ledger.put_pool(replace(pool, quotas=quotas))
+
+    def something_happens(self) -> None:
+        kind = self.mix.choices(("submit", "end", "drop", "gone", "declare"), (45, 35, 8, 6, 4))[0]
+        match kind:
+            case "submit":
+                self._submit()
+            case "end":
+                self._end(GangState.ADMITTED, GangState.STOPPING, stops=0.15)
+            case "drop":
+                self._end(*GangState)
+            case "gone":
+                for _ in range(len(self.ledger.stopping)):
+                    self._end(GangState.STOPPING)
+            case "declare":
+                self._declare()
+
+
+def loaded(ledger: Ledger) -> Ledger:
+    """The same ledger from rows: everybody is awake."""
+    again = Ledger(place=ledger.place)
+    again.set_flavors(ledger.flavors.values())
+    for cohort in ledger.cohorts.values():
+        again.put_cohort(cohort)
+    for pool in ledger.pools.values():
+        again.put_pool(pool)
+    for room in ledger.nodes.by_name.values():
+        again.put_node(room.node)
+    again.restore(
+        GangRow(each.gang, each.state, each.placement, each.waits_for, each.admitted_at, each.preempted_by, each.law)
+        for each in ledger.entries.values()
+    )
+    return again
+
+
+def cycle(ledger: Ledger, now: float) -> list[Decision]:
+    made = []
+    for decision in decide(ledger):
+        if decision is not None:
+            ledger.apply(decision, now)
+            made.append(decision)
+    return made
+
+
+@pytest.mark.parametrize("seed", range(tries(12)))
+def test_who_sleeps_would_not_have_started_nor_changed_who_does(seed: int) -> None:
+    history = History(seed)
+    slept = 0
+    for _ in range(CYCLES):
+        for _ in range(history.mix.choice((1, 1, 1, 2, 6))):
+            history.something_happens()
+        history.now += 1
+        slept += sum(bucket.asleep is not None for bucket in history.ledger.pending.values())
+        everybody_awake = cycle(loaded(history.ledger), history.now)
+        assert cycle(history.ledger, history.now) == everybody_awake
+    assert slept, "somebody sleeps, else this compares nothing"
