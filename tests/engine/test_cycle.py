@@ -3,7 +3,7 @@
 import pytest
 
 from runrig.domain.observed import Observation, Phase, TaskFact
-from runrig.engine.cycle import Cycle
+from runrig.engine.cycle import CycleInParts
 from runrig.engine.state.state import State
 from tests.worlds.engine import LOW, NORMAL, World, task, workflow
 
@@ -35,7 +35,7 @@ def test_what_runs_on_is_no_step() -> None:
         world.submit(f"w{at}", "a", NORMAL)
     world.cycle()
     world.cycle()
-    running = Cycle(world.state, world.observe(), world.now)
+    running = CycleInParts(world.state, world.observe(), world.now)
     assert (running.part(1).actions, running.ended) == ((), True)
 
 
@@ -46,7 +46,7 @@ def test_no_part_ends_between_a_nomination_and_the_preemptions_for_it() -> None:
     world.cycle()
     world.submit("w", "a", NORMAL, spec=workflow("w", task("t", gpus=4)))
     facts = {key: TaskFact(Phase.RUNNING) for key in world.state.active}
-    running, parts = Cycle(world.state, Observation(facts), world.now), []
+    running, parts = CycleInParts(world.state, Observation(facts), world.now), []
     while not running.ended:
         parts.append([type(action).__name__ for action in running.part(1).actions])
     assert [part for part in parts if "Nominate" in part] == [["Nominate"] + ["Preempt"] * 4]

@@ -20,7 +20,7 @@ from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Loaded
 from runrig.domain.workflows import TaskKey, WorkflowSpec
 from runrig.engine import cycle
-from runrig.engine.cycle import Cycle
+from runrig.engine.cycle import CycleInParts
 from runrig.engine.ledger.options import flavor_choices
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.lifecycle import submission_gate
@@ -113,7 +113,7 @@ class Driver:
         """Cut at random places, with nothing coming in between, the cycle is what it is uncut: same plan, same rows."""
         chance = random.Random(int(self.now))
         state = State.load(rows)
-        running = Cycle(state, observed, self.now)
+        running = CycleInParts(state, observed, self.now)
         actions: list[Action] = []
         while not running.ended:
             actions += running.part(chance.randint(1, 6)).actions
@@ -124,7 +124,7 @@ class Driver:
 
     def cycle_in_parts(self, budget: int, arrivals: Iterable[Callable[[], None]], *, restart: bool) -> None:
         """One of *arrivals* comes after each part.  *restart*: behind the last of them the server starts again, from its rows."""
-        running, coming = Cycle(self.state, self._begin_cycle(linger=False), self.now), list(arrivals)
+        running, coming = CycleInParts(self.state, self._begin_cycle(linger=False), self.now), list(arrivals)
         while not running.ended:
             self._follow(running.part(budget).actions)
             if coming:

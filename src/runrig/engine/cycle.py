@@ -5,7 +5,7 @@
 Deterministic: the same state, observation and time give the same plan, byte for byte.  *state* has all actions applied when
 `run` returns; if they cannot be committed, the caller loads the state anew.
 
-A long cycle can be run in parts, each of which is committed by itself: `Cycle`.  Where nothing else is committed between
+A long cycle can be run in parts, each of which is committed by itself: `CycleInParts`.  Where nothing else is committed between
 them, they are together what `run` gives.
 """
 
@@ -29,14 +29,14 @@ None: what was begun is complete, so a part may end here, and a server that star
 
 def run(state: State, observed: Observation, now: float) -> Plan:
     """Returns every action that can be decided at *now*, in seconds since the epoch, and applies it to *state*."""
-    cycle = Cycle(state, observed, now)
+    cycle = CycleInParts(state, observed, now)
     actions: list[Action] = []
     while not cycle.ended:
         actions += cycle.part().actions
     return Plan(tuple(actions))
 
 
-class Cycle:
+class CycleInParts:
     """A cycle that is run part by part.  All of it is decided at one time, unless `begin_again` sets another."""
 
     def __init__(self, state: State, observed: Observation, now: float) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from runrig.engine.nodes.topology import ROOT, Domain, Ints
 from runrig.engine.placement.demand import Demand, PodPlacement, ShapeCounts
 from runrig.engine.placement.packing import pack
-from runrig.engine.placement.trial_capacity import Put, TrialCapacity
+from runrig.engine.placement.trial_capacity import PlacedPods, TrialCapacity
 
 MOST_COMPARED = 32
 """How many domains of one level, tightest first, are compared by the number of finer domains (or nodes) they would use."""
@@ -50,7 +50,7 @@ class BestFit:
         self._small_first = small_first
         self._placed_in: list[dict[int, int]] = [defaultdict(int) for _ in range(self._nodes + 1)]
         self._pieces_known: dict[tuple[int, int], dict[tuple[int, int], int]] = defaultdict(dict)
-        self._puts: list[Put] = []
+        self._puts: list[PlacedPods] = []
         self.placements: list[PodPlacement] = []
 
     def put(self, need: Demand, outer: Domain) -> bool:
@@ -77,7 +77,7 @@ class BestFit:
             self._capacity.take_back(put)
             self._note(put, -1)
 
-    def _note(self, put: Put, sign: int) -> None:
+    def _note(self, put: PlacedPods, sign: int) -> None:
         """Counts where pods were put, and forgets what was known of these domains."""
         for level, (of, placed_in) in enumerate(zip(self._topology.of, self._placed_in, strict=False)):
             inside = level <= put.domain.level
@@ -132,7 +132,7 @@ class BestFit:
         del slots[len(parts) :]
         self.placements += (PodPlacement(part, shape, [node], [pods]) for part, node in zip(parts, slots, strict=True))
         taken = Counter(slots)
-        self._charge(Put(outer, shape, list(taken), [slots * pods for slots in taken.values()]))
+        self._charge(PlacedPods(outer, shape, list(taken), [slots * pods for slots in taken.values()]))
         return True
 
     # ------------------------------------------------------------ unlike pods
@@ -268,9 +268,9 @@ class BestFit:
         """Puts *pods[i]* pods on *nodes[i]*, all of them inside *domain*."""
         self.placements.append(PodPlacement(need, shape, nodes, pods))
         if not self._single:
-            self._charge(Put(domain, shape, nodes, pods))
+            self._charge(PlacedPods(domain, shape, nodes, pods))
 
-    def _charge(self, put: Put) -> None:
+    def _charge(self, put: PlacedPods) -> None:
         self._capacity.put(put)
         self._puts.append(put)
         self._note(put, 1)

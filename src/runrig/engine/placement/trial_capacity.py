@@ -14,7 +14,7 @@ from runrig.engine.nodes.node_capacity import pods_in
 from runrig.engine.nodes.topology import Domain, Ints
 
 
-class Put(NamedTuple):
+class PlacedPods(NamedTuple):
     """Pods of *shape* inside *domain*: how many on each of *nodes*, which all differ."""
 
     domain: Domain
@@ -36,7 +36,7 @@ class TrialCapacity:
         self._counts = [nodes.counts(labels, shape, self._layers) for shape in shapes]
         self._own = False
         self._free: dict[int, dict[str, int]] = {}
-        self._placed: list[Put] = []
+        self._placed: list[PlacedPods] = []
 
     def counts(self, shape: int) -> FitCounts:
         return self._counts[shape]
@@ -82,16 +82,16 @@ class TrialCapacity:
             if resource in free:
                 free[resource] -= amount * pods
 
-    def put(self, put: Put) -> None:
+    def put(self, put: PlacedPods) -> None:
         self._placed.append(put)
         self._take(put, 1)
 
-    def take_back(self, put: Put) -> None:
+    def take_back(self, put: PlacedPods) -> None:
         """The inverse of `put`; the last comes first."""
         assert self._placed.pop() is put, "pods are taken back in reverse order"
         self._take(put, -1)
 
-    def _take(self, put: Put, sign: int) -> None:
+    def _take(self, put: PlacedPods, sign: int) -> None:
         if not self._own:
             self._counts = [counts.copy() for counts in self._counts]
             self._own = True
@@ -106,7 +106,7 @@ class TrialCapacity:
             for counts, pod_shape in zip(self._counts, self.shapes, strict=True):
                 counts.set(self.topology, node, pods_in(free, pod_shape.requests))
 
-    def _lose(self, put: Put, sign: int) -> None:
+    def _lose(self, put: PlacedPods, sign: int) -> None:
         """As many pods fewer fit."""
         nodes, pods = np.array(put.nodes), sign * np.array(put.pods)
         total = sign * sum(put.pods)

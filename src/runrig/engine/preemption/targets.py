@@ -87,7 +87,7 @@ class _TargetSearch:
         if cheapest is None:
             return None
         if cheapest.irreducible:
-            return self._told(cheapest.gone, cheapest.placement)
+            return self._with_laws(cheapest.gone, cheapest.placement)
         for candidate in cheapest.gone:
             self._take(candidate)
         if self._fit(cheapest.domain) is None:
@@ -156,9 +156,9 @@ class _TargetSearch:
         )
         placement = self._fit(domain)
         assert placement is not None, "putting back must keep the fit"
-        return self._told(needed, placement)
+        return self._with_laws(needed, placement)
 
-    def _told(self, needed: Sequence[Entry], placement: Placement) -> Targets:
+    def _with_laws(self, needed: Sequence[Entry], placement: Placement) -> Targets:
         """*needed* have to be gone before the preemptor goes to *placement*."""
         own = self._entry.gang.pool
         spared = self._candidates.spared_before(needed)

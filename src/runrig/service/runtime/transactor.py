@@ -14,7 +14,7 @@ from runrig.domain.errors import InvalidInput, RunrigError
 from runrig.domain.observed import Observation
 from runrig.domain.plan import Plan
 from runrig.domain.workflows import WorkflowStatus
-from runrig.engine.cycle import Cycle
+from runrig.engine.cycle import CycleInParts
 from runrig.engine.state.state import State
 from runrig.ports.clock import Clock
 from runrig.ports.store import Store
@@ -30,7 +30,7 @@ APPLY = "apply by "
 """The actor of what `apply` declares: this, then the person."""
 
 STEPS_PER_PART = 120
-"""Gangs looked at, or things changed, in one part of a cycle (`engine.cycle.Cycle.part`): about 40 ms of deciding and storing."""
+"""Gangs looked at, or things changed, in one part of a cycle (`engine.cycle.CycleInParts.part`): about 40 ms of deciding and storing."""
 
 MOST_FRESH_STARTS = 50
 """How often the deciding of one cycle begins again because something else was committed; then the next cycle does."""
@@ -154,7 +154,7 @@ class Transactor:
         Whatever else is committed between two parts is taken in at once: the deciding begins again at the head of the order.
         """
         with self._lock, self._restoring():
-            running = Cycle(self._loaded(), observed, self._clock.now())
+            running = CycleInParts(self._loaded(), observed, self._clock.now())
             revision = running.state.revision
         fresh_starts = 0
         while not running.ended and fresh_starts <= MOST_FRESH_STARTS:
@@ -170,7 +170,7 @@ class Transactor:
                 self._tell(part.touched())
             yield Plan() if part is None else part.plan
 
-    def _part(self, running: Cycle) -> Revision | None:
+    def _part(self, running: CycleInParts) -> Revision | None:
         began = time.perf_counter()
         plan = running.part(STEPS_PER_PART)
         self._metrics.part(time.perf_counter() - began)
