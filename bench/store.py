@@ -25,6 +25,7 @@ from tests import postgres
 from bench.timing import Times, timed
 from runrig.api import connections
 from runrig.api.app import create_app
+from runrig.api.crowd import Crowd, Door
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Flavor, Node
@@ -92,16 +93,17 @@ def serve(url: str, cluster: str) -> None:
     declared, clock = read_cluster(cluster), SimulatedClock()
     service = Service(SqlStore.open(url, exclusive=True), SimulatedBackend(declared.nodes, clock), clock)
     service.prepare(declared, user="bench")
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+    guests = Crowd()
+    with Door(guests, socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
-        listener.listen(256)
+        listener.listen()
         port = listener.getsockname()[1]
         gc.collect()
         gc.freeze()  # as `up` does
         service.start()
         print(port, flush=True)
         app = create_app(service, token=TOKEN, port=port, user="bench")
-        uvicorn.Server(connections.config(app)).run(sockets=[listener])
+        uvicorn.Server(connections.config(app, crowd=guests)).run(sockets=[listener])
 
 
 @contextmanager

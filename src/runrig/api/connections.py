@@ -5,7 +5,7 @@ The framework below waits for ever for the rest of a request, and answers plain 
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import h11
@@ -13,10 +13,10 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from runrig.api.crowd import AT_ONCE, Crowd, Guest
 from runrig.domain.errors import InvalidInput, Unavailable
 
 READ_TIMEOUT_S = 30.0
-MOST_CONNECTIONS = 1000
 LARGEST_HEAD = 64 * 1024
 """Bytes of request line and headers."""
 
@@ -28,16 +28,19 @@ _MAY_ANSWER = (h11.IDLE, h11.SEND_RESPONSE)
 def config(
     app: ASGIApp,
     *,
+    crowd: Crowd,
     read_timeout_s: float = READ_TIMEOUT_S,
-    connections: int = MOST_CONNECTIONS,
     proxies: str | None = None,
     **more: Any,
 ) -> uvicorn.Config:
-    """How *app* is served.  *proxies*: addresses trusted to say on whose behalf they call.  *more*: further options of uvicorn."""
+    """How *app* is served to those who came into *crowd* by its door.  *proxies*: addresses trusted to say on whose behalf they call.
+
+    *more*: further options of uvicorn.
+    """
 
     class Connection(LimitedConnection):
         read_timeout = read_timeout_s
-        most = connections
+        guests = crowd.guests
 
     # Without its own answer to WebSockets and without its name: the less is exposed, the better.
     return uvicorn.Config(
@@ -50,6 +53,7 @@ def config(
         server_header=False,
         log_config=None,
         access_log=False,
+        backlog=AT_ONCE,
         **more,
     )
 
@@ -58,19 +62,21 @@ class LimitedConnection(H11Protocol):
     """*read_timeout*: seconds from the first byte of a request to its last, and from the start of a connection to its first byte."""
 
     read_timeout: ClassVar[float] = READ_TIMEOUT_S
-    most: ClassVar[int] = MOST_CONNECTIONS
+    guests: ClassVar[Mapping[int, Guest]] = {}
+    _guest: Guest | None = None
     _deadline: asyncio.TimerHandle | None = None
     _refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # only TCP comes here
-        super().connection_made(_Lingering(transport, self._is_sending))
-        if len(self.connections) > self.most:
-            self._end(
-                503,
-                Unavailable.code,
-                f"{self.most} connections are open, which is all that there may be: try again later",
-            )
-            return
+        super().connection_made(_Lingering(transport, self._is_sending, self.read_timeout))
+        self._guest = self.guests.get(transport.get_extra_info("socket").fileno())
+        if self._guest is not None:
+            self._guest.end = self._asked_to_leave
+            self.app_state = {**self.app_state, "guest": self._guest}
+            if self._guest.refusal is not None:
+                self._guest.leaves()
+                self._end(503, Unavailable.code, self._guest.refusal)
+                return
         self._watch(expected=True)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -84,6 +90,11 @@ class LimitedConnection(H11Protocol):
     def handle_events(self) -> None:
         super().handle_events()
         self._watch(expected=bool(self.conn.trailing_data[0]))
+
+    def on_response_complete(self) -> None:
+        if self._guest is not None:
+            self._guest.answered()
+        super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - says as little to every mistake
         self._end(
@@ -119,10 +130,17 @@ class LimitedConnection(H11Protocol):
             408, InvalidInput.code, f"the request did not arrive within {self.read_timeout:g} seconds: send it whole"
         )
 
-    def _end(self, status: int, code: str, message: str) -> None:
+    def _asked_to_leave(self, status: int, message: str) -> None:
+        if self.cycle is not None and self.cycle.response_complete and not self.conn.trailing_data[0]:
+            self._forget()
+            self.transport.close()  # it was served, and nothing is asked: nothing is to be said
+        else:
+            self._end(status, Unavailable.code, message, lingers=False)
+
+    def _end(self, status: int, code: str, message: str, *, lingers: bool = True) -> None:
         """Says why, unless an answer has already begun, and hangs up."""
         self._forget()
-        self._refused = True
+        self._refused = lingers
         if self.conn.our_state in _MAY_ANSWER and not self.transport.is_closing():
             body = json.dumps({"message": message, "error_code": code, "details": {}}).encode()
             headers = [
@@ -140,10 +158,15 @@ class LimitedConnection(H11Protocol):
 
 
 class _Lingering(asyncio.Transport):
-    """Closes in two steps: a client that is still sending when it is refused would lose the answer if the socket closed at once."""
+    """Closes in two steps: a client that is still sending when it is refused would lose the answer if the socket closed at once.
 
-    def __init__(self, transport: asyncio.Transport, is_sending: Callable[[], bool]) -> None:
+    Who takes nothing of what is sent for *patience_s* is cut off.
+    """
+
+    def __init__(self, transport: asyncio.Transport, is_sending: Callable[[], bool], patience_s: float) -> None:
         super().__init__()
+        self._patience_s = patience_s
+        self._unsent: asyncio.TimerHandle | None = None
         self._transport = transport
         self._is_sending = is_sending
         self._closing = False
@@ -153,6 +176,17 @@ class _Lingering(asyncio.Transport):
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self._transport.write(data)
+        if self._unsent is None and (left := self._transport.get_write_buffer_size()):
+            self._unsent = asyncio.get_running_loop().call_later(self._patience_s, self._look, left)
+
+    def _look(self, before: int) -> None:
+        """*before*: bytes that had not been taken when it last looked."""
+        self._unsent = None
+        left = self._transport.get_write_buffer_size()
+        if left >= before:
+            self._transport.abort()
+        elif left:
+            self._unsent = asyncio.get_running_loop().call_later(self._patience_s, self._look, left)
 
     def pause_reading(self) -> None:
         self._transport.pause_reading()

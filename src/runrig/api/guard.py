@@ -12,6 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from runrig.api.crowd import Guest
 from runrig.api.failures import headers_of, status_of
 from runrig.domain.access import Identity
 from runrig.domain.errors import NotAllowed, NotFound, RunrigError
@@ -61,11 +62,16 @@ class Guard:
             return
         path = "/" + scope["path"].lstrip("/")  # the reference client calls some routes as //api/...
         state = scope.setdefault("state", {})
+        guest: Guest | None = state.get("guest")
         headers = Headers(scope=scope)
         try:
             self._check_place(headers)
+            if guest is not None:
+                guest.asks(source(scope))
             if path not in OPEN_PATHS:
-                state["identity"] = self._authenticate(_bearer(headers), source(scope))
+                state["identity"] = identity = self._authenticate(_bearer(headers), source(scope))
+                if guest is not None:
+                    guest.shows(identity.user)
             _check_path(path, scope.get("raw_path", b""))
         except RunrigError as error:
             await _refuse(send, *_as_answer(error))

@@ -2,12 +2,14 @@
 
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import FrameType
 
@@ -15,6 +17,7 @@ import uvicorn
 from anyio import to_thread
 
 from runrig import __version__
+from runrig.api import crowd
 from runrig.backends.clock import ServerClock
 from runrig.domain.errors import Conflict, ServerFault
 from runrig.domain.workflows import WorkflowStatus
@@ -23,6 +26,9 @@ from runrig.service.runtime import template_queue
 
 SHUTDOWN_S = 2
 """How long to wait for open streams."""
+LOG_BYTES = 16 * 1024 * 1024
+LOGS_KEPT = 4
+"""Files of the log besides the one that is written, each of that size."""
 END_S = 15
 """How long a server that was told to end may take altogether.  Then the system ends it, whatever its threads wait for."""
 
@@ -69,9 +75,11 @@ def server_clock(store: Store, clock: ServerClock | None = None) -> ServerClock:
 
 @contextmanager
 def logging_to(file: Path | None) -> Iterator[None]:
-    """Logs key=value lines to *file* or stderr; stdout is for the one line that says the server is up."""
+    """Logs key=value lines to *file*, which is rotated, or stderr; stdout is for the one line that says the server is up."""
     handler = (
-        logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file, encoding="utf-8", delay=True)
+        logging.StreamHandler(sys.stderr)
+        if file is None
+        else RotatingFileHandler(file, maxBytes=LOG_BYTES, backupCount=LOGS_KEPT, encoding="utf-8", delay=True)
     )
     handler.setFormatter(
         logging.Formatter("time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
@@ -79,8 +87,9 @@ def logging_to(file: Path | None) -> Iterator[None]:
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)
-    for chatty in ("alembic", "httpx2", "uvicorn"):
+    for chatty in ("alembic", "httpx2"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)  # it warns of each request that is not HTTP
     try:
         yield
     finally:
@@ -88,12 +97,27 @@ def logging_to(file: Path | None) -> Iterator[None]:
         handler.close()
 
 
+def open_files() -> int:
+    """How many descriptors this process may have, from now on as many as the system lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return sys.maxsize if hard == resource.RLIM_INFINITY else hard
+
+
+def crowd_of(connections: int = crowd.MOST, proxies: str | None = None) -> crowd.Crowd:
+    """At most *connections*, and fewer where descriptors are scarce."""
+    files = open_files()
+    room = max(files - crowd.SPARE - crowd.FILES, files // 4)
+    return crowd.Crowd(min(connections, room), proxies)
+
+
 @contextmanager
-def listening(host: str, port: int, *, elsewhere: str) -> Iterator[socket.socket]:
-    """A bound socket.  Raises ServerFault that names the port; *elsewhere*: how to choose another port."""
+def listening(host: str, port: int, guests: crowd.Crowd, *, elsewhere: str) -> Iterator[socket.socket]:
+    """A bound socket, by which *guests* come.  Raises ServerFault that names the port; *elsewhere*: how to choose another port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With the protocol named: on other sockets asyncio sends small answers 40 ms late.
-    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+    with crowd.Door(guests, family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, port))

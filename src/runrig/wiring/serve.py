@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 
 from runrig.api import connections
 from runrig.api.app import create_app
+from runrig.api.crowd import Crowd
 from runrig.api.standby import BROKEN, Standby, Standing
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock, stand_in_nodes
 from runrig.domain.errors import Conflict, ServerFault
@@ -34,6 +35,7 @@ from runrig.wiring.process import (
     SHUTDOWN_S,
     Server,
     announce,
+    crowd_of,
     data_folder,
     keep_backend,
     listening,
@@ -62,8 +64,9 @@ def serve(spec: ServeSpec) -> None:
     """
     with ExitStack() as stack:
         folder = data_folder(spec.data, _ELSEWHERE)
+        guests = crowd_of(spec.connections, spec.proxies)
         listener = stack.enter_context(
-            listening(spec.host, spec.port, elsewhere="write another as listen: in the file")
+            listening(spec.host, spec.port, guests, elsewhere="write another as listen: in the file")
         )
         stack.enter_context(logging_to(spec.log_file))
         keep_backend(folder, spec.backend, _ELSEWHERE)
@@ -72,7 +75,7 @@ def serve(spec: ServeSpec) -> None:
         if not is_postgresql(spec.database):
             runtime.refuse_second()
         app = Standby(_standing(leadership))
-        server = Server(_config(spec, app))
+        server = Server(_config(spec, app, guests))
         leadership.when_led = runtime.led
         leadership.when_failed = lambda: setattr(server, "should_exit", True)
         server.when_told = leadership.stop
@@ -253,14 +256,14 @@ def _standing(leadership: Leadership[SqlTerm, LeaderTerm]) -> Callable[[], Stand
     return standing
 
 
-def _config(spec: ServeSpec, app: ASGIApp) -> uvicorn.Config:
+def _config(spec: ServeSpec, app: ASGIApp, guests: Crowd) -> uvicorn.Config:
     tls: dict[str, str] = (
         {} if spec.tls is None else {"ssl_certfile": str(spec.tls.cert), "ssl_keyfile": str(spec.tls.key)}
     )
     return connections.config(
         app,
         read_timeout_s=spec.read_timeout_s,
-        connections=spec.connections,
+        crowd=guests,
         proxies=spec.proxies,
         timeout_graceful_shutdown=SHUTDOWN_S,
         lifespan="off",

@@ -34,6 +34,7 @@ from runrig.wiring.process import (
     SHUTDOWN_S,
     Server,
     announce,
+    crowd_of,
     data_folder,
     keep_backend,
     listening,
@@ -65,7 +66,10 @@ def up(
     settings = _settings(backend, cluster, gpus)
     with ExitStack() as stack:
         folder = data_folder(data, "choose another with --data or RUNRIG_DATA")
-        listener = stack.enter_context(listening(HOST, port, elsewhere="choose another with --port (0: any free one)"))
+        guests = crowd_of()
+        listener = stack.enter_context(
+            listening(HOST, port, guests, elsewhere="choose another with --port (0: any free one)")
+        )
         port = listener.getsockname()[1]
         stack.enter_context(logging_to(folder / "server.log"))
         store = SqlStore.open(folder / "runrig.db", exclusive=True)
@@ -80,7 +84,7 @@ def up(
         gc.collect()
         gc.freeze()
         app = create_app(service, token=_token(folder), port=port, user=user)
-        server = Server(connections.config(app, timeout_graceful_shutdown=SHUTDOWN_S))
+        server = Server(connections.config(app, crowd=guests, timeout_graceful_shutdown=SHUTDOWN_S))
         server.when_ready = lambda: _is_up(service, settings.backend, folder, port)
         service.start()
         stack.callback((folder / "server.json").unlink, missing_ok=True)

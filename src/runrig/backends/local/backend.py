@@ -6,6 +6,7 @@ server may be killed between any two steps; memory holds only an index of the li
 
 import contextlib
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -32,6 +33,8 @@ _POLL_S = 0.5
 _LEAVES_S = 0.02
 """How long to wait for the end of a supervisor that has let go of its claim."""
 
+_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)
+"""Open files that tasks may have: as we were started, because a server raises its own limit."""
 _TRIES = 3
 _STARTING = TaskFact(Phase.STARTING)
 _LOST = "its supervisor was killed: what it had started was killed too, and its exit code is not known"
@@ -330,7 +333,7 @@ def _spawn(folder: Path) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
     complaints = os.open(folder / "supervisor.log", flags, 0o600)
     try:
-        return os.posix_spawn(
+        pid = os.posix_spawn(
             sys.executable,
             [sys.executable, "-I", "-S", "-B", supervisor.__file__, str(folder)],
             {},
@@ -343,6 +346,9 @@ def _spawn(folder: Path) -> int:
             setsigmask=(),
             setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
         )
+        with contextlib.suppress(OSError):
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, _FILES)
+        return pid
     finally:
         os.close(complaints)
 
