@@ -1,10 +1,12 @@
-"""What a cycle costs with many gangs waiting: the very first, one after a gang has ended, one with nothing to do.
+"""What a cycle costs with many gangs waiting: the very first, one after a gang has ended, one with nothing to do,
+and one after a node or a quota has changed.
 
 A thousand pools in cohorts; half of the inner cohorts have a borrowing limit, a third of the pools lends at most half.  Gangs of
 all priorities and many shapes: some 34 buckets per pool with 100,000 gangs.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 from statistics import median
 from time import process_time
@@ -40,11 +42,16 @@ ABOUT_WAITING = "a cycle with 1,000 pools, ms of processor time; old: when every
 
 
 class Measured(NamedTuple):
-    """Milliseconds of processor time; *after*: of each cycle after an end, *rest*: of each with nothing to do."""
+    """Milliseconds of processor time; *after*: of each cycle after an end, *rest*: of each with nothing to do.
+
+    *node*, *quota*: of each after a node was or was not ready, and after a pool got more; what they cost to declare is in `edits`.
+    """
 
     first: float
     after: list[float]
     rest: list[float]
+    node: list[float]
+    quota: list[float]
 
 
 def world(nodes: int) -> Ledger:
@@ -87,7 +94,21 @@ def measured(nodes: int, waiting: int, runs: int) -> Measured:
         milliseconds, started = _timed(ledger, 3 + at)
         assert started == 0, "one cycle decides all that can be decided"
         rest.append(milliseconds)
-    return Measured(first, after, rest)
+    return Measured(first, after, rest, *_declared(ledger, mix, max(runs, 5)))
+
+
+def _declared(ledger: Ledger, mix: Random, runs: int) -> tuple[list[float], list[float]]:
+    node, quota = [], []
+    for _ in range(runs):
+        changed = ledger.nodes.by_name[mix.choice(sorted(ledger.nodes.by_name))].node
+        for each in (replace(changed, ready=False), changed):
+            ledger.put_node(each)
+            node.append(_timed(ledger, 10)[0])
+        pool = ledger.pools[f"p{mix.randrange(POOLS):04}"]
+        more = {KEY: replace(pool.quotas[KEY], nominal=pool.quotas[KEY].nominal + GPUS)}
+        ledger.put_pool(replace(pool, quotas=more))
+        quota.append(_timed(ledger, 10)[0])
+    return node, quota
 
 
 def _timed(ledger: Ledger, at: float) -> tuple[float, int]:
@@ -103,5 +124,6 @@ def waiting_rows(runs: int) -> Iterator[dict[str, str | float | int]]:
         after = median(found.after)
         row: dict[str, str | float | int] = {"nodes": nodes, "waiting": many, "first": found.first, "old first": old[0]}
         row |= {"after an end": after, "slowest": max(found.after), "old after": old[1]}
+        row |= {"after a node": median(found.node), "after a quota": median(found.quota)}
         row |= {"at rest": median(found.rest), "old at rest": old[2], "target": f"{FIRST_MS:g}, {AFTER_MS:g}"}
         yield row | {"is": "met" if found.first <= FIRST_MS and after <= AFTER_MS else "MISSED"}

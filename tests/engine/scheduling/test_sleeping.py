@@ -11,7 +11,7 @@ import pytest
 
 from runrig.domain.gangs import Gang, GangState, PodSet, Priority, Requirement
 from runrig.domain.nodes import Flavor, Node
-from runrig.domain.plan import Decision, Queue, Release, Stop
+from runrig.domain.plan import Admit, Decision, Queue, Release, Stop
 from runrig.domain.pools import HOSTNAME, Cohort, Pool, Queueing, Quota, Quotas, TopologyKey
 from runrig.domain.quantities import CPU, GPU, FlavorResource, of_one_pod, requests_of
 from runrig.domain.records import GangRow
@@ -105,22 +105,44 @@ class History:
             stop = self.ledger.entries[name].state is GangState.ADMITTED and self.mix.random() < stops
             self.ledger.apply(Stop(name, Status.FAILED_CANCELED) if stop else Release(name), self.now)
 
+    def _node_changes(self) -> None:
+        """One comes, goes, or is no longer what it was; mostly it only stops or starts to be ready."""
+        names = sorted(self.ledger.nodes.by_name)
+        kind = self.mix.random()
+        if kind < 0.5:
+            node = self.ledger.nodes.by_name[self.mix.choice(names)].node
+            self.ledger.put_node(replace(node, ready=not node.ready))
+        elif kind < 0.85 or len(names) == 1:
+            self._put_node(self.mix.randrange(10))
+        else:
+            self.ledger.drop_node(self.mix.choice(names))
+
     def _declare(self) -> None:
-        match self.mix.randrange(3):
-            case 0:
-                self._put_node(self.mix.randrange(10))
-            case 1 if len(self.ledger.nodes.by_name) > 1:
-                self.ledger.drop_node(self.mix.choice(sorted(self.ledger.nodes.by_name)))
-            case _:
-                pool = self.ledger.pools[self.mix.choice(sorted(self.ledger.pools))]
-                less = 0 if pool.parent or any(each.parent == pool.name for each in self.ledger.pools.values()) else 3
-                more = {key: self.mix.randrange(4) - self.mix.randrange(less + 1) for key in pool.quotas}
-                if pool.parent is None:
-                    quotas = {k: replace(v, nominal=max(0, v.nominal + more[k])) for k, v in pool.quotas.items()}
-                    self.ledger.put_pool(replace(pool, quotas=quotas))
+        """A pool or cohort gets other quotas: mostly other numbers, now and then a limit more or less."""
+        if self.mix.random() < 0.3:
+            cohort = self.ledger.cohorts[self.mix.choice(sorted(self.ledger.cohorts))]
+            self.ledger.put_cohort(replace(cohort, quotas=self._other(cohort.quotas, -2)))
+            return
+        pool = self.ledger.pools[self.mix.choice(sorted(self.ledger.pools))]
+        if pool.parent is None:
+            has_subpools = any(each.parent == pool.name for each in self.ledger.pools.values())
+            self.ledger.put_pool(replace(pool, quotas=self._other(pool.quotas, 0 if has_subpools else -3)))
+        else:
+            less = {key: Quota(self.mix.randrange(each.nominal + 1)) for key, each in pool.quotas.items()}
+            self.ledger.put_pool(replace(pool, quotas=less))
+
+    def _other(self, quotas: Quotas, least: int) -> Quotas:
+        return {
+            key: replace(
+                each,
+                nominal=max(0, each.nominal + self.mix.randrange(least, 4)) if each.nominal else 0,
+                borrowing_limit=self.mix.choice((each.borrowing_limit, each.borrowing_limit, 1, 3, None)),
+            )
+            for key, each in quotas.items()
+        }
 
     def something_happens(self) -> None:
-        kind = self.mix.choices(("submit", "end", "drop", "gone", "declare"), (45, 35, 8, 6, 4))[0]
+        kind = self.mix.choices(("submit", "end", "drop", "gone", "node", "declare"), (45, 35, 8, 6, 6, 5))[0]
         match kind:
             case "submit":
                 self._submit()
@@ -131,6 +153,8 @@ class History:
             case "gone":
                 for _ in range(len(self.ledger.stopping)):
                     self._end(GangState.STOPPING)
+            case "node":
+                self._node_changes()
             case "declare":
                 self._declare()
 
@@ -173,3 +197,37 @@ def test_who_sleeps_would_not_have_started_nor_changed_who_does(seed: int) -> No
         everybody_awake = cycle(loaded(history.ledger), history.now)
         assert cycle(history.ledger, history.now) == everybody_awake
     assert slept, "somebody sleeps, else this compares nothing"
+
+
+def test_a_node_that_is_ready_again_wakes_only_those_of_its_flavor() -> None:
+    ledger = Ledger()
+    ledger.set_flavors([Flavor("a"), Flavor("b", position=1)])
+    ledger.put_pool(Pool("p", {FlavorResource(flavor, GPU): Quota(8) for flavor in "ab"}))
+    nodes = {name: Node(f"n{name}", {GPU: 4}, flavor=name, ready=False) for name in "ab"}
+    for node in nodes.values():
+        ledger.put_node(node)
+    for at, name in enumerate("ab"):
+        pod_set = PodSet("x", 1, of_one_pod(requests_of({GPU: 4})), platform=name)
+        ledger.apply(Queue(Gang(f"g{name}", "p", Priority.LOW, float(at), (pod_set,))), 0.0)
+    assert cycle(ledger, 1.0) == []
+    ledger.put_node(replace(nodes["b"], ready=True))
+    assert [decision.gang for decision in cycle(ledger, 2.0) if isinstance(decision, Admit)] == ["gb"]
+    assert ledger.entries["ga"].bucket.asleep is not None
+    assert ledger.sleepers.awake == {}
+
+
+def test_a_pool_that_gets_more_wakes_only_those_it_concerns() -> None:
+    ledger = Ledger(place=False)
+    ledger.set_flavors([Flavor("a")])
+    key = FlavorResource("a", GPU)
+    pools = {name: Pool(name, {key: Quota(2)}) for name in ("p", "q")}
+    for pool in pools.values():
+        ledger.put_pool(pool)
+    pod_set = PodSet("x", 1, of_one_pod(requests_of({GPU: 4})))
+    for at, name in enumerate(pools):
+        ledger.apply(Queue(Gang(f"of {name}", name, Priority.NORMAL, float(at), (pod_set,))), 0.0)
+    assert cycle(ledger, 1.0) == []
+    ledger.put_pool(replace(pools["q"], quotas={key: Quota(4)}))
+    assert [decision.gang for decision in cycle(ledger, 2.0) if isinstance(decision, Admit)] == ["of q"]
+    assert ledger.entries["of p"].bucket.asleep is not None
+    assert ledger.sleepers.awake == {}

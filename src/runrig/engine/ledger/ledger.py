@@ -72,19 +72,19 @@ class Ledger:
         self._declared()
 
     def put_cohort(self, cohort: Cohort) -> None:
-        self._declarations.put_cohort(cohort)
-        self._declared()
+        self._declared(only_quotas=self._declarations.put_cohort(cohort))
 
     def drop_cohort(self, name: str) -> None:
         self._declarations.drop_cohort(name)
         self._declared()
 
     def put_pool(self, pool: Pool) -> None:
-        self._declarations.put_pool(pool)
-        self._declared()
+        self._declared(only_quotas=self._declarations.put_pool(pool))
 
     def put_node(self, node: Node) -> None:
         """Adds or replaces *node*; gangs keep what they hold there.  O(gangs on it)."""
+        room = self.nodes.by_name.get(node.name)
+        before = node if room is None else room.node
         if self.nodes.put(node):
             for entry in self._on_node.get(node.name, {}).values():
                 for each, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=True):
@@ -93,26 +93,29 @@ class Ledger:
                         self.nodes.hold(here, pod_set.requests, layer)
                     if entry.held:
                         self.nodes.take_gpus(here)
-        self._declared()
+        self._tree = None
+        self.sleepers.nodes_changed({node.flavor, before.flavor})
 
     def drop_node(self, name: str) -> None:
-        self.nodes.drop(name)
-        self._declared()
-
-    def _declared(self) -> None:
-        """The tree follows when it is read next.  Everybody may fit now."""
         self._tree = None
-        self.sleepers.wake_all()
+        self.sleepers.nodes_changed({self.nodes.drop(name).flavor})
+
+    def _declared(self, *, only_quotas: bool = False) -> None:
+        """The tree follows when it is read next.  Everybody may fit now; of quotas that is found out then."""
+        self._tree = None
+        if not only_quotas:
+            self.sleepers.wake_all()
 
     @property
     def tree(self) -> QuotaTree:
         """The quota tree with everything that is held."""
         if self._tree is None:
             capacity = {FlavorResource(flavor, GPU): 0 for flavor in self.flavors} | self.nodes.capacity
-            recounted = self._declarations.follow(capacity)
+            recounted, numbers = self._declarations.follow(capacity)
             self._tree = self._declarations.tree
             assert self._tree is not None
             self._recount(recounted)
+            self.sleepers.quotas_changed(numbers)
         return self._tree
 
     def _recount(self, pools: Collection[str] | None) -> None:
@@ -134,12 +137,9 @@ class Ledger:
     def request_of(self, entry: Entry, placement: Placement) -> Request:
         """What *placement* asks of the tree, summed per (flavor, resource)."""
         asked, counted = self.tree.asked, self.leaf(entry).counted
-        if len(placement) == 1:
-            return asked(counted, placement[0].flavor, entry.gang.pod_sets[0].requests, placement[0].count)
-        return summed(
-            asked(counted, each.flavor, pod_set.requests, each.count)
-            for each, pod_set in zip(placement, entry.gang.pod_sets, strict=False)
-        )
+        chosen = zip(placement, entry.gang.pod_sets, strict=False)
+        parts = [asked(counted, each.flavor, pod_set.requests, each.count) for each, pod_set in chosen]
+        return parts[0] if len(parts) == 1 else summed(parts)
 
     def constraints(self, entry: Entry, counts: tuple[int, ...]) -> PlacementConstraints | None:
         """Which of *counts* pods must lie together; None if the pool no longer has a topology key that the gang asks for."""
@@ -242,10 +242,7 @@ class Ledger:
                 self._try_again(self.entries[gang])
 
     def restore(self, rows: Iterable[GangRow]) -> None:
-        """Takes the gangs of *rows* as they stood: the same ledger as the one that was saved.
-
-        Nominated gangs come last, because their targets must be there; a target that is gone is not waited for.
-        """
+        """Takes the gangs of *rows* as they stood.  Nominated ones come last: their targets must be there, or are not waited for."""
         rows = sorted(rows, key=lambda row: row.gang.id)
         for row in rows:
             self._queue(row.gang)

@@ -6,11 +6,11 @@ met, in the order of the queue, one after the other as long as there is room.  W
 many awake cost time, never another plan.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from runrig.engine.ledger.queue import AWAKE, Barrier, Bucket, Entry, Pass
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
-from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaLeaf, Request
+from runrig.engine.quota.quota_node import CHARGED, LAYERS, Kind, QuotaLeaf, QuotaNode, Request
 
 ANYTHING = "anything"
 CANDIDATES = "candidates"
@@ -22,7 +22,7 @@ class Sleepers:
 
     *changes*: grows with whatever may let somebody start, or may open a STRICT_FIFO pool.  *risen*: per pass, the barriers at
     which something was given back since that pass was last gone through to its end.
-    *eased*: pools that hold less than before, so that their LOW work may have come within nominal.
+    *eased*: pools that hold less than before, or have another quota, so that their LOW work may have come within nominal.
     """
 
     def __init__(self, leaf_of: Callable[[Entry], QuotaLeaf], nodes: ClusterNodes) -> None:
@@ -94,7 +94,7 @@ class Sleepers:
         self.awake[bucket] = None
 
     def wake_all(self) -> None:
-        """Something was declared: everybody is looked at again.  O(those who sleep)."""
+        """Something was declared, other than nodes: everybody is looked at again.  O(those who sleep)."""
         for bucket in self.asleep:
             bucket.asleep, bucket.before = None, AWAKE
         self.awake.update(self.asleep)
@@ -119,6 +119,26 @@ class Sleepers:
             for risen in self.risen:
                 risen.append(barrier)
 
+    def nodes_changed(self, flavors: Iterable[str]) -> None:
+        """Nodes of *flavors* have come, gone or changed.  What the root of the tree has, follows with it (law Q8)."""
+        self.gave_back(ANYTHING)
+        for flavor in sorted(flavors):
+            self.gave_back(flavor)
+
+    def quotas_changed(self, numbers: Collection[QuotaNode] | None) -> None:
+        """The numbers of these nodes of the tree have changed; None: there is no telling what."""
+        if numbers is None:
+            self.wake_all()
+            return
+        for node in numbers:
+            self._eased(node)
+            for index in range(len(node.nominal)):
+                for layer in LAYERS:
+                    self.gave_back((node, index, layer))
+        if numbers:
+            self.gave_back(ANYTHING)
+            self.gave_back(CANDIDATES)
+
     def holds_less(self, entry: Entry, layers: Sequence[int]) -> None:
         """*entry* is about to give back what it holds in *layers*.  O(depth + nodes of the gang)."""
         self.gave_back(ANYTHING)
@@ -134,8 +154,11 @@ class Sleepers:
         for flavor in sorted({room.node.flavor for room in rooms if room is not None}):
             self.gave_back(flavor)
         for node in leaf.path:
-            if node.kind is Kind.POOL:
-                self.eased[node.name] = None
+            self._eased(node)
+
+    def _eased(self, node: QuotaNode) -> None:
+        if node.kind is Kind.POOL:
+            self.eased[node.name] = None
 
     def holds_more(self, entry: Entry, before: list[bool]) -> None:
         """*entry* is charged; *before*: what `above_nominal` said without it.  LOW work may have lost the protection of law R2.

@@ -59,9 +59,11 @@ class ClusterNodes:
         self._journal.note(node.name)
         return emptied
 
-    def drop(self, name: str) -> None:
-        self._count(self.by_name.pop(name).node, -1)
+    def drop(self, name: str) -> Node:
+        node = self.by_name.pop(name).node
+        self._count(node, -1)
         self._caches = {}
+        return node
 
     def _count(self, node: Node, sign: int) -> None:
         if node.flavor == NO_FLAVOR:

@@ -1,11 +1,24 @@
 """Cohorts and pools as they are declared, and the quota tree that follows them."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import NamedTuple
 
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.quantities import FlavorResource
 from runrig.engine.quota.pool_tree import QuotaTree
+from runrig.engine.quota.quota_node import QuotaNode
 from runrig.engine.quota.tree_edits import BuildAnew, TreeEdit
+
+
+class Followed(NamedTuple):
+    """*recounted*: pools whose gangs ask something else of the tree than before; None after it was built anew, holding nothing.
+
+    *numbers*: the nodes of which numbers have changed, if nothing else has; None if more has.
+    """
+
+    recounted: Collection[str] | None
+    numbers: Collection[QuotaNode] | None
 
 
 class DeclaredTree:
@@ -19,32 +32,35 @@ class DeclaredTree:
         self._changed_cohorts: set[str] = set()
         self._changed_pools: set[str] = set()
 
-    def put_cohort(self, cohort: Cohort) -> None:
+    def put_cohort(self, cohort: Cohort) -> bool:
+        """True if nothing but its quotas has changed."""
+        before = self.cohorts.get(cohort.name)
         self.cohorts[cohort.name] = cohort
         self._changed_cohorts.add(cohort.name)
+        return before is not None and replace(before, quotas=cohort.quotas) == cohort
 
     def drop_cohort(self, name: str) -> None:
         del self.cohorts[name]
         self._changed_cohorts.add(name)
 
-    def put_pool(self, pool: Pool) -> None:
+    def put_pool(self, pool: Pool) -> bool:
+        """True if nothing but its quotas has changed."""
+        before = self.pools.get(pool.name)
         self.pools[pool.name] = pool
         self._changed_pools.add(pool.name)
+        return before is not None and replace(before, quotas=pool.quotas) == pool
 
-    def follow(self, capacity: Mapping[FlavorResource, int]) -> Collection[str] | None:
-        """Brings *tree* up to date, with *capacity* of all nodes.
-
-        Returns the pools whose gangs ask something else of the tree than before; None after it was built anew, holding nothing.
-        """
+    def follow(self, capacity: Mapping[FlavorResource, int]) -> Followed:
+        """Brings *tree* up to date, with *capacity* of all nodes."""
         try:
             if self.tree is None:
                 raise BuildAnew
             edit = TreeEdit(self.tree, self.cohorts, self.pools)
             edit.run(self._changed_cohorts, self._changed_pools, capacity)
-            recounted: Collection[str] | None = edit.recounted
+            followed = Followed(edit.recounted, edit.numbers)
         except BuildAnew:
             self.tree = None  # it may be half changed
             self.tree = QuotaTree(self.cohorts.values(), self.pools.values(), capacity)
-            recounted = None
+            followed = Followed(None, None)
         self._changed_cohorts, self._changed_pools = set(), set()
-        return recounted
+        return followed

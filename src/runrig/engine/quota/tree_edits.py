@@ -6,7 +6,7 @@ back is the exact inverse.  Some rare changes are not made here, the tree is bui
 resource), the first or last weight that differs, and parents that run in a circle.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from runrig.domain.pools import Cohort, Pool, PoolState, Quota, Quotas
 from runrig.domain.quantities import FlavorResource
@@ -74,6 +74,14 @@ class TreeEdit:
             raise BuildAnew
         if self._tree.weighted:
             self._count_borrowed()
+
+    @property
+    def numbers(self) -> Collection[QuotaNode] | None:
+        """The nodes of which numbers have changed, up to the root; None if more has, or what nodes keep for those below."""
+        changed = dict.fromkeys(each for node in self._changed for each in node.path)
+        kept = any(limit is not None for node in changed for limit in node.lending)
+        shared = any(node.guarantee is not None for node in changed)
+        return None if self._reshaped or self.recounted or self._tree.weighted or kept or shared else changed.keys()
 
     # ------------------------------------------------------------ cohorts
 

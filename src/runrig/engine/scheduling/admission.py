@@ -40,9 +40,9 @@ def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Iterator[Dec
     """
     yield from _nominated(ledger)
     looked = _Looked(ledger, heads_per_pool)
-    sleepers = ledger.sleepers
-    firm = [bucket for bucket in sleepers.awake if bucket.firm]
-    yield from _firm(ledger, QueueHeads(sleepers, firm, Pass.FIRM), looked)
+    _ = ledger.tree  # brought up to date first: one that is built anew wakes everybody
+    firm = [bucket for bucket in ledger.sleepers.awake if bucket.firm]
+    yield from _firm(ledger, QueueHeads(ledger.sleepers, firm, Pass.FIRM), looked)
     borrowing: list[Bucket] = []
     yield from _low(ledger, low_heads(ledger), looked, borrowing)
     yield from _low(ledger, borrowing_heads(ledger, borrowing), looked, None)
