@@ -1,8 +1,7 @@
 """Derives the desired state of the backend.  Pure, and level-triggered: the same state gives the same answer."""
 
 import uuid
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import is_
 
@@ -10,7 +9,7 @@ from runrig.domain.errors import Refused
 from runrig.domain.gangs import Assignment, Gang, GangState, Placement
 from runrig.domain.pools import Pool, PoolState, TopologyKey
 from runrig.domain.subgroups import Outline
-from runrig.domain.workflows import GroupSpec, Status, Task, TaskKey, TaskSpec, task_uuid
+from runrig.domain.workflows import GroupKey, GroupSpec, Status, Task, TaskKey, TaskSpec, task_uuid
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.placement.constraint_tree import tree_of
 from runrig.engine.placement.subgroups import outline_of
@@ -32,30 +31,35 @@ class Launches:
 
     def desired(self, state: State) -> Desired:
         """What the backend is to do.  *run*: attempts on nodes; *stop*: attempts whose gang stops, or that restart in place."""
+        known = {key: launch for key, launch in self._known.items() if key in state.active}
+        self._known = known | dict(_new_launches(state, sorted(state.active - known.keys())))
         run: dict[TaskKey, Launch] = {}
         stop: dict[TaskKey, Launch] = {}
-        tasks_by_gang: dict[str, list[Task]] = defaultdict(list)
-        for key in sorted(state.active):
-            task = state.tasks[key]
-            tasks_by_gang[f"{task.workflow}/{task.group}"].append(task)
-        for gang_id, tasks in tasks_by_gang.items():
-            entry = state.ledger.entries[gang_id]
-            stopping = entry.state is GangState.STOPPING
-            hosts = {} if all(task.key in self._known for task in tasks) else _hosts(tasks)
-            for task in tasks:
-                wanted = stop if stopping or task.restarting else run
-                wanted[task.key] = self._known.get(task.key) or _launch(state, entry, task, hosts)
-        self._known = {**run, **stop}
+        entries, tasks = state.ledger.entries, state.tasks
+        for key, launch in self._known.items():
+            stops = entries[launch.gang].state is GangState.STOPPING or tasks[key].restarting
+            (stop if stops else run)[key] = launch
         if not self._queues:
             return Desired(run, stop)
-        running = frozenset(key for key in run if state.tasks[key].status is Status.RUNNING)
-        self._gangs = {id: _gang(state, state.ledger.entries[id], self._gangs.get(id)) for id in tasks_by_gang}
+        running = frozenset(key for key in run if tasks[key].status is Status.RUNNING)
+        on_nodes = dict.fromkeys(launch.gang for launch in self._known.values())
+        self._gangs = {id: _gang(state, entries[id], self._gangs.get(id)) for id in on_nodes}
         gangs = {id: launch for id, (_, launch) in self._gangs.items()}
         return Desired(run, stop, running, gangs, _pools(state), dict(state.flavors))
 
 
 _Origin = tuple[Gang, Placement, Pool, Pool]
 """What a `GangLaunch` is made from and may change: the gang, what it was granted, its pool and the top-level pool."""
+
+
+def _new_launches(state: State, keys: Iterable[TaskKey]) -> Iterator[tuple[TaskKey, Launch]]:
+    hosts: dict[GroupKey, Mapping[str, str]] = {}
+    for key in keys:
+        task = state.tasks[key]
+        group = (task.workflow, task.group)
+        if group not in hosts:
+            hosts[group] = _hosts([each for each in state.current_tasks(group) if each.key in state.active])
+        yield key, _launch(state, state.ledger.entries[f"{task.workflow}/{task.group}"], task, hosts[group])
 
 
 def _launch(state: State, entry: Entry, task: Task, hosts: Mapping[str, str]) -> Launch:

@@ -6,7 +6,7 @@ It never gives up: a round that fails is logged and tried again, at growing inte
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from runrig.domain.errors import Unavailable
@@ -72,6 +72,7 @@ class Reconciler:
         self._progress: float | None = None  # when the round last got any further; None between rounds
         transactor.when_not_stored = self.wake
         self._nodes: tuple[Node, ...] | None = None
+        self._labelled_nodes: dict[str, tuple[Node, Node]] = {}  # by name: as the backend has it, and with our labels
         self._repeat_nodes = False
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
@@ -140,11 +141,22 @@ class Reconciler:
         """The backend's observation, with its nodes until a round has processed them."""
         observed = self._backend.observe()
         if observed.nodes is not None:
-            self._nodes = tuple(replace(node, labels={**node.labels, **self._node_labels}) for node in observed.nodes)
+            self._nodes = tuple(self._labelled(observed.nodes)) if self._node_labels else observed.nodes
             self._repeat_nodes = True
         if not self._repeat_nodes or self._nodes is None:
             return observed
         return replace(observed, nodes=self._nodes)
+
+    def _labelled(self, nodes: Iterable[Node]) -> Iterator[Node]:
+        """A node that is the same object as before is so with its labels too: then nobody compares it again."""
+        before = self._labelled_nodes
+        self._labelled_nodes = {}
+        for node in nodes:
+            known = before.get(node.name)
+            if known is None or known[0] is not node:
+                known = node, replace(node, labels={**node.labels, **self._node_labels})
+            self._labelled_nodes[node.name] = known
+            yield known[1]
 
     def sleep_s(self) -> float:
         """Seconds of the clock until the next deadline or the next sweep."""
