@@ -92,11 +92,11 @@ class Client:
 
 async def _body(reader: asyncio.StreamReader, head: bytes) -> bytes:
     if b"\r\ntransfer-encoding: chunked" in head:
-        body = b""
+        chunks = []
         while size := int(await reader.readline(), 16):
-            body += (await reader.readexactly(size + 2))[:-2]
+            chunks.append((await reader.readexactly(size + 2))[:-2])
         await reader.readline()
-        return body
+        return b"".join(chunks)
     lines = head.split(b"\r\n")
     return await reader.readexactly(
         next(int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length"))
