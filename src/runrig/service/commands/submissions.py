@@ -158,13 +158,13 @@ class Submissions:
         self, id: str, *, pool: str, user: str, priority: Priority | None = None, uuid: str | None = None
     ) -> Accepted:
         """Submits the specification of workflow *id* once more, with its priority unless another is given."""
-        old = self._store.workflow(id).workflow
+        old = self._store.head(id)
         spec = self._store.spec(old.spec_hash)
         return self._enter(ParsedSubmission(spec, pool, user, priority or old.priority, parent=old.id, uuid=uuid))
 
     def restart(self, id: str, *, pool: str, user: str, uuid: str | None = None) -> Accepted:
         """Like `again`, for a workflow that failed.  Raises Conflict for any other."""
-        old = self._store.workflow(id).workflow
+        old = self._store.head(id)
         if not old.status.finished or old.status is WorkflowStatus.COMPLETED:
             raise Conflict(
                 f"{old.id} is {old.status.value}: only a workflow that failed can be restarted; submit its file to run it again"
@@ -173,7 +173,7 @@ class Submissions:
 
     def cancel(self, id: str, *, user: str, message: str = "") -> str:
         """The id of the workflow, which stops from now on.  Raises NotFound, Conflict if it has ended."""
-        workflow = self._store.workflow(id).workflow
+        workflow = self._store.head(id)
         if workflow.status.finished:
             raise Conflict(f"{workflow.id} is {workflow.status.value} already: there is nothing to cancel")
 

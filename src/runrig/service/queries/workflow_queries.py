@@ -171,7 +171,7 @@ class WorkflowQueries:
         return self._store.head(id).status
 
     def spec(self, id: str) -> SpecText:
-        return self._store.spec(self._store.workflow(id).workflow.spec_hash)
+        return self._store.spec(self._store.head(id).spec_hash)
 
     def events(
         self, id: str, *, task: str | None = None, retry_id: int | None = None, visibility: Visibility = ALL
