@@ -33,54 +33,43 @@ ANOTHER = ("", "")
 """Stands for a holder from a pool that the asker does not see."""
 
 
-class Picture:
-    """What the state says of its nodes, copied, so that the lock is not held while answers are made of it.
+def users_of(state: State) -> Mapping[str, list[str]]:
+    """Flavor → the pools that may use it, by name.  O(pools x flavors)."""
+    pools: dict[str, list[str]] = defaultdict(list)
+    for name, pool in sorted(state.pools.items()):
+        if pool.state is not PoolState.ARCHIVED:
+            for flavor in dict.fromkeys(flavors_of(state, pool)):
+                pools[flavor].append(name)
+    return pools
 
-    Copying costs O(nodes + pools + active tasks), a tenth of what the views cost.
+
+class Picture:
+    """What the state says of the nodes *names*, copied, so that the lock is not held while answers are made of it.
+
+    *users*: as `users_of`.  Copying costs O(names + active tasks), a tenth of what the views cost.
     """
 
-    def __init__(self, state: State) -> None:
-        self.nodes = dict(state.nodes)
+    def __init__(self, state: State, names: Sequence[str], users: Mapping[str, list[str]]) -> None:
+        self._nodes = [state.nodes[name] for name in names]
+        self._users = users
         self._flavors = dict(state.flavors)
-        self._free = {name: report.node_free(state, name) for name in self.nodes}
-        self._tainted = {name for name, node in self.nodes.items() if not state.ledger.nodes.tolerated(node)}
-        self._tasks = [state.tasks[key] for key in state.active]
+        self._free = {name: report.node_free(state, name) for name in names}
+        self._tainted = {node.name for node in self._nodes if not state.ledger.nodes.tolerated(node)}
+        self._tasks = [task for key in state.active if (task := state.tasks[key]).node in self._free]
         self._pool_of = {task.workflow: state.workflows[task.workflow].pool for task in self._tasks}
-        self._uses = [
-            (pool.name, flavors_of(state, pool))
-            for pool in state.pools.values()
-            if pool.state is not PoolState.ARCHIVED
-        ]
 
-    def named(self) -> set[str]:
-        """The flavors of nodes, declared or not."""
-        return {node.flavor for node in self.nodes.values()}
-
-    def seen(self, visibility: Visibility) -> dict[str, tuple[str, ...]]:
-        """Flavor → the pools that may use it and that *visibility* reaches."""
-        return {flavor: visibility.of(names) for flavor, names in self._pools().items()}
-
-    def _pools(self) -> dict[str, list[str]]:
-        """Flavor → the pools that may use it, by name."""
-        pools: dict[str, list[str]] = defaultdict(list)
-        for name, flavors in sorted(self._uses):
-            for flavor in dict.fromkeys(flavors):
-                pools[flavor].append(name)
-        return pools
-
-    def views(self, names: Sequence[str], visibility: Visibility) -> Iterator[NodeView]:
-        """Yields the nodes *names*.  O(active tasks + pools x flavors + GPUs of *names*)."""
-        users, seen = self._pools(), self.seen(visibility)
-        nodes = [self.nodes[name] for name in names]
-        holders = report.gpu_holders(self._tasks, nodes)
-        for node in nodes:
+    def views(self, visibility: Visibility) -> Iterator[NodeView]:
+        """Yields the nodes in order.  O(their tasks and GPUs + pools x flavors)."""
+        seen = {flavor: visibility.of(names) for flavor, names in self._users.items()}
+        holders = report.gpu_holders(self._tasks, self._nodes)
+        for node in self._nodes:
             yield NodeView(
                 node=node,
                 flavor=self._flavors.get(node.flavor) or Flavor(node.flavor),
                 free=self._free[node.name],
                 gpus=tuple(self._seen_holder(holder, visibility) for holder in holders[node.name]),
                 pools=seen.get(node.flavor, ()),
-                shared_by=len(users.get(node.flavor, ())),
+                shared_by=len(self._users.get(node.flavor, ())),
                 tainted=node.name in self._tainted,
             )
 

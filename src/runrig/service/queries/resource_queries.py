@@ -14,7 +14,7 @@ from runrig.engine.explain.quota_report import TreeRow, overpromised, tree_rows
 from runrig.engine.explain.report import PoolBalance as PoolBalance
 from runrig.engine.state.state import State
 from runrig.service.queries.lookup import any_subpool, flavors_of, known_pool, live_pool, settings_of
-from runrig.service.queries.nodes import NodeView, Picture
+from runrig.service.queries.nodes import NodeView, Picture, users_of
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.transactor import Transactor
 
@@ -171,24 +171,24 @@ class ResourceQueries:
         with self._transactor.reading() as state:
             for name in sorted(wanted_pools):
                 live_pool(state, name, visibility)
-            picture = Picture(state)
-        seen = picture.seen(visibility)
-        flavors = {
-            name for name in picture.named() if not wanted_pools or not wanted_pools.isdisjoint(seen.get(name, ()))
-        }
-        if wanted_flavors:
-            flavors &= wanted_flavors
-        found = sorted(name for name, node in picture.nodes.items() if node.flavor in flavors)
-        page = found[offset:] if limit is None else found[offset : offset + limit]
-        return tuple(picture.views(page, visibility)), offset + len(page) < len(found)
+            users = users_of(state)
+            flavors = {node.flavor for node in state.nodes.values()}
+            if wanted_pools:
+                flavors = {name for name in flavors if not wanted_pools.isdisjoint(visibility.of(users.get(name, ())))}
+            if wanted_flavors:
+                flavors &= wanted_flavors
+            found = sorted(name for name, node in state.nodes.items() if node.flavor in flavors)
+            page = found[offset:] if limit is None else found[offset : offset + limit]
+            picture = Picture(state, page, users)
+        return tuple(picture.views(visibility)), offset + len(page) < len(found)
 
     def node(self, name: str, visibility: Visibility = ALL) -> NodeView:
         """Raises NotFound."""
         with self._transactor.reading() as state:
             if name not in state.nodes:
                 raise NotFound(f"there is no node {name!r}: `runrig resource list` lists them all")
-            picture = Picture(state)
-        (view,) = picture.views([name], visibility)
+            picture = Picture(state, [name], users_of(state))
+        (view,) = picture.views(visibility)
         return view
 
     def gpus(self) -> int:
