@@ -105,7 +105,7 @@ class Sleepers:
         self.changes += 1
 
     def borrowers(self, pools: Iterable[str]) -> Iterator[Bucket]:
-        """Those of *pools* that sleep as LOW that borrows."""
+        """Buckets of *pools* that failed as LOW that borrows, and sleep."""
         for pool in pools:
             yield from list(self._borrowing.get(pool, ()))
 

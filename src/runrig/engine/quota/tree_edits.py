@@ -105,7 +105,7 @@ class TreeEdit:
         return self._tree.cohorts.get(name) or self._cohort(name)
 
     def _forget_cohorts(self) -> None:
-        """Those that nobody declares or names any more are gone."""
+        """Cohorts that nobody declares or names any more are gone."""
         for name in self._left:
             node = self._tree.cohorts[name]
             if name not in self._cohorts and not node.children:
