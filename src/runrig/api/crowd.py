@@ -116,7 +116,7 @@ class Crowd:
         self.guests: dict[int, Guest] = {}
         """By descriptor."""
         self.open = 0
-        """Those of them that have not been told to leave."""
+        """How many of them have not been told to leave."""
         self._users: Counter[str] = Counter()
         self._proxies = [ipaddress.ip_network(each) for each in (proxies or "").split(",") if each]
         self._ended: Counter[str] = Counter()

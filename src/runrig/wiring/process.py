@@ -139,7 +139,7 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # Those who wait for a template to be rendered take no thread from the others.
+        # Requests that wait for a template to be rendered take no thread from others.
         to_thread.current_default_thread_limiter().total_tokens += template_queue.OF_ALL
         if self.started:
             self.when_ready()

@@ -36,7 +36,7 @@ MOST_FRESH_STARTS = 50
 """How often the deciding of one cycle begins again because something else was committed; then the next cycle does."""
 
 LONGEST_HOLD_S = 5.0
-"""Whoever holds the lock for longer has got stuck."""
+"""A holder of the lock that takes longer is stuck."""
 
 Listener = Callable[[WorkflowStatus | None], None]
 
