@@ -173,18 +173,26 @@ class Submissions:
 
     def cancel(self, id: str, *, user: str, message: str = "") -> str:
         """The id of the workflow, which stops from now on.  Raises NotFound, Conflict if it has ended."""
-        workflow = self._store.head(id)
-        if workflow.status.finished:
-            raise Conflict(f"{workflow.id} is {workflow.status.value} already: there is nothing to cancel")
+        workflow = self._unfinished(id)
 
         def decide(writing: Writing) -> None:
             writing.commit(workflows.cancel(writing.state, workflow.id, user=user, message=message))
 
-        self._transactor.command(user, decide)
+        try:
+            self._transactor.command(user, decide)
+        except NotFound:  # it has ended since, perhaps by a command that was stored together with this one
+            self._unfinished(id)
+            raise
         self._reconciler.wake()
         return workflow.id
 
     # ------------------------------------------------------------ steps
+
+    def _unfinished(self, id: str) -> Workflow:
+        workflow = self._store.head(id)
+        if workflow.status.finished:
+            raise Conflict(f"{workflow.id} is {workflow.status.value} already: there is nothing to cancel")
+        return workflow
 
     def _enter(self, parsed: ParsedSubmission) -> Accepted:
         with self.keys.turn(parsed.uuid):
