@@ -2,8 +2,6 @@
 
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from statistics import median
 
 from bench import (
     calibration,
@@ -13,56 +11,18 @@ from bench import (
     kueue,
     latency,
     parts,
+    peer_tables,
+    place_tables,
     questions,
-    racks,
-    reference,
     split,
-    store,
+    store_tables,
     submits,
     topology,
 )
-from bench.replay import REPLAYS, Outcome
-from bench.timing import Times, timed
+from bench.replay import REPLAYS
+from bench.section import Cell, Section, ms
+from bench.timing import timed
 from bench.waiting import ABOUT_WAITING, waiting_rows
-
-Cell = str | float | int
-Rows = list[dict[str, Cell]]
-
-
-@dataclass
-class Section:
-    """A table: *table* has one dict per row, with the same keys in all of them."""
-
-    name: str
-    about: str
-    table: Rows = field(default_factory=list)
-
-    def rows(self) -> Rows:
-        return self.table
-
-    def text(self) -> str:
-        """For a terminal or a log: plain, columns aligned, numbers to the right."""
-        lines = ["", f"{self.name}: {self.about}"]
-        if self.table:
-            heads = list(self.table[0])
-            cells = [heads, *([_shown(row[head]) for head in heads] for row in self.table)]
-            widths = [max(len(line[at]) for line in cells) for at in range(len(heads))]
-            left = [isinstance(self.table[0][head], str) for head in heads]
-            cells.insert(1, ["-" * width for width in widths])
-            lines += [
-                "  ".join(_aligned(*each) for each in zip(line, widths, left, strict=True)).rstrip() for line in cells
-            ]
-        return "\n".join(lines)
-
-
-def _shown(cell: Cell) -> str:
-    if isinstance(cell, float):
-        return f"{cell:,.0f}" if cell >= 1000 else f"{cell:.3g}"
-    return f"{cell:,}" if isinstance(cell, int) else cell
-
-
-def _aligned(cell: str, width: int, left: bool) -> str:
-    return cell.ljust(width) if left else cell.rjust(width)
 
 
 def run(names: Sequence[str], runs: int) -> Iterator[Section]:
@@ -77,128 +37,16 @@ def run(names: Sequence[str], runs: int) -> Iterator[Section]:
     )
     scenarios = [name for name in names if name in decisions.SCENARIOS]
     if scenarios:
-        yield _compared(scenarios, runs)
+        yield peer_tables.compared(scenarios, runs)
     imported = [name for name in names if name in kueue.SCENARIOS]
     if imported:
-        yield _imported(imported, runs)
+        yield peer_tables.imported(imported, runs)
     replays = [name for name in names if name in REPLAYS]
     if replays:
-        yield from _replayed(replays)
+        yield from peer_tables.replayed(replays)
     for name in names:
         if name in SECTIONS:
             yield SECTIONS[name](runs)
-
-
-def _compared(names: Sequence[str], runs: int) -> Section:
-    section = Section("decisions", f"against {reference.NAME}, all in ms; target: at most 1/{reference.TARGET} of it")
-    for name in names:
-        times, theirs = timed(decisions.SCENARIOS[name], runs), reference.MILLISECONDS[name]
-        best = _ms(times.least)
-        section.table.append(
-            {
-                "scenario": name,
-                "reference": theirs,
-                "min": best,
-                "median": _ms(times.median),
-                "times faster": theirs / best,
-                "target": "met" if best * reference.TARGET <= theirs else "MISSED",
-                "aim 1/10": "met" if best * reference.AIM <= theirs else "not yet",
-                "normalised": _ms(times.normalised),
-            }
-        )
-    return section
-
-
-def _imported(names: Sequence[str], runs: int) -> Section:
-    section = Section(
-        "imported",
-        f"queues as Kueue declares them, against {reference.NAME}, all in ms; "
-        f"target: at most 1/{reference.TARGET} of it, fair sharing 1/{reference.TARGET_FAIR}",
-    )
-    for name in names:
-        times, theirs = timed(kueue.SCENARIOS[name], runs), reference.IMPORTED[name]
-        best = _ms(times.least)
-        part = reference.TARGET_FAIR if name.endswith("_fair") else reference.TARGET
-        section.table.append(
-            {
-                "scenario": name,
-                "reference": theirs,
-                "min": best,
-                "median": _ms(times.median),
-                "times faster": theirs / best,
-                "target": f"1/{part}",
-                "is": _verdict(best * part <= theirs),
-                "normalised": _ms(times.normalised),
-            }
-        )
-    return section
-
-
-def _replayed(names: Sequence[str]) -> Iterator[Section]:
-    """Each is run once: its time is a sum over many cycles."""
-    times = Section(
-        "replays",
-        f"in virtual time, against {reference.NAME}; seconds of deciding, target: at most 1/{reference.TARGET}; "
-        "around: taking in, ending and putting back",
-    )
-    outcomes = Section(
-        "replay outcomes", "how long work waits, in virtual ms; no more than the reference where that is a target"
-    )
-    for name in names:
-        (run, outcome), theirs = _replay(name), reference.REPLAYS[name]
-        times.table.append(
-            {
-                "replay": name,
-                "reference s": theirs.seconds,
-                "s": run.least,
-                "times faster": theirs.seconds / run.least,
-                "is": _verdict(run.least * reference.TARGET <= theirs.seconds),
-                "normalised s": run.normalised,
-                "slowest cycle ms": _ms(outcome.slowest),
-                "around s": outcome.around,
-            }
-        )
-        outcomes.table += _outcome(name, outcome, theirs)
-    yield times
-    yield outcomes
-
-
-def _replay(name: str) -> tuple[Times, Outcome]:
-    made: list[Outcome] = []
-
-    def measure() -> float:
-        made.append(REPLAYS[name]())
-        return made[0].seconds
-
-    return timed(measure, 1), made[0]
-
-
-def _outcome(name: str, here: Outcome, theirs: reference.Replayed) -> Rows:
-    waits = [
-        (f"mean wait to {which} admission, {kind}", int(mine[kind]), its.get(kind))
-        for which, mine, its in (("first", here.waits_first, theirs.first), ("last", here.waits_last, theirs.last))
-        for kind in sorted(mine)
-    ]
-    counts = [
-        ("cycles", here.cycles, theirs.cycles),
-        ("cycles that changed nothing", here.idle, theirs.idle),
-        ("admissions", here.admissions, theirs.admissions),
-        ("evictions", here.evictions, theirs.evictions),
-    ]
-    makespan = ("makespan", here.makespan_ms, theirs.makespan_ms)
-    targets = [
-        _figure(name, what, mine, its, "" if its is None else _verdict(mine <= its))
-        for what, mine, its in [makespan, *waits]
-    ]
-    return targets + [_figure(name, what, mine, its, "") for what, mine, its in counts]
-
-
-def _figure(name: str, what: str, mine: int, its: int | None, verdict: str) -> dict[str, Cell]:
-    return {"replay": name, "figure": what, "reference": "-" if its is None else its, "here": mine, "is": verdict}
-
-
-def _verdict(met: bool) -> str:
-    return "met" if met else "MISSED"
 
 
 def _split(runs: int) -> Section:
@@ -234,145 +82,11 @@ def _growth(name: str, about: str, points: Callable[[int], Iterator[growth.Point
 def _latency(runs: int) -> Section:
     section = Section("latency", "what a person waits for, ms; a server of its own with four stand-in GPUs")
     for wait in latency.waits(max(30, runs)):
-        row: dict[str, Cell] = {"wait": wait.name, "median": _ms(wait.times.median), "min": _ms(wait.times.least)}
-        row |= {"normalised": _ms(wait.times.normalised)}
+        row: dict[str, Cell] = {"wait": wait.name, "median": ms(wait.times.median), "min": ms(wait.times.least)}
+        row |= {"normalised": ms(wait.times.normalised)}
         row |= {"runs": len(wait.times.seconds), "target": wait.target_ms}
-        section.table.append(row | {"met": "yes" if _ms(wait.times.median) <= wait.target_ms else "NO"})
+        section.table.append(row | {"met": "yes" if ms(wait.times.median) <= wait.target_ms else "NO"})
     return section
-
-
-def _store_submit(runs: int) -> Section:
-    section = Section("store_submit", "submissions a second over HTTP, each stored before it is answered")
-    for rate in store.submissions(min(runs, 3)):
-        row: dict[str, Cell] = {
-            "store": rate.store,
-            "clients": rate.clients,
-            "a second, best": rate.each / rate.times.least,
-        }
-        row |= {"median": rate.each / rate.times.median, "normalised": rate.each / rate.times.normalised}
-        section.table.append(row | {"ms each": _ms(rate.times.median) * rate.clients / rate.each})
-    return section
-
-
-def _store_commit(runs: int) -> Section:
-    about = "one cycle admits as many; storing: its commits alone"
-    section = Section("store_commit", about)
-    for cycle in store.commits(min(runs, 3)):
-        whole, storing = cycle.whole.median, median(cycle.storing)
-        row: dict[str, Cell] = {"store": cycle.store, "admissions": cycle.admissions, "ms": _ms(whole)}
-        row |= {"storing": _ms(storing), "decisions a second, stored": cycle.admissions / storing}
-        row |= {"best": cycle.admissions / min(cycle.storing), "decided and stored": cycle.admissions / whole}
-        section.table.append(row | {"normalised": cycle.admissions / cycle.whole.normalised})
-    return section
-
-
-def _store_pool_list(runs: int) -> Section:
-    about = f"over HTTP, ms; {store.PARENTS * store.SUBPOOLS_EACH:,} subpools, {store.FINISHED:,} finished workflows"
-    section = Section("store_pool_list", about)
-    for listed in store.pool_lists(max(20, runs)):
-        middle = _ms(listed.times.median)
-        row: dict[str, Cell] = {
-            "store": listed.store,
-            "list": listed.what,
-            "kB": listed.answer // 1000,
-            "median": middle,
-        }
-        row |= {"min": _ms(listed.times.least), "normalised": _ms(listed.times.normalised)}
-        row |= {"target": store.POOL_LIST_TARGET_MS}
-        section.table.append(row | {"is": _verdict(middle <= store.POOL_LIST_TARGET_MS)})
-    return section
-
-
-def _places(runs: int) -> Section:
-    section = Section(
-        "T1",
-        f"a place for one gang on {racks.FULL.nodes:,} nodes, against {reference.NAME}, all in ms; targets: each at most "
-        f"1/{reference.TARGET_PLACED} of it, in the median 1/{reference.TARGET_PLACED_MEDIAN}; cold: the first call; "
-        "lies in: hosts/racks/blocks",
-    )
-    faster = []
-    for name, theirs in reference.PLACED.items():
-        found = topology.place(topology.PLACES[name], runs)
-        assert found.changed is not None
-        row = _beside(name, found, theirs.ms, reference.TARGET_PLACED)
-        faster.append(theirs.ms / _ms(found.times.least))
-        row["after a change"] = _ms(found.changed.least)
-        few = all(here <= its for here, its in zip(found.used, theirs[1:], strict=True))
-        lies = {"lies in": _slashed(found.used), "reference in": _slashed(theirs[1:])}
-        section.table.append(row | lies | {"no more": _verdict(few and any(found.used) == any(theirs[1:]))})
-    part = reference.TARGET_PLACED_MEDIAN
-    last: dict[str, Cell] = {"scenario": "median", "times faster": median(faster), "target": f"1/{part}"}
-    last["is"] = _verdict(median(faster) >= part)
-    section.table.append({head: last.get(head, "") for head in section.table[0]})
-    return section
-
-
-def _streams(runs: int) -> Section:
-    section = Section(
-        "T3",
-        f"1,000 gangs of 8 nodes each from 100 pools until all are admitted, against {reference.NAME}, all in ms; target: at most "
-        f"1/{reference.TARGET_STREAMED} of it",
-    )
-    for name, theirs in reference.STREAMED.items():
-        found = topology.streamed(topology.STREAMS[name], min(runs, 2))
-        row = _beside(name, found, theirs, reference.TARGET_STREAMED)
-        section.table.append(row | {"lie in": _slashed(found.used)})
-    return section
-
-
-def _preemptions(runs: int) -> Section:
-    section = Section(
-        "T4",
-        f"who stops for one HIGH gang on a full cluster, against {reference.NAME}, all in ms; lies in: hosts/racks/blocks",
-    )
-    for name, theirs in reference.PREEMPTED.items():
-        found = topology.preempt(topology.BLOCKED[name], runs)
-        row = _beside(name, found, theirs.ms, theirs.target)
-        section.table.append(row | {"gangs stop": found.many, "lies in": _slashed(found.used)})
-    return section
-
-
-def _fewer_pods(runs: int) -> Section:
-    section = Section("T5", f"a cycle that admits fewer pods, in one rack, against {reference.NAME}, all in ms")
-    found = topology.fewer(runs)
-    row = _beside("512 pods, at least 1", found, reference.FEWER_PODS, reference.TARGET_FEWER_PODS)
-    section.table.append(row | {"pods": found.many, "lie in": _slashed(found.used)})
-    return section
-
-
-def _beside(name: str, found: topology.Measured, theirs: float, part: int) -> dict[str, Cell]:
-    best = _ms(found.times.least)
-    return {
-        "scenario": name,
-        "reference": theirs,
-        "min": best,
-        "median": _ms(found.times.median),
-        "times faster": theirs / best,
-        "target": f"1/{part}",
-        "is": _verdict(best * part <= theirs),
-        "normalised": _ms(found.times.normalised),
-        "cold": _ms(found.cold),
-    }
-
-
-def _slashed(counts: Sequence[float]) -> str:
-    return "/".join(map(str, counts))
-
-
-def _whys(runs: int) -> Section:
-    section = Section("why", "why a gang waits that no rack can hold, on 10,000 busy nodes; ms")
-    for before in topology.WAITING:
-        found = topology.explain(before, runs)
-        middle = _ms(found.times.median)
-        row: dict[str, Cell] = {"waiting before it": before, "median": middle, "min": _ms(found.times.least)}
-        row |= {"normalised": _ms(found.times.normalised), "cold": _ms(found.cold), "target": reference.WHY_TARGET}
-        row["is"] = _verdict(middle <= reference.WHY_TARGET)
-        section.table.append(row | {f"aim {reference.WHY_AIM:g}": "met" if middle <= reference.WHY_AIM else "not yet"})
-    return section
-
-
-def _ms(seconds: float) -> float:
-    return seconds * 1000
 
 
 SECTIONS: Mapping[str, Callable[[int], Section]] = {
@@ -380,11 +94,11 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
     "pools": _growth("pools", "admitting four gangs per pool", growth.pools),
     "depth": _growth("depth", "admitting 4,000 gangs in 1,000 pools below chains of cohorts", growth.depths),
     "queue": _growth("queue", "one cycle over 1,000 full pools with so many gangs waiting", growth.queues),
-    "T1": _places,
-    "T3": _streams,
-    "T4": _preemptions,
-    "T5": _fewer_pods,
-    "why": _whys,
+    "T1": place_tables.places,
+    "T3": place_tables.streams,
+    "T4": place_tables.preemptions,
+    "T5": place_tables.fewer_pods,
+    "why": place_tables.whys,
     "waiting": lambda runs: Section("waiting", ABOUT_WAITING, list(waiting_rows(runs))),
     "topology_growth": _growth(
         "topology_growth",
@@ -392,10 +106,10 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
         topology.growth,
     ),
     "latency": _latency,
-    "store_submit": _store_submit,
+    "store_submit": store_tables.submissions,
     "submits": lambda runs: Section("submits", submits.ABOUT, submits.rows(min(runs, 3))),
-    "store_commit": _store_commit,
-    "store_pool_list": _store_pool_list,
+    "store_commit": store_tables.commits,
+    "store_pool_list": store_tables.pool_lists,
     "edits": lambda runs: Section("edits", edits.ABOUT, edits.rows(runs)),
     "parts": lambda _runs: Section("parts", parts.ABOUT, parts.rows()),
     "questions": lambda runs: Section("questions", questions.ABOUT, questions.table(runs)),

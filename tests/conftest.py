@@ -1,6 +1,7 @@
 """Tests are the same in every run: what Hypothesis tries is derived from the test, not from chance (`make soak` explores)."""
 
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +36,12 @@ def is_repeated(item: pytest.Item) -> bool:
     if not isinstance(item, pytest.Function):
         return False
     return is_hypothesis_test(item.function) or hasattr(item.module, "run_state_machine_as_test")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary_folders(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What a run that was killed leaves lies among pytest's own folders, which removes old ones."""
+    tempfile.tempdir = str(tmp_path_factory.mktemp("temporary"))
 
 
 @pytest.fixture(params=KINDS)

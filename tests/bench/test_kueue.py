@@ -112,7 +112,9 @@ def test_imported_queues_stand_beside_their_reference(
 def test_a_replay_is_told_in_two_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.calibration.once", lambda: 0.02)
     theirs = reference.Replayed(1.0, 1100, 9, None, 14, 4, {"small": 225}, {})
-    monkeypatch.setattr("bench.report.REPLAYS", {"tiny": lambda: replay(Settings(), TINY)})
+    tiny = {"tiny": lambda: replay(Settings(), TINY)}
+    for module in ("report", "peer_tables"):
+        monkeypatch.setattr(f"bench.{module}.REPLAYS", tiny)
     monkeypatch.setattr("bench.reference.REPLAYS", {"tiny": theirs})
     sections = {section.name: section.rows() for section in report.run(["tiny"], 1)}
     assert [(row["figure"], row["reference"], row["here"], row["is"]) for row in sections["replay outcomes"]] == [

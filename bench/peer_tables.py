@@ -1,0 +1,116 @@
+"""Tables of what stands beside the peer: decisions, imported queues, replays."""
+
+from collections.abc import Iterator, Sequence
+
+from bench import decisions, kueue, reference
+from bench.replay import REPLAYS, Outcome
+from bench.section import Cell, Rows, Section, ms, verdict
+from bench.timing import Times, timed
+
+
+def compared(names: Sequence[str], runs: int) -> Section:
+    section = Section("decisions", f"against {reference.NAME}, all in ms; target: at most 1/{reference.TARGET} of it")
+    for name in names:
+        times, theirs = timed(decisions.SCENARIOS[name], runs), reference.MILLISECONDS[name]
+        best = ms(times.least)
+        section.table.append(
+            {
+                "scenario": name,
+                "reference": theirs,
+                "min": best,
+                "median": ms(times.median),
+                "times faster": theirs / best,
+                "target": "met" if best * reference.TARGET <= theirs else "MISSED",
+                "aim 1/10": "met" if best * reference.AIM <= theirs else "not yet",
+                "normalised": ms(times.normalised),
+            }
+        )
+    return section
+
+
+def imported(names: Sequence[str], runs: int) -> Section:
+    section = Section(
+        "imported",
+        f"queues as Kueue declares them, against {reference.NAME}, all in ms; "
+        f"target: at most 1/{reference.TARGET} of it, fair sharing 1/{reference.TARGET_FAIR}",
+    )
+    for name in names:
+        times, theirs = timed(kueue.SCENARIOS[name], runs), reference.IMPORTED[name]
+        best = ms(times.least)
+        part = reference.TARGET_FAIR if name.endswith("_fair") else reference.TARGET
+        section.table.append(
+            {
+                "scenario": name,
+                "reference": theirs,
+                "min": best,
+                "median": ms(times.median),
+                "times faster": theirs / best,
+                "target": f"1/{part}",
+                "is": verdict(best * part <= theirs),
+                "normalised": ms(times.normalised),
+            }
+        )
+    return section
+
+
+def replayed(names: Sequence[str]) -> Iterator[Section]:
+    """Each is run once: its time is a sum over many cycles."""
+    times = Section(
+        "replays",
+        f"in virtual time, against {reference.NAME}; seconds of deciding, target: at most 1/{reference.TARGET}; "
+        "around: taking in, ending and putting back",
+    )
+    outcomes = Section(
+        "replay outcomes", "how long work waits, in virtual ms; no more than the reference where that is a target"
+    )
+    for name in names:
+        (run, outcome), theirs = _replay(name), reference.REPLAYS[name]
+        times.table.append(
+            {
+                "replay": name,
+                "reference s": theirs.seconds,
+                "s": run.least,
+                "times faster": theirs.seconds / run.least,
+                "is": verdict(run.least * reference.TARGET <= theirs.seconds),
+                "normalised s": run.normalised,
+                "slowest cycle ms": ms(outcome.slowest),
+                "around s": outcome.around,
+            }
+        )
+        outcomes.table += _outcome(name, outcome, theirs)
+    yield times
+    yield outcomes
+
+
+def _replay(name: str) -> tuple[Times, Outcome]:
+    made: list[Outcome] = []
+
+    def measure() -> float:
+        made.append(REPLAYS[name]())
+        return made[0].seconds
+
+    return timed(measure, 1), made[0]
+
+
+def _outcome(name: str, here: Outcome, theirs: reference.Replayed) -> Rows:
+    waits = [
+        (f"mean wait to {which} admission, {kind}", int(mine[kind]), its.get(kind))
+        for which, mine, its in (("first", here.waits_first, theirs.first), ("last", here.waits_last, theirs.last))
+        for kind in sorted(mine)
+    ]
+    counts = [
+        ("cycles", here.cycles, theirs.cycles),
+        ("cycles that changed nothing", here.idle, theirs.idle),
+        ("admissions", here.admissions, theirs.admissions),
+        ("evictions", here.evictions, theirs.evictions),
+    ]
+    makespan = ("makespan", here.makespan_ms, theirs.makespan_ms)
+    targets = [
+        _figure(name, what, mine, its, "" if its is None else verdict(mine <= its))
+        for what, mine, its in [makespan, *waits]
+    ]
+    return targets + [_figure(name, what, mine, its, "") for what, mine, its in counts]
+
+
+def _figure(name: str, what: str, mine: int, its: int | None, verdict: str) -> dict[str, Cell]:
+    return {"replay": name, "figure": what, "reference": "-" if its is None else its, "here": mine, "is": verdict}

@@ -1,0 +1,50 @@
+"""A table of the report, and how its cells are written."""
+
+from dataclasses import dataclass, field
+
+Cell = str | float | int
+Rows = list[dict[str, Cell]]
+
+
+@dataclass
+class Section:
+    """A table: *table* has one dict per row, with the same keys in all of them."""
+
+    name: str
+    about: str
+    table: Rows = field(default_factory=list)
+
+    def rows(self) -> Rows:
+        return self.table
+
+    def text(self) -> str:
+        """For a terminal or a log: plain, columns aligned, numbers to the right."""
+        lines = ["", f"{self.name}: {self.about}"]
+        if self.table:
+            heads = list(self.table[0])
+            cells = [heads, *([_shown(row[head]) for head in heads] for row in self.table)]
+            widths = [max(len(line[at]) for line in cells) for at in range(len(heads))]
+            left = [isinstance(self.table[0][head], str) for head in heads]
+            cells.insert(1, ["-" * width for width in widths])
+            lines += [
+                "  ".join(_aligned(*each) for each in zip(line, widths, left, strict=True)).rstrip() for line in cells
+            ]
+        return "\n".join(lines)
+
+
+def _shown(cell: Cell) -> str:
+    if isinstance(cell, float):
+        return f"{cell:,.0f}" if cell >= 1000 else f"{cell:.3g}"
+    return f"{cell:,}" if isinstance(cell, int) else cell
+
+
+def _aligned(cell: str, width: int, left: bool) -> str:
+    return cell.ljust(width) if left else cell.rjust(width)
+
+
+def verdict(met: bool) -> str:
+    return "met" if met else "MISSED"
+
+
+def ms(seconds: float) -> float:
+    return seconds * 1000
