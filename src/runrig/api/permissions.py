@@ -133,7 +133,7 @@ class Open:
     def __str__(self) -> str:
         return OPENLY
 
-    async def __call__(self) -> None:
+    async def __call__(self, request: Request) -> None:
         """Checks nothing."""
 
 

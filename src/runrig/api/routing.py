@@ -11,6 +11,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
 from runrig.api.failures import Said, documented
+from runrig.api.short_way import ShortWay
 from runrig.domain.access import Identity
 from runrig.domain.errors import InvalidInput
 from runrig.service.queries import history
@@ -63,10 +64,14 @@ def _header(name: str, description: str, **more: str) -> dict[str, Any]:
     return {"name": name, "in": "header", "required": False, "description": description, "schema": schema, **more}
 
 
-class Route(APIRoute):
-    """Finds what is `Found`, and writes the answer in the thread that made it.
+_REQUEST = "found_in"
+"""The parameter in which the framework passes the request."""
 
-    The framework would validate it again, in a second thread.
+
+class Route(APIRoute):
+    """Finds what is `Found`, writes the answer in the thread that made it, and takes requests by a short way (`ShortWay`).
+
+    The framework would validate the answer again, in a second thread.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
@@ -76,6 +81,7 @@ class Route(APIRoute):
             extra = more.get("openapi_extra") or {}
             more["openapi_extra"] = {**extra, "parameters": [*extra.get("parameters", ()), *headers]}
         super().__init__(path, _served(endpoint, found), **more)
+        self.app = ShortWay(self, self.app, _REQUEST)
 
 
 def _found(endpoint: Callable[..., Any]) -> dict[str, Found]:
@@ -94,22 +100,25 @@ def _served(endpoint: Callable[..., Any], found: Mapping[str, Found]) -> Callabl
         return asked | {name: mark.find(request) for name, mark in found.items()}
 
     @wraps(endpoint)
-    def serve(found_in: Request, **asked: Any) -> Any:
-        answer = endpoint(**complete(found_in, asked))
-        return (
-            Response(answer.model_dump_json(), media_type="application/json") if isinstance(answer, Answer) else answer
-        )
+    def serve(found_in: Request, **asked: Any) -> Response:
+        return _written(endpoint(**complete(found_in, asked)))
 
     @wraps(endpoint)
-    async def serve_async(found_in: Request, **asked: Any) -> Any:
-        return await endpoint(**complete(found_in, asked))
+    async def serve_async(found_in: Request, **asked: Any) -> Response:
+        return _written(await endpoint(**complete(found_in, asked)))
 
     served: Callable[..., Any] = serve_async if iscoroutinefunction(endpoint) else serve
     left = [each for name, each in signature(endpoint).parameters.items() if name not in found]
-    asked_for = [*left, Parameter("found_in", Parameter.KEYWORD_ONLY, annotation=Request)]
+    asked_for = [*left, Parameter(_REQUEST, Parameter.KEYWORD_ONLY, annotation=Request)]
     keywords = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in asked_for]
     vars(served)["__signature__"] = signature(endpoint).replace(parameters=keywords)
     return served
+
+
+def _written(answer: Answer | Response) -> Response:
+    if isinstance(answer, Answer):
+        return Response(answer.model_dump_json(), media_type="application/json")
+    return answer
 
 
 def _service(request: Request) -> Service:

@@ -1,0 +1,125 @@
+"""Requests take a short way through the framework; the answer is the one that the framework gives on its own way."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from runrig.api.app import create_app
+from runrig.api.short_way import ShortWay
+from tests.api.client import AUTHORIZED, PORT, URL, Api, api
+from tests.worlds.service import one_task
+
+SUBMIT = "/api/pool/pool1/workflow"
+FILE = json.dumps({"file": one_task("b")}).encode()
+JSON = {"content-type": "application/json"}
+
+
+@contextmanager
+def long_way(it: Api) -> Iterator[TestClient]:
+    """A client of an application on the same service, whose routes are the framework's own."""
+    app = create_app(it.desk.service, token="", port=PORT)
+    app.router.routes[:] = [_by_framework(route) for route in app.router.routes]
+    client = TestClient(app, base_url=URL, headers=AUTHORIZED, raise_server_exceptions=False)
+    yield client
+    client.close()
+
+
+def _by_framework(route: Any) -> Any:
+    if not isinstance(route.app, ShortWay):
+        return route
+    route = copy(route)
+    route.app = route.app.framework
+    return route
+
+
+def said(client: TestClient, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, Any, str]:
+    kinds = {name.replace("_", "-"): value for name, value in headers.items()}
+    answer = client.request(method, path, content=body, headers=kinds)
+    return answer.status_code, answer.json(), answer.headers["content-type"]
+
+
+QUERIES = (
+    "/api/workflow?all_users=true",
+    "/api/workflow?all_users=1&users=&limit=1&order=ASC",
+    "/api/workflow?users=ann&users=bob&statuses=PENDING&statuses=RUNNING&priority=LOW&priority=HIGH",
+    "/api/workflow?users=ann&statuses=pending",
+    "/api/workflow?limit=0",
+    "/api/workflow?limit=1&limit=1001&offset=x",
+    "/api/workflow?limit=1001&limit=1",
+    "/api/workflow?all_users=perhaps&submitted_after=yesterday&name=",
+    "/api/workflow?all_users=true&submitted_after=2020-01-01T00:00:00&submitted_before=0001-01-01T00:00:00%2B14:00",
+    "/api/workflow?unknown=1&all_users=true",
+    "/api/workflow/a-1",
+    "/api/workflow/a-1?verbose=yes",
+    "/api/workflow/a-1?verbose=",
+    "/api/workflow/none-1",
+    "/api/workflow/a-1/why",
+    "/api/workflow/a-1/wait?for=PENDING&timeout=0",
+    "/api/workflow/a-1/wait?for=ENDED&timeout=nan",
+    "/api/workflow/a-1/events?format=json&retry_id=-0",
+    "/api/workflow/a-1/events?format=xml",
+    "/api/configs/pool/pool1?at=2020-02-30",
+    "/api/pool_quota?pools=pool1&pools=pool2&archived=off",
+    "/api/resources?limit=5&offset=0",
+    "/api/access/event?limit=0",
+    "/healthz",
+    "/readyz?x=1",
+)
+
+BODIES: tuple[tuple[bytes, dict[str, str]], ...] = (
+    (FILE, JSON),
+    (FILE, {"content-type": "Application/JSON; charset=utf-8"}),
+    (FILE, {"content-type": "application/vnd.x+json"}),
+    (FILE, {"content-type": "text/plain"}),
+    (FILE, {}),
+    (b"", JSON),
+    (b"null", JSON),
+    (b"[]", JSON),
+    (b'"text"', JSON),
+    (b"{}", JSON),
+    (b'{"file": 1}', JSON),
+    (b'{"file": "x", "more": 1}', JSON),
+    (b'{"file": "x", "file": "workflow:"}', JSON),
+    (b'{"file": "\\ud800"}', JSON),
+    (b"{", JSON),
+    (b"\xff\xfe", JSON),
+    (b'{"file": NaN}', JSON),
+    (b"[" * 100_000, JSON),
+    ('{"file": "workflow: {}"}'.encode("utf-16"), JSON),
+)
+
+
+def test_questions_are_read_as_the_framework_reads_them(tmp_path: Path) -> None:
+    with api(tmp_path) as it, long_way(it) as other:
+        it.submit(one_task("a"))
+        for path in QUERIES:
+            assert said(it.http, "GET", path) == said(other, "GET", path), path
+
+
+@pytest.mark.parametrize(
+    "path", [f"{SUBMIT}?validation_only=true", f"{SUBMIT}?dry_run=1&priority=LOW", f"{SUBMIT}?priority=low"]
+)
+def test_bodies_are_read_as_the_framework_reads_them(tmp_path: Path, path: str) -> None:
+    with api(tmp_path) as it, long_way(it) as other:
+        for body, headers in BODIES:
+            kinds = {name.replace("-", "_"): value for name, value in headers.items()}
+            assert said(it.http, "POST", path, body, **kinds) == said(other, "POST", path, body, **kinds), (
+                body[:80],
+                headers,
+            )
+
+
+def test_a_list_that_a_route_was_given_by_default_is_its_own(tmp_path: Path) -> None:
+    """What a route adds to it is not there for the next request."""
+    with api(tmp_path) as it:
+        apps = [getattr(route, "app", None) for route in create_app(it.desk.service, port=PORT).router.routes]
+        ways = [each for each in apps if isinstance(each, ShortWay)]
+        lists = [each for way in ways for each in way._query if each.is_list]
+        assert lists
+        assert all(each.left_out() == [] and each.left_out() is not each.left_out() for each in lists)
