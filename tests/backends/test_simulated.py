@@ -107,6 +107,33 @@ def test_tasks_and_time_go_on_while_the_server_is_down(tmp_path: Path) -> None:
     assert second.observe().tasks == {short.key: ended(0), long.key: ended(0)}
 
 
+def test_changes_are_appended_and_all_are_found_after_a_restart(tmp_path: Path) -> None:
+    time = RealTime()
+    first = simulated(time, tmp_path)
+    short, long, late = launch(task="short"), launch(task="long"), launch(task="late")
+    first.sync(running(short, long))
+    whole = (tmp_path / "tasks.json").read_text()
+    first.sync(running(long, late))
+    first.sync(Desired(run=running(long).run, stop=stopping(late).stop))
+    after = (tmp_path / "tasks.json").read_text()
+    assert after.startswith(whole), "all was written again"
+    assert len(after.splitlines()) == 4, "one went, one came, one stops"
+    with (tmp_path / "tasks.json").open("a") as file:
+        file.write('[["late')  # the machine went down while it was written
+    time.at += 2
+    assert simulated(time, tmp_path).observe().tasks == {long.key: RUNNING, late.key: ended(143)}
+
+
+def test_the_file_of_tasks_does_not_grow_without_end(tmp_path: Path) -> None:
+    backend = simulated(RealTime(), tmp_path)
+    lines = 0
+    for at in range(600):
+        backend.sync(running(launch(task=f"t{at}")))
+        lines = max(lines, len((tmp_path / "tasks.json").read_text().splitlines()))
+    assert lines == 1001, "the list of all and 1,000 changes; with more it is written anew"
+    assert simulated(RealTime(), tmp_path).observe().tasks.keys() == {launch(task="t599").key}
+
+
 def test_a_wait_ends_with_the_next_task_or_when_woken() -> None:
     backend = SimulatedBackend(NODES, SimulatedClock(1000.0))
     task = launch(duration_s=20.0)

@@ -6,6 +6,7 @@ one folder: the leader claims it with its epoch, and later writes by a server of
 
 import contextlib
 import json
+import math
 import os
 import threading
 import time
@@ -28,6 +29,8 @@ STOPPED = 143
 """128 + SIGTERM: the exit code of a task that was asked to stop."""
 
 _SHORTEST_WAIT_S = 0.005
+_FEWEST_LINES = 1_000
+"""As many changes may be appended to the file of a few tasks."""
 _RUNNING = TaskFact(Phase.RUNNING)
 _NOTE = "This task is simulated: nothing ran, and there is no output.\n"
 
@@ -77,6 +80,10 @@ class _Run:
         return self.exit_code == STOPPED
 
 
+_Changes = Mapping[TaskKey, _Run | None]
+"""Tasks that run from now on, or otherwise than before; None: they are gone."""
+
+
 class SimulatedBackend:
     """Tasks run at once and end with 0 after their duration (*clock* seconds), or with 143 when they are stopped.
 
@@ -100,9 +107,8 @@ class SimulatedBackend:
         self._claim()
         self._woken = threading.Event()
         self._lock = threading.Lock()
-        stored: list[tuple[tuple[str, str, int], float, int]] = _read(folder, "tasks.json") or []
-        self._runs = {TaskKey(*key): _Run(end, exit_code) for key, end, exit_code in stored}
-        self._stored: dict[TaskKey, tuple[_Run, str]] = {}
+        self._runs = _read_runs(folder)
+        self._lines_left = 0
         self._told_until = -1.0
 
     def observe(self) -> Observation:
@@ -110,34 +116,41 @@ class SimulatedBackend:
             now = self._told_until = self._clock.now()
             nodes = None if self._nodes_told else self._nodes
             self._nodes_told = True
-            return Observation({key: _fact(run, now) for key, run in self._runs.items()}, nodes)
+            facts = {
+                key: _RUNNING if run.end > now else TaskFact(Phase.ENDED, run.exit_code)
+                for key, run in self._runs.items()
+            }
+            return Observation(facts, nodes)
 
     def sync(self, desired: Desired) -> None:
         with self._lock:
-            now = self._clock.now()
-            runs = dict(self._after(desired, now))
-            if runs == self._runs:
+            changes = self._changes(desired, self._clock.now())
+            if not changes:
                 return
             self._check_claim()
-            self._runs = runs
-            self._store()
+            self._store(changes)
+            _carry_out(changes, self._runs)
         self._woken.set()
 
-    def _store(self) -> None:
-        """Writes all runs, of which only new ones are put into words: there may be many thousands."""
+    def _store(self, changes: _Changes) -> None:
+        """Appends *changes* to the file of all runs; writes it anew once that is as much as there are runs."""
         if self._folder is None:
             return
-        before = self._stored
-        self._stored = {
-            key: known if (known := before.get(key)) is not None and known[0] is run else (run, _text(key, run))
-            for key, run in self._runs.items()
-        }
-        _replace(self._folder / "tasks.json", f"[{', '.join(text for _, text in self._stored.values())}]")
+        path = self._folder / "tasks.json"
+        self._lines_left -= len(changes)
+        if self._lines_left >= 0:
+            with path.open("a", encoding="utf-8") as file:
+                file.write("".join(json.dumps(_as_json(*each)) + "\n" for each in changes.items()))
+            return
+        after = dict(self._runs)
+        _carry_out(changes, after)
+        _replace(path, json.dumps([_as_json(*each) for each in after.items()]) + "\n")
+        self._lines_left = max(_FEWEST_LINES, len(after))
 
     def wait(self, timeout_s: float) -> None:
         with self._lock:
-            ends = [run.end for run in self._runs.values() if run.end > self._told_until]
-        seconds = min(timeout_s, *(end - self._clock.now() for end in ends)) if ends else timeout_s
+            ends = (run.end for run in self._runs.values() if run.end > self._told_until)
+            seconds = min(timeout_s, min(ends, default=math.inf) - self._clock.now())
         if seconds > 0:
             self._woken.wait(max(seconds / self._clock.speed, _SHORTEST_WAIT_S))
         self._woken.clear()
@@ -180,25 +193,45 @@ class SimulatedBackend:
         if claimed < self._epoch:  # stopped before it could claim, and woken too late
             self._claim()
 
-    def _after(self, desired: Desired, now: float) -> Mapping[TaskKey, _Run]:
-        """The tasks after *desired* is carried out; tasks that it neither runs nor stops are gone at once."""
-        runs: dict[TaskKey, _Run] = {}
+    def _changes(self, desired: Desired, now: float) -> _Changes:
+        """What *desired* changes; tasks that it neither runs nor stops are gone at once."""
+        runs = self._runs
+        changes: dict[TaskKey, _Run | None] = {
+            key: None for key in runs if key not in desired.run and key not in desired.stop
+        }
         for key, launch in desired.run.items():
-            duration = DEFAULT_DURATION_S if launch.duration_s is None else launch.duration_s
-            runs[key] = self._runs.get(key) or _Run(now + duration)
+            if key not in runs:
+                changes[key] = _Run(now + (DEFAULT_DURATION_S if launch.duration_s is None else launch.duration_s))
         for key, launch in desired.stop.items():
-            run = self._runs.get(key)
+            run = runs.get(key)
             stopped = _Run(now + min(launch.grace_s, LONGEST_GRACE_S) if run else now, STOPPED)
-            runs[key] = run if run and (run.stopped or run.end <= stopped.end) else stopped
-        return runs
+            if run is None or not (run.stopped or run.end <= stopped.end):
+                changes[key] = stopped
+        return changes
 
 
-def _fact(run: _Run, now: float) -> TaskFact:
-    return TaskFact(Phase.ENDED, run.exit_code) if run.end <= now else _RUNNING
+def _carry_out(changes: _Changes, runs: dict[TaskKey, _Run]) -> None:
+    for key, run in changes.items():
+        if run is None:
+            runs.pop(key, None)
+        else:
+            runs[key] = run
 
 
-def _text(key: TaskKey, run: _Run) -> str:
-    return json.dumps([list(key), run.end, run.exit_code])
+def _as_json(key: TaskKey, run: _Run | None) -> list[Any]:
+    """*run* None: it is gone."""
+    return [list(key)] if run is None else [list(key), run.end, run.exit_code]
+
+
+def _read_runs(folder: Path | None) -> dict[TaskKey, _Run]:
+    """A list of all, then a line for each change; a last line without an end was cut off and counts for nothing."""
+    runs: dict[TaskKey, _Run] = {}
+    if folder is not None:
+        with contextlib.suppress(FileNotFoundError):
+            first, *lines = (folder / "tasks.json").read_text(encoding="utf-8").split("\n")
+            for key, *run in (*json.loads(first), *map(json.loads, lines[:-1])):
+                _carry_out({TaskKey(*key): _Run(*run) if run else None}, runs)
+    return runs
 
 
 def _read(folder: Path | None, name: str) -> Any:

@@ -14,14 +14,25 @@ Lost = Mapping[TaskKey, TaskFact]
 takes no new pods."""
 
 
-def lost_in(state: State, observed: Observation) -> Lost:
-    """O(active attempts)."""
+def unsettled(state: State, observed: Observation) -> list[TaskKey]:
+    """The active attempts from which anything can follow: nearly all run, as before, on nodes that are there.  O(active attempts)."""
+    tasks, nodes, seen = state.tasks, state.nodes, observed.tasks.get
+    running, runs = Phase.RUNNING, Status.RUNNING
+    return [
+        key
+        for key in state.active
+        if (fact := seen(key)) is None
+        or fact.phase is not running
+        or (task := tasks[key]).status is not runs
+        or (task.node is not None and task.node not in nodes)
+    ]
+
+
+def lost_in(state: State, observed: Observation, attempts: Iterable[TaskKey]) -> Lost:
+    """Of *attempts*, which are active."""
     found = {}
-    for key in state.active:
-        task, seen = state.tasks[key], observed.tasks.get(key)
-        if seen is not None and seen.exit_code is None and task.node in state.nodes:
-            continue  # nearly all: in a cycle without losses this is all that is done
-        fact = _lost(state, task, observed)
+    for key in attempts:
+        fact = _lost(state, state.tasks[key], observed)
         if fact is not None:
             found[key] = fact
     return found

@@ -35,7 +35,7 @@ from runrig.engine.lifecycle.exit_codes import (
     starts_again,
 )
 from runrig.engine.lifecycle.gangs import gang_of
-from runrig.engine.lifecycle.lost_nodes import Lost, fact_of, find_new_nodes, in_turn, lost_in
+from runrig.engine.lifecycle.lost_nodes import Lost, fact_of, find_new_nodes, in_turn, lost_in, unsettled
 from runrig.engine.state.deadlines import RETRY, deadlines_of
 from runrig.engine.state.rejections import place_is_free
 from runrig.engine.state.state import State
@@ -58,28 +58,21 @@ _SILENT = "it does not say why"
 
 def digest(state: State, observed: Observation) -> Iterator[Action | None]:
     """What has started and ended since the last cycle, task by task in the order of their keys."""
-    lost = lost_in(state, observed)
+    attempts = unsettled(state, observed)
+    lost = lost_in(state, observed, attempts)
     yield from _refused(state, {**_never_begun(state, observed, lost), **observed.refused})
-    news = [key for key in state.active if key in lost or _is_news(state.tasks[key], observed.tasks.get(key))]
-    for key in in_turn(state, news, lost):
+    for key in in_turn(state, attempts, lost):
         task = state.tasks.get(key)
         if task is None or key not in state.active:
             continue
         fact = lost.get(key) or fact_of(task, observed)
-        if fact is None:
+        if fact is None or fact.phase is Phase.STARTING:
             continue
         if task.status is Status.INITIALIZING and (fact.phase is Phase.RUNNING or _ran(fact)):
             yield from _started(state, task)
         if fact.phase is Phase.ENDED:
             yield from _ended(state, task, fact, lost)
         yield None
-
-
-def _is_news(task: Task, seen: TaskFact | None) -> bool:
-    """True if anything can follow from what was *seen* of an active task: of nearly all that run, nothing does."""
-    if seen is None:
-        return task.status is Status.RUNNING
-    return seen.phase is Phase.ENDED or (seen.phase is Phase.RUNNING and task.status is Status.INITIALIZING)
 
 
 def _never_begun(state: State, observed: Observation, lost: Lost) -> dict[str, str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from operator import is_
 
 from runrig.domain.errors import Refused
-from runrig.domain.gangs import Assignment, Gang, GangState, Placement
+from runrig.domain.gangs import Assignment, Gang, Placement
 from runrig.domain.pools import Pool, PoolState, TopologyKey
 from runrig.domain.subgroups import Outline
 from runrig.domain.workflows import GroupKey, GroupSpec, Status, Task, TaskKey, TaskSpec, task_uuid
@@ -31,18 +31,17 @@ class Launches:
 
     def desired(self, state: State) -> Desired:
         """What the backend is to do.  *run*: attempts on nodes; *stop*: attempts whose gang stops, or that restart in place."""
-        known = {key: launch for key, launch in self._known.items() if key in state.active}
-        self._known = known | dict(_new_launches(state, sorted(state.active - known.keys())))
-        run: dict[TaskKey, Launch] = {}
-        stop: dict[TaskKey, Launch] = {}
-        entries, tasks = state.ledger.entries, state.tasks
-        for key, launch in self._known.items():
-            stops = entries[launch.gang].state is GangState.STOPPING or tasks[key].restarting
-            (stop if stops else run)[key] = launch
+        known = self._known
+        for key in known.keys() - state.active:
+            del known[key]
+        known.update(_new_launches(state, sorted(state.active - known.keys())))
+        entries, tasks, stopping = state.ledger.entries, state.tasks, state.ledger.stopping
+        stop = {key: each for key, each in known.items() if each.gang in stopping or tasks[key].restarting}
+        run = {key: each for key, each in known.items() if key not in stop}
         if not self._queues:
             return Desired(run, stop)
         running = frozenset(key for key in run if tasks[key].status is Status.RUNNING)
-        on_nodes = dict.fromkeys(launch.gang for launch in self._known.values())
+        on_nodes = dict.fromkeys(launch.gang for launch in known.values())
         self._gangs = {id: _gang(state, entries[id], self._gangs.get(id)) for id in on_nodes}
         gangs = {id: launch for id, (_, launch) in self._gangs.items()}
         return Desired(run, stop, running, gangs, _pools(state), dict(state.flavors))
