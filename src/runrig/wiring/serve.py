@@ -38,6 +38,7 @@ from runrig.wiring.process import (
     crowd_of,
     data_folder,
     keep_backend,
+    keep_what_is_loaded,
     listening,
     logging_to,
     server_clock,
@@ -151,9 +152,7 @@ class ServerRuntime:
             app = create_app(
                 service, port=self.port, hosts=hosts(spec, self.port), scheme="https" if spec.https else "http"
             )
-            # Everything here stays: the collector need not walk it while the server answers.
-            gc.collect()
-            gc.freeze()
+            keep_what_is_loaded()
             service.start()
         except BaseException:
             service.close()

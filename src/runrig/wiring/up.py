@@ -1,6 +1,5 @@
 """Starts a server from its settings: the only module that knows every concrete part."""
 
-import gc
 import getpass
 import json
 import logging
@@ -37,6 +36,7 @@ from runrig.wiring.process import (
     crowd_of,
     data_folder,
     keep_backend,
+    keep_what_is_loaded,
     listening,
     logging_to,
     server_clock,
@@ -80,9 +80,7 @@ def up(
         service = Service(store, parts.backend, parts.clock, node_labels=parts.node_labels, drain_sweep_s=drain_sweep_s)
         stack.callback(service.close)
         service.prepare(settings.cluster, user=user)
-        # Everything here stays: the collector need not walk it while the server answers.
-        gc.collect()
-        gc.freeze()
+        keep_what_is_loaded()
         app = create_app(service, token=_token(folder), port=port, user=user)
         server = Server(connections.config(app, crowd=guests, timeout_graceful_shutdown=SHUTDOWN_S))
         server.when_ready = lambda: _is_up(service, settings.backend, folder, port)

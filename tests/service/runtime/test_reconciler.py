@@ -116,6 +116,23 @@ def test_with_its_thread_a_submission_runs_at_once_and_then_nothing_is_written(t
         assert it.revision == before
 
 
+def test_what_comes_while_the_loop_rests_is_taken_in_by_one_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the round before took: an idle server takes in the first at once."""
+    monkeypatch.setattr(reconciler, "RESTS", 1e9)
+    monkeypatch.setattr(reconciler, "MOST_REST_S", 1.0)
+    with desk(tmp_path) as it:
+        it.service.start()
+        ids = []
+        for pool in ("pool1", "pool1", "pool2", "pool2"):
+            ids.append(it.submit("a", pool))
+            time.sleep(0.05)  # a loop that does not rest takes it in alone
+        until(lambda: all(it.status(id) == "RUNNING" for id in ids))
+        admitting = {event.revision for event in it.store.log.events() if isinstance(event.action, Admit)}
+        assert len(admitting) < len(ids)
+
+
 def test_whoever_listens_to_a_workflow_is_told_the_status_that_is_stored(tmp_path: Path) -> None:
     """Law W2: nothing is seen before it is stored.  By id and by uuid, and nothing of others."""
     with desk(tmp_path) as it:

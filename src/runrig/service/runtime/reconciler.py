@@ -24,6 +24,12 @@ LONGEST_SLEEP_S = 3600.0
 FIRST_BACK_OFF_S = 0.1
 LONGEST_BACK_OFF_S = 30.0
 
+RESTS = 2.0
+MOST_REST_S = 0.1
+"""After a round the loop rests so many times as long as it took, at most so long: what comes meanwhile is taken in by one round,
+and most of the processor is left to requests.  So long an admission may wait while much happens; on an idle server it does not.
+"""
+
 SYNC_SHARE = 0.1
 """Of the time of a long cycle: so much goes to telling the backend between its parts what has been decided so far."""
 
@@ -191,7 +197,10 @@ class Reconciler:
         back_off_s = FIRST_BACK_OFF_S
         while not self._stopped.is_set():
             try:
-                if not self.round():
+                began = time.monotonic()
+                changed = self.round()
+                self._stopped.wait(min(MOST_REST_S, RESTS * (time.monotonic() - began)))
+                if not changed:
                     self._backend.wait(self.sleep_s())
                 back_off_s = FIRST_BACK_OFF_S
             except Exception as error:  # noqa: BLE001 - the loop must outlive any fault of what it calls
