@@ -6,11 +6,12 @@ STATEMENT: how it begins.  WHEN ``parent``: at once, with two children that live
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from typing import Any
 
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, Pool, event
 
 from runrig.store import SqlStore
 
@@ -41,7 +42,20 @@ def die_behind(beginning: str) -> None:
         if statement.strip().startswith(beginning):
             die()
 
+    begun = False
+
+    def begins(statement: str) -> None:
+        nonlocal begun
+        if begun and not statement.startswith(beginning):
+            die()
+        begun = begun or statement.startswith(beginning)
+
+    def traced(driver: Any, *_: object) -> None:
+        if isinstance(driver, sqlite3.Connection):  # which SQLAlchemy does not see all statements of
+            driver.set_trace_callback(begins)
+
     event.listen(Engine, "after_cursor_execute", executed)
+    event.listen(Pool, "checkout", traced)
 
 
 def die_before_the_children() -> None:

@@ -1,16 +1,18 @@
-"""Statements that differ between the databases: insert or update, many rows at once, one migration at a time.
+"""Writing: insert or update, many rows at once, one migration at a time, where the databases differ.
 
-Everything else is portable SQL.  A cycle writes tens of thousands of rows in one transaction, so they bypass SQLAlchemy, which
-binds values one by one: SQLite gets tuples, and PostgreSQL, where each round trip is long, gets all rows of a table at once, as
+A cycle writes tens of thousands of rows in one transaction, and a submission a row in each of many tables, so what a commit writes
+bypasses SQLAlchemy, which compiles a statement each time and binds values one by one.  Statements are text, made once.  SQLite
+gets tuples, and PostgreSQL, where each round trip is long, gets all rows of a table at once, as
 JSON that it takes apart itself.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Insert, Table, Text, bindparam, cast, column, func, select
+from sqlalchemy import Connection, Table, Text, UpdateBase, bindparam, cast, column, func, select
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.types import JSON, TypeEngine
 
 from runrig.domain.errors import ServerFault
@@ -45,6 +47,14 @@ def insert_plain(connection: Connection, table: Table, rows: Sequence[Row]) -> N
     _execute(connection, table, rows, None, plain=True)
 
 
+def run(connection: Connection, statement: UpdateBase, values: Mapping[str, object]) -> int:
+    """Executes *statement*, which is kept for ever; returns how many rows it changed."""
+    if connection.dialect.name == "sqlite":
+        changed: int = _driver(connection).execute(_text(statement, "sqlite"), values).rowcount
+        return changed
+    return connection.exec_driver_sql(_text(statement, "postgresql"), dict(values)).rowcount
+
+
 def before_migration(connection: Connection, place: str) -> None:
     """Keeps others from migrating this database until the transaction ends.  Raises ServerFault if it cannot keep all text."""
     if connection.dialect.name == "postgresql":  # on SQLite a writer is alone anyway
@@ -67,14 +77,19 @@ def _execute(
         return
     if connection.dialect.name == "sqlite":
         encoders = _nested(table) if plain else _for_sqlite(table)
-        connection.exec_driver_sql(_sqlite(table, conflict), [tuple(_encoded(row, encoders)) for row in rows])
+        _driver(connection).executemany(_sqlite(table, conflict), [_encoded(row, encoders) for row in rows])
         return
     names, json_encoders = table.columns.keys(), () if plain else _for_json(table)
     for start in range(0, len(rows), ROWS_AT_ONCE):
         sent = [
             dict(zip(names, _encoded(row, json_encoders), strict=True)) for row in rows[start : start + ROWS_AT_ONCE]
         ]
-        connection.execute(_postgresql(table, conflict), {"rows": checked_dumps(sent)})
+        connection.exec_driver_sql(_postgresql(table, conflict), {"rows": checked_dumps(sent)})
+
+
+def _driver(connection: Connection) -> Any:
+    """SQLite's own connection, whose transaction is that of *connection*.  Not that of PostgreSQL: SQLAlchemy has to see it break."""
+    return connection.connection.driver_connection
 
 
 @cache
@@ -84,14 +99,20 @@ def _sqlite(table: Table, conflict: str | None) -> str:
 
 
 @cache
-def _postgresql(table: Table, conflict: str | None) -> Insert:
+def _postgresql(table: Table, conflict: str | None) -> str:
     """Reads the parameter *rows*, a JSON list of objects by column."""
     names = table.columns.keys()
     rows = func.json_to_recordset(cast(bindparam("rows", type_=Text), postgresql.JSON))
     sent = rows.table_valued(*(column(each.name, each.type) for each in table.columns)).render_derived(with_types=True)
     statement = postgresql.insert(table).from_select(names, select(*(sent.c[name] for name in names)))
-    resolved: Insert = _resolved(statement, table, conflict)
-    return resolved
+    return _text(_resolved(statement, table, conflict), "postgresql")
+
+
+@cache
+def _text(statement: UpdateBase, name: str) -> str:
+    """*statement* as the driver takes it, with named parameters."""
+    dialect = sqlite.dialect(paramstyle="named") if name == "sqlite" else psycopg.dialect()  # type: ignore[no-untyped-call]
+    return str(statement.compile(dialect=dialect))
 
 
 def _resolved(statement: Any, table: Table, conflict: str | None) -> Any:

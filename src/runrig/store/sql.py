@@ -5,10 +5,11 @@ writes nothing.  Where servers take turns (`store.election`) each transaction th
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
-from sqlalchemy import Connection, Select, and_, bindparam, delete, func, or_, select, update
+from sqlalchemy import Connection, Delete, Select, and_, bindparam, delete, func, or_, select, update
 
 from runrig.domain.errors import NotFound, Unavailable
 from runrig.domain.plan import Preempt
@@ -20,7 +21,7 @@ from runrig.ports.store import SpecText, StoredWorkflow, WorkflowQuery
 from runrig.store import schema
 from runrig.store.access import AccessTables
 from runrig.store.codec import decode
-from runrig.store.dialect import insert_new, insert_rows, put_rows
+from runrig.store.dialect import insert_new, insert_rows, put_rows, run
 from runrig.store.log import SqlLog
 from runrig.store.opening import open_database
 from runrig.store.reading import Reader
@@ -50,6 +51,8 @@ _PODS = (
     .where(or_(_GROUP.attempt == 0, _TASK.end_time.is_(None), _TASK.end_time > _GROUP.queued_time))
     .group_by(_TASK.workflow, _TASK.spec)
 )
+_ADVANCE = update(schema.meta).where(schema.meta.c.revision == bindparam("before")).values(revision=bindparam("after"))
+_ADVANCE_IN_EPOCH = _ADVANCE.where(schema.meta.c.epoch == bindparam("in_epoch"))
 _HASHED = select(schema.specifications).where(_SPEC.hash == bindparam("hash"))
 
 
@@ -112,10 +115,10 @@ class SqlStore:
 
     def _advance(self, connection: Connection, first: int, revision: int) -> None:
         """Advances to *revision*, or raises Unavailable if *first* is not the next one, or not ours to store."""
-        mine = schema.meta.c.revision == first - 1
+        statement, values = _ADVANCE, {"before": first - 1, "after": revision}
         if self.transactions.epoch is not None:
-            mine &= schema.meta.c.epoch == self.transactions.epoch
-        if connection.execute(update(schema.meta).where(mine).values(revision=revision)).rowcount == 1:
+            statement, values = _ADVANCE_IN_EPOCH, values | {"in_epoch": self.transactions.epoch}
+        if run(connection, statement, values):
             return
         self.transactions.check_epoch(connection)
         stored = connection.execute(select(schema.meta.c.revision)).scalar_one()
@@ -231,11 +234,15 @@ def _highest(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, i
 
 
 def _delete(connection: Connection, kind: str, keys: Sequence[tuple[str | int, ...]]) -> None:
-    if not keys:
-        return
+    for key in keys:
+        run(connection, _deletion(kind), KINDS[kind].key_row(key))
+
+
+@cache
+def _deletion(kind: str) -> Delete:
     entry = KINDS[kind]
-    same = [column == bindparam(name) for column, name in zip(entry.table.primary_key, entry.key_names, strict=True)]
-    connection.execute(delete(entry.table).where(*same), [entry.key_row(key) for key in keys])
+    same = zip(entry.table.primary_key, entry.key_names, strict=True)
+    return delete(entry.table).where(*(column == bindparam(name) for column, name in same))
 
 
 def _write(connection: Connection, kind: str, records: Sequence[Any]) -> None:

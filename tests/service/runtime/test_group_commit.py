@@ -111,6 +111,14 @@ def test_a_command_that_cannot_be_stored_hurts_no_other(tmp_path: Path) -> None:
         check_memory(it)
 
 
+def test_a_file_that_came_with_a_command_that_cannot_be_stored_comes_with_the_next(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        odd = Submission(one_task("a"), "pool1", "\0")
+        found = together(it, [lambda: it.service.submissions.submit(odd), submitting(it, one_task("a"))])
+        assert [type(found[0]), found[1]] == [InvalidInput, "a-1"]
+        check_memory(it)
+
+
 def test_a_command_with_a_bug_changes_nothing_and_hurts_no_other(tmp_path: Path) -> None:
     def buggy(*, applies: bool) -> Callable[[], object]:
         def decide(writing: Writing) -> None:

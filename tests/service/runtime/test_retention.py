@@ -127,6 +127,9 @@ def test_a_specification_that_another_workflow_has_stays(tmp_path: Path, any_sto
         prune_all(it)
         with pytest.raises(NotFound, match="retention"):
             it.store.spec(hash)
+        later = run(it, "shared")
+        assert it.store.workflow(later).workflow.spec_hash == hash
+        assert it.store.spec(hash).hash == hash
 
 
 def test_the_audit_of_pools_stays(tmp_path: Path, any_store: str) -> None:

@@ -69,9 +69,10 @@ class Writing:
         return self.revision is not None
 
     def commit(self, plan: Plan, *specs: SpecText) -> None:
-        """Applies *plan*, so that it is stored."""
+        """Applies *plan*, so that it is stored; of *specs* those that no live workflow has, for the others are stored."""
         assert not self.committed, "a command commits once"
         if plan.actions:
+            specs = tuple(spec for spec in specs if spec.hash not in self.state.specs)
             self.state.specs.update((spec.hash, spec.spec) for spec in specs)
             self.state.apply_all(plan.actions, self.now)
             self.revision = Revision.of(self.state, plan, self.now, self.actor, specs)
