@@ -90,7 +90,9 @@ BODIES: tuple[tuple[bytes, dict[str, str]], ...] = (
     (b"{", JSON),
     (b"\xff\xfe", JSON),
     (b'{"file": NaN}', JSON),
+    (b"[" * 10_000, JSON),
     (b"[" * 100_000, JSON),
+    (json.dumps({"file": one_task("b") + "#" * 100_000}).encode(), JSON),
     ('{"file": "workflow: {}"}'.encode("utf-16"), JSON),
 )
 

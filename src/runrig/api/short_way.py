@@ -20,6 +20,8 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 JSON = "application/json"
+LONGEST = 64 * 1024
+"""Bytes of a body that goes the short way."""
 
 
 class Odd(Exception):
@@ -84,9 +86,8 @@ class ShortWay:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
         sent = b"" if self._body is None else await _body(request)
-        try:
-            asked = self._asked(request, sent)
-        except Odd:
+        asked = self._in_order(request, sent)
+        if asked is None:
             await self.framework(scope, receive if self._body is None else _again(sent, receive), send)
             return
         for check in self._checks:
@@ -97,6 +98,15 @@ class ShortWay:
         else:
             response = await run_in_threadpool(self._endpoint, **asked)
         await response(scope, receive, send)
+
+    def _in_order(self, request: Request, body: bytes) -> dict[str, Any] | None:
+        """The parameters by name; None if the request is not in order, or so long that it should not be read twice to find that out."""
+        if len(body) > LONGEST:
+            return None
+        try:
+            return self._asked(request, body)
+        except Odd:
+            return None
 
     def _asked(self, request: Request, body: bytes) -> dict[str, Any]:
         """The parameters by name.  Raises Odd."""
