@@ -3,7 +3,7 @@
 import uuid
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused
 from runrig.domain.gangs import Priority
@@ -25,6 +25,9 @@ from runrig.spec import template, workflow
 _SENT = ("text", "variables", "string_variables", "template", "environment", "priority")
 SENT_LETTERS = 32
 """So many letters of the key of a specification say what was sent."""
+
+MOST_KEPT, LARGEST_KEPT = 128, 8 * 1024
+"""Files whose reading is remembered, and the letters of the largest of them."""
 
 _templates = TemplateQueue()
 """One for the process, because it is its processors and memory that templates take."""
@@ -102,8 +105,7 @@ class ParsedSubmission:
 def read(submission: Submission) -> ParsedSubmission:
     """Raises InvalidInput with all problems of the file."""
     text = _rendered(submission)
-    spec = workflow.read_workflow(text)
-    spec = workflow.with_environment(spec, workflow.parse_environment(submission.environment))
+    spec = workflow.with_environment(_read(text), workflow.parse_environment(submission.environment))
     source = submission.text if submission.template is None else submission.template
     priority = submission.priority or spec.priority or Priority.NORMAL
     return ParsedSubmission(
@@ -113,6 +115,18 @@ def read(submission: Submission) -> ParsedSubmission:
         priority,
         uuid=submission.uuid,
     )
+
+
+def _read(text: str) -> WorkflowSpec:
+    """As `read_workflow`: that of a short file that was submitted lately is known.  One in which aliases may stand for much is not kept."""
+    if len(text) > LARGEST_KEPT or ("&" in text and "*" in text):
+        return workflow.read_workflow(text)
+    return _kept(text)
+
+
+@lru_cache(MOST_KEPT)
+def _kept(text: str) -> WorkflowSpec:
+    return workflow.read_workflow(text)
 
 
 def _hash(submission: Submission, text: str) -> str:
