@@ -150,7 +150,7 @@ def _user(request: Request) -> str:
 
 def _base(request: Request) -> str:
     """The base of links in answers: the address under which the client called the server."""
-    return str(request.base_url).rstrip("/")
+    return f"{request.scope['scheme']}://{request.headers['host']}"
 
 
 def _key(request: Request) -> str | None:

@@ -3,9 +3,16 @@
 docs/placement.md says what is counted; ``python -m tests.engine.placement.report`` prints the rates.
 """
 
+from collections.abc import Iterator
+
 import pytest
 
+from runrig.engine.ledger.options import flavor_choices, pod_requests
+from runrig.engine.placement.place import may_hold, place
+from runrig.engine.quota.quota_node import CHARGED
 from tests.engine.placement.comparison import TARGET, Verdict, judge, rates_of
+from tests.engine.placement.engine_answers import ledger_of, queued
+from tests.engine.placement.instances import instance
 
 AT_ONCE = 50
 USUAL = 300
@@ -18,6 +25,26 @@ def test_the_engine_finds_a_place_if_and_only_if_there_is_one(first: int) -> Non
 
 def test_places_are_as_near_as_can_be_and_half_of_the_instances_have_one() -> None:
     _check_rates([judge(seed) for seed in range(USUAL)])
+
+
+def test_whether_there_is_room_is_known_without_the_place() -> None:
+    answers = [pair for seed in range(USUAL) for pair in _room_and_place(seed)]
+    assert [room for room, _ in answers] == [found for _, found in answers]
+    assert {room for room, _ in answers} == {True, False}
+
+
+def _room_and_place(seed: int) -> Iterator[tuple[bool, bool]]:
+    """By the engine, for each choice of flavors: may the nodes hold the gang, and is there a place, or none proven?"""
+    problem = instance(seed).problem
+    ledger = ledger_of(problem)
+    entry = queued(ledger, problem)
+    for choice in flavor_choices(ledger, entry, problem.counts, mixed=True):
+        requests = pod_requests(entry, choice)
+        constraints = ledger.constraints(entry, tuple(each.count for each in choice))
+        assert constraints is not None
+        layout = place(ledger.nodes, requests, (CHARGED,), constraints)
+        room = may_hold(ledger.nodes, requests, (CHARGED,), constraints)
+        yield room, layout.shares is not None or not layout.proven
 
 
 @pytest.mark.soak

@@ -21,7 +21,7 @@ from runrig.engine.lifecycle.subpools import MOST_NAMED
 from runrig.engine.nodes.node_capacity import EMPTY
 from runrig.engine.placement.constraint_tree import check_requirements
 from runrig.engine.placement.partial import least_counts
-from runrig.engine.placement.place import place, pods_that_fit
+from runrig.engine.placement.place import may_hold, pods_that_fit
 from runrig.engine.quota.guarantees import shared_by
 from runrig.engine.quota.quota_node import Kind, QuotaNode, potential, promise
 from runrig.engine.state.state import State
@@ -216,8 +216,7 @@ def _may_hold(state: State, entry: Entry, choice: Placement) -> bool:
     """False only if it is proven that even an empty cluster cannot hold the gang; a search that ran out is no ground to refuse."""
     constraints = state.ledger.constraints(entry, tuple(assignment.count for assignment in choice))
     assert constraints is not None, "the keys have been checked"
-    layout = place(state.ledger.nodes, pod_requests(entry, choice), (EMPTY,), constraints)
-    return layout.shares is not None or not layout.proven
+    return may_hold(state.ledger.nodes, pod_requests(entry, choice), (EMPTY,), constraints)
 
 
 def _over_nodes(state: State, entry: Entry, choice: Placement) -> Refused:

@@ -73,6 +73,21 @@ def place(
     )
 
 
+def may_hold(
+    nodes: ClusterNodes, requests: Sequence[PodRequest], layers: Sequence[int], constraints: PlacementConstraints
+) -> bool:
+    """False only if it is proven that *layers* have no room for *requests*.  For pods of one kind that are one group nothing is placed."""
+    shapes, root = (_cached_needs if constraints.asks else _needs)(constraints, tuple(requests))
+    if not root.demand:
+        return True
+    capacity = TrialCapacity(nodes, constraints.labels, shapes, layers)
+    whole = capacity.topology.whole(labelled=constraints.asks)
+    if len(root.demand) == 1 and len(root.leaves) == 1:
+        return all(_may_fit(capacity, need, whole) for need in root.required_inside)
+    placements, proven = place_demand(capacity, root, whole)
+    return placements is not None or not proven
+
+
 def _needs(constraints: PlacementConstraints, requests: tuple[PodRequest, ...]) -> tuple[list[PodShape], Demand]:
     shapes = shapes_of(requests)
     return shapes, demand_of(constraints.root, requests, shapes)
