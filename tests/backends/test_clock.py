@@ -65,6 +65,23 @@ def test_what_is_accepted_moves_the_time_forward_and_never_back() -> None:
     assert clock.doubt is not None
 
 
+def test_two_who_accept_at_once_move_the_time_once() -> None:
+    machine = Machine()
+    others: list[ServerClock] = []
+
+    def elapsed() -> float:
+        """Somebody else accepts while it is read."""
+        if others:
+            others.pop().accept()
+        return machine.elapsed
+
+    clock = ServerClock(lambda: machine.wall, elapsed)
+    machine.step(HOUR)
+    others.append(clock)
+    clock.accept()
+    assert (clock.now(), clock.doubt) == (T0 + HOUR, None)
+
+
 def test_a_server_goes_on_where_the_log_ends() -> None:
     behind = Machine().clock(T0 + 2 * HOUR)
     assert (behind.now(), behind.doubt) == (T0 + 2 * HOUR, "the machine's clock is 2.0 hours behind the server's time")

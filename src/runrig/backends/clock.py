@@ -60,9 +60,8 @@ class ServerClock:
 
     def accept(self) -> None:
         """Takes the wall clock's time if it is later; if it is earlier the server's goes on, and the difference is no news."""
-        off_s = self.difference_s
-        self._begin_s += max(0.0, off_s)
-        self._accepted_s = min(0.0, off_s)
+        self._begin_s = max(self._begin_s, self._wall() - self._elapsed())
+        self._accepted_s = min(0.0, self.difference_s)
         self._gap_s = 0.0
 
 
