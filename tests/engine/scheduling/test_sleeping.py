@@ -231,3 +231,21 @@ def test_a_pool_that_gets_more_wakes_only_those_it_concerns() -> None:
     assert [decision.gang for decision in cycle(ledger, 2.0) if isinstance(decision, Admit)] == ["of q"]
     assert ledger.entries["of p"].bucket.asleep is not None
     assert ledger.sleepers.awake == {}
+
+
+def test_barriers_before_which_nobody_sleeps_are_forgotten() -> None:
+    ledger = Ledger()
+    ledger.set_flavors([Flavor("a")])
+    ledger.put_pool(Pool("p", {FlavorResource("a", GPU): Quota(8)}))
+    ledger.put_node(Node("n", {GPU: 4, CPU: 1_000}, flavor="a"))
+
+    def waits_and_goes(cpus: int) -> int:
+        """How many barriers there are when a gang has waited for so many CPUs, and has been cancelled."""
+        pod_set = PodSet("x", 1, of_one_pod(requests_of({GPU: 1, CPU: cpus})))
+        ledger.apply(Queue(Gang("g", "p", Priority.LOW, 0.0, (pod_set,))), 0.0)
+        assert cycle(ledger, 1.0) == []
+        assert ledger.entries["g"].bucket.asleep is not None
+        ledger.apply(Release("g"), 2.0)
+        return len(ledger.sleepers.barriers)
+
+    assert [waits_and_goes(2_000 + cpus) for cpus in range(20)] == [0] * 20

@@ -1,7 +1,7 @@
 """The queue: gangs as the ledger keeps them, and buckets of gangs that get the same answer, in the order of law P4."""
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from typing import NamedTuple
@@ -48,15 +48,17 @@ _numbers = count()
 
 
 class Barrier:
-    """Who sleeps here, per pass and need, in order.  *room*: what is there now, in the unit of the needs; asked only in cycles.
+    """Who sleeps here, per pass and need, in order.  *key*, *sources*: as `Sleepers.barrier` made it.
 
+    *room*: what is there now, in the unit of the needs; asked only in cycles.
     *rises*: how often something was given back at its source, which is the room where None is given.
     Places are outdated once their bucket is awake, or sleeps for another need or pass; they are dropped when they come up.
     """
 
-    __slots__ = ("_places", "filed", "rises", "room", "sleepers")
+    __slots__ = ("_places", "filed", "key", "rises", "room", "sleepers", "sources")
 
-    def __init__(self, room: Callable[[], int] | None) -> None:
+    def __init__(self, key: Hashable, sources: tuple[Hashable, ...], room: Callable[[], int] | None) -> None:
+        self.key, self.sources = key, sources
         self.rises: int = 0
         self.room = room or (lambda: self.rises)
         self._places: tuple[dict[int, list[Place]], ...] = ({}, {}, {})

@@ -20,6 +20,7 @@ CANDIDATES = "candidates"
 class Sleepers:
     """Which waiting buckets are awake, and which sleep before which barriers.
 
+    *barriers*: by key, while somebody sleeps before them: every shape of gang may have one of its own.
     *changes*: grows with whatever may let somebody start, or may open a STRICT_FIFO pool.  *risen*: per pass, the barriers at
     which something was given back since that pass was last gone through to its end.
     *eased*: pools that hold less than before, or have another quota, so that their LOW work may have come within nominal.
@@ -33,8 +34,8 @@ class Sleepers:
         self.risen: tuple[list[Barrier], ...] = ([], [], [])
         self.eased: dict[str, None] = {}
         self._borrowing: dict[str, dict[Bucket, None]] = {}
-        self._barriers: dict[Hashable, Barrier] = {}
-        self._sources: dict[Hashable, list[Barrier]] = {}
+        self.barriers: dict[Hashable, Barrier] = {}
+        self._at_source: dict[Hashable, dict[Barrier, None]] = {}
 
     def __bool__(self) -> bool:
         """True if anybody sleeps."""
@@ -61,13 +62,24 @@ class Sleepers:
         bucket.parked = None
 
     def barrier(self, key: Hashable, sources: Iterable[Hashable], room: Callable[[], int] | None) -> Barrier:
-        """The barrier of this key; made, if there is none, with the *sources* at which its room may grow."""
-        known = self._barriers.get(key)
+        """The barrier of this key; made, if there is none, with the *sources* at which its room may grow.
+
+        It is forgotten when the last who sleeps before it wakes.
+        """
+        known = self.barriers.get(key)
         if known is None:
-            known = self._barriers[key] = Barrier(room)
-            for source in sources:
-                self._sources.setdefault(source, []).append(known)
+            known = self.barriers[key] = Barrier(key, tuple(sources), room)
+            for source in known.sources:
+                self._at_source.setdefault(source, {})[known] = None
         return known
+
+    def _forget(self, barrier: Barrier) -> None:
+        del self.barriers[barrier.key]
+        for source in barrier.sources:
+            here = self._at_source[source]
+            del here[barrier]
+            if not here:
+                del self._at_source[source]
 
     def sleep(self, bucket: Bucket, turn: Pass, before: Mapping[Barrier, int]) -> None:
         """Nothing of *bucket* can start while each barrier of *before* has less room than the need beside it.
@@ -89,6 +101,8 @@ class Sleepers:
             del self._borrowing[bucket.pool][bucket]
         for barrier in bucket.before:
             barrier.sleepers -= 1
+            if not barrier.sleepers:
+                self._forget(barrier)
         bucket.asleep, bucket.before = None, AWAKE
         self.asleep.pop(bucket, None)
         self.awake[bucket] = None
@@ -99,7 +113,7 @@ class Sleepers:
             bucket.asleep, bucket.before = None, AWAKE
         self.awake.update(self.asleep)
         self.asleep = {}
-        self._borrowing, self._barriers, self._sources, self.eased = {}, {}, {}, {}
+        self._borrowing, self.barriers, self._at_source, self.eased = {}, {}, {}, {}
         for risen in self.risen:
             risen.clear()
         self.changes += 1
@@ -114,7 +128,7 @@ class Sleepers:
     def gave_back(self, source: Hashable) -> None:
         """There may be more room at *source*."""
         self.changes += 1
-        for barrier in self._sources.get(source, ()):
+        for barrier in self._at_source.get(source, ()):
             barrier.rises += 1
             for risen in self.risen:
                 risen.append(barrier)
