@@ -18,7 +18,7 @@ from runrig.domain.records import GangRow
 from runrig.domain.workflows import Status
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.scheduling.admission import decide
-from tests.exploring import tries
+from tests.exploring import EXPLORING, tries
 
 pytestmark = pytest.mark.explored
 
@@ -196,7 +196,9 @@ def test_who_sleeps_would_not_have_started_nor_changed_who_does(seed: int) -> No
         slept += sum(bucket.asleep is not None for bucket in history.ledger.pending.values())
         everybody_awake = cycle(loaded(history.ledger), history.now)
         assert cycle(history.ledger, history.now) == everybody_awake
-    assert slept, "somebody sleeps, else this compares nothing"
+    assert slept or EXPLORING, (
+        "somebody sleeps, else this compares nothing"
+    )  # by chance, nobody does in a few of many histories
 
 
 def test_a_node_that_is_ready_again_wakes_only_those_of_its_flavor() -> None:
