@@ -23,7 +23,15 @@ def _node(node: QuotaNode) -> tuple[object, ...]:
         node.room,
     ]
     held = [*node.usage, *node.used, node.pools_over_nominal, [node.borrowed]]
-    where = [repr(node.path), node.active, node.declared, node.weight, node.pool, len(node.children)]
+    where = [
+        sorted(map(repr, node.over)),
+        repr(node.path),
+        node.active,
+        node.declared,
+        node.weight,
+        node.pool,
+        len(node.children),
+    ]
     if isinstance(node, QuotaLeaf):
         where += [repr(node.limits), node.keeps, node.outermost_pool.name, repr(node.pools_above), node.guarded]
         where += [node.counted, node.weighed, repr(node.holding)]

@@ -9,7 +9,8 @@ from runrig.engine.kueue.cluster_queue import FLAVOR_NOT_FOUND
 from runrig.engine.kueue.node_matching import selects
 from runrig.engine.kueue.scheduler_context import SchedulerContext
 from runrig.engine.kueue.workload import FlavorOption, GroupRequest, WorkloadState
-from runrig.engine.quota.quota_node import REAL, QuotaNode, binding, left_at, potential
+from runrig.engine.quota.numbers import left_at
+from runrig.engine.quota.quota_node import REAL, QuotaNode, binding, potential
 
 
 def reasons(context: SchedulerContext, workload: WorkloadState) -> tuple[Reason, ...]:

@@ -57,9 +57,10 @@ class Ledger:
         self.nominated: dict[str, Entry] = {}
         self.stopping: dict[str, Entry] = {}
         self.unclaimed: dict[str, Entry] = {}
-        self._waiting_for: dict[str, list[Entry]] = {}
+        self.stopping_ids: list[str] = []  # sorted
+        self._waiting_for: dict[str, dict[Entry, None]] = {}
         self.preemptible: dict[str, list[tuple[tuple[int, float, str], Entry]]] = {}
-        self._on_node: dict[str, dict[str, Entry]] = {}  # node → id → gangs that are placed there
+        self.on_node: dict[str, dict[str, Entry]] = {}  # node → id → gangs that are placed there
         self.sleepers = Sleepers(self.leaf, self.nodes)
         self._tree: QuotaTree | None = None  # None while something is declared that it does not follow yet
 
@@ -86,7 +87,7 @@ class Ledger:
         room = self.nodes.by_name.get(node.name)
         before = node if room is None else room.node
         if self.nodes.put(node):
-            for entry in self._on_node.get(node.name, {}).values():
+            for entry in self.on_node.get(node.name, {}).values():
                 for each, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=True):
                     here = [share for share in each.shares if share.node == node.name]
                     for layer in self._layers(entry):
@@ -150,9 +151,9 @@ class Ledger:
         """True while the layers differ: a gang is nominated, or stops for one that is."""
         return bool(self.nominated)
 
-    def waiting_for(self, gang: str) -> Sequence[Entry]:
+    def waiting_for(self, gang: str) -> Collection[Entry]:
         """The nominated gangs that wait until *gang* is gone."""
-        return self._waiting_for.get(gang, [])
+        return self._waiting_for.get(gang, {})
 
     # ------------------------------------------------------------ holding and letting go
 
@@ -279,7 +280,7 @@ class Ledger:
     def _nominate(self, entry: Entry, placement: Placement, targets: Sequence[str]) -> None:
         self._no_longer_waits(entry)
         for name in targets:
-            self._waiting_for.setdefault(name, []).append(entry)
+            self._waiting_for.setdefault(name, {})[entry] = None
             target = self.entries[name]
             if target.charged:
                 self.sleepers.holds_less(target, (CHARGED,))
@@ -296,7 +297,7 @@ class Ledger:
         self.uncharge(entry)
         for name in entry.waits_for:
             others = self._waiting_for[name]
-            others.remove(entry)
+            del others[entry]
             if not others:
                 del self._waiting_for[name]
                 target = self.entries[name]
@@ -311,13 +312,13 @@ class Ledger:
         entry.placement, entry.request = placement, self.request_of(entry, placement)
         for each in placement:
             for share in each.shares:
-                self._on_node.setdefault(share.node, {})[entry.gang.id] = entry
+                self.on_node.setdefault(share.node, {})[entry.gang.id] = entry
 
     def _leave_nodes(self, entry: Entry) -> None:
         for name in {share.node for each in entry.placement for share in each.shares} if entry.placement else ():
-            del self._on_node[name][entry.gang.id]
-            if not self._on_node[name]:
-                del self._on_node[name]
+            del self.on_node[name][entry.gang.id]
+            if not self.on_node[name]:
+                del self.on_node[name]
 
     def _withdraw(self, entry: Entry) -> None:
         self._end_nomination(entry)
@@ -366,6 +367,7 @@ class Ledger:
             self._no_candidate(entry)
             entry.state = GangState.STOPPING
             self.stopping[entry.gang.id] = entry
+            insort(self.stopping_ids, entry.gang.id)
             if entry.charged:
                 self.unclaimed[entry.gang.id] = entry
                 self.sleepers.gave_back(CANDIDATES)  # whoever was passed over may wait for it now
@@ -385,6 +387,7 @@ class Ledger:
                 self._no_candidate(entry)
             case GangState.STOPPING:
                 del self.stopping[entry.gang.id]
+                del self.stopping_ids[bisect_left(self.stopping_ids, entry.gang.id)]
         self.sleepers.holds_less(entry, self._layers(entry))
         if entry.charged:
             self.uncharge(entry)

@@ -3,12 +3,16 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
+from itertools import chain
 
 from runrig.domain.gangs import Placement
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.quota.quota_node import Kind, QuotaLeaf, QuotaNode, Request, headroom
 from runrig.engine.quota.tournament import Tournament, largest_share
+
+LowLeaf = tuple[QuotaLeaf, tuple[QuotaNode, ...]]
+"""A low leaf, and the pools between it and a common ancestor, outermost first."""
 
 MOST_SPARED = 8
 """How many cheaper candidates a preemption names (law R6)."""
@@ -30,12 +34,31 @@ class Candidates:
 
     def in_order(self) -> Iterator[Entry]:
         """Yields gangs that stop already, then borrowers (nearest common cohort first), then the own pool.  The caller may skip any."""
-        drawn: set[str] = set()
         for candidate in self._all():
-            if candidate.gang.id not in drawn:
-                drawn.add(candidate.gang.id)
-                self._passed[candidate.gang.id] = "R3"
+            if self._draw(candidate):
                 yield candidate
+
+    def everybody(self) -> list[Entry]:
+        """`in_order` as a list: while nobody is taken, a pool is over its nominal for all of its gangs or for none."""
+        if self._ledger.tree.weighted:
+            return list(self.in_order())
+        drawn = [candidate for candidate in self._stopping() if self._draw(candidate)]
+        for _, leaves, inner_too in self._borrowers():
+            unprotected = {leaf.name: self._unprotected(pools, inner_too=inner_too) for leaf, pools in leaves}
+            for _, candidate in sorted(chain.from_iterable(self._ledger.preemptible[name] for name in unprotected)):
+                if self._may_go(candidate):
+                    if not unprotected[candidate.gang.pool]:
+                        self._passed.setdefault(candidate.gang.id, "R2")
+                    elif self._draw(candidate):
+                        drawn.append(candidate)
+        return drawn + [candidate for candidate in self._own() if self._draw(candidate)]
+
+    def _draw(self, candidate: Entry) -> bool:
+        """False if it has been drawn before."""
+        if self._passed.get(candidate.gang.id) == "R3":
+            return False
+        self._passed[candidate.gang.id] = "R3"
+        return True
 
     def may_take(self, candidate: Entry) -> bool:
         """True if law R2 does not protect *candidate* as things stand on trial."""
@@ -66,10 +89,13 @@ class Candidates:
     def _all(self) -> Iterator[Entry]:
         """May yield a gang twice: once as a borrower, once from an inner pool that does not borrow itself."""
         yield from self._stopping()
-        yield from self._borrowers(inner_too=False)
-        yield from self._borrowers(inner_too=True)
+        for ancestor, leaves, inner_too in self._borrowers():
+            yield from self._of(ancestor, leaves, inner_too=inner_too)
+        yield from self._own()
+
+    def _own(self) -> Iterator[Entry]:
         own_pool = self._ledger.preemptible.get(self._entry.gang.pool, ())
-        yield from (candidate for _, candidate in own_pool if self._may_go(candidate))
+        return (candidate for _, candidate in own_pool if self._may_go(candidate))
 
     def _stopping(self) -> Iterator[Entry]:
         for _, entry in sorted(self._ledger.unclaimed.items()):
@@ -103,21 +129,25 @@ class Candidates:
             for assignment, pod_set in zip(candidate.placement, candidate.gang.pod_sets, strict=True)
         )
 
-    def _borrowers(self, *, inner_too: bool) -> Iterator[Entry]:
-        """Yields LOW gangs of other pools, from the own leaf's parent up; `_in_order_under` orders those under one common cohort.
+    def _borrowers(self) -> Iterator[tuple[QuotaNode, list[LowLeaf], bool]]:
+        """Yields a common ancestor, low leaves of other pools below it, and *inner_too*; from the own leaf's parent up, twice.
 
         A gang is safe while its outermost pool is within its nominal (law R2).  If that pool is over, *inner_too* also takes
-        gangs of its inner pools that are not.
+        gangs of its inner pools that are not: without weights nobody else is left by then.
         """
-        below: QuotaNode = self._leaf
-        for ancestor in self._leaf.path[1:]:
-            siblings = [child for child in ancestor.children if child is not below and child.kind is not Kind.LOW]
-            if ancestor.kind is not Kind.OWN:
-                yield from self._of(ancestor, siblings, inner_too=inner_too)
-            below = ancestor
+        for inner_too in (False, True):
+            below: QuotaNode = self._leaf
+            for ancestor in self._leaf.path[1:]:
+                if ancestor.kind is not Kind.OWN:
+                    tops = ancestor.children if ancestor.kind is Kind.POOL else ancestor.over
+                    leaves = [leaf for top in tops if top is not below for leaf in self._low_leaves(top)]
+                    if inner_too and not self._ledger.tree.weighted:
+                        leaves = [(leaf, pools) for leaf, pools in leaves if len(pools) > 1]
+                    if leaves:
+                        yield ancestor, leaves, inner_too
+                below = ancestor
 
-    def _of(self, ancestor: QuotaNode, subtrees: Iterable[QuotaNode], *, inner_too: bool) -> Iterator[Entry]:
-        leaves = [leaf for top in subtrees for leaf in self._low_leaves(top)]
+    def _of(self, ancestor: QuotaNode, leaves: Sequence[LowLeaf], *, inner_too: bool) -> Iterator[Entry]:
         pools_of = {leaf.name: pools for leaf, pools in leaves}
         for candidate in self._in_order_under(ancestor, [leaf for leaf, _ in leaves]):
             if self._may_go(candidate):
@@ -128,28 +158,27 @@ class Candidates:
 
     def _in_order_under(self, ancestor: QuotaNode, leaves: Iterable[QuotaLeaf]) -> Iterator[Entry]:
         """Orders gangs by priority, start and id; if weights differ, by the largest share, with all drawn so far taken as gone."""
-        holders = {leaf: self._ledger.preemptible.get(leaf.name, []) for leaf in leaves}
+        holders = {leaf: self._ledger.preemptible[leaf.name] for leaf in leaves}
         if self._ledger.tree.weighted:
-            return iter(
-                Tournament(ancestor, {leaf: list(held) for leaf, held in holders.items() if held}, largest_share)
-            )
+            return iter(Tournament(ancestor, {leaf: list(held) for leaf, held in holders.items()}, largest_share))
         return (entry for _, entry in merge(*holders.values()))
 
-    def _low_leaves(self, top: QuotaNode) -> Iterator[tuple[QuotaLeaf, tuple[QuotaNode, ...]]]:
-        """Yields the low leaves under *top*, each with the pools between, outermost first.  Does not enter protected subtrees."""
+    def _low_leaves(self, top: QuotaNode) -> Iterator[LowLeaf]:
+        """Yields the low leaves under *top* that hold work.  Enters only subtrees with pools over nominal. O(these)."""
         stack: list[tuple[QuotaNode, tuple[QuotaNode, ...]]] = [(top, ())]
         while stack:
             node, pools = stack.pop()
-            if isinstance(node, QuotaLeaf):
-                yield node, pools
-                continue
-            if node.kind is Kind.COHORT and not any(node.pools_over_nominal[index] for index in self._contested):
+            if node.kind is Kind.COHORT:
+                if any(node.pools_over_nominal[index] for index in self._contested):
+                    stack.extend((child, ()) for child in node.over)
                 continue
             if node.kind is Kind.POOL:
                 if not pools and not node.over_nominal(self._contested):
                     continue
                 pools = (*pools, node)
-            stack.extend((child, pools) for child in node.children if child.kind is not Kind.FIRM)
+                stack.extend((child, pools) for child in node.children if child.kind is Kind.POOL)
+            if self._ledger.preemptible.get(node.name):
+                yield self._ledger.tree.low[node.name], pools
 
     def _unprotected(self, pools: Sequence[QuotaNode], *, inner_too: bool) -> bool:
         """True as long as the pools are over nominal on trial: one that has come within its nominal is safe from then on."""

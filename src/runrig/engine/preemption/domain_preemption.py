@@ -19,7 +19,7 @@ from runrig.engine.placement.demand import Demand, demand_of, shapes_of
 from runrig.engine.placement.trial_capacity import TrialCapacity
 from runrig.engine.preemption.candidates import Candidates
 from runrig.engine.preemption.held_by_domain import HeldByDomain, Holding, held_by_domain, sizes
-from runrig.engine.quota.quota_node import Request, fits, headroom
+from runrig.engine.quota.quota_node import CHARGED, Request, add_on_trial, fits, headroom, take_on_trial
 
 STEPS = 20_000
 """How many sets one search looks at."""
@@ -81,7 +81,7 @@ class DomainPreemption:
         required = _outermost_required(demand_of(constraints.root, requests, shapes))
         if required is None:
             return None
-        drawn = list(self._candidates.in_order())
+        drawn = self._candidates.everybody()
         if not drawn:
             return None
         stopping = [each for each in drawn if each.state is GangState.STOPPING]
@@ -113,20 +113,30 @@ class DomainPreemption:
 
     def place_without(self, chosen: Sequence[Entry], domain: Domain) -> Placement | None:
         """Where the preemptor goes with *chosen* gone, in the order of law R3; None: one is protected then, or quota or room lack."""
+        if not self._quota_without(chosen):
+            return None
+        for candidate in chosen:
+            self._ledger.uncharge(candidate)
+        try:
+            within = domain if domain.level > ROOT else None
+            return place_on_nodes(self._ledger, self._entry, self._choice, within=within)
+        finally:
+            for candidate in reversed(chosen):
+                self._ledger.charge(candidate)
+
+    def _quota_without(self, chosen: Sequence[Entry]) -> bool:
+        """True if each of *chosen* may go after those before it, and their quota is enough.  No node is touched."""
         gone: list[Entry] = []
         try:
             for candidate in chosen:
                 if not self._candidates.may_take(candidate):
-                    return None
-                self._ledger.uncharge(candidate)
+                    return False
+                take_on_trial(self._ledger.leaf(candidate), candidate.request, CHARGED)
                 gone.append(candidate)
-            if not fits(self._ledger.leaf(self._entry), self._request):
-                return None
-            within = domain if domain.level > ROOT else None
-            return place_on_nodes(self._ledger, self._entry, self._choice, within=within)
+            return fits(self._ledger.leaf(self._entry), self._request)
         finally:
             for candidate in reversed(gone):
-                self._ledger.charge(candidate)
+                add_on_trial(self._ledger.leaf(candidate), candidate.request, CHARGED)
 
 
 class _OverDomains:
@@ -145,11 +155,9 @@ class _OverDomains:
             _Weight(pods, gpus, order) for order, (pods, gpus) in enumerate(sizes(self._topology, running))
         ]
         self.short = preemption.shortages()
-        self._useful = [
-            each
-            for each, candidate in enumerate(running)
-            if any(amount and index in self.short for index, amount in candidate.request)
-        ]
+        held = [dict(candidate.request) for candidate in running] if self.short else []
+        self.amounts = {index: [each.get(index, 0) for each in held] for index in self.short}
+        self._useful = [at for at, amounts in enumerate(zip(*self.amounts.values(), strict=True)) if any(amounts)]
         self._steps_left = STEPS
         self._trials_left = TRIALS
 
@@ -175,15 +183,11 @@ class _OverDomains:
         """How many gangs have to stop for the quota alone, at least; None: all of them are not enough."""
         least = 0
         for index, short in self.short.items():
-            amounts = sorted((self.amount(each, index) for each in range(len(self._running))), reverse=True)
-            count = _least_count(amounts, short)
+            count = _least_count(sorted(self.amounts[index], reverse=True), short)
             if count is None:
                 return None
             least = max(least, count)
         return least
-
-    def amount(self, candidate: int, index: int) -> int:
-        return next((amount for each, amount in self._running[candidate].request if each == index), 0)
 
     def _bounds(self, by_quota: int) -> Iterator[tuple[Cost, int]]:
         """A lower bound of the cost in each domain that would be large enough with all candidates gone, and its place."""
@@ -254,7 +258,7 @@ class _Search:
         missing = [pods - int(now[place]) for now, (_, pods) in zip(held.now, required.demand, strict=True)]
         self._asks = (*missing, *over.short.values())
         self._gives = [
-            (*gains.get(each, nothing), *(over.amount(each, index) for index in over.short)) for each in self._choices
+            (*gains.get(each, nothing), *(amounts[each] for amounts in over.amounts.values())) for each in self._choices
         ]
         self._later = self._most_later()
         self._best: _Found | None = None

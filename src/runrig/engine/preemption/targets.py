@@ -9,6 +9,7 @@ are never preempted themselves, and each nomination holds its place until it is 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import NamedTuple
 
 from runrig.domain.gangs import GangState, Law, Placement
@@ -21,6 +22,9 @@ from runrig.engine.preemption.candidates import Candidates
 from runrig.engine.preemption.domain_preemption import DomainPreemption
 from runrig.engine.preemption.fill_back import fill_back, take_until_fits
 from runrig.engine.quota.quota_node import Request, fits, within_promise
+
+MOST_COUNTED_ON = 8
+"""How many gangs that stop for others and lie on other nodes a preemptor waits for: each would do as well as the next."""
 
 MANY = 16
 """After so many candidates the search asks whether all of them together would be enough."""
@@ -118,7 +122,7 @@ class _TargetSearch:
 
     def _would_fit(self) -> bool:
         """Whether it fits with all remaining candidates gone, law R2 or not.  If not, no part of them is enough."""
-        others = list(Candidates(self._ledger, self._entry, self._choice, self._request).in_order())
+        others = Candidates(self._ledger, self._entry, self._choice, self._request).everybody()
         for other in others:
             self._ledger.uncharge(other)
         enough = self._fits()
@@ -171,23 +175,26 @@ class _TargetSearch:
         return Targets(placement, (*leaving, *self._counted_on(placement, needed)), targets)
 
     def _counted_on(self, placement: Placement, gone: Sequence[Entry]) -> tuple[str, ...]:
-        """Gangs that stop for others and free what the preemptor needs beside *gone*: it waits for them too."""
+        """Gangs that stop for others and free what the preemptor needs beside *gone*, by id: it waits for them too.
+
+        All that hold anything on its nodes, and of those that only hold the same quota the first few.
+        """
         ledger = self._ledger
         if not ledger.skewed:
             return ()
         with ledger.as_if_gone(gone):
             if would_start(ledger, self._entry, placement, self._request):
                 return ()
-        nodes = {share.node for each in placement for share in each.shares}
         indices = {index for index, _ in self._request}
-        return tuple(
-            name
-            for name, each in sorted(ledger.stopping.items())
-            if not each.charged
-            and each not in gone
-            and (indices.intersection(index for index, _ in each.request) or nodes.intersection(_nodes_of(each)))
+        by_quota = (
+            each.gang.id
+            for each in (ledger.stopping[name] for name in ledger.stopping_ids)
+            if not each.charged and each not in gone and any(index in indices for index, _ in each.request)
         )
-
-
-def _nodes_of(entry: Entry) -> Iterator[str]:
-    return (share.node for each in entry.placement for share in each.shares)
+        nodes = {share.node for each in placement for share in each.shares}
+        on_nodes = {
+            each.gang.id
+            for each in chain.from_iterable(ledger.on_node[name].values() for name in nodes if name in ledger.on_node)
+            if each.state is GangState.STOPPING and not each.charged and each not in gone
+        }
+        return tuple(sorted(on_nodes.union(islice(by_quota, MOST_COUNTED_ON))))

@@ -108,6 +108,7 @@ def take_down(node: QuotaNode) -> None:
     parent, node.parent = node.parent, None
     assert parent is not None
     parent.children.remove(node)
+    parent.over.pop(node, None)
     for index in range(len(node.nominal)):
         receive(parent, index, given(node, index), sign=-1)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from runrig.domain.kueue import Balance
-from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, headroom, potential
+from runrig.engine.quota.quota_node import CHARGED, REAL, Kind, QuotaLeaf, QuotaNode, headroom, potential
 
 
 def balance_of(node: QuotaNode, index: int) -> Balance:
@@ -83,3 +83,17 @@ def _debt_by_child(parent: QuotaNode, index: int, owed: int) -> Iterator[tuple[Q
         part = min(debt, max(0, balance if limit is None else min(balance, limit)))
         debt -= part
         yield child, part
+
+
+def left_at(leaf: QuotaNode, node: QuotaNode, index: int, layer: int = CHARGED) -> int:
+    """What the limit of *node*, on the path of *leaf*, leaves to it; the headroom is the least of these."""
+    kept_below = 0
+    for each in leaf.path:
+        kept = each.local[index] - each.usage[layer][index]
+        kept_below += max(kept, 0)
+        if each is node:
+            break
+    room = node.room[index]
+    if room is None:
+        room = node.subtree[index]
+    return kept_below + room + min(kept, 0)

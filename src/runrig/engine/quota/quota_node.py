@@ -49,7 +49,7 @@ class QuotaNode:
     *active* False: its parents run in a circle (law Q5), nothing new starts.  *pool*: of a pool's own node, what was declared.
     *used*: of a pool with subpools, what firm work below it holds (law P2).
     *pools_over_nominal*: how many outermost pools in the subtree hold more than their nominal (in the layer CHARGED), so that
-    a search for borrowers need not enter where there are none.
+    a search for borrowers need not enter where there are none.  *over*: its children with such pools.
     *borrowed*: GPUs of all flavors that the subtree holds above what it brings (in the layer CHARGED); kept only in a tree in
     which weights differ, else 0.
     *guarantee*: its twin in the tree that counts firm work alone (`guarantees.py`); None if no cohort above shares quota.
@@ -69,6 +69,7 @@ class QuotaNode:
         "local",
         "name",
         "nominal",
+        "over",
         "parent",
         "path",
         "pool",
@@ -90,6 +91,7 @@ class QuotaNode:
         self.active = True
         self.pool: Pool | None = None
         self.pools_over_nominal = [0] * width
+        self.over: dict[QuotaNode, None] = {}
         self.borrowed = 0
         self.guarantee: QuotaNode | None = None
         self.height = 0
@@ -331,6 +333,17 @@ def _note_over(pool: QuotaNode, request: Request) -> None:
         if change:
             for node in pool.path:
                 node.pools_over_nominal[index] += change
+                tell_parent_of_over(node)
+
+
+def tell_parent_of_over(node: QuotaNode) -> None:
+    """Brings *over* of the parent up to date."""
+    if node.parent is None:
+        return
+    if any(node.pools_over_nominal):
+        node.parent.over[node] = None
+    else:
+        node.parent.over.pop(node, None)
 
 
 def note_borrowed(nodes: Iterable[QuotaNode], weighed: tuple[int, ...]) -> None:
@@ -378,17 +391,3 @@ def binding(leaf: QuotaNode, index: int, amount: int, layer: int = CHARGED) -> Q
             return node
     root = leaf.path[-1]
     return root if amount > root.subtree[index] - root.usage[layer][index] else None
-
-
-def left_at(leaf: QuotaNode, node: QuotaNode, index: int, layer: int = CHARGED) -> int:
-    """What the limit of *node*, on the path of *leaf*, leaves to it; the headroom is the least of these."""
-    kept_below = 0
-    for each in leaf.path:
-        kept = each.local[index] - each.usage[layer][index]
-        kept_below += max(kept, 0)
-        if each is node:
-            break
-    room = node.room[index]
-    if room is None:
-        room = node.subtree[index]
-    return kept_below + room + min(kept, 0)

@@ -8,7 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from runrig.domain.pools import Quota, Quotas
 from runrig.domain.quantities import LARGEST, FlavorResource
-from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL, Kind, QuotaLeaf, QuotaNode, Weight
+from runrig.engine.quota.quota_node import (
+    CHARGED,
+    LAYERS,
+    REAL,
+    Kind,
+    QuotaLeaf,
+    QuotaNode,
+    Weight,
+    tell_parent_of_over,
+)
 
 
 class TreeBuilder:
@@ -55,6 +64,7 @@ def hang(node: QuotaNode, parent: QuotaNode) -> None:
     """Makes *node* the last child of *parent*."""
     node.parent = parent
     parent.children.append(node)
+    tell_parent_of_over(node)
 
 
 def upwards(node: QuotaNode) -> Iterator[QuotaNode]:
@@ -141,6 +151,7 @@ def _take_in(node: QuotaNode, index: int, more: Given, sign: int) -> None:
 def _difference(node: QuotaNode, index: int, before: Given) -> Given:
     """What *node*, in which something has changed, gives more than *before*."""
     _sum_up(node, index)
+    tell_parent_of_over(node)
     lent, decided, held, over = given(node, index)
     return lent - before[0], decided - before[1], held - before[2], over - before[3]
 

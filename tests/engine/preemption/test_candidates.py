@@ -1,0 +1,107 @@
+"""Candidates and their order (laws R1 to R3), against an evaluation from scratch that looks at every gang in random trees."""
+
+import pytest
+
+from runrig.domain.gangs import Assignment, Gang, GangState, NodeShare, PodSet, Priority
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.plan import Admit, Nominate, Queue
+from runrig.domain.pools import Cohort, Pool, Quota
+from runrig.domain.quantities import GPU, FlavorResource, of_one_pod, requests_of
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.options import options
+from runrig.engine.ledger.queue import Entry
+from runrig.engine.preemption.candidates import Candidates
+from runrig.engine.quota.quota_node import Kind, Request, headroom
+from tests.engine.scheduling.test_sleeping import History, cycle
+from tests.exploring import tries
+
+pytestmark = pytest.mark.explored
+
+
+def from_scratch(ledger: Ledger, entry: Entry, flavors: set[str], request: Request) -> list[str]:
+    """The ids of all candidates in order, in a tree without weights."""
+    leaf = ledger.leaf(entry)
+    short = [index for index, amount in request if amount > headroom(leaf, index)]
+    contested = short or [index for index, _ in request]
+    found: list[tuple[object, str]] = [
+        ((0, name), name) for name in ledger.unclaimed if _in_the_way(ledger, ledger.entries[name], flavors, contested)
+    ]
+    for name, candidate in ledger.entries.items():
+        if candidate.state is not GangState.ADMITTED or not candidate.gang.priority.preemptible:
+            continue
+        path = ledger.leaf(candidate).path
+        common = next(node for node in leaf.path if node in path)
+        pools = [node for node in path[: path.index(common)] if node.kind is Kind.POOL]
+        over = [pool.over_nominal(contested) for pool in pools]
+        if not _in_the_way(ledger, candidate, flavors, contested) or (over and not over[-1]):
+            continue
+        turn = 3 if common.kind is Kind.OWN else 1 if all(over) else 2
+        found.append(((turn, leaf.path.index(common), candidate.preemption_key), name))
+    return [name for _, name in sorted(found)]
+
+
+def _in_the_way(ledger: Ledger, candidate: Entry, flavors: set[str], contested: list[int]) -> bool:
+    nodes = [ledger.nodes.by_name.get(share.node) for each in candidate.placement for share in each.shares]
+    return any(index in contested for index, _ in candidate.request) or any(
+        room.node.flavor in flavors for room in nodes if room is not None
+    )
+
+
+@pytest.mark.parametrize("first", range(0, tries(20), 5))
+def test_candidates_are_who_the_laws_name_in_their_order_in_random_trees(first: int) -> None:
+    drawn = 0
+    for seed in range(first, first + 5):
+        history = History(seed)
+        for _ in range(15):
+            for _ in range(4):
+                history.something_happens()
+            history.now += 1
+            cycle(history.ledger, history.now)
+            drawn += _compared(history.ledger)
+    assert drawn
+
+
+def _compared(ledger: Ledger) -> int:
+    """How many candidates all preemptors that wait have."""
+    count = 0
+    heads = [bucket.waiting[0][1] for bucket in ledger.pending.values() if bucket.firm]
+    for entry in heads:
+        if not ledger.leaf(entry).active:
+            continue
+        for choice, request in options(ledger, entry, entry.bucket.counts):
+            one_by_one = Candidates(ledger, entry, choice, request)
+            together = Candidates(ledger, entry, choice, request)
+            found = list(one_by_one.in_order())
+            assert together.everybody() == found
+            assert together.spared_before(found[::2]) == one_by_one.spared_before(found[::2])
+            if not ledger.tree.weighted:
+                flavors = {each.flavor for each in choice} if ledger.place else set()
+                assert [each.gang.id for each in found] == from_scratch(ledger, entry, flavors, request)
+            count += len(found)
+    return count
+
+
+def test_a_preemptor_that_needs_quota_of_others_targets_waits_for_a_few_of_them_only() -> None:
+    """R4: as many would do.  Each nomination naming all gangs that stop made the plan of a full cluster grow with its square."""
+    ledger, key = Ledger(), FlavorResource("a", GPU)
+    ledger.set_flavors([Flavor("a")])
+    ledger.put_cohort(Cohort("c", quotas={key: Quota(0, 0)}))
+    ledger.put_pool(Pool("p", {key: Quota(20)}, "c"))
+    ledger.put_pool(Pool("q", {key: Quota(0)}, "c"))
+    for name, gpus in (("n0", 10), ("n1", 10), ("m", 8)):
+        ledger.put_node(Node(name, {GPU: gpus}, flavor="a"))
+    on_both = (Assignment("x", "a", 2, (NodeShare("n0", 1), NodeShare("n1", 1))),)
+    for at in range(10):
+        ledger.apply(Queue(Gang(f"low{at}", "q", Priority.LOW, 0.0, (_pods(2, 1),))), 0.0)
+        ledger.apply(Admit(f"low{at}", on_both), float(at))
+    ledger.apply(Queue(Gang("wide", "p", Priority.HIGH, 1.0, (_pods(1, 10),))), 10.0)
+    ledger.apply(Queue(Gang("next", "p", Priority.NORMAL, 2.0, (_pods(1, 8),))), 10.0)
+    nominated = [each for each in cycle(ledger, 11.0) if isinstance(each, Nominate)]
+    assert [(each.gang, sorted(each.targets)) for each in nominated] == [
+        ("wide", [f"low{at}" for at in range(10)]),
+        ("next", [f"low{at}" for at in range(8)]),
+    ]
+
+
+def _pods(count: int, gpus: int) -> PodSet:
+    return PodSet("x", count, of_one_pod(requests_of({GPU: gpus})))
