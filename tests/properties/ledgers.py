@@ -55,6 +55,7 @@ def portrait(state: State) -> dict[str, object]:
         "pending": {
             repr(key): [entry.gang.id for _, entry in bucket.waiting] for key, bucket in ledger.pending.items()
         },
+        "placed": sorted(ledger.placed),
         "nominated": sorted(ledger.nominated),
         "stopping": sorted(ledger.stopping),
         "unclaimed": sorted(ledger.unclaimed),

@@ -56,9 +56,7 @@ class WorkColumns:
 
     def __init__(self, ledger: Ledger, nodes: NodeColumns, asked: TopologyQuestion) -> None:
         self.most = asked.holders
-        self.gangs = sorted(
-            (entry for entry in ledger.entries.values() if entry.placement), key=lambda entry: entry.gang.id
-        )
+        self.gangs = sorted(ledger.placed.values(), key=lambda entry: entry.gang.id)
         self.firm = [entry.bucket.firm for entry in self.gangs]
         self.who, self.node, self.held_pods, self.held_gpus = self._held(nodes)
         self.sums = self._sums(nodes)

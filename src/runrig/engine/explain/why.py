@@ -170,17 +170,21 @@ def _quota_reason(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> R
 
 
 def _firm_holders(ledger: Ledger, pool: QuotaNode, index: int) -> tuple[str, ...]:
-    """Ids of the firm gangs that count against *pool*, a firm leaf or a pool with subpools; largest first, then by id.  O(gangs).
+    """Ids of the firm gangs that count against *pool*, a firm leaf or a pool with subpools; largest first, then by id.
 
-    A gang of another pool counts too if it draws on quota that a cohort shares with this one.
+    O(gangs that do not wait).  A gang of another pool counts too if it draws on quota that a cohort shares with this one.
     """
+    counts: dict[str, bool] = {}  # by pool
     held = []
-    for entry in ledger.entries.values():
-        if entry.charged and entry.bucket.firm:
+    for entry in ledger.placed.values():
+        if not (entry.charged and entry.bucket.firm):
+            continue
+        of = entry.gang.pool
+        if of not in counts:
             leaf = ledger.leaf(entry)
-            amount = dict(entry.request).get(index, 0)
-            if amount and (leaf is pool or pool in leaf.pools_above or _draws_beside(leaf, pool, index)):
-                held.append((-amount, entry.gang.id))
+            counts[of] = leaf is pool or pool in leaf.pools_above or _draws_beside(leaf, pool, index)
+        if counts[of] and (amount := dict(entry.request).get(index, 0)):
+            held.append((-amount, entry.gang.id))
     return tuple(gang for _, gang in nsmallest(MOST_HOLDERS, held))
 
 

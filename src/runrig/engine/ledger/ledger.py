@@ -42,7 +42,8 @@ from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL, QuotaLeaf, Req
 
 class Ledger:
     """*place* False: there are no nodes, quota alone decides.  *sleepers*: who of those who wait need not be looked at.
-    *unclaimed*: stopping gangs that are still charged, because no nomination waits for what they hold.
+    *placed*: gangs that have a placement, which those that wait have not.  *unclaimed*: stopping gangs that are still charged,
+    because no nomination waits for what they hold.
     """
 
     def __init__(self, *, place: bool = True) -> None:
@@ -53,6 +54,7 @@ class Ledger:
         self.pools: Mapping[str, Pool] = self._declarations.pools
         self.nodes = ClusterNodes()
         self.entries: dict[str, Entry] = {}
+        self.placed: dict[str, Entry] = {}
         self.pending: dict[BucketKey, Bucket] = {}
         self.nominated: dict[str, Entry] = {}
         self.stopping: dict[str, Entry] = {}
@@ -121,8 +123,8 @@ class Ledger:
 
     def _recount(self, pools: Collection[str] | None) -> None:
         """Gangs of *pools* ask something else of the tree than before; None: of a new one, which holds nothing yet."""
-        for entry in self.entries.values() if pools is None or pools else ():
-            if entry.placement and (pools is None or entry.gang.pool in pools):
+        for entry in self.placed.values() if pools is None or pools else ():
+            if pools is None or entry.gang.pool in pools:
                 before, entry.request = entry.request, self.request_of(entry, entry.placement)
                 for layer in self._layers(entry):
                     if pools is not None:
@@ -310,11 +312,14 @@ class Ledger:
         """*placement* is what the gang will hold; it holds nothing now."""
         self._leave_nodes(entry)
         entry.placement, entry.request = placement, self.request_of(entry, placement)
+        if placement:
+            self.placed[entry.gang.id] = entry
         for each in placement:
             for share in each.shares:
                 self.on_node.setdefault(share.node, {})[entry.gang.id] = entry
 
     def _leave_nodes(self, entry: Entry) -> None:
+        self.placed.pop(entry.gang.id, None)
         for name in {share.node for each in entry.placement for share in each.shares} if entry.placement else ():
             del self.on_node[name][entry.gang.id]
             if not self.on_node[name]:
