@@ -9,6 +9,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import NamedTuple
 
 from runrig.domain.nodes import Node, Taint
 from runrig.domain.pools import Queueing, Quotas
@@ -319,16 +320,14 @@ class PreemptionReason(enum.Enum):
     FAIR_SHARING = "InCohortFairSharing"
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(NamedTuple):
     workload: str
     queue: str
     granted: tuple[Granted, ...]
     reserved_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Preemption:
+class Preemption(NamedTuple):
     workload: str
     queue: str
     by: str

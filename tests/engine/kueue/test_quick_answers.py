@@ -1,10 +1,13 @@
 """Heads that are answered at once get the answer of the whole scan (laws A1, R2)."""
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
-from runrig.domain.kueue import PendingReason
-from runrig.engine.kueue.flavors import assign
-from runrig.engine.kueue.nomination import finder, hopeless, nominate
+from runrig.domain.kueue import Policy
+from runrig.engine.kueue.at_once import at_once
+from runrig.engine.kueue.head_order import Nomination
+from runrig.engine.kueue.nomination import nominate
 from runrig.engine.kueue.scheduler_context import SchedulerContext
 from runrig.engine.kueue.simulator import Simulator
 from runrig.engine.kueue.workload import FIT, WorkloadState
@@ -23,25 +26,29 @@ def waiting_in_each_cycle(systems: int) -> Iterator[tuple[SchedulerContext, Work
             world.decide(system.now + at)
 
 
-def test_who_is_called_hopeless_finds_nothing_in_the_whole_scan() -> None:
-    found = 0
-    for context, workload in waiting_in_each_cycle(300):
-        if hopeless(context, workload):
-            found += 1
-            entry = nominate(context, workload)
-            assert (entry.assigned.mode < FIT, entry.targets) == (True, ())
-            assert entry.assigned.tried == (-1,)
-            assert entry.assigned.pending_reason is PendingReason.WAITING_FOR_QUOTA
-            assert entry.assigned.short == ()
-    assert found > 10
+def by_the_scan(context: SchedulerContext, workload: WorkloadState, start: int) -> Nomination:
+    ready, workload.shape.ready = workload.shape.ready, ()
+    scanned = nominate(context, workload, after=(start - 1,) * len(workload.shape.group_requests))
+    workload.shape.ready = ready
+    return scanned
 
 
-def test_what_fits_at_once_is_assigned_as_by_the_whole_scan() -> None:
-    found = 0
-    for context, workload in waiting_in_each_cycle(100):
-        ready, workload.shape.ready = workload.shape.ready, ()
-        scanned = assign(context, finder(context), workload, workload.shape.counts)
-        workload.shape.ready = ready
-        assert assign(context, finder(context), workload, workload.shape.counts) == scanned
-        found += bool(ready) and scanned.mode == FIT and not scanned.level
-    assert found > 40
+def test_who_is_answered_at_once_gets_what_the_whole_scan_comes_to() -> None:
+    found = Counter[str]()
+    for context, workload in waiting_in_each_cycle(500):
+        for start in range(max(1, len(workload.shape.ready))):
+            known = at_once(context, workload, start)
+            if known is None:
+                continue
+            scanned = by_the_scan(context, workload, start)
+            assert scanned.targets == ()
+            if known.mode == FIT:
+                assert replace(scanned.assigned, searched=()) == known
+            else:
+                assert scanned.assigned.mode < FIT
+                said = (scanned.assigned.tried, scanned.assigned.pending_reason, scanned.assigned.short)
+                assert said == (known.tried, known.pending_reason, known.short)
+                assert context.queues[workload.queue].spec.policies.reclaim is Policy.ANY, "it holds nothing back"
+            first = workload.shape.group_requests[0].options[start]
+            found["nothing" if known.mode < FIT else "first" if known.chosen == [first] else "later"] += 1
+    assert min(found[each] for each in ("nothing", "first", "later")) >= 5, found

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from runrig.domain.pools import Cohort, Pool, PoolState, Quota
 from runrig.domain.quantities import GPU, FlavorResource
+from runrig.engine.quota.numbers import binding
 from runrig.engine.quota.pool_tree import QuotaTree
 from runrig.engine.quota.quota_node import (
     CHARGED,
@@ -20,7 +21,6 @@ from runrig.engine.quota.quota_node import (
     QuotaLeaf,
     Request,
     add,
-    binding,
     fits,
     headroom,
     left_for_firm,

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
+from runrig.engine.kueue.at_once import lacking
 from runrig.engine.quota.numbers import lent, lent_by_all
 from runrig.engine.quota.pool_tree import QuotaTree
 from runrig.engine.quota.quota_node import (
@@ -22,6 +23,7 @@ from runrig.engine.quota.quota_node import (
     QuotaLeaf,
     QuotaNode,
     add,
+    add_everywhere,
     fits,
     headroom,
     potential,
@@ -238,8 +240,7 @@ class Grown:
 
     def hold(self, at: int, request: Request) -> None:
         place = self.leaves[at % len(self.leaves)]
-        for layer in (CHARGED, REAL):
-            add(self.leaf(place), request, layer)
+        add_everywhere(self.leaf(place), request)
         for index, amount in request:
             self.model.held[place, index] = self.model.held.get((place, index), 0) + amount
 
@@ -306,6 +307,19 @@ def test_of_any_tree_balance_headroom_and_potential_are_those_worked_out_from_sc
             )
             if node.kind is not Kind.OWN:
                 assert found == known, (place, index)
+
+
+@many
+@given(models(), loads, requests)
+def test_what_a_leaf_lacks_is_what_exceeds_its_headroom(model: Model, load: Load, asked: Request) -> None:
+    """Q4, each resource by itself; LOW, of which nothing was promised."""
+    both = Grown(model)
+    for where, request in load:
+        both.hold(where, request)
+    for place in both.leaves:
+        if place[0] == "low":
+            beyond = [index for index, amount in asked if amount > model.available(place, index, both.above)]
+            assert lacking(both.leaf(place), asked) == beyond
 
 
 @many

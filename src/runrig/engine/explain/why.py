@@ -18,16 +18,8 @@ from runrig.engine.ledger.queue import Entry
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.place import place, pods_that_fit
 from runrig.engine.quota.guarantees import shared_by
-from runrig.engine.quota.numbers import left_at
-from runrig.engine.quota.quota_node import (
-    CHARGED,
-    Kind,
-    QuotaLeaf,
-    QuotaNode,
-    binding,
-    left_for_firm,
-    left_of_promise,
-)
+from runrig.engine.quota.numbers import binding, left_at
+from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaLeaf, QuotaNode, left_for_firm, left_of_promise
 from runrig.engine.scheduling.queue_order import ahead_of, head_of
 from runrig.engine.state.state import State
 

@@ -39,6 +39,26 @@ class QueueState:
     *potential*: by index, the most that can ever fit.  *generation*: grows whenever a holder leaves.
     """
 
+    __slots__ = (
+        "_active",
+        "_alike",
+        "_first_waits",
+        "_heads",
+        "_parked",
+        "_pushed",
+        "closed",
+        "first",
+        "generation",
+        "leaf",
+        "leaving",
+        "missing",
+        "open",
+        "potential",
+        "running",
+        "spec",
+        "strict",
+    )
+
     def __init__(self, spec: ClusterQueue, leaf: QuotaLeaf, defined: Container[str] = ()) -> None:
         """*defined*: the flavors that there are; none: those that a queue names are taken as they are."""
         self.spec = spec
@@ -93,10 +113,11 @@ class QueueState:
             return self.first
         while self._heads:
             key, _, equivalents = heappop(self._heads)
-            if equivalents.parked or not equivalents.waiting or equivalents.waiting[0][0] != key:
+            waiting = equivalents.waiting
+            if equivalents.parked or not waiting or waiting[0][0] != key:
                 continue  # it has moved on since
-            _, workload = heappop(equivalents.waiting)
-            if equivalents.waiting:
+            _, workload = heappop(waiting)
+            if waiting:
                 self._enter(equivalents)
             else:
                 del self._active[equivalents.key]

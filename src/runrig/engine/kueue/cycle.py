@@ -13,16 +13,8 @@ from collections.abc import Iterable
 
 from runrig.domain.kueue import Admission, PendingReason, Policy, Preemption
 from runrig.engine.kueue.head_order import Nomination, in_classical_order, in_fair_order
-from runrig.engine.kueue.node_matching import selects
 from runrig.engine.kueue.node_tree import Reservation, can_reserve
-from runrig.engine.kueue.nomination import (
-    hopeless,
-    nominate,
-    nominate_again,
-    nominate_promised,
-    nothing_for,
-    placement_now,
-)
+from runrig.engine.kueue.nomination import nominate, nominate_again, nominate_promised, placement_now
 from runrig.engine.kueue.scheduler_context import SchedulerContext
 from runrig.engine.kueue.workload import FIT, NOFIT, WorkloadState
 from runrig.engine.placement.kueue_fit import Misfit
@@ -58,46 +50,32 @@ class Cycle:
         """The nominations that can have an effect; the other heads go back in line at once."""
         promised, entries = [], []
         for head in heads:
-            if self._out_of_the_question(head):
-                continue
-            if head.held is not None:
+            if head.barred is not None:
+                why, parked = head.barred
+                self._back(head, why, parked=parked)
+            elif head.held is not None:
                 promised.append(head)
-                continue
-            entries.append(self._first_look(head))
+            else:
+                entries.append(self._first_look(head))
         entries += nominate_promised(self._context, promised)
         served = []
         for entry in entries:
-            if entry.assigned.mode == NOFIT or (entry.assigned.mode < FIT and not self._counts(entry)):
+            mode = entry.assigned.mode
+            if mode == NOFIT or (mode < FIT and not self._counts(entry)):
                 self._found_nothing(entry)
             else:
                 served.append(entry)
         return served
 
-    def _out_of_the_question(self, head: WorkloadState) -> bool:
-        """Parks *head* if its queue may not start anything, if its spec is wrong, or if the queue does not take its namespace."""
-        queue = self._context.queues[head.queue]
-        if not queue.leaf.active:
-            self._back(head, PendingReason.SUSPENDED, parked=not queue.strict)
-            return True
-        if head.spec.problem:
-            self._back(head, PendingReason.MISCONFIGURED, parked=not queue.strict)
-            return True
-        if not selects(queue.spec.namespaces, self._context.namespaces.get(head.spec.namespace, {})):
-            self._back(head, PendingReason.MISCONFIGURED, parked=True)
-            return True
-        return False
-
     def _first_look(self, head: WorkloadState) -> Nomination:
-        if hopeless(self._context, head):
-            entry = nothing_for(head)
-            self._note_tried(entry)
-            return entry
         queue = self._context.queues[head.queue]
-        kept = head.tried and head.tried_in[0] == queue.generation
-        if not kept and self._context.gates["FlavorFungibilityPreserveScanProgress"]:
-            kept = bool(head.tried) and head.tried_in[1] == self._number - 1
-        entry = nominate(self._context, head, after=head.tried if kept else ())
-        self._note_tried(entry)
+        after = head.tried
+        if after and head.tried_in[0] != queue.generation:
+            last = head.tried_in[1] == self._number - 1
+            if not (last and self._context.gates["FlavorFungibilityPreserveScanProgress"]):
+                after = ()
+        entry = nominate(self._context, head, after=after)
+        head.tried, head.tried_in = entry.assigned.tried, (queue.generation, self._number)
         return entry
 
     def _note_tried(self, entry: Nomination) -> None:
@@ -115,32 +93,40 @@ class Cycle:
     # ------------------------------------------------------------ 4. serve
 
     def _serve(self, entry: Nomination) -> None:
-        if entry.assigned.mode < FIT and not entry.targets:
+        if entry.targets:
+            if any(target.workload.spec.name in self._context.gone for target in entry.targets):
+                self._serve_again(entry)
+            else:
+                self._stop_for(entry)
+        elif entry.assigned.mode < FIT:
             self._reserve(entry)
             self._found_nothing(entry)
-            return
-        if any(target.workload.spec.name in self._context.gone for target in entry.targets):
-            if not self._context.gates["RecomputeAssignmentUponPreemptionTargetsOverlap"]:
-                self._pass_over(entry)
-                return
-            entry = nominate_again(self._context, entry)
-            self._note_tried(entry)
-            if entry.assigned.mode == NOFIT:
-                self._found_nothing(entry)
-                return
-            if entry.assigned.mode < FIT and not entry.targets:
-                self._serve(entry)
-                return
-            if entry.assigned.mode == FIT:
-                # The targets of others free what it needs, so it waits for them too.
-                entry.workload.waits_for, entry.workload.tried = tuple(sorted(self._context.gone)), ()
-                self._hold(entry.workload, entry.assigned.request, entry.assigned.placement.reservations)
-                self._back(entry.workload, PendingReason.WAITING_FOR_TARGETS)
-                return
-        self._grant(entry)
+        elif self._still_fits(entry):
+            self._admit(entry)
+        else:
+            self._pass_over(entry)
 
-    def _grant(self, entry: Nomination) -> None:
-        """Admits *entry*, or tells its targets to stop, if it still fits."""
+    def _serve_again(self, entry: Nomination) -> None:
+        """Somebody before *entry* took one of its targets."""
+        if not self._context.gates["RecomputeAssignmentUponPreemptionTargetsOverlap"]:
+            self._pass_over(entry)
+            return
+        entry = nominate_again(self._context, entry)
+        self._note_tried(entry)
+        if entry.targets:
+            self._stop_for(entry)
+        elif entry.assigned.mode == FIT:
+            # The targets of others free what it needs, so it waits for them too.
+            entry.workload.waits_for, entry.workload.tried = tuple(sorted(self._context.gone)), ()
+            self._hold(entry.workload, entry.assigned.request, entry.assigned.placement.reservations)
+            self._back(entry.workload, PendingReason.WAITING_FOR_TARGETS)
+        elif entry.assigned.mode == NOFIT:
+            self._found_nothing(entry)
+        else:
+            self._serve(entry)
+
+    def _stop_for(self, entry: Nomination) -> None:
+        """Tells the targets of *entry* to stop, if it then fits."""
         workload, context = entry.workload, self._context
         safe = context.evicted_by.safe_from(workload.spec.name)
         if safe and any(target.workload.spec.name in safe for target in entry.targets):
@@ -148,14 +134,16 @@ class Cycle:
             return
         targets = [target.workload for target in entry.targets]
         context.take_as_gone(targets)
-        if not fits(workload.leaf, entry.assigned.request) or (workload.shape.placed and not self._has_place(entry)):
-            context.count_again(targets)
-            self._pass_over(entry)
-            return
-        if entry.targets:
+        if self._still_fits(entry):
             self._preempt(entry)
         else:
-            self._admit(entry)
+            context.count_again(targets)
+            self._pass_over(entry)
+
+    def _still_fits(self, entry: Nomination) -> bool:
+        """Whether it fits beside what this cycle decided before."""
+        workload = entry.workload
+        return fits(workload.leaf, entry.assigned.request) and (not workload.shape.placed or self._has_place(entry))
 
     def _has_place(self, entry: Nomination) -> bool:
         """Whether its placement still fits; if not, looks for another in the same flavors."""
@@ -171,17 +159,18 @@ class Cycle:
 
     def _admit(self, entry: Nomination) -> None:
         workload, assigned = entry.workload, entry.assigned
-        queue = self._context.queues[workload.queue]
+        queue, spec = self._context.queues[workload.queue], workload.spec
+        request, reservations = assigned.request, assigned.placement.reservations
         granted = assigned.granted(workload.shape)
-        workload.holds(assigned.request, granted, assigned.placement.reservations, assigned.indices)
-        if workload.reservations:
+        workload.holds(request, granted, reservations, assigned.indices)
+        if reservations:
             workload.shape.short = ()
         workload.reserved_at, workload.held, workload.pending_reason, workload.tried = self._now, None, None, ()
-        self._context.hold(workload.leaf, workload.request, workload.reservations)
+        self._context.hold(workload.leaf, request, reservations)
         if queue.first is workload:
             queue.let_first(None)
         self._starting.append(workload)
-        self.admitted.append(Admission(workload.spec.name, workload.queue, workload.granted, workload.spec.checks_open))
+        self.admitted.append(Admission(spec.name, workload.queue, granted, spec.checks_open))
 
     def _preempt(self, entry: Nomination) -> None:
         workload, context = entry.workload, self._context

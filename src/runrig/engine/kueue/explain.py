@@ -6,11 +6,10 @@ from dataclasses import replace
 from runrig.domain.kueue import PendingReason, StopPolicy, Workload
 from runrig.domain.reasons import Code, Reason
 from runrig.engine.kueue.cluster_queue import FLAVOR_NOT_FOUND
-from runrig.engine.kueue.node_matching import selects
 from runrig.engine.kueue.scheduler_context import SchedulerContext
 from runrig.engine.kueue.workload import FlavorOption, GroupRequest, WorkloadState
-from runrig.engine.quota.numbers import left_at
-from runrig.engine.quota.quota_node import REAL, QuotaNode, binding, potential
+from runrig.engine.quota.numbers import binding, left_at
+from runrig.engine.quota.quota_node import REAL, QuotaNode, potential
 
 
 def reasons(context: SchedulerContext, workload: WorkloadState) -> tuple[Reason, ...]:
@@ -22,7 +21,7 @@ def reasons(context: SchedulerContext, workload: WorkloadState) -> tuple[Reason,
         return (Reason(Code.STOPPED, "P4", where=workload.queue),)
     if not workload.leaf.active:
         return (Reason(Code.COHORT_CYCLE, "Q5", where=workload.queue),)
-    if workload.spec.problem or not selects(queue.spec.namespaces, context.namespaces.get(workload.spec.namespace, {})):
+    if workload.barred is not None:
         return (Reason(Code.MISCONFIGURED, "P3", where=workload.queue),)
     if workload.pending_reason is PendingReason.WAITING_FOR_TARGETS:
         return (Reason(Code.WAITS_FOR_TARGETS, "R4", where=workload.queue, holders=workload.waits_for),)

@@ -98,10 +98,6 @@ def assign(
     """
     shape = workload.shape
     whole = counts is shape.counts
-    if whole and only is None and shape.ready:
-        good = _good_at(workload, after[0] + 1 if after else 0)
-        if good is not None:
-            return good
     scan = _Scan(context, find, workload, counts)
     for at, group_request in enumerate(shape.group_requests[: shape.scanned]):
         if scan.refused is not None and group_request.members != scan.refused:
@@ -109,20 +105,6 @@ def assign(
         amounts = shape.whole[at] if whole else group_request.amounts(counts)
         scan.choose(group_request, amounts, after[at] + 1 if after else 0, None if only is None else only[at])
     return scan.concluded()
-
-
-def _good_at(workload: WorkloadState, at: int) -> FlavorAssignment | None:
-    """The assignment of option *at* if all of it fits without borrowing: then the scan would end there (most heads do)."""
-    ready = workload.shape.ready[at]
-    if ready is None:
-        return None
-    asked, assignment = ready
-    leaf = workload.leaf
-    usage, nominal = leaf.usage[CHARGED], leaf.nominal
-    for index, amount in asked:
-        if usage[index] + amount > nominal[index]:
-            return None
-    return assignment if fits(leaf, assignment.request) else None
 
 
 class _Scan:

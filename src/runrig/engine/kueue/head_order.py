@@ -25,15 +25,12 @@ class Nomination:
     promised: bool = False
 
 
-SortKey = tuple[bool, int, int, float, str, str]
-
-
 def in_classical_order(context: SchedulerContext, entries: Iterable[Nomination]) -> list[Nomination]:
     by_priority = context.gates["PrioritySortingWithinCohort"]
 
-    def key(entry: Nomination) -> SortKey:
-        minus_priority, queued_at, uid, name = entry.workload.key
-        return (not entry.promised, entry.assigned.level, minus_priority if by_priority else 0, queued_at, uid, name)
+    def key(entry: Nomination) -> tuple[bool, int, QueueKey]:
+        place = entry.workload.key
+        return not entry.promised, entry.assigned.level, place if by_priority else (0, *place[1:])
 
     return sorted(entries, key=key)
 

@@ -6,8 +6,7 @@ The full counts, now or by preemption; else, if its pod sets may be smaller, the
 from collections.abc import Sequence
 from dataclasses import replace
 
-from runrig.domain.kueue import PendingReason, Policy
-from runrig.engine.kueue.candidates import nobody
+from runrig.engine.kueue.at_once import at_once
 from runrig.engine.kueue.classical import find_classical
 from runrig.engine.kueue.fair import find_fair
 from runrig.engine.kueue.flavors import FindTargets, assign
@@ -37,6 +36,9 @@ def nominate(
 
     *after*, *only*: as in `assign`.
     """
+    known = None if only is not None else at_once(context, workload, after[0] + 1 if after else 0)
+    if known is not None:
+        return Nomination(workload, known)
     find, shape = finder(context), workload.shape
 
     def attempt(counts: tuple[int, ...]) -> Nomination:
@@ -58,34 +60,6 @@ def nominate(
     if smaller is None and latest is not entry:  # the latest attempt was the smallest
         entry.assigned.short = tuple(replace(each, at_least=True) for each in latest.assigned.short)
     return smaller or entry
-
-
-def hopeless(context: SchedulerContext, workload: WorkloadState) -> bool:
-    """True only if *workload* certainly waits: in no flavor it fits now, and nobody may stop for what it lacks there.
-
-    Asks far less than `nominate`.  False for work that would hold back quota while it waits, or that can never start in some flavor.
-    """
-    queue, shape, leaf = context.queues[workload.queue], workload.shape, workload.leaf
-    if not shape.ready or shape.variable or queue.spec.policies.reclaim is not Policy.ANY:
-        return False
-    for ready in shape.ready:
-        if ready is None:
-            return False
-        lacks = []
-        for index, amount in ready[1].request:
-            if amount > queue.potential[index]:
-                return False
-            if not fits(leaf, ((index, amount),)):
-                lacks.append(index)
-        if not lacks or not nobody(queue, workload, lacks):
-            return False
-    return True
-
-
-def nothing_for(workload: WorkloadState) -> Nomination:
-    """What `nominate` comes to for a *workload* that is hopeless."""
-    waiting = PendingReason.WAITING_FOR_QUOTA
-    return Nomination(workload, FlavorAssignment(workload.shape.counts, NOFIT, tried=(-1,), pending_reason=waiting))
 
 
 def _works(entry: Nomination) -> bool:

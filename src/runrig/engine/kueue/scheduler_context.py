@@ -9,7 +9,17 @@ from runrig.engine.kueue.node_tree import Reservation, release, reserve
 from runrig.engine.kueue.workload import TargetKey, WorkloadState
 from runrig.engine.kueue.workload_placement import WorkloadPlacer
 from runrig.engine.quota.queue_tree import QueueTree
-from runrig.engine.quota.quota_node import CHARGED, LAYERS, Kind, QuotaLeaf, QuotaNode, Request, add, take
+from runrig.engine.quota.quota_node import (
+    CHARGED,
+    LAYERS,
+    Kind,
+    QuotaLeaf,
+    QuotaNode,
+    Request,
+    add,
+    add_everywhere,
+    take,
+)
 from runrig.engine.quota.share import Amount, Shares
 
 DECIDED = (CHARGED,)
@@ -139,9 +149,13 @@ class SchedulerContext:
         self, leaf: QuotaLeaf, request: Request, reservations: Sequence[Reservation], layers: Sequence[int] = LAYERS
     ) -> None:
         """*request* counts at *leaf* from now on, and *reservations* on their nodes."""
-        for layer in layers:
-            add(leaf, request, layer)
-        reserve(reservations)
+        if layers is LAYERS:
+            add_everywhere(leaf, request)
+        else:
+            for layer in layers:
+                add(leaf, request, layer)
+        if reservations:
+            reserve(reservations)
         self.changed(leaf)
 
     def give_back(

@@ -11,6 +11,7 @@ from runrig.domain.kueue import (
     CycleReport,
     Granted,
     Inactive,
+    PendingReason,
     Placed,
     Settings,
     Share,
@@ -21,12 +22,14 @@ from runrig.domain.kueue import (
     WorkloadPodSet,
 )
 from runrig.domain.quantities import FlavorResource
+from runrig.engine.kueue.at_once import ready
 from runrig.engine.kueue.cluster_queue import QueueState
 from runrig.engine.kueue.cycle import Cycle
 from runrig.engine.kueue.explain import reasons, why_aside
+from runrig.engine.kueue.node_matching import selects
 from runrig.engine.kueue.node_tree import held_by
 from runrig.engine.kueue.scheduler_context import SchedulerContext
-from runrig.engine.kueue.workload import WorkloadShape, WorkloadState, shape_of
+from runrig.engine.kueue.workload import Likeness, WorkloadShape, WorkloadState, shape_of
 from runrig.engine.quota.queue_tree import QueueTree
 from runrig.engine.quota.quota_node import Request
 
@@ -43,6 +46,7 @@ class Simulator:
         self._tree = tree
         self._context = SchedulerContext(tree, queues, settings, system)
         self._shapes: dict[tuple[str, tuple[WorkloadPodSet, ...]], WorkloadShape] = {}
+        self._shared: dict[Likeness, WorkloadShape] = {}
         self._workloads: dict[str, WorkloadState] = {}
         self._aside: dict[str, Workload] = {}
         self._number = 0
@@ -62,6 +66,7 @@ class Simulator:
         workload = self._workloads[spec.name] = WorkloadState(
             spec, queue.spec.name, queue.leaf, self._shape(spec, queue)
         )
+        workload.barred = self._barred(spec, queue)
         if spec.granted is None:
             queue.arrive(workload)
             return
@@ -74,6 +79,16 @@ class Simulator:
         self._context.stopping += workload.evicted
         self._context.hold(workload.leaf, workload.request, workload.reservations)
 
+    def _barred(self, spec: Workload, queue: QueueState) -> tuple[PendingReason, bool] | None:
+        """As in `WorkloadState`: the queue may start nothing, the spec is wrong, or the queue does not take its namespace."""
+        if not queue.leaf.active:
+            return PendingReason.SUSPENDED, not queue.strict
+        if spec.problem:
+            return PendingReason.MISCONFIGURED, not queue.strict
+        if not selects(queue.spec.namespaces, self._context.namespaces.get(spec.namespace, {})):
+            return PendingReason.MISCONFIGURED, True
+        return None
+
     def _shape(self, workload: Workload, queue: QueueState) -> WorkloadShape:
         pod_sets = workload.pod_sets
         if not self._context.gates["ReclaimablePods"]:
@@ -81,9 +96,9 @@ class Simulator:
         key = (workload.queue, pod_sets)
         known = self._shapes.get(key)
         if known is None:
-            known = self._shapes[key] = shape_of(
-                queue.spec, pod_sets, self._flavors, self._tree.index_of, self._context.nodes
-            )
+            made = shape_of(queue.spec, pod_sets, self._flavors, self._tree.index_of, self._context.nodes)
+            made.ready = tuple(ready(made, queue.potential))
+            known = self._shapes[key] = made if made.placed else self._shared.setdefault(made.likeness, made)
         return known
 
     def _request(self, granted: Iterable[Granted]) -> Request:

@@ -64,13 +64,19 @@ class CountRange:
     min_count: int | None
 
 
+Likeness = tuple[tuple[WorkloadPodSet, ...], tuple[GroupRequest, ...], tuple[str, ...], tuple[bool, ...]]
+
+
 class WorkloadShape:
     """What workloads of one queue with equal pod sets have in common: they get the same answer.
+
+    Queues for which it comes to the same share it, unless it asks for nodes (*short* is about one queue).
 
     *uncovered*: resources that are asked and in no group; *scanned*: how many group requests come before the first pod set that
     asks for one of these.  *counts*: pods that need quota; *whole*: what these ask, by group request and resource.
     *least*: the fewest pods that it accepts.  *grants*: a cache, by counts and flavors.  *topology*: per pod set, how it has to
-    be placed; *placed*: at least one has to be.  *short*: what nodes lacked at the last look.  *ready*: see `_ready`.
+    be placed; *placed*: at least one has to be.  *short*: what nodes lacked at the last look.  *ready*: see `at_once.ready`.
+    *nothing*: the assignment of who waits for quota in all flavors.
     """
 
     __slots__ = (
@@ -78,6 +84,7 @@ class WorkloadShape:
         "grants",
         "group_requests",
         "least",
+        "nothing",
         "placed",
         "pod_sets",
         "ranges",
@@ -114,7 +121,14 @@ class WorkloadShape:
         self.placed = any(each is not None for each in topology)
         self.short: tuple[Reason, ...] = ()
         self.least = least_counts(self.ranges, self.fills_slices)
-        self.ready = tuple(_ready(self))
+        self.ready: tuple[tuple[Request, FlavorAssignment] | None, ...] = ()
+        waiting = PendingReason.WAITING_FOR_QUOTA
+        self.nothing = FlavorAssignment(self.counts, NOFIT, tried=(-1,), pending_reason=waiting)
+
+    @property
+    def likeness(self) -> Likeness:
+        """Equal for shapes that are alike in all but *short*."""
+        return self.pod_sets, self.group_requests, self.uncovered, tuple(each is None for each in self.ready)
 
     def fills_slices(self, counts: Sequence[int]) -> bool:
         """False if some pod set cannot fill its slices with so many pods, so that no nodes take it.
@@ -299,25 +313,6 @@ class FlavorAssignment:
         )
 
 
-def _ready(shape: WorkloadShape) -> Iterator[tuple[Request, FlavorAssignment] | None]:
-    """Per option of its one group request, what all pods ask there, amounts of 0 too, and the assignment if that fits without borrowing.
-
-    None: the option can never be taken.  Nothing at all where one option does not decide: several group requests, or nodes.
-    """
-    if len(shape.group_requests) != 1 or shape.uncovered or shape.placed:
-        return
-    ((group_request,), (amounts,)) = shape.group_requests, shape.whole
-    last = len(group_request.options) - 1
-    for at, option in enumerate(group_request.options):
-        asked = tuple(zip(option.indices, amounts, strict=True))
-        if option.misfit is not None or any(index < 0 for index, _ in asked):
-            yield None
-        else:
-            request = tuple(sorted((index, amount) for index, amount in asked if amount))
-            tried = (-1 if at == last else at,)
-            yield asked, FlavorAssignment(shape.counts, chosen=[option], request=request, tried=tried)
-
-
 QueueKey = tuple[int, float, str, str]
 """Place in a queue: minus the priority, the time it was queued, uid, name; lower comes first."""
 
@@ -331,11 +326,13 @@ class WorkloadState:
     *request*: what it holds of the tree, empty while it waits.  *granted*: the same, as recorded.  *indices*: of which it was
     granted some, if only 0.
     *reservations*: what it holds of nodes.
+    *barred*: why its queue can never start it, and whether it then leaves the line to others; None if the queue can.
     *tried*, *tried_in*: the options that the last look got to; the generation of its queue and the cycle then.
     *held*: what is kept for a preemptor while its targets stop (law R5).  *waits_for*: names of the workloads it waits for.
     """
 
     __slots__ = (
+        "barred",
         "evicted",
         "granted",
         "held",
@@ -359,6 +356,7 @@ class WorkloadState:
         self.queue = queue
         self.leaf = leaf
         self.shape = shape
+        self.barred: tuple[PendingReason, bool] | None = None
         self.key: QueueKey = (-spec.priority, spec.queued_at, spec.uid, spec.name)
         self.request: Request = ()
         self.indices: frozenset[int] = frozenset()
@@ -384,4 +382,5 @@ class WorkloadState:
 
     @property
     def target_key(self) -> TargetKey:
-        return (self.spec.priority, -self.reserved_at, self.spec.uid, self.spec.name)
+        minus_priority, _, uid, name = self.key
+        return (-minus_priority, -self.reserved_at, uid, name)

@@ -85,6 +85,18 @@ def _debt_by_child(parent: QuotaNode, index: int, owed: int) -> Iterator[tuple[Q
         yield child, part
 
 
+def binding(leaf: QuotaNode, index: int, amount: int, layer: int = CHARGED) -> QuotaNode | None:
+    """The node whose limit refuses *amount*: the first on the way up, the root last; None if nothing refuses."""
+    for node in leaf.path:
+        kept = node.local[index] - node.usage[layer][index]
+        amount -= max(kept, 0)
+        room = node.room[index]
+        if room is not None and amount > room + min(kept, 0):
+            return node
+    root = leaf.path[-1]
+    return root if amount > root.subtree[index] - root.usage[layer][index] else None
+
+
 def left_at(leaf: QuotaNode, node: QuotaNode, index: int, layer: int = CHARGED) -> int:
     """What the limit of *node*, on the path of *leaf*, leaves to it; the headroom is the least of these."""
     kept_below = 0

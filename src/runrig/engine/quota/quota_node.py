@@ -253,6 +253,19 @@ def add(leaf: QuotaLeaf, request: Request, layer: int) -> None:
             note_borrowed(leaf.path, leaf.weighed)
 
 
+def add_everywhere(leaf: QuotaLeaf, request: Request) -> None:
+    """`add` in all layers."""
+    if leaf.guarded or leaf.keeps or leaf.weighed:
+        for layer in LAYERS:
+            add(leaf, request, layer)
+        return
+    for holding in leaf.holding:
+        for index, amount in request:
+            for usage in holding:
+                usage[index] += amount
+    _note_over(leaf.outermost_pool, request)
+
+
 def take(leaf: QuotaLeaf, request: Request, layer: int) -> None:
     """*leaf* holds *request* less: the inverse of `add`."""
     take_on_trial(leaf, request, layer)
@@ -379,15 +392,3 @@ def potential(node: QuotaNode, index: int) -> int:
         if limit is not None:
             most = min(most, each.subtree[index] + limit)
     return most
-
-
-def binding(leaf: QuotaNode, index: int, amount: int, layer: int = CHARGED) -> QuotaNode | None:
-    """The node whose limit refuses *amount*: the first on the way up, the root last; None if nothing refuses."""
-    for node in leaf.path:
-        kept = node.local[index] - node.usage[layer][index]
-        amount -= max(kept, 0)
-        room = node.room[index]
-        if room is not None and amount > room + min(kept, 0):
-            return node
-    root = leaf.path[-1]
-    return root if amount > root.subtree[index] - root.usage[layer][index] else None
