@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
+from runrig.disk import sync_folder
 from runrig.domain.errors import ServerFault, Unavailable
 from runrig.store import stored_values
 from runrig.store.codec import loads
@@ -111,7 +112,7 @@ def _make_file(path: Path, place: str) -> None:
         if made:
             for folder in (path.parent, path.absolute().parent.parent):  # their entries survive a power cut too
                 with suppress(PermissionError):  # a folder in which we may make files, and not list them
-                    _sync(folder)
+                    sync_folder(folder)
     except OSError as error:
         blocked = isinstance(error, (FileExistsError, NotADirectoryError))
         cause = f"{path.parent} is not a folder" if blocked else error.strerror
@@ -119,14 +120,6 @@ def _make_file(path: Path, place: str) -> None:
             f"{place} cannot be made ({cause}): give the server's user write permission on its folder, "
             "or choose another folder with --data"
         ) from error
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _engine(path: Path) -> Engine:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from runrig.disk import sync_folder
 from runrig.domain.workflows import TaskKey
 
 
@@ -18,7 +19,7 @@ class LiveFolder:
         self._boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         self._current = folder / self._boot
         self._current.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _flush(self._root)
+        sync_folder(self._root)
 
     def load(self) -> Iterator[tuple[TaskKey, bool]]:
         """Yields each live attempt, and whether it is from this boot; afterwards all count as from this boot."""
@@ -38,7 +39,7 @@ class LiveFolder:
             os.close(os.open(self._path(key), os.O_WRONLY | os.O_CREAT, 0o600))
             added = True
         if added:
-            _flush(self._current)
+            sync_folder(self._current)
 
     def remove(self, key: TaskKey) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -46,11 +47,3 @@ class LiveFolder:
 
     def _path(self, key: TaskKey) -> Path:
         return self._current / f"{key.workflow}:{key.task}:{key.retry_id}"
-
-
-def _flush(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

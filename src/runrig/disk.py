@@ -1,0 +1,13 @@
+"""What the store and the backends both do with a disk, who do not know each other."""
+
+import os
+from pathlib import Path
+
+
+def sync_folder(folder: Path) -> None:
+    """Returns once the entries of *folder* survive a power cut.  Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
