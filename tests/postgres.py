@@ -44,7 +44,8 @@ IN_TESTS = {
 }
 # The shell is the server's keeper: when this process is gone, its end of the pipe is closed, and `read` returns.
 _KEEPER = """
-"$1/pg_ctl" -s -w -D "$2/data" -l "$2/log" start && echo ready
+"$1/pg_ctl" -s -w -D "$2/data" -l "$2/log" start || exit 1
+echo ready
 read -r _
 "$1/pg_ctl" -s -m immediate -D "$2/data" stop
 rm -rf "$2"
@@ -100,9 +101,9 @@ def server() -> Server:
     return start(IN_TESTS)
 
 
-def start(settings: Mapping[str, str]) -> Server:
-    """A new one.  Raises RuntimeError with what it said if it does not come up."""
-    folder = Path(mkdtemp(prefix="runrig-pg-", dir="/tmp"))  # a socket's path has 107 characters at most
+def start(settings: Mapping[str, str], within: Path = Path("/tmp")) -> Server:
+    """A new one, in a folder *within*.  Raises RuntimeError with what it said if it does not come up."""
+    folder = Path(mkdtemp(prefix="runrig-pg-", dir=within))  # a socket's path has 107 characters at most
     if os.geteuid() == 0:
         os.chown(folder, NOBODY, NOBODY)
     programs = _programs(folder)
@@ -115,6 +116,12 @@ def start(settings: Mapping[str, str]) -> Server:
     lines = [f"{name} = '{value}'\n" for name, value in {**settings, "unix_socket_directories": str(folder)}.items()]
     with (folder / "data" / "postgresql.conf").open("a") as file:
         file.writelines(lines)
+    return resume(folder)
+
+
+def resume(folder: Path) -> Server:
+    """One on the files that `start` made in *folder*."""
+    programs = _programs(folder)
     keeper = subprocess.Popen(
         ["/bin/sh", "-c", _KEEPER, "keeper", programs, folder],
         cwd=folder,
@@ -146,5 +153,5 @@ def _programs(folder: Path) -> Path:
     if os.geteuid() != 0 or all(path.stat().st_mode & 0o001 for path in installed.parents):
         return installed
     # A checkout below a closed folder, such as root's own.
-    shutil.copytree(installed.parent, folder / "programs")
+    shutil.copytree(installed.parent, folder / "programs", dirs_exist_ok=True)
     return folder / "programs" / "bin"

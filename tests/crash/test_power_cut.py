@@ -10,28 +10,37 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from runrig.store import SqlStore
+from tests import postgres
 from tests.crash.server import Server
-from tests.worlds.service import one_task
+from tests.worlds.service import desk, one_task
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("mkfs.ext4") is None or not Path("/dev/loop-control").exists(),
     reason="a power cut is tried on a file system of its own, which needs root, mkfs.ext4 and loop devices",
 )
-SIZE = 64 * 2**20
+SIZE = 512 * 2**20
+"""Of which only what is written takes room."""
+DURABLE = {"listen_addresses": "", "shared_buffers": "16MB", "max_connections": "30", "max_wal_size": "64MB"}
+"""fsync is on unless somebody turns it off."""
 
 
 @contextmanager
 def mounted(image: Path, at: Path) -> Iterator[Path]:
-    at.mkdir()
+    at.mkdir(exist_ok=True)
     subprocess.run(["mount", "-o", "loop,commit=600", image, at], check=True)
     try:
         yield at
     finally:
         subprocess.run(["umount", "--lazy", at], check=True)
+
+
+def cut_the_power(image: Path, after: Path) -> None:
+    subprocess.run(["cp", "--sparse=always", image, after], check=True)
 
 
 @pytest.fixture
@@ -41,6 +50,14 @@ def image(tmp_path: Path) -> Path:
         stream.truncate(SIZE)
     subprocess.run(["mkfs.ext4", "-q", "-F", file], check=True)
     return file
+
+
+@pytest.fixture
+def mount_point() -> Iterator[Path]:
+    """Where PostgreSQL's own user gets at it."""
+    with TemporaryDirectory(prefix="runrig-power-", dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder) / "disk"
 
 
 def test_what_was_answered_is_there_after_a_power_cut(tmp_path: Path, image: Path) -> None:
@@ -56,11 +73,38 @@ def test_what_was_answered_is_there_after_a_power_cut(tmp_path: Path, image: Pat
                 for number in range(20):
                     text = one_task(f"w{number}")
                     names.append(client.ok("POST", "/api/pool/default/workflow", {"file": text})["name"])
-                shutil.copy(image, tmp_path / "after")  # the power is cut here
+                cut_the_power(image, tmp_path / "after")
         finally:
             server.kill()
     with mounted(tmp_path / "after", tmp_path / "again") as disk:
         store = SqlStore.open(disk / "new" / "deep" / "data" / "runrig.db", exclusive=True)
         stored = [store.head(name).id for name in names]
         store.close()
+    assert stored == names
+
+
+def test_what_was_answered_is_in_postgresql_after_a_power_cut(tmp_path: Path, image: Path, mount_point: Path) -> None:
+    """W2."""
+    with mounted(image, mount_point) as disk:
+        disk.chmod(0o777)
+        before = postgres.start(DURABLE, within=disk)
+        try:
+            subprocess.run(
+                ["sync", "-f", disk], check=True
+            )  # PostgreSQL's files are there before; only what we store is tried
+            with desk(tmp_path, database=before.url("postgres")) as it:
+                names = [it.submit(f"w{number}") for number in range(20)]
+                assert it.store.risk() is None
+                cut_the_power(image, tmp_path / "after")
+        finally:
+            before.stop()
+    with mounted(tmp_path / "after", mount_point):
+        for lock in ("data/postmaster.pid", ".s.PGSQL.5432.lock"):
+            (before.folder / lock).unlink()  # of a process that a machine would not remember
+        after = postgres.resume(before.folder)
+        try:
+            with closing(SqlStore.open(after.url("postgres"), exclusive=True)) as store:
+                stored = [store.head(name).id for name in names]
+        finally:
+            after.stop()
     assert stored == names

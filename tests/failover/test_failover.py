@@ -118,6 +118,7 @@ def test_of_servers_that_start_at_once_on_an_empty_database_one_leads(tmp_path: 
         leader = here.leader()
         until(lambda: all("another server leads" in str(each.says("/readyz")[1]) for each in here.others(leader)))
         assert leader.ready
+        assert "event=not_durable" in leader.log()  # of a PostgreSQL for tests, without fsync
         assert [each.says("/healthz")[0] for each in here.servers] == [200, 200, 200]
         status, answer = here.others(leader)[0].says("/api/pool_quota")
         assert (status, answer["error_code"]) == (503, "UNAVAILABLE")

@@ -1,6 +1,7 @@
 """What can happen to a server of PostgreSQL: it is away, refuses us, is not ours, forgets us, or has another owner meanwhile."""
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -64,6 +65,15 @@ def test_all_names_of_the_driver_mean_the_same(url: str) -> None:
         other = SqlStore.open(url.replace("postgresql://", scheme))
         assert other.load() == LOADED
         other.close()
+
+
+def test_a_server_that_writes_nothing_to_the_disk_is_a_risk_with_a_way_out(url: str) -> None:
+    """W2.  One with fsync is none: tests/crash/test_power_cut.py."""
+    with closing(SqlStore.open(url)) as store:
+        assert store.risk() == (
+            f"{store.transactions.place} runs with fsync = off: a power cut loses what was answered, and may damage all of it; set "
+            "fsync = on in postgresql.conf and reload"
+        )
 
 
 # ---------------------------------------------------------------- servers that cannot be used

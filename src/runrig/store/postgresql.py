@@ -88,6 +88,7 @@ def open_postgresql(url: URL, *, exclusive: bool) -> Database:
         reader=shared.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True),
         writer=writer,
         release=lambda: None,  # with the connection
+        risk=lambda connection: _risk(connection, place),
     )
 
 
@@ -95,6 +96,16 @@ def _host(url: URL) -> str:
     hosts = url.query.get("host") or url.host or os.environ.get("PGHOST") or "this machine"
     named = ",".join((hosts,) if isinstance(hosts, str) else hosts)
     return f"{named}:{url.port}" if url.port else named
+
+
+def _risk(connection: Connection, place: str) -> str | None:
+    # What else could lose a commit is a setting of the session, which `_SESSION` makes.
+    if connection.exec_driver_sql("SELECT current_setting('fsync')").scalar_one() == "on":
+        return None
+    return (
+        f"{place} runs with fsync = off: a power cut loses what was answered, and may damage all of it; set fsync = on in "
+        "postgresql.conf and reload"
+    )
 
 
 def looking_engine(url: URL) -> Engine:

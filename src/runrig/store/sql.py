@@ -109,6 +109,11 @@ class SqlStore:
                 _write(connection, kind, [c.record for c in last.values() if c.kind == kind and c.record is not None])
             insert_rows(connection, schema.events, [event_row(event) for event in events])
 
+    def risk(self) -> str | None:
+        """Why what is committed may not survive a power cut, and the way out; None if it does."""
+        with self.transactions.reading() as connection:
+            return self.transactions.database.risk(connection)
+
     def try_writing(self) -> None:
         with self.transactions.writing() as connection:
             connection.execute(update(schema.meta).values(revision=schema.meta.c.revision))

@@ -138,6 +138,8 @@ class ServerRuntime:
 
     def begin(self, term: SqlTerm, leads: Callable[[], bool]) -> LeaderTerm:
         spec, store = self._spec, term.open()
+        if (risk := store.risk()) is not None:
+            _log.warning("event=not_durable error=%r", risk)
         backend, clock = self._backend(store, term, leads)
         service = Service(
             store,
