@@ -115,6 +115,14 @@ def test_a_dry_run_prints_each_and_submits_none(tmp_path: Path) -> None:
     assert [query for _, query, _ in server.asked] == [[("dry_run", "True")]] * 2
 
 
+def test_without_a_server_a_dry_run_says_so_once(tmp_path: Path) -> None:
+    a, b = files(tmp_path, 2)
+    done = runrig("--server", "http://127.0.0.1:1", "workflow", "submit", a, b, "-p", "p", "--dry-run")
+    (said,) = done.err.splitlines()
+    assert (done.code, done.out) == (10, "")
+    assert said.startswith("Error: no runrig server answers at http://127.0.0.1:1 (from --server; connection refused)")
+
+
 def test_nothing_is_sent_if_a_file_cannot_be_read(tmp_path: Path) -> None:
     (a,) = files(tmp_path, 1)
     done = runrig("workflow", "submit", a, "nowhere.yaml", "-p", "p")

@@ -13,7 +13,7 @@ from runrig.cli.transport.client import Client, Query
 from runrig.cli.transport.failure import FileProblems, document, located, server_said
 from runrig.cli.transport.files import shown
 from runrig.cli.transport.session import Session
-from runrig.domain.errors import RunrigError
+from runrig.domain.errors import RunrigError, ServerFault
 
 BATCH = "/api/v1/workflows:batch"
 MOST = 1_000
@@ -26,12 +26,14 @@ Result = dict[str, Any] | RunrigError
 
 
 def each_of(files: Sequence[str], ask: Callable[[str], dict[str, Any]]) -> list[Result]:
-    """What *ask* answers for each of *files*, or why it did not."""
+    """What *ask* answers for each of *files*, or why it did not.  Raises ServerFault, which is about none of them."""
     found: list[Result] = []
     for file in files:
         try:
             with located(shown(file)):
                 found.append(ask(file))
+        except ServerFault:
+            raise
         except RunrigError as error:
             found.append(error)
     return found
