@@ -7,6 +7,7 @@ from bench import (
     calibration,
     decisions,
     edits,
+    full,
     growth,
     kueue,
     latency,
@@ -100,6 +101,7 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
     "T5": place_tables.fewer_pods,
     "why": place_tables.whys,
     "waiting": lambda runs: Section("waiting", ABOUT_WAITING, list(waiting_rows(runs))),
+    "full": lambda _runs: Section("full", full.ABOUT, full.rows()),
     "topology_growth": _growth(
         "topology_growth",
         "a place for 512 pods, fewer pods in a rack, and why, by the number of nodes",
@@ -118,6 +120,7 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
 NAMES = (*decisions.SCENARIOS, *kueue.SCENARIOS, *REPLAYS, *SECTIONS)
 LONG: tuple[str, ...] = (
     "waiting",
+    "full",
     "store_submit",
     "submits",
     "store_commit",

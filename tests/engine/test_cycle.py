@@ -4,6 +4,7 @@ import pytest
 
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.engine.cycle import CycleInParts
+from runrig.engine.scheduling.admission import decide
 from runrig.engine.state.state import State
 from tests.worlds.engine import LOW, NORMAL, World, task, workflow
 
@@ -50,3 +51,16 @@ def test_no_part_ends_between_a_nomination_and_the_preemptions_for_it() -> None:
     while not running.ended:
         parts.append([type(action).__name__ for action in running.part(1).actions])
     assert [part for part in parts if "Nominate" in part] == [["Nominate"] + ["Preempt"] * 4]
+
+
+def test_a_search_for_targets_is_more_steps_the_more_it_looks_at() -> None:
+    steps = []
+    for many in (1, 40):
+        world = World({"a": many, "b": 0}, {"n0": many})
+        for at in range(many):
+            world.submit(f"low{at:02}", "b", LOW)
+        world.cycle()
+        world.submit("w", "a", NORMAL, spec=workflow("w", task("t", gpus=many)))
+        steps.append(sum(decision is None for decision in decide(world.state.ledger)))
+    assert steps[0] <= 4
+    assert steps[1] > 40

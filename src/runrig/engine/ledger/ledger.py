@@ -42,12 +42,11 @@ from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL, QuotaLeaf, Req
 
 class Ledger:
     """*place* False: there are no nodes, quota alone decides.  *sleepers*: who of those who wait need not be looked at.
-    *placed*: gangs that have a placement, which those that wait have not.  *unclaimed*: stopping gangs that are still charged,
-    because no nomination waits for what they hold.
+    *placed*: gangs that have a placement.  *unclaimed*: stopping gangs that are still charged: no nomination waits for them.
     """
 
     def __init__(self, *, place: bool = True) -> None:
-        self.place = place
+        self.place, self.effort = place, 0  # effort: counts what searches for targets do; cuts long cycles
         self.flavors: dict[str, Flavor] = {}
         self._declarations = DeclaredTree()
         self.cohorts: Mapping[str, Cohort] = self._declarations.cohorts
@@ -92,7 +91,7 @@ class Ledger:
             for entry in self.on_node.get(node.name, {}).values():
                 for each, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=True):
                     here = [share for share in each.shares if share.node == node.name]
-                    for layer in self._layers(entry):
+                    for layer in entry.layers:
                         self.nodes.hold(here, pod_set.requests, layer)
                     if entry.held:
                         self.nodes.take_gpus(here)
@@ -126,7 +125,7 @@ class Ledger:
         for entry in self.placed.values() if pools is None or pools else ():
             if pools is None or entry.gang.pool in pools:
                 before, entry.request = entry.request, self.request_of(entry, entry.placement)
-                for layer in self._layers(entry):
+                for layer in entry.layers:
                     if pools is not None:
                         take(self.leaf(entry), before, layer)
                     add(self.leaf(entry), entry.request, layer)
@@ -158,10 +157,6 @@ class Ledger:
         return self._waiting_for.get(gang, {})
 
     # ------------------------------------------------------------ holding and letting go
-
-    @staticmethod
-    def _layers(entry: Entry) -> list[int]:
-        return [layer for layer, counts in ((CHARGED, entry.charged), (REAL, entry.held)) if counts]
 
     def _record(self, entry: Entry, layer: int, *, give_back: bool) -> None:
         (take if give_back else add)(self.leaf(entry), entry.request, layer)
@@ -393,7 +388,7 @@ class Ledger:
             case GangState.STOPPING:
                 del self.stopping[entry.gang.id]
                 del self.stopping_ids[bisect_left(self.stopping_ids, entry.gang.id)]
-        self.sleepers.holds_less(entry, self._layers(entry))
+        self.sleepers.holds_less(entry, entry.layers)
         if entry.charged:
             self.uncharge(entry)
         if entry.held:

@@ -10,7 +10,7 @@ from runrig.domain.gangs import Gang, GangState, Law, Placement, Requirement
 from runrig.domain.pools import Pool
 from runrig.domain.quantities import Requests
 from runrig.engine.nodes.topology import Ints, TopologyIndex
-from runrig.engine.quota.quota_node import QuotaLeaf, Request
+from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaLeaf, Request
 
 Order = tuple[int, float, str]
 """Place in the order of law P4: higher rank, earlier submission, id; lower comes first."""
@@ -202,6 +202,11 @@ class Entry:
         self.law: Law | None = None
         self.charged = False
         self.held = False
+
+    @property
+    def layers(self) -> list[int]:
+        """In which it holds its request."""
+        return [layer for layer, counts in ((CHARGED, self.charged), (REAL, self.held)) if counts]
 
     @property
     def preemption_key(self) -> tuple[int, float, str]:

@@ -55,6 +55,7 @@ class Candidates:
 
     def _draw(self, candidate: Entry) -> bool:
         """False if it has been drawn before."""
+        self._ledger.effort += 1
         if self._passed.get(candidate.gang.id) == "R3":
             return False
         self._passed[candidate.gang.id] = "R3"

@@ -25,6 +25,8 @@ STEPS = 20_000
 """How many sets one search looks at."""
 TRIALS = 400
 """How many of these it tries out with a placement."""
+PER_TRIAL = 20
+"""A trial with a placement is as much effort as so many candidates looked at."""
 MOST_OUTSIDE = 16
 """How many candidates outside of a domain are considered where the quota is short."""
 
@@ -113,8 +115,10 @@ class DomainPreemption:
 
     def place_without(self, chosen: Sequence[Entry], domain: Domain) -> Placement | None:
         """Where the preemptor goes with *chosen* gone, in the order of law R3; None: one is protected then, or quota or room lack."""
+        self._ledger.effort += 1
         if not self._quota_without(chosen):
             return None
+        self._ledger.effort += PER_TRIAL
         for candidate in chosen:
             self._ledger.uncharge(candidate)
         try:

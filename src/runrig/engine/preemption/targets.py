@@ -19,7 +19,7 @@ from runrig.engine.ledger.options import options
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import Domain
 from runrig.engine.preemption.candidates import Candidates
-from runrig.engine.preemption.domain_preemption import DomainPreemption
+from runrig.engine.preemption.domain_preemption import PER_TRIAL, DomainPreemption
 from runrig.engine.preemption.fill_back import fill_back, take_until_fits
 from runrig.engine.quota.quota_node import Request, fits, within_promise
 
@@ -142,6 +142,7 @@ class _TargetSearch:
 
     def _fit(self, domain: Domain | None = None) -> Placement | None:
         """Where the preemptor goes as things stand on trial; None if quota or nodes are short."""
+        self._ledger.effort += PER_TRIAL
         if not fits(self._leaf, self._request):
             return None
         return place_on_nodes(self._ledger, self._entry, self._choice, within=domain)

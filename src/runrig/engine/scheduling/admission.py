@@ -6,10 +6,11 @@
 4. LOW that borrows, in order (where weights differ: by share): start.
 
 Yields decisions.  The caller applies each to the ledger before it asks for the next.  None: what was decided so far is complete,
-and a cycle may be cut here (`engine.cycle`).
+and a cycle may be cut here (`engine.cycle`); the more of them, the longer the look at a gang took.
 """
 
 from collections.abc import Iterator
+from itertools import repeat
 
 from runrig.domain.gangs import Gang, Placement
 from runrig.domain.plan import Admit, Decision, Nominate, Preempt, Withdraw
@@ -29,12 +30,12 @@ from runrig.engine.scheduling.queue_order import (
     would_borrow,
 )
 
-SEARCHED = (None,) * 4
-"""A gang for which targets were searched is as many steps of a cycle."""
+EFFORT_PER_STEP = 25
+"""So much effort (`Ledger.effort`) is as long as a look at a gang that does not fit: some 0.3 ms."""
 
 
 def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Iterator[Decision | None]:
-    """Yields everything that can be decided now, and None behind each gang that was looked at.
+    """Yields everything that can be decided now, and behind each gang that was looked at None, several times after a long search.
 
     *heads_per_pool*: how many gangs of a pool are tried; None tries all.
     """
@@ -119,10 +120,12 @@ def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked) -> Iterator[Decisi
     for entry in heads:
         if looked.skips(entry, Pass.FIRM):
             continue
+        effort = ledger.effort
         found = _start_or_preempt(ledger, entry)
+        steps = 1 + (ledger.effort - effort) // EFFORT_PER_STEP
         if found is None:
             looked.failed(entry, Pass.FIRM)
-            yield from SEARCHED
+            yield from repeat(None, steps)
             continue
         if isinstance(found, Targets):
             yield Nominate(entry.gang.id, found.placement, found.gangs)
@@ -134,7 +137,7 @@ def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked) -> Iterator[Decisi
             yield _admit(ledger, entry.gang, found)
         if not looked.enough_of(entry.bucket.pool):
             heads.next_of(entry.bucket)
-        yield from SEARCHED if isinstance(found, Targets) else (None,)
+        yield from repeat(None, steps)
 
 
 Start = Placement | Targets
