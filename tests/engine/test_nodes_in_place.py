@@ -15,6 +15,7 @@ from runrig.domain.quantities import CPU, GPU, FlavorResource, of_one_pod, reque
 from runrig.engine.ledger.fit import find_place, with_gpus
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.nodes.fit_counts import FitCounts, PodShape
+from runrig.engine.nodes.gpu_counts import GpusByState
 from runrig.engine.nodes.node_capacity import EMPTY, NO_BOUND, NodeCapacity
 from runrig.engine.nodes.topology import TopologyIndex
 from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL
@@ -58,6 +59,9 @@ def portrait(ledger: Ledger) -> dict[str, object]:
     found: dict[str, object] = {"capacity": nodes.capacity}
     for name, room in sorted(nodes.by_name.items()):
         found[name] = (room.node, [dict(view) for view in room.free], list(room.gpus))
+    for layer in LAYERS:
+        gpus = nodes.gpus(layer)
+        found[f"gpus {layer}"] = {flavor: each for flavor, each in gpus.items() if each != GpusByState()}
     for labels in LABELS:
         topology = nodes.topology(labels)
         order = [room.node.name for room in topology.nodes]

@@ -12,8 +12,9 @@ from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import PutCohort, PutNode, PutPool, Queue, SetFlavors
 from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
-from runrig.engine.explain.monitor_snapshot import GpusByState, WaitingGangs, monitor_snapshot
+from runrig.engine.explain.monitor_snapshot import WaitingGangs, monitor_snapshot
 from runrig.engine.explain.quota_report import tree_rows
+from runrig.engine.nodes.gpu_counts import GpusByState
 from runrig.engine.state.state import State
 from runrig.service.runtime.metrics import Metrics
 from tests.api.client import Api, api
@@ -192,8 +193,8 @@ def test_the_tree_says_what_the_outline_says() -> None:
 
 def test_gpus_of_nodes_that_are_down_are_apart() -> None:
     assert monitor_snapshot(large(20, 0, 1), 0.0).gpus == {
-        "h100": GpusByState(held=0, free=64, not_ready=16),
-        "b200": GpusByState(held=0, free=80, not_ready=0),
+        "h100": GpusByState(held=0, free=64, not_ready=16, ready=8),
+        "b200": GpusByState(held=0, free=80, not_ready=0, ready=10),
     }
 
 

@@ -6,8 +6,9 @@ Nothing here costs by the number of gangs that wait: 50,000 of them lie in a few
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.quantities import FlavorResource
 from runrig.engine.ledger.queue import Entry
+from runrig.engine.nodes.gpu_counts import GpusByState
 from runrig.engine.quota.numbers import headroom_now, held_below
 from runrig.engine.quota.quota_node import REAL, QuotaNode
 from runrig.engine.state.state import State
@@ -34,15 +35,6 @@ class QuotaUse:
 
 
 @dataclass(frozen=True, slots=True)
-class GpusByState:
-    """Of one flavor: *held* and *free* on ready nodes, and all of those on nodes that are not ready."""
-
-    held: int = 0
-    free: int = 0
-    not_ready: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class MonitorSnapshot:
     """*waiting*: by pool and priority; *gpus*: by flavor."""
 
@@ -54,7 +46,7 @@ class MonitorSnapshot:
 
 
 def monitor_snapshot(state: State, now: float) -> MonitorSnapshot:
-    """O(buckets + nodes of the tree x its resources + nodes)."""
+    """O(buckets + nodes of the tree x its resources)."""
     return MonitorSnapshot(state.revision, now, waiting(state), tuple(_shares(state)), _gpus(state))
 
 
@@ -87,17 +79,7 @@ def _shares(state: State) -> Iterator[QuotaUse]:
 
 
 def _gpus(state: State) -> dict[str, GpusByState]:
-    held: dict[str, int] = dict.fromkeys(state.flavors, 0)
-    free, not_ready = dict(held), dict(held)
-    for room in state.ledger.nodes.by_name.values():
-        node, has = room.node, room.node.resources.get(GPU, 0)
-        if not has:
-            continue
-        if node.ready:
-            left = room.free[REAL][GPU]
-            held[node.flavor] = held.get(node.flavor, 0) + has - left
-            free[node.flavor] = free.get(node.flavor, 0) + left
-        else:
-            not_ready[node.flavor] = not_ready.get(node.flavor, 0) + has
-    flavors = sorted({*held, *free, *not_ready})
-    return {name: GpusByState(held.get(name, 0), free.get(name, 0), not_ready.get(name, 0)) for name in flavors}
+    """Declared flavors, and those of which there are GPUs."""
+    counts = state.ledger.nodes.gpus(REAL)
+    with_gpus = {name for name, each in counts.items() if each.held or each.free or each.not_ready}
+    return {name: counts.get(name, GpusByState()) for name in sorted(with_gpus.union(state.flavors))}

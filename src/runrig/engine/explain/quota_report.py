@@ -3,14 +3,15 @@
 Everything counts what is held now, gangs that are stopping included.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import add
 
 from runrig.domain.quantities import UNLISTED_IS_UNCOUNTED, FlavorResource
-from runrig.engine.quota.guarantees import overdrawn
-from runrig.engine.quota.numbers import balance_of, borrowed, held_below, lent_by_all
+from runrig.engine.quota.guarantees import nodes_under, overdrawn
+from runrig.engine.quota.numbers import balance_of, borrowed, held_below, lent, lent_by_all
 from runrig.engine.quota.pool_tree import QuotaTree
-from runrig.engine.quota.quota_node import Kind, QuotaNode
+from runrig.engine.quota.quota_node import Kind, QuotaLeaf, QuotaNode
 from runrig.engine.state.state import State
 
 
@@ -62,8 +63,17 @@ def tree_rows(state: State) -> tuple[TreeRow, ...]:
         *(node for _, node in sorted(tree.cohorts.items())),
         *(node for _, node in sorted(tree.pools.items())),
     ]
-    sums = _Sums(tree)
+    sums = _Sums.of_tree(tree)
     return tuple(_row(state, node, sums) for node in nodes)
+
+
+def pool_row(state: State, name: str) -> TreeRow | None:
+    """The row of the pool *name*, without those of others; None if it is not in the tree.
+
+    O(what hangs below it + depth x siblings of those above).
+    """
+    node = state.ledger.tree.pools.get(name)
+    return None if node is None else _row(state, node, _Sums.of_node(node))
 
 
 def overpromised(state: State) -> Mapping[FlavorResource, int]:
@@ -83,14 +93,26 @@ def overpromised(state: State) -> Mapping[FlavorResource, int]:
     return {key: amount for key, amount in over.items() if amount > 0 and nodes and key not in endless}
 
 
+@dataclass(frozen=True, slots=True)
 class _Sums:
-    """What is held and lent, per node, worked out for the whole tree at once: O(nodes x depth x keys)."""
+    """What is held, by firm work and by all, and lent, per node and index; nodes that have nothing of it may be left out."""
 
-    def __init__(self, tree: QuotaTree) -> None:
-        self.nothing = [0] * len(tree.keys)
-        self.used = held_below(tree.firm.values())
-        self.total = held_below((*tree.firm.values(), *tree.low.values()))
-        self.lent = lent_by_all(tree.root)
+    used: Mapping[QuotaNode, Sequence[int]]
+    total: Mapping[QuotaNode, Sequence[int]]
+    lent: Mapping[QuotaNode, Sequence[int]]
+
+    @classmethod
+    def of_tree(cls, tree: QuotaTree) -> "_Sums":
+        """Of all nodes at once: O(nodes x depth x indices)."""
+        used, low = held_below(tree.firm.values()), held_below(tree.low.values())
+        total = used | {node: [*map(add, held, used[node])] if node in used else held for node, held in low.items()}
+        return cls(used, total, lent_by_all(tree.root))
+
+    @classmethod
+    def of_node(cls, node: QuotaNode) -> "_Sums":
+        leaves = [each for each in nodes_under(node) if isinstance(each, QuotaLeaf)]
+        lends = [lent(node, index) for index in range(len(node.nominal))]
+        return cls(held_below(leaf for leaf in leaves if leaf.kind is Kind.FIRM), held_below(leaves), {node: lends})
 
 
 def _row(state: State, node: QuotaNode, sums: _Sums) -> TreeRow:
@@ -103,7 +125,7 @@ def _row(state: State, node: QuotaNode, sums: _Sums) -> TreeRow:
 
 def _balance(node: QuotaNode, index: int, sums: _Sums) -> NodeBalance:
     now = balance_of(node, index)
-    used = sums.used.get(node, sums.nothing)[index]
+    used = sums.used[node][index] if node in sums.used else 0
     return NodeBalance(
         nominal=now.nominal,
         borrowing_limit=node.borrowing[index],
@@ -115,10 +137,10 @@ def _balance(node: QuotaNode, index: int, sums: _Sums) -> NodeBalance:
         headroom=now.available,
         potential=now.potential,
         used=used,
-        total=sums.total.get(node, sums.nothing)[index],
+        total=sums.total[node][index] if node in sums.total else 0,
         drawn=node.drawn(index),
         borrowed=borrowed(node, index),
-        lent=sums.lent.get(node, sums.nothing)[index],
+        lent=sums.lent[node][index] if node in sums.lent else 0,
         over=max(0, *_excesses(node, index, used)),
     )
 

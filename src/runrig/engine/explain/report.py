@@ -3,7 +3,6 @@
 `used` counts HIGH and NORMAL work, `total` all work.  Both count what is held now, including gangs that are stopping.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.workflows import Task
+from runrig.engine.nodes.gpu_counts import GpusByState
 from runrig.engine.quota.guarantees import shared_by
 from runrig.engine.quota.numbers import borrowed, lent
 from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, left_of_promise
@@ -20,7 +20,7 @@ from runrig.engine.state.state import State
 
 @dataclass(frozen=True, slots=True)
 class PoolBalance:
-    """The numbers of a pool for one resource, summed over flavors, in the unit of the resource.
+    """The GPUs of a pool, summed over flavors.
 
     *quota*: nominal (0 while DELETING; *held* is then what it still keeps).  *unallocated*: nominal not given to subpools.
     *used*: held by HIGH and NORMAL work submitted to the pool itself; *subtree_used*: including its subpools.  *total*: held by
@@ -48,23 +48,22 @@ class PoolBalance:
 def pool_balance(
     state: State,
     name: str,
-    resource: str = GPU,
     *,
-    capacities: Mapping[str, int] | None = None,
+    gpus: Mapping[str, GpusByState] | None = None,
     lends: int | None = None,
 ) -> PoolBalance:
-    """The numbers of pool *name*.  Raises KeyError if it does not exist.
+    """The GPUs of pool *name*.  Raises KeyError if it does not exist.
 
-    Callers that ask for many pools pass *capacities*, the result of `capacity_by_flavor`, and *lends*, the lent amount from
+    Callers that ask for many pools pass *gpus*, the result of `gpus_by_flavor`, and *lends*, the lent amount from
     `tree_rows`; None: they are computed here.
     """
     pool = state.pools[name]
-    known = capacity_by_flavor(state, resource) if capacities is None else capacities
-    capacity = sum(amount for flavor, amount in known.items() if not pool.flavors or flavor in pool.flavors)
+    known = gpus_by_flavor(state) if gpus is None else gpus
+    capacity = sum(each.capacity for flavor, each in known.items() if not pool.flavors or flavor in pool.flavors)
     if pool.state is PoolState.ARCHIVED:
         return PoolBalance(0, 0, 0, 0, 0, 0, (), 0, 0, 0, 0, 0, capacity)
     tree = state.ledger.tree
-    indices = [index for index, key in enumerate(tree.keys) if key.resource == resource]
+    indices = tree.gpus
     node, firm = tree.pools[name], tree.firm[name]
     promised = sum(node.nominal[index] for index in indices)
     deleting = pool.state is PoolState.DELETING
@@ -88,13 +87,9 @@ def pool_balance(
     )
 
 
-def capacity_by_flavor(state: State, resource: str = GPU) -> Mapping[str, int]:
-    """Flavor → capacity of its ready nodes.  O(nodes)."""
-    capacities: Counter[str] = Counter()
-    for node in state.nodes.values():
-        if node.ready:
-            capacities[node.flavor] += node.resources.get(resource, 0)
-    return capacities
+def gpus_by_flavor(state: State) -> Mapping[str, GpusByState]:
+    """Flavors that have ready nodes.  What is held on other nodes does not count."""
+    return {name: each for name, each in state.ledger.nodes.gpus(REAL).items() if each.ready}
 
 
 def _shared(firm: QuotaLeaf, indices: Iterable[int]) -> tuple[tuple[str, int], ...]:

@@ -10,6 +10,7 @@ from runrig.domain.gangs import NodeShare
 from runrig.domain.nodes import NO_FLAVOR, REPELLING_EFFECTS, Flavor, Node
 from runrig.domain.quantities import GPU, FlavorResource, Requests
 from runrig.engine.nodes.fit_counts import FitCountCache, FitCounts, PodShape
+from runrig.engine.nodes.gpu_counts import GpuCounts, GpusByState
 from runrig.engine.nodes.node_capacity import Journal, NodeCapacity
 from runrig.engine.nodes.topology import Ints, TopologyIndex, path_of
 
@@ -27,6 +28,7 @@ class ClusterNodes:
         self._flavors: Mapping[str, Flavor] = {}
         self._journal = Journal()
         self._caches: dict[tuple[str, ...], FitCountCache] = {}
+        self._gpus: dict[int, GpuCounts] = {}
 
     def set_flavors(self, flavors: Mapping[str, Flavor]) -> None:
         self._flavors = flavors
@@ -63,6 +65,7 @@ class ClusterNodes:
         node = self.by_name.pop(name).node
         self._count(node, -1)
         self._caches = {}
+        self._journal.note(name)
         return node
 
     def _count(self, node: Node, sign: int) -> None:
@@ -74,6 +77,13 @@ class ClusterNodes:
             self.capacity[key] = self.capacity.get(key, 0) + sign * amount
             if not self._listing[key]:
                 del self._listing[key], self.capacity[key]
+
+    def gpus(self, layer: int) -> Mapping[str, GpusByState]:
+        """By flavor, "" for nodes that match none; flavors whose nodes are all gone may be there with zeros.
+
+        O(nodes that changed since *layer* was last asked for).
+        """
+        return self._gpus.setdefault(layer, GpuCounts(layer)).read(self.by_name, self._journal)
 
     def topology(self, labels: tuple[str, ...]) -> TopologyIndex:
         """All nodes by these labels, coarse to fine.  O(nodes log nodes) after a node came, went or moved in it."""

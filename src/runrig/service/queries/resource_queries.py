@@ -10,13 +10,17 @@ from runrig.domain.pools import Cohort, Pool, PoolState
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.explain import report
 from runrig.engine.explain.quota_report import NodeBalance as NodeBalance
-from runrig.engine.explain.quota_report import TreeRow, overpromised, tree_rows
+from runrig.engine.explain.quota_report import TreeRow, overpromised, pool_row, tree_rows
 from runrig.engine.explain.report import PoolBalance as PoolBalance
+from runrig.engine.nodes.gpu_counts import GpusByState
 from runrig.engine.state.state import State
 from runrig.service.queries.lookup import any_subpool, flavors_of, known_pool, live_pool, settings_of
 from runrig.service.queries.nodes import NodeView, Picture, users_of
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.transactor import Transactor
+
+FEW_POOLS = 20
+"""From so many on, the rows of all pools are worked out at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +213,7 @@ def _tree_order(pool: Pool) -> tuple[str, str]:
 
 
 def pool_view(state: State, name: str) -> PoolView:
-    """The view of the pool *name*.  Raises NotFound.  O(pools): what it lends and borrows depends on the whole tree."""
+    """The view of the pool *name*.  Raises NotFound.  O(pools), but only to find its subpools."""
     pool = state.pools.get(name) or live_pool(state, name)
     (found,) = _node_sets(state, [pool])
     return found.pools[0]
@@ -218,10 +222,10 @@ def pool_view(state: State, name: str) -> PoolView:
 class _Known:
     """What many views share, computed once."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, pools: list[Pool], gpus: Mapping[str, GpusByState]) -> None:
         self.state = state
-        self.rows = {row.name: row for row in tree_rows(state) if row.kind == "pool"}
-        self.capacities = report.capacity_by_flavor(state)
+        self.rows = _rows(state, pools)
+        self.gpus = gpus
         self.subpools: dict[str, list[str]] = defaultdict(list)
         for pool in state.pools.values():
             if pool.parent is not None and pool.state is not PoolState.ARCHIVED:
@@ -233,7 +237,7 @@ class _Known:
         return PoolView(
             pool=pool,
             settings=settings_of(state, pool),
-            balance=report.pool_balance(state, pool.name, capacities=self.capacities, lends=lends),
+            balance=report.pool_balance(state, pool.name, gpus=self.gpus, lends=lends),
             row=row,
             subpools=tuple(sorted(self.subpools[pool.name])),
             flavors=tuple(state.flavors[name] for name in flavors_of(state, pool) if name in state.flavors),
@@ -242,14 +246,20 @@ class _Known:
         )
 
 
+def _rows(state: State, pools: list[Pool]) -> Mapping[str, TreeRow]:
+    """By name of the pool; those of ARCHIVED pools are left out.  For a few pools, the rest of the tree is not worked out."""
+    if len(pools) < FEW_POOLS:
+        return {pool.name: row for pool in pools if (row := pool_row(state, pool.name)) is not None}
+    return {row.name: row for row in tree_rows(state) if row.kind == "pool"}
+
+
 def _node_sets(state: State, pools: list[Pool]) -> Iterator[NodeSet]:
     """Yields connected components of *pools*: two pools are joined by a flavor that both may use and that has nodes."""
-    gpus_by_flavor, known = _gpus_by_flavor(state), _Known(state)
-    for members in _components(state, pools, set(gpus_by_flavor)):
-        flavors = sorted({name for pool in members for name in flavors_of(state, pool)} & set(gpus_by_flavor))
-        totals = GpuTotals(
-            sum(gpus_by_flavor[name].capacity for name in flavors), sum(gpus_by_flavor[name].usage for name in flavors)
-        )
+    gpus = report.gpus_by_flavor(state)
+    known = _Known(state, pools, gpus)
+    for members in _components(state, pools, set(gpus)):
+        flavors = sorted({name for pool in members for name in flavors_of(state, pool)} & set(gpus))
+        totals = GpuTotals(sum(gpus[name].capacity for name in flavors), sum(gpus[name].held for name in flavors))
         yield NodeSet(tuple(known.view(pool, totals) for pool in members), totals)
 
 
@@ -267,17 +277,6 @@ def _components(state: State, pools: list[Pool], with_nodes: set[str]) -> list[l
         components.append((set(flavors).union(*(each[0] for each in joined)), [*members, *own]))
     ordered = [sorted(members, key=_tree_order) for _, members in components]
     return sorted(ordered, key=lambda members: _tree_order(members[0]))
-
-
-def _gpus_by_flavor(state: State) -> Mapping[str, GpuTotals]:
-    """GPUs of ready nodes; what is held on other nodes does not count."""
-    totals: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for node in state.nodes.values():
-        if node.ready:
-            capacity, usage = totals[node.flavor]
-            has = node.resources.get(GPU, 0)
-            totals[node.flavor] = (capacity + has, usage + has - report.node_free(state, node.name).get(GPU, 0))
-    return {name: GpuTotals(*pair) for name, pair in totals.items()}
 
 
 # ---------------------------------------------------------------- cohorts and nodes
