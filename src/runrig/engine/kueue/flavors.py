@@ -256,14 +256,17 @@ class _Scan:
         if not targets:
             return NO_CANDIDATES, level
         gone = [each.workload for each in targets]
-        held = [(each.leaf, tuple([pair for pair in each.request if pair[0] == index])) for each in gone]
-        for leaf, request in held:
-            take_on_trial(leaf, request, CHARGED)
-        level, _ = level_of(self._workload.leaf, index, amount)
-        for leaf, request in held:
-            add_on_trial(leaf, request, CHARGED)
         outside = all(each.queue != self._workload.queue for each in gone)
-        return RECLAIM if outside else PREEMPT, level
+        mode, leaf = RECLAIM if outside else PREEMPT, self._workload.leaf
+        if leaf.usage[CHARGED][index] + amount <= leaf.nominal[index]:
+            return mode, 0  # within its nominal already, so it will be without them
+        held = [(each.leaf, tuple([pair for pair in each.request if pair[0] == index])) for each in gone]
+        for its, request in held:
+            take_on_trial(its, request, CHARGED)
+        level, _ = level_of(leaf, index, amount)
+        for its, request in held:
+            add_on_trial(its, request, CHARGED)
+        return mode, level
 
     # ------------------------------------------------------------ nodes
 
