@@ -7,6 +7,7 @@ from bench import (
     calibration,
     decisions,
     edits,
+    faults,
     full,
     growth,
     kueue,
@@ -115,6 +116,7 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
     "edits": lambda runs: Section("edits", edits.ABOUT, edits.rows(runs)),
     "parts": lambda _runs: Section("parts", parts.ABOUT, parts.rows()),
     "questions": lambda runs: Section("questions", questions.ABOUT, questions.table(runs)),
+    "faults": lambda _runs: Section("faults", faults.ABOUT, faults.rows()),
     "start": lambda runs: Section("start", questions.ABOUT_START, questions.starting(runs)),
 }
 NAMES = (*decisions.SCENARIOS, *kueue.SCENARIOS, *REPLAYS, *SECTIONS)
@@ -127,6 +129,7 @@ LONG: tuple[str, ...] = (
     "store_pool_list",
     "parts",
     "questions",
+    "faults",
     "start",
 )
 """Only run by name."""
