@@ -3,23 +3,26 @@
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.patience import PATIENCE_S
-from tests.worlds.command_line import process
+from tests.worlds.command_line import RUN
 from tests.worlds.http import Client
 
 
 class Server:
     """One data folder, and the process that serves it, if any."""
 
-    def __init__(self, folder: Path, gpus: int) -> None:
+    def __init__(self, folder: Path, gpus: int, *, run: str = RUN) -> None:
+        """*run*: the program, instead of `runrig` as it is."""
         self.data = folder / "data"
         self._errors = folder / "up.stderr"
         data = str(self.data)
-        self._command = process("up", "--backend", "local", "--gpus", str(gpus), "--data", data, "--port", "0")
+        asked = ["up", "--backend", "local", "--gpus", str(gpus), "--data", data, "--port", "0"]
+        self._command = [sys.executable, "-c", run, *asked]
         self._process: subprocess.Popen[str] | None = None
 
     def spawn(self) -> None:

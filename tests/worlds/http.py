@@ -45,13 +45,21 @@ class Client:
 
     def call(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         """Status and JSON of the answer.  Raises Gone if there is none."""
+        status, answer = self._asked(method, path, body)
+        return status, json.loads(answer)
+
+    def text(self, path: str) -> str:
+        status, answer = self._asked("GET", path)
+        assert status == 200, f"{path}: {status} {answer.decode()}"
+        return answer.decode()
+
+    def _asked(self, method: str, path: str, body: object = None) -> tuple[int, bytes]:
         try:
             self._connection.request(method, path, None if body is None else json.dumps(body), self._headers)
             response = self._connection.getresponse()
-            answer = response.read()
+            return response.status, response.read()
         except (OSError, http.client.HTTPException) as error:
             raise Gone(repr(error)) from error
-        return response.status, json.loads(answer)
 
     def ok(self, method: str, path: str, body: object = None) -> Any:
         """The JSON of an answer that must not be an error."""
