@@ -2,6 +2,7 @@
 
 import base64
 import os
+import resource
 import signal
 import stat
 import sys
@@ -302,3 +303,19 @@ def test_a_signal_that_the_server_ignores_is_not_ignored_by_its_tasks(tmp_path: 
             assert run_to_end(backend, launch(sys.executable, "-c", "import os; os.kill(os.getpid(), 1)")) == ended(129)
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_where_no_descriptor_is_left_a_task_waits_and_does_not_fail(tmp_path: Path) -> None:
+    task = launch("sh", "-c", "echo fine", files=(FileSpec("/data", "x"),))
+    with local(tmp_path) as backend:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        one = os.dup(0)
+        os.close(one)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (one + 1, hard))  # one is left, and a file in a folder takes two
+        try:
+            with pytest.raises(OSError, match="Too many open files"):
+                backend.sync(running(task))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        backend.sync(running(task))
+        assert until_phase(backend, Phase.ENDED, task) == {task.key: ended(0)}

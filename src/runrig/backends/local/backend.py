@@ -20,7 +20,7 @@ from runrig.backends.local import machine, supervisor
 from runrig.backends.local.attempt import NO_FILE, Attempt, is_folder_name
 from runrig.backends.local.live import LiveFolder
 from runrig.backends.local.prepare import prepare
-from runrig.backends.local.processes import kill_marked, marked, supervised_by, supervisors
+from runrig.backends.local.processes import NO_DESCRIPTOR, kill_marked, marked, supervised_by, supervisors
 from runrig.backends.local.wake_pipe import WakePipe
 from runrig.domain.errors import ServerFault
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
@@ -265,6 +265,8 @@ class LocalBackend:
         except ValueError as error:
             self._see(live, _settle(attempt, ExitCode.START_ERROR, str(error)))
         except OSError as error:
+            if error.errno in NO_DESCRIPTOR:
+                raise
             self._see(live, _settle(attempt, ExitCode.BACKEND_ERROR, f"its folder could not be made: {error}"))
         else:
             self._supervise(live)

@@ -1,6 +1,7 @@
 """The processes of tasks whose supervisor is gone: found by the marker in their environment, with everything they started."""
 
 import contextlib
+import errno
 import os
 import signal
 import time
@@ -9,6 +10,8 @@ from pathlib import Path
 
 from runrig.backends.local import supervisor
 
+NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
+"""Errors of opening anything while all descriptors are taken, which passes."""
 MARKER = "RUNRIG_TASK_KEY"
 """Environment variable of every task: the folder of its attempt."""
 
@@ -54,10 +57,15 @@ def supervisors(tasks: Path) -> dict[Path, int]:
 
 
 def supervised_by(pid: int) -> Path | None:
-    """The folder of the attempt whose supervisor process *pid* is; None if it is none, or has gone."""
+    """The folder of the attempt whose supervisor process *pid* is; None if it is none, or has gone.
+
+    Raises OSError without a descriptor left: who cannot look must not say that it has gone.
+    """
     try:
         words = supervisor.read(f"/proc/{pid}/cmdline").split(b"\0")
-    except OSError:
+    except OSError as error:
+        if error.errno in NO_DESCRIPTOR:
+            raise
         return None
     is_one = len(words) > 2 and words[-3].endswith(b"/supervisor.py")  # the last one is empty
     return Path(os.fsdecode(words[-2])) if is_one else None
