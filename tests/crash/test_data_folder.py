@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from tests.patience import until
 from tests.worlds.http import Client
 from tests.worlds.service import one_task
 
+FULL = "the disk of the database {}/data/runrig.db is full: free some room and try again; nothing of this was stored"
 SUBMIT = "/api/pool/default/workflow"
 
 
@@ -102,3 +103,26 @@ def test_a_server_outlives_a_folder_that_turns_read_only_and_goes_on_afterwards(
         with closing(server.client()) as again:
             found = again.ok("GET", "/api/workflow?all_users=true")["workflows"]
         assert sorted(each["name"] for each in found) == ["after-1", "before-1"]
+
+
+def test_a_server_on_a_full_disk_is_not_ready_until_there_is_room_again(tmp_path: Path) -> None:
+    """D6: one row still fits where a submission does not."""
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(tmp_path)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("this machine mounts no file systems for us")
+    try:
+        with running(tmp_path) as (_, client):
+            filler = tmp_path / "filler"
+            with suppress(OSError), filler.open("wb") as file:
+                while True:
+                    file.write(b"x" * 4096)
+                    file.flush()
+            assert submit(client, "a")[0] == 500
+            for _ in range(3):
+                assert client.call("GET", "/readyz")[0] == 503
+                assert submit(client, "a") == (500, FULL.format(tmp_path))
+            filler.unlink()
+            until(lambda: client.call("GET", "/readyz")[0] == 200)
+            assert submit(client, "b")[0] == 200
+    finally:
+        subprocess.run(["umount", "-l", str(tmp_path)], check=True)

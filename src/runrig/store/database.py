@@ -19,6 +19,7 @@ class Database:
     *place* names it to people, *elsewhere* tells them how to take another.
     *watch*: called around each transaction; raises ServerFault or Unavailable if what is written now would be lost.
     *risk*: why a commit may not survive a power cut, and the way out; None if it does.
+    *room*: raises ServerFault where the disk has no room for some commits.
     *inspect*: called at the start of a server; raises ServerFault for damage, which the database itself would not look for.
     """
 
@@ -28,6 +29,7 @@ class Database:
     writer: Engine
     release: Callable[[], None]
     watch: Callable[[], None] = lambda: None
+    room: Callable[[], None] = lambda: None
     inspect: Callable[[Connection], None] = lambda _: None
     risk: Callable[[Connection], str | None] = lambda _: None
 

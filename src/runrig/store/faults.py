@@ -90,6 +90,10 @@ def damaged(place: str, cause: str) -> ServerFault:
     return ServerFault(_DAMAGED.format(place=place, cause=cause))
 
 
+def full(place: str) -> ServerFault:
+    return ServerFault(_FULL.format(place=place))
+
+
 class DatabaseSaid(Exception):
     """Logged instead of the database's own error, which may quote the refused row, secrets and all."""
 

@@ -115,6 +115,7 @@ class SqlStore:
             return self.transactions.database.risk(connection)
 
     def try_writing(self) -> None:
+        self.transactions.database.room()
         with self.transactions.writing() as connection:
             connection.execute(update(schema.meta).values(revision=schema.meta.c.revision))
 

@@ -4,10 +4,12 @@ One writer at a time, which locks at its first statement (BEGIN IMMEDIATE), so i
 it read; readers see the state as of their first statement, and never wait (WAL).
 """
 
+import errno
 import os
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 from urllib.parse import quote
 
@@ -18,13 +20,15 @@ from runrig.domain.errors import ServerFault, Unavailable
 from runrig.store import stored_values
 from runrig.store.codec import loads
 from runrig.store.database import Database
-from runrig.store.faults import damaged
+from runrig.store.faults import damaged, full
 from runrig.store.lock import DataLock
 from runrig.store.text import checked_dumps
 
 BUSY_TIMEOUT_S = 30
 READERS = 40
 """Connections kept open, one per thread of the server: opening one costs more than most queries."""
+ROOM = 1 << 20
+"""Bytes that have to be free before a disk that was full counts as having room: a hundred commits or so."""
 _PRAGMAS = (
     "PRAGMA journal_mode = WAL",
     # An accepted submission survives a power cut (law W2).  One row and its event: 1.3 ms, with NORMAL 1.0 ms.
@@ -48,7 +52,7 @@ def open_sqlite(path: Path, *, exclusive: bool) -> Database:
         return database
     lock = DataLock(path.with_name(f"{path.name}.lock"), place)
     watch = FileWatch(path, place, lock)
-    return replace(database, release=lock.release, watch=watch.check, inspect=watch.inspect)
+    return replace(database, release=lock.release, watch=watch.check, room=watch.room, inspect=watch.inspect)
 
 
 class FileWatch:
@@ -92,6 +96,16 @@ class FileWatch:
                     f"{file} was {'replaced' if found else 'deleted'} while the server used it, so nothing more is stored: stop "
                     "the server, restore a backup with `runrig restore` into an empty folder, and start it there"
                 )
+
+    def room(self) -> None:
+        """Raises ServerFault where the disk is full: one row may fit there in what is SQLite's already, and a submission does not."""
+        try:
+            with TemporaryFile(dir=Path(self._files[0]).parent) as file:
+                os.posix_fallocate(file.fileno(), 0, ROOM)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise full(self._place) from error
+            raise
 
 
 def _identity(file: str) -> tuple[int, int] | None:
