@@ -32,7 +32,8 @@ class Batches:
         """What became of each of *batch*, in order; all are of one user.  *together*: if one is refused, none is submitted.
 
         *key*: a UUID; the same batch sent again with it doubles nothing, and goes on where the first one was cut off.
-        Raises InvalidInput for a batch that is too long, Conflict if *key* belongs to something else, and what storing raises.
+        Raises InvalidInput for a batch that is too long.  *together*: also Conflict if *key* belongs to something else, and what
+        storing raises; otherwise that is what became of those whom it concerns.
         """
         most = MOST_TOGETHER if together else MOST
         if not 0 < len(batch) <= most:
