@@ -5,9 +5,10 @@ with the length of the log.
 """
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, func, or_, select
+from sqlalchemy import Connection, Select, and_, bindparam, func, or_, select
 
 from runrig.domain.plan import PutCohort
 from runrig.domain.records import Event
@@ -18,6 +19,17 @@ from runrig.store.transactions import Transactions
 
 _EVENT = schema.events.c
 _POOL = schema.pools.c
+
+
+@cache
+def _events_of(a_workflow: bool, a_pool: bool) -> Select[Any]:
+    """Events in order, after revision `after`; of `workflow` and `pool` if so.  Making it anew costs more than asking it."""
+    statement = select(schema.events).where(_EVENT.revision > bindparam("after"), retention.counts())
+    if a_workflow:
+        statement = statement.where(_EVENT.workflow == bindparam("workflow"))
+    if a_pool:
+        statement = statement.where(_EVENT.pool == bindparam("pool"))
+    return statement.order_by(_EVENT.revision, _EVENT.seq)
 
 
 class SqlLog:
@@ -33,18 +45,15 @@ class SqlLog:
 
         *limit* never splits a revision: the one it would split comes whole, so that the next page begins after it.
         """
-        statement = select(schema.events).where(_EVENT.revision > after, retention.counts())
-        statement = statement.order_by(_EVENT.revision, _EVENT.seq)
-        if workflow is not None:
-            statement = statement.where(_EVENT.workflow == workflow)
-        if pool is not None:
-            statement = statement.where(_EVENT.pool == pool)
+        statement = _events_of(workflow is not None, pool is not None)
+        values = {"after": after, "workflow": workflow, "pool": pool}
         with self._transactions.reading() as connection:
-            rows = connection.execute(statement.limit(limit)).mappings().all()
+            page = statement if limit is None else statement.limit(limit)
+            rows = connection.execute(page, values).mappings().all()
             if limit is not None and rows and len(rows) == limit:
                 last = rows[-1]
                 rest = statement.where(_EVENT.revision == last["revision"], _EVENT.seq > last["seq"])
-                rows = [*rows, *connection.execute(rest).mappings()]
+                rows = [*rows, *connection.execute(rest, values).mappings()]
             return tuple(event_of(row) for row in rows)
 
     def last_time(self) -> float | None:
