@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -33,6 +33,8 @@ _SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+_SECURITY_RAW = {name.lower().encode(): value.encode() for name, value in _SECURITY_HEADERS.items()}
+"""As they are sent."""
 
 
 Authenticate = Callable[[str | None, str], Identity]
@@ -162,7 +164,8 @@ def _limited(receive: Receive) -> Receive:
 def _secured(send: Send) -> Send:
     async def with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            MutableHeaders(scope=message).update(_SECURITY_HEADERS)
+            own = [pair for pair in message["headers"] if pair[0] not in _SECURITY_RAW]
+            message = {**message, "headers": [*own, *_SECURITY_RAW.items()]}
         await send(message)
 
     return with_headers
