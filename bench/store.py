@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache, partial
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import NamedTuple
 
 import uvicorn
@@ -39,6 +39,7 @@ from runrig.engine.state.state import State
 from runrig.ports.store import SpecText
 from runrig.service.commands.submissions import Submission, read
 from runrig.service.runtime.transactor import Transactor
+from runrig.service.runtime.writing import Writing
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
@@ -48,6 +49,10 @@ TOKEN = "bench"
 CLIENTS = {1: 200, 16: 800}
 """Clients -> submissions of them all in one run."""
 GANGS = 5000
+COMMIT_REFERENCE_MS, COMMIT_TARGET_MS = 4_700.0, 1_000.0
+"""Processor time of GANGS admissions, decided and stored, on SQLite: at 7e296f7, and as it shall be."""
+TOGETHER = (1, 8, 32)
+GROUPS = 50
 PARENTS, SUBPOOLS_EACH, FINISHED = 10, 100, 100_000
 POOL_LIST_TARGET_MS = 100
 STARTS_WITHIN_S = 60
@@ -188,7 +193,7 @@ def _submit(port: int, many: int, each: int) -> float:
 
 
 class Cycle(NamedTuple):
-    """*entries*: of the log.  *whole*: deciding and storing; *storing*: the commits alone."""
+    """*entries*: of the log.  *whole*: deciding and storing; *storing*: the commits alone.  Processor time of this process."""
 
     store: str
     admissions: int
@@ -210,21 +215,21 @@ def commits(runs: int, gangs: int = GANGS) -> Iterator[Cycle]:
             entries.append(many)
             return whole
 
-        whole = timed(measure, runs)
+        whole = timed(measure, runs, process_time)
         yield Cycle(kind, gangs, entries[0], whole, tuple(storing))
 
 
 class TimedStore(SqlStore):
-    """*seconds*: of all commits since it was set to 0."""
+    """*seconds*: of the processor, of all commits since it was set to 0."""
 
     seconds = 0.0
 
     def commit(
         self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], specs: Collection[SpecText] = ()
     ) -> None:
-        start = perf_counter()
+        start = process_time()
         super().commit(revision, events, changes, specs)
-        self.seconds += perf_counter() - start
+        self.seconds += process_time() - start
 
 
 def _cycle(url: str, gangs: int) -> tuple[float, float, int]:
@@ -235,9 +240,9 @@ def _cycle(url: str, gangs: int) -> tuple[float, float, int]:
         with transactor.writing("bench") as writing:
             writing.commit(Plan(actions), spec)
         store.seconds = 0.0
-        start = perf_counter()
+        start = process_time()
         made = [action for plan in transactor.cycle(Observation()) for action in plan.actions]
-        whole = perf_counter() - start
+        whole = process_time() - start
         admitted = sum(isinstance(action, Admit) for action in made)
         if admitted != gangs:
             raise RuntimeError(f"{admitted} of {gangs} were admitted")
@@ -259,6 +264,42 @@ def _waiting(gangs: int) -> tuple[SpecText, tuple[Action, ...]]:
         state.apply_all(plan, float(at))
         actions += plan
     return parsed.spec, tuple(actions)
+
+
+# ---------------------------------------------------------------- submissions that share a commit
+
+
+class Shared(NamedTuple):
+    """*together*: submissions in each commit.  *times*: processor seconds of one commit, without deciding."""
+
+    store: str
+    together: int
+    times: Times
+
+
+def groups(runs: int, sizes: Sequence[int] = TOGETHER, each: int = GROUPS) -> Iterator[Shared]:
+    """*runs* of *each* commits in every size, all of one file."""
+    parsed = read(Submission(FILE, "team", "bench", priority=Priority.NORMAL))
+
+    def submit(writing: Writing) -> None:
+        writing.commit(parsed.plan(writing.state, writing.now), parsed.spec)
+
+    for kind in KINDS:
+        with fresh(kind) as url, closing(TimedStore.open(url, exclusive=True)) as store:
+            declared, clock = read_cluster(THOUSAND_GPUS), SimulatedClock()
+            Service(store, SimulatedBackend(declared.nodes, clock), clock).prepare(declared, user="bench")
+            transactor = Transactor(store, clock, fixed_nodes=True, topology=True)
+
+            def measure(many: int, store: TimedStore = store, transactor: Transactor = transactor) -> float:
+                store.seconds = 0.0
+                for _ in range(each):
+                    if any(transactor.commands("bench", [submit] * many)):
+                        raise RuntimeError("a submission was refused")
+                return store.seconds / each
+
+            measure(1)  # warms up
+            for many in sizes:
+                yield Shared(kind, many, timed(partial(measure, many), runs, process_time))
 
 
 # ---------------------------------------------------------------- pool list

@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Callable
 from statistics import median
+from time import perf_counter
 from typing import NamedTuple
 
 from bench import calibration
@@ -28,15 +29,16 @@ class Times(NamedTuple):
         return calibration.NOMINAL_S * median(each / bare for each, bare in zip(self.seconds, self.bare, strict=True))
 
 
-def timed(measure: Callable[[], float], runs: int) -> Times:
+def timed(measure: Callable[[], float], runs: int, clock: Callable[[], float] = perf_counter) -> Times:
     """*measure* builds its own world and answers the seconds of the part that counts.
 
+    *clock*: the one that *measure* reads, for the calibration loop beside it.
     What an earlier run left is collected before; the collector stays on while time is taken.
     """
     seconds, bare = [], []
     for _ in range(runs):
         gc.collect()
-        before = calibration.once()
+        before = calibration.once(clock)
         seconds.append(measure())
-        bare.append((before + calibration.once()) / 2)
+        bare.append((before + calibration.once(clock)) / 2)
     return Times(tuple(seconds), tuple(bare))

@@ -100,7 +100,7 @@ def test_every_scenario_and_replay_has_reference_figures() -> None:
 def test_imported_queues_stand_beside_their_reference(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench.calibration.once", lambda: 0.02)
+    monkeypatch.setattr("bench.calibration.once", lambda *_: 0.02)
     assert main(["K3_reclaim_1", "--runs", "1", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert list(printed) == ["calibration", "imported"]
@@ -110,7 +110,7 @@ def test_imported_queues_stand_beside_their_reference(
 
 
 def test_a_replay_is_told_in_two_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.calibration.once", lambda: 0.02)
+    monkeypatch.setattr("bench.calibration.once", lambda *_: 0.02)
     theirs = reference.Replayed(1.0, 1100, 9, None, 14, 4, {"small": 225}, {})
     tiny = {"tiny": lambda: replay(Settings(), TINY)}
     for module in ("report", "peer_tables"):

@@ -12,6 +12,14 @@ def test_a_cycle_admits_and_stores_all_that_wait() -> None:
     assert all(0 < each.storing[0] < each.whole.least for each in found)
 
 
+def test_submissions_that_share_a_commit_are_stored() -> None:
+    found = list(store.groups(1, sizes=(1, 3), each=2))
+    assert [(each.store, each.together) for each in found] == [
+        (kind, together) for kind in ("sqlite", "postgresql") for together in (1, 3)
+    ]
+    assert all(each.times.least > 0 for each in found)
+
+
 def test_every_submission_of_every_client_is_answered() -> None:
     found = list(store.submissions(1, {1: 2, 4: 8}))
     assert [(each.store, each.clients, each.each) for each in found] == [
@@ -42,6 +50,6 @@ def test_clients_at_once_are_all_answered_and_their_time_is_told_apart() -> None
 
 
 def test_they_are_run_by_name_only() -> None:
-    names = {"store_submit", "store_commit", "store_pool_list", "parts", "submits"}
+    names = {"store_submit", "store_commit", "store_group", "store_pool_list", "parts", "submits"}
     assert names <= set(report.NAMES)
     assert not names & set(report.DEFAULT)

@@ -39,7 +39,7 @@ BLOCK, RACK, NEAR_RACK = (required("block"),), (required("rack"),), (preferred("
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.calibration.once", lambda: 0.02)
+    monkeypatch.setattr("bench.calibration.once", lambda *_: 0.02)
 
 
 # ---------------------------------------------------------------- the cluster, and the check
