@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, Pool, event
 
 from runrig.store import SqlStore
 
@@ -22,6 +22,21 @@ def statements() -> Iterator[list[tuple[str, Any]]]:
         yield seen
     finally:
         event.remove(Engine, "before_cursor_execute", note)
+
+
+@contextmanager
+def traced() -> Iterator[list[str]]:
+    """Every statement that SQLite executes from here on, with its values; SQLAlchemy does not see what a commit writes."""
+    seen: list[str] = []
+
+    def trace(driver: Any, *_: object) -> None:
+        driver.set_trace_callback(lambda statement: seen.append(" ".join(statement.split())))
+
+    event.listen(Pool, "checkout", trace)
+    try:
+        yield seen
+    finally:
+        event.remove(Pool, "checkout", trace)
 
 
 def plans(store: SqlStore, asked: Iterable[tuple[str, Any]]) -> list[list[str]]:

@@ -27,7 +27,7 @@ from runrig.store import SqlStore, schema
 from tests.store import make_dump
 from tests.store.strategies import values_of
 from tests.worlds.service import T0, Desk, desk
-from tests.worlds.sql import plans, statements
+from tests.worlds.sql import plans, statements, traced
 
 GPU = FlavorResource("default", "gpu")
 EMPTY = "pools: []"
@@ -428,7 +428,7 @@ def test_nothing_of_the_trail_and_no_pool_is_ever_deleted(tmp_path: Path) -> Non
     """Law S6: whatever is done, however long ago, also over restarts; rows of the log are written once and never again."""
     logged: set[tuple[Any, ...]] = set()
     names: set[str] = set()
-    with statements() as seen:
+    with traced() as seen:
         for start in range(2):
             with desk(tmp_path, cluster=TEAM, time=T0 + start * 4 * 365 * 86400) as it:
                 for _ in live(it):
@@ -440,9 +440,7 @@ def test_nothing_of_the_trail_and_no_pool_is_ever_deleted(tmp_path: Path) -> Non
     assert names == {"p", "team", "team--a", "team--b"}
     written = {
         (kind.upper(), table)
-        for kind, table in re.findall(
-            r"(?i)\b(delete from|update|drop table|insert into) \"?(\w+)", "\n".join(sql for sql, _ in seen)
-        )
+        for kind, table in re.findall(r"(?im)^(delete from|update|drop table|insert into) \"?(\w+)", "\n".join(seen))
     }
     assert {("INSERT INTO", "events"), ("INSERT INTO", "pools"), ("DELETE FROM", "gangs")} <= written
     assert {kind for kind, table in written if table == "events"} == {"INSERT INTO"}
