@@ -135,6 +135,12 @@ time on that, and there is hardly any.
 """
 
 
+SWITCH_S = 0.0005
+"""A thread that wants the interpreter asks for it after so long.  A commit gives it up at each statement, and with the usual 5 ms it
+waits that long each time while another thread computes, and all who need the state wait with it.
+"""
+
+
 def keep_what_is_loaded() -> None:
     """What there is now stays: the collector does not walk it while the server answers, and walks what is new less often."""
     gc.collect()
@@ -155,6 +161,7 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         # Requests that wait for a template to be rendered take no thread from others.
         to_thread.current_default_thread_limiter().total_tokens += template_queue.OF_ALL
+        sys.setswitchinterval(SWITCH_S)
         if self.started:
             self.when_ready()
 
