@@ -13,7 +13,7 @@ import numpy as np
 
 from runrig.domain.gangs import NodeShare
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
-from runrig.engine.nodes.fit_counts import PodShape
+from runrig.engine.nodes.fit_counts import MOST_PER_NODE, PodShape
 from runrig.engine.nodes.topology import ROOT, Domain
 from runrig.engine.placement.best_fit import BestFit
 from runrig.engine.placement.constraint_tree import ConstraintNode, PlacementConstraints
@@ -32,6 +32,9 @@ from runrig.engine.placement.trial_capacity import TrialCapacity
 
 FEW = 128
 """Largest placement, in shares, for which a second attempt is worth its time."""
+
+NOT_HERE = MOST_PER_NODE + 1
+"""Stands for the room of a node that has too little."""
 
 
 class Layout(NamedTuple):
@@ -63,6 +66,10 @@ def place(
     search budget.
     """
     constraints = constraints or anywhere(requests)
+    if len(requests) == 1 and requests[0].pods and not constraints.asks:
+        share = _tightest_node(nodes, constraints.labels, requests[0], layers, within)
+        if share is not None:
+            return Layout(((share,),))
     shapes, root = (_cached_needs if constraints.asks else _needs)(constraints, tuple(requests))
     if not root.demand:
         return Layout(((),) * len(requests))
@@ -71,6 +78,29 @@ def place(
     return Layout(
         None if placements is None else assign_to_pod_sets(capacity.topology, root, requests, placements), proven
     )
+
+
+def _tightest_node(
+    nodes: ClusterNodes, labels: tuple[str, ...], request: PodRequest, layers: Sequence[int], within: Domain | None
+) -> NodeShare | None:
+    """What best fit gives *request*, which may go anywhere inside *within*, if one node takes all of it; None if none does.
+
+    Ties, as in `BestFit`: by the room of the domains around the node, finer ones first, then in topology order.
+    """
+    topology = nodes.topology(labels)
+    levels = nodes.counts(labels, PodShape(request.requests, request.flavor), tuple(layers)).levels
+    first, last = (0, len(topology.nodes)) if within is None else (within.first, within.last)
+    room = levels[-1][first:last]
+    enough = np.where(room < request.pods, NOT_HERE, room)
+    least = enough.min(initial=NOT_HERE)
+    if least == NOT_HERE:
+        return None
+    tightest = (enough == least).nonzero()[0] + first
+    for of, counts in zip(topology.of[-2::-1], levels[-2::-1], strict=True):
+        if len(tightest) > 1:
+            around = counts[of[tightest]]
+            tightest = tightest[around == around.min()]
+    return NodeShare(topology.names[tightest[0]], request.pods)
 
 
 def may_hold(

@@ -1,0 +1,65 @@
+"""Who fits on one node and may go anywhere gets the node that best fit would find, without its search (laws T1, T2)."""
+
+from random import Random
+
+from runrig.domain.gangs import NodeShare
+from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor, Node
+from runrig.domain.quantities import CPU, GPU, requests_of
+from runrig.engine.nodes.cluster_nodes import ClusterNodes
+from runrig.engine.nodes.topology import Domain
+from runrig.engine.placement.best_fit import BestFit
+from runrig.engine.placement.constraint_tree import ConstraintNode, PlacementConstraints
+from runrig.engine.placement.demand import PodRequest, assign_to_pod_sets, demand_of, shapes_of
+from runrig.engine.placement.place import Layout, place
+from runrig.engine.placement.trial_capacity import TrialCapacity
+from runrig.engine.quota.quota_node import CHARGED, LAYERS
+
+LABELS = ("zone", "rack", "host")
+REQUESTS = requests_of({GPU: 1, CPU: 2})
+
+
+def cluster(rng: Random) -> ClusterNodes:
+    """Up to 90 nodes, many of them alike, in uneven racks; some lack a label, are cordoned, or hold something in one layer."""
+    nodes = ClusterNodes()
+    nodes.set_flavors({DEFAULT_FLAVOR: Flavor(DEFAULT_FLAVOR)})
+    racks, most = rng.randrange(1, 9), rng.randrange(1, 9)
+    for at in range(rng.randrange(1, 90)):
+        labels = {"zone": f"z{rng.randrange(2)}", "rack": f"r{rng.randrange(racks)}", "host": f"h{at % 40}"}
+        if not rng.randrange(12):
+            del labels[rng.choice(LABELS)]
+        resources = {GPU: rng.randrange(most), CPU: rng.choice((4, 16))}
+        name = f"n{at:02}"
+        nodes.put(Node(name, resources, flavor=DEFAULT_FLAVOR, labels=labels, ready=rng.random() < 0.9))
+        for layer in LAYERS:
+            nodes.hold((NodeShare(name, rng.randrange(2)),), REQUESTS, layer)
+    return nodes
+
+
+def best_fit(
+    nodes: ClusterNodes, request: PodRequest, layers: tuple[int, ...], constraints: PlacementConstraints, within: Domain
+) -> tuple[tuple[NodeShare, ...], ...] | None:
+    shapes = shapes_of([request])
+    root = demand_of(constraints.root, [request], shapes)
+    capacity = TrialCapacity(nodes, constraints.labels, shapes, layers)
+    search = BestFit(capacity, single=True, fixed_domains={})
+    found = search.put(root, within)
+    return assign_to_pod_sets(capacity.topology, root, [request], search.placements) if found else None
+
+
+def test_who_fits_on_one_node_gets_the_one_that_best_fit_finds() -> None:
+    """T1, T2."""
+    on_one = 0
+    for seed in range(400):
+        rng = Random(seed)
+        nodes = cluster(rng)
+        labels = LABELS[: rng.randrange(4)]
+        topology = nodes.topology(labels)
+        level = rng.randrange(-1, len(labels))
+        within = topology.domain(level, rng.randrange(len(topology.starts[level]) - 1)) if level >= 0 else None
+        request = PodRequest(REQUESTS, DEFAULT_FLAVOR, rng.choice((1, 1, 2, 3, 9)))
+        constraints = PlacementConstraints(labels, ConstraintNode(-1, False, ((0, request.pods),)), False)
+        layers = rng.choice(((CHARGED,), LAYERS))
+        expected = best_fit(nodes, request, layers, constraints, within or topology.whole(labelled=False))
+        assert place(nodes, [request], layers, constraints, within) == Layout(expected), seed
+        on_one += expected is not None and len(expected[0]) == 1
+    assert on_one > 150
