@@ -222,8 +222,13 @@ def constraints_of(
     after the gate accepted it.
     """
     if not any(pod_set.topology for pod_set in pod_sets):
-        return PlacementConstraints(_labels(keys), ConstraintNode(ROOT, False, tuple(enumerate(counts))), False)
+        return _anywhere(keys, counts)
     return _expanded(keys, pod_sets, counts)
+
+
+@lru_cache(maxsize=1024)
+def _anywhere(keys: tuple[TopologyKey, ...], counts: tuple[int, ...]) -> PlacementConstraints:
+    return PlacementConstraints(_labels(keys), ConstraintNode(ROOT, False, tuple(enumerate(counts))), False)
 
 
 @lru_cache(maxsize=1024)
@@ -240,7 +245,6 @@ def _expanded(
     return PlacementConstraints(_labels(keys), _Tree(levels, pod_sets, counts).root(branch), True)
 
 
-@lru_cache(maxsize=256)
 def _labels(keys: Sequence[TopologyKey]) -> tuple[str, ...]:
     return tuple(key.label for key in keys)
 

@@ -70,7 +70,7 @@ def place(
         share = _tightest_node(nodes, constraints.labels, requests[0], layers, within)
         if share is not None:
             return Layout(((share,),))
-    shapes, root = (_cached_needs if constraints.asks else _needs)(constraints, tuple(requests))
+    shapes, root = _needs(constraints, tuple(requests))
     if not root.demand:
         return Layout(((),) * len(requests))
     capacity = TrialCapacity(nodes, constraints.labels, shapes, layers)
@@ -107,7 +107,7 @@ def may_hold(
     nodes: ClusterNodes, requests: Sequence[PodRequest], layers: Sequence[int], constraints: PlacementConstraints
 ) -> bool:
     """False only if it is proven that *layers* have no room for *requests*.  For pods of one kind that are one group nothing is placed."""
-    shapes, root = (_cached_needs if constraints.asks else _needs)(constraints, tuple(requests))
+    shapes, root = _needs(constraints, tuple(requests))
     if not root.demand:
         return True
     capacity = TrialCapacity(nodes, constraints.labels, shapes, layers)
@@ -118,13 +118,11 @@ def may_hold(
     return placements is not None or not proven
 
 
+@lru_cache(maxsize=256)
 def _needs(constraints: PlacementConstraints, requests: tuple[PodRequest, ...]) -> tuple[list[PodShape], Demand]:
+    """Shapes and demand of a gang, which is placed again and again, as others like it are."""
     shapes = shapes_of(requests)
     return shapes, demand_of(constraints.root, requests, shapes)
-
-
-_cached_needs = lru_cache(maxsize=256)(_needs)
-"""`_needs` of gangs with many groups, which are placed again and again."""
 
 
 def place_demand(capacity: TrialCapacity, root: Demand, whole: Domain) -> tuple[Sequence[PodPlacement] | None, bool]:
@@ -156,7 +154,7 @@ def unmet_need(
 
     As long as that is so, `place` finds nothing, for larger gangs either.
     """
-    shapes, root = (_cached_needs if constraints.asks else _needs)(constraints, tuple(requests))
+    shapes, root = _needs(constraints, tuple(requests))
     for group in root.required_inside:
         for shape, pods in group.demand:
             need = DomainNeed(constraints.labels, constraints.asks, shapes[shape], group.level)
