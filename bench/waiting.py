@@ -37,6 +37,8 @@ OLD: dict[tuple[int, int], tuple[float, float, float]] = {
 }
 """Milliseconds of the first cycle, one after an end, and one at rest, when every bucket was looked at; the first profiled."""
 
+OLD_LENDER = {(1_000, 10_000): 241}
+"""Milliseconds of a cycle after a pool got more that keeps some for itself, when that woke everybody."""
 
 ABOUT_WAITING = "a cycle with 1,000 pools, ms of processor time; old: when every bucket was looked at"
 
@@ -44,7 +46,8 @@ ABOUT_WAITING = "a cycle with 1,000 pools, ms of processor time; old: when every
 class Measured(NamedTuple):
     """Milliseconds of processor time; *after*: of each cycle after an end, *rest*: of each with nothing to do.
 
-    *node*, *quota*: of each after a node was or was not ready, and after a pool got more; what they cost to declare is in `edits`.
+    *node*, *quota*, *lender*: of each after a node was or was not ready, and after a pool got more that lends all it has, or keeps
+    some; what they cost to declare is in `edits`.
     """
 
     first: float
@@ -52,6 +55,7 @@ class Measured(NamedTuple):
     rest: list[float]
     node: list[float]
     quota: list[float]
+    lender: list[float]
 
 
 def world(nodes: int) -> Ledger:
@@ -97,18 +101,20 @@ def measured(nodes: int, waiting: int, runs: int) -> Measured:
     return Measured(first, after, rest, *_declared(ledger, mix, max(runs, 5)))
 
 
-def _declared(ledger: Ledger, mix: Random, runs: int) -> tuple[list[float], list[float]]:
-    node, quota = [], []
+def _declared(ledger: Ledger, mix: Random, runs: int) -> tuple[list[float], list[float], list[float]]:
+    node: list[float] = []
+    quota: tuple[list[float], list[float]] = ([], [])
     for _ in range(runs):
         changed = ledger.nodes.by_name[mix.choice(sorted(ledger.nodes.by_name))].node
         for each in (replace(changed, ready=False), changed):
             ledger.put_node(each)
             node.append(_timed(ledger, 10)[0])
-        pool = ledger.pools[f"p{mix.randrange(POOLS):04}"]
-        more = {KEY: replace(pool.quotas[KEY], nominal=pool.quotas[KEY].nominal + GPUS)}
-        ledger.put_pool(replace(pool, quotas=more))
-        quota.append(_timed(ledger, 10)[0])
-    return node, quota
+        for lends, times in enumerate(quota):
+            pool = ledger.pools[f"p{3 * mix.randrange(POOLS // 3) + 1 - lends:04}"]
+            more = replace(pool.quotas[KEY], nominal=pool.quotas[KEY].nominal + GPUS)
+            ledger.put_pool(replace(pool, quotas={KEY: more}))
+            times.append(_timed(ledger, 10)[0])
+    return node, *quota
 
 
 def _timed(ledger: Ledger, at: float) -> tuple[float, int]:
@@ -125,5 +131,6 @@ def waiting_rows(runs: int) -> Iterator[dict[str, str | float | int]]:
         row: dict[str, str | float | int] = {"nodes": nodes, "waiting": many, "first": found.first, "old first": old[0]}
         row |= {"after an end": after, "slowest": max(found.after), "old after": old[1]}
         row |= {"after a node": median(found.node), "after a quota": median(found.quota)}
+        row |= {"after a lender's": median(found.lender), "old after a lender's": OLD_LENDER.get((nodes, many), "-")}
         row |= {"at rest": median(found.rest), "old at rest": old[2], "target": f"{FIRST_MS:g}, {AFTER_MS:g}"}
         yield row | {"is": "met" if found.first <= FIRST_MS and after <= AFTER_MS else "MISSED"}

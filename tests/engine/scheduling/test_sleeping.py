@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from runrig.domain.gangs import Gang, GangState, PodSet, Priority, Requirement
+from runrig.domain.gangs import Assignment, Gang, GangState, PodSet, Priority, Requirement
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import Admit, Decision, Queue, Release, Stop
 from runrig.domain.pools import HOSTNAME, Cohort, Pool, Queueing, Quota, Quotas, TopologyKey
@@ -118,7 +118,7 @@ class History:
             self.ledger.drop_node(self.mix.choice(names))
 
     def _declare(self) -> None:
-        """A pool or cohort gets other quotas: mostly other numbers, now and then a limit more or less."""
+        """A pool or cohort gets other quotas: mostly other numbers, now and then a limit that comes or goes."""
         if self.mix.random() < 0.3:
             cohort = self.ledger.cohorts[self.mix.choice(sorted(self.ledger.cohorts))]
             self.ledger.put_cohort(replace(cohort, quotas=self._other(cohort.quotas, -2)))
@@ -136,10 +136,16 @@ class History:
             key: replace(
                 each,
                 nominal=max(0, each.nominal + self.mix.randrange(least, 4)) if each.nominal else 0,
-                borrowing_limit=self.mix.choice((each.borrowing_limit, each.borrowing_limit, 1, 3, None)),
+                borrowing_limit=self._other_limit(each.borrowing_limit),
+                lending_limit=self._other_limit(each.lending_limit),
             )
             for key, each in quotas.items()
         }
+
+    def _other_limit(self, limit: int | None) -> int | None:
+        if self.mix.random() < 0.1:
+            return self.mix.choice((None, 0, 1, 3))
+        return limit if limit is None else self.mix.choice((limit, limit, 0, 1, 3))
 
     def something_happens(self) -> None:
         kind = self.mix.choices(("submit", "end", "drop", "gone", "node", "declare"), (45, 35, 8, 6, 6, 5))[0]
@@ -233,6 +239,47 @@ def test_a_pool_that_gets_more_wakes_only_those_it_concerns() -> None:
     assert [decision.gang for decision in cycle(ledger, 2.0) if isinstance(decision, Admit)] == ["of q"]
     assert ledger.entries["of p"].bucket.asleep is not None
     assert ledger.sleepers.awake == {}
+
+
+@pytest.mark.parametrize("lends", [4, None])
+def test_a_pool_that_keeps_more_for_itself_wakes_only_its_own(lends: int | None) -> None:
+    """Two lenders; one keeps more, so that its LOW gang needs less of the cohort.  A first lending limit wakes everybody."""
+    ledger = Ledger(place=False)
+    ledger.set_flavors([Flavor("a")])
+    key = FlavorResource("a", GPU)
+    ledger.put_cohort(Cohort("c", None, {key: Quota(0, 0)}))
+    pools = {name: Pool(name, {key: Quota(4, None, lends)}, "c") for name in ("p", "q")}
+    for pool in pools.values():
+        ledger.put_pool(pool)
+    for at, name in enumerate(pools):
+        for each, gpus in (("holds", 3), ("waits", 4)):
+            pod_set = PodSet("x", 1, of_one_pod(requests_of({GPU: gpus})))
+            ledger.apply(Queue(Gang(f"{name} {each}", name, Priority.LOW, float(at), (pod_set,))), 0.0)
+    assert len(cycle(ledger, 1.0)) == 2
+    other = ledger.entries["p waits"].bucket
+    slept = other.before
+    ledger.put_pool(replace(pools["q"], quotas={key: Quota(7, None, 2)}))
+    assert cycle(ledger, 2.0) == [Admit("q waits", (Assignment("x", "a", 1),))]
+    assert (other.before is slept) == (lends is not None)
+
+
+@pytest.mark.parametrize("limit", [3, None])
+def test_a_cohort_that_may_borrow_more_wakes_only_those_below_it(limit: int | None) -> None:
+    ledger = Ledger(place=False)
+    ledger.set_flavors([Flavor("a")])
+    key = FlavorResource("a", GPU)
+    ledger.put_pool(Pool("lends", {key: Quota(8)}))
+    pod_set = PodSet("x", 1, of_one_pod(requests_of({GPU: 3})))
+    for at, name in enumerate(("c", "d")):
+        ledger.put_cohort(Cohort(name, None, {key: Quota(0, 2)}))
+        ledger.put_pool(Pool(f"of {name}", {}, name))
+        ledger.apply(Queue(Gang(f"g{name}", f"of {name}", Priority.LOW, float(at), (pod_set,))), 0.0)
+    assert cycle(ledger, 1.0) == []
+    other = ledger.entries["gc"].bucket
+    slept = other.before
+    ledger.put_cohort(Cohort("d", None, {key: Quota(0, limit)}))
+    assert cycle(ledger, 2.0) == [Admit("gd", (Assignment("x", "a", 1),))]
+    assert other.before is slept, "it was not even woken"
 
 
 def test_barriers_before_which_nobody_sleeps_are_forgotten() -> None:

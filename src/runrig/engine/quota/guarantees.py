@@ -8,7 +8,7 @@ below it, and only what goes beyond reaches its parent.  So each cohort that sha
 from collections.abc import Iterator
 
 from runrig.domain.pools import Quota
-from runrig.engine.quota.quota_node import LAYERS, Kind, QuotaLeaf, QuotaNode, add_on_trial, potential
+from runrig.engine.quota.quota_node import LAYERS, Kind, QuotaLeaf, QuotaNode, add_on_trial, headroom, potential
 from runrig.engine.quota.tree import follow_path, given, hang, prepare, receive, renumber, sum_up_all
 
 
@@ -133,3 +133,8 @@ def shared_by(leaf: QuotaLeaf, index: int) -> tuple[tuple[str, int], ...]:
 def overdrawn(node: QuotaNode, index: int) -> int:
     """How far firm work of *node* is beyond what it was promised, after some promise above was cut."""
     return node.asked_above(index) - node.drawn(index)
+
+
+def is_cut(twin: QuotaNode, index: int) -> bool:
+    """True if *twin* or a node above it was promised less than firm work holds by now.  O(depth²)."""
+    return any(headroom(node, index) < 0 for node in twin.path)

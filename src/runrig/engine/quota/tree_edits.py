@@ -13,6 +13,7 @@ from runrig.domain.quantities import FlavorResource
 from runrig.engine.quota.guarantees import (
     add_guarantees,
     drop_guarantees,
+    is_cut,
     nodes_under,
     quota_of_twin,
     shares,
@@ -47,7 +48,10 @@ class TreeEdit:
         self._tree, self._cohorts, self._pools = tree, cohorts, pools
         self._builder = TreeBuilder(tree.keys)
         self._changed: dict[QuotaNode, None] = {}  # in which numbers have changed, or below which
-        self._reshaped: dict[QuotaNode, None] = {}  # tops of what must be prepared anew
+        self._reshaped: dict[
+            QuotaNode, bool
+        ] = {}  # tops of what must be prepared anew; True: in more than who may refuse
+        self._cut = False  # firm work holds more than it is promised, before or after
         self._left: dict[str, None] = {}  # cohorts that have changed, or lost a child
         self.recounted: set[str] = set()
 
@@ -77,11 +81,15 @@ class TreeEdit:
 
     @property
     def numbers(self) -> Collection[QuotaNode] | None:
-        """The nodes of which numbers have changed, up to the root; None if more has, or what nodes keep for those below."""
-        changed = dict.fromkeys(each for node in self._changed for each in node.path)
-        kept = any(limit is not None for node in changed for limit in node.lending)
-        shared = any(node.guarantee is not None for node in changed)
-        return None if self._reshaped or self.recounted or self._tree.weighted or kept or shared else changed.keys()
+        """The nodes of which numbers have changed, and their twins, each up to its root; None if more has.
+
+        More has where a promise is cut, or was: then it also changes what pools further down draw.
+        """
+        twins_anew = self._reshaped and self._tree.firm_root.children
+        if twins_anew or any(self._reshaped.values()) or self.recounted or self._cut:
+            return None
+        twins = [node.guarantee for node in self._changed if node.guarantee is not None]
+        return dict.fromkeys(each for node in (*self._changed, *twins) for each in node.path).keys()
 
     # ------------------------------------------------------------ cohorts
 
@@ -176,7 +184,7 @@ class TreeEdit:
         for layer in LAYERS:
             pool.used[layer][:] = firm.usage[layer] if has_subpools(pool) else [0] * len(self._tree.keys)
         assert firm.parent is not None
-        self._reshaped[firm.parent] = None
+        self._reshaped[firm.parent] = True
 
     def _leave_to_firm(self, pool: QuotaNode) -> None:
         if pool.kind is Kind.POOL:
@@ -190,7 +198,7 @@ class TreeEdit:
         """A cohort or pool has *quotas* from now on."""
         self._know(quotas)
         keys = self._tree.keys
-        before = self._shape(node)
+        before, offers = self._shape(node), self._offers(node)
         self._tree.uses.subtract(keys[index] for index in node.declared)
         self._tree.uses.update(quotas.keys())
         self._promise(node, -1)
@@ -199,7 +207,7 @@ class TreeEdit:
             self._renumber(node, index, quotas.get(key, NO_QUOTA))
         self._promise(node, 1)
         if self._shape(node) != before:
-            self._reshaped[node] = None
+            self._reshaped[node] = self._reshaped.get(node, False) or self._offers(node) != offers
 
     def _know(self, quotas: Quotas) -> None:
         if any(key not in self._tree.index_of for key in quotas):
@@ -209,6 +217,11 @@ class TreeEdit:
         """What of the quotas of *node* decides how the nodes below it are prepared, and not only with which numbers."""
         limits = [(limit is None, lent is None) for limit, lent in zip(node.borrowing, node.lending, strict=True)]
         return node.declared, limits, shares(node)
+
+    def _offers(self, node: QuotaNode) -> object:
+        """The part of the shape that does more than to refuse: the flavors of a pool, what is kept, what is shared."""
+        flavors = node.declared if node.kind is Kind.POOL else None
+        return flavors, [lent is None for lent in node.lending], shares(node)
 
     def _renumber(self, node: QuotaNode, index: int, quota: Quota) -> None:
         if (node.nominal[index], node.borrowing[index], node.lending[index]) == (
@@ -221,7 +234,9 @@ class TreeEdit:
             raise BuildAnew
         renumber(node, index, quota)
         if node.guarantee is not None:
+            self._cut = self._cut or is_cut(node.guarantee, index)
             renumber(node.guarantee, index, quota_of_twin(node, index))
+            self._cut = self._cut or is_cut(node.guarantee, index)
         self._changed[node] = None
 
     def _promise(self, node: QuotaNode, sign: int) -> None:
@@ -243,7 +258,7 @@ class TreeEdit:
         if above[-1] is not self._tree.root or node in above:
             raise BuildAnew
         hang(node, parent)
-        self._reshaped[node] = None
+        self._reshaped[node] = True
 
     def _take_down(self, node: QuotaNode) -> None:
         if not node.active or node.parent is None:

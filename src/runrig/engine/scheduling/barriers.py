@@ -119,8 +119,11 @@ def _covered(ledger: Ledger, twin: QuotaLeaf, request: Request) -> list[Short]:
 
 
 def _keeps(ledger: Ledger, node: QuotaNode, index: int, layer: int) -> list[Short]:
+    """If *node* keeps anything, it may keep more later: what it has is given back, or its quota or lending limit changes."""
+    if node.lending[index] is None:
+        return []
     more = max(0, _kept(node, index, layer)) + 1
-    return [_before(ledger, "kept", node, index, layer, more)] if node.local[index] >= more else []
+    return [_before(ledger, "kept", node, index, layer, more)]
 
 
 def _before(ledger: Ledger, what: str, node: QuotaNode, index: int, layer: int, need: int) -> Short:
