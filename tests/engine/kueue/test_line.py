@@ -23,7 +23,7 @@ STEPS = st.lists(
 
 def line() -> QueueState:
     queue = ClusterQueue("q")
-    return QueueState(queue, QueueTree((), (queue,), ()).queues["q"])
+    return QueueState(queue, QueueTree((), (queue,), ()).queues["q"], {})
 
 
 @given(STEPS)
@@ -60,6 +60,7 @@ def test_everybody_waits_exactly_once_or_is_out(steps: list[tuple[Any, ...]]) ->
             else:
                 tested.add(state)
         assert sorted(each.spec.name for each, _ in tested.waiting()) == sorted(w.spec.name for w in waiting)
+        assert tested.in_line or tested.pop() is None, "a cycle must not miss it"
     tested.let_first(None)
     tested.wake()
     drained = []
@@ -67,3 +68,4 @@ def test_everybody_waits_exactly_once_or_is_out(steps: list[tuple[Any, ...]]) ->
         drained.append(popped)
     assert sorted(each.spec.name for each in drained) == sorted(each.spec.name for each in waiting)
     assert [each.key for each in drained] == sorted(each.key for each in drained)
+    assert not tested.in_line

@@ -13,7 +13,7 @@ from runrig.engine.kueue.scheduler_context import HolderEntry, SchedulerContext
 from runrig.engine.kueue.workload import WorkloadState, WorkloadTarget
 from runrig.engine.kueue.workload_placement import FindsPlacement
 from runrig.engine.preemption.fill_back import fill_back, take_until_fits
-from runrig.engine.quota.quota_node import CHARGED, Request, add_on_trial, take_on_trial
+from runrig.engine.quota.quota_node import CHARGED, Request, add_on_trial, fits, take_on_trial
 
 
 def allows(policy: Policy, preemptor: WorkloadState, candidate: WorkloadState) -> bool:
@@ -59,27 +59,30 @@ class CandidateSearch:
         self,
         context: SchedulerContext,
         preemptor: WorkloadState,
+        request: Request,
         contested: frozenset[int],
-        finds_placement: FindsPlacement | None = None,
+        finds_placement: FindsPlacement | None,
     ) -> None:
         self.context = context
         self.preemptor = preemptor
         self.queue = context.queues[preemptor.queue]
+        self.leaf = preemptor.leaf
+        self.request = request
         self.contested = contested
         self.finds_placement = finds_placement
         self.safe = context.evicted_by.safe_from(preemptor.spec.name)
 
     def allowed(self, entries: Iterable[HolderEntry], policy: Policy) -> Iterator[WorkloadState]:
         """The *entries* that the policy allows, that were granted something contested, and that law R5 does not protect."""
-        safe, contested = self.safe, self.contested
+        safe, contested, anybody = self.safe, self.contested, policy is Policy.ANY
         highest = self.preemptor.spec.priority
         for (priority, _, _, name), candidate in entries:
-            if priority > highest and policy is not Policy.ANY:
+            if priority > highest and not anybody:
                 return
             if (
                 not contested.isdisjoint(candidate.indices)
                 and name not in safe
-                and allows(policy, self.preemptor, candidate)
+                and (anybody or allows(policy, self.preemptor, candidate))
             ):
                 yield candidate
 
@@ -106,10 +109,41 @@ class CandidateSearch:
         """The targets among *taken* that must stop; empty for None.  Restores the trees."""
         if taken is None:
             return []
-        needed = fill_back(taken, self.take, self.put_back, fits, last_is_needed=True)
-        for target in needed:
+        if self._root_decides(taken):
+            needed, away = self._needed_at_root(taken), taken
+        else:
+            needed = away = fill_back(taken, self.take, self.put_back, fits, last_is_needed=True)
+        for target in away:
             self.put_back(target)
         return needed
+
+    def _root_decides(self, taken: Iterable[WorkloadTarget]) -> bool:
+        """Whether nothing but the room in the whole tree says who of *taken* may come back."""
+        leaf = self.leaf
+        if self.finds_placement is not None or leaf.guarded or any(leaf.limits[index] for index, _ in self.request):
+            return False
+        leaves = {target.workload.leaf for target in taken}
+        return leaf not in leaves and not any(each.keeps for each in leaves)
+
+    def _needed_at_root(self, taken: Sequence[WorkloadTarget]) -> list[WorkloadTarget]:
+        """As `fill_back`, from the numbers of the root alone: nobody is put back on trial."""
+        root = self.leaf.path[-1]
+        room = {index: root.balance(index, CHARGED) - amount for index, amount in self.request}
+        needed = [taken[-1]]
+        for target in reversed(taken[:-1]):
+            held = target.workload.request
+            for index, amount in held:
+                if index in room and amount > room[index]:
+                    needed.append(target)
+                    break
+            else:
+                room.update([(index, room[index] - amount) for index, amount in held if index in room])
+        needed.reverse()
+        return needed
+
+    def fits(self) -> bool:
+        """Whether the request fits as things stand on trial, its pods on nodes too."""
+        return fits(self.leaf, self.request) and (self.finds_placement is None or self.finds_placement())
 
     def held(self, workload: WorkloadState) -> Request:
         """What *workload* holds of the trees, as far as the search may notice that it is gone."""

@@ -6,15 +6,13 @@ Pure: edits the trees on trial and always restores them.
 """
 
 from collections.abc import Iterator, Sequence
-from heapq import merge
-from typing import NamedTuple
 
 from runrig.domain.kueue import Policy, PreemptionReason
 from runrig.engine.kueue.candidates import CandidateSearch, nobody
-from runrig.engine.kueue.scheduler_context import HolderSource, SchedulerContext
+from runrig.engine.kueue.scheduler_context import HolderSource, SchedulerContext, merged
 from runrig.engine.kueue.workload import WorkloadState, WorkloadTarget
 from runrig.engine.kueue.workload_placement import FindsPlacement
-from runrig.engine.quota.quota_node import CHARGED, QuotaNode, Request, fits
+from runrig.engine.quota.quota_node import CHARGED, QuotaNode, Request
 
 
 def find_classical(
@@ -39,16 +37,6 @@ def find_classical(
     return ()
 
 
-class _Level(NamedTuple):
-    """Holders in the subtrees that meet the preemptor's path at one cohort.  *sources*: by *leaving*, for each of the `rounds`.
-
-    *entitled*: some node of the path below the cohort has room for the request in its own quota.
-    """
-
-    entitled: bool
-    sources: dict[bool, HolderSource]
-
-
 class _Classical(CandidateSearch):
     def __init__(
         self,
@@ -58,58 +46,58 @@ class _Classical(CandidateSearch):
         contested: frozenset[int],
         finds_placement: FindsPlacement | None,
     ) -> None:
-        super().__init__(context, preemptor, contested, finds_placement)
-        self._leaf = preemptor.leaf
-        self._request = request
+        super().__init__(context, preemptor, request, contested, finds_placement)
         self._reclaim = self.queue.spec.policies.reclaim
-        self._levels = list(self._reached()) if self._reclaim is not Policy.NEVER else []
+        self._others = self._reached() if self._reclaim is not Policy.NEVER else {}
         self._between: dict[str, tuple[QuotaNode, ...]] = {}
         self._asked = contested.union(index for index, _ in request)
 
-    def _reached(self) -> Iterator[_Level]:
-        """The cohorts on the way to the root under which some other queue is over nominal."""
+    def _reached(self) -> dict[tuple[bool, bool], HolderSource]:
+        """Holders in other queues over nominal, by whether the preemptor is entitled to their quota, and whether they stop already.
+
+        It is where some node of its path below the common cohort has room for the request in its own quota.
+        """
+        found: dict[tuple[bool, bool], list[HolderSource]] = {}
         entitled = False
-        left = dict(self._request)
-        below: QuotaNode = self._leaf
-        for node in self._leaf.path[1:]:
-            usage, subtree, local = below.usage[CHARGED], below.subtree, below.local
-            entitled = entitled or all(usage[index] + amount <= subtree[index] for index, amount in left.items())
-            if not entitled and any(local):
-                left = {index: max(0, amount - max(0, local[index] - usage[index])) for index, amount in left.items()}
-            for index in self.contested:
-                if node.pools_over_nominal[index] > below.pools_over_nominal[index]:
-                    sources = {
-                        leaving: self.context.reach(node, below, self.contested, leaving=leaving)
-                        for leaving in self.rounds
+        left = dict(self.request)
+        below: QuotaNode = self.leaf
+        for node in self.leaf.path[1:]:
+            if not entitled:
+                usage, subtree, local = below.usage[CHARGED], below.subtree, below.local
+                entitled = all(usage[index] + amount <= subtree[index] for index, amount in left.items())
+                if not entitled and any(local):
+                    left = {
+                        index: max(0, amount - max(0, local[index] - usage[index])) for index, amount in left.items()
                     }
-                    yield _Level(entitled, sources)
-                    break
+            over, mine = node.pools_over_nominal, below.pools_over_nominal
+            if any(over[index] > mine[index] for index in self.contested):
+                for leaving in self.rounds:
+                    source = self.context.reach(node, below, self.contested, leaving=leaving)
+                    if source:
+                        found.setdefault((entitled, leaving), []).append(source)
             below = node
+        return {key: merged(sources) for key, sources in found.items()}
 
     def attempts(self) -> Sequence[bool]:
         """Values of *borrow* to try, in order: whether the preemptor may borrow."""
         forbidden = self.queue.spec.policies.borrow is Policy.NEVER
-        entitled = next(self._others(entitled=True), None)
-        if entitled is None and next(self._others(entitled=False), None) is None:
+        entitled = self._finds(entitled=True)
+        if not entitled and not self._finds(entitled=False):
             return (True,)
         if forbidden:
-            usage, nominal = self._leaf.usage[CHARGED], self._leaf.nominal
+            usage, nominal = self.leaf.usage[CHARGED], self.leaf.nominal
             if not all(usage[index] < nominal[index] for index in self.contested):
                 return (True,)
-            if entitled is None:
+            if not entitled:
                 return (False, True)
         return (True, False)
 
-    def _others(self, *, entitled: bool) -> Iterator[WorkloadState]:
-        for leaving in self.rounds:
-            yield from self._from_levels(entitled=entitled, leaving=leaving)
+    def _finds(self, *, entitled: bool) -> bool:
+        return any(True for leaving in self.rounds for _ in self._from_others(entitled=entitled, leaving=leaving))
 
-    def _from_levels(self, *, entitled: bool, leaving: bool) -> Iterator[WorkloadState]:
-        """Candidates of other queues, over all cohorts where the preemptor is *entitled*, or is not."""
-        sources = [each.sources[leaving] for each in self._levels if each.entitled is entitled]
-        if not sources:
-            return
-        for candidate in self.allowed(sources[0] if len(sources) == 1 else merge(*sources), self._reclaim):
+    def _from_others(self, *, entitled: bool, leaving: bool) -> Iterator[WorkloadState]:
+        """Candidates of other queues to whose quota the preemptor is *entitled*, or is not."""
+        for candidate in self.allowed(self._others.get((entitled, leaving), ()), self._reclaim):
             if self._over(candidate):
                 yield candidate
 
@@ -118,7 +106,7 @@ class _Classical(CandidateSearch):
         between = self._between.get(candidate.queue)
         if between is None:
             path = candidate.leaf.path
-            common = next(at for at, node in enumerate(path) if node in self._leaf.path)
+            common = next(at for at, node in enumerate(path) if node in self.leaf.path)
             between = self._between[candidate.queue] = path[:common]
         contested = self.contested
         for node in between:  # noqa: SIM110  (a loop: this is asked for every candidate)
@@ -128,13 +116,13 @@ class _Classical(CandidateSearch):
 
     def attempt(self, *, borrow: bool) -> list[WorkloadTarget]:
         """The targets of one attempt; empty if it fails."""
-        return self.targets(self._sequence(borrow=borrow), self._fits if borrow else self._fits_within_nominal)
+        return self.targets(self._sequence(borrow=borrow), self.fits if borrow else self._fits_within_nominal)
 
     def _sequence(self, *, borrow: bool) -> Iterator[WorkloadTarget]:
         for leaving in self.rounds:
-            for candidate in self._from_levels(entitled=True, leaving=leaving):
+            for candidate in self._from_others(entitled=True, leaving=leaving):
                 yield WorkloadTarget(candidate, PreemptionReason.RECLAIM)
-            for candidate in self._from_levels(entitled=False, leaving=leaving):
+            for candidate in self._from_others(entitled=False, leaving=leaving):
                 while_borrowing = self._below_threshold(candidate)
                 if while_borrowing or not borrow:
                     yield WorkloadTarget(
@@ -157,9 +145,6 @@ class _Classical(CandidateSearch):
         """Only what this search asks of the trees."""
         return tuple([each for each in workload.request if each[0] in self._asked])
 
-    def _fits(self) -> bool:
-        return fits(self._leaf, self._request) and (self.finds_placement is None or self.finds_placement())
-
     def _fits_within_nominal(self) -> bool:
-        usage, nominal = self._leaf.usage[CHARGED], self._leaf.nominal
-        return all(usage[index] + amount <= nominal[index] for index, amount in self._request) and self._fits()
+        usage, nominal = self.leaf.usage[CHARGED], self.leaf.nominal
+        return all(usage[index] + amount <= nominal[index] for index, amount in self.request) and self.fits()

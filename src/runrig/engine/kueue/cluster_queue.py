@@ -37,6 +37,7 @@ class QueueState:
     *closed*: why nothing new starts, "" if it may; *missing*: the first of its flavors that is not defined.  What runs in a
     closed queue is not preempted for others.
     *potential*: by index, the most that can ever fit.  *generation*: grows whenever a holder leaves.
+    *in_line*: the open queues in which somebody may be in line, by name; shared by all queues.
     """
 
     __slots__ = (
@@ -49,6 +50,7 @@ class QueueState:
         "closed",
         "first",
         "generation",
+        "in_line",
         "leaf",
         "leaving",
         "missing",
@@ -59,10 +61,13 @@ class QueueState:
         "strict",
     )
 
-    def __init__(self, spec: ClusterQueue, leaf: QuotaLeaf, defined: Container[str] = ()) -> None:
+    def __init__(
+        self, spec: ClusterQueue, leaf: QuotaLeaf, in_line: dict[str, "QueueState"], defined: Container[str] = ()
+    ) -> None:
         """*defined*: the flavors that there are; none: those that a queue names are taken as they are."""
         self.spec = spec
         self.leaf = leaf
+        self.in_line = in_line
         self.strict = spec.queueing is Queueing.STRICT_FIFO
         named = (flavor for group in spec.groups for flavor in group.flavors)
         self.missing = next((flavor for flavor in named if flavor not in defined), "") if defined else ""
@@ -95,8 +100,7 @@ class QueueState:
 
     def add(self, workload: WorkloadState) -> None:
         """Puts *workload* in line."""
-        if workload is self.first:
-            self._first_waits = True
+        if self._is_first(workload):
             return
         key = (workload.shape, workload.spec.priority)
         equivalents = self._active.get(key)
@@ -122,6 +126,7 @@ class QueueState:
             else:
                 del self._active[equivalents.key]
             return workload
+        self.in_line.pop(self.spec.name, None)
         return None
 
     def head(self) -> WorkloadState | None:
@@ -135,6 +140,7 @@ class QueueState:
         """Enters *equivalents* among the heads with its first workload; stale entries are skipped later."""
         self._pushed += 1
         heappush(self._heads, (equivalents.waiting[0][0], self._pushed, equivalents))
+        self._note_line()
 
     def park(self, workload: WorkloadState, *, alike_too: bool) -> None:
         """*workload* waits until something changes; *alike_too*: its equivalents wait with it."""
@@ -173,8 +179,13 @@ class QueueState:
     def _is_first(self, workload: WorkloadState) -> bool:
         if workload is self.first:
             self._first_waits = True
+            self._note_line()
             return True
         return False
+
+    def _note_line(self) -> None:
+        if self.open:
+            self.in_line[self.spec.name] = self
 
     def let_first(self, workload: WorkloadState | None) -> None:
         """*workload*, which is not in line, is served before all others from now on; its predecessor goes back in line."""

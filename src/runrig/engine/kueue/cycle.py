@@ -36,7 +36,7 @@ class Cycle:
         self.looked: set[str] = set()
 
     def run(self) -> None:
-        heads = [head for queue in self._context.queues.values() if queue.open and (head := queue.pop()) is not None]
+        heads = self._context.heads()
         self.looked = {head.spec.name for head in heads}
         entries = self._nominate(heads)
         order = in_classical_order if self._context.strategies is None else in_fair_order
@@ -173,12 +173,12 @@ class Cycle:
         self.admitted.append(Admission(spec.name, workload.queue, granted, spec.checks_open))
 
     def _preempt(self, entry: Nomination) -> None:
+        """Its targets count as gone, so nothing that is cached names them."""
         workload, context = entry.workload, self._context
         for target in entry.targets:
             name = target.workload.spec.name
             context.gone[name] = target.workload
             context.queues[target.workload.queue].set_aside(target.workload)
-            context.changed(target.workload.leaf)
             context.evicted_by.note(name, workload.spec.name)
             self.preempted.append(Preemption(name, target.workload.queue, workload.spec.name, target.reason))
         self._hold(workload, entry.assigned.request, entry.assigned.placement.reservations)
@@ -252,12 +252,11 @@ class Cycle:
         context = self._context
         for workload, request, reservations in self._held:
             context.give_back(workload.leaf, request, reservations)
-        context.count_again(context.gone.values())
         for workload in context.gone.values():
             context.stopping += not workload.evicted
             context.queues[workload.queue].mark_evicted(workload)
-            context.changed(workload.leaf)
+        context.count_again(context.gone.values())
         context.gone.clear()
         for workload in self._starting:
             context.queues[workload.queue].hold(workload)
-            context.changed(workload.leaf)
+        context.changed(*[workload.leaf for workload in self._starting])

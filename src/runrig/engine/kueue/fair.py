@@ -17,7 +17,7 @@ from runrig.engine.kueue.scheduler_context import SchedulerContext
 from runrig.engine.kueue.workload import TargetKey, WorkloadState, WorkloadTarget
 from runrig.engine.kueue.workload_placement import FindsPlacement
 from runrig.engine.preemption.fill_back import take_until_fits
-from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode, Request, add_on_trial, fits, take_on_trial
+from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode, Request, add_on_trial, take_on_trial
 from runrig.engine.quota.share import Amount
 
 
@@ -44,20 +44,18 @@ class _Fair(CandidateSearch):
         contested: frozenset[int],
         finds_placement: FindsPlacement | None,
     ) -> None:
-        super().__init__(context, preemptor, contested, finds_placement)
-        self._leaf = preemptor.leaf
-        self._request = request
+        super().__init__(context, preemptor, request, contested, finds_placement)
         self._failed: list[WorkloadState] = []
         self._reclaim = self.queue.spec.policies.reclaim
         self._touched: dict[QuotaNode, Amount | None] = {}
 
     def run(self) -> list[WorkloadTarget]:
         """The targets.  While they are chosen the request counts at the preemptor's leaf, because its share includes it."""
-        add_on_trial(self._leaf, self._request, CHARGED)
-        self._touch(self._leaf)
+        add_on_trial(self.leaf, self.request, CHARGED)
+        self._touch(self.leaf)
         taken = take_until_fits(self._in_order(), self.take, self.put_back, self._fits_beside_itself)
-        take_on_trial(self._leaf, self._request, CHARGED)
-        return self.needed(taken, self._fits)
+        take_on_trial(self.leaf, self.request, CHARGED)
+        return self.needed(taken, self.fits)
 
     def _in_order(self) -> Iterator[WorkloadTarget]:
         """Candidates of the first pass, then of the second if there is a second strategy."""
@@ -83,7 +81,7 @@ class _Fair(CandidateSearch):
 
     def _first_let_go(self, order: "_Order", queue: QueueState, strategy: Strategy) -> WorkloadState | None:
         """The first candidate of *queue* that the strategy allows; those before it are kept for the second pass."""
-        mine, its = _below_common(self._leaf, queue.leaf)
+        mine, its = _below_common(self.leaf, queue.leaf)
         preemptor, before = self.share(mine), self.share(its)
         while order.has(queue):
             candidate = order.pop(queue)
@@ -109,7 +107,7 @@ class _Fair(CandidateSearch):
             failed.setdefault(workload.queue, []).append(workload)
         order = _Order(self, _Lazily(lambda queue: iter(failed.get(queue, ()))))
         while (queue := order.next_queue()) is not None:
-            mine, its = _below_common(self._leaf, queue.leaf)
+            mine, its = _below_common(self.leaf, queue.leaf)
             candidate = order.pop(queue)
             order.drop(queue)
             if self.share(mine) < self.share(its):
@@ -123,17 +121,14 @@ class _Fair(CandidateSearch):
 
     def _fits_beside_itself(self) -> bool:
         """As `_fits`, while the request counts already."""
-        take_on_trial(self._leaf, self._request, CHARGED)
-        fitted = self._fits()
-        add_on_trial(self._leaf, self._request, CHARGED)
+        take_on_trial(self.leaf, self.request, CHARGED)
+        fitted = self.fits()
+        add_on_trial(self.leaf, self.request, CHARGED)
         return fitted
-
-    def _fits(self) -> bool:
-        return fits(self._leaf, self._request) and (self.finds_placement is None or self.finds_placement())
 
     def _within_nominal(self) -> bool:
         """Whether the preemptor's queue, its request included, stays within its nominal in everything contested."""
-        usage, nominal = self._leaf.usage[CHARGED], self._leaf.nominal
+        usage, nominal = self.leaf.usage[CHARGED], self.leaf.nominal
         return self.context.gates["FairSharingPreemptWithinNominal"] and all(
             usage[index] <= nominal[index] for index in self.contested
         )

@@ -1,6 +1,6 @@
 """What every step of a cycle shares: trees, queues, shares, settings, and the record of who evicted whom (law R5)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 
 from runrig.domain.kueue import Settings, Strategy, System
@@ -107,7 +107,14 @@ class MergedHolders:
 
 
 HolderSource = Sequence[HolderEntry] | MergedHolders
-"""Who holds quota, in the order in which candidates are tried: of one queue, or of many."""
+"""Who holds quota, in the order in which candidates are tried: of one queue, or of many.  False if there certainly is nobody."""
+
+
+def merged(sources: Iterable[HolderSource]) -> HolderSource:
+    """Several *sources* as one; they must not change while it is in use."""
+    some = [source for source in sources if source]
+    return MergedHolders(some) if len(some) > 1 else some[0] if some else ()
+
 
 ReachKey = tuple[QuotaNode | None, frozenset[int], bool]
 
@@ -122,11 +129,13 @@ class SchedulerContext:
         self,
         tree: QueueTree,
         queues: Mapping[str, QueueState],
+        in_line: Mapping[str, QueueState],
         settings: Settings,
         system: System,
     ) -> None:
         self.tree = tree
         self.queues = queues
+        self._in_line = in_line
         self.namespaces = system.namespaces
         self.shares = Shares(tree.keys)
         self.strategies: tuple[Strategy, ...] | None = settings.strategies
@@ -138,8 +147,13 @@ class SchedulerContext:
         self._queues_in: dict[QuotaNode, list[QueueState]] = {}
         for queue in queues.values():
             self._queues_in.setdefault(queue.leaf.path[-1], []).append(queue)
-        self._reach: dict[QuotaNode, dict[ReachKey, MergedHolders]] = {}
+        self._reach: dict[QuotaNode, dict[ReachKey, HolderSource]] = {}
         self._shares: dict[QuotaNode, Amount] = {}
+
+    def heads(self) -> list[WorkloadState]:
+        """Takes the next workload of every open queue out of its line, by name of the queue.  O(queues with somebody in line)."""
+        in_line = self._in_line
+        return [head for name in sorted(in_line) if (head := in_line[name].pop()) is not None]
 
     def queues_in(self, root: QuotaNode) -> Sequence[QueueState]:
         """The queues of one tree, sorted by name."""
@@ -167,20 +181,26 @@ class SchedulerContext:
         release(reservations)
         self.changed(leaf)
 
-    def take_as_gone(self, targets: Iterable[WorkloadState]) -> None:
+    def take_as_gone(self, targets: Collection[WorkloadState]) -> None:
         """What *targets* hold no longer counts in decisions, although they hold it until they have stopped."""
+        for leaf, request in _held_together(targets):
+            take(leaf, request, CHARGED)
         for target in targets:
-            self.give_back(target.leaf, target.request, target.reservations, DECIDED)
+            release(target.reservations)
+        self.changed(*[target.leaf for target in targets])
 
-    def count_again(self, targets: Iterable[WorkloadState]) -> None:
+    def count_again(self, targets: Collection[WorkloadState]) -> None:
         """The inverse of `take_as_gone`."""
+        for leaf, request in _held_together(targets):
+            add(leaf, request, CHARGED)
         for target in targets:
-            self.hold(target.leaf, target.request, target.reservations, DECIDED)
+            reserve(target.reservations)
+        self.changed(*[target.leaf for target in targets])
 
-    def changed(self, leaf: QuotaNode) -> None:
-        """Usage or candidates at *leaf* changed, not only on trial: drops what is cached of the nodes above it."""
+    def changed(self, *leaves: QuotaNode) -> None:
+        """Usage or candidates at *leaves* changed, not only on trial: drops what is cached of the nodes above them."""
         if self._reach or self._shares:
-            for node in leaf.path:
+            for node in {node for leaf in set(leaves) for node in leaf.path}:
                 self._reach.pop(node, None)
                 self._shares.pop(node, None)
 
@@ -209,14 +229,24 @@ class SchedulerContext:
         kept = self._reach.setdefault(node, {})
         known = kept.get(key)
         if known is None:
-            known = kept[key] = MergedHolders(
+            known = kept[key] = merged(
                 [
                     self.reach(child, None, contested, leaving=leaving)
-                    for child in node.children
+                    for child in node.over
                     if child is not skip and child.over_nominal(contested)
                 ]
             )
         return known
+
+
+def _held_together(workloads: Iterable[WorkloadState]) -> Iterator[tuple[QuotaLeaf, Request]]:
+    """What *workloads* hold of the trees; those of a queue that hold the same as one, as usage counts a sum like its parts."""
+    counts: dict[tuple[QuotaLeaf, Request], int] = {}
+    for workload in workloads:
+        key = workload.leaf, workload.request
+        counts[key] = counts.get(key, 0) + 1
+    for (leaf, request), count in counts.items():
+        yield leaf, tuple([(index, count * amount) for index, amount in request])
 
 
 def level_of(leaf: QuotaNode, index: int, amount: int, layer: int = CHARGED) -> tuple[int, bool]:

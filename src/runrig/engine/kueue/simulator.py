@@ -41,10 +41,11 @@ class Simulator:
         tree = QueueTree(system.cohorts, system.queues, system.workloads)
         specs = sorted(system.queues, key=lambda spec: spec.name)
         self._flavors = {flavor.name: flavor for flavor in system.flavors}
-        queues = {spec.name: QueueState(spec, tree.queues[spec.name], self._flavors) for spec in specs}
+        in_line: dict[str, QueueState] = {}
+        queues = {spec.name: QueueState(spec, tree.queues[spec.name], in_line, self._flavors) for spec in specs}
         tree.leave_out(name for name, queue in queues.items() if not queue.open)
         self._tree = tree
-        self._context = SchedulerContext(tree, queues, settings, system)
+        self._context = SchedulerContext(tree, queues, in_line, settings, system)
         self._shapes: dict[tuple[str, tuple[WorkloadPodSet, ...]], WorkloadShape] = {}
         self._shared: dict[Likeness, WorkloadShape] = {}
         self._workloads: dict[str, WorkloadState] = {}
