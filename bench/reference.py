@@ -110,7 +110,7 @@ PLACED: Mapping[str, Placed] = {
     "O": Placed(44.3, 69, 18, 1),
     "P": Placed(7.3, 1, 1, 1),
 }
-TARGET_PLACED, TARGET_PLACED_MEDIAN = 2, 10
+TARGET_PLACED, TARGET_PLACED_MEDIAN = 10, 10
 
 STREAMED: Mapping[str, float] = {
     "required rack": 6399.0,

@@ -182,9 +182,9 @@ def test_places_stand_beside_the_reference_with_a_median_at_the_end(
     rows = json.loads(capsys.readouterr().out)["T1"]
     shown = ("scenario", "target", "is", "lies in", "reference in", "no more")
     assert [tuple(row[head] for head in shown) for row in rows] == [
-        ("A", "1/2", "met", "5/2/1", "5/1/1", "MISSED"),
-        ("B", "1/2", "met", "0/0/0", "0/0/0", "met"),
-        ("C", "1/2", "MISSED", "4/1/1", "4/1/1", "met"),
+        ("A", "1/10", "met", "5/2/1", "5/1/1", "MISSED"),
+        ("B", "1/10", "met", "0/0/0", "0/0/0", "met"),
+        ("C", "1/10", "MISSED", "4/1/1", "4/1/1", "met"),
         ("median", "1/10", "met", "", "", ""),
     ]
 

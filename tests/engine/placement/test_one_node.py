@@ -41,7 +41,7 @@ def best_fit(
     shapes = shapes_of([request])
     root = demand_of(constraints.root, [request], shapes)
     capacity = TrialCapacity(nodes, constraints.labels, shapes, layers)
-    search = BestFit(capacity, single=True, fixed_domains={})
+    search = BestFit(capacity, root, {})
     found = search.put(root, within)
     return assign_to_pod_sets(capacity.topology, root, [request], search.placements) if found else None
 

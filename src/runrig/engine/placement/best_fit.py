@@ -4,25 +4,23 @@ Places the largest needs first, each in its best domain, and tries a few other d
 needs that follow.  Finding no placement proves nothing: `engine/placement/exact_search.py` does.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import repeat
+from itertools import pairwise, repeat
 
 import numpy as np
 
 from runrig.engine.nodes.topology import ROOT, Domain, Ints
 from runrig.engine.placement.demand import Demand, PodPlacement, ShapeCounts
 from runrig.engine.placement.packing import pack
+from runrig.engine.placement.slices import MOST_COMPARED, MOST_TRIED, Slices
 from runrig.engine.placement.trial_capacity import PlacedPods, TrialCapacity
-
-MOST_COMPARED = 32
-"""How many domains of one level, tightest first, are compared by the number of finer domains (or nodes) they would use."""
-
-MOST_TRIED = 6
-"""How many domains of one level are tried for one need, beyond those that use the fewest pieces."""
 
 SMALL = 32
 """Largest domain, in nodes, where pods of several shapes are packed exactly after the simple way has failed."""
+
+MOST_COPIED = 256
+"""Nodes per slice in a domain where equal slices are placed all at once: with more of them the copy costs more than it spares."""
 
 PACKING_STEPS = 500
 """Budget of one such packing (see `pack`)."""
@@ -35,17 +33,18 @@ Piece = tuple[int, int, int]
 class BestFit:
     """One attempt to place a gang; *placements* lists what it has placed so far.
 
-    *single*: the gang is one leaf of one shape, so nothing is placed after it and the capacity need not be charged.
     *fixed_domains*: id(need) → the only domain that this need may use.
     """
 
     def __init__(
-        self, capacity: TrialCapacity, *, single: bool, fixed_domains: Mapping[int, Domain], small_first: bool = False
+        self, capacity: TrialCapacity, root: Demand, fixed_domains: Mapping[int, Domain], *, small_first: bool = False
     ) -> None:
         self._capacity = capacity
         self._topology = capacity.topology
         self._nodes = capacity.topology.single_level
-        self._single = single
+        # What is placed last need not be charged: all pods if they are one leaf of one shape, or equal slices.
+        self._innermost = root.innermost
+        self._single = len(root.demand) == 1 and not self._innermost.parts
         self._fixed_domains = fixed_domains
         self._small_first = small_first
         self._placed_in: list[dict[int, int]] = [defaultdict(int) for _ in range(self._nodes + 1)]
@@ -100,9 +99,8 @@ class BestFit:
 
     def _fill(self, need: Demand, domain: Domain) -> bool:
         if need.parts:
-            return (need.alike and self._put_alike(need, domain)) or all(
-                self.put(part, domain) for part in self._parts(need)
-            )
+            placed = self._put_slices(need, domain)
+            return all(self.put(part, domain) for part in self._parts(need)) if placed is None else placed
         spread = need.level if need.level > ROOT and not need.required else self._topology.finest
         if len(need.demand) == 1:
             return self._spread(need, *need.demand[0], domain, spread)
@@ -111,29 +109,53 @@ class BestFit:
     def _parts(self, need: Demand) -> list[Demand]:
         return sorted(need.parts, key=lambda part: part.size, reverse=self._small_first)
 
-    def _put_alike(self, need: Demand, outer: Domain) -> bool:
-        """Places parts that each require a node of *outer* as `put` would, one by one; False if that has to be asked.
-
-        A node that holds pods of the gang comes first, and each part makes it tighter: so the nodes are filled one after the other.
-        """
-        ((shape, pods),), level = need.parts[0].demand, need.parts[0].level
-        if level < self._nodes or level != outer.level + 1 or self._fixed_domains:
-            return False
-        first, counts = self._capacity.level(shape, outer, level)
-        able = (counts >= pods).nonzero()[0]
-        if len(able) > MOST_COMPARED:
-            return False
-        order = able[counts[able].argsort(kind="stable")]
-        nodes = sorted((order + first).tolist(), key=lambda node: not self._placed_in[level].get(node))
-        parts = self._parts(need)
-        slots = [node for node in nodes for _ in range(min(int(counts[node - first]) // pods, len(parts)))]
-        if len(slots) < len(parts):
-            return False
-        del slots[len(parts) :]
-        self.placements += (PodPlacement(part, shape, [node], [pods]) for part, node in zip(parts, slots, strict=True))
-        taken = Counter(slots)
-        self._charge(PlacedPods(outer, shape, list(taken), [slots * pods for slots in taken.values()]))
+    def _put_slices(self, need: Demand, outer: Domain) -> bool | None:
+        """Places the equal slices of *need* inside *outer* as `put` would one by one; None if it has to be asked for each."""
+        room = self._room_for_slices(need, outer)
+        if room is None:
+            return None
+        ((shape, _),) = need.demand
+        totals: dict[int, int] = defaultdict(int)
+        for part in [need] if outer.level == self._nodes - 1 else self._parts(need):
+            taken = room.put()
+            if taken is None:
+                return False
+            nodes = [outer.first + node for node, _ in taken]
+            pods = [pods for _, pods in taken]
+            self.placements.append(PodPlacement(part, shape, nodes, pods))
+            if need is not self._innermost:
+                for node, more in zip(nodes, pods, strict=True):
+                    totals[node] += more
+        if totals:
+            self._charge(PlacedPods(outer, shape, list(totals), list(totals.values())))
         return True
+
+    def _room_for_slices(self, need: Demand, outer: Domain) -> Slices | None:
+        """The domains above the nodes that *outer* consists of; *outer* itself, as one, for slices that need a node each."""
+        levels = [level for level, _ in need.slices]
+        finer = list(range(outer.level + 1, self._nodes + 1))
+        if not levels or levels != finer[: len(levels)] or len(finer) > 2 or self._fixed_domains:
+            return None
+        if outer.last - outer.first > MOST_COPIED * len(need.parts):
+            return None
+        above = self._nodes - 1
+        starts, held = [outer.first, outer.last], []
+        pods = need.demand[0][1]
+        if outer.level < above:
+            domains = range(*self._topology.inside(outer, above))
+            starts = self._topology.starts[above][domains.start : domains.stop + 1].tolist()
+            held = self._held(above, domains)
+            pods = need.slices[0][1]
+        if max(last - first for first, last in pairwise(starts)) > MOST_COMPARED:
+            return None
+        part = need.slices[-1][1] if levels[-1] == self._nodes else None
+        free = self._capacity.level(need.demand[0][0], outer, self._nodes)[1].tolist()
+        starts = [start - outer.first for start in starts]
+        return Slices(pods, part, free, starts, held, self._held(self._nodes, range(outer.first, outer.last)))
+
+    def _held(self, level: int, domains: range) -> list[int]:
+        """Which of *domains* hold pods of the gang, counted from the first."""
+        return [at - domains.start for at, pods in self._placed_in[level].items() if pods and at in domains]
 
     # ------------------------------------------------------------ unlike pods
 

@@ -1,6 +1,6 @@
 """What a gang needs from the nodes: its constraint tree with the pods of each shape, and where those pods are placed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -49,13 +49,40 @@ class Demand:
         return tuple({(need.level, need.demand): need for need in (self, *below)}.values())
 
     @cached_property
-    def alike(self) -> bool:
-        """All parts are leaves that require the same level for the same pods of one shape."""
+    def slices(self) -> tuple[tuple[int, int], ...]:
+        """(level, pods) of the equal slices that it consists of, then of the slices of each of these, down to leaves.
+
+        Empty if it has no parts, or if some part differs, is preferred, or has pods of several shapes.
+        """
+        if not self.parts or len(self.demand) != 1:
+            return ()
         first = self.parts[0]
-        return len(first.demand) == 1 and all(
-            part.required and not part.parts and (part.level, part.demand) == (first.level, first.demand)
-            for part in self.parts
-        )
+        kind = (True, first.level, first.demand, first.slices)
+        alike = all((part.required, part.level, part.demand, part.slices) == kind for part in self.parts)
+        if not alike or any(part.parts and not part.slices for part in self.parts):
+            return ()
+        return ((first.level, first.demand[0][1]), *first.slices)
+
+    @cached_property
+    def innermost(self) -> "Demand":
+        """The need that all pods are in and that has several parts, or none."""
+        return self.parts[0].innermost if len(self.parts) == 1 else self
+
+    @cached_property
+    def inside(self) -> tuple["Demand", ...]:
+        """Itself and all needs below it."""
+        return (self, *(need for part in self.parts for need in part.inside))
+
+    @cached_property
+    def pod_counts(self) -> tuple[tuple[int, int, int], ...]:
+        """`pods` of all leaves, in pod order; those of one pod set in one."""
+        if not self.parts:
+            return self.pods
+        counts: dict[tuple[int, int], int] = {}
+        for part in self.parts:
+            for pod_set, shape, pods in part.pod_counts:
+                counts[pod_set, shape] = counts.get((pod_set, shape), 0) + pods
+        return tuple((*key, pods) for key, pods in counts.items())
 
     @cached_property
     def size(self) -> tuple[int, ...]:
@@ -64,9 +91,12 @@ class Demand:
 
 
 class PodPlacement(NamedTuple):
-    """Pods of *shape* that belong to *leaf*: how many on each of *nodes* (indices into the topology's nodes), which all differ."""
+    """Pods of *shape* that belong to *need*: how many on each of *nodes* (indices into the topology's nodes), which all differ.
 
-    leaf: Demand
+    *need*: a leaf, or one whose leaves are placed all at once, in their order.
+    """
+
+    need: Demand
     shape: int
     nodes: Sequence[int]
     pods: Sequence[int]
@@ -104,15 +134,24 @@ def assign_to_pod_sets(
 ) -> tuple[tuple[NodeShare, ...], ...]:
     """Shares per pod request, in order: consecutive pods of a pod set take the nodes of their leaf."""
     stock: dict[tuple[int, int], _Slots] = {}
-    for leaf, shape, nodes, pods in placements:
-        stock.setdefault((id(leaf), shape), _Slots([], [])).add(nodes, pods)
+    for need, shape, nodes, pods in placements:
+        stock.setdefault((id(need), shape), _Slots([], [])).add(nodes, pods)
     taken = [_Slots([], []) for _ in requests]
-    for leaf in root.leaves:
-        for pod_set, shape, count in leaf.pods:
-            slots = stock[id(leaf), shape]
-            taken[pod_set].add(*(slots if len(leaf.pods) == 1 else slots.take(count)))
+    for need in _as_placed(root, {id(placement.need) for placement in placements}):
+        for pod_set, shape, count in need.pod_counts:
+            slots = stock[id(need), shape]
+            taken[pod_set].add(*(slots if len(need.pod_counts) == 1 else slots.take(count)))
     names = topology.names
     return tuple(tuple(map(_share, [names[node] for node in nodes], pods)) for nodes, pods in taken)
+
+
+def _as_placed(need: Demand, placed: Set[int]) -> Iterator[Demand]:
+    """The needs that were placed, by id, in pod order."""
+    if not need.parts or id(need) in placed:
+        yield need
+        return
+    for part in need.parts:
+        yield from _as_placed(part, placed)
 
 
 class _Slots(NamedTuple):
@@ -158,12 +197,12 @@ def score_of(topology: TopologyIndex, root: Demand, placements: Sequence[PodPlac
     """The score of a placement."""
     nodes: dict[int, list[int]] = {}
     for placement in placements:
-        nodes.setdefault(id(placement.leaf), []).extend(placement.nodes)
+        nodes.setdefault(id(placement.need), []).extend(placement.nodes)
     apart = [0] * topology.node_level
     domains = 0
     preferred = list(_preferred(root))
     for need in preferred:
-        held = [node for leaf in need.leaves for node in nodes.get(id(leaf), ())]
+        held = [node for inside in need.inside for node in nodes.get(id(inside), ())]
         for level in range(need.level + 1):
             taken = len({int(topology.of[level][node]) for node in held})
             apart[level] += taken > 1

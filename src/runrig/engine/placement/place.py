@@ -196,8 +196,7 @@ def _nearest(
 ) -> Sequence[PodPlacement] | None:
     """Best fit with the largest need first and, if that breaks a preference, also with the smallest first; the better score wins."""
     leaves = {(leaf.level, leaf.demand) for leaf in root.leaves}
-    single = len(root.demand) == 1 and len(root.leaves) == 1
-    attempt = BestFit(capacity, single=single, fixed_domains=fixed_domains)
+    attempt = BestFit(capacity, root, fixed_domains)
     placements = list(attempt.placements) if attempt.put(root, whole) else None
     if len(leaves) == 1 and len(root.demand) == 1:  # all needs are alike, so there is only one order
         return placements
@@ -205,7 +204,7 @@ def _nearest(
     if score is not None and (is_best(root, score) or sum(len(each.nodes) for each in placements or ()) > FEW):
         return placements
     attempt.undo()
-    other = BestFit(capacity, single=single, fixed_domains=fixed_domains, small_first=True)
+    other = BestFit(capacity, root, fixed_domains, small_first=True)
     if other.put(root, whole) and (score is None or score_of(capacity.topology, root, other.placements) < score):
         placements = list(other.placements)
     other.undo()

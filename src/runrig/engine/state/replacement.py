@@ -203,5 +203,5 @@ def _place(
 def _nearest(
     capacity: TrialCapacity, root: Demand, whole: Domain, held: Mapping[int, Domain]
 ) -> Sequence[PodPlacement] | None:
-    attempt = BestFit(capacity, single=False, fixed_domains=held)
+    attempt = BestFit(capacity, root, held)
     return attempt.placements if attempt.put(root, whole) else None
