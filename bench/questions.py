@@ -17,13 +17,14 @@ from bench.timing import Times, timed
 from runrig.api.answers import pools as pool_answers
 from runrig.api.answers import resources as node_answers
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
-from runrig.domain.gangs import Assignment, Gang, GangState, NodeShare, PodSet, Priority
+from runrig.domain.gangs import Assignment, GangState, NodeShare, Priority
 from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor, Node
 from runrig.domain.plan import MoveWorkflow, PutCohort
 from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource
 from runrig.domain.records import Event, GangRow, RowChange
 from runrig.domain.workflows import Group, Status, Task, Workflow, WorkflowStatus
+from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.state.state import State
 from runrig.ports.store import SpecText
 from runrig.service.commands.submissions import Submission, read
@@ -91,10 +92,7 @@ def _workflow(at: int, pool: str, spec: SpecText, *, runs: bool) -> Iterator[Row
     )
     group = Group(workflow.id, "main-group", status, queued_time=submitted, start_time=started)
     task = Task(workflow.id, "main", 0, group.name, "main", 0, lead=True, status=status, start_time=started)
-    requests = spec.spec.groups[0].tasks[0].requests
-    row = GangRow(
-        Gang(group.gang_id, pool, Priority.NORMAL, submitted, (PodSet("main", 1, requests),)), GangState.PENDING
-    )
+    row = GangRow(gang_of(workflow, spec.spec.groups[0]), GangState.PENDING)
     if runs:
         placement = (Assignment("main", DEFAULT_FLAVOR, 1, (NodeShare(node, 1, gpu),)),)
         workflow = replace(workflow, status=WorkflowStatus.RUNNING, start_time=started)

@@ -92,6 +92,9 @@ def test_all_or_nothing_with_a_key_is_answered_as_before(tmp_path: Path) -> None
         revision = it.desk.revision
         assert sent(it, *texts, key=key, together=True) == first
         assert sent(it, one_task("b"), one_task("a"), key=key, together=True)[0] == 409
+        status, body = sent(it, *texts, one_task("a"), key=key, together=True)
+        said_so = "the Idempotency-Key belongs to another batch: send each one with a key of its own"
+        assert (status, body["message"]) == (409, said_so)
         assert it.desk.revision == revision
 
 

@@ -114,6 +114,8 @@ def translated(place: str) -> Iterator[None]:
         raise
     except UnicodeEncodeError as error:
         raise _not_unicode(error) from error
+    except UnicodeDecodeError as error:  # a message of SQLite that quotes what is damaged
+        raise damaged(place, "bytes that are no text") from error
     except OverflowError as error:
         raise InvalidInput.one("a number beyond 64 bits cannot be stored: write a smaller one") from error
     except PoolTimeout as error:

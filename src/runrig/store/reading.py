@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, DateTime, Select, String, Table, Text, cast, select, type_coerce
 from sqlalchemy.types import TypeEngine
 
-from runrig.store.codec import decode, loads
+from runrig.store.codec import Undecodable, decode, loads
 from runrig.store.columns import Encoded, OneOf, UtcDateTime, Words
 from runrig.store.rows import KINDS
 
@@ -73,7 +73,10 @@ class Reader:
 
 def _seconds(stored: datetime | str) -> float | None:
     """SQLite keeps text."""
-    time = datetime.fromisoformat(stored) if isinstance(stored, str) else stored
+    try:
+        time = datetime.fromisoformat(stored) if isinstance(stored, str) else stored
+    except ValueError:
+        raise Undecodable(f"{stored!r:.80} is no time") from None
     return _TIME.process_result_value(time, None)
 
 

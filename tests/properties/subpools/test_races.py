@@ -19,6 +19,7 @@ from runrig.backends.clock import ServerClock
 from runrig.domain.errors import Conflict, Refused
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import PutPool, Submit
+from runrig.domain.pools import PoolState
 from runrig.domain.records import Event
 from runrig.service.commands.declarations import PoolEdit
 from runrig.service.commands.submissions import Submission
@@ -252,11 +253,20 @@ def check_edits(done: Sequence[Answer], edits: Sequence[PutPool]) -> None:
     """In this order, each as it was answered.  A resize to what it was already is a yes without an entry."""
     left = list(edits)
     for answer in done:
-        if left and left[0].pool.name == answer.pool and answer.said in (gpus(left[0].pool), left[0].pool.state.value):
+        if left and said_of(left[0]) == (answer.what.replace("parent", "resize"), answer.pool, answer.said):
             del left[0]
         else:
             assert answer.what in ("resize", "parent"), f"{answer} was answered with yes, and is not in the log"
     assert not left, f"{left} are in the log, and nobody was told"
+
+
+def said_of(edit: PutPool) -> tuple[str, str, Any]:
+    """What was asked for, of which pool, and what the answer says of it."""
+    pool, before = edit.pool, edit.before
+    if pool.state is not PoolState.ACTIVE:
+        return "delete", pool.name, pool.state.value
+    is_new = before is None or before.state is not PoolState.ACTIVE
+    return "create" if is_new else "resize", pool.name, gpus(pool)
 
 
 def check_not_idle(answers: Sequence[Answer]) -> None:

@@ -82,7 +82,9 @@ class Batches:
         if len(parsed) < len(batch):
             return _withheld([each if isinstance(each, RunrigError) else None for each in batch])
         known = [each for each in map(self._submissions.entered, parsed) if each is not None]
-        if known:  # all of them were stored at once
+        if 0 < len(known) < len(parsed):
+            raise Conflict("the Idempotency-Key belongs to another batch: send each one with a key of its own")
+        if known:
             return [*known]
         found = self._transactor.command(parsed[0].user, partial(self._commit_all, parsed))
         if any(isinstance(each, RunrigError) for each in found):
