@@ -24,6 +24,7 @@ from runrig.engine.cycle import CycleInParts
 from runrig.engine.ledger.options import flavor_choices
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.lifecycle import submission_gate
+from runrig.engine.lifecycle.contradictions import contradiction
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.pod_slots import shares_of, slots_of
 from runrig.engine.state.state import State
@@ -179,6 +180,7 @@ class Driver:
 
     def check_ledger(self) -> None:
         rows = self.state.rows()
+        assert contradiction(rows) is None
         rebuilt = State.load(rows)
         assert rebuilt.rows() == rows
         assert portrait(self.state) == portrait(rebuilt)

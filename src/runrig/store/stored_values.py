@@ -6,11 +6,24 @@ A row with a state that nobody knows would not be loaded, and so be missed by no
 from sqlalchemy import JSON, Boolean, Column, Connection, Double, Table
 from sqlalchemy.types import TypeEngine
 
+from runrig.domain.workflows import WorkflowStatus
 from runrig.store import schema
 from runrig.store.columns import Encoded, OneOf, UtcDateTime, Words
 
 _TABLES = tuple(table for table in schema.metadata.sorted_tables if table not in (schema.events, schema.leader))
 """The log is read when somebody asks for it, and is as long as everything that ever happened; nobody takes turns on SQLite."""
+
+_TIME = "DDDD-DD-DD DD:DD:DD.DDDDDD".replace("D", "[0-9]")
+_LIVE = ", ".join(f"'{status.value}'" for status in WorkflowStatus if not status.finished)
+_TOGETHER = {
+    schema.workflows: {
+        "id": "id = name || '-' || number",
+        "end_time": f"(end_time IS NULL) = (status IN ({_LIVE}))",
+    },
+    schema.meta: {"revision": "revision >= (SELECT coalesce(max(revision), 0) FROM events)"},
+    schema.gangs: {"id": "substr(id, 1, length(workflow) + 1) = workflow || '/'"},
+}
+"""Columns that others of their row determine; of work that has not ended, `engine.lifecycle.contradictions` finds more."""
 
 
 def problem(connection: Connection) -> str | None:
@@ -29,10 +42,11 @@ def problem(connection: Connection) -> str | None:
 
 
 def _wrong(connection: Connection, table: Table, columns: list[Column[object]]) -> str | None:
-    wrong = {column.name: f"NOT coalesce({_sound(column)}, 0)" for column in columns}
-    cases = " ".join(f"WHEN {condition} THEN '{name}'" for name, condition in wrong.items())
+    sound = [(column.name, _sound(column)) for column in columns] + [*_TOGETHER.get(table, {}).items()]
+    wrong = [(name, f"NOT coalesce({condition}, 0)") for name, condition in sound]
+    cases = " ".join(f"WHEN {condition} THEN '{name}'" for name, condition in wrong)
     key = ", ".join(_quoted(column.name) for column in columns if column.primary_key)
-    where = " OR ".join(wrong.values())
+    where = " OR ".join(condition for _, condition in wrong)
     statement = f"SELECT CASE {cases} END, {key} FROM {_quoted(table.name)} WHERE {where} LIMIT 1"  # noqa: S608 - names of our schema
     row = connection.exec_driver_sql(statement).first()
     if row is None:
@@ -52,7 +66,7 @@ def _of_type(type_: TypeEngine[object], name: str) -> str:
             members = ", ".join(f"'{member.value}'" for member in type_.members)
             return f"{name} IN ({members})"
         case UtcDateTime():
-            return f"typeof({name}) = 'text' AND julianday({name}) IS NOT NULL"
+            return f"typeof({name}) = 'text' AND {name} GLOB '{_TIME}' AND julianday({name}) IS NOT NULL"
         case Encoded() | JSON():
             return f"typeof({name}) = 'text' AND json_valid({name})"
         case Words():

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from runrig.domain.errors import InvalidInput, RunrigError
+from runrig.domain.errors import InvalidInput, RunrigError, ServerFault
 from runrig.domain.observed import Observation
 from runrig.domain.plan import Plan
+from runrig.domain.records import Loaded
 from runrig.domain.workflows import WorkflowStatus
 from runrig.engine.cycle import CycleInParts
+from runrig.engine.lifecycle.contradictions import contradiction
 from runrig.engine.state.state import State
 from runrig.ports.clock import Clock
 from runrig.ports.store import Store
@@ -85,6 +87,7 @@ class Transactor:
         if self._state is None:
             with _uncollected():
                 loaded = self._store.load()
+                _check(loaded)
                 self._state = State.load(loaded, fixed_nodes=self._fixed_nodes, topology=self._topology)
         return self._state
 
@@ -272,6 +275,15 @@ class Transactor:
                 listener(None)
             elif workflow in touched:
                 listener(touched[workflow])
+
+
+def _check(loaded: Loaded) -> None:
+    """Raises ServerFault if rows contradict each other: what is decided on them would make it worse."""
+    if (found := contradiction(loaded)) is not None:
+        raise ServerFault(
+            f"the stored state contradicts itself ({found}): restore a backup with `runrig restore` into an empty folder or "
+            "database, or start afresh in another one"
+        )
 
 
 @contextmanager

@@ -1,0 +1,139 @@
+"""Rows that contradict each other: what is stored twice, or follows from other rows, compared.
+
+Damage that leaves a value of the right kind shows only here: a gang that asks for more than its specification, a status that its
+tasks do not have, a GPU that two gangs hold.  What is compared holds after each plan, so no server stores anything else.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+
+from runrig.domain.gangs import GangState
+from runrig.domain.records import GangRow, Loaded
+from runrig.domain.workflows import Group, GroupSpec, Status, Task, Workflow, WorkflowStatus
+from runrig.engine.lifecycle.gangs import gang_of
+from runrig.engine.placement.pod_slots import slots_of
+
+_IN_QUEUE = (GangState.PENDING, GangState.NOMINATED)
+_ON_NODES = (GangState.ADMITTED, GangState.STOPPING)
+_GANG_OF = {Status.SCHEDULING: _IN_QUEUE, Status.INITIALIZING: _ON_NODES, Status.RUNNING: _ON_NODES}
+"""Status of a group → the states that its gang may have; groups of another status have no gang."""
+_BEFORE_NODES = (Status.WAITING, Status.SCHEDULING)
+"""In these all pods of a group are as the group is."""
+
+
+def contradiction(loaded: Loaded) -> str | None:
+    """The first contradiction, in words that name the rows; None if there is none.  O(rows)."""
+    rows = _Rows(loaded)
+    return next(chain(rows.of_workflows(), rows.of_gangs()), None)
+
+
+class _Rows:
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+        self._groups = {(each.workflow, each.name): each for each in loaded.groups}
+        self._gangs = {each.gang.id: each for each in loaded.gangs}
+        self._pools = {each.name for each in loaded.pools}
+        self._ready = {each.name for each in loaded.nodes if each.ready}
+        self._latest: dict[tuple[str, str], dict[str, Task]] = {}
+        for task in loaded.tasks:
+            pods = self._latest.setdefault((task.workflow, task.group), {})
+            if task.name not in pods or pods[task.name].retry_id < task.retry_id:
+                pods[task.name] = task
+
+    # ------------------------------------------------------------ what was submitted
+
+    def of_workflows(self) -> Iterator[str]:
+        groups = 0
+        for workflow in self._loaded.workflows:
+            if workflow.pool not in self._pools:
+                yield f"workflow {workflow.id} is in pool {workflow.pool!r:.80}, which is not there"
+            yield from _of_workflow(workflow)
+            for spec in self._loaded.specs[workflow.spec_hash].groups:
+                groups += 1
+                group = self._groups.get((workflow.id, spec.name))
+                if group is None:
+                    yield f"workflow {workflow.id} lacks its group {spec.name!r:.80}"
+                else:
+                    yield from self._of_group(workflow, spec, group)
+        if groups != len(self._groups):
+            yield "there are groups that are not in the specifications of their workflows"
+
+    def _of_group(self, workflow: Workflow, spec: GroupSpec, group: Group) -> Iterator[str]:
+        name, row = group.gang_id, self._gangs.get(group.gang_id)
+        if (row.state if row else None) not in _GANG_OF.get(group.status, (None,)):
+            yield f"group {name} is {group.status.value}, and its gang is {row.state.value if row else 'not there'}"
+        if row is not None:
+            asked = gang_of(workflow, spec, group.attempt)
+            if row.gang != (replace(asked, refused=row.gang.refused) if row.gang.refused else asked):
+                yield f"gang {name} asks for something else than its workflow"
+        if group.status.finished != (group.end_time is not None):
+            yield f"group {name} is {group.status.value}, and its end_time does not say so"
+        pods = self._latest.get((workflow.id, group.name), {})
+        named = {each.pod_name(index): (each.name, index) for each in spec.tasks for index in range(each.pods)}
+        if group.status in _BEFORE_NODES and pods.keys() != named.keys():
+            yield f"group {name} lacks tasks of its specification"
+        for pod in pods.values():
+            if named.get(pod.name) != (pod.spec, pod.index):
+                yield f"task {pod.key} is not in its specification"
+            yield from _of_task(pod, group)
+        if row is not None:
+            yield from self._where(row, pods)
+
+    def _where(self, row: GangRow, pods: dict[str, Task]) -> Iterator[str]:
+        slots = {each.pod_set: slots_of(each.shares) for each in row.placement if each.shares}
+        for pod in pods.values() if slots else ():
+            if pod.status not in (Status.INITIALIZING, Status.RUNNING) or pod.node not in self._ready:
+                continue  # of a lost node the gang may hold another one already
+            held = slots.get(pod.spec, [])[pod.index : pod.index + 1]
+            if held != [(pod.node, pod.gpus)]:
+                yield f"task {pod.key} is on node {pod.node} with GPUs {pod.gpus}, which its gang does not hold for it"
+
+    # ------------------------------------------------------------ what is held
+
+    def of_gangs(self) -> Iterator[str]:
+        holders: dict[tuple[str, int], str] = {}
+        for row in self._loaded.gangs:
+            id = row.gang.id
+            group = self._groups.get((row.gang.workflow, id.partition("/")[2]))
+            if group is None or group.status not in _GANG_OF:
+                yield f"gang {id} belongs to no group that waits or runs"
+            yield from self._of_placement(row)
+            shares = (share for each in row.placement for share in each.shares)
+            for place in (
+                ((share.node, gpu) for share in shares for gpu in share.gpus) if row.state in _ON_NODES else ()
+            ):
+                if holders.setdefault(place, id) != id:
+                    yield f"GPU {place[1]} of node {place[0]} is held by {holders[place]} and by {id}"
+
+    def _of_placement(self, row: GangRow) -> Iterator[str]:
+        id, state = row.gang.id, row.state.value
+        if (row.admitted_at is not None) != (row.state in _ON_NODES):
+            yield f"gang {id} is {state}, and its admitted_at does not say so"
+        if row.state is GangState.PENDING:
+            if row.placement or row.waits_for:
+                yield f"gang {id} is {state}, and has a place"
+            return
+        if [each.pod_set for each in row.placement] != [each.name for each in row.gang.pod_sets]:
+            yield f"gang {id} is {state}, and its place is not one for its tasks"
+            return
+        for pod_set, each in zip(row.gang.pod_sets, row.placement, strict=True):
+            least = pod_set.count if pod_set.min_count is None else pod_set.min_count
+            if not least <= each.count <= pod_set.count:
+                yield f"gang {id} holds {each.count} pods of {pod_set.name}, which are not as many as it asks for"
+            if each.shares and sum(share.count for share in each.shares) != each.count:
+                yield f"gang {id} holds {each.count} pods of {pod_set.name}, and nodes for another number"
+
+
+def _of_workflow(workflow: Workflow) -> Iterator[str]:
+    if workflow.id != f"{workflow.name}-{workflow.number}":
+        yield f"workflow {workflow.id} is number {workflow.number} of {workflow.name!r:.80}"
+    if workflow.end_time is not None or (workflow.start_time is None and workflow.status is WorkflowStatus.RUNNING):
+        yield f"workflow {workflow.id} is {workflow.status.value}, and its times do not say so"
+
+
+def _of_task(task: Task, group: Group) -> Iterator[str]:
+    if group.status in _BEFORE_NODES and task.status is not group.status:
+        yield f"task {task.key} is {task.status.value}, and its group is {group.status.value}"
+    if task.status.finished != (task.end_time is not None):
+        yield f"task {task.key} is {task.status.value}, and its end_time does not say so"
