@@ -168,8 +168,9 @@ def test_of_a_gang_for_which_a_quota_of_the_namespace_has_no_room_nothing_starts
         whole = submit(here, gang("whole", 4))
         here.until(lambda: "exceeded quota" in here.why(whole), "it says why")
         here.until(lambda: not here.pods(whole), "nothing of it is left")
+        again = {"FAILED_BACKEND_ERROR", "SCHEDULING"}
+        here.until(lambda: {status for _, _, status in here.attempts(whole)} == again, "it waits again")
         assert here.status(whole) == "PENDING"
-        assert {status for _, _, status in here.attempts(whole)} == {"FAILED_BACKEND_ERROR", "SCHEDULING"}
         small = submit(here, gang("small", 2))
         world.api.set_status(quota, {"hard": {"pods": "3"}, "used": {"pods": "0"}})
         here.runs(small)
