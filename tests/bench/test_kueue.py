@@ -105,7 +105,7 @@ def test_imported_queues_stand_beside_their_reference(
     printed = json.loads(capsys.readouterr().out)
     assert list(printed) == ["calibration", "imported"]
     assert [(row["scenario"], row["reference"], row["target"]) for row in printed["imported"]] == [
-        ("K3_reclaim_1", 5.6, "1/3")
+        ("K3_reclaim_1", 5.6, "1/10")
     ]
 
 

@@ -48,9 +48,8 @@ class TreeEdit:
         self._tree, self._cohorts, self._pools = tree, cohorts, pools
         self._builder = TreeBuilder(tree.keys)
         self._changed: dict[QuotaNode, None] = {}  # in which numbers have changed, or below which
-        self._reshaped: dict[
-            QuotaNode, bool
-        ] = {}  # tops of what must be prepared anew; True: in more than who may refuse
+        # Tops of what must be prepared anew; True: in more than who may refuse.
+        self._reshaped: dict[QuotaNode, bool] = {}
         self._cut = False  # firm work holds more than it is promised, before or after
         self._left: dict[str, None] = {}  # cohorts that have changed, or lost a child
         self.recounted: set[str] = set()

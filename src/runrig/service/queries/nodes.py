@@ -45,7 +45,7 @@ def users_of(state: State) -> Mapping[str, list[str]]:
 
 
 def _active_tasks(state: State, names: Sequence[str]) -> Iterator[Task]:
-    """Those of the gangs on the nodes *names*; of all gangs if these are all nodes."""
+    """Yields the active tasks of every gang that holds one of the nodes *names*."""
     if len(names) == len(state.nodes):
         yield from (state.tasks[key] for key in state.active)
         return
