@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from bench.store import FILE, fresh
 from bench.timing import Times, timed
-from runrig.api.answers import pools as pool_answers
-from runrig.api.answers import resources as node_answers
+from runrig.api.osmo.answers import pools as pool_answers
+from runrig.api.osmo.answers import resources as node_answers
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.gangs import Assignment, GangState, NodeShare, Priority
 from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor, Node

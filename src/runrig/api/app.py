@@ -5,24 +5,11 @@ from collections.abc import Collection
 from fastapi import FastAPI
 
 from runrig import __version__
-from runrig.api import (
-    access,
-    batches,
-    cohorts,
-    failures,
-    history,
-    meta,
-    metrics,
-    permissions,
-    pools,
-    render,
-    resources,
-    subpools,
-    topology,
-    workflows,
-)
+from runrig.api import failures, meta, metrics, permissions
 from runrig.api.guard import Guard, own_names
+from runrig.api.osmo import access, cohorts, history, pools, render, resources, subpools, topology, workflows
 from runrig.api.telemetry import RouteNoted, Telemetry
+from runrig.api.v1 import batches
 from runrig.service.service import Service
 
 _MODULES = (workflows, batches, pools, meta, metrics, subpools, history, cohorts, resources, topology, render, access)

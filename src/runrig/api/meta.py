@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Body
 
 from runrig import __version__, wire
-from runrig.api.answers import pools as as_answers
-from runrig.api.answers.clock import accepted
 from runrig.api.failures import documented
+from runrig.api.osmo.answers import pools as as_answers
+from runrig.api.osmo.answers.clock import accepted
 from runrig.api.permissions import OPEN, needs
 from runrig.api.routing import Responses, Route, Serving, User, answers
 from runrig.domain.access import Permission

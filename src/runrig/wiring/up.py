@@ -12,8 +12,8 @@ from pathlib import Path
 
 from runrig import wire
 from runrig.api import connections
-from runrig.api.answers import workflows as as_answers
 from runrig.api.app import create_app
+from runrig.api.osmo.answers import workflows as as_answers
 from runrig.backends.kubernetes import objects
 from runrig.backends.local import LocalBackend
 from runrig.backends.simulated import DEFAULT_GPUS, SimulatedBackend, SimulatedClock, stand_in_nodes

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from runrig.api.answers import history as history_answers
-from runrig.api.answers import pools as pool_answers
+from runrig.api.osmo.answers import history as history_answers
+from runrig.api.osmo.answers import pools as pool_answers
 from runrig.domain.errors import InvalidInput, NotFound, RunrigError
 from runrig.domain.plan import PutPool
 from runrig.domain.pools import Pool, PoolState, Queueing, Quota, TopologyKey

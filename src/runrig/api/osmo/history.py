@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from runrig import wire
-from runrig.api.answers import history as as_answers
+from runrig.api.osmo.answers import history as as_answers
 from runrig.api.permissions import Seeing, named, needs
 from runrig.api.routing import LONGEST_USER_NAME, Route, Serving, answers
 from runrig.api.times import At

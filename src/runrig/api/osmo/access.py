@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Query
 
 from runrig import wire
-from runrig.api.answers import access as as_answers
 from runrig.api.failures import Said
 from runrig.api.guard import source
+from runrig.api.osmo.answers import access as as_answers
 from runrig.api.permissions import OPEN, needs
 from runrig.api.routing import Found, Route, Serving, Who, answers
 from runrig.domain.access import Permission, allows, role_named

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from runrig import wire
-from runrig.api.answers import topology as as_answers
+from runrig.api.osmo.answers import topology as as_answers
 from runrig.api.permissions import Seeing, needs
 from runrig.api.routing import Route, Serving, answers
 from runrig.domain.access import Permission

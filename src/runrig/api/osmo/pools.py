@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from runrig import wire
-from runrig.api.answers import pools as as_answers
-from runrig.api.history import pool_at
+from runrig.api.osmo.answers import pools as as_answers
+from runrig.api.osmo.history import pool_at
 from runrig.api.permissions import About, Asker, Asking, Seeing, named, needs
 from runrig.api.routing import Route, Serving, User, answers
 from runrig.api.times import At

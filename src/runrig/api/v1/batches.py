@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from runrig import wire
-from runrig.api.answers import workflows as as_answers
 from runrig.api.failures import details_of
+from runrig.api.osmo.answers import workflows as as_answers
+from runrig.api.osmo.workflows import PriorityName
 from runrig.api.permissions import asked, needs
 from runrig.api.routing import Base, IdempotencyKey, Route, Serving, User, answers
-from runrig.api.workflows import PriorityName
 from runrig.domain.access import Permission
 from runrig.domain.gangs import Priority
 from runrig.service.commands.batches import Outcome

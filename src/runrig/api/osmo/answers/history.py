@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Any
 
 from runrig import wire
-from runrig.api.answers.pools import exit_actions, quotas
+from runrig.api.osmo.answers.pools import exit_actions, quotas
 from runrig.domain.pools import TopologyKey
 from runrig.service.queries.history import ChangePage, Edit, PoolAt, PoolChange, PoolThen
 

@@ -7,12 +7,12 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response, Streami
 from starlette.concurrency import run_in_threadpool
 
 from runrig import wire
-from runrig.api import logs
-from runrig.api.answers import workflows as as_answers
+from runrig.api.osmo import logs
+from runrig.api.osmo.answers import workflows as as_answers
+from runrig.api.osmo.waiting import statuses
 from runrig.api.permissions import Asking, Seeing, named, needs, workflow
 from runrig.api.routing import Base, IdempotencyKey, Route, Serving, User, answers, text_answers
 from runrig.api.times import At
-from runrig.api.waiting import statuses
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotAllowed
 from runrig.domain.gangs import Priority

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
 from runrig import wire
-from runrig.api.answers.resources import resource, resources
+from runrig.api.osmo.answers.resources import resource, resources
 from runrig.api.permissions import Seeing, needs
 from runrig.api.routing import Route, Serving, answers
 from runrig.domain.access import Permission
