@@ -38,7 +38,7 @@ def test_a_server_is_backed_up_while_it_runs_and_its_copy_goes_on(tmp_path: Path
             assert submit(old, file).code == 0
         done = runrig("backup", "--data", str(old), "-o", str(out))
         assert (done.code, done.err) == (0, "")
-        assert "3 workflows, 1 pools, 0 users" in done.out
+        assert "3 workflows, 1 pool, 0 users" in done.out
         assert submit(old, file).code == 0
         busy = runrig("restore", str(out), "--data", str(old))
         assert busy.code == 10

@@ -61,12 +61,14 @@ def restore_backup(file: Path, database: str | Path, folder: Path | None) -> Con
 
 
 def in_words(contents: Contents) -> str:
-    head, rows = contents.header, contents.rows
-    files = f", {contents.files} files" if contents.files else ""
-    return (
-        f"revision {head.revision} of {head.taken_at}, {rows['workflows']} workflows, {rows['pools']} pools, "
-        f"{rows['users']} users, {rows['events']} events{files} (runrig {head.version} on {head.store})"
-    )
+    head = contents.header
+    parts = [_counted(contents.rows[f"{noun}s"], noun) for noun in ("workflow", "pool", "user", "event")]
+    parts += [_counted(contents.files, "file")] if contents.files else []
+    return f"revision {head.revision} of {head.taken_at}, {', '.join(parts)} (runrig {head.version} on {head.store})"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _now() -> str:
