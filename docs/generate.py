@@ -25,6 +25,7 @@ from runrig.domain.reasons import Code, Reason
 ROOT = Path(__file__).parent.parent
 SHARED_OPTIONS = ("help", "format_type", "server", "data")
 COMMON_ERRORS = ("401", "403", "422", "429", "500", "503")
+OURS = "/api/v1/"
 
 _SECTION = re.compile(r"<!-- generated: (?P<name>[a-z-]+) -->\n.*?<!-- end -->", re.DOTALL)
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
@@ -88,10 +89,19 @@ def routes() -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield method.upper(), path, operation
 
 
-def route_list() -> Iterator[str]:
+def our_routes() -> Iterator[str]:
+    """The tables of `/api/v1`, where any route may also answer 400."""
+    return _tables((each for each in routes() if each[1].startswith(OURS)), (*COMMON_ERRORS, "400"))
+
+
+def other_routes() -> Iterator[str]:
+    return _tables((each for each in routes() if not each[1].startswith(OURS)), COMMON_ERRORS)
+
+
+def _tables(found: Iterable[tuple[str, str, dict[str, Any]]], common: Iterable[str]) -> Iterator[str]:
     tables: dict[str, list[str]] = {}
-    for method, path, operation in routes():
-        own = [code for code in sorted(operation["responses"]) if code != "200" and code not in COMMON_ERRORS]
+    for method, path, operation in found:
+        own = [code for code in sorted(operation["responses"]) if code > "299" and code not in common]
         query = [f"`{each['name']}`" for each in operation.get("parameters", ()) if each["in"] == "query"]
         need = operation["x-permission"]
         row = f"| `{method} {path}` | {_cell(operation['summary'])} | {need} | {', '.join(query)} | {', '.join(own)} |"
@@ -203,7 +213,8 @@ def _boxes(edges: Mapping[tuple[str, str], Mapping[str, None]]) -> dict[str, tup
 
 SECTIONS: dict[str, Callable[[], Iterable[str]]] = {
     "commands": command_reference,
-    "routes": route_list,
+    "routes": other_routes,
+    "our-routes": our_routes,
     "permissions": permission_list,
     "errors": error_list,
     "reasons": reason_list,

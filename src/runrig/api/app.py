@@ -5,14 +5,17 @@ from collections.abc import Collection
 from fastapi import FastAPI
 
 from runrig import __version__
-from runrig.api import failures, meta, metrics, permissions
+from runrig.api import document, failures, meta, metrics, permissions
 from runrig.api.guard import Guard, own_names
 from runrig.api.osmo import access, cohorts, history, pools, render, resources, subpools, topology, workflows
 from runrig.api.telemetry import RouteNoted, Telemetry
 from runrig.api.v1 import batches
+from runrig.api.v1 import cohorts as v1_cohorts
+from runrig.api.v1 import pools as v1_pools
 from runrig.service.service import Service
 
-_MODULES = (workflows, batches, pools, meta, metrics, subpools, history, cohorts, resources, topology, render, access)
+_OSMO = (workflows, pools, subpools, history, cohorts, resources, topology, render, access)
+_MODULES = (workflows, batches, v1_pools, v1_cohorts, *_OSMO[1:], meta, metrics)
 """Routes are tried in this order, so those that are called most come first."""
 
 _ABOUT = """Shares GPUs between teams: pools and cohorts with quotas, workflows with priorities, and an answer to why one waits.
@@ -56,6 +59,7 @@ def described() -> FastAPI:
         title="runrig", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None, redirect_slashes=False
     )
     failures.install(app)
+    document.install(app)
     for module in _MODULES:
         permissions.install(app, module.router)
     return app

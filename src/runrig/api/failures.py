@@ -6,10 +6,13 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
+from runrig.api.problems import written
+from runrig.api.short_way import UnknownParameter
 from runrig.domain.errors import (
+    Changed,
     Conflict,
     InvalidInput,
     NotAllowed,
@@ -23,12 +26,14 @@ from runrig.domain.errors import (
     Unavailable,
 )
 from runrig.service.runtime import logs
-from runrig.wire import ErrorAnswer, ProblemAnswer
+from runrig.wire import ProblemAnswer
 
 # The first match counts: special before general.
 STATUSES: Mapping[type[RunrigError], int] = {
+    UnknownParameter: 400,
     InvalidInput: 422,
     NotFound: 404,
+    Changed: 412,
     Conflict: 409,
     Refused: 400,
     NotLoggedIn: 401,
@@ -48,21 +53,22 @@ def install(app: FastAPI) -> None:
     """Installs the handlers that answer whatever a route raises."""
 
     @app.exception_handler(RunrigError)
-    async def _ours(_: Request, error: RunrigError) -> JSONResponse:
+    async def _ours(request: Request, error: RunrigError) -> Response:
         status = status_of(error)
         if status >= 500 and "retry_after_s" not in error.details:
             _log.error("%s", logs.line("request_failed", error=error.message), exc_info=error)
-        refused = answer(status, error.message, error.code, details_of(error))
+        refused = answer(request, status, error.message, error.code, details_of(error))
         refused.headers.update(headers_of(error))
         return refused
 
     @app.exception_handler(RequestValidationError)
-    async def _shape(_: Request, error: RequestValidationError) -> JSONResponse:
+    async def _shape(request: Request, error: RequestValidationError) -> Response:
         found = error.errors()
         problems = [_of_pydantic(each) for each in found[:MOST_PROBLEMS]]
         if len(found) > MOST_PROBLEMS:
             problems.append(Problem(f"{len(found) - MOST_PROBLEMS} more problems like these"))
         return answer(
+            request,
             422,
             "; ".join(each.message for each in problems),
             InvalidInput.code,
@@ -70,24 +76,26 @@ def install(app: FastAPI) -> None:
         )
 
     @app.exception_handler(HTTPException)
-    async def _framework(request: Request, error: HTTPException) -> JSONResponse:
+    async def _framework(request: Request, error: HTTPException) -> Response:
         path, method = request.url.path, request.method
         if error.status_code == 404:
-            return answer(404, f"there is no {path} here: /openapi.json lists what there is", NotFound.code, {})
+            return answer(
+                request, 404, f"there is no {path} here: /openapi.json lists what there is", NotFound.code, {}
+            )
         if error.status_code == 405:
             return answer(
-                405, f"{path} does not know {method}: /openapi.json lists what it does", InvalidInput.code, {}
+                request, 405, f"{path} does not know {method}: /openapi.json lists what it does", InvalidInput.code, {}
             )
         if error.status_code == 400:  # the framework could not even begin to read it
             problem = Problem("the body is not JSON in UTF-8, or is nested too deeply")
-            return answer(422, problem.message, InvalidInput.code, {"problems": [_problem(problem)]})
-        return answer(error.status_code, str(error.detail), InvalidInput.code, {})
+            return answer(request, 422, problem.message, InvalidInput.code, {"problems": [_problem(problem)]})
+        return answer(request, error.status_code, str(error.detail), InvalidInput.code, {})
 
     @app.exception_handler(Exception)
-    async def _bug(_: Request, error: Exception) -> JSONResponse:
+    async def _bug(request: Request, error: Exception) -> Response:
         _log.error("%s", logs.line("request_crashed"), exc_info=error)
         message = f"the server made a mistake ({type(error).__name__}): its log has more, please report it"
-        return answer(500, message, ServerFault.code, {})
+        return answer(request, 500, message, ServerFault.code, {})
 
 
 def details_of(error: RunrigError) -> dict[str, object]:
@@ -107,12 +115,12 @@ def headers_of(error: RunrigError) -> dict[str, str]:
     return {"www-authenticate": "Bearer"} if isinstance(error, NotLoggedIn) else {}
 
 
-def answer(status: int, message: str, code: str, details: Mapping[str, object]) -> JSONResponse:
-    request = logs.current()
-    if status >= 500 and request:  # so that people who ask for help can point to the log lines
-        details = {**details, "request_id": request}
-    body = ErrorAnswer(message=message, error_code=code, details=dict(details))
-    return JSONResponse(body.model_dump(mode="json"), status, {"x-request-id": request} if request else None)
+def answer(request: Request, status: int, message: str, code: str, details: Mapping[str, object]) -> Response:
+    id = logs.current()
+    if status >= 500 and id:  # so that people who ask for help can point to the log lines
+        details = {**details, "request_id": id}
+    body, media_type = written(request.url.path, status, message, code, details)
+    return Response(body, status, {"x-request-id": id} if id else None, media_type=media_type)
 
 
 def _problem(problem: Problem) -> dict[str, Any]:
@@ -135,88 +143,3 @@ def _of_pydantic(error: Mapping[str, Any]) -> Problem:
     shown = repr(error.get("input"))
     shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
     return Problem(f"{where}: {shown} is not right: {error['msg']}", path)
-
-
-# ---------------------------------------------------------------- in the OpenAPI document
-
-_EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {
-    400: (
-        "Refused by a rule",
-        "train/main-group asks 4 of default/gpu in one gang; pool vision has 2 as its quota: "
-        "ask for less, or submit with priority LOW",
-        Refused.code,
-        {"law": "P3", "pool": "vision", "resource": "default/gpu", "asked": 4, "limit": 2},
-    ),
-    401: (
-        "No token, or a wrong one",
-        "the token is missing or wrong: send the header 'Authorization: Bearer TOKEN'",
-        NotAllowed.code,
-        {},
-    ),
-    403: (
-        "No role for it; or another Host or Origin",
-        "alice may not change the subpools of pool vision: that needs the role vision-admin; an admin gives it with "
-        "`runrig role grant alice vision-admin`",
-        NotAllowed.code,
-        {"permission": "change subpools", "roles": ["vision-admin"], "pool": "vision"},
-    ),
-    404: ("Not there", "there is no pool 'vison': there are batch, vision", NotFound.code, {}),
-    409: (
-        "The name or the state forbids it",
-        "pool vision is ACTIVE: the name is taken; `runrig pool update vision` changes it",
-        Conflict.code,
-        {},
-    ),
-    413: ("Too large", "the request has more than 2 MiB: send less", InvalidInput.code, {}),
-    422: (
-        "Unreadable: every problem at once",
-        "unknown field 'imge': did you mean 'image'?",
-        InvalidInput.code,
-        {
-            "problems": [
-                {
-                    "message": "unknown field 'imge': did you mean 'image'?",
-                    "path": "workflow.tasks[0].imge",
-                    "line": 4,
-                    "column": 5,
-                }
-            ]
-        },
-    ),
-    429: ("Too many failed logins", "too many failed logins: try again in 6 s", TooMany.code, {"retry_after_s": 6}),
-    500: (
-        "The machine under the server failed",
-        "the disk of the database is full: free some room and try again; nothing of this was stored",
-        ServerFault.code,
-        {},
-    ),
-    503: (
-        "Not now",
-        "revision 8 was to be stored, but the database is at 9: another server wrote to it; nothing was stored, try again",
-        Unavailable.code,
-        {"revision": 8, "stored": 9},
-    ),
-}
-
-
-Said = tuple[str, Mapping[str, object]]
-"""Message and details of an error."""
-
-
-def example(status: int, said: Said | None = None) -> dict[str, object]:
-    """The body of an error with *status*."""
-    _, message, code, details = _EXAMPLES[status]
-    message, details = said or (message, details)
-    return {"message": message, "error_code": code, "details": dict(details)}
-
-
-def documented(*statuses: int, said: Mapping[int, Said] | None = None) -> dict[int | str, dict[str, Any]]:
-    """Documentation of errors for ``responses=`` of a route.  *said*: its own examples by status."""
-    return {
-        status: {
-            "model": ErrorAnswer,
-            "description": _EXAMPLES[status][0],
-            "content": {"application/json": {"example": example(status, (said or {}).get(status))}},
-        }
-        for status in sorted(statuses)
-    }

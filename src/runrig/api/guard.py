@@ -4,7 +4,6 @@ A page of another site can make a browser send requests here, and DNS rebinding 
 knows the token, and neither may even try one (Host and Origin must be the server's own).
 """
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 
@@ -14,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runrig.api.crowd import Guest
 from runrig.api.failures import headers_of, status_of
+from runrig.api.problems import written
 from runrig.domain.access import Identity
 from runrig.domain.errors import NotAllowed, NotFound, RunrigError
 
@@ -76,14 +76,14 @@ class Guard:
                     guest.shows(identity.user)
             _check_path(path, scope.get("raw_path", b""))
         except RunrigError as error:
-            await _refuse(send, *_as_answer(error))
+            await _refuse(send, path, *_as_answer(error))
             return
         if problem := _two_meanings(scope, headers):
-            await _refuse(send, 400, problem, "USAGE")
+            await _refuse(send, path, 400, problem, "USAGE")
             return
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 20 or int(length) > LARGEST_BODY:
-            await _refuse(send, 413, TOO_LARGE, "USAGE")
+            await _refuse(send, path, 413, TOO_LARGE, "USAGE")
             return
         scope = {**scope, "path": path, "raw_path": path.encode()}
         await self._app(scope, _limited(receive), _secured(send))
@@ -178,14 +178,15 @@ def _as_answer(error: RunrigError) -> tuple[int, str, str, Mapping[str, object],
 
 async def _refuse(
     send: Send,
+    path: str,
     status: int,
     message: str,
     code: str,
     details: Mapping[str, object] = MappingProxyType({}),
     more: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    body = json.dumps({"message": message, "error_code": code, "details": dict(details)}).encode()
-    headers = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
+    body, media_type = written(path, status, message, code, details)
+    headers = {"content-type": media_type, "content-length": str(len(body)), "connection": "close"}
     headers |= more
     headers |= {name.lower(): value for name, value in _SECURITY_HEADERS.items()}
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Body
 
 from runrig import __version__, wire
-from runrig.api.failures import documented
+from runrig.api.error_docs import documented
 from runrig.api.osmo.answers import pools as as_answers
 from runrig.api.osmo.answers.clock import accepted
 from runrig.api.permissions import OPEN, needs

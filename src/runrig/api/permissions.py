@@ -4,6 +4,7 @@ What somebody may not see does not exist for them (404, worded as for what reall
 is 403, with the roles that would allow it.
 """
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
+from runrig.api.problems import OURS
 from runrig.api.routing import Found
 from runrig.domain.access import Identity, Permission, allows
 from runrig.domain.errors import NotAllowed
@@ -25,11 +27,19 @@ OPENLY = "none"
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a request is about.  *pool*: whose roles count.  *workflow*, *owner*: set if it is about a workflow."""
+    """What a request is about.  *pool*: whose roles count.  *workflow*, *owner*: set if it is about a workflow.
+
+    *parent*: it is about a subpool of *pool* that is not there yet.
+    """
 
     pool: str
     workflow: str | None = None
     owner: str | None = None
+    parent: bool = False
+
+    @property
+    def subpool(self) -> bool:
+        return self.parent or SUBPOOL_DELIMITER in self.pool
 
 
 class Asker:
@@ -69,7 +79,8 @@ _CHANGING = (Permission.SUBMIT, Permission.CHANGE_POOL, Permission.CHANGE_SUBPOO
 
 # ---------------------------------------------------------------- on the routes
 
-Finds = Callable[[Asker, Request], About]
+Finds = Callable[[Asker, Request], About | None]
+"""None: about no pool in particular."""
 
 
 def named(parameter: str) -> Finds:
@@ -99,6 +110,27 @@ def workflow(parameter: str) -> Finds:
     return find
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The pool in *field* of the body.  A body without it is about no pool, or is refused before the route begins."""
+
+    field: str
+    parent: bool = False
+
+    def __call__(self, _: Asker, request: Request) -> About | None:
+        pool = request.state.sent.get(self.field)
+        return About(pool, parent=self.parent) if isinstance(pool, str) else None
+
+
+async def _sent(request: Request) -> dict[str, Any]:
+    """The body as the route will read it; empty if it is no object."""
+    try:
+        found = json.loads(await request.body())
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 class Needs:
     """A dependency of a route.  *of_subpool*: the permission needed instead if the pool is a subpool."""
 
@@ -117,14 +149,24 @@ class Needs:
         if self._finds is None:
             asker.need(self.permission)
             return
+        if isinstance(self._finds, Sent):
+            request.state.sent = await _sent(request)
         await run_in_threadpool(self._check, self._finds, asker, request)
 
     def _check(self, finds: Finds, asker: Asker, request: Request) -> None:
         about, permission = finds(asker, request), self.permission
-        if self._of_subpool is not None and SUBPOOL_DELIMITER in about.pool:
+        if about is None:
+            self._check_everywhere(asker)
+            return
+        if self._of_subpool is not None and about.subpool:
             permission = self._of_subpool
         asker.need(permission, about)
         asker.check_there(permission, about.pool)
+
+    def _check_everywhere(self, asker: Asker) -> None:
+        """Of a body that names no pool: where one has to be named, reading it says so."""
+        if self._of_subpool is not None:
+            asker.need(self.permission)
 
 
 class Open:
@@ -154,8 +196,15 @@ def install(app: FastAPI, router: APIRouter) -> None:
         assert isinstance(route, APIRoute), f"{route} has no place for what it needs"
         said = [str(each) for each in declared(route)]
         assert said, f"{route.path} does not say what it needs"
+        route.operation_id = route.unique_id = _operation_id(route)
         route.openapi_extra = {**(route.openapi_extra or {}), "x-permission": " and ".join(said)}
         app.router.routes.append(route)
+
+
+def _operation_id(route: APIRoute) -> str:
+    """The name of its function; at the door of the reference client with the name of that."""
+    others = route.path.startswith("/api/") and not route.path.startswith(OURS)
+    return f"osmo_{route.name}" if others else route.name
 
 
 def declared(route: APIRoute) -> Iterator[Needs | Open]:

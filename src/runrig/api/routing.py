@@ -10,13 +10,13 @@ from typing import Annotated, Any, get_args
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
-from runrig.api.failures import Said, documented
+from runrig.api.error_docs import Said, documented
 from runrig.api.short_way import ShortWay
 from runrig.domain.access import Identity
 from runrig.domain.errors import InvalidInput
 from runrig.service.queries import history
 from runrig.service.service import Service
-from runrig.wire.base import Answer
+from runrig.wire.base import Answer, Model
 
 ALWAYS = (401, 403, 422, 429, 500, 503)
 """Errors that any route with a token may return."""
@@ -59,7 +59,7 @@ class Found:
     documented: Mapping[str, Any] | None = None
 
 
-def _header(name: str, description: str, **more: str) -> dict[str, Any]:
+def header(name: str, description: str, **more: str) -> dict[str, Any]:
     schema = {"anyOf": [{"type": "string"}, {"type": "null"}]}
     return {"name": name, "in": "header", "required": False, "description": description, "schema": schema, **more}
 
@@ -71,8 +71,10 @@ _REQUEST = "found_in"
 class Route(APIRoute):
     """Finds what is `Found`, writes the answer in the thread that made it, and takes requests by a short way (`ShortWay`).
 
-    The framework would validate the answer again, in a second thread.
+    The framework would validate the answer again, in a second thread.  *strict*: parameters that it does not know are errors.
     """
+
+    strict = False
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
         found = _found(endpoint)
@@ -81,7 +83,7 @@ class Route(APIRoute):
             extra = more.get("openapi_extra") or {}
             more["openapi_extra"] = {**extra, "parameters": [*extra.get("parameters", ()), *headers]}
         super().__init__(path, _served(endpoint, found), **more)
-        self.app = ShortWay(self, self.app, _REQUEST)
+        self.app = ShortWay(self, self.app, _REQUEST, strict=self.strict)
 
 
 def _found(endpoint: Callable[..., Any]) -> dict[str, Found]:
@@ -115,8 +117,8 @@ def _served(endpoint: Callable[..., Any], found: Mapping[str, Found]) -> Callabl
     return served
 
 
-def _written(answer: Answer | Response) -> Response:
-    if isinstance(answer, Answer):
+def _written(answer: Model | Response) -> Response:
+    if isinstance(answer, Model):
         return Response(answer.model_dump_json(), media_type="application/json")
     return answer
 
@@ -165,8 +167,8 @@ def _key(request: Request) -> str | None:
         ) from None
 
 
-_USER_HEADER = _header("x-osmo-user", "Who asks, believed by `up` alone; else the user of the token.")
-_KEY_HEADER = _header(
+_USER_HEADER = header("x-osmo-user", "Who asks, believed by `up` alone; else the user of the token.")
+_KEY_HEADER = header(
     "Idempotency-Key",
     "A UUID: the same submission sent again with it is answered with the workflow that the first one made.",
     example="5f0c3a1e-8d2b-4c47-9a3e-2f6b7c1d0e9f",

@@ -19,9 +19,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from runrig.domain.errors import InvalidInput, Problem
+
 JSON = "application/json"
 LONGEST = 64 * 1024
 """Bytes of a body that goes the short way."""
+
+
+class UnknownParameter(InvalidInput):
+    """The query asks for what the route does not know, perhaps a filter: to pass it over would be to answer another question."""
 
 
 class Odd(Exception):
@@ -69,9 +75,10 @@ class ShortWay:
     """*route*: its parameters stand in path, query and a body of JSON, and its dependencies take the request alone.
 
     Its endpoint takes the request as *request_name* too, and gives a response.  *framework*: the long way.
+    *strict*: parameters of the query that it does not know are errors.
     """
 
-    def __init__(self, route: APIRoute, framework: ASGIApp, request_name: str) -> None:
+    def __init__(self, route: APIRoute, framework: ASGIApp, request_name: str, *, strict: bool = False) -> None:
         known = route.dependant
         assert not [*known.header_params, *known.cookie_params], f"{route.path}: what a header says is to be `Found`"
         assert len(known.body_params) < 2, f"{route.path} has two bodies"
@@ -82,9 +89,12 @@ class ShortWay:
         self._body = _Parameter.of(known.body_params[0]) if known.body_params else None
         self._checks: list[Callable[..., Awaitable[None]]] = [each.call for each in known.dependencies if each.call]
         self._endpoint = route.endpoint
+        self._strict = strict
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
+        if self._strict and scope["query_string"]:
+            self._check_known(request.query_params)
         sent = b"" if self._body is None else await _body(request)
         asked = self._in_order(request, sent)
         if asked is None:
@@ -98,6 +108,16 @@ class ShortWay:
         else:
             response = await run_in_threadpool(self._endpoint, **asked)
         await response(scope, receive, send)
+
+    def _check_known(self, sent: QueryParams) -> None:
+        known = [each.alias for each in self._query]
+        problems = [
+            Problem(f"unknown parameter {name!r:.80}: there are {', '.join(known) or 'none here'}", name[:80])
+            for name in sent
+            if name not in known
+        ]
+        if problems:
+            raise UnknownParameter(tuple(problems))
 
     def _in_order(self, request: Request, body: bytes) -> dict[str, Any] | None:
         """The parameters by name; None if the request is not in order, or so long that it should not be read twice to find that out."""

@@ -4,12 +4,12 @@ Anybody, under any host name, may ask whether the process lives and whether it w
 so neither answer says more than that.
 """
 
-import json
 from collections.abc import Callable
 from typing import NamedTuple
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from runrig.api.problems import written
 from runrig.domain.errors import Unavailable
 from runrig.wire import HealthAnswer
 
@@ -41,26 +41,22 @@ class Standby:
         app, why = self._standing()
         path = scope.get("path", "")
         if path == ALIVE:
-            await _say(send, 200, HealthAnswer(status="ok").model_dump())
+            await _say(send, 200, HealthAnswer(status="ok").model_dump_json().encode())
         elif path == READY and why is None:
-            await _say(send, 200, HealthAnswer(status="ready").model_dump())
+            await _say(send, 200, HealthAnswer(status="ready").model_dump_json().encode())
         elif path == READY or app is None:
-            await _refuse(send, why or BROKEN)
+            await _refuse(send, path, why or BROKEN)
         else:
             await app(scope, receive, send)
 
 
-async def _refuse(send: Send, why: str) -> None:
-    body: dict[str, object] = {
-        "message": f"this server does not work now: {why}",
-        "error_code": Unavailable.code,
-        "details": {},
-    }
-    await _say(send, 503, body, {"Retry-After": str(RETRY_AFTER_S), "Connection": "close"})
+async def _refuse(send: Send, path: str, why: str) -> None:
+    text, media_type = written(path, 503, f"this server does not work now: {why}", Unavailable.code, {})
+    more = {"Content-Type": media_type, "Retry-After": str(RETRY_AFTER_S), "Connection": "close"}
+    await _say(send, 503, text, more)
 
 
-async def _say(send: Send, status: int, body: dict[str, object], more: dict[str, str] | None = None) -> None:
-    text = json.dumps(body).encode()
+async def _say(send: Send, status: int, text: bytes, more: dict[str, str] | None = None) -> None:
     headers = _HEADERS | {"Content-Length": str(len(text))} | (more or {})
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": raw})

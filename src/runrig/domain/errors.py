@@ -4,6 +4,7 @@ RunrigError
 ├─ InvalidInput    the input breaks the rules: all problems at once               exit 2
 ├─ NotFound        no such pool, workflow, node                                   exit 2
 ├─ Conflict        the name is taken, or the object is in a state that forbids it  exit 1
+│  └─ Changed      it is no longer what the request was made for                  exit 1
 ├─ Refused         a rule forbids it, with the numbers                            exit 1
 ├─ NotAllowed      wrong token, wrong origin, not your pool                       exit 4
 │  └─ NotLoggedIn  no token, or one that is not valid                             exit 4
@@ -65,6 +66,10 @@ class NotFound(RunrigError):
 
 class Conflict(RunrigError):
     code = "CONFLICT"
+
+
+class Changed(Conflict):
+    """Somebody else changed the object since the one who asks read it; nothing was stored."""
 
 
 class Refused(RunrigError):

@@ -1,4 +1,4 @@
-"""Shared by all requests and answers: unknown fields are errors, times are naive UTC, every model shows an example."""
+"""Shared by all requests and answers: unknown fields are errors, and every model shows an example."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -9,10 +9,17 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 
-class Answer(BaseModel):
-    """Goes out.  Clients must expect further fields in later versions."""
-
+class Model(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+    @classmethod
+    def example(cls) -> Any:
+        """The example of the class, as JSON."""
+        return _example_of(cls)
+
+
+class Answer(Model):
+    """Goes out, its times naive UTC.  Clients must expect further fields in later versions."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -24,20 +31,9 @@ class Answer(BaseModel):
                     each["format"] = "date-time-local"
         return schema
 
-    @classmethod
-    def example(cls) -> Any:
-        """The example of the class, as JSON."""
-        return _example_of(cls)
 
-
-class Request(BaseModel):
+class Request(Model):
     """Comes in.  An unknown field is a problem of its own, named with its path."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    @classmethod
-    def example(cls) -> Any:
-        return _example_of(cls)
 
     @classmethod
     def of_example(cls) -> Self:

@@ -13,7 +13,8 @@ CLUSTER_FILE = "pools:\n- {name: fresh, quota: 0}\n"
 
 @dataclass(frozen=True)
 class Row:
-    """*path* has {pool}, {sub} (the short name of its subpool), {id} (of tom's work that runs) and {old} (that he cancelled)."""
+    """*path*, and texts in *body*, have {pool}, {sub} (the short name of its subpool), {id} (of tom's work that runs) and {old} (that
+    he cancelled)."""
 
     path: str
     body: Any = None
@@ -76,6 +77,19 @@ ROWS: Mapping[str, Row] = {
         "/api/v1/workflows:batch?pool={pool}", {"workflows": [{"file": one_task("x")}]}
     ),
     "POST /api/workflow/{id}/cancel": Row("/api/workflow/{id}/cancel"),
+    "DELETE /api/v1/cohorts/{name}": Row("/api/v1/cohorts/org", None, {"leave_children": True}),
+    "DELETE /api/v1/pools/{name}": Row("/api/v1/pools/{pool}--{sub}"),
+    "GET /api/v1/cohorts": Row("/api/v1/cohorts"),
+    "GET /api/v1/cohorts/{name}": Row("/api/v1/cohorts/org"),
+    "GET /api/v1/pools": Row("/api/v1/pools"),
+    "GET /api/v1/pools/{name}": Row("/api/v1/pools/{pool}"),
+    "GET /api/v1/pools/{name}/history": Row("/api/v1/pools/{pool}/history"),
+    "GET /api/v1/pools/{name}/past": Row("/api/v1/pools/{pool}/past", None, {"at": "2027-01-15T08:00:10Z"}),
+    "GET /api/v1/quota-tree": Row("/api/v1/quota-tree"),
+    "PATCH /api/v1/cohorts/{name}": Row("/api/v1/cohorts/org", {"weight": 2}),
+    "PATCH /api/v1/pools/{name}": Row("/api/v1/pools/{pool}", {"description": "ours"}),
+    "POST /api/v1/cohorts": Row("/api/v1/cohorts", {"name": "fresh"}),
+    "POST /api/v1/pools": Row("/api/v1/pools", {"name": "fresh", "parent": "{pool}", "quota": 1}),
     "PUT /api/cohort/{name}": Row("/api/cohort/org", {"weight": 2}),
     "PUT /api/configs/pool/{name}": Row("/api/configs/pool/{pool}", {"description": "ours"}),
     "PUT /api/configs/pool/{parent}/subpool/{subpool}": Row("/api/configs/pool/{pool}/subpool/{sub}", {"quota": 2}),
@@ -107,5 +121,5 @@ OUTCOMES: Mapping[str, Mapping[str, int]] = {
 }
 """By what the document says that a route needs, of a request about `team` and tom's work in it."""
 
-NOT_SEEN: Mapping[str, int] = {"/api/cohort/org": NOT_THERE}
+NOT_SEEN: Mapping[str, int] = {"/api/cohort/org": NOT_THERE, "/api/v1/cohorts/org": NOT_THERE}
 """Where *uwe* reads the cluster, and what is asked for lies above pools of others alone."""

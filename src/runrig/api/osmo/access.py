@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Query
 
 from runrig import wire
-from runrig.api.failures import Said
+from runrig.api.error_docs import Said
 from runrig.api.guard import source
 from runrig.api.osmo.answers import access as as_answers
 from runrig.api.permissions import OPEN, needs

@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from runrig import wire
+from runrig.api.edits import cohort_edit
 from runrig.api.osmo.answers import pools as as_answers
 from runrig.api.permissions import Seeing, needs
 from runrig.api.routing import Route, Serving, User, answers
 from runrig.domain.access import Permission
-from runrig.service.commands.declarations import KEEP, CohortEdit
 
 router = APIRouter(route_class=Route, tags=["cohorts"])
 
@@ -39,7 +39,7 @@ def show_cohort(service: Serving, visibility: Seeing, name: str) -> wire.CohortA
     responses=answers(wire.CohortAnswer, 400, 404, 409),
 )
 def create_cohort(service: Serving, user: User, body: wire.CohortCreateRequest) -> wire.CohortAnswer:
-    service.declarations.create_cohort(body.name, _edit(body), user=user)
+    service.declarations.create_cohort(body.name, cohort_edit(body), user=user)
     return as_answers.cohort(service.queries.cohort(body.name))
 
 
@@ -50,7 +50,7 @@ def create_cohort(service: Serving, user: User, body: wire.CohortCreateRequest) 
     responses=answers(wire.CohortAnswer, 400, 404, 409),
 )
 def update_cohort(service: Serving, user: User, name: str, body: wire.CohortEditRequest) -> wire.CohortAnswer:
-    service.declarations.update_cohort(name, _edit(body), user=user)
+    service.declarations.update_cohort(name, cohort_edit(body), user=user)
     return as_answers.cohort(service.queries.cohort(name))
 
 
@@ -80,15 +80,3 @@ def delete_cohort(
 ) -> wire.DeletedAnswer:
     service.declarations.delete_cohort(name, user=user, leave_children=leave_children)
     return wire.DeletedAnswer(name=name)
-
-
-def _edit(body: wire.CohortEditRequest) -> CohortEdit:
-    """The fields that the body mentions; null removes a parent or a limit, and means nothing elsewhere."""
-    sent = body.model_fields_set
-    return CohortEdit(
-        quota=KEEP if body.quota is None else body.quota,
-        parent=body.parent if "parent" in sent else KEEP,
-        borrowing_limit=body.borrowing_limit if "borrowing_limit" in sent else KEEP,
-        lending_limit=body.lending_limit if "lending_limit" in sent else KEEP,
-        weight=KEEP if body.weight is None else body.weight,
-    )

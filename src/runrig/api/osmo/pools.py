@@ -1,19 +1,17 @@
 """Routes of pools."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 
 from runrig import wire
+from runrig.api.edits import check_promise, pool_edit
 from runrig.api.osmo.answers import pools as as_answers
 from runrig.api.osmo.history import pool_at
-from runrig.api.permissions import About, Asker, Asking, Seeing, named, needs
+from runrig.api.permissions import Asking, Seeing, named, needs
 from runrig.api.routing import Route, Serving, User, answers
 from runrig.api.times import At
 from runrig.domain.access import Permission
-from runrig.domain.errors import InvalidInput
-from runrig.domain.pools import SUBPOOL_DELIMITER, Queueing, TopologyKey
-from runrig.service.commands.declarations import KEEP, Keep, PoolEdit
 from runrig.service.queries.visibility import Visibility
 
 router = APIRouter(route_class=Route, tags=["pools"])
@@ -21,9 +19,6 @@ router = APIRouter(route_class=Route, tags=["pools"])
 _LIST = [needs(Permission.LIST_POOLS)]
 _READ = [needs(Permission.READ_POOL, named("name"))]
 _CHANGE = [needs(Permission.CHANGE_POOL, named("name"))]
-
-_ITS_PROMISE = {"quota", "cohort", "borrowing_limit", "lending_limit", "flavors", "weight"}
-"""The fields of a top-level pool that cost others."""
 
 Pools = Annotated[list[str], Query(description="Only these; none: all")]
 
@@ -89,7 +84,9 @@ def show_pool_now_or_then(
     responses=answers(wire.PoolAnswer, 400, 404, 409),
 )
 def create_pool(service: Serving, user: User, body: wire.PoolCreateRequest) -> wire.PoolAnswer:
-    return as_answers.pool(service.declarations.create_pool(body.name, _edit(body), user=user), service.backend_name)
+    return as_answers.pool(
+        service.declarations.create_pool(body.name, pool_edit(body), user=user), service.backend_name
+    )
 
 
 @router.patch(
@@ -99,8 +96,8 @@ def create_pool(service: Serving, user: User, body: wire.PoolCreateRequest) -> w
     responses=answers(wire.PoolAnswer, 400, 404, 409),
 )
 def update_pool(service: Serving, user: User, asker: Asking, name: str, body: wire.PoolEditRequest) -> wire.PoolAnswer:
-    _check_promise(asker, name, body)
-    return as_answers.pool(service.declarations.update_pool(name, _edit(body), user=user), service.backend_name)
+    check_promise(asker, name, body)
+    return as_answers.pool(service.declarations.update_pool(name, pool_edit(body), user=user), service.backend_name)
 
 
 @router.put(
@@ -120,39 +117,4 @@ def put_pool(service: Serving, user: User, asker: Asking, name: str, body: wire.
     responses=answers(wire.PoolAnswer, 404, 409),
 )
 def delete_pool(service: Serving, user: User, name: str) -> wire.PoolAnswer:
-    return as_answers.pool(service.declarations.delete_pool(name, user=user), service.backend_name)
-
-
-def _check_promise(asker: Asker, name: str, body: wire.PoolEditRequest) -> None:
-    """Raises NotAllowed: a pool's admin may not change what the pool is promised, only what its subpools are (within law S1)."""
-    if SUBPOOL_DELIMITER not in name and body.model_fields_set & _ITS_PROMISE:
-        asker.need(Permission.CHANGE_CLUSTER, About(name))
-
-
-def _edit(body: wire.PoolEditRequest) -> PoolEdit:
-    """The fields that the body mentions; null removes a cohort or a limit, and means nothing elsewhere."""
-    sent = body.model_fields_set
-    keys, flavors = body.topology_keys, body.flavors
-    return PoolEdit(
-        quota=_or_keep(body.quota),
-        cohort=body.cohort if "cohort" in sent else KEEP,
-        borrowing_limit=body.borrowing_limit if "borrowing_limit" in sent else KEEP,
-        lending_limit=body.lending_limit if "lending_limit" in sent else KEEP,
-        topology_keys=KEEP if keys is None else tuple(TopologyKey(key.key, key.label) for key in keys),
-        flavors=KEEP if flavors is None else tuple(flavors),
-        queueing=KEEP if body.queueing is None else _queueing(body.queueing),
-        weight=_or_keep(body.weight),
-        description=_or_keep(body.description),
-    )
-
-
-def _or_keep(value: Any) -> Any:
-    return KEEP if value is None else value
-
-
-def _queueing(text: str) -> Queueing | Keep:
-    try:
-        return Queueing(text)
-    except ValueError:
-        known = " or ".join(each.value for each in Queueing)
-        raise InvalidInput.one(f"queueing {text!r} is not known: write {known}", "queueing") from None
+    return as_answers.pool(service.declarations.delete_pool(name, user=user).view, service.backend_name)

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from runrig import wire
-from runrig.api.failures import Said
+from runrig.api.error_docs import Said
 from runrig.api.osmo.answers import pools as as_answers
 from runrig.api.permissions import Seeing, named, needs
 from runrig.api.routing import Route, Serving, User, answers

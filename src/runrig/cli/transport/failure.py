@@ -72,15 +72,17 @@ def located(source: str) -> Iterator[None]:
 
 
 def server_said(status: int, body: str) -> RunrigError:
-    """The error in an answer with *status*, which is not a success."""
+    """The error in an answer with *status*, which is not a success, in the words of either door."""
     answer = _parsed(body)
-    message = answer.get("message")
+    message = answer.get("message", answer.get("detail"))
     if not isinstance(message, str) or not message:
         message = f"the server answered with status {status}" + (f": {body.strip()[:500]}" if body.strip() else "")
     details = answer.get("details")
     details = details if isinstance(details, dict) else {}
+    if "problems" in answer:
+        details = {**details, "problems": answer["problems"]}
     fallback = _ERROR_BY_STATUS.get(status, ServerFault if status >= 500 else InvalidInput)
-    code = answer.get("error_code")
+    code = answer.get("error_code", answer.get("code"))
     code = code if isinstance(code, str) and code else fallback.code
     by_status = status in _STATUS_DECIDES or status >= 500
     exit_code = fallback.exit_code if by_status else _EXIT_BY_CODE.get(code, fallback.exit_code)

@@ -15,6 +15,7 @@ from runrig.domain.nodes import Flavor
 from runrig.domain.plan import DropCohort, Plan, PutCohort, PutPool, SetFlavors
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota, Quotas, TopologyKey
 from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.tags import Expected, check_unchanged
 from runrig.engine.lifecycle import pools
 from runrig.engine.state.state import State
 from runrig.ports.backend import Backend
@@ -22,8 +23,9 @@ from runrig.ports.store import Store
 from runrig.service.access import roles
 from runrig.service.access.access import Access
 from runrig.service.access.roles import RoleChanges
+from runrig.service.commands.pool_steps import Deleted, created, deleted, done
 from runrig.service.queries.lookup import live_pool
-from runrig.service.queries.resource_queries import PoolView, pool_view
+from runrig.service.queries.resource_queries import PoolView
 from runrig.service.runtime.reconciler import Reconciler
 from runrig.service.runtime.transactor import APPLY, Transactor
 from runrig.service.runtime.writing import Writing
@@ -94,40 +96,53 @@ class Declarations:
 
     # ------------------------------------------------------------ one by one
 
-    def create_pool(self, name: str, edit: PoolEdit, *, user: str) -> PoolView:
-        """The pool as this command left it.  Raises Conflict if it exists; InvalidInput, NotFound, Refused as the rules say."""
+    def create_pool(
+        self, name: str, edit: PoolEdit, *, user: str, dry_run: bool = False, again: bool = False
+    ) -> PoolView:
+        """The pool as this command left it, or with *dry_run* would.  *again*: as of `created`.
+
+        Raises Conflict if it exists; InvalidInput, NotFound, Refused as the rules say.
+        """
         with self.editing(user) as writing:
             pool = _edited_pool(Pool(name), edit, writing.state)
-            writing.commit(pools.put_pool(writing.state, pool, create=True))
-            return pool_view(writing.state, name)
+            return done(writing, created(writing.state, pool, again=again), name, dry_run=dry_run)
 
-    def update_pool(self, name: str, edit: PoolEdit, *, user: str) -> PoolView:
+    def update_pool(
+        self, name: str, edit: PoolEdit, *, user: str, dry_run: bool = False, expected: Expected = None
+    ) -> PoolView:
+        """Raises also Changed if the pool is not as *expected*."""
         with self.editing(user) as writing:
             before = live_pool(writing.state, name)
+            check_unchanged(expected, before)
             pool = _edited_pool(before, edit, writing.state)
-            writing.commit(pools.put_pool(writing.state, pool, create=False))
-            return pool_view(writing.state, name)
+            return done(writing, pools.put_pool(writing.state, pool, create=False), name, dry_run=dry_run)
 
-    def delete_pool(self, name: str, *, user: str) -> PoolView:
+    def delete_pool(self, name: str, *, user: str, dry_run: bool = False, expected: Expected = None) -> Deleted:
         with self.editing(user) as writing:
-            writing.commit(pools.delete_pool(writing.state, name, user=user))
-            return pool_view(writing.state, name)
+            if (before := writing.state.pools.get(name)) is not None:
+                check_unchanged(expected, before)
+            return deleted(writing, name, user=user, dry_run=dry_run)
 
-    def create_cohort(self, name: str, edit: CohortEdit, *, user: str) -> None:
+    def create_cohort(self, name: str, edit: CohortEdit, *, user: str, again: bool = False) -> None:
+        """*again*: nothing is left to do if it is there just so."""
         with self.editing(user) as writing:
             cohort = _edited_cohort(Cohort(name), edit, writing.state)
-            writing.commit(pools.put_cohort(writing.state, cohort, create=True))
+            if not (again and writing.state.cohorts.get(name) == cohort):
+                writing.commit(pools.put_cohort(writing.state, cohort, create=True))
 
-    def update_cohort(self, name: str, edit: CohortEdit, *, user: str) -> None:
+    def update_cohort(self, name: str, edit: CohortEdit, *, user: str, expected: Expected = None) -> None:
         with self.editing(user) as writing:
             before = writing.state.cohorts.get(name)
             if before is None:
                 raise NotFound(f"there is no cohort {name!r}: `runrig cohort list` lists them all")
+            check_unchanged(expected, before)
             cohort = _edited_cohort(before, edit, writing.state)
             writing.commit(pools.put_cohort(writing.state, cohort, create=False))
 
-    def delete_cohort(self, name: str, *, user: str, leave_children: bool = False) -> None:
+    def delete_cohort(self, name: str, *, user: str, leave_children: bool = False, expected: Expected = None) -> None:
         with self.editing(user) as writing:
+            if (before := writing.state.cohorts.get(name)) is not None:
+                check_unchanged(expected, before)
             writing.commit(pools.delete_cohort(writing.state, name, leave_children=leave_children))
 
     # ------------------------------------------------------------ whole files

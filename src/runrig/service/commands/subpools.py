@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 
-from runrig.domain.plan import MoveWorkflow, Plan
 from runrig.domain.pools import Pool, gpus_of, subpool_of
 from runrig.engine.lifecycle import pools, subpools
 from runrig.engine.state.state import State
+from runrig.service.commands.pool_steps import Deleted, created, deleted, done
 from runrig.service.queries.lookup import any_subpool, live_pool
-from runrig.service.queries.resource_queries import PoolView, pool_view
+from runrig.service.queries.resource_queries import PoolView
 from runrig.service.runtime.writing import Writing
 from runrig.spec import cluster
 
@@ -17,14 +16,6 @@ Share = object
 """GPUs, a percentage of the parent's, or ``h100=8,b200=4``; as it came, whatever it is."""
 
 Editing = Callable[[str], AbstractContextManager[Writing]]
-
-
-@dataclass(frozen=True, slots=True)
-class Deleted:
-    """*view*: the subpool afterwards; *cancelled*: its workflows that never started."""
-
-    view: PoolView
-    cancelled: tuple[str, ...]
 
 
 class Subpools:
@@ -41,12 +32,17 @@ class Subpools:
         with self._editing(pools.RUNRIG) as writing:
             writing.commit(pools.follow_parents(writing.state))
 
-    def create(self, parent: str, short: str, share: Share, *, user: str, dry_run: bool = False) -> PoolView:
-        """Also brings an ARCHIVED one back.  Raises InvalidInput, NotFound, Conflict for a name in use, Refused (law S1)."""
+    def create(
+        self, parent: str, short: str, share: Share, *, user: str, dry_run: bool = False, again: bool = False
+    ) -> PoolView:
+        """Also brings an ARCHIVED one back.  *again*: as of `created`.
+
+        Raises InvalidInput, NotFound, Conflict for a name in use, Refused (law S1).
+        """
         with self._editing(user) as writing:
             state = writing.state
             subpool = _asked(state, live_pool(state, parent), short, share)
-            return _done(writing, pools.put_pool(state, subpool, create=True), subpool.name, dry_run=dry_run)
+            return done(writing, created(state, subpool, again=again), subpool.name, dry_run=dry_run)
 
     def resize(self, parent: str, short: str, share: Share, *, user: str, dry_run: bool = False) -> PoolView:
         """A smaller share is soft: what runs goes on (law R7).  Raises Conflict unless the subpool is ACTIVE."""
@@ -54,15 +50,13 @@ class Subpools:
             state = writing.state
             before = any_subpool(state, parent, short)
             subpool = _asked(state, state.pools[parent], short, share)
-            return _done(writing, pools.put_pool(state, subpool, create=False), before.name, dry_run=dry_run)
+            return done(writing, pools.put_pool(state, subpool, create=False), before.name, dry_run=dry_run)
 
     def delete(self, parent: str, short: str, *, user: str, dry_run: bool = False) -> Deleted:
         """ARCHIVED if nothing runs there, else DELETING (law S3).  Raises Conflict if it is deleted already."""
         with self._editing(user) as writing:
             subpool = any_subpool(writing.state, parent, short)
-            plan = pools.delete_pool(writing.state, subpool.name, user=user)
-            cancelled = [action.workflow for action in plan.actions if isinstance(action, MoveWorkflow)]
-            return Deleted(_done(writing, plan, subpool.name, dry_run=dry_run), tuple(cancelled))
+            return deleted(writing, subpool.name, user=user, dry_run=dry_run)
 
 
 def _asked(state: State, parent: Pool, short: str, share: Share) -> Pool:
@@ -71,13 +65,3 @@ def _asked(state: State, parent: Pool, short: str, share: Share) -> Pool:
     subpools.parent_of(state.pools, draft)
     quotas = cluster.share_from_json(share, parent.quotas, parent.flavors or tuple(state.flavors))
     return subpool_of(parent, short, gpus_of(quotas))
-
-
-def _done(writing: Writing, plan: Plan, name: str, *, dry_run: bool) -> PoolView:
-    if not dry_run:
-        writing.commit(plan)
-        return pool_view(writing.state, name)
-    state = writing.state
-    trial = State.load(state.rows(), fixed_nodes=state.fixed_nodes, place=state.ledger.place, topology=state.topology)
-    trial.apply_all(plan.actions, writing.now)
-    return pool_view(trial, name)

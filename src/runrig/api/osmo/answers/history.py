@@ -30,11 +30,11 @@ def _change(entry: PoolChange) -> wire.PoolChangeAnswer:
         via=entry.via,
         pool=entry.pool,
         what=list(entry.what),
-        changes=[_edit(each) for each in entry.edits],
+        changes=[edit_shown(each) for each in entry.edits],
     )
 
 
-def _edit(edit: Edit) -> wire.PoolEditAnswer:
+def edit_shown(edit: Edit) -> wire.PoolEditAnswer:
     return wire.PoolEditAnswer(
         field=edit.field,
         resource=None if edit.resource is None else str(edit.resource),

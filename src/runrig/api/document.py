@@ -1,0 +1,67 @@
+"""The OpenAPI document: what the framework writes, and what it leaves out."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+
+from runrig.api.permissions import OPENLY
+from runrig.wire import v1
+
+BEARER = "bearer"
+TAGS = {
+    "access": "Users, roles, tokens, and the trail of their changes",
+    "cohorts": "The inner nodes of the quota tree",
+    "events": "What happened, in order, and as it happens",
+    "nodes": "Nodes, and the domains that they lie in",
+    "pools": "Named shares of GPUs that people submit to",
+    "resources": "Nodes as the reference client reads them",
+    "server": "The server itself, its health, and whole cluster files",
+    "subpools": "Guaranteed slices of a pool, at the door of the reference client",
+    "workflows": "What people submit, and everything that can be asked of it",
+}
+_PARTS = "#/components/schemas/{model}"
+
+
+def install(app: FastAPI) -> None:
+    """The document of *app* says how to sign in, and knows the errors of our own door."""
+
+    def document() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            written = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+            app.openapi_schema = _completed(written, [each for each in app.routes if isinstance(each, APIRoute)])
+        return app.openapi_schema
+
+    app.openapi = document  # type: ignore[method-assign]
+
+
+def _completed(found: dict[str, Any], routes: Iterable[APIRoute]) -> dict[str, Any]:
+    found["info"]["license"] = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
+    found["servers"] = [{"url": "/", "description": "The server that this document comes from"}]
+    parts = found.setdefault("components", {})
+    problem = v1.ProblemDetails.model_json_schema(ref_template=_PARTS)
+    parts.setdefault("schemas", {}).update({**problem.pop("$defs", {}), "ProblemDetails": problem})
+    parts["securitySchemes"] = {BEARER: {"type": "http", "scheme": "bearer"}}
+    found["security"] = [{BEARER: []}]
+    _restore_examples(found, routes)
+    operations = [each for methods in found["paths"].values() for each in methods.values()]
+    for operation in operations:
+        if operation["x-permission"] == OPENLY:
+            operation["security"] = []
+        operation.setdefault("description", f"{operation['summary']}.")
+    used = sorted({tag for each in operations for tag in each["tags"]})
+    found["tags"] = [{"name": tag, "description": TAGS[tag]} for tag in used]
+    return found
+
+
+def _restore_examples(found: dict[str, Any], routes: Iterable[APIRoute]) -> None:
+    """Puts back the nulls of examples, which the framework takes for what was not said."""
+    for route in routes:
+        for method in route.methods or ():
+            operation = found["paths"][route.path_format][method.lower()]
+            for status, response in route.responses.items():
+                for media_type, content in response.get("content", {}).items():
+                    if "example" in content:
+                        operation["responses"][str(status)]["content"][media_type]["example"] = content["example"]

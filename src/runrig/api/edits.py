@@ -1,0 +1,60 @@
+"""What the body of an edit says, as a command of the service."""
+
+from typing import Any
+
+from runrig import wire
+from runrig.api.permissions import About, Asker
+from runrig.domain.access import Permission
+from runrig.domain.errors import InvalidInput
+from runrig.domain.pools import SUBPOOL_DELIMITER, Queueing, TopologyKey
+from runrig.service.commands.declarations import KEEP, CohortEdit, Keep, PoolEdit
+
+_ITS_PROMISE = {"quota", "cohort", "borrowing_limit", "lending_limit", "flavors", "weight"}
+"""The fields of a top-level pool that cost others."""
+
+
+def check_promise(asker: Asker, name: str, body: wire.PoolEditRequest) -> None:
+    """Raises NotAllowed: a pool's admin may not change what the pool is promised, only what its subpools are (within law S1)."""
+    if SUBPOOL_DELIMITER not in name and body.model_fields_set & _ITS_PROMISE:
+        asker.need(Permission.CHANGE_CLUSTER, About(name))
+
+
+def pool_edit(body: wire.PoolEditRequest) -> PoolEdit:
+    """The fields that the body mentions; null removes a cohort or a limit, and means nothing elsewhere."""
+    sent = body.model_fields_set
+    keys, flavors = body.topology_keys, body.flavors
+    return PoolEdit(
+        quota=_or_keep(body.quota),
+        cohort=body.cohort if "cohort" in sent else KEEP,
+        borrowing_limit=body.borrowing_limit if "borrowing_limit" in sent else KEEP,
+        lending_limit=body.lending_limit if "lending_limit" in sent else KEEP,
+        topology_keys=KEEP if keys is None else tuple(TopologyKey(key.key, key.label) for key in keys),
+        flavors=KEEP if flavors is None else tuple(flavors),
+        queueing=KEEP if body.queueing is None else _queueing(body.queueing),
+        weight=_or_keep(body.weight),
+        description=_or_keep(body.description),
+    )
+
+
+def _or_keep(value: Any) -> Any:
+    return KEEP if value is None else value
+
+
+def _queueing(text: str) -> Queueing | Keep:
+    try:
+        return Queueing(text)
+    except ValueError:
+        known = " or ".join(each.value for each in Queueing)
+        raise InvalidInput.one(f"queueing {text!r} is not known: write {known}", "queueing") from None
+
+
+def cohort_edit(body: wire.CohortEditRequest) -> CohortEdit:
+    """The fields that the body mentions; null removes a parent or a limit, and means nothing elsewhere."""
+    sent = body.model_fields_set
+    return CohortEdit(
+        quota=KEEP if body.quota is None else body.quota,
+        parent=body.parent if "parent" in sent else KEEP,
+        borrowing_limit=body.borrowing_limit if "borrowing_limit" in sent else KEEP,
+        lending_limit=body.lending_limit if "lending_limit" in sent else KEEP,
+        weight=KEEP if body.weight is None else body.weight,
+    )

@@ -1,0 +1,127 @@
+"""Errors in the OpenAPI document: an example of each status, in the words of the door that the route belongs to."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from runrig.api.problems import PROBLEM_JSON, problem
+from runrig.domain.errors import (
+    Conflict,
+    InvalidInput,
+    NotAllowed,
+    NotFound,
+    Refused,
+    ServerFault,
+    TooMany,
+    Unavailable,
+)
+from runrig.wire import ErrorAnswer
+
+_EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {
+    400: (
+        "Refused by a rule",
+        "train/main-group asks 4 of default/gpu in one gang; pool vision has 2 as its quota: "
+        "ask for less, or submit with priority LOW",
+        Refused.code,
+        {"law": "P3", "pool": "vision", "resource": "default/gpu", "asked": 4, "limit": 2},
+    ),
+    401: (
+        "No token, or a wrong one",
+        "the token is missing or wrong: send the header 'Authorization: Bearer TOKEN'",
+        NotAllowed.code,
+        {},
+    ),
+    403: (
+        "No role for it; or another Host or Origin",
+        "alice may not change the subpools of pool vision: that needs the role vision-admin; an admin gives it with "
+        "`runrig role grant alice vision-admin`",
+        NotAllowed.code,
+        {"permission": "change subpools", "roles": ["vision-admin"], "pool": "vision"},
+    ),
+    404: ("Not there", "there is no pool 'vison': there are batch, vision", NotFound.code, {}),
+    409: (
+        "The name or the state forbids it",
+        "pool vision is ACTIVE: the name is taken; `runrig pool update vision` changes it",
+        Conflict.code,
+        {},
+    ),
+    412: (
+        "It is no longer as If-Match says",
+        "pool vision has changed since you read it: read it again, and send the ETag that comes with it",
+        Conflict.code,
+        {},
+    ),
+    413: ("Too large", "the request has more than 2 MiB: send less", InvalidInput.code, {}),
+    422: (
+        "Unreadable: every problem at once",
+        "unknown field 'imge': did you mean 'image'?",
+        InvalidInput.code,
+        {
+            "problems": [
+                {
+                    "message": "unknown field 'imge': did you mean 'image'?",
+                    "path": "workflow.tasks[0].imge",
+                    "line": 4,
+                    "column": 5,
+                }
+            ]
+        },
+    ),
+    429: ("Too many failed logins", "too many failed logins: try again in 6 s", TooMany.code, {"retry_after_s": 6}),
+    500: (
+        "The machine under the server failed",
+        "the disk of the database is full: free some room and try again; nothing of this was stored",
+        ServerFault.code,
+        {},
+    ),
+    503: (
+        "Not now",
+        "revision 8 was to be stored, but the database is at 9: another server wrote to it; nothing was stored, try again",
+        Unavailable.code,
+        {"revision": 8, "stored": 9},
+    ),
+}
+
+
+Said = tuple[str, Mapping[str, object]]
+"""Message and details of an error."""
+
+
+def example(status: int, said: Said | None = None) -> dict[str, object]:
+    """The body of an error with *status*."""
+    message, code, details = _said(status, said)
+    return {"message": message, "error_code": code, "details": dict(details)}
+
+
+def documented(*statuses: int, said: Mapping[int, Said] | None = None) -> dict[int | str, dict[str, Any]]:
+    """Documentation of errors for ``responses=`` of a route.  *said*: its own examples by status."""
+    return {
+        status: {
+            "model": ErrorAnswer,
+            "description": _EXAMPLES[status][0],
+            "content": {"application/json": {"example": example(status, (said or {}).get(status))}},
+        }
+        for status in sorted(statuses)
+    }
+
+
+def problems(*statuses: int, said: Mapping[int, Said] | None = None) -> dict[int | str, dict[str, Any]]:
+    """The same for a route of `/api/v1`."""
+    return {
+        status: {
+            "description": _EXAMPLES[status][0],
+            "content": {
+                PROBLEM_JSON: {
+                    "schema": {"$ref": "#/components/schemas/ProblemDetails"},
+                    "example": problem(status, *_said(status, (said or {}).get(status))),
+                }
+            },
+        }
+        for status in sorted(statuses)
+    }
+
+
+def _said(status: int, said: Said | None) -> tuple[str, str, Mapping[str, object]]:
+    """(message, code, details)"""
+    _, message, code, details = _EXAMPLES[status]
+    message, details = said or (message, details)
+    return message, code, details

@@ -1,0 +1,61 @@
+"""The body of an error: `{message, error_code, details}` at the door of the reference client, problem details (RFC 9457) at ours."""
+
+import json
+from collections.abc import Mapping
+
+from pydantic_core import to_jsonable_python
+
+from runrig.domain.errors import (
+    Conflict,
+    InvalidInput,
+    NotAllowed,
+    NotFound,
+    Refused,
+    ServerFault,
+    Unavailable,
+)
+
+JSON, PROBLEM_JSON = "application/json", "application/problem+json"
+OURS = "/api/v1/"
+"""Paths of our own door begin like this."""
+TYPE = "urn:runrig:problem:"
+"""The type of a problem is this and its code in small letters."""
+
+TITLES: Mapping[str, str] = {
+    InvalidInput.code: "The request breaks the rules",
+    NotFound.code: "Not there",
+    Conflict.code: "The name is taken, or the state forbids it",
+    Refused.code: "Refused by a rule",
+    NotAllowed.code: "Not allowed",
+    Unavailable.code: "Not now",
+    ServerFault.code: "A fault of the server",
+}
+
+
+def written(path: str, status: int, message: str, code: str, details: Mapping[str, object]) -> tuple[bytes, str]:
+    """(body, content type) of an error that answers a request for *path*."""
+    if f"/{path.lstrip('/')}/".startswith(OURS):
+        return _json(problem(status, message, code, details)), PROBLEM_JSON
+    return _json({"message": message, "error_code": code, "details": dict(details)}), JSON
+
+
+def _json(body: Mapping[str, object]) -> bytes:
+    return json.dumps(body, default=to_jsonable_python).encode()
+
+
+def problem(status: int, message: str, code: str, details: Mapping[str, object]) -> dict[str, object]:
+    """What `wire.v1.ProblemDetails` describes; *details* without content is left out, and so are unknown lines and columns."""
+    found: dict[str, object] = {
+        "type": TYPE + code.lower(),
+        "title": TITLES.get(code, code),
+        "status": status,
+        "detail": message,
+        "code": code,
+    }
+    numbers = {name: value for name, value in details.items() if name != "problems"}
+    if numbers:
+        found["details"] = numbers
+    listed = details.get("problems")
+    if isinstance(listed, list):
+        found["problems"] = [{name: value for name, value in each.items() if value is not None} for each in listed]
+    return found

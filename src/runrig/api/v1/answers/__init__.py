@@ -1,0 +1,1 @@
+"""Values of the service → models of `wire.v1`.  Pure."""

@@ -1,0 +1,119 @@
+"""Pools and cohorts as answers."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from typing import Any
+
+from runrig.api.osmo.answers.history import edit_shown
+from runrig.api.osmo.answers.pools import balances, exit_actions, quotas
+from runrig.domain.pools import Pool
+from runrig.service.commands.pool_steps import Deleted
+from runrig.service.queries.history import ChangePage, PoolAt, PoolChange, PoolThen
+from runrig.service.queries.resource_queries import CohortView, NodeSet, PoolBalance, PoolView, TreeView
+from runrig.wire import v1
+from runrig.wire.pools import TopologyKeyModel
+
+_NUMBERS = tuple(field.name for field in fields(PoolBalance) if field.name != "shared")
+"""The answer has all of them, by the same names."""
+
+
+def with_sets(node_sets: Iterable[NodeSet]) -> Iterator[tuple[PoolView, str]]:
+    """Yields each pool with the name of its set."""
+    for node_set in node_sets:
+        for view in node_set.pools:
+            yield view, node_set.pools[0].pool.name
+
+
+def pool(view: PoolView, node_set: str | None = None) -> v1.Pool:
+    """*node_set* None: the pool was looked at alone."""
+    own, balance = view.pool, view.balance
+    return v1.Pool(
+        **_declared(own, view.settings),
+        subpools=list(view.subpools),
+        workflows=view.workflows,
+        gpus=v1.PoolGpus(shared=dict(balance.shared), **{name: getattr(balance, name) for name in _NUMBERS}),
+        nodes=v1.NodeShare(set=node_set or own.name, gpus=view.totals.capacity, free_gpus=view.totals.free),
+        balances={} if view.row is None else balances(view.row.balances),
+    )
+
+
+def _declared(own: Pool, settings: Pool) -> dict[str, Any]:
+    return {
+        "name": own.name,
+        "parent": own.parent,
+        "state": own.state.value,
+        "description": own.description,
+        "cohort": own.cohort,
+        "quotas": quotas(own.quotas),
+        "queueing": settings.queueing.value,
+        "weight": own.weight,
+        "grace_s": settings.grace_s,
+        "flavors": list(settings.flavors),
+        "topology_keys": [TopologyKeyModel(key=each.key, label=each.label) for each in settings.topology_keys],
+        "default_platform": settings.default_platform,
+        "default_exit_actions": exit_actions(settings.default_exit_actions),
+    }
+
+
+def deleted(done: Deleted) -> v1.PoolDeleted:
+    return v1.PoolDeleted(pool=pool(done.view), cancelled=list(done.cancelled))
+
+
+# ---------------------------------------------------------------- the audit trail
+
+
+def changes(found: ChangePage) -> list[v1.PoolChange]:
+    return [_change(each) for each in found.entries]
+
+
+def _change(entry: PoolChange) -> v1.PoolChange:
+    return v1.PoolChange(
+        revision=entry.revision,
+        seq=entry.seq,
+        time=v1.at(entry.time),
+        by=entry.by,
+        via=entry.via,
+        pool=entry.pool,
+        what=list(entry.what),
+        changes=[edit_shown(each) for each in entry.edits],
+    )
+
+
+def past(view: PoolAt) -> v1.PoolPast:
+    return v1.PoolPast(at=v1.at(view.at), pool=_then(view.pool), subpools=[_then(subpool) for subpool in view.subpools])
+
+
+def _then(view: PoolThen) -> v1.PoolThen:
+    return v1.PoolThen(
+        **_declared(view.pool, view.settings),
+        quota=view.quota,
+        unallocated=view.unallocated,
+        changed=_change(view.changed),
+    )
+
+
+# ---------------------------------------------------------------- cohorts
+
+
+def quota_tree(view: TreeView) -> v1.QuotaTree:
+    return v1.QuotaTree(
+        nodes=[cohort(node) for node in view.nodes],
+        root=cohort(view.root),
+        overpromised={str(key): amount for key, amount in sorted(view.overpromised.items())},
+    )
+
+
+def cohort(view: CohortView) -> v1.Cohort:
+    node = view.cohort or view.pool
+    return v1.Cohort(
+        name=view.row.name,
+        kind=view.row.kind,
+        parent=view.row.parent or None,
+        parent_kind=view.parent_kind,
+        children=list(view.children),
+        declared=view.row.declared,
+        active=view.row.active,
+        weight=1 if node is None else node.weight,
+        quotas={} if node is None else quotas(node.quotas),
+        balances=balances(view.row.balances),
+    )

@@ -1,0 +1,111 @@
+"""Cohorts, and the quota tree that they and the pools make."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from runrig.api.edits import cohort_edit
+from runrig.api.permissions import Seeing, needs
+from runrig.api.routing import IdempotencyKey, Serving, User
+from runrig.api.v1.answers import pools as as_answers
+from runrig.api.v1.frame import IfMatch, StrictRoute, creates, empties, quoted, reply, shows
+from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
+from runrig.domain.access import Permission
+from runrig.domain.tags import tag_of
+from runrig.service.queries.resource_queries import CohortView
+from runrig.wire import v1
+
+router = APIRouter(route_class=StrictRoute, tags=["cohorts"])
+
+_READ = [needs(Permission.READ_CLUSTER)]
+_CHANGE = [needs(Permission.CHANGE_CLUSTER)]
+
+
+def _place(view: CohortView) -> tuple[str]:
+    return (view.row.name,)
+
+
+@router.get(
+    "/api/v1/cohorts", summary="Cohorts with their balances", dependencies=_READ, responses=shows(v1.CohortPage)
+)
+def list_cohorts(
+    service: Serving, visibility: Seeing, limit: Limit = USUAL_PAGE, cursor: Cursor = None
+) -> v1.CohortPage:
+    after = place_of(cursor, str)
+    found = [view for view in service.queries.cohorts(visibility) if view.row.kind == "cohort"]
+    page, following = cut(found, _place, limit, after)
+    return v1.CohortPage(items=[as_answers.cohort(each) for each in page], next_cursor=following)
+
+
+@router.get(
+    "/api/v1/quota-tree",
+    summary="The whole quota tree at one moment: cohorts, pools, and the root above them",
+    dependencies=_READ,
+    responses=shows(v1.QuotaTree),
+)
+def get_quota_tree(service: Serving, visibility: Seeing) -> v1.QuotaTree:
+    return as_answers.quota_tree(service.queries.quota_tree(visibility))
+
+
+@router.get(
+    "/api/v1/cohorts/{name}",
+    summary="One cohort with its balances",
+    dependencies=_READ,
+    response_model=v1.Cohort,
+    responses=shows(v1.Cohort, 404, tag=True),
+)
+def get_cohort(service: Serving, visibility: Seeing, name: str) -> Response:
+    return _told(service.queries.cohort(name, visibility))
+
+
+def _told(view: CohortView, *, created: bool = False) -> Response:
+    """Without a tag where it is only named by others."""
+    tag = None if view.cohort is None else quoted(tag_of(view.cohort))
+    location = f"/api/v1/cohorts/{view.row.name}" if created else None
+    return reply(as_answers.cohort(view), 201 if created else 200, etag=tag, location=location)
+
+
+@router.post(
+    "/api/v1/cohorts",
+    summary="Create a cohort",
+    description="With an Idempotency-Key a cohort that is there just as it is asked for is answered as if it had been created now.",
+    dependencies=_CHANGE,
+    status_code=201,
+    response_model=v1.Cohort,
+    responses=creates(v1.Cohort, 404, 409, 413, tag=True),
+)
+def create_cohort(service: Serving, user: User, key: IdempotencyKey, body: v1.CohortCreate) -> Response:
+    service.declarations.create_cohort(body.name, cohort_edit(body), user=user, again=key is not None)
+    return _told(service.queries.cohort(body.name), created=True)
+
+
+@router.patch(
+    "/api/v1/cohorts/{name}",
+    summary="Change a cohort",
+    dependencies=_CHANGE,
+    response_model=v1.Cohort,
+    responses=shows(v1.Cohort, 404, 409, 412, 413, tag=True),
+)
+def update_cohort(service: Serving, user: User, expected: IfMatch, name: str, body: v1.CohortEdit) -> Response:
+    service.declarations.update_cohort(name, cohort_edit(body), user=user, expected=expected)
+    return _told(service.queries.cohort(name))
+
+
+@router.delete(
+    "/api/v1/cohorts/{name}",
+    summary="Delete a cohort",
+    dependencies=_CHANGE,
+    status_code=204,
+    responses=empties(404, 409, 412),
+)
+def delete_cohort(
+    service: Serving,
+    user: User,
+    expected: IfMatch,
+    name: str,
+    leave_children: Annotated[
+        bool, Query(description="Also with children: they stay under a cohort that is only named (law Q6)")
+    ] = False,
+) -> Response:
+    service.declarations.delete_cohort(name, user=user, leave_children=leave_children, expected=expected)
+    return Response(status_code=204)

@@ -1,0 +1,97 @@
+"""What all routes of our own door have in common: how they are documented, what they take from headers, and how they answer."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import Request, Response
+
+from runrig.api.error_docs import Said, problems
+from runrig.api.routing import Found, Responses, Route, header
+from runrig.domain.errors import InvalidInput
+from runrig.domain.tags import Expected
+from runrig.wire.base import Model
+
+ALWAYS = (400, 401, 403, 422, 429, 500, 503)
+"""Errors that any route here may return."""
+
+_TAG = re.compile(r'(?P<weak>W/)?"(?P<tag>[\x21\x23-\x7e]*)"')
+
+
+class StrictRoute(Route):
+    """A route of our own door: what it does not know in a query is an error."""
+
+    strict = True
+
+
+Examples = Mapping[int, Said] | None
+
+
+def shows(model: type[Model], *errors: int, said: Examples = None, tag: bool = False) -> Responses:
+    """``responses=`` of a route that answers 200 with *model*.  *tag*: and with the ETag of what it shows."""
+    return _responses(200, "Done", model, errors, said, {"ETag": _TAG_HEADER} if tag else {})
+
+
+def creates(
+    model: type[Model], *errors: int, said: Examples = None, tag: bool = False, tries: bool = False
+) -> Responses:
+    """The same for one that answers 201 and says where it lies.  *tries*: 200 where nothing was to be done."""
+    headers = {"Location": _LOCATION_HEADER} | ({"ETag": _TAG_HEADER} if tag else {})
+    tried = shows(model, said=said, tag=tag)[200] | {"model": model, "description": "As it would be"}
+    return ({200: tried} if tries else {}) | _responses(201, "Created", model, errors, said, headers)
+
+
+def empties(*errors: int, said: Examples = None) -> Responses:
+    """The same for one that answers 204, with nothing."""
+    return {204: {"description": "Done"}, **problems(*ALWAYS, *errors, said=said)}
+
+
+def texts(example: str, *errors: int) -> Responses:
+    """The same for one that answers text."""
+    content = {"text/plain": {"schema": {"type": "string"}, "example": example}}
+    return {200: {"description": "Text", "content": content}, **problems(*ALWAYS, *errors)}
+
+
+def _responses(
+    status: int, words: str, model: type[Model], errors: tuple[int, ...], said: Examples, headers: Mapping[str, Any]
+) -> Responses:
+    shown: dict[str, Any] = {"description": words, "content": {"application/json": {"example": model.example()}}}
+    return {
+        status: shown | ({"headers": dict(headers)} if headers else {}),
+        **problems(*ALWAYS, *errors, said=said),
+    }
+
+
+_TAG_HEADER = {"description": "For If-Match", "schema": {"type": "string"}}
+_LOCATION_HEADER = {"description": "The path of what was created", "schema": {"type": "string"}}
+
+
+def reply(body: Model, status: int = 200, **headers: str | None) -> Response:
+    """*headers* with underscores for dashes; None: left out."""
+    sent = {name.replace("_", "-"): value for name, value in headers.items() if value is not None}
+    return Response(body.model_dump_json(), status, sent, media_type="application/json")
+
+
+def quoted(tag: str) -> str:
+    """As a header has it."""
+    return f'"{tag}"'
+
+
+def _expected(request: Request) -> Expected:
+    """The tags of If-Match; a weak one is equal to none."""
+    sent = request.headers.getlist("if-match")
+    if not sent or sent == ["*"]:
+        return None
+    parts = [part.strip() for part in ",".join(sent).split(",")]
+    found = [_TAG.fullmatch(part) for part in parts]
+    if None in found:
+        raise InvalidInput.one(
+            f'If-Match {", ".join(sent)!r:.80} is no list of tags: send one as ETag had it, "…"', "If-Match"
+        )
+    return frozenset(each["tag"] for each in found if each is not None and not each["weak"])
+
+
+IfMatch = Annotated[
+    Expected,
+    Found(_expected, header("If-Match", "The ETag that was read: the edit is refused if it is no longer right.")),
+]

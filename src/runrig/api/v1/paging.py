@@ -1,0 +1,63 @@
+"""One way to page: `limit` and `cursor` in, `items` and `next_cursor` out.
+
+A cursor is the place of the last item in the order of the list, so that a page neither repeats nor leaves out what was there all the
+while, whatever comes and goes meanwhile.
+"""
+
+import base64
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Query
+
+from runrig.domain.errors import InvalidInput
+
+LONGEST_PAGE = 1000
+USUAL_PAGE = 100
+_LARGEST = 2**62
+_LONGEST_TEXT = 300
+
+Limit = Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="How many at most")]
+Cursor = Annotated[str | None, Query(max_length=2000, description="`next_cursor` of the page before")]
+
+Place = tuple[Any, ...]
+T = TypeVar("T")
+
+
+def cursor_of(place: Place) -> str:
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
+
+
+def place_of(cursor: str | None, *kinds: type) -> Place | None:
+    """The place that *cursor* stands for, its parts of *kinds*; None without a cursor.  Raises InvalidInput."""
+    if cursor is None:
+        return None
+    try:
+        found = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or len(found) != len(kinds) or not all(map(_is_one, found, kinds)):
+        raise InvalidInput.one(f"cursor {cursor!r:.80} is none of this list: send next_cursor as it came", "cursor")
+    return tuple(found)
+
+
+def _is_one(value: object, kind: type) -> bool:
+    match value:
+        case bool():
+            return False
+        case int() | float():
+            return isinstance(value, kind) and math.isfinite(value) and abs(value) <= _LARGEST
+        case str():
+            return kind is str and len(value) <= _LONGEST_TEXT and value.isprintable()
+    return False
+
+
+def cut(
+    found: Sequence[T], place: Callable[[T], Place], limit: int, after: Place | None
+) -> tuple[Sequence[T], str | None]:
+    """(the page of *found* that follows *after*, the cursor of the next one).  *found* is in the order of *place*."""
+    rest = found if after is None else [each for each in found if place(each) > after]
+    page = rest[:limit]
+    return page, cursor_of(place(page[-1])) if len(rest) > limit else None

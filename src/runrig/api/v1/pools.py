@@ -1,0 +1,198 @@
+"""Pools, those with a parent too: every pool is at `/api/v1/pools/{name}` by its whole name."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from runrig.api.edits import check_promise, pool_edit
+from runrig.api.error_docs import Said
+from runrig.api.permissions import Asking, Seeing, Sent, named, needs
+from runrig.api.routing import LONGEST_USER_NAME, IdempotencyKey, Serving, User
+from runrig.api.times import At
+from runrig.api.v1.answers import pools as as_answers
+from runrig.api.v1.frame import IfMatch, StrictRoute, creates, quoted, reply, shows
+from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
+from runrig.domain.access import Permission
+from runrig.domain.errors import InvalidInput
+from runrig.domain.tags import tag_of
+from runrig.service.queries.history import HistoryQuery
+from runrig.service.queries.resource_queries import PoolView
+from runrig.wire import v1
+
+router = APIRouter(route_class=StrictRoute, tags=["pools"])
+
+_READ = [needs(Permission.READ_POOL, named("name"))]
+
+DryRun = Annotated[bool, Query(description="Only say what would be, or what is wrong")]
+
+_OVER: Said = (
+    "subpools of team would have 101 of default/gpu (b 40, a 31, d 30), and team has 100: d can have 29, unless you give the "
+    "others less, or the parent more",
+    {"law": "S1", "pool": "team", "resource": "default/gpu", "asked": 101, "limit": 100, "unallocated": 29},
+)
+_DRAINING: Said = (
+    "pool team--a is DELETING, and 2 workflows with 5 GPUs still run there: until they have ended it cannot be changed, deleted "
+    "or created again",
+    {"pool": "team--a", "state": "DELETING", "gpus": 5, "workflows": 2},
+)
+
+
+@router.get(
+    "/api/v1/pools",
+    summary="Pools with their balances, subpools behind their parents",
+    dependencies=[needs(Permission.LIST_POOLS)],
+    responses=shows(v1.PoolPage, 404),
+)
+def list_pools(
+    service: Serving,
+    visibility: Seeing,
+    name: Annotated[list[str], Query(description="Only these and their subpools")] = [],  # noqa: B006
+    archived: Annotated[bool, Query(description="ARCHIVED pools too")] = False,
+    limit: Limit = USUAL_PAGE,
+    cursor: Cursor = None,
+) -> v1.PoolPage:
+    after = place_of(cursor, str, str)
+    node_sets = service.queries.node_sets(names=name, archived=archived, visibility=visibility)
+    found = sorted(as_answers.with_sets(node_sets), key=_place)
+    page, following = cut(found, _place, limit, after)
+    return v1.PoolPage(items=[as_answers.pool(*each) for each in page], next_cursor=following)
+
+
+def _place(found: tuple[PoolView, str]) -> tuple[str, str]:
+    pool = found[0].pool
+    return pool.parent or pool.name, pool.name
+
+
+@router.post(
+    "/api/v1/pools",
+    summary="Create a pool, or bring back one that is ARCHIVED",
+    description="With an Idempotency-Key a pool that is there just as it is asked for is answered as if it had been created now.",
+    dependencies=[needs(Permission.CHANGE_CLUSTER, Sent("parent", parent=True), of_subpool=Permission.CHANGE_SUBPOOLS)],
+    status_code=201,
+    response_model=v1.Pool,
+    responses=creates(v1.Pool, 404, 409, 413, said={400: _OVER}, tag=True, tries=True),
+)
+def create_pool(
+    service: Serving, user: User, key: IdempotencyKey, body: v1.PoolCreate, dry_run: DryRun = False
+) -> Response:
+    again = key is not None
+    if body.parent is None:
+        view = service.declarations.create_pool(body.name, pool_edit(body), user=user, dry_run=dry_run, again=again)
+    else:
+        _check_subpool(body)
+        view = service.subpools.create(body.parent, body.name, body.quota, user=user, dry_run=dry_run, again=again)
+    return _told(view, created=not dry_run)
+
+
+def _check_subpool(body: v1.PoolCreate) -> None:
+    """Raises InvalidInput: whatever else it has is its parent's (law S5)."""
+    others = sorted(body.model_fields_set - {"name", "parent", "quota"})
+    if others:
+        raise InvalidInput.one(
+            f"a subpool has no {others[0]} of its own: it is that of {body.parent}, change it there", others[0]
+        )
+
+
+def _told(view: PoolView, *, created: bool = False) -> Response:
+    location = f"/api/v1/pools/{view.pool.name}" if created else None
+    return reply(as_answers.pool(view), 201 if created else 200, etag=quoted(tag_of(view.pool)), location=location)
+
+
+@router.get(
+    "/api/v1/pools/{name}",
+    summary="One pool with its balances, in any state",
+    dependencies=_READ,
+    response_model=v1.Pool,
+    responses=shows(v1.Pool, 404, tag=True),
+)
+def get_pool(service: Serving, visibility: Seeing, name: str) -> Response:
+    return _told(service.queries.pool(name, visibility))
+
+
+@router.patch(
+    "/api/v1/pools/{name}",
+    summary="Change a pool; what runs there goes on",
+    dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
+    response_model=v1.Pool,
+    responses=shows(v1.Pool, 404, 409, 412, 413, said={400: _OVER, 409: _DRAINING}, tag=True),
+)
+def update_pool(
+    service: Serving,
+    user: User,
+    asker: Asking,
+    expected: IfMatch,
+    name: str,
+    body: v1.PoolEdit,
+    dry_run: DryRun = False,
+) -> Response:
+    check_promise(asker, name, body)
+    view = service.declarations.update_pool(name, pool_edit(body), user=user, dry_run=dry_run, expected=expected)
+    return _told(view)
+
+
+@router.delete(
+    "/api/v1/pools/{name}",
+    summary="Delete a pool: ARCHIVED at once, or DELETING until what runs there has ended",
+    dependencies=[needs(Permission.CHANGE_CLUSTER, named("name"), of_subpool=Permission.CHANGE_SUBPOOLS)],
+    responses=shows(v1.PoolDeleted, 404, 409, 412, said={409: _DRAINING}),
+)
+def delete_pool(service: Serving, user: User, expected: IfMatch, name: str, dry_run: DryRun = False) -> v1.PoolDeleted:
+    return as_answers.deleted(service.declarations.delete_pool(name, user=user, dry_run=dry_run, expected=expected))
+
+
+# ---------------------------------------------------------------- the audit trail
+
+
+@router.get(
+    "/api/v1/pools/{name}/history",
+    summary="Who changed a pool and its subpools, newest first",
+    dependencies=_READ,
+    responses=shows(v1.PoolChangePage, 404),
+)
+def list_pool_changes(
+    service: Serving,
+    visibility: Seeing,
+    name: str,
+    since: Annotated[At | None, Query(description="This time is still in it")] = None,
+    until: Annotated[At | None, Query(description="This time is still in it")] = None,
+    by: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=LONGEST_USER_NAME,
+            description="What this person did, by command or cluster file; runrig: what it did by itself",
+        ),
+    ] = None,
+    pool: Annotated[
+        str | None,
+        Query(description="Only this subpool, by its short or whole name; the pool's own name: without them"),
+    ] = None,
+    limit: Limit = USUAL_PAGE,
+    cursor: Cursor = None,
+) -> v1.PoolChangePage:
+    if by is not None and not by.isprintable():
+        raise InvalidInput.one(f"by {by!r:.80} is no user name: printable characters only", "by")
+    after = place_of(cursor, int, int)
+    query = HistoryQuery(
+        subpool=pool,
+        by=by,
+        since=None if since is None else since.timestamp(),
+        until=None if until is None else until.timestamp(),
+        after=None if after is None else (after[0], after[1]),
+        limit=limit,
+    )
+    found = service.history.changes(name, query, visibility)
+    following = None if found.next is None else cursor_of(found.next)
+    return v1.PoolChangePage(items=as_answers.changes(found), next_cursor=following)
+
+
+@router.get(
+    "/api/v1/pools/{name}/past",
+    summary="A pool and its subpools as they were declared at a past time",
+    dependencies=_READ,
+    responses=shows(v1.PoolPast, 404),
+)
+def get_past_pool(
+    service: Serving, visibility: Seeing, name: str, at: Annotated[At, Query(description="UTC unless it has a zone")]
+) -> v1.PoolPast:
+    return as_answers.past(service.history.pool_at(name, at.timestamp(), visibility))

@@ -1,0 +1,102 @@
+"""What holds for every route of our own door: errors, unknown parameters, pages, times, names of operations."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.api.client import URL, api
+from tests.api.document import document
+from tests.api.v1.ours import LISTS, OURS, QUESTIONS, problem
+
+
+def test_every_error_is_a_problem(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        http = it.http
+        problem(http.get("/api/v1/pools", headers={"Authorization": ""}), 401, "FORBIDDEN")
+        problem(http.get("/api/v1/pools", headers={"Host": "evil.example"}), 403, "FORBIDDEN")
+        problem(http.get("/api/v1/pools", headers={"Origin": "http://evil.example"}), 403, "FORBIDDEN")
+        problem(http.get(f"{URL}//api/v1/nothing"), 404, "NOTFOUND")
+        problem(http.get("/api/v1"), 404, "NOTFOUND")
+        problem(http.put("/api/v1/pools"), 405, "USAGE")
+        problem(http.post("/api/v1/pools", content=b"x" * (2 * 1024 * 1024 + 1)), 413, "USAGE")
+        problem(http.post("/api/v1/pools", content=b"{", headers={"Content-Type": "application/json"}), 422, "USAGE")
+        problem(http.post("/api/v1/pools", content=b"\xff", headers={"Content-Type": "application/json"}), 422, "USAGE")
+        found = problem(http.post("/api/v1/pools", json={"nam": "x"}), 422, "USAGE")
+        assert [each["path"] for each in found["problems"]] == ["name", "nam"]
+        assert "problems" not in found.get("details", {})
+        found = problem(http.get("/api/v1/pools/nope"), 404, "NOTFOUND")
+        assert found == {
+            "type": "urn:runrig:problem:notfound",
+            "title": "Not there",
+            "status": 404,
+            "detail": "there is no pool 'nope': there are pool1, pool2",
+            "code": "NOTFOUND",
+        }
+
+
+def test_the_other_door_keeps_its_own_errors(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        for path in ("/api/configs/pool/nope", "/api/v10/pools", "/api/v1x", "/nothing"):
+            answer = it.http.get(path)
+            assert (answer.status_code, answer.headers["content-type"]) == (404, "application/json")
+            assert set(answer.json()) == {"message", "error_code", "details"}
+
+
+@pytest.mark.parametrize("path", QUESTIONS)
+def test_a_parameter_that_is_not_known_is_an_error(tmp_path: Path, path: str) -> None:
+    with api(tmp_path) as it:
+        found = problem(it.http.get(path, params={"stauts": "RUNNING", "LIMIT": "3"}), 400, "USAGE")
+        assert [each["path"] for each in found["problems"]] == ["stauts", "LIMIT"]
+
+
+def test_a_command_with_an_unknown_parameter_does_nothing(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        problem(it.http.post("/api/v1/cohorts?dryrun=true", json={"name": "new"}), 400, "USAGE")
+        problem(it.http.get("/api/v1/cohorts/new"), 404, "NOTFOUND")
+
+
+@pytest.mark.parametrize("path", [path for path in LISTS if "{" not in path])
+@pytest.mark.parametrize(
+    "cursor", ["x", "bnVsbA", "WyJhIl0", "WzFlOTk5XQ", "W3RydWUsdHJ1ZV0", "WyJcdTAwMDAiLCJhIl0", "%00", ""]
+)
+def test_a_cursor_of_nowhere_is_refused(tmp_path: Path, path: str, cursor: str) -> None:
+    with api(tmp_path) as it:
+        answer = it.http.get(path, params={"cursor": cursor})
+        if not (answer.status_code == 200 and cursor == "WyJhIl0"):  # a place in a list by name
+            problem(answer, 422, "USAGE")
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "1001", "1e3", "", "x"])
+def test_a_page_has_a_size(tmp_path: Path, limit: str) -> None:
+    with api(tmp_path) as it:
+        problem(it.http.get("/api/v1/pools", params={"limit": limit}), 422, "USAGE")
+
+
+def test_every_list_pages_alike() -> None:
+    for path in LISTS:
+        operation = OURS[path, "get"]
+        names = {each["name"] for each in operation.get("parameters", ())}
+        assert {"limit", "cursor"} <= names, path
+        assert "offset" not in names, path
+        model = operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+        schema = document()["components"]["schemas"][model]
+        assert set(schema["required"]) == {"items", "next_cursor"}, path
+
+
+def test_names_of_operations_are_words() -> None:
+    ids = [operation["operationId"] for operation in OURS.values()]
+    assert len(ids) == len(set(ids))
+    assert [each for each in ids if "api" in each or "v1" in each] == []
+
+
+def test_the_document_says_how_to_sign_in() -> None:
+    found = document()
+    assert found["components"]["securitySchemes"] == {"bearer": {"type": "http", "scheme": "bearer"}}
+    assert found["security"] == [{"bearer": []}]
+    methods = [(path, each) for path, methods in found["paths"].items() for each in methods.values()]
+    assert sorted(path for path, each in methods if each.get("security") == []) == [
+        "/api/auth/jwt/access_token",
+        "/api/auth/login",
+        "/healthz",
+        "/readyz",
+    ]

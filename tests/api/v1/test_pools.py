@@ -1,0 +1,184 @@
+"""Pools and cohorts at our own door."""
+
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.api.client import Api, api
+from tests.api.v1.ours import page_through, problem
+
+KEY = {"Idempotency-Key": str(uuid4())}
+
+
+def _names(pages: list[Any]) -> list[list[str]]:
+    return [[each["name"] for each in page] for page in pages]
+
+
+def _create(it: Api, body: Any, **headers: str) -> Any:
+    return it.http.post("/api/v1/pools", json=body, headers=headers)
+
+
+def test_a_pool_is_created_shown_changed_and_deleted(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        made = _create(it, {"name": "vision", "quota": 2, "description": "eyes"})
+        assert (made.status_code, made.headers["location"]) == (201, "/api/v1/pools/vision")
+        shown = it.http.get(made.headers["location"])
+        assert shown.json() == made.json()
+        assert shown.headers["etag"] == made.headers["etag"]
+        found = shown.json()
+        assert (found["parent"], found["state"], found["gpus"]["quota"], found["description"]) == (
+            None,
+            "ACTIVE",
+            2,
+            "eyes",
+        )
+        assert all(isinstance(number, int) for name, number in found["gpus"].items() if name != "shared")
+        changed = it.http.patch("/api/v1/pools/vision", json={"quota": 1})
+        assert (changed.status_code, changed.json()["gpus"]["quota"]) == (200, 1)
+        assert changed.headers["etag"] != made.headers["etag"]
+        gone = it.http.delete("/api/v1/pools/vision")
+        assert gone.status_code == 200
+        assert (gone.json()["pool"]["state"], gone.json()["cancelled"]) == ("ARCHIVED", [])
+
+
+def test_a_subpool_is_a_pool_with_a_parent(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        made = _create(it, {"name": "a", "parent": "pool1", "quota": 1})
+        assert (made.status_code, made.headers["location"]) == (201, "/api/v1/pools/pool1--a")
+        assert (made.json()["name"], made.json()["parent"]) == ("pool1--a", "pool1")
+        changed = it.http.patch("/api/v1/pools/pool1--a", json={"quota": "100%"})
+        assert changed.json()["gpus"]["quota"] == it.http.get("/api/v1/pools/pool1").json()["gpus"]["quota"]
+        problem(it.http.patch("/api/v1/pools/pool1--a", json={"weight": 2}), 422, "USAGE")
+        problem(_create(it, {"name": "b", "parent": "pool1", "quota": 1, "weight": 2}), 422, "USAGE")
+        assert (
+            problem(_create(it, {"name": "b", "parent": "pool1", "quota": 99}), 400, "RESOURCE")["details"]["law"]
+            == "S1"
+        )
+        problem(_create(it, {"name": "b", "parent": "nope", "quota": 1}), 404, "NOTFOUND")
+        problem(_create(it, {"name": "b", "parent": 7, "quota": 1}), 422, "USAGE")
+        gone = it.http.delete("/api/v1/pools/pool1--a")
+        assert gone.json()["pool"]["state"] == "ARCHIVED"
+        assert it.http.get("/api/v1/pools/pool1--a").json()["state"] == "ARCHIVED"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/api/v1/pools", {"name": "vision", "quota": 1}),
+        ("POST", "/api/v1/pools", {"name": "a", "parent": "pool1", "quota": 1}),
+        ("PATCH", "/api/v1/pools/pool1", {"quota": 1}),
+        ("DELETE", "/api/v1/pools/pool2", None),
+    ],
+)
+def test_a_dry_run_answers_what_would_be_and_stores_nothing(tmp_path: Path, method: str, path: str, body: Any) -> None:
+    with api(tmp_path) as it:
+        before = it.desk.store.load(), it.desk.store.log.events()
+        tried = it.http.request(method, path, json=body, params={"dry_run": "true"})
+        assert tried.status_code == 200, tried.text
+        assert (it.desk.store.load(), it.desk.store.log.events()) == before
+        done = it.http.request(method, path, json=body)
+        assert done.json() == tried.json()
+
+
+@pytest.mark.parametrize("body", [{"name": "vision", "quota": 2}, {"name": "a", "parent": "pool1", "quota": 1}])
+def test_a_creation_sent_twice_with_a_key_is_done_once(tmp_path: Path, body: Any) -> None:
+    with api(tmp_path) as it:
+        first = _create(it, body, **KEY)
+        events = it.desk.store.log.events()
+        again = _create(it, body, **KEY)
+        assert (again.status_code, again.json(), again.headers["location"]) == (
+            201,
+            first.json(),
+            first.headers["location"],
+        )
+        assert it.desk.store.log.events() == events
+        problem(_create(it, body), 409, "CONFLICT")
+        problem(_create(it, body | {"quota": body["quota"] + 1}, **KEY), 409, "CONFLICT")
+        problem(_create(it, body, **{"Idempotency-Key": "x"}), 422, "USAGE")
+
+
+def test_an_edit_of_what_has_changed_is_refused(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        tag = it.http.get("/api/v1/pools/pool1").headers["etag"]
+        it.http.patch("/api/v1/pools/pool1", json={"quota": 1}, headers={"If-Match": tag}).raise_for_status()
+        for method, body in (("PATCH", {"quota": 2}), ("DELETE", None)):
+            stale = it.http.request(method, "/api/v1/pools/pool1", json=body, headers={"If-Match": tag})
+            problem(stale, 412, "CONFLICT")
+        now = it.http.get("/api/v1/pools/pool1")
+        assert now.json()["gpus"]["quota"] == 1
+        weak = it.http.patch("/api/v1/pools/pool1", json={"quota": 2}, headers={"If-Match": f"W/{now.headers['etag']}"})
+        problem(weak, 412, "CONFLICT")
+        problem(it.http.patch("/api/v1/pools/pool1", json={"quota": 2}, headers={"If-Match": "bare"}), 422, "USAGE")
+        several = it.http.patch(
+            "/api/v1/pools/pool1", json={"quota": 2}, headers={"If-Match": f'"x", {now.headers["etag"]}'}
+        )
+        assert several.json()["gpus"]["quota"] == 2
+        assert it.http.patch("/api/v1/pools/pool1", json={"quota": 1}, headers={"If-Match": "*"}).status_code == 200
+
+
+def test_work_that_comes_and_goes_does_not_change_the_tag_of_a_pool(tmp_path: Path) -> None:
+    from tests.worlds.service import one_task
+
+    with api(tmp_path) as it:
+        before = it.http.get("/api/v1/pools/pool1")
+        it.submit(one_task("x"))
+        it.desk.service.settle()
+        after = it.http.get("/api/v1/pools/pool1")
+        assert after.json()["gpus"] != before.json()["gpus"]
+        assert after.headers["etag"] == before.headers["etag"]
+
+
+def test_pages_hold_still_while_pools_come_and_go(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        for name in ("b", "d", "f"):
+            _create(it, {"name": name, "quota": 0})
+        _create(it, {"name": "s", "parent": "pool1", "quota": 1})
+        assert _names(page_through(it, "/api/v1/pools", 2)) == [["b", "d"], ["f", "pool1"], ["pool1--s", "pool2"]]
+        first = it.http.get("/api/v1/pools", params={"limit": 2}).json()
+        it.http.delete("/api/v1/pools/d")
+        for name in ("a", "e"):
+            _create(it, {"name": name, "quota": 0})
+        rest = it.http.get("/api/v1/pools", params={"limit": 9, "cursor": first["next_cursor"]}).json()
+        assert [each["name"] for each in rest["items"]] == ["e", "f", "pool1", "pool1--s", "pool2"]
+
+
+def test_the_trail_of_a_pool_is_told_in_times_with_a_zone(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        for quota in (1, 2, 3):
+            it.desk.later(10)
+            it.http.patch("/api/v1/pools/pool1", json={"quota": quota}).raise_for_status()
+        pages = page_through(it, "/api/v1/pools/pool1/history", 2)
+        entries = [each for page in pages for each in page]
+        assert [entry["changes"][0]["after"] for entry in entries[:3]] == [3, 2, 1]
+        assert all(entry["time"].endswith("Z") for entry in entries)
+        past = it.http.get("/api/v1/pools/pool1/past", params={"at": entries[1]["time"]}).json()
+        assert (past["pool"]["quota"], past["at"]) == (2, entries[1]["time"])
+        problem(it.http.get("/api/v1/pools/pool1/past", params={"at": "yesterday"}), 422, "USAGE")
+        problem(it.http.get("/api/v1/pools/pool1/past"), 422, "USAGE")
+
+
+# ---------------------------------------------------------------- cohorts
+
+
+def test_a_cohort_is_created_shown_changed_and_deleted(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        body = {"name": "org", "quota": 4}
+        made = it.http.post("/api/v1/cohorts", json=body, headers=KEY)
+        assert (made.status_code, made.headers["location"]) == (201, "/api/v1/cohorts/org")
+        assert it.http.post("/api/v1/cohorts", json=body, headers=KEY).json() == made.json()
+        problem(it.http.post("/api/v1/cohorts", json=body), 409, "CONFLICT")
+        problem(it.http.post("/api/v1/cohorts", json={"name": "org", "quota": 5}, headers=KEY), 409, "CONFLICT")
+        tag = it.http.get("/api/v1/cohorts/org").headers["etag"]
+        assert tag == made.headers["etag"]
+        changed = it.http.patch("/api/v1/cohorts/org", json={"weight": 2}, headers={"If-Match": tag})
+        assert changed.json()["weight"] == 2
+        problem(it.http.patch("/api/v1/cohorts/org", json={"weight": 3}, headers={"If-Match": tag}), 412, "CONFLICT")
+        problem(it.http.delete("/api/v1/cohorts/org", headers={"If-Match": tag}), 412, "CONFLICT")
+        assert _names(page_through(it, "/api/v1/cohorts", 1)) == [["org"]]
+        tree = it.http.get("/api/v1/quota-tree").json()
+        assert [each["name"] for each in tree["nodes"]] == ["org", "pool1", "pool2"]
+        gone = it.http.delete("/api/v1/cohorts/org")
+        assert (gone.status_code, gone.content) == (204, b"")
+        problem(it.http.get("/api/v1/cohorts/org"), 404, "NOTFOUND")
