@@ -1,28 +1,29 @@
-"""Keeps clients from holding HTTP connections idle: a request must arrive in time, and the number of connections is limited.
+"""HTTP/1.1 as it is spoken here: a request arrives whole, in time and readable in one way only, or its connection ends.
 
-The framework below waits for ever for the rest of a request, and answers plain text to what is not HTTP.
+The parser is written in C.  It gets one request at a time, of bytes that are counted out here and in `heads`: by itself it reads
+on as far as it can, sets no limit, and does not say where a request ended.
 """
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from enum import Enum, auto
+from http import HTTPStatus
 from typing import Any, ClassVar
+from urllib.parse import unquote
 
-import h11
+import httptools
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from runrig.api.crowd import AT_ONCE, Crowd, Guest
+from runrig.api.heads import LARGEST_HEAD, Unreadable, as_parsed, body_of, end_of_head
+from runrig.api.lingering import Lingering
+from runrig.api.until_close import UntilClose
 from runrig.domain.errors import InvalidInput, Unavailable
 
 READ_TIMEOUT_S = 30.0
-LARGEST_HEAD = 64 * 1024
-"""Bytes of request line and headers."""
-
-LINGER_S = 2.0
-_WAITS_FOR_MORE = (h11.IDLE, h11.SEND_BODY)
-_MAY_ANSWER = (h11.IDLE, h11.SEND_RESPONSE)
 
 
 def config(
@@ -46,8 +47,8 @@ def config(
     return uvicorn.Config(
         app,
         http=Connection,
+        loop="asyncio",
         ws="none",
-        h11_max_incomplete_event_size=LARGEST_HEAD,
         proxy_headers=proxies is not None,
         forwarded_allow_ips=proxies or "",
         server_header=False,
@@ -58,7 +59,15 @@ def config(
     )
 
 
-class LimitedConnection(H11Protocol):
+class _Awaits(Enum):
+    """What of a request has to come yet."""
+
+    HEAD = auto()
+    BODY = auto()
+    NOTHING = auto()
+
+
+class LimitedConnection(HttpToolsProtocol):
     """*read_timeout*: seconds from the first byte of a request to its last, and from the start of a connection to its first byte."""
 
     read_timeout: ClassVar[float] = READ_TIMEOUT_S
@@ -66,9 +75,23 @@ class LimitedConnection(H11Protocol):
     _guest: Guest | None = None
     _deadline: asyncio.TimerHandle | None = None
     _refused = False
+    _awaits = _Awaits.HEAD
+    _left: int | None = 0
+    """Bytes of the body that have to come; None: it comes in chunks."""
+    _around = 0
+    """Bytes of a body in chunks that came since its last byte: sizes, extensions, trailers."""
+    _looked_at = 0
+    """Bytes in which the head does not end."""
+    _head_ended = _ended = _keeps_alive = False
+
+    def __init__(self, *parts: Any, **more: Any) -> None:
+        super().__init__(*parts, **more)
+        self._unread = bytearray()
+
+    # ---------------------------------------------------------------- what the transport calls
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # only TCP comes here
-        super().connection_made(_Lingering(transport, self._is_sending, self.read_timeout))
+        super().connection_made(Lingering(transport, self._is_sending, self.read_timeout))
         self._guest = self.guests.get(transport.get_extra_info("socket").fileno())
         if self._guest is not None:
             self._guest.end = self._asked_to_leave
@@ -77,46 +100,167 @@ class LimitedConnection(H11Protocol):
                 self._guest.leaves()
                 self._end(503, Unavailable.code, self._guest.refusal)
                 return
-        self._watch(expected=True)
+        self._hurry()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
+        self._unset_keepalive_if_required()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if not self.transport.is_closing():
-            super().data_received(data)
+            self._unset_keepalive_if_required()
+            self._unread += data
+            self._read()
 
-    def handle_events(self) -> None:
-        super().handle_events()
-        self._watch(expected=bool(self.conn.trailing_data[0]))
+    # ---------------------------------------------------------------- reading
+
+    def _read(self) -> None:
+        """Reads what has come: the rest of one request, and the next one when that has been answered."""
+        try:
+            while self._unread and self._reads_on():
+                pass
+        except (Unreadable, httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self._end(
+                400,
+                InvalidInput.code,
+                "this is not an HTTP/1.1 request that can be read: check its request line and headers, 64 KiB at most",
+            )
+            return
+        if self._awaits is _Awaits.BODY or (self._unread and self._awaits is _Awaits.HEAD):
+            self._hurry()
+            return
+        self._forget()
+        if self._awaits is _Awaits.HEAD and self.timeout_keep_alive_task is None:
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+
+    def _reads_on(self) -> bool:
+        """Reads a head, or what is there of a body; False if it cannot yet."""
+        match self._awaits:
+            case _Awaits.NOTHING:
+                self.flow.pause_reading()
+                return False
+            case _Awaits.BODY:
+                self._read_body()
+                return True
+            case _Awaits.HEAD:
+                return self._read_head()
+
+    def _read_head(self) -> bool:
+        end = end_of_head(self._unread, self._looked_at)
+        self._looked_at = 0 if end else len(self._unread)
+        if end is None:
+            return False
+        head = as_parsed(bytes(self._unread[:end]))
+        del self._unread[:end]
+        self._forget()
+        self._head_ended = self._ended = False
+        self.parser.feed_data(head)
+        self._left = self._begin()
+        self._awaits, self._around = _Awaits.BODY, 0
+        if self._ended:
+            self._whole()
+        return True
+
+    def _begin(self) -> int | None:
+        """Starts the request whose head has been parsed; the bytes of its body, None if it comes in chunks."""
+        version = self.parser.get_http_version()
+        left = body_of(version, self.headers)
+        if not self._head_ended or self._ended != (left == 0):  # the parser sees the end elsewhere
+            raise Unreadable
+        raw_path, _, query = self.url.partition(b"?")
+        self.scope["method"] = self.parser.get_method().decode("ascii")
+        self.scope["http_version"] = version
+        self.scope["path"] = unquote(raw_path.decode("ascii"))
+        self.scope["raw_path"] = raw_path
+        self.scope["query_string"] = query
+        self.cycle = (UntilClose if version == "1.0" else RequestResponseCycle)(
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue and version == "1.1",
+            keep_alive=version == "1.1" and self._keeps_alive,
+            on_response=self.on_response_complete,
+        )
+        self._start_asgi_task(self.cycle, self.app)
+        return left
+
+    def _read_body(self) -> None:
+        part = bytes(self._unread if self._left is None else self._unread[: self._left])
+        del self._unread[: len(part)]
+        self._around += len(part)
+        try:
+            self.parser.feed_data(part)
+        except httptools.HttpParserError:
+            if not self._ended:
+                raise
+            self.cycle.keep_alive = False  # something follows the last chunk, and nobody says where it begins
+        if self._left is not None:
+            self._left -= len(part)
+        elif self._around > LARGEST_HEAD:
+            raise Unreadable
+        if self._ended:
+            self._whole()
+
+    def _whole(self) -> None:
+        """The request has come to its end."""
+        self._forget()
+        self._awaits = _Awaits.NOTHING
+        if not self.cycle.response_complete:
+            self.cycle.more_body = False
+            self.cycle.message_event.set()
+        elif self.cycle.keep_alive:
+            self._awaits = _Awaits.HEAD
+        else:
+            self.transport.close()
+
+    # ---------------------------------------------------------------- what the parser calls
+
+    def on_message_begin(self) -> None:
+        if self._awaits is not _Awaits.HEAD:
+            raise Unreadable
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._awaits is _Awaits.HEAD:  # and not a trailer, which is no header
+            super().on_header(name, value.rstrip(b" \t"))
+
+    def on_headers_complete(self) -> None:
+        self._head_ended, self._keeps_alive = True, self.parser.should_keep_alive()
+
+    def on_body(self, body: bytes) -> None:
+        self._around = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._ended = True
+
+    # ---------------------------------------------------------------- the end of an answer, and of a connection
 
     def on_response_complete(self) -> None:
         if self._guest is not None:
             self._guest.answered()
-        super().on_response_complete()
-
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - says as little to every mistake
-        self._end(
-            400,
-            InvalidInput.code,
-            "this is not an HTTP/1.1 request that can be read: check its request line and headers, 64 KiB at most",
-        )
-
-    def _should_upgrade(self) -> bool:
-        """No: there is no other protocol here, so a request to switch is a request like any other."""
-        return False
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self._awaits is _Awaits.NOTHING:
+            self._awaits = _Awaits.HEAD
+        self._read()
 
     def _is_sending(self) -> bool:
         """True if a client that is to be disconnected may still be sending."""
-        return self._refused or self.conn.their_state is h11.SEND_BODY
+        return self._refused or self._awaits is _Awaits.BODY
 
-    def _watch(self, *, expected: bool) -> None:
-        """Sets the deadline while a request is arriving.  *expected*: one is, even if nothing of it has been read yet."""
-        state = self.conn.their_state
-        if state not in _WAITS_FOR_MORE or (state is h11.IDLE and not expected):
-            self._forget()
-        elif self._deadline is None:
+    def _hurry(self) -> None:
+        """Sets the deadline, unless there is one: a request is arriving."""
+        if self._deadline is None:
             self._deadline = self.loop.call_later(self.read_timeout, self._too_slow)
 
     def _forget(self) -> None:
@@ -131,7 +275,7 @@ class LimitedConnection(H11Protocol):
         )
 
     def _asked_to_leave(self, status: int, message: str) -> None:
-        if self.cycle is not None and self.cycle.response_complete and not self.conn.trailing_data[0]:
+        if self.cycle is not None and self._awaits is _Awaits.HEAD and not self._unread:
             self._forget()
             self.transport.close()  # it was served, and nothing is asked: nothing is to be said
         else:
@@ -141,73 +285,21 @@ class LimitedConnection(H11Protocol):
         """Says why, unless an answer has already begun, and hangs up."""
         self._forget()
         self._refused = lingers
-        if self.conn.our_state in _MAY_ANSWER and not self.transport.is_closing():
-            body = json.dumps({"message": message, "error_code": code, "details": {}}).encode()
-            headers = [
-                ("content-type", "application/json"),
-                ("content-length", str(len(body))),
-                ("connection", "close"),
-            ]
-            headers += [("retry-after", "1")] if status == 503 else []
-            for event in (h11.Response(status_code=status, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
-                self.transport.write(self.conn.send(event) or b"")
+        if not self.transport.is_closing() and (self._awaits is _Awaits.HEAD or not self.cycle.response_started):
+            self.transport.write(_answer(status, code, message))
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.transport.close()
 
 
-class _Lingering(asyncio.Transport):
-    """Closes in two steps: a client that is still sending when it is refused would lose the answer if the socket closed at once.
-
-    Who takes nothing of what is sent for *patience_s* is cut off.
-    """
-
-    def __init__(self, transport: asyncio.Transport, is_sending: Callable[[], bool], patience_s: float) -> None:
-        super().__init__()
-        self._patience_s = patience_s
-        self._unsent: asyncio.TimerHandle | None = None
-        self._transport = transport
-        self._is_sending = is_sending
-        self._closing = False
-
-    def get_extra_info(self, name: str, default: object = None) -> object:
-        return self._transport.get_extra_info(name, default)
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self._transport.write(data)
-        if self._unsent is None and (left := self._transport.get_write_buffer_size()):
-            self._unsent = asyncio.get_running_loop().call_later(self._patience_s, self._look, left)
-
-    def _look(self, before: int) -> None:
-        """*before*: bytes that had not been taken when it last looked."""
-        self._unsent = None
-        left = self._transport.get_write_buffer_size()
-        if left >= before:
-            self._transport.abort()
-        elif left:
-            self._unsent = asyncio.get_running_loop().call_later(self._patience_s, self._look, left)
-
-    def pause_reading(self) -> None:
-        self._transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        self._transport.resume_reading()
-
-    def is_closing(self) -> bool:
-        return self._closing or self._transport.is_closing()
-
-    def close(self) -> None:
-        if self.is_closing():
-            return
-        if not self._is_sending():
-            self._transport.close()
-            return
-        self._closing = True
-        if self._transport.can_write_eof():
-            self._transport.write_eof()
-        self._transport.resume_reading()
-        asyncio.get_running_loop().call_later(LINGER_S, self._transport.close)
-
-    def abort(self) -> None:
-        self._transport.abort()
+def _answer(status: int, code: str, message: str) -> bytes:
+    body = json.dumps({"message": message, "error_code": code, "details": {}})
+    lines = [
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+        "content-type: application/json",
+        f"content-length: {len(body)}",
+        "connection: close",
+    ]
+    lines += ["retry-after: 1"] if status == HTTPStatus.SERVICE_UNAVAILABLE else []
+    return "\r\n".join([*lines, "", body]).encode("ascii")

@@ -78,9 +78,6 @@ class Guard:
         except RunrigError as error:
             await _refuse(send, path, *_as_answer(error))
             return
-        if problem := _two_meanings(scope, headers):
-            await _refuse(send, path, 400, problem, "USAGE")
-            return
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 20 or int(length) > LARGEST_BODY:
             await _refuse(send, path, 413, TOO_LARGE, "USAGE")
@@ -111,15 +108,6 @@ def _check_path(path: str, raw: bytes) -> None:
             f"there is no {path!r:.200} here: no name has a slash, a backslash, '.', '..' or control characters "
             "as a part of a path, however it is written"
         )
-
-
-def _two_meanings(scope: Scope, headers: Headers) -> str | None:
-    """What is wrong with a request whose end two readers would see in different places; None if nothing is."""
-    if scope.get("http_version", "1.1") not in ("1.0", "1.1"):
-        return f"HTTP/{scope['http_version']} is not spoken here: use HTTP/1.1"
-    if "transfer-encoding" in headers and "content-length" in headers:
-        return "Content-Length and Transfer-Encoding say the length in two ways: send one of them"
-    return None
 
 
 def source(scope: Scope) -> str:

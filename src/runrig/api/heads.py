@@ -1,0 +1,70 @@
+"""Which heads of requests are read at all: those that any two readers understand alike.  The parser says what is in them.
+
+A proxy in front may read one that is oddly written in another way, and then two see different requests in the same bytes.
+"""
+
+import re
+from collections.abc import Iterable
+
+LARGEST_HEAD = 64 * 1024
+"""Bytes of request line and headers."""
+
+_END = b"\r\n\r\n"
+_BEGINNING = re.compile(rb"[A-Z]")
+_LINE = re.compile(rb"[A-Z-]+ /[!\"$-~]* HTTP/1\.[01]\r\n")
+"""The path is one of this server, without a fragment: nobody else is spoken for here."""
+_UPGRADE = re.compile(rb"\r\nupgrade:[^\r]*", re.IGNORECASE)
+
+
+class Unreadable(Exception):
+    """What was sent is no request, or one that two readers could understand in two ways."""
+
+
+def end_of_head(sent: bytearray, looked_at: int) -> int | None:
+    """Where the head ends with which *sent* begins; None if that has not come.  Raises Unreadable if it need not be waited for.
+
+    *looked_at*: bytes of *sent* in which it does not end.
+    """
+    if not _BEGINNING.match(sent):
+        raise Unreadable
+    end = sent.find(_END, max(0, looked_at - len(_END)))
+    size = end + len(_END) if end >= 0 else len(sent)
+    if size > LARGEST_HEAD:
+        raise Unreadable
+    if end >= 0:
+        return size
+    if (line := sent.find(b"\n")) >= 0 and sent[line - 1 : line] != b"\r":
+        raise Unreadable
+    return None
+
+
+def as_parsed(head: bytes) -> bytes:
+    """*head* as the parser is to have it.  Raises Unreadable.
+
+    Without the wish to go on in another protocol, which a server may pass over: the parser would pass over the body.
+    """
+    lines = head.count(b"\r\n")
+    if head.count(b"\n") != lines or head.count(b"\r") != lines or b"\0" in head or not _LINE.match(head):
+        raise Unreadable
+    return _UPGRADE.sub(b"", head)
+
+
+def body_of(version: str, headers: Iterable[tuple[bytes, bytes]]) -> int | None:
+    """Bytes of the body of a request; None if it comes in chunks.  Raises Unreadable.  *headers*: their names in lower case."""
+    hosts, lengths, encodings = 0, [], []
+    for name, value in headers:
+        if name == b"host":
+            hosts += 1
+        elif name == b"content-length":
+            lengths.append(value)
+        elif name == b"transfer-encoding":
+            encodings.append(value.lower())
+    if hosts > 1 or (version == "1.1" and not hosts) or len(lengths) + len(encodings) > 1:
+        raise Unreadable
+    if encodings:
+        if version != "1.1" or encodings != [b"chunked"]:
+            raise Unreadable
+        return None
+    if lengths and not lengths[0].isdigit():
+        raise Unreadable
+    return int(lengths[0]) if lengths else 0

@@ -1,0 +1,68 @@
+"""The end of a connection that the server ends: a client that is still sending hears why, and one that reads nothing is cut off."""
+
+import asyncio
+from collections.abc import Callable
+
+LINGER_S = 2.0
+
+
+class Lingering(asyncio.Transport):
+    """Closes in two steps: a client that is still sending when it is refused would lose the answer if the socket closed at once.
+
+    Who takes nothing of what is sent for *patience_s* is cut off.
+    """
+
+    def __init__(self, transport: asyncio.Transport, is_sending: Callable[[], bool], patience_s: float) -> None:
+        super().__init__()
+        self._transport = transport
+        self._is_sending = is_sending
+        self._patience_s = patience_s
+        self._unsent: asyncio.TimerHandle | None = None
+        self._written = 0
+        self._closing = False
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return self._transport.get_extra_info(name, default)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._written += len(data)
+        self._transport.write(data)
+        if self._unsent is None:
+            self._look_later()
+
+    def _look_later(self) -> None:
+        left = self._transport.get_write_buffer_size()
+        self._unsent = (
+            asyncio.get_running_loop().call_later(self._patience_s, self._look, self._written - left) if left else None
+        )
+
+    def _look(self, taken: int) -> None:
+        """*taken*: bytes that had left when it last looked."""
+        if self._written - self._transport.get_write_buffer_size() <= taken:
+            self._transport.abort()
+        else:
+            self._look_later()
+
+    def pause_reading(self) -> None:
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._transport.resume_reading()
+
+    def is_closing(self) -> bool:
+        return self._closing or self._transport.is_closing()
+
+    def close(self) -> None:
+        if self.is_closing():
+            return
+        if not self._is_sending():
+            self._transport.close()
+            return
+        self._closing = True
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._transport.resume_reading()
+        asyncio.get_running_loop().call_later(LINGER_S, self._transport.close)
+
+    def abort(self) -> None:
+        self._transport.abort()
