@@ -3,6 +3,7 @@
 import json
 import os
 import sqlite3
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -59,6 +60,7 @@ class Target:
     log: Path
     process: "subprocess.Popen[str]"
     tokens: dict[str, str] = field(default_factory=dict)
+    tls: ssl.SSLContext | None = None
 
     def headers(self, user: str | None = "admin") -> list[tuple[str, str]]:
         """What every honest client sends; *user* None: without a token."""
@@ -80,7 +82,7 @@ class Target:
         sent = self.headers(user) if headers is None else list(headers)
         if content is not None and not any(name.lower() == "content-type" for name, _ in sent):
             sent.append(("Content-Type", "application/json"))
-        with wire(self.port, source) as connection:
+        with wire(self.port, source, self.tls) as connection:
             return connection.send(request(method, path, sent, content)).answer()
 
     def raw(self, *pieces: bytes) -> Answer:
@@ -182,11 +184,28 @@ def serve(
     with started(["serve", "--config", str(file)], folder / "stderr", run) as (running, line):
         port = int(line.split(" listens at ")[1].split(" ")[0].rpartition(":")[2])
         target = Target(port, folder / "data", folder / "server.log", running, dict(tokens or {"admin": admin}))
+        target.tls = _any_certificate() if "tls" in settings else None
         wait_until_leading(target)
         if tokens is None:
             _invite(target)
             hide_treasure(target)
         yield target
+
+
+def certificate(folder: Path) -> dict[str, str]:
+    """A new one and its key, as `tls` of a server file."""
+    made = {"cert": str(folder / "cert.pem"), "key": str(folder / "key.pem")}
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=here"]
+    request = ["openssl", "req", "-x509", *curve, "-out", made["cert"], "-keyout", made["key"]]
+    subprocess.run(request, check=True, capture_output=True)
+    Path(made["key"]).chmod(0o600)
+    return made
+
+
+def _any_certificate() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 def _server_file(folder: Path, cluster: str, settings: Mapping[str, object]) -> Path:

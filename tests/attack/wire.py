@@ -3,6 +3,7 @@
 import io
 import json
 import socket
+import ssl
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -36,8 +37,9 @@ class _Reader(io.BufferedReader):
 class Wire:
     """One connection.  Whatever is sent after the server hung up is lost in silence: its answer is what counts."""
 
-    def __init__(self, port: int, source: str = "127.0.0.1") -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE_S, (source, 0))
+    def __init__(self, port: int, source: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> None:
+        plain = socket.create_connection(("127.0.0.1", port), PATIENCE_S, (source, 0))
+        self.socket: socket.socket = plain if tls is None else tls.wrap_socket(plain)
         self._reader = _Reader(self.socket)
 
     def send(self, *pieces: bytes) -> "Wire":
@@ -72,9 +74,9 @@ class Wire:
 
 
 @contextmanager
-def wire(port: int, source: str = "127.0.0.1") -> Iterator[Wire]:
+def wire(port: int, source: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> Iterator[Wire]:
     """*source*: any address of this machine, and all of 127.0.0.0/8 are."""
-    connection = Wire(port, source)
+    connection = Wire(port, source, tls)
     try:
         yield connection
     finally:

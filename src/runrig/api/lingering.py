@@ -1,7 +1,10 @@
 """The end of a connection that the server ends: a client that is still sending hears why, and one that reads nothing is cut off."""
 
 import asyncio
+import struct
+import termios
 from collections.abc import Callable
+from fcntl import ioctl
 
 LINGER_S = 2.0
 
@@ -33,15 +36,22 @@ class Lingering(asyncio.Transport):
     def _look_later(self) -> None:
         left = self._transport.get_write_buffer_size()
         self._unsent = (
-            asyncio.get_running_loop().call_later(self._patience_s, self._look, self._written - left) if left else None
+            asyncio.get_running_loop().call_later(self._patience_s, self._look, self._taken(left)) if left else None
         )
 
     def _look(self, taken: int) -> None:
-        """*taken*: bytes that had left when it last looked."""
-        if self._written - self._transport.get_write_buffer_size() <= taken:
+        """*taken*: bytes that had arrived when it last looked."""
+        left = self._transport.get_write_buffer_size()
+        if left and self._taken(left) <= taken:
             self._transport.abort()
         else:
             self._look_later()
+
+    def _taken(self, left: int) -> int:
+        """Bytes that have arrived.  The system keeps megabytes, and takes no more until it has sent a good part of them."""
+        connection = self._transport.get_extra_info("socket").fileno()
+        (kept,) = struct.unpack("i", ioctl(connection, termios.TIOCOUTQ, bytes(4)))
+        return self._written - left - int(kept)
 
     def pause_reading(self) -> None:
         self._transport.pause_reading()
