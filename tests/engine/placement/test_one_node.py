@@ -10,7 +10,7 @@ from runrig.engine.nodes.topology import Domain
 from runrig.engine.placement.best_fit import BestFit
 from runrig.engine.placement.constraint_tree import ConstraintNode, PlacementConstraints
 from runrig.engine.placement.demand import PodRequest, assign_to_pod_sets, demand_of, shapes_of
-from runrig.engine.placement.place import Layout, place
+from runrig.engine.placement.place import Layout, has_place, place
 from runrig.engine.placement.trial_capacity import TrialCapacity
 from runrig.engine.quota.quota_node import CHARGED, LAYERS
 
@@ -48,7 +48,7 @@ def best_fit(
 
 def test_who_fits_on_one_node_gets_the_one_that_best_fit_finds() -> None:
     """T1, T2."""
-    on_one = 0
+    on_one = nowhere = 0
     for seed in range(400):
         rng = Random(seed)
         nodes = cluster(rng)
@@ -61,5 +61,8 @@ def test_who_fits_on_one_node_gets_the_one_that_best_fit_finds() -> None:
         layers = rng.choice(((CHARGED,), LAYERS))
         expected = best_fit(nodes, request, layers, constraints, within or topology.whole(labelled=False))
         assert place(nodes, [request], layers, constraints, within) == Layout(expected), seed
+        assert has_place(nodes, [request], layers, constraints, within) == (expected is not None), seed
         on_one += expected is not None and len(expected[0]) == 1
+        nowhere += expected is None
     assert on_one > 150
+    assert nowhere > 20

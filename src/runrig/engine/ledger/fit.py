@@ -7,7 +7,7 @@ from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options, pod_requests
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import Domain
-from runrig.engine.placement.place import place
+from runrig.engine.placement.place import has_place, place
 from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL, Request, fits
 
 CHARGED_ONLY = (CHARGED,)
@@ -74,6 +74,16 @@ def place_on_nodes(
     return tuple(
         Assignment(each.pod_set, each.flavor, each.count, shares)
         for each, shares in zip(choice, layout.shares, strict=True)
+    )
+
+
+def room_on_nodes(ledger: Ledger, entry: Entry, choice: Placement, within: Domain | None = None) -> bool:
+    """Whether `place_on_nodes` finds a place for *choice*."""
+    if not ledger.place:
+        return True
+    constraints = ledger.constraints(entry, tuple(each.count for each in choice))
+    return constraints is not None and has_place(
+        ledger.nodes, pod_requests(entry, choice), CHARGED_ONLY, constraints, within
     )
 
 

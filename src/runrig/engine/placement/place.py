@@ -80,6 +80,21 @@ def place(
     )
 
 
+def has_place(
+    nodes: ClusterNodes,
+    requests: Sequence[PodRequest],
+    layers: Sequence[int],
+    constraints: PlacementConstraints,
+    within: Domain | None = None,
+) -> bool:
+    """Whether `place` finds a place, which is a matter of counting for pods of one kind that may go anywhere."""
+    if len(requests) > 1 or constraints.asks or within is not None:
+        return place(nodes, requests, layers, constraints, within).shares is not None
+    (request,) = requests
+    counts = nodes.counts(constraints.labels, PodShape(request.requests, request.flavor), tuple(layers))
+    return int(counts.levels[0].sum()) >= request.pods
+
+
 def _tightest_node(
     nodes: ClusterNodes, labels: tuple[str, ...], request: PodRequest, layers: Sequence[int], within: Domain | None
 ) -> NodeShare | None:

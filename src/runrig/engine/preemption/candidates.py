@@ -44,7 +44,8 @@ class Candidates:
             return list(self.in_order())
         drawn = [candidate for candidate in self._stopping() if self._draw(candidate)]
         for _, leaves, inner_too in self._borrowers():
-            unprotected = {leaf.name: self._unprotected(pools, inner_too=inner_too) for leaf, pools in leaves}
+            # The outermost pools are over nominal, or they were not entered.
+            unprotected = {leaf.name: inner_too or self._unprotected(pools[1:]) for leaf, pools in leaves}
             for _, candidate in sorted(chain.from_iterable(self._ledger.preemptible[name] for name in unprotected)):
                 if self._may_go(candidate):
                     if not unprotected[candidate.gang.pool]:
@@ -71,7 +72,7 @@ class Candidates:
                 break
             if node.kind is Kind.POOL:
                 pools.append(node)
-        return self._unprotected(pools[::-1], inner_too=True)
+        return self._unprotected(pools[-1:])
 
     def spared_before(self, gone: Sequence[Entry]) -> dict[str, tuple[tuple[str, str], ...]]:
         """For each of *gone*, the candidates before it in the order that keep running, the latest first, each with its law."""
@@ -141,9 +142,8 @@ class Candidates:
             for ancestor in self._leaf.path[1:]:
                 if ancestor.kind is not Kind.OWN:
                     tops = ancestor.children if ancestor.kind is Kind.POOL else ancestor.over
-                    leaves = [leaf for top in tops if top is not below for leaf in self._low_leaves(top)]
-                    if inner_too and not self._ledger.tree.weighted:
-                        leaves = [(leaf, pools) for leaf, pools in leaves if len(pools) > 1]
+                    least = 2 if inner_too and not self._ledger.tree.weighted else 0
+                    leaves = [leaf for top in tops if top is not below for leaf in self._low_leaves(top, least)]
                     if leaves:
                         yield ancestor, leaves, inner_too
                 below = ancestor
@@ -152,7 +152,8 @@ class Candidates:
         pools_of = {leaf.name: pools for leaf, pools in leaves}
         for candidate in self._in_order_under(ancestor, [leaf for leaf, _ in leaves]):
             if self._may_go(candidate):
-                if self._unprotected(pools_of[candidate.gang.pool], inner_too=inner_too):
+                pools = pools_of[candidate.gang.pool]
+                if self._unprotected(pools[:1] if inner_too else pools):
                     yield candidate
                 else:
                     self._passed.setdefault(candidate.gang.id, "R2")
@@ -164,24 +165,33 @@ class Candidates:
             return iter(Tournament(ancestor, {leaf: list(held) for leaf, held in holders.items()}, largest_share))
         return (entry for _, entry in merge(*holders.values()))
 
-    def _low_leaves(self, top: QuotaNode) -> Iterator[LowLeaf]:
-        """Yields the low leaves under *top* that hold work.  Enters only subtrees with pools over nominal. O(these)."""
+    def _low_leaves(self, top: QuotaNode, least: int) -> Iterator[LowLeaf]:
+        """Yields the low leaves under *top* that hold work, below *least* pools or more.
+
+        Enters only subtrees with pools over nominal.  O(these).
+        """
+        contested, held = self._contested, self._ledger.preemptible
         stack: list[tuple[QuotaNode, tuple[QuotaNode, ...]]] = [(top, ())]
         while stack:
             node, pools = stack.pop()
             if node.kind is Kind.COHORT:
-                if any(node.pools_over_nominal[index] for index in self._contested):
-                    stack.extend((child, ()) for child in node.over)
+                if any(node.pools_over_nominal[index] for index in contested):
+                    stack += [(child, ()) for child in node.over]
                 continue
             if node.kind is Kind.POOL:
-                if not pools and not node.over_nominal(self._contested):
+                lone = len(node.children) == 1  # no subpools beside its own work
+                if not pools and ((lone and least > 1) or not node.over_nominal(contested)):
                     continue
                 pools = (*pools, node)
-                stack.extend((child, pools) for child in node.children if child.kind is Kind.POOL)
-            if self._ledger.preemptible.get(node.name):
+                if not lone:
+                    stack += [(child, pools) for child in node.children if child.kind is Kind.POOL]
+            if len(pools) >= least and held.get(node.name):
                 yield self._ledger.tree.low[node.name], pools
 
-    def _unprotected(self, pools: Sequence[QuotaNode], *, inner_too: bool) -> bool:
-        """True as long as the pools are over nominal on trial: one that has come within its nominal is safe from then on."""
-        asked = pools[:1] if inner_too else pools
-        return all(pool.over_nominal(self._contested) for pool in asked)
+    def _unprotected(self, pools: Sequence[QuotaNode]) -> bool:
+        """True as long as *pools* are over nominal on trial: one that has come within its nominal is safe from then on."""
+        contested = self._contested
+        for pool in pools:  # noqa: SIM110  (a loop: this is asked for every candidate)
+            if not pool.over_nominal(contested):
+                return False
+        return True

@@ -5,9 +5,11 @@ law R3.  Each domain has a lower bound of this cost, from columns; domains are s
 can be cheaper than the best set so far.  Gangs that stop already cost nothing.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from typing import NamedTuple
+
+import numpy as np
 
 from runrig.domain.gangs import GangState, Placement
 from runrig.engine.ledger.fit import CHARGED_ONLY, place_on_nodes
@@ -18,7 +20,7 @@ from runrig.engine.nodes.topology import ROOT, Domain
 from runrig.engine.placement.demand import Demand, demand_of, shapes_of
 from runrig.engine.placement.trial_capacity import TrialCapacity
 from runrig.engine.preemption.candidates import Candidates
-from runrig.engine.preemption.held_by_domain import HeldByDomain, Holding, held_by_domain, sizes
+from runrig.engine.preemption.held_by_domain import HeldByDomain, held_by_domain
 from runrig.engine.quota.quota_node import CHARGED, Request, add_on_trial, fits, headroom, take_on_trial
 
 STEPS = 20_000
@@ -53,12 +55,6 @@ class _Found(NamedTuple):
     chosen: Sequence[int]
     domain: Domain
     placement: Placement
-
-
-class _Weight(NamedTuple):
-    pods: int
-    gpus: int
-    order: int
 
 
 class DomainPreemption:
@@ -114,10 +110,7 @@ class DomainPreemption:
         }
 
     def place_without(self, chosen: Sequence[Entry], domain: Domain) -> Placement | None:
-        """Where the preemptor goes with *chosen* gone, in the order of law R3; None: one is protected then, or quota or room lack."""
-        self._ledger.effort += 1
-        if not self._quota_without(chosen):
-            return None
+        """Where the preemptor goes with *chosen* gone, in the order of law R3; None if there is no room.  The quota is not asked."""
         self._ledger.effort += PER_TRIAL
         for candidate in chosen:
             self._ledger.uncharge(candidate)
@@ -128,8 +121,9 @@ class DomainPreemption:
             for candidate in reversed(chosen):
                 self._ledger.charge(candidate)
 
-    def _quota_without(self, chosen: Sequence[Entry]) -> bool:
+    def quota_without(self, chosen: Sequence[Entry]) -> bool:
         """True if each of *chosen* may go after those before it, and their quota is enough.  No node is touched."""
+        self._ledger.effort += 1
         gone: list[Entry] = []
         try:
             for candidate in chosen:
@@ -155,13 +149,13 @@ class _OverDomains:
         self._required = required
         self._whole = self._topology.whole(labelled=True)
         self._held = held_by_domain(capacity, running, required.demand, required.level, self._whole)
-        self._weights = [
-            _Weight(pods, gpus, order) for order, (pods, gpus) in enumerate(sizes(self._topology, running))
-        ]
+        self._sizes = self._held.sizes
+        self._lightest = sorted(range(len(running)), key=self._sizes.__getitem__)
+        self._standing = {candidate: place for place, candidate in enumerate(self._lightest)}
         self.short = preemption.shortages()
-        held = [dict(candidate.request) for candidate in running] if self.short else []
-        self.amounts = {index: [each.get(index, 0) for each in held] for index in self.short}
-        self._useful = [at for at, amounts in enumerate(zip(*self.amounts.values(), strict=True)) if any(amounts)]
+        self.amounts = [tuple([_amount(each.request, index) for index in self.short]) for each in running]
+        self._useful = [at for at, amounts in enumerate(self.amounts) if any(amounts)]
+        self._enough: dict[tuple[int, ...], bool] = {}
         self._steps_left = STEPS
         self._trials_left = TRIALS
 
@@ -173,7 +167,7 @@ class _OverDomains:
         level = self._required.level
         first = self._topology.inside(self._whole, level)[0] if level > ROOT else 0
         best: tuple[_Found, bool] | None = None
-        for bound, place in sorted(self._bounds(by_quota)):
+        for bound, place in self._bounds(by_quota):
             if best is not None and bound >= best[0].cost:
                 break
             domain = self._whole if level == ROOT else self._topology.domain(level, first + place)
@@ -186,51 +180,51 @@ class _OverDomains:
     def _least_for_quota(self) -> int | None:
         """How many gangs have to stop for the quota alone, at least; None: all of them are not enough."""
         least = 0
-        for index, short in self.short.items():
-            count = _least_count(sorted(self.amounts[index], reverse=True), short)
+        for at, short in enumerate(self.short.values()):
+            count = _least_count(sorted((amounts[at] for amounts in self.amounts), reverse=True), short)
             if count is None:
                 return None
             least = max(least, count)
         return least
 
     def _bounds(self, by_quota: int) -> Iterator[tuple[Cost, int]]:
-        """A lower bound of the cost in each domain that would be large enough with all candidates gone, and its place."""
-        overall = sorted(self._weights)[:by_quota]
-        demand = self._required.demand
-        for place in range(len(self._held.now[0])):
-            if any(most[place] < pods for most, (_, pods) in zip(self._held.most, demand, strict=True)):
-                continue
-            held = self._held.held.get(place, [])
-            least = 0
-            for shape, (_, pods) in enumerate(demand):
-                missing = pods - int(self._held.now[shape][place])
-                if missing > 0:
-                    count = _least_count(sorted((each.gains[shape] for each in held), reverse=True), missing)
-                    least = max(least, len(held) if count is None else count)
-            yield self._cost_at_least(held, least, max(least, by_quota), overall), place
+        """A lower bound of the cost in each domain that would be large enough with all candidates gone, and its place; in order."""
+        overall = [self._sizes[candidate][0] for candidate in self._lightest[:by_quota]]
+        held, demand = self._held, self._required.demand
+        enough = [most >= pods for most, (_, pods) in zip(held.most, demand, strict=True)]
+        places = np.flatnonzero(np.logical_and.reduce(enough)).tolist()
+        inside = held.least(demand).tolist()
+        count = [max(least, by_quota) for least in inside]
+        for _, alike in groupby(sorted(places, key=count.__getitem__), count.__getitem__):
+            yield from sorted(
+                (self._cost_at_least(place, inside[place], count[place], overall), place) for place in alike
+            )
 
-    def _cost_at_least(self, held: Sequence[Holding], inside: int, count: int, overall: Sequence[_Weight]) -> Cost:
-        here = [self._weights[each.candidate] for each in held]
-        pods = sum(sorted(each.pods for each in here)[:inside]) + sum(each.pods for each in overall[: count - inside])
+    def _cost_at_least(self, place: int, inside: int, count: int, overall: Sequence[int]) -> Cost:
+        here = self._held.candidates(place)
+        pods = sum(sorted([self._sizes[each][0] for each in here])[:inside]) + sum(overall[: count - inside])
         if count > inside:
             return count, pods, 0, ()
-        orders = sorted(each.order for each in here)[:inside]
-        return count, pods, sum(sorted(each.gpus for each in here)[:inside]), tuple(reversed(orders))
+        gpus = sum(sorted([self._sizes[each][1] for each in here])[:inside])
+        return count, pods, gpus, tuple(reversed(here[:inside]))
 
     # ------------------------------------------------------------ for the search in one domain
 
     def cost(self, chosen: Sequence[int]) -> Cost:
-        weights = [self._weights[at] for at in chosen]
-        orders = tuple(sorted((each.order for each in weights), reverse=True))
-        return len(chosen), sum(each.pods for each in weights), sum(each.gpus for each in weights), orders
+        pods = gpus = 0
+        for candidate in chosen:
+            size = self._sizes[candidate]
+            pods += size[0]
+            gpus += size[1]
+        return len(chosen), pods, gpus, tuple(sorted(chosen, reverse=True))
 
-    def choices(self, held: Sequence[Holding]) -> list[int]:
-        """Who may be chosen for a domain: those in it, and where the quota is short some others; the cheapest first."""
-        inside = [each.candidate for each in held]
+    def choices(self, inside: Iterable[int]) -> list[int]:
+        """Who may be chosen for a domain: those *inside*, and where the quota is short some others; the cheapest first."""
+        found = [*inside]
         if self.short:
-            known = set(inside)
-            inside += islice((each for each in self._useful if each not in known), MOST_OUTSIDE)
-        return sorted(inside, key=lambda candidate: self._weights[candidate])
+            known = set(found)
+            found += islice((each for each in self._useful if each not in known), MOST_OUTSIDE)
+        return sorted(found, key=self._standing.__getitem__)
 
     def step(self) -> bool:
         """One more set may be looked at."""
@@ -243,7 +237,10 @@ class _OverDomains:
         if self._trials_left < 0:
             self._steps_left = 0
             return None
-        return self._preemption.place_without([self._running[candidate] for candidate in chosen], domain)
+        gone, known = [self._running[candidate] for candidate in chosen], tuple(chosen)
+        if known not in self._enough:
+            self._enough[known] = self._preemption.quota_without(gone)
+        return self._preemption.place_without(gone, domain) if self._enough[known] else None
 
 
 class _Search:
@@ -255,15 +252,12 @@ class _Search:
         self._over = over
         self._domain = domain
         self._least = least
-        holdings = held.held.get(place, [])
-        gains = {each.candidate: each.gains for each in holdings}
-        self._choices = over.choices(holdings)
+        gains = held.gains_of(place)
+        self._choices = over.choices(gains)
         nothing = (0,) * len(required.demand)
         missing = [pods - int(now[place]) for now, (_, pods) in zip(held.now, required.demand, strict=True)]
         self._asks = (*missing, *over.short.values())
-        self._gives = [
-            (*gains.get(each, nothing), *(amounts[each] for amounts in over.amounts.values())) for each in self._choices
-        ]
+        self._gives = [gains.get(each, nothing) + over.amounts[each] for each in self._choices]
         self._later = self._most_later()
         self._best: _Found | None = None
 
@@ -322,6 +316,13 @@ def _below(demand: Demand) -> Iterator[Demand]:
     for part in demand.parts:
         yield part
         yield from _below(part)
+
+
+def _amount(request: Request, index: int) -> int:
+    for each, amount in request:
+        if each == index:
+            return amount
+    return 0
 
 
 def _least_count(amounts: Sequence[int], needed: int) -> int | None:

@@ -15,20 +15,43 @@ from runrig.engine.placement.demand import ShapeCounts
 from runrig.engine.placement.trial_capacity import TrialCapacity
 
 
-class Holding(NamedTuple):
-    """What one candidate holds inside one domain.  *gains*: per shape, the most pods that it could make room for."""
-
-    candidate: int
-    gains: tuple[int, ...]
-
-
 @dataclass(slots=True)
 class HeldByDomain:
-    """*held*: by the domain's place in its level.  *now*, *most*: pods that fit, per shape and domain, now and with all candidates gone."""
+    """*now*, *most*: pods that fit, per shape and domain, now and with all candidates gone; a domain is its place in its level.
 
-    held: dict[int, list[Holding]]
+    The rest has a row for each candidate in a domain, by domain, then in the order of the candidates.  *starts*: the first row
+    of each domain, and the end.  *who*: the candidate's number.  *gains*: per shape, the most pods that it could make room for there.
+    *sizes*: pods and GPUs that each candidate holds anywhere.
+    """
+
     now: list[Ints]
     most: list[Ints]
+    starts: Ints
+    who: Ints
+    gains: list[Ints]
+    sizes: list[tuple[int, int]]
+
+    def candidates(self, place: int) -> list[int]:
+        return self.who[self.starts[place] : self.starts[place + 1]].tolist()
+
+    def gains_of(self, place: int) -> dict[int, tuple[int, ...]]:
+        """Candidate → pods per shape."""
+        rows = slice(self.starts[place], self.starts[place + 1])
+        return dict(
+            zip(self.who[rows].tolist(), zip(*(gain[rows].tolist() for gain in self.gains), strict=True), strict=True)
+        )
+
+    def least(self, demand: ShapeCounts) -> Ints:
+        """Per domain, how many of its candidates have to go at least, so that each shape of *demand* fits; all, if that is not enough."""
+        domain = np.arange(len(self.starts) - 1).repeat(np.diff(self.starts))
+        least = np.zeros(len(self.starts) - 1, dtype=np.int64)
+        for gain, now, (_, pods) in zip(self.gains, self.now, demand, strict=True):
+            largest_first = gain[np.lexsort((-gain, domain))]
+            before = largest_first.cumsum() - largest_first
+            before -= before[self.starts[domain]]
+            needed = domain[before < (pods - now)[domain]]
+            np.maximum(least, np.bincount(needed, minlength=len(least)), out=least)
+        return least
 
 
 class _Rows(NamedTuple):
@@ -45,23 +68,27 @@ def held_by_domain(
     """For the domains of *level* inside *whole*, or *whole* itself if it is of that level.  O(nodes that candidates hold)."""
     topology = capacity.topology
     resources = sorted({resource for shape, _ in demand for resource, _ in capacity.shapes[shape].requests})
-    rows = _rows(topology, candidates, resources, whole)
+    holdings = [_holdings(topology, each) for each in candidates]
+    rows = _rows(holdings, resources, whole)
     touched = np.flatnonzero(np.bincount(rows.node, minlength=len(topology.nodes)))
     domains = _domains(topology, level, whole)
+    size = int(domains[-1]) + 1 if len(domains) else 0
     now, most, gains = [], [], []
     for shape, _ in demand:
         counts = capacity.counts(shape)
         fitting = counts.levels[-1][whole.first : whole.last]
-        size = int(domains[-1]) + 1 if len(domains) else 0
         sums = np.bincount(domains, weights=fitting, minlength=size).astype(np.int64)
-        gain = np.zeros(len(topology.nodes), dtype=np.int64)
-        gain[touched] = _all_gone(capacity, shape, rows, touched) - counts.levels[-1][touched]
-        gain[~counts.takes] = 0
-        more = np.bincount(domains, weights=gain[whole.first : whole.last], minlength=size).astype(np.int64)
+        gain = _all_gone(capacity, shape, rows, touched) - counts.levels[-1][touched]
+        gain[~counts.takes[touched]] = 0
+        more = np.bincount(domains[touched - whole.first], weights=gain, minlength=size).astype(np.int64)
         now.append(sums)
         most.append(sums + more)
-        gains.append(gain)
-    return HeldByDomain(_held(rows, domains, whole, gains, len(candidates)), now, most)
+        gains.append(gain[np.searchsorted(touched, rows.node)])
+    pairs, inverse = np.unique(domains[rows.node - whole.first] * len(candidates) + rows.who, return_inverse=True)
+    starts = np.searchsorted(pairs, np.arange(size + 1) * len(candidates))
+    per_pair = [_per_pair(inverse, gain, len(pairs)) for gain in gains]
+    who = pairs % max(1, len(candidates))
+    return HeldByDomain(now, most, starts, who, per_pair, [each.size for each in holdings])
 
 
 def _domains(topology: TopologyIndex, level: int, whole: Domain) -> Ints:
@@ -72,13 +99,7 @@ def _domains(topology: TopologyIndex, level: int, whole: Domain) -> Ints:
     return domains - domains[0] if len(domains) else domains
 
 
-def sizes(topology: TopologyIndex, candidates: Sequence[Entry]) -> list[tuple[int, int]]:
-    """Pods and GPUs that each candidate holds."""
-    return [_holdings(topology, each).size for each in candidates]
-
-
-def _rows(topology: TopologyIndex, candidates: Sequence[Entry], resources: Sequence[str], whole: Domain) -> _Rows:
-    holdings = [_holdings(topology, each) for each in candidates]
+def _rows(holdings: Sequence[Holdings], resources: Sequence[str], whole: Domain) -> _Rows:
     asked = tuple(resources)
     every = [each.columns if each.resources == asked else _only(asked, each) for each in holdings]
     columns = np.concatenate(every, axis=1) if every else np.zeros((1 + len(asked), 0), dtype=np.int64)
@@ -136,20 +157,6 @@ def _all_gone(capacity: TrialCapacity, shape: int, rows: _Rows, touched: Ints) -
         fitting[~listed] = MOST_PER_NODE if resource in UNLISTED_IS_UNCOUNTED else 0
         np.minimum(most, fitting, out=most)
     return most
-
-
-def _held(
-    rows: _Rows, domains: Ints, whole: Domain, gains: Sequence[Ints], candidates: int
-) -> dict[int, list[Holding]]:
-    """Holdings by domain, each list in the order of the candidates."""
-    held: dict[int, list[Holding]] = {}
-    if not len(rows.who):
-        return held
-    pairs, inverse = np.unique(domains[rows.node - whole.first] * candidates + rows.who, return_inverse=True)
-    columns = [_per_pair(inverse, gain[rows.node], len(pairs)) for gain in gains]
-    for pair, *sums in zip(pairs.tolist(), *(column.tolist() for column in columns), strict=True):
-        held.setdefault(pair // candidates, []).append(Holding(pair % candidates, tuple(sums)))
-    return held
 
 
 def _per_pair(inverse: NDArray[np.intp], gains: Ints, pairs: int) -> Ints:

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from runrig.domain.gangs import GangState, Law, Placement
-from runrig.engine.ledger.fit import place_on_nodes, would_start
+from runrig.engine.ledger.fit import place_on_nodes, room_on_nodes, would_start
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options
 from runrig.engine.ledger.queue import Entry
@@ -26,8 +26,8 @@ from runrig.engine.quota.quota_node import Request, fits, within_promise
 MOST_COUNTED_ON = 8
 """How many gangs that stop for others and lie on other nodes a preemptor waits for: each would do as well as the next."""
 
-MANY = 16
-"""After so many candidates the search asks whether all of them together would be enough."""
+MANY = 128
+"""After so many candidates the search asks whether all of them together would be enough.  That costs about as much as they did."""
 
 
 class Target(NamedTuple):
@@ -94,7 +94,7 @@ class _TargetSearch:
             return self._with_laws(cheapest.gone, cheapest.placement)
         for candidate in cheapest.gone:
             self._take(candidate)
-        if self._fit(cheapest.domain) is None:
+        if not self._fits(cheapest.domain):
             return None
         # These were chosen together, not one by one: the last one may be as superfluous as any.
         return self._targets(cheapest.gone, cheapest.domain, last_is_needed=False)
@@ -140,15 +140,12 @@ class _TargetSearch:
                 self._ledger.charge(candidate)
         self._gone = []
 
-    def _fit(self, domain: Domain | None = None) -> Placement | None:
-        """Where the preemptor goes as things stand on trial; None if quota or nodes are short."""
+    def _fits(self, domain: Domain | None = None) -> bool:
+        """Whether quota and nodes are enough as things stand on trial."""
         self._ledger.effort += PER_TRIAL
         if not fits(self._leaf, self._request):
-            return None
-        return place_on_nodes(self._ledger, self._entry, self._choice, within=domain)
-
-    def _fits(self) -> bool:
-        return self._fit() is not None
+            return False
+        return room_on_nodes(self._ledger, self._entry, self._choice, within=domain)
 
     def _targets(self, taken: Sequence[Entry], domain: Domain | None, *, last_is_needed: bool) -> Targets:
         """The minimal subset of *taken*: putting any of them back would lose the placement (law R3)."""
@@ -156,10 +153,10 @@ class _TargetSearch:
             taken,
             self._ledger.uncharge,
             self._ledger.charge,
-            lambda: self._fit(domain) is not None,
+            lambda: self._fits(domain),
             last_is_needed=last_is_needed,
         )
-        placement = self._fit(domain)
+        placement = place_on_nodes(self._ledger, self._entry, self._choice, within=domain)
         assert placement is not None, "putting back must keep the fit"
         return self._with_laws(needed, placement)
 
