@@ -52,9 +52,7 @@ def portrait(state: State) -> dict[str, object]:
         "tree": tree_portrait(tree),
         "free": {name: [dict(view) for view in room.free] for name, room in sorted(ledger.nodes.by_name.items())},
         "gpus": {name: room.gpus for name, room in sorted(ledger.nodes.by_name.items())},
-        "pending": {
-            repr(key): [entry.gang.id for _, entry in bucket.waiting] for key, bucket in ledger.pending.items()
-        },
+        "pending": {repr(key): [entry.gang.id for entry in bucket.waiting] for key, bucket in ledger.pending.items()},
         "placed": sorted(ledger.placed),
         "nominated": sorted(ledger.nominated),
         "stopping": sorted(ledger.stopping),

@@ -64,7 +64,7 @@ def test_candidates_are_who_the_laws_name_in_their_order_in_random_trees(first: 
 def _compared(ledger: Ledger) -> int:
     """How many candidates all preemptors that wait have."""
     count = 0
-    heads = [bucket.waiting[0][1] for bucket in ledger.pending.values() if bucket.firm]
+    heads = [bucket.waiting[0] for bucket in ledger.pending.values() if bucket.firm]
     for entry in heads:
         if not ledger.leaf(entry).active:
             continue

@@ -257,9 +257,7 @@ def winner(scene: Scene, top: QuotaNode, items: Items[T], *, largest: bool) -> t
 
 
 def borrowers(ledger: Ledger) -> list[Bucket]:
-    return [
-        bucket for bucket in ledger.pending.values() if not bucket.firm and would_borrow(ledger, bucket.waiting[0][1])
-    ]
+    return [bucket for bucket in ledger.pending.values() if not bucket.firm and would_borrow(ledger, bucket.waiting[0])]
 
 
 def expected_starts(scene: Scene) -> Iterator[str]:
@@ -270,7 +268,7 @@ def expected_starts(scene: Scene) -> Iterator[str]:
         items: dict[str, list[tuple[Any, Entry]]] = {}
         for bucket in borrowers(ledger):
             if bucket.key not in failed:
-                items.setdefault(bucket.pool, []).append(bucket.waiting[0])
+                items.setdefault(bucket.pool, []).append((bucket.waiting[0].order, bucket.waiting[0]))
         found = winner(scene, ledger.tree.root, items, largest=False)
         if found is None:
             return

@@ -53,7 +53,7 @@ def monitor_snapshot(state: State, now: float) -> MonitorSnapshot:
 def waiting(state: State) -> dict[tuple[str, str], WaitingGangs]:
     found: dict[tuple[str, str], WaitingGangs] = {}
     for bucket in state.ledger.pending.values():
-        _count(found, bucket.waiting[0][1], len(bucket.waiting))  # within a bucket the head was submitted first
+        _count(found, bucket.waiting[0], len(bucket.waiting))  # within a bucket the head was submitted first
     for entry in state.ledger.nominated.values():
         _count(found, entry, 1)
     return dict(sorted(found.items()))

@@ -4,6 +4,7 @@ import enum
 from collections.abc import Callable, Hashable, Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
+from operator import attrgetter
 from typing import NamedTuple
 
 from runrig.domain.gangs import Gang, GangState, Law, Placement, Requirement
@@ -67,7 +68,7 @@ class Barrier:
 
     def file(self, bucket: "Bucket", turn: Pass, need: int) -> None:
         """Gives *bucket* a place for its present head."""
-        heappush(self._places[turn].setdefault(need, []), (bucket.waiting[0][0], next(_numbers), bucket))
+        heappush(self._places[turn].setdefault(need, []), (bucket.waiting[0].order, next(_numbers), bucket))
         self.filed += 1
         if self.filed > 2 * self.sleepers + SPARE:
             self._tidy()
@@ -85,8 +86,8 @@ class Barrier:
             if not self._sleeps(bucket, turn, need):
                 heappop(places)
                 self.filed -= 1
-            elif order != bucket.waiting[0][0]:  # its head has left; of an earlier one there is a place before this
-                heapreplace(places, (bucket.waiting[0][0], next(_numbers), bucket))
+            elif order != bucket.waiting[0].order:  # its head has left; of an earlier one there is a place before this
+                heapreplace(places, (bucket.waiting[0].order, next(_numbers), bucket))
             else:
                 return places[0]
         self._places[turn].pop(need, None)
@@ -100,7 +101,9 @@ class Barrier:
         for turn in Pass:
             for need, places in list(self._places[turn].items()):
                 known = dict.fromkeys(bucket for *_, bucket in places if self._sleeps(bucket, turn, need))
-                self._places[turn][need] = kept = [(bucket.waiting[0][0], next(_numbers), bucket) for bucket in known]
+                self._places[turn][need] = kept = [
+                    (bucket.waiting[0].order, next(_numbers), bucket) for bucket in known
+                ]
                 heapify(kept)
                 self.filed += len(kept)
                 if not kept:
@@ -112,7 +115,7 @@ AWAKE: Mapping[Barrier, int] = {}
 
 
 class Bucket:
-    """The gangs of one key that wait, in order.
+    """The gangs of one key that wait.  *waiting*: in order.
 
     *counts*: pods per pod set of the full gang.  *asleep*: the pass of a cycle in which it failed, None while it is awake;
     *before*: the barriers that it sleeps before, each with what it needs there (`sleeping.py`).
@@ -139,7 +142,7 @@ class Bucket:
         self.key = key
         self.pool, self.firm, self.rank, *_ = key
         self.counts = tuple(count for count, *_ in key.shape)
-        self.waiting: list[tuple[Order, Entry]] = []
+        self.waiting: list[Entry] = []
         self.asleep: Pass | None = None
         self.before = AWAKE
         self.parked: int | None = None
@@ -175,7 +178,6 @@ class Entry:
         "held",
         "holdings",
         "law",
-        "order",
         "placement",
         "preempted_by",
         "request",
@@ -192,7 +194,6 @@ class Entry:
         self.bucket = Bucket(
             BucketKey(gang.pool, not gang.priority.may_borrow, gang.priority.rank, shape, bool(gang.refused))
         )
-        self.order: Order = (-self.bucket.rank, gang.submitted_at, gang.id)
         self.placement: Placement = ()
         self.request: Request = ()
         self.holdings: Holdings | None = None
@@ -204,6 +205,11 @@ class Entry:
         self.held = False
 
     @property
+    def order(self) -> Order:
+        """Made when it is asked for: of 100,000 that wait, few are compared at a time."""
+        return -self.bucket.rank, self.gang.submitted_at, self.gang.id
+
+    @property
     def layers(self) -> list[int]:
         """In which it holds its request."""
         return [layer for layer, counts in ((CHARGED, self.charged), (REAL, self.held)) if counts]
@@ -212,3 +218,7 @@ class Entry:
     def preemption_key(self) -> tuple[int, float, str]:
         """Who goes first among candidates of one place (law R3): lower priority, later start, id."""
         return (self.bucket.rank, -(self.admitted_at or 0.0), self.gang.id)
+
+
+in_order = attrgetter("order")
+"""Sorts entries by their place in the queue."""

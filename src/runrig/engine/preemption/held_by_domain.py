@@ -32,7 +32,8 @@ class HeldByDomain:
     sizes: list[tuple[int, int]]
 
     def candidates(self, place: int) -> list[int]:
-        return self.who[self.starts[place] : self.starts[place + 1]].tolist()
+        who: list[int] = self.who[self.starts[place] : self.starts[place + 1]].tolist()
+        return who
 
     def gains_of(self, place: int) -> dict[int, tuple[int, ...]]:
         """Candidate → pods per shape."""

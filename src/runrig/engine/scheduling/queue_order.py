@@ -12,7 +12,7 @@ from itertools import count
 
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options
-from runrig.engine.ledger.queue import Barrier, Bucket, Entry, Order, Pass
+from runrig.engine.ledger.queue import Barrier, Bucket, Entry, Order, Pass, in_order
 from runrig.engine.ledger.sleeping import Sleepers
 from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf
 from runrig.engine.quota.tournament import Tournament, smallest_share
@@ -32,7 +32,7 @@ class QueueHeads:
         self._seen = 0
         self._number = count()
         self._heap: list[tuple[Order, int, Bucket | tuple[Barrier, int]]] = [
-            (bucket.waiting[0][0], next(self._number), bucket) for bucket in buckets
+            (bucket.waiting[0].order, next(self._number), bucket) for bucket in buckets
         ]
         heapify(self._heap)
 
@@ -47,13 +47,13 @@ class QueueHeads:
             bucket = drawn if isinstance(drawn, Bucket) else self._wake(order, *drawn)
             if bucket is not None and (passed is None or order > passed):
                 passed = order
-                yield bucket.waiting[0][1]
+                yield bucket.waiting[0]
         del self._sleepers.risen[self._turn][: self._seen]
 
     def next_of(self, bucket: Bucket) -> None:
         """The bucket's head has gone: the next of the bucket takes its place in the order."""
         if bucket.waiting:
-            heappush(self._heap, (bucket.waiting[0][0], next(self._number), bucket))
+            heappush(self._heap, (bucket.waiting[0].order, next(self._number), bucket))
 
     def _take_in_what_rose(self) -> None:
         risen = self._sleepers.risen[self._turn]
@@ -90,7 +90,7 @@ class HeadsByShare:
         self._leaves = ledger.tree.low
         self._queues: dict[QuotaLeaf, list[tuple[Order, Entry]]] = {}
         for bucket in buckets:
-            heappush(self._queues.setdefault(self._leaves[bucket.pool], []), bucket.waiting[0])
+            heappush(self._queues.setdefault(self._leaves[bucket.pool], []), _placed(bucket.waiting[0]))
         self._tournament = Tournament(ledger.tree.root, self._queues, smallest_share)
 
     def __iter__(self) -> Iterator[Entry]:
@@ -99,7 +99,7 @@ class HeadsByShare:
     def next_of(self, bucket: Bucket) -> None:
         """As `QueueHeads.next_of`."""
         if bucket.waiting:
-            heappush(self._queues[self._leaves[bucket.pool]], bucket.waiting[0])
+            heappush(self._queues[self._leaves[bucket.pool]], _placed(bucket.waiting[0]))
 
 
 def low_heads(ledger: Ledger) -> QueueHeads:
@@ -110,7 +110,7 @@ def low_heads(ledger: Ledger) -> QueueHeads:
     """
     sleepers = ledger.sleepers
     for bucket in sleepers.borrowers(sleepers.eased):
-        if not would_borrow(ledger, bucket.waiting[0][1]):
+        if not would_borrow(ledger, bucket.waiting[0]):
             sleepers.wake(bucket)
     sleepers.eased.clear()
     if ledger.tree.weighted:
@@ -154,7 +154,7 @@ def waiting_in_order(ledger: Ledger) -> list[Entry]:
         if _goes_by_share(ledger, kind):
             by_share.append(bucket)
         else:
-            waiting += [(kind, order, entry) for order, entry in bucket.waiting]
+            waiting += [(kind, entry.order, entry) for entry in bucket.waiting]
     return [
         *(entry for *_, entry in sorted(waiting, key=lambda item: item[:2])),
         *_in_order_of_shares(ledger, by_share),
@@ -176,7 +176,7 @@ def ahead_of(ledger: Ledger, entry: Entry) -> tuple[int, int]:
         if kind == mine and _goes_by_share(ledger, kind):
             by_share.append(bucket)
         elif kind == mine:
-            before = bisect_left(bucket.waiting, (entry.order,))
+            before = bisect_left(bucket.waiting, entry.order, key=in_order)
         everywhere += before
         in_pool += before if bucket.pool == entry.gang.pool else 0
     for other in _in_order_of_shares(ledger, by_share):
@@ -190,12 +190,12 @@ def ahead_of(ledger: Ledger, entry: Entry) -> tuple[int, int]:
 def head_of(ledger: Ledger, pool: str) -> Entry | None:
     """Whom the next cycle looks at first of those who wait in *pool*.  O(buckets)."""
     heads = [(_kind(ledger, bucket), bucket.waiting[0]) for bucket in ledger.pending.values() if bucket.pool == pool]
-    return min(heads, key=lambda each: (each[0], each[1][0]))[1][1] if heads else None
+    return min(heads, key=lambda each: (each[0], each[1].order))[1] if heads else None
 
 
 def _kind(ledger: Ledger, bucket: Bucket) -> tuple[int, bool]:
     """What comes before submit time in law P4; lower comes first.  All of a bucket ask for the same."""
-    return -bucket.rank, not bucket.firm and would_borrow(ledger, bucket.waiting[0][1])
+    return -bucket.rank, not bucket.firm and would_borrow(ledger, bucket.waiting[0])
 
 
 def _goes_by_share(ledger: Ledger, kind: tuple[int, bool]) -> bool:
@@ -207,7 +207,11 @@ def _in_order_of_shares(ledger: Ledger, buckets: Iterable[Bucket]) -> Iterator[E
     """All gangs of *buckets*, as shares stand."""
     queues: dict[QuotaLeaf, list[tuple[Order, Entry]]] = {}
     for bucket in buckets:
-        queues.setdefault(ledger.tree.low[bucket.pool], []).extend(bucket.waiting)
+        queues.setdefault(ledger.tree.low[bucket.pool], []).extend(map(_placed, bucket.waiting))
     for queue in queues.values():
         heapify(queue)
     return iter(Tournament(ledger.tree.root, queues, smallest_share))
+
+
+def _placed(entry: Entry) -> tuple[Order, Entry]:
+    return entry.order, entry

@@ -11,7 +11,7 @@ def rejected_in(ledger: Ledger, pools: Collection[str]) -> list[str]:
     """Gangs of *pools* that a scheduler refused, by id: those that still stop, then those that wait.  O(buckets + stopping)."""
     stopping = [entry for entry in ledger.stopping.values() if entry.gang.refused and entry.gang.pool in pools]
     buckets = [bucket for bucket in ledger.pending.values() if bucket.key.refused and bucket.pool in pools]
-    waiting = [entry for bucket in buckets for _, entry in bucket.waiting]
+    waiting = [entry for bucket in buckets for entry in bucket.waiting]
     return [entry.gang.id for entry in (*stopping, *waiting)]
 
 
