@@ -31,6 +31,7 @@ def filled(it: Desk) -> None:
     it.submit("firm", pool="pool2", gpus=2, priority=Priority.HIGH)
     it.later(0)
     it.later(5)
+    it.service.submissions.tag("low0-1", add=("paper",), remove=())
 
 
 @pytest.mark.parametrize("to", KINDS)

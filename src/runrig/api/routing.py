@@ -71,10 +71,8 @@ _REQUEST = "found_in"
 class Route(APIRoute):
     """Finds what is `Found`, writes the answer in the thread that made it, and takes requests by a short way (`ShortWay`).
 
-    The framework would validate the answer again, in a second thread.  *strict*: parameters that it does not know are errors.
+    The framework would validate the answer again, in a second thread.
     """
-
-    strict = False
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
         found = _found(endpoint)
@@ -83,7 +81,7 @@ class Route(APIRoute):
             extra = more.get("openapi_extra") or {}
             more["openapi_extra"] = {**extra, "parameters": [*extra.get("parameters", ()), *headers]}
         super().__init__(path, _served(endpoint, found), **more)
-        self.app = ShortWay(self, self.app, _REQUEST, strict=self.strict)
+        self.app = ShortWay(self, self.app, _REQUEST)
 
 
 def _found(endpoint: Callable[..., Any]) -> dict[str, Found]:

@@ -75,10 +75,9 @@ class ShortWay:
     """*route*: its parameters stand in path, query and a body of JSON, and its dependencies take the request alone.
 
     Its endpoint takes the request as *request_name* too, and gives a response.  *framework*: the long way.
-    *strict*: parameters of the query that it does not know are errors.
     """
 
-    def __init__(self, route: APIRoute, framework: ASGIApp, request_name: str, *, strict: bool = False) -> None:
+    def __init__(self, route: APIRoute, framework: ASGIApp, request_name: str) -> None:
         known = route.dependant
         assert not [*known.header_params, *known.cookie_params], f"{route.path}: what a header says is to be `Found`"
         assert len(known.body_params) < 2, f"{route.path} has two bodies"
@@ -89,11 +88,10 @@ class ShortWay:
         self._body = _Parameter.of(known.body_params[0]) if known.body_params else None
         self._checks: list[Callable[..., Awaitable[None]]] = [each.call for each in known.dependencies if each.call]
         self._endpoint = route.endpoint
-        self._strict = strict
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
-        if self._strict and scope["query_string"]:
+        if scope["query_string"]:
             self._check_known(request.query_params)
         sent = b"" if self._body is None else await _body(request)
         asked = self._in_order(request, sent)
@@ -110,6 +108,7 @@ class ShortWay:
         await response(scope, receive, send)
 
     def _check_known(self, sent: QueryParams) -> None:
+        """Raises UnknownParameter: a filter that is passed over lists what nobody asked for."""
         known = [each.alias for each in self._query]
         problems = [
             Problem(f"unknown parameter {name!r:.80}: there are {', '.join(known) or 'none here'}", name[:80])

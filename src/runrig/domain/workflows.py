@@ -166,6 +166,13 @@ class WorkflowSpec:
         return next(group for group in self.groups if group.name == name)
 
 
+class LabelSelector(NamedTuple):
+    """Workflows whose label *key* is one of *patterns*, in which ``*`` stands for any letters."""
+
+    key: str
+    patterns: tuple[str, ...]
+
+
 class TaskKey(NamedTuple):
     """One attempt of one pod: what backends know a process by."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from runrig.domain.records import Event, Loaded, RowChange
-from runrig.domain.workflows import Group, Task, Workflow, WorkflowSpec
+from runrig.domain.workflows import Group, LabelSelector, Task, Workflow, WorkflowSpec
 from runrig.ports.access import AccessStore
 
 
@@ -23,7 +23,8 @@ class SpecText:
 class WorkflowQuery:
     """A page of workflows, newest first.  Empty tuples and None do not filter.
 
-    *below*: in one of these top-level pools or in a subpool of one.
+    *below*: in one of these top-level pools or in a subpool of one.  *labels*: with each of them; *no_labels*: with none of these
+    keys; *tags*: with one of them.
     """
 
     pools: tuple[str, ...] = ()
@@ -31,6 +32,9 @@ class WorkflowQuery:
     users: tuple[str, ...] = ()
     statuses: tuple[str, ...] = ()
     priorities: tuple[str, ...] = ()
+    labels: tuple[LabelSelector, ...] = ()
+    no_labels: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
     name: str | None = None
     submitted_after: float | None = None
     submitted_before: float | None = None
@@ -104,12 +108,28 @@ class RetentionStore(Protocol):
         """Deletes up to *rows* events of deleted workflows, in one transaction."""
 
 
+class TagStore(Protocol):
+    """The tags of workflows, kept beside the state of the cluster: a change has no revision."""
+
+    def of(self, workflow: str) -> tuple[str, ...]:
+        """The tags of the workflow with this id, by name."""
+
+    def change(self, workflow: str, add: Collection[str], remove: Collection[str], most: int) -> tuple[str, ...]:
+        """The tags that the workflow with this id has afterwards.  Raises NotFound, and Conflict if these are more than *most*."""
+
+    def used(self, query: WorkflowQuery) -> tuple[str, ...]:
+        """The tags that the workflows of *query* have, each once, by name; its page counts tags."""
+
+
 class Store(Protocol):
     @property
     def access(self) -> AccessStore: ...
 
     @property
     def log(self) -> EventLog: ...
+
+    @property
+    def tags(self) -> TagStore: ...
 
     @property
     def retention(self) -> RetentionStore: ...

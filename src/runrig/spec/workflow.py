@@ -2,13 +2,12 @@
 
 import dataclasses
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.domain.workflows import GroupSpec, WorkflowSpec
-from runrig.spec import graph
+from runrig.spec import graph, labels
 from runrig.spec.fields import Field, Fields, root
 from runrig.spec.graph import DraftGroup
 from runrig.spec.resources import Resource, check_slices_of_group, read_resources
@@ -17,7 +16,6 @@ from runrig.spec.values import parse_duration
 from runrig.spec.yamltree import read_yaml
 
 VERSION = 2
-MOST_LABELS = 16
 MOST_TASKS = 1_000
 MOST_PODS = 10_000
 
@@ -124,28 +122,21 @@ def _resources(fields: Fields, outer: Field | None) -> Mapping[str, Resource]:
     return (read_resources(found) if found else {}) or {DEFAULT_RESOURCE: Resource()}
 
 
-_LABEL_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-_LABEL_PREFIX = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
-
-
 def _labels(fields: Fields) -> Mapping[str, str]:
     entries = fields.map("labels")
-    if len(entries) > MOST_LABELS:
+    if too_many := labels.number_problem(len(entries)):
         found = fields.get("labels")
         assert found is not None, "entries came from it"
-        found.wrong(f"{len(entries)} labels are too many: at most {MOST_LABELS}")
-    labels = {}
+        found.wrong(too_many)
+    read = {}
     for key, field in entries:
-        prefix, slash, name = key.rpartition("/")
-        if not _LABEL_NAME.fullmatch(name) or (slash and not _LABEL_PREFIX.fullmatch(prefix)):
-            field.wrong(
-                f"{key!r} is no label key: letters, digits, '-', '_' and '.', at most 63, with an optional prefix/"
-            )
+        if problem := labels.key_problem(key):
+            field.wrong(problem)
         value = field.text()
-        if value is not None and not _LABEL_NAME.fullmatch(value):
-            field.wrong(f"{value!r} is no label value: 1 to 63 letters, digits, '-', '_' and '.', not at its ends")
-        labels[key] = value or ""
-    return labels
+        if value is not None and (problem := labels.value_problem(value)):
+            field.wrong(problem)
+        read[key] = value or ""
+    return read
 
 
 # ---------------------------------------------------------------- groups

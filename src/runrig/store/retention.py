@@ -122,6 +122,7 @@ def _forget(connection: Connection, ids: Sequence[str]) -> None:
     rows = [(name, max(number, known.get(name, 0))) for name, number in sorted(highest.items())]
     put_rows(connection, schema.past_numbers, rows)
     specs = sorted(set(connection.execute(select(_WORKFLOW.spec_hash).where(chosen)).scalars()))
+    connection.execute(delete(schema.workflow_tags).where(schema.workflow_tags.c.workflow.in_(ids)))
     connection.execute(delete(schema.workflows).where(chosen))
     used = exists().where(_WORKFLOW.spec_hash == _SPEC.hash)
     connection.execute(delete(schema.specifications).where(_SPEC.hash.in_(specs), ~used))

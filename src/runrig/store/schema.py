@@ -28,7 +28,7 @@ from runrig.domain.pools import PoolState, Queueing, Quotas, TopologyKey
 from runrig.domain.workflows import Status, WorkflowSpec, WorkflowStatus
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words, plain_json
 
-HEAD = "0003"
+HEAD = "0004"
 """The newest migration, which makes these tables."""
 
 metadata = MetaData(
@@ -142,6 +142,15 @@ workflows = Table(
     Index(None, "status", "submit_time"),
     Index(None, "end_time"),
     Index(None, "spec_hash"),
+)
+
+# Words that people put on a workflow, also after it has ended.  The cluster's state knows nothing of them.
+workflow_tags = Table(
+    "workflow_tags",
+    metadata,
+    Column("workflow", Words, ForeignKey("workflows.id"), primary_key=True),
+    Column("tag", Words, primary_key=True),
+    Index(None, "tag"),
 )
 
 groups = Table(

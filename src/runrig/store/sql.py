@@ -13,7 +13,6 @@ from sqlalchemy import Connection, Delete, Select, and_, bindparam, delete, func
 
 from runrig.domain.errors import NotFound, Unavailable
 from runrig.domain.plan import Preempt
-from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.records import Event, Loaded, RowChange
 from runrig.domain.workflows import Workflow, WorkflowSpec, WorkflowStatus
 from runrig.ports.access import AccessStore
@@ -22,11 +21,13 @@ from runrig.store import schema
 from runrig.store.access import AccessTables
 from runrig.store.codec import decode
 from runrig.store.dialect import insert_new, insert_rows, put_rows, run
+from runrig.store.filters import filters
 from runrig.store.log import SqlLog
 from runrig.store.opening import open_database
 from runrig.store.reading import Reader
 from runrig.store.retention import SqlRetention, past_numbers
 from runrig.store.rows import KINDS, event_row
+from runrig.store.tags import SqlTags
 from runrig.store.transactions import Transactions
 
 _LIVE = tuple(status for status in WorkflowStatus if not status.finished)
@@ -65,6 +66,7 @@ class SqlStore:
         self.access: AccessStore = AccessTables(transactions)
         self.log = SqlLog(transactions)
         self.retention = SqlRetention(transactions)
+        self.tags = SqlTags(transactions)
 
     @classmethod
     def open(cls, url_or_path: str | Path, *, exclusive: bool = False) -> Self:
@@ -189,7 +191,7 @@ class SqlStore:
         """*query.name* is a part of the id, in any case; of those submitted at once the higher number comes first."""
         statement = (
             select(schema.workflows)
-            .where(*_filters(query))
+            .where(*filters(query))
             .order_by(_WORKFLOW.submit_time.desc(), _WORKFLOW.number.desc(), _WORKFLOW.id)
             .limit(query.limit + 1)
             .offset(query.offset)
@@ -262,25 +264,3 @@ def _write(connection: Connection, kind: str, records: Sequence[Any]) -> None:
 
 def _write_spec(connection: Connection, spec: SpecText) -> None:
     insert_new(connection, schema.specifications, (spec.hash, spec.text, spec.template, spec.spec))
-
-
-def _filters(query: WorkflowQuery) -> list[Any]:
-    filters: list[Any] = []
-    for column, values in (
-        (_WORKFLOW.pool, query.pools),
-        (_WORKFLOW.submitted_by, query.users),
-        (_WORKFLOW.status, query.statuses),
-        (_WORKFLOW.priority, query.priorities),
-    ):
-        if values:
-            filters.append(column.in_(values))
-    if query.below:
-        subpools = (_WORKFLOW.pool.startswith(f"{top}{SUBPOOL_DELIMITER}", autoescape=True) for top in query.below)
-        filters.append(or_(_WORKFLOW.pool.in_(query.below), *subpools))
-    if query.name is not None:
-        filters.append(_WORKFLOW.id.icontains(query.name, autoescape=True))
-    if query.submitted_after is not None:
-        filters.append(_WORKFLOW.submit_time >= query.submitted_after)
-    if query.submitted_before is not None:
-        filters.append(_WORKFLOW.submit_time <= query.submitted_before)
-    return filters

@@ -101,6 +101,7 @@ from runrig.wire.workflows import (
     PodsAnswer,
     SubmitAnswer,
     SubmitRequest,
+    TagsAnswer,
     TaskAnswer,
     WorkflowAnswer,
 )
@@ -180,6 +181,7 @@ __all__ = [
     "SubpoolDeletedAnswer",
     "SubpoolEditRequest",
     "SubpoolsAnswer",
+    "TagsAnswer",
     "TaskAnswer",
     "TokenAnswer",
     "TokenCreateRequest",

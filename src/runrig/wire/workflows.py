@@ -159,6 +159,12 @@ class ListEntry(Answer):
     gpus_asked: int | None
 
 
+class TagsAnswer(Answer):
+    model_config = example({"tags": ["paper", "sweep"]})
+
+    tags: list[str]
+
+
 class ListAnswer(Answer):
     model_config = example({"workflows": [ListEntry.example()], "more_entries": False})
 

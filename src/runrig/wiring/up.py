@@ -101,9 +101,10 @@ def check(
     variables: tuple[str, ...] = (),
     strings: tuple[str, ...] = (),
     environment: tuple[str, ...] = (),
+    labels: tuple[str, ...] = (),
 ) -> wire.SubmitAnswer:
     """The answer of a server of *cluster* to a validation of *text*, a workflow file; raises what `offline.check` raises."""
-    submission = _submission(text, pool, priority, variables, strings, environment)
+    submission = _submission(text, pool, priority, variables, strings, environment, labels)
     return as_answers.checked(offline.check(submission, cluster))
 
 
@@ -117,9 +118,10 @@ def render(
     variables: tuple[str, ...] = (),
     strings: tuple[str, ...] = (),
     environment: tuple[str, ...] = (),
+    labels: tuple[str, ...] = (),
 ) -> wire.RenderAnswer:
     """The Kubernetes objects that *text* becomes in *pool* of *cluster*; raises what `offline.blueprint` raises."""
-    submission = _submission(text, pool, priority, variables, strings, environment)
+    submission = _submission(text, pool, priority, variables, strings, environment, labels)
     return wire.RenderAnswer(objects=list(objects.render(offline.blueprint(submission, cluster, namespace))))
 
 
@@ -130,10 +132,18 @@ def _submission(
     variables: tuple[str, ...],
     strings: tuple[str, ...],
     environment: tuple[str, ...],
+    labels: tuple[str, ...],
 ) -> Submission:
     chosen = None if priority is None else Priority(priority)
     return Submission(
-        text, pool, _user(), variables=variables, string_variables=strings, environment=environment, priority=chosen
+        text,
+        pool,
+        _user(),
+        variables=variables,
+        string_variables=strings,
+        environment=environment,
+        labels=labels,
+        priority=chosen,
     )
 
 

@@ -10,6 +10,7 @@ import httpx2
 
 from runrig.domain.access import role_named
 from runrig.domain.gangs import Priority
+from runrig.ports.store import WorkflowQuery
 from runrig.service.commands.submissions import Submission
 from tests.api.client import Api, api
 from tests.worlds.service import one_task
@@ -72,7 +73,8 @@ class TwoTeams:
         store = self.api.desk.store
         access = store.access.load()
         tokens = tuple(replace(each, last_used_at=None) for each in access.tokens)
-        return store.load(), store.log.events(), replace(access, tokens=tokens)
+        tags = store.tags.used(WorkflowQuery(limit=100))
+        return store.load(), store.log.events(), replace(access, tokens=tokens), tags
 
 
 @contextmanager

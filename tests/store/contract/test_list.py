@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.workflows import Group, Status, Task, WorkflowStatus, left_out
+from runrig.domain.workflows import Group, LabelSelector, Status, Task, WorkflowStatus, left_out
 from runrig.ports.store import Store, WorkflowQuery
 
 from ..values import T0, fill, put, workflow
@@ -23,8 +23,9 @@ def listed(store: Store, **filters: Any) -> tuple[list[str], bool]:
 def filled(store: Store) -> Store:
     """The history, with eval-1 submitted a second before train-1."""
     fill(store)
-    early = replace(workflow("eval", 1, pool="team--a", submitted_by="bob"), submit_time=T0)
-    make_commit(6, (), put(early)).to(store)
+    other = replace(workflow("eval", 1, pool="team--a", submitted_by="bob"), labels={"example.com/Team": "Vision.1"})
+    make_commit(6, (), put(replace(other, submit_time=T0))).to(store)
+    store.tags.change("train-4", {"paper", "best"}, (), 2)
     return store
 
 
@@ -55,6 +56,12 @@ def test_pages_are_newest_first_and_say_whether_there_is_more(
         ({"statuses": ("PENDING", "FAILED_CANCELED")}, {"train-3", "eval-1", "eval-2"}),
         ({"statuses": ("NO_SUCH_STATUS",)}, set()),
         ({"priorities": ("HIGH", "LOW")}, {"train-3", "train-4"}),
+        ({"labels": (LabelSelector("example.com/Team", ("Vision.1",)),)}, {"eval-1"}),
+        ({"labels": (LabelSelector("example.com/Team", ("vision.1", "V*n.1")),)}, {"eval-1"}),
+        ({"labels": (LabelSelector("example.com/Team", ("v*", "*s", "i*1", "Visionx1")),)}, set()),
+        ({"labels": (LabelSelector("example", ("*",)),)}, set()),
+        ({"no_labels": ("example.com/Team",)}, set(NEWEST_FIRST) - {"eval-1"}),
+        ({"tags": ("paper", "other")}, {"train-4"}),
         ({"name": "RAI"}, {"train-1", "train-2", "train-3", "train-4"}),
         ({"name": "n-2"}, {"train-2"}),
         ({"name": "%"}, set()),

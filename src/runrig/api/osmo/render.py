@@ -31,6 +31,7 @@ def render(
         Literal["HIGH", "NORMAL", "LOW"] | None, Query(description="Wins over the file's; else NORMAL")
     ] = None,
     env_vars: Annotated[list[str], Query(description="NAME=VALUE for every task")] = [],  # noqa: B006
+    label: Annotated[list[str], Query(description="KEY=VALUE; wins over the file's")] = [],  # noqa: B006
     namespace: Annotated[str, Query(description="That the gangs live in")] = DEFAULT_NAMESPACE,
 ) -> wire.RenderAnswer:
     submission = Submission(
@@ -41,6 +42,7 @@ def render(
         string_variables=tuple(body.set_string_variables),
         template=body.uploaded_templated_spec,
         environment=tuple(env_vars),
+        labels=tuple(label),
         priority=None if priority is None else Priority(priority),
     )
     return wire.RenderAnswer(objects=list(objects.render(service.submissions.blueprint(submission, namespace))))

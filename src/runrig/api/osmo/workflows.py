@@ -1,6 +1,6 @@
 """Routes of workflows."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
@@ -19,6 +19,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.workflows import WorkflowStatus
 from runrig.ports.store import WorkflowQuery
 from runrig.service.commands.submissions import Accepted, Submission
+from runrig.spec.labels import read_key, read_selector, read_tags
 from runrig.spec.masked import masked
 
 router = APIRouter(route_class=Route, tags=["workflows"])
@@ -27,6 +28,13 @@ LONGEST_PAGE = 1000
 LONGEST_WAIT_S = 3600.0
 
 PriorityName = Literal["HIGH", "NORMAL", "LOW"]
+_STATUSES = frozenset(status.value for status in WorkflowStatus)
+_NEVER = ("WAITING", "FAILED_SUBMISSION", "FAILED_IMAGE_PULL")
+"""Statuses of the reference that a workflow here never has."""
+if TYPE_CHECKING:
+    StatusName = str
+else:
+    StatusName = Literal[tuple(sorted(_STATUSES | set(_NEVER)))]
 TEXT = "text/plain; charset=utf-8"
 
 _SUBMIT = needs(Permission.SUBMIT, named("pool"))
@@ -52,6 +60,7 @@ def submit(
     body: wire.SubmitRequest | None = None,
     priority: Annotated[PriorityName | None, Query(description="Wins over the file's; else NORMAL")] = None,
     env_vars: Annotated[list[str], Query(description="NAME=VALUE for every task")] = [],  # noqa: B006
+    label: Annotated[list[str], Query(description="KEY=VALUE; wins over the file's")] = [],  # noqa: B006
     dry_run: Annotated[bool, Query(description="Answers the rendered file; stores nothing")] = False,
     validation_only: Annotated[bool, Query(description="Says whether it would be accepted; stores nothing")] = False,
     workflow_id: Annotated[str | None, Query(description="Submits the file of this workflow again; no body")] = None,
@@ -71,6 +80,7 @@ def submit(
         string_variables=tuple(body.set_string_variables),
         template=body.uploaded_templated_spec,
         environment=tuple(env_vars),
+        labels=tuple(label),
         priority=chosen,
         uuid=key,
     )
@@ -108,6 +118,23 @@ def cancel(
     return wire.CancelAnswer(name=service.submissions.cancel(id, user=user, message=message))
 
 
+@router.post(
+    "/api/workflow/{id}/tag",
+    summary="Put tags on a workflow, or take them off, also after it has ended",
+    dependencies=[_CHANGE],
+    responses=answers(wire.TagsAnswer, 404, 409),
+)
+def tag(
+    service: Serving,
+    id: str,
+    add: Annotated[list[str], Query(description="At most 16 are kept")] = [],  # noqa: B006
+    remove: Annotated[list[str], Query()] = [],  # noqa: B006
+) -> wire.TagsAnswer:
+    if not (add or remove):
+        raise InvalidInput.one("no tag is named: send add or remove", "add")
+    return wire.TagsAnswer(tags=list(service.submissions.tag(id, add=add, remove=remove)))
+
+
 def _accepted(accepted: Accepted, base: str) -> wire.SubmitAnswer:
     return wire.SubmitAnswer(
         name=accepted.id,
@@ -133,11 +160,15 @@ def list_workflows(
     base: Base,
     users: Annotated[list[str], Query(description="Submitted by these; else by the one who asks")] = [],  # noqa: B006
     all_users: bool = False,
-    statuses: list[WorkflowStatus] = Query(default=[]),  # noqa: B008
+    statuses: list[StatusName] = Query(default=[]),  # noqa: B008
     pools: Annotated[list[str], Query()] = [],  # noqa: B006
     all_pools: bool = False,  # noqa: ARG001 - of the reference client: without `pools` it is all of them
     priority: list[PriorityName] = Query(default=[]),  # noqa: B008
     name: Annotated[str | None, Query(description="A part of the id")] = None,
+    label: Annotated[list[str], Query(description="KEY=VALUE, with `*` and `(a|b)` in the value")] = [],  # noqa: B006
+    no_label: Annotated[list[str], Query(description="Without a label of this key")] = [],  # noqa: B006
+    tags: Annotated[list[str], Query(description="With one of these tags")] = [],  # noqa: B006
+    app: Annotated[str | None, Query(description="Of this app: there are no apps, so none")] = None,
     submitted_after: At | None = None,
     submitted_before: At | None = None,
     order: Annotated[
@@ -149,18 +180,33 @@ def list_workflows(
     query = WorkflowQuery(
         pools=tuple(pools),
         users=() if all_users else tuple(users) or (user,),
-        statuses=tuple(status.value for status in statuses),
+        statuses=tuple(status for status in statuses if status in _STATUSES),
         priorities=tuple(priority),
+        labels=tuple(map(read_selector, label)),
+        no_labels=tuple(map(read_key, no_label)),
+        tags=read_tags(tags),
         name=name,
         submitted_after=None if submitted_after is None else submitted_after.timestamp(),
         submitted_before=None if submitted_before is None else submitted_before.timestamp(),
         limit=limit,
         offset=offset,
     )
+    if app is not None or (statuses and not query.statuses):
+        return wire.ListAnswer(workflows=[], more_entries=False)
     found, more = service.workflow_queries.workflows(query, visibility)
     now = service.workflow_queries.now()
     entries = [as_answers.entry(each, base, now) for each in found]
     return wire.ListAnswer(workflows=entries if order == "DESC" else entries[::-1], more_entries=more)
+
+
+@router.get(
+    "/api/tag",
+    summary="The tags of the workflows that you see",
+    dependencies=[needs(Permission.LIST_POOLS)],
+    responses=answers(wire.TagsAnswer),
+)
+def list_tags(service: Serving, visibility: Seeing) -> wire.TagsAnswer:
+    return wire.TagsAnswer(tags=list(service.workflow_queries.tags(visibility)))
 
 
 @router.get(

@@ -35,6 +35,7 @@ def submit_batch(
     body: wire.BatchRequest,
     pool: Annotated[str, Query(description="Where all of them go")],
     priority: Annotated[PriorityName | None, Query(description="Wins over those of the files; else NORMAL")] = None,
+    label: Annotated[list[str], Query(description="KEY=VALUE; wins over those of the files")] = [],  # noqa: B006
     env_vars: Annotated[list[str], Query(description="NAME=VALUE for every task")] = [],  # noqa: B006
 ) -> wire.BatchAnswer:
     batch = [
@@ -46,6 +47,7 @@ def submit_batch(
             string_variables=tuple(each.set_string_variables),
             template=each.uploaded_templated_spec,
             environment=tuple(env_vars),
+            labels=tuple(label),
             priority=None if priority is None else Priority(priority),
         )
         for each in body.workflows

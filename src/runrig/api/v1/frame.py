@@ -18,10 +18,8 @@ ALWAYS = (400, 401, 403, 422, 429, 500, 503)
 _TAG = re.compile(r'(?P<weak>W/)?"(?P<tag>[\x21\x23-\x7e]*)"')
 
 
-class StrictRoute(Route):
-    """A route of our own door: what it does not know in a query is an error."""
-
-    strict = True
+StrictRoute = Route
+"""Routes of both doors refuse what they do not know in a query."""
 
 
 Examples = Mapping[int, Said] | None

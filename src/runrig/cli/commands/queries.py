@@ -34,6 +34,7 @@ class Moment(click.ParamType[str]):
     epilog=examples(
         "runrig workflow list",
         "runrig workflow list --all --status RUNNING --pool vision",
+        "runrig workflow list --label team=vision --label 'run=(a|b)*'",
         "runrig workflow list -t json",
     ),
 )
@@ -60,6 +61,11 @@ class Moment(click.ParamType[str]):
     metavar="HIGH|NORMAL|LOW",
     help="Only with this priority; repeat it.",
 )
+@click.option(
+    "--label", "labels", multiple=True, metavar="K=V", help="Only with this label, with * and (a|b) in V; repeat it."
+)
+@click.option("--no-label", "no_labels", multiple=True, metavar="K", help="Only without such a label; repeat it.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only with one of these tags; repeat it.")
 @click.option("--submitted-after", type=Moment(), help="Only those submitted since.")
 @click.option("--submitted-before", type=Moment(), help="Only those submitted until then.")
 @with_session
@@ -73,6 +79,9 @@ def list_workflows(session: Session, count: int, offset: int, **filters: Any) ->
         "pools": filters["pools"],
         "all_pools": None if filters["pools"] else True,
         "priority": filters["priorities"],
+        "label": filters["labels"],
+        "no_label": filters["no_labels"],
+        "tags": filters["tags"],
         "submitted_after": filters["submitted_after"],
         "submitted_before": filters["submitted_before"],
         "order": "DESC",
@@ -153,6 +162,7 @@ def _header(answer: Mapping[str, Any]) -> tuple[tuple[str, object], ...]:
         ("Queued", times.span(answer["queued_time"])),
         ("Duration", times.span(answer["duration"])),
         ("Labels", labels or None),
+        ("Tags", ", ".join(answer["tags"]) or None),
         *(("Pods", _pods(each)) for group in answer["groups"] for each in group["pods"]),
         ("Restart of", answer.get("parent_name")),
         ("Overview", answer["overview"]),

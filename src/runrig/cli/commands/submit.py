@@ -48,9 +48,10 @@ class Settings:
     variables: tuple[str, ...]
     strings: tuple[str, ...]
     env_vars: tuple[str, ...]
+    labels: tuple[str, ...]
 
     def query(self) -> dict[str, Value]:
-        return {"priority": self.priority, "env_vars": self.env_vars}
+        return {"priority": self.priority, "env_vars": self.env_vars, "label": self.labels}
 
     def said(self) -> dict[str, Any]:
         """The arguments that `wiring` takes."""
@@ -59,6 +60,7 @@ class Settings:
             "variables": self.variables,
             "strings": self.strings,
             "environment": self.env_vars,
+            "labels": self.labels,
         }
 
     def body(self, text: str) -> dict[str, Any]:
@@ -68,6 +70,7 @@ class Settings:
 def submit_options(command: F) -> F:
     """The options of `Settings`."""
     for option in (
+        click.option("--label", "labels", type=Pair(), multiple=True, help="Label; wins over the file's; repeat it."),
         click.option("--set-env", "env_vars", type=Pair(), multiple=True, help="Environment of every task; repeat it."),
         click.option("--set-string", "strings", type=Pair(), multiple=True, help="The same, never read as a number."),
         click.option("--set", "variables", type=Pair(), multiple=True, help="Variable of the template; repeat it."),

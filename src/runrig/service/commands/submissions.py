@@ -1,6 +1,7 @@
 """Commands about workflows: submit, check, restart, cancel.  Each is stored before it is answered (law W2)."""
 
 import uuid
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -21,13 +22,17 @@ from runrig.service.runtime.template_queue import TemplateQueue
 from runrig.service.runtime.transactor import Transactor
 from runrig.service.runtime.writing import Writing
 from runrig.spec import template, workflow
+from runrig.spec.labels import read_tags, with_labels
 
-_SENT = ("text", "variables", "string_variables", "template", "environment", "priority")
+_SENT = ("text", "variables", "string_variables", "template", "environment", "priority", "labels")
 SENT_LETTERS = 32
 """So many letters of the key of a specification say what was sent."""
 
 MOST_KEPT, LARGEST_KEPT = 128, 8 * 1024
 """Files whose reading is remembered, and the letters of the largest of them."""
+
+MOST_TAGS = 16
+"""Of one workflow."""
 
 _templates = TemplateQueue()
 """One for the process, because it is its processors and memory that templates take."""
@@ -37,7 +42,7 @@ _templates = TemplateQueue()
 class Submission:
     """A submission as sent.  *text* may be a template; *template*: the one that *text* was rendered from, if the client did that.
 
-    *variables*, *string_variables*: ``k=v`` for the template; *environment*: ``K=V`` for every task.
+    *variables*, *string_variables*: ``k=v`` for the template; *environment*: ``K=V`` for every task; *labels*: ``KEY=VALUE``.
     *priority* None: that of the file, else NORMAL.  *uuid*: for the workflow, so that a client that got no answer
     can send the same again and doubles nothing; None: any.
     """
@@ -49,6 +54,7 @@ class Submission:
     string_variables: tuple[str, ...] = ()
     template: str | None = None
     environment: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     priority: Priority | None = None
     uuid: str | None = None
 
@@ -106,6 +112,7 @@ def read(submission: Submission) -> ParsedSubmission:
     """Raises InvalidInput with all problems of the file."""
     text = _rendered(submission)
     spec = workflow.with_environment(_read(text), workflow.parse_environment(submission.environment))
+    spec = with_labels(spec, submission.labels)
     source = submission.text if submission.template is None else submission.template
     priority = submission.priority or spec.priority or Priority.NORMAL
     return ParsedSubmission(
@@ -199,6 +206,10 @@ class Submissions:
             raise
         self._reconciler.wake()
         return workflow.id
+
+    def tag(self, id: str, *, add: Sequence[str], remove: Sequence[str]) -> tuple[str, ...]:
+        """The tags of workflow *id*, perhaps ended, afterwards.  Raises NotFound, InvalidInput, Conflict if there are too many."""
+        return self._store.tags.change(self._store.head(id).id, read_tags(add), read_tags(remove), MOST_TAGS)
 
     # ------------------------------------------------------------ steps
 

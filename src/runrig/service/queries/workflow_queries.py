@@ -30,6 +30,8 @@ from runrig.service.runtime.transactor import Transactor
 
 MOST_NODES = 4
 """How many nodes a sentence names."""
+MOST_TAGS = 1_000
+"""That are listed."""
 _MOST_REMEMBERED = 10_000
 _OF_A_TASK = (MoveTask, RetryTask, RestartTask)
 
@@ -40,6 +42,7 @@ class WorkflowView:
 
     stored: StoredWorkflow
     spec: WorkflowSpec | None
+    tags: tuple[str, ...]
     now: float
 
 
@@ -129,17 +132,20 @@ class WorkflowQueries:
             spec = self._store.spec(stored.workflow.spec_hash).spec
         except NotFound:
             spec = None
-        return WorkflowView(stored, spec, self._clock.now())
+        return WorkflowView(stored, spec, self._store.tags.of(stored.workflow.id), self._clock.now())
 
     def workflows(self, query: WorkflowQuery, visibility: Visibility = ALL) -> tuple[tuple[Listed, ...], bool]:
         """(the page, whether there is more)."""
-        if not visibility.whole:
-            pools = visibility.of(query.pools)
-            if not visibility.tops or (query.pools and not pools):
-                return (), False
-            query = replace(query, pools=pools, below=visibility.tops)
-        page, more = self._store.workflows(query)
+        seen = _seen(query, visibility)
+        if seen is None:
+            return (), False
+        page, more = self._store.workflows(seen)
         return tuple(self._listed(page)), more
+
+    def tags(self, visibility: Visibility = ALL) -> tuple[str, ...]:
+        """The tags of the workflows that *visibility* reaches, by name."""
+        seen = _seen(WorkflowQuery(limit=MOST_TAGS), visibility)
+        return () if seen is None else self._store.tags.used(seen)
 
     def _listed(self, page: Sequence[Workflow]) -> Iterator[Listed]:
         """Counts pods only of workflows that may have been admitted with fewer."""
@@ -259,6 +265,16 @@ def _preemptions(events: tuple[Event, ...]) -> Iterator[Preempted]:
         action = event.action
         if isinstance(action, Preempt):
             yield Preempted(event.time, action.gang, action.by, action.law.value, preempted_in_words(action))
+
+
+def _seen(query: WorkflowQuery, visibility: Visibility) -> WorkflowQuery | None:
+    """*query* as far as *visibility* reaches; None if it reaches nothing of it."""
+    if visibility.whole:
+        return query
+    pools = visibility.of(query.pools)
+    if not visibility.tops or (query.pools and not pools):
+        return None
+    return replace(query, pools=pools, below=visibility.tops)
 
 
 # ---------------------------------------------------------------- sentences

@@ -89,6 +89,7 @@ def workflow(view: WorkflowView, base: str, backend: str) -> wire.WorkflowAnswer
         queue_timeout=None if spec is None else spec.queue_timeout_s,
         duration=_duration_s(it, view.now),
         queued_time=_queued_s(it, view.now),
+        tags=list(view.tags),
         status=it.status.value,
         groups=[_group(view, group, base) for group in _in_file_order(view)],
         pool=it.pool,

@@ -1,0 +1,106 @@
+"""Labels of workflows and tags: what they may be called, and which ones a selector means."""
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from runrig.domain.errors import InvalidInput
+from runrig.domain.workflows import LabelSelector, WorkflowSpec
+
+MOST_LABELS = 16
+MOST_PATTERNS = 64
+"""That the alternatives of one selector stand for."""
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+_PREFIX = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_PARTS = re.compile(r"\(([^()]*)\)|([^()|]+)")
+
+
+def key_problem(key: str) -> str | None:
+    """Why *key* cannot be the key of a label; None if it can."""
+    prefix, slash, name = key.rpartition("/")
+    if _NAME.fullmatch(name) and (not slash or _PREFIX.fullmatch(prefix)):
+        return None
+    return f"{key!r:.120} is no label key: letters, digits, '-', '_' and '.', at most 63, with an optional prefix/"
+
+
+def value_problem(value: str, what: str = "label value") -> str | None:
+    """Why *value* cannot be the value of a label, or a tag; None if it can."""
+    if _NAME.fullmatch(value):
+        return None
+    return f"{value!r:.120} is no {what}: 1 to 63 letters, digits, '-', '_' and '.', not at its ends"
+
+
+def number_problem(labels: int) -> str | None:
+    """Why a workflow cannot have so many *labels*; None if it can."""
+    return None if labels <= MOST_LABELS else f"{labels} labels are too many: at most {MOST_LABELS}"
+
+
+def with_labels(spec: WorkflowSpec, items: Sequence[str]) -> WorkflowSpec:
+    """*spec* with the labels ``KEY=VALUE`` of *items*, which win over those of the file.  Raises InvalidInput."""
+    if not items:
+        return spec
+    labels = {**spec.labels, **_pairs(items)}
+    _raise(number_problem(len(labels)), "label")
+    return replace(spec, labels=labels)
+
+
+def _pairs(items: Sequence[str]) -> Mapping[str, str]:
+    pairs = {}
+    for item in items:
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise InvalidInput.one(f"{item!r:.120} is no label: write KEY=VALUE", "label")
+        _raise(key_problem(key) or value_problem(value), "label")
+        pairs[key] = value
+    return pairs
+
+
+def read_selector(text: str) -> LabelSelector:
+    """``KEY=VALUE`` as a filter: ``*`` stands for any letters, ``(a|b)`` for a or b.  Raises InvalidInput."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise InvalidInput.one(
+            f"{text!r:.120} selects no label: write KEY=VALUE, such as team=vision or run=(a|b)*", "label"
+        )
+    _raise(key_problem(key), "label")
+    patterns = _alternatives(value)
+    for pattern in patterns:
+        _raise(value_problem(pattern.replace("*", "a")), "label")
+    return LabelSelector(key, patterns)
+
+
+def read_key(text: str) -> str:
+    """The key of a label as a filter.  Raises InvalidInput."""
+    _raise(key_problem(text), "no_label")
+    return text
+
+
+def read_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Each of *tags* once, by name.  Raises InvalidInput."""
+    found = tuple(sorted(set(tags)))
+    for tag in found:
+        _raise(value_problem(tag, "tag"), "tags")
+    return found
+
+
+def _alternatives(value: str) -> tuple[str, ...]:
+    parts = list(_PARTS.finditer(value))
+    whole = "".join(part.group() for part in parts) == value and value != ""
+    choices = [tuple(part[1].split("|")) if part[2] is None else (part[2],) for part in parts]
+    if not whole or any(
+        part[2] is None and (len(each) < 2 or "" in each) for part, each in zip(parts, choices, strict=True)
+    ):
+        raise InvalidInput.one(
+            f"{value!r:.120} is no value of a selector: write a value, with * and (a|b) in it", "label"
+        )
+    if math.prod(map(len, choices)) > MOST_PATTERNS:
+        raise InvalidInput.one(f"{value!r:.120} stands for too many values: at most {MOST_PATTERNS}", "label")
+    return tuple(dict.fromkeys(re.sub(r"\*+", "*", "".join(each)) for each in itertools.product(*choices)))
+
+
+def _raise(problem: str | None, path: str) -> None:
+    if problem is not None:
+        raise InvalidInput.one(problem, path)

@@ -1,0 +1,54 @@
+"""Which workflows a question is about, as conditions on their rows."""
+
+import re
+from typing import Any
+
+from sqlalchemy import JSON, and_, exists, or_, type_coerce
+
+from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.workflows import LabelSelector
+from runrig.ports.store import WorkflowQuery
+from runrig.store import schema
+
+_WORKFLOW = schema.workflows.c
+_TAG = schema.workflow_tags.c
+
+
+def filters(query: WorkflowQuery) -> list[Any]:
+    """*query.name* is a part of the id, in any case."""
+    found: list[Any] = []
+    for column, values in (
+        (_WORKFLOW.pool, query.pools),
+        (_WORKFLOW.submitted_by, query.users),
+        (_WORKFLOW.status, query.statuses),
+        (_WORKFLOW.priority, query.priorities),
+    ):
+        if values:
+            found.append(column.in_(values))
+    if query.below:
+        subpools = (_WORKFLOW.pool.startswith(f"{top}{SUBPOOL_DELIMITER}", autoescape=True) for top in query.below)
+        found.append(or_(_WORKFLOW.pool.in_(query.below), *subpools))
+    if query.name is not None:
+        found.append(_WORKFLOW.id.icontains(query.name, autoescape=True))
+    if query.submitted_after is not None:
+        found.append(_WORKFLOW.submit_time >= query.submitted_after)
+    if query.submitted_before is not None:
+        found.append(_WORKFLOW.submit_time <= query.submitted_before)
+    found += (_has(selector) for selector in query.labels)
+    found += (_label(key).is_(None) for key in query.no_labels)
+    if query.tags:
+        found.append(exists().where(and_(_TAG.workflow == _WORKFLOW.id, _TAG.tag.in_(query.tags))))
+    return found
+
+
+def _label(key: str) -> Any:
+    return type_coerce(_WORKFLOW.labels, JSON)[key].as_string()
+
+
+def _has(selector: LabelSelector) -> Any:
+    exact = [pattern for pattern in selector.patterns if "*" not in pattern]
+    globs = [re.escape(pattern).replace(r"\*", ".*") for pattern in selector.patterns if "*" in pattern]
+    conditions = [_label(selector.key).in_(exact)] if exact else []
+    # LIKE does not tell A from a on SQLite.
+    conditions += [_label(selector.key).regexp_match(f"^(?:{'|'.join(globs)})$")] if globs else []
+    return or_(*conditions)

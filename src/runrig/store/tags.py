@@ -1,0 +1,59 @@
+"""Tags of workflows: rows beside the state, which people change also after a workflow has ended."""
+
+from collections.abc import Collection
+
+from sqlalchemy import Connection, delete, select
+
+from runrig.domain.errors import Conflict, NotFound
+from runrig.ports.store import WorkflowQuery
+from runrig.store import schema
+from runrig.store.dialect import insert_new
+from runrig.store.filters import filters
+from runrig.store.transactions import Transactions
+
+_TAG = schema.workflow_tags.c
+_WORKFLOW = schema.workflows.c
+
+
+class SqlTags:
+    """`ports.store.TagStore`."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def of(self, workflow: str) -> tuple[str, ...]:
+        with self._transactions.reading() as connection:
+            return _of(connection, workflow)
+
+    def change(self, workflow: str, add: Collection[str], remove: Collection[str], most: int) -> tuple[str, ...]:
+        with self._transactions.writing() as connection:
+            # Its row is held, so that retention does not delete it meanwhile.
+            row = select(_WORKFLOW.id).where(_WORKFLOW.id == workflow).with_for_update(key_share=True)
+            if connection.execute(row).scalar_one_or_none() is None:
+                raise NotFound(f"there is no workflow {workflow!r}: `runrig workflow list` lists them all")
+            connection.execute(delete(schema.workflow_tags).where(_TAG.workflow == workflow, _TAG.tag.in_(remove)))
+            for tag in sorted(add):
+                insert_new(connection, schema.workflow_tags, (workflow, tag))
+            found = _of(connection, workflow)
+            if len(found) > most:
+                raise Conflict(
+                    f"{workflow} would have {len(found)} tags, and at most {most} are kept: remove some first"
+                )
+            return found
+
+    def used(self, query: WorkflowQuery) -> tuple[str, ...]:
+        statement = (
+            select(_TAG.tag)
+            .join(schema.workflows, _WORKFLOW.id == _TAG.workflow)
+            .where(*filters(query))
+            .distinct()
+            .order_by(_TAG.tag)
+            .limit(query.limit)
+            .offset(query.offset)
+        )
+        with self._transactions.reading() as connection:
+            return tuple(connection.execute(statement).scalars())
+
+
+def _of(connection: Connection, workflow: str) -> tuple[str, ...]:
+    return tuple(connection.execute(select(_TAG.tag).where(_TAG.workflow == workflow).order_by(_TAG.tag)).scalars())
