@@ -101,7 +101,7 @@ def test_who_evicted_me_is_safe_from_me_until_one_of_us_has_ended() -> None:
     assert told(world.cycle(11)) == ([], [("old", "high")])
     world.carry_out()
     assert told(world.cycle(12)) == (["high"], [])
-    world._context.evicted_by.note("urgent", "high")  # as if high had evicted it before
+    world._context.evicted_by.note(["urgent"], "high")  # as if high had evicted it before
     world.submit(waits("urgent", 4, 6, queue="q", priority=9))
     assert told(world.cycle(13)) == ([], [])
     world._context.evicted_by.forget("high")

@@ -10,6 +10,7 @@ from runrig.domain.kueue import Policy
 from runrig.engine.kueue.cluster_queue import QueueState
 from runrig.engine.kueue.node_tree import release, reserve
 from runrig.engine.kueue.scheduler_context import HolderEntry, SchedulerContext
+from runrig.engine.kueue.sums import left_in_tree, needed
 from runrig.engine.kueue.workload import WorkloadState, WorkloadTarget
 from runrig.engine.kueue.workload_placement import FindsPlacement
 from runrig.engine.preemption.fill_back import fill_back, take_until_fits
@@ -53,6 +54,8 @@ class CandidateSearch:
     """The search for one preemptor.  *safe*: names of workloads that evicted it, directly or not (law R5).
 
     *finds_placement* None: quota alone decides.  Otherwise its pods also need nodes, and targets leave theirs.
+    *rounds*: values of *leaving* to try: workloads that stop already come before the others, if there are any.
+    *counts*: `sums.py` tells all that matters.
     """
 
     def __init__(
@@ -71,6 +74,8 @@ class CandidateSearch:
         self.contested = contested
         self.finds_placement = finds_placement
         self.safe = context.evicted_by.safe_from(preemptor.spec.name)
+        self.rounds = (True, False) if context.stopping else (False,)
+        self.counts = finds_placement is None and context.plain(self.leaf, request)
 
     def allowed(self, entries: Iterable[HolderEntry], policy: Policy) -> Iterator[WorkloadState]:
         """The *entries* that the policy allows, that were granted something contested, and that law R5 does not protect."""
@@ -85,11 +90,6 @@ class CandidateSearch:
                 and (anybody or allows(policy, self.preemptor, candidate))
             ):
                 yield candidate
-
-    @property
-    def rounds(self) -> tuple[bool, ...]:
-        """Values of *leaving* to try: workloads that stop already come before the others, if there are any."""
-        return (True, False) if self.context.stopping else (False,)
 
     def own(self, *, leaving: bool) -> Iterator[WorkloadState]:
         """Candidates in the preemptor's own queue."""
@@ -109,37 +109,13 @@ class CandidateSearch:
         """The targets among *taken* that must stop; empty for None.  Restores the trees."""
         if taken is None:
             return []
-        if self._root_decides(taken):
-            needed, away = self._needed_at_root(taken), taken
+        if self.counts:
+            stay, away = needed(taken, left_in_tree(self.leaf, self.request), self.leaf, {}), taken
         else:
-            needed = away = fill_back(taken, self.take, self.put_back, fits, last_is_needed=True)
+            stay = away = fill_back(taken, self.take, self.put_back, fits, last_is_needed=True)
         for target in away:
             self.put_back(target)
-        return needed
-
-    def _root_decides(self, taken: Iterable[WorkloadTarget]) -> bool:
-        """Whether nothing but the room in the whole tree says who of *taken* may come back."""
-        leaf = self.leaf
-        if self.finds_placement is not None or leaf.guarded or any(leaf.limits[index] for index, _ in self.request):
-            return False
-        leaves = {target.workload.leaf for target in taken}
-        return leaf not in leaves and not any(each.keeps for each in leaves)
-
-    def _needed_at_root(self, taken: Sequence[WorkloadTarget]) -> list[WorkloadTarget]:
-        """As `fill_back`, from the numbers of the root alone: nobody is put back on trial."""
-        root = self.leaf.path[-1]
-        room = {index: root.balance(index, CHARGED) - amount for index, amount in self.request}
-        needed = [taken[-1]]
-        for target in reversed(taken[:-1]):
-            held = target.workload.request
-            for index, amount in held:
-                if index in room and amount > room[index]:
-                    needed.append(target)
-                    break
-            else:
-                room.update([(index, room[index] - amount) for index, amount in held if index in room])
-        needed.reverse()
-        return needed
+        return stay
 
     def fits(self) -> bool:
         """Whether the request fits as things stand on trial, its pods on nodes too."""

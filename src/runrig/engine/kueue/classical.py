@@ -5,11 +5,12 @@ what is its own), else by priority, with or without borrowing.
 Pure: edits the trees on trial and always restores them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from runrig.domain.kueue import Policy, PreemptionReason
 from runrig.engine.kueue.candidates import CandidateSearch, nobody
-from runrig.engine.kueue.scheduler_context import HolderSource, SchedulerContext, merged
+from runrig.engine.kueue.scheduler_context import HolderEntry, Holders, SchedulerContext
+from runrig.engine.kueue.sums import Sums
 from runrig.engine.kueue.workload import WorkloadState, WorkloadTarget
 from runrig.engine.kueue.workload_placement import FindsPlacement
 from runrig.engine.quota.quota_node import CHARGED, QuotaNode, Request
@@ -49,15 +50,16 @@ class _Classical(CandidateSearch):
         super().__init__(context, preemptor, request, contested, finds_placement)
         self._reclaim = self.queue.spec.policies.reclaim
         self._others = self._reached() if self._reclaim is not Policy.NEVER else {}
-        self._between: dict[str, tuple[QuotaNode, ...]] = {}
+        self._between: dict[QuotaNode, tuple[QuotaNode, ...]] = {}
+        self._sums = Sums(self.leaf, request, contested) if self.counts else None
         self._asked = contested.union(index for index, _ in request)
 
-    def _reached(self) -> dict[tuple[bool, bool], HolderSource]:
+    def _reached(self) -> dict[tuple[bool, bool], Iterable[HolderEntry]]:
         """Holders in other queues over nominal, by whether the preemptor is entitled to their quota, and whether they stop already.
 
         It is where some node of its path below the common cohort has room for the request in its own quota.
         """
-        found: dict[tuple[bool, bool], list[HolderSource]] = {}
+        found: dict[tuple[bool, bool], list[Iterable[HolderEntry]]] = {}
         entitled = False
         left = dict(self.request)
         below: QuotaNode = self.leaf
@@ -73,10 +75,10 @@ class _Classical(CandidateSearch):
             if any(over[index] > mine[index] for index in self.contested):
                 for leaving in self.rounds:
                     source = self.context.reach(node, below, self.contested, leaving=leaving)
-                    if source:
+                    if source is not None:
                         found.setdefault((entitled, leaving), []).append(source)
             below = node
-        return {key: merged(sources) for key, sources in found.items()}
+        return {key: Holders(sources) if len(sources) > 1 else sources[0] for key, sources in found.items()}
 
     def attempts(self) -> Sequence[bool]:
         """Values of *borrow* to try, in order: whether the preemptor may borrow."""
@@ -97,17 +99,17 @@ class _Classical(CandidateSearch):
 
     def _from_others(self, *, entitled: bool, leaving: bool) -> Iterator[WorkloadState]:
         """Candidates of other queues to whose quota the preemptor is *entitled*, or is not."""
+        over = self._over if self._sums is None else self._sums.over
         for candidate in self.allowed(self._others.get((entitled, leaving), ()), self._reclaim):
-            if self._over(candidate):
+            if over(candidate.leaf):
                 yield candidate
 
-    def _over(self, candidate: WorkloadState) -> bool:
-        """Whether, on trial, its queue and every cohort below the common one are over nominal."""
-        between = self._between.get(candidate.queue)
+    def _over(self, leaf: QuotaNode) -> bool:
+        """As `Sums.over`, on trial."""
+        between = self._between.get(leaf)
         if between is None:
-            path = candidate.leaf.path
-            common = next(at for at, node in enumerate(path) if node in self.leaf.path)
-            between = self._between[candidate.queue] = path[:common]
+            common = next(at for at, node in enumerate(leaf.path) if node in self.leaf.path)
+            between = self._between[leaf] = leaf.path[:common]
         contested = self.contested
         for node in between:  # noqa: SIM110  (a loop: this is asked for every candidate)
             if not node.over_nominal(contested):
@@ -116,7 +118,10 @@ class _Classical(CandidateSearch):
 
     def attempt(self, *, borrow: bool) -> list[WorkloadTarget]:
         """The targets of one attempt; empty if it fails."""
-        return self.targets(self._sequence(borrow=borrow), self.fits if borrow else self._fits_within_nominal)
+        sequence = self._sequence(borrow=borrow)
+        if self._sums is not None:
+            return self._sums.targets(sequence, within_nominal=not borrow)
+        return self.targets(sequence, self.fits if borrow else self._fits_within_nominal)
 
     def _sequence(self, *, borrow: bool) -> Iterator[WorkloadTarget]:
         for leaving in self.rounds:

@@ -206,7 +206,9 @@ class QueueState:
     # ------------------------------------------------------------ holding quota
 
     def hold(self, workload: WorkloadState) -> None:
-        """Adds *workload* to the holders of quota; its `target_key` must not change while it is one."""
+        """Adds *workload* to the holders of quota; its `target_key` does not change while it is one."""
+        minus_priority, _, uid, name = workload.key
+        workload.target_key = (-minus_priority, -workload.reserved_at, uid, name)
         insort(self.leaving if workload.evicted else self.running, (workload.target_key, workload))
 
     def set_aside(self, workload: WorkloadState) -> None:

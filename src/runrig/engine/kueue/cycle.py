@@ -15,7 +15,7 @@ from runrig.domain.kueue import Admission, PendingReason, Policy, Preemption
 from runrig.engine.kueue.head_order import Nomination, in_classical_order, in_fair_order
 from runrig.engine.kueue.node_tree import Reservation, can_reserve
 from runrig.engine.kueue.nomination import nominate, nominate_again, nominate_promised, placement_now
-from runrig.engine.kueue.scheduler_context import SchedulerContext
+from runrig.engine.kueue.scheduler_context import Away, SchedulerContext
 from runrig.engine.kueue.workload import FIT, NOFIT, WorkloadState
 from runrig.engine.placement.kueue_fit import Misfit
 from runrig.engine.quota.quota_node import REAL, Request, fits
@@ -29,6 +29,7 @@ class Cycle:
         self._number = number
         self._now = now
         self._held: list[tuple[WorkloadState, Request, tuple[Reservation, ...]]] = []
+        self._away: list[Away] = []
         self._starting: list[WorkloadState] = []
         self.admitted: list[Admission] = []
         self.preempted: list[Preemption] = []
@@ -94,7 +95,8 @@ class Cycle:
 
     def _serve(self, entry: Nomination) -> None:
         if entry.targets:
-            if any(target.workload.spec.name in self._context.gone for target in entry.targets):
+            gone = self._context.gone
+            if gone and not gone.keys().isdisjoint([target.workload.spec.name for target in entry.targets]):
                 self._serve_again(entry)
             else:
                 self._stop_for(entry)
@@ -132,12 +134,12 @@ class Cycle:
         if safe and any(target.workload.spec.name in safe for target in entry.targets):
             self._pass_over(entry)  # a preemption of this very cycle would close the circle (law R5)
             return
-        targets = [target.workload for target in entry.targets]
-        context.take_as_gone(targets)
+        away = context.take_as_gone([target.workload for target in entry.targets])
         if self._still_fits(entry):
+            self._away.append(away)
             self._preempt(entry)
         else:
-            context.count_again(targets)
+            context.count_again(away)
             self._pass_over(entry)
 
     def _still_fits(self, entry: Nomination) -> bool:
@@ -175,15 +177,17 @@ class Cycle:
     def _preempt(self, entry: Nomination) -> None:
         """Its targets count as gone, so nothing that is cached names them."""
         workload, context = entry.workload, self._context
-        for target in entry.targets:
-            name = target.workload.spec.name
-            context.gone[name] = target.workload
-            context.queues[target.workload.queue].set_aside(target.workload)
-            context.evicted_by.note(name, workload.spec.name)
-            self.preempted.append(Preemption(name, target.workload.queue, workload.spec.name, target.reason))
+        by, names = workload.spec.name, []
+        for taken, reason in entry.targets:
+            name, queue = taken.spec.name, taken.queue
+            names.append(name)
+            context.gone[name] = taken
+            context.queues[queue].set_aside(taken)
+            self.preempted.append(Preemption(name, queue, by, reason))
+        context.evicted_by.note(names, by)
         self._hold(workload, entry.assigned.request, entry.assigned.placement.reservations)
         workload.held, workload.tried = entry.assigned, ()
-        workload.waits_for = tuple(sorted(target.workload.spec.name for target in entry.targets))
+        workload.waits_for = tuple(sorted(names))
         context.queues[workload.queue].let_first(workload)
         self._back(workload, PendingReason.WAITING_FOR_TARGETS)
 
@@ -255,7 +259,8 @@ class Cycle:
         for workload in context.gone.values():
             context.stopping += not workload.evicted
             context.queues[workload.queue].mark_evicted(workload)
-        context.count_again(context.gone.values())
+        for away in self._away:
+            context.count_again(away)
         context.gone.clear()
         for workload in self._starting:
             context.queues[workload.queue].hold(workload)

@@ -54,9 +54,14 @@ class EvictedBy:
         self._by: dict[str, set[str]] = {}
         self._of: dict[str, set[str]] = {}
 
-    def note(self, target: str, by: str) -> None:
-        self._by.setdefault(target, set()).add(by)
-        self._of.setdefault(by, set()).add(target)
+    def note(self, targets: Collection[str], by: str) -> None:
+        self._of.setdefault(by, set()).update(targets)
+        for target in targets:
+            known = self._by.get(target)
+            if known is None:
+                self._by[target] = {by}
+            else:
+                known.add(by)
 
     def forget(self, name: str) -> None:
         """Removes *name*, which has ended, from the record."""
@@ -82,39 +87,38 @@ class EvictedBy:
 HolderEntry = tuple[TargetKey, WorkloadState]
 
 
-class MergedHolders:
-    """Several sources of holders as one, in order, read only as far as somebody asks, and kept for whoever reads it next.
+class Holders:
+    """Holders of quota from several *sources*, in order, read only as far as somebody asks, and kept for whoever reads them next.
 
     The sources must not change while it is in use.
     """
 
     __slots__ = ("_known", "_rest")
 
-    def __init__(self, sources: Sequence["HolderSource"]) -> None:
+    def __init__(self, sources: Sequence[Iterable[HolderEntry]]) -> None:
         self._known: list[HolderEntry] = []
-        self._rest = merge(*sources)
+        self._rest = merge(*sources) if len(sources) > 1 else iter(sources[0])
 
     def __iter__(self) -> Iterator[HolderEntry]:
         known, place = self._known, 0
         while True:
             if place == len(known):
-                following = next(self._rest, None)
-                if following is None:
+                for entry in self._rest:
+                    known.append(entry)
+                    break
+                else:
                     return
-                known.append(following)
             yield known[place]
             place += 1
 
 
-HolderSource = Sequence[HolderEntry] | MergedHolders
-"""Who holds quota, in the order in which candidates are tried: of one queue, or of many.  False if there certainly is nobody."""
+def _granted(holding: Iterable[HolderEntry], contested: frozenset[int]) -> Iterator[HolderEntry]:
+    """Those of *holding* that were granted something *contested*."""
+    return (entry for entry in holding if not contested.isdisjoint(entry[1].indices))
 
 
-def merged(sources: Iterable[HolderSource]) -> HolderSource:
-    """Several *sources* as one; they must not change while it is in use."""
-    some = [source for source in sources if source]
-    return MergedHolders(some) if len(some) > 1 else some[0] if some else ()
-
+Away = tuple[Sequence[tuple[QuotaLeaf, Request]], Sequence[Reservation]]
+"""What targets hold together, of the trees and of nodes."""
 
 ReachKey = tuple[QuotaNode | None, frozenset[int], bool]
 
@@ -147,7 +151,8 @@ class SchedulerContext:
         self._queues_in: dict[QuotaNode, list[QueueState]] = {}
         for queue in queues.values():
             self._queues_in.setdefault(queue.leaf.path[-1], []).append(queue)
-        self._reach: dict[QuotaNode, dict[ReachKey, HolderSource]] = {}
+        self._keeping = {queue.leaf.path[-1] for queue in queues.values() if queue.leaf.keeps}
+        self._reach: dict[QuotaNode, dict[ReachKey, Holders | None]] = {}
         self._shares: dict[QuotaNode, Amount] = {}
 
     def heads(self) -> list[WorkloadState]:
@@ -181,28 +186,41 @@ class SchedulerContext:
         release(reservations)
         self.changed(leaf)
 
-    def take_as_gone(self, targets: Collection[WorkloadState]) -> None:
+    def take_as_gone(self, targets: Collection[WorkloadState]) -> Away:
         """What *targets* hold no longer counts in decisions, although they hold it until they have stopped."""
-        for leaf, request in _held_together(targets):
+        held = _held_together(targets)
+        reservations = [each for target in targets for each in target.reservations]
+        for leaf, request in held:
             take(leaf, request, CHARGED)
-        for target in targets:
-            release(target.reservations)
-        self.changed(*[target.leaf for target in targets])
+        release(reservations)
+        self.changed(*[leaf for leaf, _ in held])
+        return held, reservations
 
-    def count_again(self, targets: Collection[WorkloadState]) -> None:
+    def count_again(self, away: Away) -> None:
         """The inverse of `take_as_gone`."""
-        for leaf, request in _held_together(targets):
+        held, reservations = away
+        for leaf, request in held:
             add(leaf, request, CHARGED)
-        for target in targets:
-            reserve(target.reservations)
-        self.changed(*[target.leaf for target in targets])
+        reserve(reservations)
+        self.changed(*[leaf for leaf, _ in held])
+
+    def plain(self, leaf: QuotaLeaf, request: Request) -> bool:
+        """Whether nothing but the room in the whole tree limits *request* at *leaf*, and all that is held counts up to the root."""
+        if leaf.guarded or leaf.path[-1] in self._keeping:
+            return False
+        for index, _ in request:  # noqa: SIM110  (a loop: this is asked in every search)
+            if leaf.limits[index]:
+                return False
+        return True
 
     def changed(self, *leaves: QuotaNode) -> None:
         """Usage or candidates at *leaves* changed, not only on trial: drops what is cached of the nodes above them."""
-        if self._reach or self._shares:
-            for node in {node for leaf in set(leaves) for node in leaf.path}:
-                self._reach.pop(node, None)
-                self._shares.pop(node, None)
+        for cache in (self._reach, self._shares):
+            if cache:
+                for leaf in leaves:
+                    for node in leaf.path:
+                        if node in cache:
+                            del cache[node]
 
     def share(self, node: QuotaNode) -> Amount:
         """The share of *node* in CHARGED, cached.  Call it only while nothing is on trial below *node*."""
@@ -213,40 +231,41 @@ class SchedulerContext:
 
     def reach(
         self, node: QuotaNode, skip: QuotaNode | None, contested: frozenset[int], *, leaving: bool
-    ) -> HolderSource:
-        """Holders of quota under *node* but not under its child *skip*, in open queues over nominal in something contested.
+    ) -> Iterable[HolderEntry] | None:
+        """Who was granted something contested under *node*, but not under its child *skip*, in open queues over nominal in it.
 
-        Every cohort on the way down is over nominal too.  Cached; call it only while nothing is on trial below *node*.
+        None if nobody can have been; under a cohort it can be read again and again.  Every cohort on the way down is over
+        nominal too.  Cached; call it only while nothing is on trial below *node*.
         """
         if node.kind is Kind.QUEUE:
             queue = self.queues[node.name]
-            if not queue.open:
-                return ()
-            return queue.leaving if leaving else queue.running
+            holding = queue.leaving if leaving else queue.running
+            return _granted(holding, contested) if holding and queue.open else None
         if skip is not None and not skip.over_nominal(contested):
             skip = None  # nobody would be found there anyway, and so others can use the same list
         key = (skip, contested, leaving)
         kept = self._reach.setdefault(node, {})
-        known = kept.get(key)
-        if known is None:
-            known = kept[key] = merged(
-                [
-                    self.reach(child, None, contested, leaving=leaving)
-                    for child in node.over
-                    if child is not skip and child.over_nominal(contested)
-                ]
-            )
-        return known
+        if key not in kept:
+            found = [
+                self.reach(child, None, contested, leaving=leaving)
+                for child in node.over
+                if child is not skip and child.over_nominal(contested)
+            ]
+            sources = [each for each in found if each is not None]
+            kept[key] = Holders(sources) if sources else None
+        return kept[key]
 
 
-def _held_together(workloads: Iterable[WorkloadState]) -> Iterator[tuple[QuotaLeaf, Request]]:
+def _held_together(workloads: Iterable[WorkloadState]) -> list[tuple[QuotaLeaf, Request]]:
     """What *workloads* hold of the trees; those of a queue that hold the same as one, as usage counts a sum like its parts."""
     counts: dict[tuple[QuotaLeaf, Request], int] = {}
     for workload in workloads:
         key = workload.leaf, workload.request
         counts[key] = counts.get(key, 0) + 1
-    for (leaf, request), count in counts.items():
-        yield leaf, tuple([(index, count * amount) for index, amount in request])
+    return [
+        (leaf, request if count == 1 else tuple([(index, count * amount) for index, amount in request]))
+        for (leaf, request), count in counts.items()
+    ]
 
 
 def level_of(leaf: QuotaNode, index: int, amount: int, layer: int = CHARGED) -> tuple[int, bool]:

@@ -327,6 +327,7 @@ class WorkloadState:
     granted some, if only 0.
     *reservations*: what it holds of nodes.
     *barred*: why its queue can never start it, and whether it then leaves the line to others; None if the queue can.
+    *target_key*: of a holder of quota, set by its queue.
     *tried*, *tried_in*: the options that the last look got to; the generation of its queue and the cycle then.
     *held*: what is kept for a preemptor while its targets stop (law R5).  *waits_for*: names of the workloads it waits for.
     """
@@ -346,6 +347,7 @@ class WorkloadState:
         "reserved_at",
         "shape",
         "spec",
+        "target_key",
         "tried",
         "tried_in",
         "waits_for",
@@ -363,6 +365,7 @@ class WorkloadState:
         self.granted: tuple[Granted, ...] = ()
         self.reservations: tuple[Reservation, ...] = ()
         self.reserved_at = 0.0
+        self.target_key: TargetKey = (0, 0.0, "", "")
         self.evicted = False
         self.tried: tuple[int, ...] = ()
         self.tried_in: tuple[int, int] = (-1, -1)
@@ -379,8 +382,3 @@ class WorkloadState:
     ) -> None:
         """Records what it holds from now on."""
         self.request, self.granted, self.reservations, self.indices = request, granted, reservations, indices
-
-    @property
-    def target_key(self) -> TargetKey:
-        minus_priority, _, uid, name = self.key
-        return (-minus_priority, -self.reserved_at, uid, name)

@@ -112,9 +112,10 @@ class QuotaNode:
 
     def over_nominal(self, indices: Iterable[int]) -> bool:
         """Borrows one of *indices*: holds more than its subtree brings and its firm work draws."""
-        usage, subtree = self.usage[CHARGED], self.subtree
-        for index in indices:  # noqa: SIM110  (a loop: this is asked for every candidate)
-            if usage[index] > subtree[index] and usage[index] > subtree[index] + self.drawn(index, CHARGED):
+        usage, subtree, shares = self.usage[CHARGED], self.subtree, self.guarantee is not None
+        for index in indices:
+            over = usage[index] - subtree[index]
+            if over > 0 and not (shares and over <= self.drawn(index, CHARGED)):
                 return True
         return False
 
