@@ -48,6 +48,7 @@ class Simulator:
         self._context = SchedulerContext(tree, queues, in_line, settings, system)
         self._shapes: dict[tuple[str, tuple[WorkloadPodSet, ...]], WorkloadShape] = {}
         self._shared: dict[Likeness, WorkloadShape] = {}
+        self._holdings: dict[tuple[object, ...], tuple[Request, frozenset[int]]] = {}
         self._workloads: dict[str, WorkloadState] = {}
         self._aside: dict[str, Workload] = {}
         self._number = 0
@@ -73,7 +74,8 @@ class Simulator:
             return
         granted = tuple(_after_reclaim(each, spec, self._context.gates["ReclaimablePods"]) for each in spec.granted)
         reservations = held_by(spec, granted, self._context.nodes.trees)
-        workload.holds(self._request(granted), granted, reservations, self._indices(granted))
+        request, indices = self._holding(granted)
+        workload.holds(request, granted, reservations, indices)
         workload.reserved_at = spec.reserved_at
         workload.evicted = spec.evicted or _has_to_stop(spec, queue)
         queue.hold(workload)
@@ -100,6 +102,14 @@ class Simulator:
             made = shape_of(queue.spec, pod_sets, self._flavors, self._tree.index_of, self._context.nodes)
             made.ready = tuple(ready(made, queue.potential))
             known = self._shapes[key] = made if made.placed else self._shared.setdefault(made.likeness, made)
+        return known
+
+    def _holding(self, granted: Iterable[Granted]) -> tuple[Request, frozenset[int]]:
+        """What *granted* asks of the tree, and the indices of which it is some; workloads that hold alike share it."""
+        key = tuple([(each.flavors, each.usage) for each in granted])
+        known = self._holdings.get(key)
+        if known is None:
+            known = self._holdings[key] = self._request(granted), self._indices(granted)
         return known
 
     def _request(self, granted: Iterable[Granted]) -> Request:
