@@ -14,6 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 from runrig.api import connections
 from runrig.api.crowd import Crowd, Door
 from runrig.api.heads import LARGEST_HEAD
+from runrig.api.lingering import TOGETHER
 from tests.attack.wire import Wire, wire
 from tests.patience import until
 
@@ -302,3 +303,22 @@ def _exactly(connection: Wire, count: int) -> bytes:
         assert more, found
         found += more
     return found
+
+
+async def in_pieces(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers with `PIECES`, one by one."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    for piece in PIECES:
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+PIECES = [bytes([number]) * size for number, size in enumerate((1, TOGETHER, 3, TOGETHER - 1, 0, 20 * TOGETHER, 5))]
+
+
+def test_pieces_of_an_answer_stay_in_order_whatever_their_size() -> None:
+    with serving(in_pieces) as port:
+        for version in (b"1.1", b"1.0"):
+            with wire(port) as connection:
+                for _ in range(2 if version == b"1.1" else 1):
+                    assert connection.send(get(b"GET / HTTP/" + version)).answer().body == b"".join(PIECES)

@@ -1,4 +1,6 @@
-"""The end of a connection that the server ends: a client that is still sending hears why, and one that reads nothing is cut off."""
+"""How answers leave: pieces of one moment together; and a client that is still sending when it is refused hears why, and who reads nothing
+is cut off.
+"""
 
 import asyncio
 import struct
@@ -7,6 +9,8 @@ from collections.abc import Callable
 from fcntl import ioctl
 
 LINGER_S = 2.0
+TOGETHER = 16 * 1024
+"""Bytes that wait for what comes next, and leave when nobody writes more for now: a head with its body."""
 
 
 class Lingering(asyncio.Transport):
@@ -21,6 +25,8 @@ class Lingering(asyncio.Transport):
         self._is_sending = is_sending
         self._patience_s = patience_s
         self._unsent: asyncio.TimerHandle | None = None
+        self._held = bytearray()
+        self._leaves_soon = False
         self._written = 0
         self._closing = False
 
@@ -28,6 +34,24 @@ class Lingering(asyncio.Transport):
         return self._transport.get_extra_info(name, default)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
+        if len(self._held) + len(data) > TOGETHER:
+            self._let_go()
+            self._write(data)
+            return
+        self._held += data
+        if not self._leaves_soon:
+            self._leaves_soon = True
+            asyncio.get_running_loop().call_soon(self._let_go)
+
+    def _let_go(self) -> None:
+        self._leaves_soon = False
+        if self._held:
+            held, self._held = self._held, bytearray()
+            self._write(held)
+
+    def _write(self, data: bytes | bytearray | memoryview) -> None:
+        if self._transport.is_closing():
+            return
         self._written += len(data)
         self._transport.write(data)
         if self._unsent is None:
@@ -65,6 +89,7 @@ class Lingering(asyncio.Transport):
     def close(self) -> None:
         if self.is_closing():
             return
+        self._let_go()
         if not self._is_sending():
             self._transport.close()
             return

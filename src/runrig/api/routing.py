@@ -9,6 +9,8 @@ from typing import Annotated, Any, get_args
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
+from starlette.routing import Match
+from starlette.types import Scope
 
 from runrig.api.error_docs import Said, documented
 from runrig.api.short_way import ShortWay
@@ -82,6 +84,11 @@ class Route(APIRoute):
             more["openapi_extra"] = {**extra, "parameters": [*extra.get("parameters", ()), *headers]}
         super().__init__(path, _served(endpoint, found), **more)
         self.app = ShortWay(self, self.app, _REQUEST)
+        self._beginning = self.path.partition("{")[0]
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """The framework asks each route in turn, with a regular expression."""
+        return super().matches(scope) if scope["path"].startswith(self._beginning) else (Match.NONE, {})
 
 
 def _found(endpoint: Callable[..., Any]) -> dict[str, Found]:
