@@ -39,7 +39,7 @@ from runrig.engine.state.state import State
 from runrig.ports.store import SpecText
 from runrig.service.commands.submissions import Submission, read
 from runrig.service.runtime.transactor import Transactor
-from runrig.service.runtime.writing import Writing
+from runrig.service.runtime.writing import Command, Job
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
@@ -282,8 +282,8 @@ def groups(runs: int, sizes: Sequence[int] = TOGETHER, each: int = GROUPS) -> It
     """*runs* of *each* commits in every size, all of one file."""
     parsed = read(Submission(FILE, "team", "bench", priority=Priority.NORMAL))
 
-    def submit(writing: Writing) -> None:
-        writing.commit(parsed.plan(writing.state, writing.now), parsed.spec)
+    def submit() -> Command[None]:
+        yield Job("bench", lambda writing: writing.commit(parsed.plan(writing.state, writing.now), parsed.spec))
 
     for kind in KINDS:
         with fresh(kind) as url, closing(TimedStore.open(url, exclusive=True)) as store:
@@ -294,7 +294,7 @@ def groups(runs: int, sizes: Sequence[int] = TOGETHER, each: int = GROUPS) -> It
             def measure(many: int, store: TimedStore = store, transactor: Transactor = transactor) -> float:
                 store.seconds = 0.0
                 for _ in range(each):
-                    if any(transactor.commands("bench", [submit] * many)):
+                    if any(transactor.carry_out_all([submit() for _ in range(many)])):
                         raise RuntimeError("a submission was refused")
                 return store.seconds / each
 

@@ -14,6 +14,7 @@ from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
 from runrig.ports.store import Store
 from runrig.service.access.access import Access
+from runrig.service.commands.arrivals import Arrivals
 from runrig.service.commands.batches import Batches
 from runrig.service.commands.declarations import Declarations
 from runrig.service.commands.submissions import Submissions
@@ -42,9 +43,9 @@ class AcceptedClock:
 
 
 class Service:
-    """*submissions*, *batches*, *declarations*, *subpools*: commands.  *queries*, *topology*, *workflow_queries*, *history*: questions.
+    """*submissions*, *batches*, *declarations*, *subpools*: commands.  *arrivals*: the first two, for an event loop.
 
-    `start` begins to reconcile.
+    *queries*, *topology*, *workflow_queries*, *history*: questions.  `start` begins to reconcile.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Service:
         self.access = Access(store.access, pools=self._top_pools)
         self.submissions = Submissions(self._transactor, store, backend, self._reconciler)
         self.batches = Batches(self.submissions, self._transactor, self._reconciler)
+        self.arrivals = Arrivals(self._transactor, self.submissions, self.batches)
         self.declarations = Declarations(self._transactor, store, backend, self._reconciler, self.access)
         self.subpools = Subpools(self.declarations.editing)
         self.queries = ResourceQueries(self._transactor)

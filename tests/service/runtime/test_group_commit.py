@@ -1,16 +1,18 @@
-"""Commands that come while the lock is held are decided one after the other and stored in one transaction."""
+"""Commands that come at once, or while others are at work, are decided one after the other and stored in one transaction."""
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+
+import pytest
 
 from runrig.domain.errors import Conflict, InvalidInput, Refused, Unavailable
 from runrig.domain.plan import Submit
-from runrig.service.commands.submissions import ParsedSubmission, Submission, read
+from runrig.service.commands.submissions import Accepted, ParsedSubmission, Submission, read
+from runrig.service.runtime import logs
 from runrig.service.runtime.transactor import MOST_JOBS
-from runrig.service.runtime.writing import Writing
+from runrig.service.runtime.writing import Command, Job, Writing
 from tests.patience import until
 from tests.replaying import replayed
 from tests.service.runtime.scrape import scraped
@@ -19,40 +21,44 @@ from tests.worlds.service import T0, Desk, desk, one_task, second_server
 KEY = "5f0c3a1e-8d2b-4c47-9a3e-2f6b7c1d0e9f"
 
 
-@contextmanager
-def held(it: Desk) -> Iterator[Callable[[int], float]]:
-    """Holds the lock meanwhile; gives what waits until so many threads wait for it."""
-    turns = it.service._transactor._turns
-    with it.service._transactor.reading():
-        yield lambda many: until(lambda: len(turns._waiting) == many)
+Asked = Callable[[], Awaitable[object]]
 
 
-def together(it: Desk, commands: Sequence[Callable[[], object]], waiting: Sequence[int] = ()) -> list[object]:
-    """What each command answers or raises, if all come while somebody else has the lock, in this order.
+def together(it: Desk, *commands: Asked, meanwhile: Asked | None = None) -> list[object]:
+    """What each command answers or raises, if all come at once, in this order.
 
-    *waiting*: how many wait for the lock then, after each; empty: all.
+    *meanwhile*: comes when they are at work, and its answer is the last one.
     """
-    found: list[object] = [None] * len(commands)
 
-    def run(at: int, command: Callable[[], object]) -> None:
-        try:
-            found[at] = command()
-        except Exception as error:  # noqa: BLE001 - it is what is found
-            found[at] = error
+    async def asked() -> list[object]:
+        with it.service._transactor.reading():
+            first = [asyncio.ensure_future(_outcome(each)) for each in commands]
+            await asyncio.to_thread(
+                until, lambda: it.service._transactor._lock._waited > it.service._transactor._lock._got
+            )
+            late = [asyncio.ensure_future(_outcome(each)) for each in (meanwhile,) if each is not None]
+            await asyncio.sleep(0)
+        return await asyncio.gather(*first, *late)
 
-    threads = [threading.Thread(target=run, args=each) for each in enumerate(commands)]
-    with held(it) as wait:
-        for thread, many in zip(threads, waiting or range(1, len(threads) + 1), strict=True):
-            thread.start()
-            wait(many)
-    for thread in threads:
-        thread.join()
-    return found
+    return asyncio.run(asked())
 
 
-def submitting(it: Desk, text: str, *, key: str | None = None, pool: str = "pool1") -> Callable[[], str]:
-    submission = Submission(text, pool, "ann", uuid=key)
-    return lambda: it.service.submissions.submit(submission).id
+async def _outcome(command: Asked) -> object:
+    try:
+        return await command()
+    except Exception as error:  # noqa: BLE001 - it is what is found
+        return error
+
+
+def submitting(it: Desk, text: str, *, key: str | None = None, pool: str = "pool1", user: str = "ann") -> Asked:
+    async def submit() -> str:
+        return (await it.service.arrivals.submit(Submission(text, pool, user, uuid=key))).id
+
+    return submit
+
+
+def cancelling(it: Desk, id: str, message: str = "") -> Asked:
+    return lambda: it.service.arrivals.cancel(id, user="eve", message=message)
 
 
 def parsed(name: str) -> ParsedSubmission:
@@ -74,7 +80,7 @@ def test_they_are_stored_together_and_each_has_its_own_answer_and_revision(tmp_p
     with desk(tmp_path) as it:
         before, stored = it.revision, transactions(it)
         texts = [one_task("a"), one_task("b", gpus=3), one_task("a", duration=5), one_task("c", gpus=2)]
-        found = together(it, [submitting(it, text) for text in texts])
+        found = together(it, *(submitting(it, text) for text in texts))
         assert [found[0], type(found[1]), *found[2:]] == ["a-1", Refused, "a-2", "c-1"]
         assert transactions(it) == stored + 1
         made = [
@@ -90,8 +96,8 @@ def test_they_are_stored_together_and_each_has_its_own_answer_and_revision(tmp_p
 def test_what_one_command_did_the_next_one_sees(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         it.submit("a")
-        cancel = partial(it.service.submissions.cancel, "a-1", user="eve")
-        first, second, third = together(it, [cancel, cancel, submitting(it, one_task("a"))])
+        cancel = cancelling(it, "a-1")
+        first, second, third = together(it, cancel, cancel, submitting(it, one_task("a")))
         assert (first, third) == ("a-1", "a-2")
         assert isinstance(second, Conflict)
         assert second.message == "a-1 is FAILED_CANCELED already: there is nothing to cancel"
@@ -103,8 +109,8 @@ def test_a_command_that_cannot_be_stored_hurts_no_other(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         it.submit("b")
         before = it.revision
-        odd = partial(it.service.submissions.cancel, "b-1", user="eve", message="\0")
-        found = together(it, [submitting(it, one_task("a")), odd, submitting(it, one_task("c"))])
+        odd = cancelling(it, "b-1", message="\0")
+        found = together(it, submitting(it, one_task("a")), odd, submitting(it, one_task("c")))
         assert [found[0], type(found[1]), found[2]] == ["a-1", InvalidInput, "c-1"]
         assert it.status("b-1") == "PENDING"
         assert it.revision == before + 2
@@ -113,27 +119,31 @@ def test_a_command_that_cannot_be_stored_hurts_no_other(tmp_path: Path) -> None:
 
 def test_a_file_that_came_with_a_command_that_cannot_be_stored_comes_with_the_next(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
-        odd = Submission(one_task("a"), "pool1", "\0")
-        found = together(it, [lambda: it.service.submissions.submit(odd), submitting(it, one_task("a"))])
+        found = together(it, submitting(it, one_task("a"), user="\0"), submitting(it, one_task("a")))
         assert [type(found[0]), found[1]] == [InvalidInput, "a-1"]
         check_memory(it)
 
 
 def test_a_command_with_a_bug_changes_nothing_and_hurts_no_other(tmp_path: Path) -> None:
-    def buggy(*, applies: bool) -> Callable[[], object]:
+    def buggy(*, applies: bool) -> Command[object]:
         def decide(writing: Writing) -> None:
             writing.state.numbers["a"] = 17
             if applies:
                 it.service.submissions.commit(parsed("x"), writing)
             raise ZeroDivisionError
 
-        return lambda: it.service._transactor.command("eve", decide)
+        return (yield Job("eve", decide))
+
+    def early() -> Command[object]:
+        raise ZeroDivisionError
+        yield
 
     with desk(tmp_path) as it:
-        submits = [submitting(it, one_task("a")) for _ in range(3)]
-        found = together(it, [submits[0], buggy(applies=False), submits[1], buggy(applies=True), submits[2]])
-        assert [found[0], found[2], found[4]] == ["a-1", "a-2", "a-3"]
-        assert [type(found[1]), type(found[3])] == [ZeroDivisionError] * 2
+        a, b, c = (it.service.submissions.submitting(parsed("a")) for _ in range(3))
+        commands = [a, buggy(applies=False), early(), b, buggy(applies=True), c]
+        found = it.service._transactor.carry_out_all(commands)
+        ids = [each.id if isinstance(each, Accepted) else type(each) for each in found]
+        assert ids == ["a-1", ZeroDivisionError, ZeroDivisionError, "a-2", ZeroDivisionError, "a-3"]
         check_memory(it)
 
 
@@ -143,10 +153,10 @@ def test_if_the_transaction_fails_all_of_it_fail_and_nothing_has_changed(tmp_pat
         other.submissions.submit(Submission(one_task("theirs"), "pool1", "eve"))
         other.close()
         refused = submitting(it, one_task("much", gpus=9))
-        found = together(it, [submitting(it, one_task("a")), refused, submitting(it, one_task("b"))])
+        found = together(it, submitting(it, one_task("a")), refused, submitting(it, one_task("b")))
         assert [type(each) for each in found] == [Unavailable, Refused, Unavailable]
         check_memory(it)
-        assert together(it, [submitting(it, one_task("a")), submitting(it, one_task("theirs"))]) == ["a-1", "theirs-2"]
+        assert together(it, submitting(it, one_task("a")), submitting(it, one_task("theirs"))) == ["a-1", "theirs-2"]
         check_memory(it)
 
 
@@ -154,7 +164,7 @@ def test_commands_with_one_key_at_once_are_one_submission(tmp_path: Path) -> Non
     with desk(tmp_path) as it:
         before = it.revision
         keyed = [*[submitting(it, one_task("a"), key=KEY)] * 3, submitting(it, one_task("b"), key=KEY)]
-        found = together(it, [*keyed, submitting(it, one_task("a"))], waiting=(1, 1, 1, 1, 2))
+        found = together(it, *keyed, submitting(it, one_task("a")))
         assert [*found[:3], type(found[3]), found[4]] == ["a-1", "a-1", "a-1", Conflict, "a-2"]
         assert it.revision == before + 2
         check_memory(it)
@@ -162,10 +172,63 @@ def test_commands_with_one_key_at_once_are_one_submission(tmp_path: Path) -> Non
 
 def test_a_transaction_has_few_enough_commands_that_the_lock_is_free_soon(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
-        decide = partial(it.service.submissions.commit, parsed("a"))
-        several = MOST_JOBS // 2 + 1
+        many = MOST_JOBS + 1
         before, stored = it.revision, transactions(it)
-        found = together(it, [lambda: len(it.service._transactor.commands("ann", [decide] * several))] * 3)
-        assert found == [several] * 3
-        assert (it.revision, transactions(it)) == (before + 3 * several, stored + 3)
+        found = together(it, *[submitting(it, one_task("a"))] * many)
+        assert found == [f"a-{number}" for number in range(1, many + 1)]
+        assert (it.revision, transactions(it)) == (before + many, stored + 2)
         check_memory(it)
+
+
+def test_those_who_come_while_others_are_at_work_are_next(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        stored = transactions(it)
+        assert together(it, submitting(it, one_task("a")), meanwhile=submitting(it, one_task("b"))) == ["a-1", "b-1"]
+        assert transactions(it) == stored + 2
+
+
+def test_who_goes_away_hurts_no_other_and_what_was_asked_is_done(tmp_path: Path) -> None:
+    async def asked(it: Desk) -> object:
+        with it.service._transactor.reading():
+            gone, stays = (asyncio.ensure_future(submitting(it, one_task(name))()) for name in ("a", "b"))
+            await asyncio.sleep(0)
+            gone.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await gone
+        return await stays
+
+    with desk(tmp_path) as it:
+        assert asyncio.run(asked(it)) == "b-1"
+        assert it.status("a-1") == "PENDING"
+        check_memory(it)
+
+
+def test_a_file_that_takes_long_to_read_keeps_no_others_waiting(tmp_path: Path) -> None:
+    """The second is read and stored while the first is still being rendered."""
+
+    async def asked(it: Desk) -> list[object]:
+        order: list[object] = []
+
+        async def noted(command: Asked) -> None:
+            order.append(await command())
+
+        slow = one_task("{{ 'slow' }}") + "{% for each in range(20000) %}{% endfor %}"
+        await asyncio.gather(noted(submitting(it, slow)), noted(submitting(it, one_task("soon"))))
+        return order
+
+    with desk(tmp_path) as it:
+        assert asyncio.run(asked(it)) == ["soon-1", "slow-1"]
+
+
+def test_each_line_of_the_log_has_its_own_request(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def of(request: str, command: Asked) -> Asked:
+        async def asked() -> object:
+            logs.enter(request)
+            return await command()
+
+        return asked
+
+    with desk(tmp_path) as it, caplog.at_level(logging.INFO):
+        together(it, *(of(name, submitting(it, one_task(name))) for name in ("r-a", "r-b")))
+        found = [line.rpartition(" ")[2] for line in caplog.messages if "Submit:1" in line]
+    assert found == ["request=r-a", "request=r-b"]

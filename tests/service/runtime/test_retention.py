@@ -1,5 +1,6 @@
 """What has had its time leaves in small steps; the live state, the audit of pools and the numbers of names stay."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -116,7 +117,7 @@ def test_a_specification_that_another_workflow_has_stays(tmp_path: Path, any_sto
     with house(tmp_path, any_store) as it:
         first = run(it, "shared")
         it.later(PERIOD + 1)
-        again = it.service.submissions.again(first, pool="pool1", user="ann").id
+        again = asyncio.run(it.service.arrivals.submit_again(first, pool="pool1", user="ann")).id
         hash = it.store.workflow(first).workflow.spec_hash
         prune_all(it)
         assert ids(it) == [again]

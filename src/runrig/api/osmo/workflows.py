@@ -50,7 +50,7 @@ _CHANGE = needs(Permission.CHANGE_WORKFLOW, workflow("id"))
     dependencies=[_SUBMIT],
     responses=answers(wire.SubmitAnswer, 400, 404, 409, 413),
 )
-def submit(
+async def submit(
     service: Serving,
     user: User,
     asker: Asking,
@@ -68,8 +68,9 @@ def submit(
     chosen = None if priority is None else Priority(priority)
     if workflow_id is not None:
         # It would run with the secrets in that file, in another user's name.
-        asker.need(Permission.CHANGE_WORKFLOW, asker.workflow(workflow_id))
-        return _accepted(service.submissions.again(workflow_id, pool=pool, user=user, priority=chosen, uuid=key), base)
+        await run_in_threadpool(lambda: asker.need(Permission.CHANGE_WORKFLOW, asker.workflow(workflow_id)))
+        again = service.arrivals.submit_again(workflow_id, pool=pool, user=user, priority=chosen, uuid=key)
+        return _accepted(await again, base)
     if body is None:
         raise InvalidInput.one('the body is missing: send {"file": TEXT}, or name a workflow with workflow_id', "file")
     submission = Submission(
@@ -85,11 +86,11 @@ def submit(
         uuid=key,
     )
     if dry_run:
-        found = service.submissions.rendered(submission)
+        found = await run_in_threadpool(service.submissions.rendered, submission)
         return wire.SubmitAnswer(name=found.id, spec=found.text, warnings=list(found.warnings))
     if validation_only:
-        return as_answers.checked(service.submissions.check(submission))
-    return _accepted(service.submissions.submit(submission), base)
+        return as_answers.checked(await run_in_threadpool(service.submissions.check, submission))
+    return _accepted(await service.arrivals.submit(submission), base)
 
 
 @router.post(
@@ -98,8 +99,10 @@ def submit(
     dependencies=[_SUBMIT, _CHANGE],
     responses=answers(wire.SubmitAnswer, 400, 404, 409),
 )
-def restart(service: Serving, user: User, base: Base, pool: str, id: str, key: IdempotencyKey) -> wire.SubmitAnswer:
-    return _accepted(service.submissions.restart(id, pool=pool, user=user, uuid=key), base)
+async def restart(
+    service: Serving, user: User, base: Base, pool: str, id: str, key: IdempotencyKey
+) -> wire.SubmitAnswer:
+    return _accepted(await service.arrivals.restart(id, pool=pool, user=user, uuid=key), base)
 
 
 @router.post(
@@ -108,14 +111,14 @@ def restart(service: Serving, user: User, base: Base, pool: str, id: str, key: I
     dependencies=[_CHANGE],
     responses=answers(wire.CancelAnswer, 404, 409),
 )
-def cancel(
+async def cancel(
     service: Serving,
     user: User,
     id: str,
     message: Annotated[str, Query(description="Why, for its owner", max_length=1000)] = "",
     force: bool = False,  # noqa: ARG001 - of the reference client; here a cancel always arrives
 ) -> wire.CancelAnswer:
-    return wire.CancelAnswer(name=service.submissions.cancel(id, user=user, message=message))
+    return wire.CancelAnswer(name=await service.arrivals.cancel(id, user=user, message=message))
 
 
 @router.post(

@@ -27,7 +27,7 @@ router = APIRouter(route_class=StrictRoute, tags=["workflows"])
     dependencies=[needs(Permission.SUBMIT, asked("pool"))],
     responses=shows(wire.BatchAnswer, 404, 409, 413),
 )
-def submit_batch(
+async def submit_batch(
     service: Serving,
     user: User,
     base: Base,
@@ -52,7 +52,7 @@ def submit_batch(
         )
         for each in body.workflows
     ]
-    outcomes = service.batches.submit(batch, key=key, together=body.all_or_nothing)
+    outcomes = await service.arrivals.submit_batch(batch, key=key, together=body.all_or_nothing)
     results = [_result(each, base) for each in outcomes]
     return wire.BatchAnswer(submitted=sum(each.problem is None for each in results), results=results)
 

@@ -4,7 +4,6 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError
 from runrig.domain.plan import Plan
@@ -42,38 +41,15 @@ class Batches:
                 "workflows",
             )
         read_ones = [_read(each) for each in _keyed(batch, key)]
-        with self._submissions.keys.turn(key):
-            outcomes = self._together(read_ones) if together else list(self._each(read_ones))
-        self._reconciler.wake()
-        return outcomes
+        return self._together(read_ones) if together else list(self._each(read_ones))
 
     def _each(self, batch: Sequence[ParsedSubmission | RunrigError]) -> Iterator[Outcome]:
         for start in range(0, len(batch), PART):
-            yield from self._part(batch[start : start + PART])
-
-    def _part(self, part: Sequence[ParsedSubmission | RunrigError]) -> Iterator[Outcome]:
-        known = [each if isinstance(each, RunrigError) else self._known(each) for each in part]
-        fresh = [
-            each for each, was in zip(part, known, strict=True) if was is None and isinstance(each, ParsedSubmission)
-        ]
-        decides = [partial(self._submissions.commit, each) for each in fresh]
-        plans = iter(self._transactor.commands(fresh[0].user, decides) if fresh else ())
-        submitted = iter(fresh)
-        for was in known:
-            yield self._accepted(next(submitted), next(plans)) if was is None else was
-
-    def _known(self, each: ParsedSubmission) -> Outcome | None:
-        try:
-            return self._submissions.entered(each)
-        except Conflict as error:
-            return error
-
-    def _accepted(self, parsed: ParsedSubmission, plan: Plan | Exception) -> Outcome:
-        if isinstance(plan, RunrigError):
-            return plan
-        if isinstance(plan, Exception):
-            raise plan
-        return self._submissions.accepted(parsed, plan)
+            part = batch[start : start + PART]
+            commands = [self._submissions.submitting(each) for each in part if isinstance(each, ParsedSubmission)]
+            outcomes = iter(self._transactor.carry_out_all(commands))
+            for each in part:
+                yield _told(next(outcomes)) if isinstance(each, ParsedSubmission) else each
 
     # ------------------------------------------------------------ all or nothing
 
@@ -86,10 +62,16 @@ class Batches:
             raise Conflict("the Idempotency-Key belongs to another batch: send each one with a key of its own")
         if known:
             return [*known]
-        found = self._transactor.command(parsed[0].user, partial(self._commit_all, parsed))
+        with self._transactor.writing(parsed[0].user) as writing:
+            found = self._commit_all(parsed, writing)
+        self._reconciler.wake()
         if any(isinstance(each, RunrigError) for each in found):
             return _withheld([each if isinstance(each, RunrigError) else None for each in found])
-        return [self._accepted(each, plan) for each, plan in zip(parsed, found, strict=True)]
+        return [
+            self._submissions.accepted(each, plan)
+            for each, plan in zip(parsed, found, strict=True)
+            if isinstance(plan, Plan)
+        ]
 
     def _commit_all(self, batch: Sequence[ParsedSubmission], writing: Writing) -> list[Plan | RunrigError]:
         """Commits all plans as one, unless one of *batch* is refused."""
@@ -120,6 +102,13 @@ def _read(submission: Submission) -> ParsedSubmission | RunrigError:
         return read(submission)
     except RunrigError as error:
         return error
+
+
+def _told(outcome: Accepted | Exception) -> Outcome:
+    """Raises what no client is told of."""
+    if isinstance(outcome, Accepted | RunrigError):
+        return outcome
+    raise outcome
 
 
 def _withheld(errors: Sequence[RunrigError | None]) -> list[Outcome]:

@@ -1,27 +1,27 @@
 """Requests with one Idempotency-Key take turns, so that the second finds what the first has stored."""
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 
 class Keys:
-    def __init__(self) -> None:
-        self._free = threading.Condition()
-        self._taken: set[str] = set()
+    """For one event loop."""
 
-    @contextmanager
-    def turn(self, key: str | None) -> Iterator[None]:
+    def __init__(self) -> None:
+        self._taken: dict[str, asyncio.Event] = {}
+
+    @asynccontextmanager
+    async def turn(self, key: str | None) -> AsyncIterator[None]:
         """Waits until nobody else works under *key*; None: under no key."""
         if key is None:
             yield
             return
-        with self._free:
-            self._free.wait_for(lambda: key not in self._taken)
-            self._taken.add(key)
+        while (others := self._taken.get(key)) is not None:
+            await others.wait()
+        mine = self._taken[key] = asyncio.Event()
         try:
             yield
         finally:
-            with self._free:
-                self._taken.remove(key)
-                self._free.notify_all()
+            del self._taken[key]
+            mine.set()

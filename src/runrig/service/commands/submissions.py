@@ -14,13 +14,12 @@ from runrig.engine.lifecycle import submission_gate, workflows
 from runrig.engine.state.state import State
 from runrig.ports.backend import Backend, Blueprint
 from runrig.ports.store import SpecText, Store
-from runrig.service.commands.keys import Keys
 from runrig.service.queries.pool_deletions import pool_deletions, utc
 from runrig.service.runtime import rendering
 from runrig.service.runtime.reconciler import Reconciler
 from runrig.service.runtime.template_queue import TemplateQueue
 from runrig.service.runtime.transactor import Transactor
-from runrig.service.runtime.writing import Writing
+from runrig.service.runtime.writing import Command, Job, Writing
 from runrig.spec import template, workflow
 from runrig.spec.labels import read_tags, with_labels
 
@@ -124,11 +123,19 @@ def read(submission: Submission) -> ParsedSubmission:
     )
 
 
+def is_soon_read(submission: Submission) -> bool:
+    """Whether `read` keeps nobody waiting who has submitted something else: no template, and a short file."""
+    return _is_short(submission.text) and not template.is_template(submission.text)
+
+
+def _is_short(text: str) -> bool:
+    """One in which aliases may stand for much is not."""
+    return len(text) <= LARGEST_KEPT and not ("&" in text and "*" in text)
+
+
 def _read(text: str) -> WorkflowSpec:
-    """As `read_workflow`: that of a short file that was submitted lately is known.  One in which aliases may stand for much is not kept."""
-    if len(text) > LARGEST_KEPT or ("&" in text and "*" in text):
-        return workflow.read_workflow(text)
-    return _kept(text)
+    """As `read_workflow`: that of a short file that was submitted lately is known."""
+    return _kept(text) if _is_short(text) else workflow.read_workflow(text)
 
 
 @lru_cache(MOST_KEPT)
@@ -148,11 +155,10 @@ class Submissions:
         self._store = store
         self._backend = backend
         self._reconciler = reconciler
-        self.keys = Keys()
 
     def submit(self, submission: Submission) -> Accepted:
         """Stores the workflow.  Raises InvalidInput, NotFound (pool), Refused (law P3), Unavailable."""
-        return self._enter(read(submission))
+        return self._transactor.carry_out(self.submitting(submission))
 
     def check(self, submission: Submission) -> Accepted:
         """The answer `submit` would give; nothing is stored."""
@@ -175,32 +181,49 @@ class Submissions:
             return Accepted("", text)
         return self.check(submission)
 
-    def again(
+    def cancel(self, id: str, *, user: str, message: str = "") -> str:
+        """The id of the workflow, which stops from now on.  Raises NotFound, Conflict if it has ended."""
+        return self._transactor.carry_out(self.cancelling(id, user=user, message=message))
+
+    # ------------------------------------------------------------ commands that may be carried out together
+
+    def submitting(self, submission: Submission | ParsedSubmission) -> Command[Accepted]:
+        """The command of `submit`."""
+        parsed = read(submission) if isinstance(submission, Submission) else submission
+        known = self.entered(parsed)
+        if known is not None:
+            return known
+        plan = yield Job(parsed.user, partial(self.commit, parsed))
+        self._reconciler.wake()
+        return self.accepted(parsed, plan)
+
+    def submitting_again(
         self, id: str, *, pool: str, user: str, priority: Priority | None = None, uuid: str | None = None
-    ) -> Accepted:
+    ) -> Command[Accepted]:
         """Submits the specification of workflow *id* once more, with its priority unless another is given."""
         old = self._store.head(id)
         spec = self._store.spec(old.spec_hash)
-        return self._enter(ParsedSubmission(spec, pool, user, priority or old.priority, parent=old.id, uuid=uuid))
+        parsed = ParsedSubmission(spec, pool, user, priority or old.priority, parent=old.id, uuid=uuid)
+        return (yield from self.submitting(parsed))
 
-    def restart(self, id: str, *, pool: str, user: str, uuid: str | None = None) -> Accepted:
-        """Like `again`, for a workflow that failed.  Raises Conflict for any other."""
+    def restarting(self, id: str, *, pool: str, user: str, uuid: str | None = None) -> Command[Accepted]:
+        """Like `submitting_again`, for a workflow that failed.  Raises Conflict for any other."""
         old = self._store.head(id)
         if not old.status.finished or old.status is WorkflowStatus.COMPLETED:
             raise Conflict(
                 f"{old.id} is {old.status.value}: only a workflow that failed can be restarted; submit its file to run it again"
             )
-        return self.again(old.id, pool=pool, user=user, uuid=uuid)
+        return (yield from self.submitting_again(old.id, pool=pool, user=user, uuid=uuid))
 
-    def cancel(self, id: str, *, user: str, message: str = "") -> str:
-        """The id of the workflow, which stops from now on.  Raises NotFound, Conflict if it has ended."""
+    def cancelling(self, id: str, *, user: str, message: str = "") -> Command[str]:
+        """The command of `cancel`."""
         workflow = self._unfinished(id)
 
         def decide(writing: Writing) -> None:
             writing.commit(workflows.cancel(writing.state, workflow.id, user=user, message=message))
 
         try:
-            self._transactor.command(user, decide)
+            yield Job(user, decide)
         except NotFound:  # it has ended since, perhaps by a command that was stored together with this one
             self._unfinished(id)
             raise
@@ -218,14 +241,6 @@ class Submissions:
         if workflow.status.finished:
             raise Conflict(f"{workflow.id} is {workflow.status.value} already: there is nothing to cancel")
         return workflow
-
-    def _enter(self, parsed: ParsedSubmission) -> Accepted:
-        with self.keys.turn(parsed.uuid):
-            if (known := self.entered(parsed)) is not None:
-                return known
-            plan = self._transactor.command(parsed.user, partial(self.commit, parsed))
-        self._reconciler.wake()
-        return self.accepted(parsed, plan)
 
     def commit(self, parsed: ParsedSubmission, writing: Writing) -> Plan:
         plan = self.plan(parsed, writing)

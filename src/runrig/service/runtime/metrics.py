@@ -114,6 +114,7 @@ class Metrics:
         """*revisions* led to *state*, and were stored in one transaction of *seconds*."""
         self._commit.observe(seconds)
         for revision in revisions:
+            logs.enter(revision.request)
             self._revision(state, revision, seconds)
 
     def _revision(self, state: State, revision: Revision, seconds: float) -> None:

@@ -8,7 +8,8 @@ import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
 from runrig.domain.errors import InvalidInput, RunrigError, ServerFault
 from runrig.domain.observed import Observation
@@ -20,10 +21,10 @@ from runrig.engine.lifecycle.contradictions import contradiction
 from runrig.engine.state.state import State
 from runrig.ports.clock import Clock
 from runrig.ports.store import Store
+from runrig.service.runtime import logs
 from runrig.service.runtime.metrics import Metrics
 from runrig.service.runtime.state_lock import StateLock
-from runrig.service.runtime.turns import Turns
-from runrig.service.runtime.writing import Job, Revision, Touched, Writing
+from runrig.service.runtime.writing import Command, Job, Revision, Touched, Writing, step
 
 ENGINE = "engine"
 """The actor of everything that a cycle decides."""
@@ -45,7 +46,7 @@ Listener = Callable[[WorkflowStatus | None], None]
 MOST_JOBS = 32
 """Commands decided and stored together, so that the lock is free again soon."""
 
-T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Transactor:
@@ -60,7 +61,6 @@ class Transactor:
         self._fixed_nodes = fixed_nodes
         self._topology = topology
         self._lock = StateLock(self._metrics)
-        self._turns: Turns[Job[Any]] = Turns(self._lock, self._do, MOST_JOBS)
         self._listeners: list[tuple[str | None, Listener]] = []
         self._state: State | None = None
         self._not_stored: str | None = None
@@ -131,25 +131,27 @@ class Transactor:
         if writing.revision is not None:
             self._tell(writing.revision.touched())
 
-    def command(self, actor: str, decide: Callable[[Writing], T]) -> T:
-        """What *decide* returns, once what it committed is stored; raises what it raises, and what storing raises.
-
-        Commands that come while another is stored are decided one after the other and stored in one transaction.  The caller must
-        not hold the lock.  *decide* may be called again if that transaction is refused for what another command wrote.
-        """
-        (outcome,) = self.commands(actor, (decide,))
+    def carry_out(self, command: Command[R]) -> R:
+        """What *command* returns; raises what it raises.  The caller must not hold the lock."""
+        (outcome,) = self.carry_out_all([command])
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
-    def commands(self, actor: str, decides: Sequence[Callable[[Writing], T]]) -> list[T | Exception]:
-        """`command` for each of *decides*, in order: what it returned or why it failed.  All are stored in one transaction."""
-        jobs: list[Job[T]] = [Job(actor, decide) for decide in decides]
-        self._turns.do(jobs)
+    def carry_out_all(self, commands: Sequence[Command[R]]) -> list[R | Exception]:
+        """What each of *commands* returns or raises.  Their jobs are decided one after the other and stored in one transaction.
+
+        A job may be decided again if that transaction is refused for what another one wrote.
+        """
+        begun = [step(partial(next, each)) for each in commands]
+        jobs = [each for each in begun if isinstance(each, Job)]
+        if jobs:
+            with self._lock:
+                self._do(jobs)
         for job in jobs:
             if job.revision is not None:
                 self._tell(job.revision.touched())
-        return [job.outcome for job in jobs]  # type: ignore[misc]  # it is None where a command returned None
+        return [job.ended(each) if isinstance(job, Job) else job for each, job in zip(commands, begun, strict=True)]
 
     def cycle(self, observed: Observation) -> Iterator[Plan]:
         """Runs one cycle of the engine, and yields what each part of it changed: it is stored, and the lock is free.
@@ -192,7 +194,7 @@ class Transactor:
 
     # ------------------------------------------------------------ under the lock
 
-    def _do(self, jobs: list[Job[Any]]) -> None:
+    def _do(self, jobs: Sequence[Job]) -> None:
         """Gives each of *jobs* its outcome, whatever becomes of the others."""
         while jobs:
             decided, in_order = self._decide(jobs)
@@ -201,7 +203,7 @@ class Transactor:
                 self._state = None
             jobs = jobs[decided:]
 
-    def _decide(self, jobs: Sequence[Job[Any]]) -> tuple[int, bool]:
+    def _decide(self, jobs: Sequence[Job]) -> tuple[int, bool]:
         """(how many are decided, whether the state is in order): after a command that left it in disorder, the rest has to wait."""
         try:
             state = self._loaded()
@@ -210,6 +212,7 @@ class Transactor:
                 job.fail(error)
             return len(jobs), True
         for count, job in enumerate(jobs, start=1):
+            logs.enter(job.request)
             writing = Writing(state, self._clock.now(), job.actor)
             try:
                 job.outcome = job.decide(writing)
@@ -220,7 +223,7 @@ class Transactor:
                     return count, False
         return len(jobs), True
 
-    def _store_jobs(self, jobs: Sequence[Job[Any]]) -> None:
+    def _store_jobs(self, jobs: Sequence[Job]) -> None:
         try:
             self._store_all([job.revision for job in jobs if job.revision is not None])
         except InvalidInput as error:

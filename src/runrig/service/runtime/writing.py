@@ -1,16 +1,18 @@
 """A command at work: what it decides is applied to the state at once, and stored when its turn ends."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
 
 from runrig.domain.plan import Plan, law_of
 from runrig.domain.records import Event, RowChange
 from runrig.domain.workflows import Workflow, WorkflowStatus
 from runrig.engine.state.state import State
 from runrig.ports.store import SpecText
+from runrig.service.runtime import logs
 
-T = TypeVar("T")
+R = TypeVar("R")
 
 Touched = Mapping[str, WorkflowStatus | None]
 """Workflows that a commit changed: id → status after it, None if that has not changed; a status also stands under the uuid."""
@@ -21,7 +23,10 @@ _OF_WORKFLOWS = ("Workflow", "Group", "Task")
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A plan that was applied to the state, as it is to be stored.  *changes*: the rows that it touched."""
+    """A plan that was applied to the state, as it is to be stored.
+
+    *changes*: the rows that it touched.  *request*: the one that it belongs to, "" if none.
+    """
 
     number: int
     plan: Plan
@@ -29,6 +34,7 @@ class Revision:
     actor: str
     changes: tuple[RowChange, ...]
     specs: tuple[SpecText, ...] = ()
+    request: str = field(default_factory=logs.current)
 
     @classmethod
     def of(cls, state: State, plan: Plan, at: float, actor: str, specs: tuple[SpecText, ...] = ()) -> "Revision":
@@ -78,14 +84,39 @@ class Writing:
             self.revision = Revision.of(self.state, plan, self.now, self.actor, specs)
 
 
-class Job(Generic[T]):
-    """A command of *actor* that waits for its turn.  *outcome*: what *decide* returned or why it failed, once it has had its turn."""
+class Job:
+    """What *actor* asks to be decided.  *outcome*: what *decide* returned or why it failed, once it has had its turn."""
 
-    def __init__(self, actor: str, decide: Callable[[Writing], T]) -> None:
+    def __init__(self, actor: str, decide: Callable[[Writing], object]) -> None:
         self.actor = actor
         self.decide = decide
-        self.outcome: T | Exception | None = None
+        self.request = logs.current()
+        self.outcome: object = None
         self.revision: Revision | None = None
 
     def fail(self, error: Exception) -> None:
         self.outcome, self.revision = error, None
+
+    def ended(self, command: "Command[R]") -> R | Exception:
+        """The rest of *command*, which has asked for this job: what it returns or raises."""
+        how = command.throw if isinstance(self.outcome, Exception) else command.send
+        found = step(partial(how, self.outcome))
+        assert not isinstance(found, Job), "a command asks for one job"
+        return found
+
+
+Command = Generator[Job, Any, R]
+"""A command: what it does before its turn, the job that it yields for that, and what it makes of what the job returned or raised.
+
+Only the job is under the lock.  A command that has its answer without one yields none.
+"""
+
+
+def step(go: Callable[[], Job]) -> Job | Any | Exception:
+    """The job that a command asks for when *go* lets it go on; else what it returned or raised."""
+    try:
+        return go()
+    except StopIteration as end:
+        return end.value
+    except Exception as error:  # noqa: BLE001 - the one who waits gets it
+        return error
