@@ -6,6 +6,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 from tests.attack.target import Target, refused, serve
 from tests.attack.wire import Wire, request, wire
@@ -91,6 +93,19 @@ def test_a_long_answer_is_not_a_slow_request(target: Target) -> None:
     start = time.monotonic()
     target.ok("GET", f"/api/workflow/treasure-1/wait?timeout={2 * READ_TIMEOUT_S}")
     assert time.monotonic() - start > 1.9 * READ_TIMEOUT_S
+
+
+def test_a_session_in_a_task_may_be_quiet_for_longer_than_a_request(target: Target) -> None:
+    key = target.ok("POST", "/api/workflow/treasure-1/portforward/main?task_ports=80")[0]["key"]
+    address = f"ws://127.0.0.1:{target.port}/api/router/portforward/treasure-1/client/{key}"
+    with connect(
+        address, additional_headers={"Authorization": f"Bearer {target.tokens['admin']}"}, proxy=None
+    ) as socket:
+        with pytest.raises(TimeoutError):
+            socket.recv(2 * READ_TIMEOUT_S)
+        socket.send(b"no announcement")
+        with pytest.raises(ConnectionClosed, match="is announced as"):
+            socket.recv(PATIENCE_S)
 
 
 def test_those_who_wait_do_not_hold_up_the_others(tmp_path: Path) -> None:

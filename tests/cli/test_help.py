@@ -34,6 +34,7 @@ RELEASE = """
     | workflow list | workflow query | workflow logs | workflow events | workflow spec | workflow cancel | workflow restart
     | login | logout | token list | token create | token delete | user list | user show | user create | user disable
     | user enable | user history | role list | role grant | role revoke
+    | workflow exec | workflow port-forward | workflow rsync upload | workflow rsync download
     | workflow wait | workflow watch | workflow why | simulate"""
 
 
@@ -46,6 +47,7 @@ def test_the_commands_are_those_of_the_release() -> None:
         "resource",
         "topology",
         "workflow",
+        "workflow rsync",
         "token",
         "user",
         "role",

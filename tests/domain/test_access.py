@@ -10,7 +10,12 @@ from runrig.domain.pools import name_problem
 
 READING = {Permission.READ_POOL, Permission.READ_WORKFLOW}
 WORKING = READING | {Permission.SUBMIT}
-MANAGING = WORKING | {Permission.CHANGE_WORKFLOW, Permission.CHANGE_SUBPOOLS, Permission.CHANGE_POOL}
+MANAGING = WORKING | {
+    Permission.CHANGE_WORKFLOW,
+    Permission.EXEC_WORKFLOW,
+    Permission.CHANGE_SUBPOOLS,
+    Permission.CHANGE_POOL,
+}
 
 names = st.from_regex(r"[a-z]([a-z0-9]|-(?!-)){0,8}[a-z0-9]", fullmatch=True).filter(
     lambda name: name_problem("pool", name) is None
@@ -106,9 +111,10 @@ def test_the_cluster_is_read_by_all_with_a_role_and_changed_by_admins() -> None:
     assert allows(asking("admin"), Permission.ACCESS, owner="bob")
 
 
-def test_who_submitted_a_workflow_may_change_it_while_a_role_lasts() -> None:
+@pytest.mark.parametrize("permission", [Permission.CHANGE_WORKFLOW, Permission.EXEC_WORKFLOW])
+def test_who_submitted_a_workflow_may_change_and_enter_it_while_a_role_lasts(permission: Permission) -> None:
     def change(role: str, owner: str, pool: str = "team--a") -> bool:
-        return allows(asking(role), Permission.CHANGE_WORKFLOW, pool=pool, owner=owner)
+        return allows(asking(role), permission, pool=pool, owner=owner)
 
     assert change("team-user", "ann")
     assert not change("team-user", "bob")

@@ -5,17 +5,18 @@ from collections.abc import Collection
 from fastapi import FastAPI
 
 from runrig import __version__
-from runrig.api import document, failures, meta, metrics, permissions
+from runrig.api import document, failures, meta, metrics, permissions, sockets
 from runrig.api.guard import Guard, own_names
-from runrig.api.osmo import access, cohorts, history, pools, render, resources, subpools, topology, workflows
+from runrig.api.osmo import access, cohorts, history, pools, render, resources, sessions, subpools, topology, workflows
 from runrig.api.telemetry import RouteNoted, Telemetry
 from runrig.api.v1 import batches
 from runrig.api.v1 import cohorts as v1_cohorts
 from runrig.api.v1 import pools as v1_pools
+from runrig.api.v1 import sessions as v1_sessions
 from runrig.service.service import Service
 
-_OSMO = (workflows, pools, subpools, history, cohorts, resources, topology, render, access)
-_MODULES = (workflows, batches, v1_pools, v1_cohorts, *_OSMO[1:], meta, metrics)
+_OSMO = (workflows, pools, subpools, history, cohorts, resources, topology, render, access, sessions)
+_MODULES = (workflows, batches, v1_pools, v1_cohorts, v1_sessions, *_OSMO[1:], meta, metrics)
 """Routes are tried in this order, so those that are called most come first."""
 
 _ABOUT = """Shares GPUs between teams: pools and cohorts with quotas, workflows with priorities, and an answer to why one waits.
@@ -41,6 +42,7 @@ def create_app(
     """
     app = described()
     app.state.service = service
+    app.router.routes.extend(sockets.ROUTES)  # the guard asks for a token; what else they need was asked with the key
     if token:
         service.access.authentication.let_in(token, user)
     app.add_middleware(RouteNoted)

@@ -21,6 +21,7 @@ from runrig.api.crowd import AT_ONCE, Crowd, Guest
 from runrig.api.heads import LARGEST_HEAD, Unreadable, as_parsed, body_of, end_of_head
 from runrig.api.lingering import Lingering
 from runrig.api.until_close import UntilClose
+from runrig.api.upgrade import LARGEST_MESSAGE, Socket, asks_for_socket
 from runrig.domain.errors import InvalidInput, Unavailable
 
 READ_TIMEOUT_S = 30.0
@@ -43,12 +44,14 @@ def config(
         read_timeout = read_timeout_s
         guests = crowd.guests
 
-    # Without its own answer to WebSockets and without its name: the less is exposed, the better.
+    # Without its name: the less is exposed, the better.
     return uvicorn.Config(
         app,
         http=Connection,
         loop="asyncio",
-        ws="none",
+        ws=Socket,
+        ws_max_size=LARGEST_MESSAGE,
+        ws_per_message_deflate=False,
         proxy_headers=proxies is not None,
         forwarded_allow_ips=proxies or "",
         server_header=False,
@@ -153,16 +156,37 @@ class LimitedConnection(HttpToolsProtocol):
         self._looked_at = 0 if end else len(self._unread)
         if end is None:
             return False
-        head = as_parsed(bytes(self._unread[:end]))
+        head = bytes(self._unread[:end])
         del self._unread[:end]
         self._forget()
         self._head_ended = self._ended = False
-        self.parser.feed_data(head)
+        self.parser.feed_data(as_parsed(head))
+        if asks_for_socket(head):
+            self._hand_over()
+            return False
         self._left = self._begin()
         self._awaits, self._around = _Awaits.BODY, 0
         if self._ended:
             self._whole()
         return True
+
+    def _hand_over(self) -> None:
+        """From here on the connection is that of a WebSocket."""
+        if body_of("1.1", self.headers) != 0:
+            raise Unreadable
+        self._awaits = _Awaits.NOTHING
+        self.connections.discard(self)
+        assert isinstance(self.transport, Lingering), "as `connection_made` has it"
+        plain = self.transport.plain
+        if self._guest is not None:
+            self._guest.end = lambda *_: plain.abort()
+        socket = Socket(config=self.config, server_state=self.server_state, app_state=self.app_state)
+        socket.connection_made(plain)
+        lines = [b"GET %s HTTP/1.1" % self.url, b"upgrade: websocket"]
+        lines += [b"%s: %s" % pair for pair in self.headers]
+        socket.data_received(b"\r\n".join([*lines, b"", b""]) + bytes(self._unread))
+        self._unread.clear()
+        plain.set_protocol(socket)
 
     def _begin(self) -> int | None:
         """Starts the request whose head has been parsed; the bytes of its body, None if it comes in chunks."""

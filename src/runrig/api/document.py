@@ -19,6 +19,7 @@ TAGS = {
     "pools": "Named shares of GPUs that people submit to",
     "resources": "Nodes as the reference client reads them",
     "server": "The server itself, its health, and whole cluster files",
+    "sessions": "Commands in tasks that run, their ports and their files",
     "subpools": "Guaranteed slices of a pool, at the door of the reference client",
     "workflows": "What people submit, and everything that can be asked of it",
 }

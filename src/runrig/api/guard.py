@@ -22,6 +22,8 @@ LARGEST_BODY = 2 * 1024 * 1024
 
 OPEN_PATHS = ("/healthz", "/readyz", "/api/auth/login", "/api/auth/jwt/access_token")
 """The last two are how the reference client logs in: it has no header yet, and the token is in the body."""
+SOCKETS = "/api/router/"
+"""Where paths of WebSockets begin; there are no others."""
 SERVER_NAMES = ("127.0.0.1", "localhost", "[::1]")
 TOO_LARGE = f"the request has more than {LARGEST_BODY // 1024 // 1024} MiB: send less"
 
@@ -56,10 +58,7 @@ class Guard:
         self._origins = frozenset(f"{scheme}://{host}" for host in self._hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})  # the checks below would not cover it
-            return
-        if scope["type"] != "http":
+        if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
         path = "/" + scope["path"].lstrip("/")  # the reference client calls some routes as //api/...
@@ -75,15 +74,20 @@ class Guard:
                 if guest is not None:
                     guest.shows(identity.user)
             _check_path(path, scope.get("raw_path", b""))
+            if scope["type"] == "websocket" and not path.startswith(SOCKETS):
+                raise NotFound(f"there is no WebSocket at {path!r:.200}: they begin with {SOCKETS}")
         except RunrigError as error:
-            await _refuse(send, path, *_as_answer(error))
+            await _refuse(scope, send, path, *_as_answer(error))
             return
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 20 or int(length) > LARGEST_BODY:
-            await _refuse(send, path, 413, TOO_LARGE, "USAGE")
+            await _refuse(scope, send, path, 413, TOO_LARGE, "USAGE")
             return
         scope = {**scope, "path": path, "raw_path": path.encode()}
-        await self._app(scope, _limited(receive), _secured(send))
+        if scope["type"] == "websocket":
+            await self._app(scope, receive, send)
+        else:
+            await self._app(scope, _limited(receive), _secured(send))
 
     def _check_place(self, headers: Headers) -> None:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
@@ -165,6 +169,7 @@ def _as_answer(error: RunrigError) -> tuple[int, str, str, Mapping[str, object],
 
 
 async def _refuse(
+    scope: Scope,
     send: Send,
     path: str,
     status: int,
@@ -178,5 +183,6 @@ async def _refuse(
     headers |= more
     headers |= {name.lower(): value for name, value in _SECURITY_HEADERS.items()}
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": raw})
-    await send({"type": "http.response.body", "body": body})
+    kind = "websocket.http.response" if scope["type"] == "websocket" else "http.response"
+    await send({"type": f"{kind}.start", "status": status, "headers": raw})
+    await send({"type": f"{kind}.body", "body": body})

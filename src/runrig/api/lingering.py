@@ -30,6 +30,10 @@ class Lingering(asyncio.Transport):
         self._written = 0
         self._closing = False
 
+    @property
+    def plain(self) -> asyncio.Transport:
+        return self._transport
+
     def get_extra_info(self, name: str, default: object = None) -> object:
         return self._transport.get_extra_info(name, default)
 

@@ -15,10 +15,11 @@ from starlette.concurrency import run_in_threadpool
 
 from runrig.api.problems import OURS
 from runrig.api.routing import Found
-from runrig.domain.access import Identity, Permission, allows
+from runrig.domain.access import OF_OWNERS, Identity, Permission, allows
 from runrig.domain.errors import NotAllowed
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.service.queries.visibility import Visibility
+from runrig.service.queries.workflow_queries import Place
 from runrig.service.service import Service
 
 OPENLY = "none"
@@ -50,9 +51,13 @@ class Asker:
         self.visibility = Visibility(identity)
         self._service = service
 
+    def place(self, id: str) -> Place:
+        """Raises NotFound, also for a workflow that is not seen."""
+        return self._service.workflow_queries.place(id, self.visibility)
+
     def workflow(self, id: str) -> About:
-        """The workflow's pool and owner.  Raises NotFound, also for a workflow that is not seen."""
-        place = self._service.workflow_queries.place(id, self.visibility)
+        """The workflow's pool and owner.  Raises as `place`."""
+        place = self.place(id)
         return About(place.pool, place.id, place.owner)
 
     def may(self, permission: Permission, about: About | None = None) -> bool:
@@ -235,6 +240,7 @@ _DOING = {
     Permission.SUBMIT: "submit to pool {pool}",
     Permission.READ_WORKFLOW: "see the work of pool {pool}",
     Permission.CHANGE_WORKFLOW: "cancel or repeat workflow {workflow} of {owner}",
+    Permission.EXEC_WORKFLOW: "run commands in the tasks of workflow {workflow} of {owner}, or reach their ports and files",
     Permission.CHANGE_SUBPOOLS: "change the subpools of pool {top}",
     Permission.CHANGE_POOL: "change the settings of pool {pool}",
     Permission.READ_CLUSTER: "see the nodes",
@@ -247,6 +253,7 @@ _WITH = {
     Permission.SUBMIT: ("{top}-user", "{top}-admin"),
     Permission.READ_WORKFLOW: ("{top}-user", "{top}-viewer"),
     Permission.CHANGE_WORKFLOW: ("{top}-admin",),
+    Permission.EXEC_WORKFLOW: ("{top}-admin",),
     Permission.CHANGE_SUBPOOLS: ("{top}-admin",),
     Permission.CHANGE_POOL: ("{top}-admin",),
     Permission.READ_CLUSTER: ("POOL-user", "viewer"),
@@ -260,7 +267,7 @@ def _not_allowed(identity: Identity, permission: Permission, about: About | None
     pool = "" if about is None else about.pool
     top = pool.partition(SUBPOOL_DELIMITER)[0]
     words = {"pool": pool, "top": top, "workflow": about and about.workflow, "owner": about and about.owner}
-    own = permission is Permission.CHANGE_WORKFLOW and about is not None and about.owner == identity.user
+    own = permission in OF_OWNERS and about is not None and about.owner == identity.user
     roles = [each.format(top=top or "POOL") for each in _WITH[Permission.SUBMIT if own else permission]]
     details: dict[str, object] = {"permission": permission.value, "roles": roles}
     return NotAllowed(

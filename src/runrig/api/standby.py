@@ -40,6 +40,9 @@ class Standby:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app, why = self._standing()
         path = scope.get("path", "")
+        if scope["type"] == "websocket" and (app is None or path in (ALIVE, READY)):
+            await send({"type": "websocket.close", "code": 1013})  # with status 403, before it has begun
+            return
         if path == ALIVE:
             await _say(send, 200, HealthAnswer(status="ok").model_dump_json().encode())
         elif path == READY and why is None:

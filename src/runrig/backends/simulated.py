@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runrig.domain.errors import Unavailable
+from runrig.domain.errors import Conflict, Unavailable
 from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU
 from runrig.domain.workflows import TaskKey
-from runrig.ports.backend import Desired, LogFile
+from runrig.ports.backend import Desired, LogFile, Passage, Program
 
 DEFAULT_DURATION_S = 60.0
 DEFAULT_GPUS = 8
@@ -173,6 +173,12 @@ class SimulatedBackend:
     def events(self, workflow: str) -> tuple[ClusterEvent, ...]:  # noqa: ARG002 - there is no cluster beside us
         return ()
 
+    async def enter(self, key: TaskKey, program: Program) -> Passage:  # noqa: ARG002
+        raise _nothing_there(key)
+
+    async def connect(self, key: TaskKey, port: int) -> Passage:  # noqa: ARG002
+        raise _nothing_there(key)
+
     def discard(self, workflow: str) -> None:
         """Nothing to remove: the one note is shared by all workflows."""
 
@@ -208,6 +214,12 @@ class SimulatedBackend:
             if run is None or not (run.stopped or run.end <= stopped.end):
                 changes[key] = stopped
         return changes
+
+
+def _nothing_there(key: TaskKey) -> Conflict:
+    return Conflict(
+        f"{key.workflow}/{key.task} is simulated, so there is nothing to enter or to connect to: backends that run tasks have that"
+    )
 
 
 def _carry_out(changes: _Changes, runs: dict[TaskKey, _Run]) -> None:

@@ -28,10 +28,10 @@ class Kind(enum.Enum):
 class Permission(enum.Enum):
     """What a route needs.
 
-    CONNECT: any valid token.  LIST_POOLS: list the pools that the user may see.  CHANGE_WORKFLOW: cancel, restart.  CHANGE_POOL:
-    settings of a pool.  READ_CLUSTER: nodes, topology.  READ_EVERYTHING: data about all pools at once, such as metrics.
-    CHANGE_CLUSTER: cluster files, cohorts, top-level pools and their quotas.  OWN_TOKENS: the user's own tokens.
-    ACCESS: users, roles, and tokens of other users.
+    CONNECT: any valid token.  LIST_POOLS: list the pools that the user may see.  CHANGE_WORKFLOW: cancel, restart.
+    EXEC_WORKFLOW: run commands in its tasks, reach their ports and files.  CHANGE_POOL: settings of a pool.
+    READ_CLUSTER: nodes, topology.  READ_EVERYTHING: data about all pools at once, such as metrics.  CHANGE_CLUSTER: cluster files,
+    cohorts, top-level pools and their quotas.  OWN_TOKENS: the user's own tokens.  ACCESS: users, roles, and tokens of other users.
     """
 
     CONNECT = "connect"
@@ -40,6 +40,7 @@ class Permission(enum.Enum):
     SUBMIT = "submit"
     READ_WORKFLOW = "read workflow"
     CHANGE_WORKFLOW = "change workflow"
+    EXEC_WORKFLOW = "exec workflow"
     CHANGE_SUBPOOLS = "change subpools"
     CHANGE_POOL = "change pool"
     READ_CLUSTER = "read cluster"
@@ -131,13 +132,16 @@ class AccessEventKind(enum.Enum):
     TOKEN_REVOKED = "token revoked"  # noqa: S105
     ROLE_GRANTED = "role granted"
     ROLE_REVOKED = "role revoked"
+    EXEC = "exec"
+    PORT_FORWARD = "port-forward"
+    RSYNC = "rsync"
 
 
 @dataclass(frozen=True, slots=True)
 class AccessEvent:
-    """An entry of the audit trail of access, which is kept for ever.  *actor* changed something about *user*.
+    """An entry of the audit trail of access, which is kept for ever.  *actor* changed something about *user*, or entered a task of theirs.
 
-    *subject*: the name of the role or token; empty if the user itself changed.  *number*: its position in the trail, from 1.
+    *subject*: the name of the role, token or task; empty if the user itself changed.  *number*: its position in the trail, from 1.
     """
 
     number: int
@@ -177,6 +181,7 @@ _ENOUGH: Mapping[Permission, frozenset[Kind]] = {
     Permission.SUBMIT: _WORKERS,
     Permission.READ_WORKFLOW: _READERS,
     Permission.CHANGE_WORKFLOW: _MANAGERS,
+    Permission.EXEC_WORKFLOW: _MANAGERS,
     Permission.CHANGE_SUBPOOLS: _MANAGERS,
     Permission.CHANGE_POOL: _MANAGERS,
     Permission.READ_CLUSTER: _READERS,
@@ -192,11 +197,16 @@ OF_A_POOL = frozenset(
         Permission.SUBMIT,
         Permission.READ_WORKFLOW,
         Permission.CHANGE_WORKFLOW,
+        Permission.EXEC_WORKFLOW,
         Permission.CHANGE_SUBPOOLS,
         Permission.CHANGE_POOL,
     }
 )
 """Permissions that are about one pool; if no pool is given, only a role on all pools is enough."""
+
+
+OF_OWNERS = frozenset({Permission.CHANGE_WORKFLOW, Permission.EXEC_WORKFLOW})
+"""Permissions on one's own work, for which the right to submit is enough."""
 
 
 def allows(
@@ -219,7 +229,7 @@ def allows(
     mine = owner is not None and owner == identity.user
     if permission is Permission.ACCESS and mine:
         return True
-    enough = _WORKERS if permission is Permission.CHANGE_WORKFLOW and mine else _ENOUGH[permission]
+    enough = _WORKERS if permission in OF_OWNERS and mine else _ENOUGH[permission]
     about = (pool if pool is not None else parent) if permission in OF_A_POOL else None
     return any(grant.kind in enough and grant.covers(about) for grant in identity.grants)
 

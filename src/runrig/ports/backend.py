@@ -130,6 +130,41 @@ class LogFile:
         return f"{self.folder}/{self.name}"
 
 
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Of a terminal, in characters."""
+
+    rows: int
+    columns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A command to start beside that of a task, in its place and with its environment.  *terminal* None: its files are three pipes."""
+
+    command: tuple[str, ...]
+    terminal: Size | None = None
+
+
+OUT, ERR = 1, 2
+"""What a program writes to its terminal or stdout, and to stderr."""
+
+
+class Passage(Protocol):
+    """Bytes from and to something in a task that runs.  Used in the event loop, by one reader and one writer at a time."""
+
+    async def read(self) -> tuple[int, bytes] | None:
+        """(OUT or ERR, what has come); None once nothing more can come."""
+
+    async def write(self, data: bytes) -> None:
+        """Returns when it has room for more; b"": that was all.  What nobody reads any more is thrown away."""
+
+    def resize(self, size: Size) -> None: ...
+
+    async def close(self) -> tuple[int, str] | None:
+        """Ends it, with all that it has started.  (exit code, what kept it from starting) of a program that had ended; else None."""
+
+
 class Backend(Protocol):
     """Level-triggered: the same desired state sent many times has the effect of once, also across a crash of either side."""
 
@@ -161,6 +196,12 @@ class Backend(Protocol):
 
     def events(self, workflow: str) -> tuple[ClusterEvent, ...]:
         """Events of the cluster about the gangs and pods of *workflow*, oldest first; kept as long as its output."""
+
+    async def enter(self, key: TaskKey, program: Program) -> Passage:
+        """Starts *program* in a task that runs; it ends with the task at the latest.  Raises Conflict, Unavailable in words."""
+
+    async def connect(self, key: TaskKey, port: int) -> Passage:
+        """A connection to what listens on *port* in a task that runs, and to nothing else.  Raises as `enter`."""
 
     def discard(self, workflow: str) -> None:
         """Removes the logs, outputs and events of a workflow that has ended; does nothing if it has none."""

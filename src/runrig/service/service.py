@@ -17,6 +17,7 @@ from runrig.service.access.access import Access
 from runrig.service.commands.arrivals import Arrivals
 from runrig.service.commands.batches import Batches
 from runrig.service.commands.declarations import Declarations
+from runrig.service.commands.sessions import Sessions
 from runrig.service.commands.submissions import Submissions
 from runrig.service.commands.subpools import Subpools
 from runrig.service.queries.history import History
@@ -43,7 +44,7 @@ class AcceptedClock:
 
 
 class Service:
-    """*submissions*, *batches*, *declarations*, *subpools*: commands.  *arrivals*: the first two, for an event loop.
+    """*submissions*, *batches*, *declarations*, *subpools*, *sessions*: commands.  *arrivals*: the first two, for an event loop.
 
     *queries*, *topology*, *workflow_queries*, *history*: questions.  `start` begins to reconcile.
     """
@@ -85,6 +86,7 @@ class Service:
         self.topology = Topology(self._transactor)
         self.workflow_queries = WorkflowQueries(self._transactor, store, backend, clock, self._reconciler)
         self.history = History(self._transactor, store, clock)
+        self.sessions = Sessions(self.workflow_queries, backend, self.access)
         self.metrics.attach(self._monitor_snapshot)
 
     def prepare(self, cluster: ClusterSpec | None, *, user: str) -> None:
@@ -115,6 +117,7 @@ class Service:
     def close(self) -> None:
         """Stops the service.  Tasks go on, and a later server finds them."""
         self.metrics.detach()
+        self.sessions.close()
         self.retention.stop()
         self._reconciler.stop()
         self.access.uses.write()

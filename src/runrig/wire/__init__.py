@@ -60,6 +60,14 @@ from runrig.wire.pools import (
 )
 from runrig.wire.render import RenderAnswer
 from runrig.wire.resources import GpuAnswer, ResourceAnswer, ResourcesAnswer
+from runrig.wire.sessions import (
+    ExecRequest,
+    PluginConfigsAnswer,
+    RouterAnswer,
+    RsyncAnswer,
+    RsyncPathAnswer,
+    TerminalRequest,
+)
 from runrig.wire.subpools import (
     SubpoolAnswer,
     SubpoolCreateRequest,
@@ -133,6 +141,7 @@ __all__ = [
     "EventAnswer",
     "ExchangeAnswer",
     "ExchangeRequest",
+    "ExecRequest",
     "GangSizeAnswer",
     "GpuAnswer",
     "GroupAnswer",
@@ -146,6 +155,7 @@ __all__ = [
     "NodeSetAnswer",
     "OthersAnswer",
     "PlatformAnswer",
+    "PluginConfigsAnswer",
     "PluginsAnswer",
     "PodsAnswer",
     "PoolAnswer",
@@ -173,6 +183,9 @@ __all__ = [
     "RoleAnswer",
     "RoleGrantRequest",
     "RolesAnswer",
+    "RouterAnswer",
+    "RsyncAnswer",
+    "RsyncPathAnswer",
     "StandstillAnswer",
     "SubmitAnswer",
     "SubmitRequest",
@@ -183,6 +196,7 @@ __all__ = [
     "SubpoolsAnswer",
     "TagsAnswer",
     "TaskAnswer",
+    "TerminalRequest",
     "TokenAnswer",
     "TokenCreateRequest",
     "TokenMadeAnswer",

@@ -125,7 +125,7 @@ class RoleGrantRequest(Request):
 
 
 class AccessEventAnswer(Answer):
-    """*actor* did it, *user* is whom it is about, *subject* the name of the role or token."""
+    """*actor* did it, *user* is whom it is about, *subject* the name of the role, of the token, or of the task that was entered."""
 
     model_config = example(
         {

@@ -38,6 +38,7 @@ ROWS: Mapping[str, Row] = {
     "GET /api/configs/pool/{parent}/subpool/{subpool}": Row("/api/configs/pool/{pool}/subpool/{sub}"),
     "GET /api/pool": Row("/api/pool"),
     "GET /api/pool_quota": Row("/api/pool_quota"),
+    "GET /api/plugins/configs": Row("/api/plugins/configs"),
     "GET /api/profile/settings": Row("/api/profile/settings"),
     "GET /api/resources": Row("/api/resources"),
     "GET /api/resources/{name}": Row("/api/resources/n0"),
@@ -77,7 +78,14 @@ ROWS: Mapping[str, Row] = {
     "POST /api/v1/workflows:batch": Row(
         "/api/v1/workflows:batch?pool={pool}", {"workflows": [{"file": one_task("x")}]}
     ),
+    "POST /api/v1/workflows/{id}/tasks/{task}:exec": Row("/api/v1/workflows/{id}/tasks/main:exec", {"command": ["ls"]}),
     "POST /api/workflow/{id}/cancel": Row("/api/workflow/{id}/cancel"),
+    "POST /api/workflow/{id}/exec/group/{group}": Row(
+        "/api/workflow/{id}/exec/group/main-group", None, {"entry_command": "ls"}
+    ),
+    "POST /api/workflow/{id}/exec/task/{task}": Row("/api/workflow/{id}/exec/task/main", None, {"entry_command": "ls"}),
+    "POST /api/workflow/{id}/portforward/{task}": Row("/api/workflow/{id}/portforward/main", None, {"task_ports": 80}),
+    "POST /api/workflow/{id}/rsync/task/{task}": Row("/api/workflow/{id}/rsync/task/main"),
     "DELETE /api/v1/cohorts/{name}": Row("/api/v1/cohorts/org", None, {"leave_children": True}),
     "DELETE /api/v1/pools/{name}": Row("/api/v1/pools/{pool}--{sub}"),
     "GET /api/v1/cohorts": Row("/api/v1/cohorts"),
@@ -113,6 +121,7 @@ OUTCOMES: Mapping[str, Mapping[str, int]] = {
     "read pool": _READ,
     "read workflow": _READ,
     "submit": {**_READ, "vera": NOT_ALLOWED},
+    "exec workflow": {**_READ, "vera": NOT_ALLOWED, "tess": NOT_ALLOWED},
     "change workflow": {**_READ, "vera": NOT_ALLOWED, "tess": NOT_ALLOWED},
     "submit and change workflow": {**_READ, "vera": NOT_ALLOWED, "tess": NOT_ALLOWED},
     "change subpools": _OF_ITS_ADMIN,

@@ -21,7 +21,7 @@ from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU
 from runrig.domain.records import Loaded
 from runrig.domain.workflows import TaskKey
-from runrig.ports.backend import Desired, Launch, LogFile
+from runrig.ports.backend import Desired, Launch, LogFile, Passage, Program
 from runrig.ports.clock import Clock
 from runrig.service.commands.declarations import PoolEdit
 from runrig.service.commands.submissions import Submission
@@ -132,6 +132,12 @@ class Cluster:
 
     def log(self, key: TaskKey, *, error: bool = False) -> LogFile | None:
         return None
+
+    async def enter(self, key: TaskKey, program: Program) -> Passage:
+        raise NotImplementedError
+
+    async def connect(self, key: TaskKey, port: int) -> Passage:
+        raise NotImplementedError
 
     def discard(self, workflow: str) -> None:
         """There is nothing to throw away."""

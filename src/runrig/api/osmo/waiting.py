@@ -35,7 +35,8 @@ def _listening(service: Service, workflow: str, hear: Callable[[WorkflowStatus |
 async def soon(event: asyncio.Event, timeout_s: float) -> bool:
     """True if *event* is set within *timeout_s*; clears it."""
     try:
-        await asyncio.wait_for(event.wait(), timeout_s)
+        async with asyncio.timeout(timeout_s):  # `wait_for` may forget that it was cancelled, in Python 3.11
+            await event.wait()
     except TimeoutError:
         return False
     event.clear()

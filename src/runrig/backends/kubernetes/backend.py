@@ -24,12 +24,12 @@ from runrig.backends.kubernetes.events import ClusterEvents
 from runrig.backends.kubernetes.logs import KeptLogs
 from runrig.backends.kubernetes.namespace_claim import NamespaceClaim
 from runrig.backends.kubernetes.pods import Settings
-from runrig.domain.errors import RunrigError, Unavailable
+from runrig.domain.errors import Conflict, RunrigError, Unavailable
 from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU, STORAGE
 from runrig.domain.workflows import ExitCode, TaskKey
-from runrig.ports.backend import Desired, LogFile
+from runrig.ports.backend import Desired, LogFile, Passage, Program
 
 Object = dict[str, Any]
 
@@ -141,6 +141,12 @@ class KubernetesBackend:
 
     def events(self, workflow: str) -> tuple[ClusterEvent, ...]:
         return self._events.of(workflow)
+
+    async def enter(self, key: TaskKey, program: Program) -> Passage:  # noqa: ARG002
+        raise Conflict(f"{key.workflow}/{key.task} runs on Kubernetes, where tasks cannot be entered yet")
+
+    async def connect(self, key: TaskKey, port: int) -> Passage:  # noqa: ARG002
+        raise Conflict(f"{key.workflow}/{key.task} runs on Kubernetes, where tasks cannot be entered yet")
 
     def discard(self, workflow: str) -> None:
         self._events.discard(workflow)

@@ -115,12 +115,13 @@ class Attempt:
         """
         with contextlib.suppress(OSError):  # a full disk: then the launch's grace applies
             supervisor.write(str(self.folder / "stop"), str(grace_s).encode(), durable=False)
-        pid = self._supervisor_pid() if known is None else known
+        pid = self.supervisor_pid() if known is None else known
         if pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
 
-    def _supervisor_pid(self) -> int | None:
+    def supervisor_pid(self) -> int | None:
+        """The process that the claim names, if that is the supervisor of this attempt."""
         try:
             pid = int(supervisor.read(str(self.folder / "claim")))
         except (OSError, ValueError):

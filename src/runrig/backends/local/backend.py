@@ -4,6 +4,7 @@ The whole wanted state comes in (`sync`), and the whole present state comes out 
 server may be killed between any two steps; memory holds only an index of the live attempts.  Needs Linux.
 """
 
+import asyncio
 import contextlib
 import os
 import resource
@@ -16,16 +17,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from runrig.backends.local import machine, supervisor
+from runrig.backends.local import machine, supervisor, task_ports, visits
 from runrig.backends.local.attempt import NO_FILE, Attempt, is_folder_name
 from runrig.backends.local.live import LiveFolder
 from runrig.backends.local.prepare import prepare
 from runrig.backends.local.processes import NO_DESCRIPTOR, kill_marked, marked, supervised_by, supervisors
 from runrig.backends.local.wake_pipe import WakePipe
-from runrig.domain.errors import ServerFault
+from runrig.domain.errors import Conflict, ServerFault
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.workflows import ExitCode, TaskKey
-from runrig.ports.backend import Desired, Launch, LogFile
+from runrig.ports.backend import Desired, Launch, LogFile, Passage, Program
 
 _POLL_S = 0.5
 """How late the end of a task is seen at most if its supervisor could not ring."""
@@ -90,6 +91,7 @@ class LocalBackend:
         self._lock = threading.RLock()
         self._wanted: Mapping[TaskKey, Launch] = {}
         self._live: dict[TaskKey, _Live] = {}
+        self._doors: dict[TaskKey, asyncio.Lock] = {}  # one visitor at a time comes in
         self._children: dict[int, Path] = {}  # supervisors that were not seen to end → the folders of their attempts
         self._load()
 
@@ -141,6 +143,22 @@ class LocalBackend:
 
     def events(self, workflow: str) -> tuple[ClusterEvent, ...]:  # noqa: ARG002 - there is no cluster beside us
         return ()
+
+    async def enter(self, key: TaskKey, program: Program) -> Passage:
+        folder, pid = self._supervisor_of(key)
+        async with self._doors.setdefault(key, asyncio.Lock()):
+            return await visits.visit(folder, pid, program)
+
+    async def connect(self, key: TaskKey, port: int) -> Passage:
+        return await task_ports.connect(f"{key.workflow}/{key.task}", self._supervisor_of(key)[1], port)
+
+    def _supervisor_of(self, key: TaskKey) -> tuple[Path, int]:
+        """The folder of an attempt that runs, and its supervisor.  Takes no lock: the event loop asks."""
+        live = self._live.get(key)
+        pid = None if live is None or live.fact.phase is not Phase.RUNNING else live.attempt.supervisor_pid()
+        if live is None or pid is None:
+            raise Conflict(f"{key.workflow}/{key.task} does not run now: `runrig workflow query {key.workflow}` tells")
+        return live.attempt.folder, pid
 
     def discard(self, workflow: str) -> None:
         with self._lock:
@@ -310,6 +328,7 @@ class LocalBackend:
         self._stop(live, 0.0)
         if live.ended:
             self._markers.remove(live.attempt.key)
+            self._doors.pop(live.attempt.key, None)
             del self._live[live.attempt.key]
 
 

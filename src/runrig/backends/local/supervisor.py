@@ -4,6 +4,7 @@ Started as ``python -I -S supervisor.py FOLDER``, in a session of its own.  It i
 library, because every task start pays for it.  Files of FOLDER that it knows:
 
     launch    read: the fields of `encode_launch`
+    door      a socket, while the server waits at it for a visitor
     claim     locked by the supervisor that lives; holds the pid of the one that ran it, or runs it
     stop      read: somebody wants it to end, with this grace in seconds; SIGTERM tells us to look
     started   written: pid and start ticks of the command, id of the boot
@@ -15,6 +16,8 @@ nothing here waits for one; what the server believes while a supervisor lives is
 An attempt runs at most once: a supervisor that holds the lock and finds the claim empty and no end may run it, and first writes
 its pid there.  So any number of supervisors may be started for one attempt.  As child subreaper it inherits what its command
 leaves behind (double forks, setsid), and it ends only when none of that is left.
+
+SIGHUP asks it to start a visitor (``visitor.py``), which runs one more command for the server beside the first one, and is gone with it.
 """
 
 import contextlib
@@ -26,9 +29,12 @@ import signal
 import stat
 import sys
 import time
+from collections.abc import Callable
 
 WAKE_PIPE = "../../../../bell"  # its name on disk, which servers of other versions look for too
+DOOR = "door"
 STOPPED = 128 + signal.SIGTERM
+VISITOR = os.path.join(os.path.dirname(__file__), "visitor.py")
 BACKEND_ERROR = 3001
 START_ERROR = 3003
 LARGEST = 16 * 1024 * 1024
@@ -60,7 +66,11 @@ def encode_launch(grace_s: float, command: tuple[str, ...], environment: dict[st
 
 
 def read_launch() -> tuple[float, list[bytes], dict[bytes, bytes]]:
-    grace, count, *rest = read("launch").split(b"\0")[:-1]
+    return decode_launch(read("launch"))
+
+
+def decode_launch(data: bytes) -> tuple[float, list[bytes], dict[bytes, bytes]]:
+    grace, count, *rest = data.split(b"\0")[:-1]
     words = int(count)
     variables = (field.partition(b"=") for field in rest[words:])
     return float(grace), rest[:words], {name: value for name, _, value in variables}
@@ -119,14 +129,14 @@ def stat_of(pid: int) -> list[bytes]:
 # ---------------------------------------------------------------- the command
 
 
-def start(command: list[bytes], environment: dict[bytes, bytes]) -> int:
-    """The pid of the command, running.  Raises OSError if it could not be started."""
+def start(command: list[bytes], environment: dict[bytes, bytes], prepare: Callable[[], None]) -> int:
+    """The pid of the command, running.  *prepare* is called in it before.  Raises OSError if it could not be started."""
     parent = os.getpid()
     reader, writer = os.pipe()  # closed by exec, so end of file means that it runs
     pid = os.fork()
     if pid == 0:
         try:
-            become(parent, command, environment)
+            become(parent, command, environment, prepare)
         except OSError as error:
             os.write(writer, b"%d" % (error.errno or errno.EINVAL))
         finally:
@@ -140,14 +150,10 @@ def start(command: list[bytes], environment: dict[bytes, bytes]) -> int:
     return pid
 
 
-def become(parent: int, command: list[bytes], environment: dict[bytes, bytes]) -> None:
+def become(parent: int, command: list[bytes], environment: dict[bytes, bytes], prepare: Callable[[], None]) -> None:
     """In the child: becomes the command, in a process group of its own, and dies with the supervisor."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # the parent died before the line above
-        os._exit(127)
-    os.setpgid(0, 0)
-    for target, path in ((1, "stdout.log"), (2, "stderr.log")):
-        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600), target)
+    die_with(parent)
+    prepare()
     os.chdir("work")
     for ignored in (
         signal.SIGPIPE,
@@ -156,6 +162,18 @@ def become(parent: int, command: list[bytes], environment: dict[bytes, bytes]) -
         signal.signal(ignored, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.execvpe(command[0], command, environment)  # noqa: S606 - running a given command is what this is for
+
+
+def die_with(parent: int) -> None:
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # the parent died before the line above
+        os._exit(127)
+
+
+def into_logs() -> None:
+    os.setpgid(0, 0)
+    for target, path in ((1, "stdout.log"), (2, "stderr.log")):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600), target)
 
 
 def descendants() -> dict[int, int]:
@@ -234,6 +252,9 @@ def supervise(main: int, grace_s: float, deadline: float | None = None) -> int:
                 terminate()
             latest = time.monotonic() + asked_grace(grace_s)
             deadline = latest if deadline is None else min(deadline, latest)
+        elif received is not None and received.si_signo == signal.SIGHUP and deadline is None:
+            with contextlib.suppress(OSError):  # too many processes at present: the server waits in vain
+                let_in()
 
 
 def run() -> tuple[int, str]:
@@ -242,7 +263,7 @@ def run() -> tuple[int, str]:
         return STOPPED, "stopped before it started"
     grace_s, command, environment = read_launch()
     try:
-        pid = start(command, environment)
+        pid = start(command, environment, into_logs)
     except OSError as error:
         why = _HINTS.get(error.errno or 0, error.strerror)
         return START_ERROR, f"cannot start {os.fsdecode(command[0])!r}: {why}"
@@ -267,6 +288,18 @@ def report(code: int, message: str) -> None:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
         time.sleep(1)
+
+
+def let_in() -> None:
+    """Starts a visitor, which dies with us."""
+    parent = os.getpid()
+    if os.fork() == 0:
+        try:
+            die_with(parent)
+            os.setsid()
+            os.execv(sys.executable, [sys.executable, "-I", "-S", "-B", VISITOR, sys.argv[1]])  # noqa: S606
+        finally:
+            os._exit(127)
 
 
 def main(folder: str) -> None:

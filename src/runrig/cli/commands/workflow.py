@@ -1,4 +1,4 @@
-"""`runrig workflow`: the group; its commands are in submit, queries, follow and why."""
+"""`runrig workflow`: the group; its commands are in modules of their own."""
 
 import click
 
@@ -19,6 +19,9 @@ from runrig.cli.lazy import LazyGroup, examples
         "cancel": ("runrig.cli.commands.submit:cancel", "Stop workflows."),
         "restart": ("runrig.cli.commands.submit:restart", "Submit a failed workflow again."),
         "wait": ("runrig.cli.commands.follow:wait", "Wait until a workflow has a status."),
+        "exec": ("runrig.cli.commands.exec:exec_", "Run a command in a task."),
+        "port-forward": ("runrig.cli.commands.port_forward:port_forward", "Reach ports of a task."),
+        "rsync": ("runrig.cli.commands.rsync:rsync", "Copy files to a task, and from it."),
         "watch": ("runrig.cli.commands.watch:watch", "Follow a workflow to its end."),
         "why": ("runrig.cli.commands.why:why", "Why it waits, and why it was preempted."),
     },

@@ -104,6 +104,14 @@ class Client:
     def text(self, path: str, query: Query | None = None) -> str:
         return "".join(self._stream(_Call("GET", path, None, query, ANSWER_S)))
 
+    def socket_address(self, path: str) -> tuple[str, dict[str, str]]:
+        """URL and headers of a WebSocket."""
+        parts = urlsplit(self.url + path)
+        headers = self._headers()
+        return parts._replace(scheme="wss" if parts.scheme == "https" else "ws").geturl(), {
+            name: headers[name] for name in ("User-Agent", "Authorization") if name in headers
+        }
+
     def _stream(self, call: "_Call") -> Iterator[str]:
         connection, response = self._answered(call)
         decoder = codecs.getincrementaldecoder("utf-8")("replace")

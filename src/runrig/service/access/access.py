@@ -7,7 +7,7 @@ writes.  Every change is in the audit trail.
 import time
 from collections.abc import Callable, Collection
 
-from runrig.domain.access import AccessEvent
+from runrig.domain.access import AccessEvent, AccessEventKind
 from runrig.ports.access import AccessStore
 from runrig.service.access.accounts import Accounts
 from runrig.service.access.authentication import Authentication, TokenUses
@@ -33,10 +33,17 @@ class Access:
         self._store = store
         self.now = now or _real_time
         self.uses = TokenUses(store)
-        accounts = Accounts(store, self.now)
+        self._accounts = accounts = Accounts(store, self.now)
         self.authentication = Authentication(accounts, store, self.uses, logins or FailedLogins())
         self.users = Users(accounts, pools)
         self.tokens = Tokens(accounts, self.users, self.uses)
+
+    def note(self, kind: AccessEventKind, *, actor: str, user: str, subject: str) -> None:
+        """Stores an entry of the audit trail that changes no rows."""
+        with self._accounts.lock:
+            change = self._accounts.draft(actor)
+            change.tell(kind, user, subject)
+            self._accounts.write(change)
 
     def events(
         self, *, user: str | None = None, before: int | None = None, limit: int = 100

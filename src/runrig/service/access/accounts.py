@@ -101,29 +101,29 @@ class AccessDraft:
 
     def user(self, user: User, kind: AccessEventKind) -> None:
         self._users[user.name] = user
-        self._tell(kind, user.name)
+        self.tell(kind, user.name)
 
     def grant(self, user: str, grant: Grant) -> None:
         self._grants.append(GrantRow(user, grant, self.now, self.actor))
-        self._tell(AccessEventKind.ROLE_GRANTED, user, str(grant))
+        self.tell(AccessEventKind.ROLE_GRANTED, user, str(grant))
 
     def withdraw(self, row: GrantRow) -> None:
         self._withdrawn.append(row)
-        self._tell(AccessEventKind.ROLE_REVOKED, row.user, str(row.grant))
+        self.tell(AccessEventKind.ROLE_REVOKED, row.user, str(row.grant))
 
     def token(self, user: str, name: str, expires_in_s: float | None) -> MadeToken:
         text = secrets.token_urlsafe(32)
         expires_at = None if expires_in_s is None else round(self.now + expires_in_s, 6)
         row = TokenRow(secrets.token_hex(8), name, user, hash_of(text), self.now, expires_at)
         self._tokens.append(row)
-        self._tell(AccessEventKind.TOKEN_CREATED, user, name)
+        self.tell(AccessEventKind.TOKEN_CREATED, user, name)
         return MadeToken(row, text)
 
     def revoke(self, token: TokenRow) -> None:
         self._tokens.append(replace(token, revoked_at=self.now))
-        self._tell(AccessEventKind.TOKEN_REVOKED, token.user, token.name)
+        self.tell(AccessEventKind.TOKEN_REVOKED, token.user, token.name)
 
-    def _tell(self, kind: AccessEventKind, user: str, subject: str = "") -> None:
+    def tell(self, kind: AccessEventKind, user: str, subject: str = "") -> None:
         self.events.append(AccessEvent(0, self.now, self.actor, kind, user, subject))
 
 

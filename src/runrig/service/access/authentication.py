@@ -100,6 +100,15 @@ class Authentication:
             self._uses.note(identity.token, now)
         return jwts.signed(self._key, identity, identity.token or OWNER, now)
 
+    def still(self, identity: Identity) -> Identity | None:
+        """What *identity*, which got in before, may do now; None if its token does not work any more."""
+        owner, rows = self._accounts.owner, self._accounts.rows
+        if owner is not None and identity == owner.identity:
+            return identity
+        row = rows.tokens.get(identity.token)
+        found = "unknown" if row is None else self._behind(row, self._accounts.now())
+        return None if isinstance(found, str) else found
+
     def _identity(self, text: str, now: float) -> Identity | str:
         """The identity, or a sentence that says why there is none."""
         owner, rows = self._accounts.owner, self._accounts.rows
@@ -115,12 +124,14 @@ class Authentication:
             if owner is not None and hmac.compare_digest(digest, owner.hash):
                 return owner.identity
             row = rows.by_hash.get(digest)
-        if row is None:
-            return "unknown"
+        return "unknown" if row is None else self._behind(row, now)
+
+    def _behind(self, row: TokenRow, now: float) -> Identity | str:
+        """As `_identity`."""
         problem = row.problem(now)
         if problem is not None:
             return f"token {row.id} of {row.user} is {problem}"
-        user = rows.users[row.user]
+        user = self._accounts.rows.users[row.user]
         return f"user {user.name} is disabled" if user.disabled else Identity(user.name, user.grants, row.id)
 
     def _failed(self, problem: str, source: str, now: float) -> RunrigError:

@@ -1,0 +1,141 @@
+"""Routes by which the reference client asks for a program, ports or files of a task that runs; `api.sockets` has the connections."""
+
+import shlex
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi.responses import JSONResponse, Response
+
+from runrig import wire
+from runrig.api.permissions import Asking, needs, workflow
+from runrig.api.routing import Base, Route, Serving, User, answers
+from runrig.domain.access import Permission
+from runrig.domain.errors import InvalidInput
+from runrig.ports.backend import Program, Size
+from runrig.service.commands.rsync import DAEMON, ROOT_MODULE
+from runrig.service.commands.sessions import Kind, Ticket
+
+router = APIRouter(route_class=Route, tags=["sessions"])
+
+MOST_PORTS = 30
+"""For which one request may ask."""
+USUAL_SIZE = Size(24, 80)
+"""Until the client has said how large its terminal is."""
+
+_EXEC = [needs(Permission.EXEC_WORKFLOW, workflow("id"))]
+EntryCommand = Annotated[str, Query(description="The command, in the syntax of a shell; no shell reads it")]
+
+
+@router.post(
+    "/api/workflow/{id}/exec/task/{task}",
+    summary="A key for a command on a terminal in a task",
+    dependencies=_EXEC,
+    responses=answers(wire.RouterAnswer, 404, 409),
+)
+def exec_task(
+    service: Serving, asker: Asking, user: User, base: Base, id: str, task: str, entry_command: EntryCommand
+) -> wire.RouterAnswer:
+    found = service.sessions.running(id, task)
+    ticket = Ticket(Kind.EXEC, found, asker.place(id), asker.identity, program=_program(entry_command), names=(id,))
+    return router_answer(service.sessions.open(ticket, user=user), base)
+
+
+@router.post(
+    "/api/workflow/{id}/exec/group/{group}",
+    summary="A key for the same command in each task of a group",
+    dependencies=_EXEC,
+    responses=answers(wire.RouterAnswer, 404, 409),
+)
+def exec_group(
+    service: Serving, asker: Asking, user: User, base: Base, id: str, group: str, entry_command: EntryCommand
+) -> Response:
+    program, place = _program(entry_command), asker.place(id)
+    return JSONResponse(
+        {
+            task.name: _json(
+                service.sessions.open(
+                    Ticket(Kind.EXEC, task, place, asker.identity, program=program, names=(id,)), user=user
+                ),
+                base,
+            )
+            for task in service.sessions.running_of_group(id, group)
+        }
+    )
+
+
+@router.post(
+    "/api/workflow/{id}/portforward/{task}",
+    summary="A key for connections to each of some ports of a task",
+    dependencies=_EXEC,
+    responses=answers(wire.RouterAnswer, 404, 409),
+)
+def port_forward(
+    service: Serving,
+    asker: Asking,
+    user: User,
+    base: Base,
+    id: str,
+    task: str,
+    task_ports: Annotated[
+        list[Annotated[int, Query(ge=1, le=65535)]],
+        Query(min_length=1, max_length=MOST_PORTS, description="Of the task"),
+    ],
+    use_udp: bool = False,
+) -> Response:
+    if use_udp:
+        raise InvalidInput.one("UDP is not forwarded here: leave --udp out, or use a TCP port of the task", "use_udp")
+    found, place = service.sessions.running(id, task), asker.place(id)
+    return JSONResponse(
+        [
+            _json(
+                service.sessions.open(
+                    Ticket(Kind.PORT_FORWARD, found, place, asker.identity, port=port, names=(id,), is_control=True),
+                    user=user,
+                ),
+                base,
+            )
+            for port in task_ports
+        ]
+    )
+
+
+@router.post(
+    "/api/workflow/{id}/rsync/task/{task}",
+    summary="A key for connections to an rsync in a task",
+    description="The image of the task has to contain rsync and a shell.",
+    dependencies=_EXEC,
+    responses=answers(wire.RouterAnswer, 404, 409),
+)
+def rsync(service: Serving, asker: Asking, user: User, base: Base, id: str, task: str) -> wire.RouterAnswer:
+    found = service.sessions.running(id, task)
+    ticket = Ticket(Kind.RSYNC, found, asker.place(id), asker.identity, program=DAEMON, names=(id,), is_control=True)
+    return router_answer(service.sessions.open(ticket, user=user), base)
+
+
+@router.get(
+    "/api/plugins/configs",
+    summary="Which paths of tasks rsync may read and write",
+    dependencies=[needs(Permission.CONNECT)],
+    responses=answers(wire.PluginConfigsAnswer),
+)
+def plugin_configs() -> wire.PluginConfigsAnswer:
+    paths = {ROOT_MODULE: wire.RsyncPathAnswer(path="/", writable=True)}
+    return wire.PluginConfigsAnswer(rsync=wire.RsyncAnswer(allowed_paths=paths))
+
+
+def router_answer(ticket: Ticket, base: str) -> wire.RouterAnswer:
+    return wire.RouterAnswer(router_address=base.replace("http", "ws", 1), key=ticket.key)
+
+
+def _json(ticket: Ticket, base: str) -> dict[str, object]:
+    return router_answer(ticket, base).model_dump(mode="json")
+
+
+def _program(text: str) -> Program:
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise InvalidInput.one(f"the command cannot be read: {error}", "entry_command") from error
+    if not words:
+        raise InvalidInput.one("the command is empty: name a program, such as /bin/bash", "entry_command")
+    return Program(words, USUAL_SIZE)

@@ -1,0 +1,247 @@
+"""The router: WebSockets that carry the bytes of sessions in tasks.  The guard lets WebSockets through on these paths only.
+
+There are two ways to speak.  The reference client's: bytes as they are, the size of its terminal as JSON first and after RESIZE later,
+no exit code; and on a control connection the keys of further connections.  And ours, in frames, so that an exit code has its place.
+"""
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse
+from starlette.routing import WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from runrig.api import failures
+from runrig.api.guard import SOCKETS
+from runrig.api.osmo.waiting import changes, soon
+from runrig.domain.errors import InvalidInput, NotFound, RunrigError, Unavailable
+from runrig.ports.backend import ERR, Passage, Size
+from runrig.service.commands.sessions import Kind, Ticket
+from runrig.service.runtime import logs
+from runrig.service.service import Service
+
+RESIZE = b"\x00RESIZE:"
+STDIN, END, TERMINAL = 0, 3, 4
+"""The first byte of our frames, besides OUT and ERR."""
+FIRST_MESSAGE_S = 10.0
+ANNOUNCED_S = 5.0
+"""A connection may arrive before the message that announces it."""
+LOOK_S = 2.0
+"""How soon a session ends whose token is revoked."""
+IDLE_S = 3600.0
+_LONGEST_SIDE = 9999
+_LONGEST_REASON = 120
+_NORMAL, _POLICY, _FAILED = 1000, 1008, 1011
+
+_log = logging.getLogger(__name__)
+
+
+class Over(NamedTuple):
+    """Why a session ends.  *code*: of the WebSocket; None: the client has gone."""
+
+    code: int | None
+    why: str
+
+
+_ENDED = Over(_NORMAL, "it has ended")
+_GONE = Over(None, "the client has gone")
+
+
+async def connect(socket: WebSocket) -> None:
+    """A client with the key of a session."""
+    service: Service = socket.app.state.service
+    try:
+        ticket = await _ticket(service, socket)
+    except RunrigError as error:
+        await socket.send_denial_response(
+            JSONResponse(
+                {"message": error.message, "error_code": error.code, "details": dict(error.details)},
+                failures.status_of(error),
+            )
+        )
+        return
+    began, over = time.monotonic(), Over(_FAILED, "it failed")
+    try:
+        await socket.accept()
+        session = Session(socket, service, ticket)
+        over = await (session.control() if ticket.is_control else session.carry())
+        if over.code is not None:
+            with suppress(WebSocketDisconnect, OSError, RuntimeError):  # it has gone just now
+                await socket.close(over.code, over.why.encode()[:_LONGEST_REASON].decode(errors="ignore"))
+    finally:
+        service.sessions.leave(ticket)
+        about = {"kind": ticket.kind.value, "task": ticket.name, "user": ticket.identity.user}
+        _log.info("%s", logs.line("session_ended", **about, s=time.monotonic() - began, why=over.why))
+
+
+ROUTES = (WebSocketRoute(f"{SOCKETS}{{kind}}/{{id}}/client/{{key}}", connect),)
+
+
+async def _ticket(service: Service, socket: WebSocket) -> Ticket:
+    """Raises NotFound if there is none for who asks."""
+    path, identity = socket.path_params, socket.state.identity
+    kind = next((each for each in Kind if each.value == path["kind"]), None)
+    end = time.monotonic() + ANNOUNCED_S
+    while kind is not None:
+        ticket = service.sessions.take(path["key"], kind, path["id"], identity)
+        if ticket is not None:
+            return ticket
+        if time.monotonic() > end or not service.sessions.expects(kind, path["id"], identity):
+            break
+        await asyncio.sleep(0.05)  # its control connection is about to announce it
+    raise NotFound(
+        "there is no session with this key here: a key is good for one connection, within a minute, of the user who got it"
+    )
+
+
+class Session:
+    """One connection with its ticket."""
+
+    def __init__(self, socket: WebSocket, service: Service, ticket: Ticket) -> None:
+        self._socket = socket
+        self._service = service
+        self._ticket = ticket
+        self._active_at = time.monotonic()
+
+    async def control(self) -> Over:
+        """Takes announcements for as long as the task runs and the client stays."""
+        return await _first(self._announcements, self._watch)
+
+    async def carry(self) -> Over:
+        """Bytes in both directions."""
+        try:
+            ticket = self._ticket = await self._sized()
+            passage = await self._service.sessions.passage(ticket)
+        except RunrigError as error:
+            await self._tell_end(message=error.message, error_code=error.code, details=dict(error.details))
+            return Over(_FAILED, error.message)
+        except WebSocketDisconnect:
+            return _GONE
+        ended = None
+        try:
+            over = await _first(lambda: self._outward(passage), lambda: self._inward(passage), self._watch)
+        finally:
+            ended = await passage.close()
+        with suppress(WebSocketDisconnect, OSError, RuntimeError):
+            if over.code is not None and ended is not None:
+                await self._tell_end(exit_code=ended[0], message=ended[1])
+            elif over.code is not None:
+                await self._tell_end(message=over.why, error_code=Unavailable.code, details={})
+        return over
+
+    # ------------------------------------------------------------ the parts of a session, each until it is over
+
+    async def _outward(self, passage: Passage) -> Over:
+        framed, files = self._ticket.framed, self._ticket.kind is Kind.RSYNC
+        while (found := await passage.read()) is not None:
+            channel, data = found
+            self._active_at = time.monotonic()
+            if framed:
+                await self._socket.send_bytes(bytes((channel,)) + data)
+            elif channel != ERR or not files:  # what rsync complains of is not of its protocol
+                await self._socket.send_bytes(data)
+        return _ENDED
+
+    async def _inward(self, passage: Passage) -> Over:
+        while True:
+            data = await self._received()
+            try:
+                await (self._frame if self._ticket.framed else self._plain)(passage, data)
+            except InvalidInput as error:
+                return Over(_POLICY, error.message)
+
+    async def _announcements(self) -> Over:
+        while True:
+            data = await self._received()
+            try:
+                self._service.sessions.announce(self._ticket, data)
+            except RunrigError as error:
+                return Over(_POLICY, error.message)
+
+    async def _watch(self) -> Over:
+        sessions, ticket = self._service.sessions, self._ticket
+        with changes(self._service, ticket.task.workflow) as changed:
+            changed.set()
+            while True:
+                if await soon(changed, LOOK_S) and not await run_in_threadpool(sessions.runs, ticket):
+                    return Over(_NORMAL, f"{ticket.task.workflow}/{ticket.task.name} does not run any more")
+                if why := sessions.over(ticket):
+                    return Over(_POLICY, why)
+                if not ticket.is_control and time.monotonic() - self._active_at > IDLE_S:
+                    return Over(_POLICY, f"nothing came or went for {IDLE_S:.0f} seconds")
+
+    # ------------------------------------------------------------ messages
+
+    async def _received(self) -> bytes:
+        """Raises WebSocketDisconnect."""
+        message = await self._socket.receive()
+        if message["type"] != "websocket.receive":
+            raise WebSocketDisconnect
+        self._active_at = time.monotonic()
+        data: bytes | None = message.get("bytes")
+        return (message.get("text") or "").encode() if data is None else data
+
+    async def _plain(self, passage: Passage, data: bytes) -> None:
+        program = self._ticket.program
+        if data.startswith(RESIZE) and program is not None and program.terminal is not None:
+            passage.resize(_size(data.removeprefix(RESIZE), "Rows", "Cols"))
+        else:
+            await passage.write(data)
+
+    async def _frame(self, passage: Passage, data: bytes) -> None:
+        kind = data[0] if data else None
+        if kind == STDIN:
+            await passage.write(data[1:])
+        elif kind == TERMINAL:
+            passage.resize(_size(data[1:], "rows", "columns"))
+        else:
+            raise InvalidInput.one(f"a message begins with {kind}: write {STDIN} for stdin, {TERMINAL} for a size")
+
+    async def _sized(self) -> Ticket:
+        """The ticket, with the size that the reference client sends before anything else.  Raises InvalidInput, WebSocketDisconnect."""
+        ticket = self._ticket
+        if ticket.kind is not Kind.EXEC or ticket.framed or ticket.program is None:
+            return ticket
+        try:
+            async with asyncio.timeout(FIRST_MESSAGE_S):
+                first = await self._received()
+        except TimeoutError:
+            raise InvalidInput.one("the first message is the size of the terminal, and none came") from None
+        return replace(ticket, program=replace(ticket.program, terminal=_size(first, "Rows", "Cols")))
+
+    async def _tell_end(self, **said: object) -> None:
+        if self._ticket.framed:
+            await self._socket.send_bytes(bytes((END,)) + json.dumps(said).encode())
+        elif self._ticket.kind is Kind.EXEC and said["message"]:
+            await self._socket.send_bytes(f"{said['message']}\r\n".encode())
+
+
+async def _first(*parts: Callable[[], Coroutine[Any, Any, Over]]) -> Over:
+    """What the first of *parts* to end says; when it returns, none of them goes on."""
+    tasks = [asyncio.create_task(part()) for part in parts]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return next(task for task in tasks if task in done).result()
+    except (WebSocketDisconnect, OSError):
+        return _GONE
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _size(text: bytes, rows: str, columns: str) -> Size:
+    """Raises InvalidInput."""
+    try:
+        found = json.loads(text)
+        sides = int(found[rows]), int(found[columns])
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        raise InvalidInput.one(f'the size of a terminal is {{"{rows}": 24, "{columns}": 80}}') from None
+    return Size(*(min(max(each, 1), _LONGEST_SIDE) for each in sides))

@@ -1,0 +1,72 @@
+"""Connections to ports on which a process of an attempt listens, and to no other: on this machine the ports of others are beside them."""
+
+import asyncio
+import contextlib
+
+import psutil
+
+from runrig.backends.local.visits import CHUNK
+from runrig.domain.errors import Conflict, Unavailable
+from runrig.ports.backend import OUT, Passage, Size
+
+_V4, _V6 = "127.0.0.1", "::1"
+_BY_ADDRESS = {"127.0.0.1": _V4, "0.0.0.0": _V4, "::1": _V6, "::": _V4}  # noqa: S104 - read, not bound
+_CONNECTS_S = 5.0
+
+
+def listening(supervisor_pid: int) -> dict[int, str]:
+    """Port → the loopback address by which it is reached, for all that processes below *supervisor_pid* listen on."""
+    found: dict[int, str] = {}
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for process in psutil.Process(supervisor_pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                for each in process.net_connections("tcp"):
+                    address = _BY_ADDRESS.get(each.laddr.ip) if each.status == psutil.CONN_LISTEN else None
+                    if address is not None:
+                        found[each.laddr.port] = address
+    return found
+
+
+async def connect(task: str, supervisor_pid: int, port: int) -> Passage:
+    """Raises Conflict if the task does not listen there."""
+    there = await asyncio.to_thread(listening, supervisor_pid)
+    if port not in there:
+        others = ", ".join(str(each) for each in sorted(there)) or "none"
+        raise Conflict(
+            f"no process of {task} listens on port {port} of the loopback address: its ports are {others}; those of others are not "
+            "forwarded",
+            {"port": port, "ports": sorted(there)},
+        )
+    try:
+        async with asyncio.timeout(_CONNECTS_S):
+            reader, writer = await asyncio.open_connection(there[port], port)
+    except (OSError, TimeoutError) as error:
+        raise Unavailable(f"port {port} of {task} takes no connection: {str(error) or 'no answer'}") from error
+    return PortPassage(reader, writer)
+
+
+class PortPassage:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def read(self) -> tuple[int, bytes] | None:
+        try:
+            data = await self._reader.read(CHUNK)
+        except OSError:
+            data = b""
+        return (OUT, data) if data else None
+
+    async def write(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            if data:
+                self._writer.write(data)
+                await self._writer.drain()
+            elif self._writer.can_write_eof():
+                self._writer.write_eof()
+
+    def resize(self, size: Size) -> None:
+        """It has no terminal."""
+
+    async def close(self) -> None:
+        self._writer.close()

@@ -1,0 +1,134 @@
+"""`runrig workflow exec`: a command in a task that runs."""
+
+import shlex
+import sys
+import time
+
+import click
+
+from runrig.cli.lazy import examples
+from runrig.cli.rendering import sanitize
+from runrig.cli.rendering.output import warn
+from runrig.cli.transport import remote_program
+from runrig.cli.transport.channel import CONNECT_S
+from runrig.cli.transport.client import path
+from runrig.cli.transport.remote_program import RemoteProgram
+from runrig.cli.transport.session import Session, with_session
+from runrig.domain.errors import ServerFault
+
+_AGAIN_S = 10.0
+_SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh")
+
+
+@click.command(
+    "exec",
+    epilog=examples(
+        "runrig workflow exec train-1 main",
+        "runrig workflow exec train-1 main -- nvidia-smi -L",
+        "runrig workflow exec train-1 --group main-group --entry 'df -h'",
+    ),
+)
+@click.argument("id")
+@click.argument("task", required=False)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.option("--group", metavar="NAME", help="Instead of in one task: in each of this group, one after the other.")
+@click.option(
+    "--entry",
+    default="/bin/bash",
+    show_default=True,
+    metavar="LINE",
+    help="The command as one line, if none follows --.",
+)
+@click.option(
+    "--connect-timeout",
+    "timeout_s",
+    type=click.IntRange(min=1),
+    default=int(CONNECT_S),
+    show_default=True,
+    metavar="S",
+    help="Seconds.",
+)
+@click.option("--keep-alive", is_flag=True, help="Start it again when the connection breaks.")
+@with_session
+def exec_(
+    session: Session,
+    id: str,
+    task: str | None,
+    command: tuple[str, ...],
+    group: str | None,
+    entry: str,
+    timeout_s: int,
+    keep_alive: bool,
+) -> None:
+    """Run a command in TASK of the workflow ID, by default a shell, with the environment of the task.
+
+    On a terminal the command has one too; else stdin, stdout and stderr are passed on.  The exit code is that of the command.
+    """
+    if (task is None) == (group is None):
+        raise click.UsageError("name a TASK or a --group, and not both; with --group the command is that of --entry")
+    words = list(command) or _words(entry)
+    if task is None:
+        _refuse_shell(words)
+        tasks = _running(session, id, group or "")
+    else:
+        tasks = [task]
+    programs = [RemoteProgram(session.client, id, each, words, timeout_s) for each in tasks]
+    if session.as_json:
+        found = [(program.task, *remote_program.collected(program)) for program in programs]
+        names = ("task", "exit_code", "stdout", "stderr")
+        session.show({"workflow": id, "tasks": [dict(zip(names, each, strict=True)) for each in found]})
+        raise click.exceptions.Exit(max(each[1] for each in found))
+    if task is None:
+        raise click.exceptions.Exit(max(_named(program) for program in programs))
+    raise click.exceptions.Exit(_alone(programs[0], keep_alive=keep_alive))
+
+
+def _words(entry: str) -> list[str]:
+    try:
+        words = shlex.split(entry)
+    except ValueError as error:
+        raise click.UsageError(f"--entry {entry!r} cannot be read: {error}") from error
+    if not words:
+        raise click.UsageError("--entry is empty: name a command")
+    return words
+
+
+def _refuse_shell(words: list[str]) -> None:
+    if len(words) == 1 and words[0].rpartition("/")[2] in _SHELLS:
+        raise click.UsageError(
+            f"{words[0]} would wait in each task for what you type: name another command, with --entry"
+        )
+
+
+def _running(session: Session, id: str, group: str) -> list[str]:
+    groups = session.client.get(path("workflow", id))["groups"]
+    found = next((each for each in groups if each["name"] == group), None)
+    if found is None:
+        there = ", ".join(each["name"] for each in groups)
+        raise click.UsageError(f"{id} has no group {group!r}: there are {there}")
+    names = [task["name"] for task in found["tasks"] if task["status"] == "RUNNING"]
+    if not names:
+        raise click.UsageError(f"no task of {group} runs now: 'runrig workflow query {id}' tells")
+    return names
+
+
+def _alone(program: RemoteProgram, *, keep_alive: bool) -> int:
+    while True:
+        try:
+            if sys.stdin.isatty() and sys.stdout.isatty():
+                return remote_program.on_terminal(program)
+            return remote_program.piped(program)
+        except ServerFault as error:
+            if not keep_alive:
+                raise
+            warn(f"{error.message}; it is started again in {_AGAIN_S:.0f} s")
+            time.sleep(_AGAIN_S)
+
+
+def _named(program: RemoteProgram) -> int:
+    """Its exit code; prints what it writes with the name of the task before each line."""
+    code, out, err = remote_program.collected(program)
+    for text, is_error in ((out, False), (err, True)):
+        for line in text.splitlines():
+            click.echo(sanitize.block(f"[{program.task}] {line}"), err=is_error)
+    return code

@@ -1,0 +1,119 @@
+"""`runrig workflow port-forward`: ports of a task as ports of this machine."""
+
+import itertools
+import re
+import socket
+from contextlib import ExitStack
+from typing import Any
+
+import click
+
+from runrig.cli.lazy import examples
+from runrig.cli.rendering.output import say
+from runrig.cli.transport.channel import CONNECT_S, Forwarder
+from runrig.cli.transport.client import Query, path
+from runrig.cli.transport.session import Session, with_session
+from runrig.domain.errors import InvalidInput, ServerFault
+
+_PORT = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")
+_HIGHEST = 65535
+_LOOK_S = 0.5
+
+
+class Ports(click.ParamType[list[tuple[int, int]]]):
+    """``LOCAL[:REMOTE]``, each a port or a range, several with commas."""
+
+    name = "PORTS"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[tuple[int, int]]:
+        if isinstance(value, list):
+            return value
+        pairs: list[tuple[int, int]] = []
+        for part in str(value).split(","):
+            local, _, remote = part.partition(":")
+            try:
+                pairs += zip(_ports(local), _ports(remote or local), strict=True)
+            except ValueError:
+                self.fail(
+                    f"{part!r} is no port: write 8000, 8000:80, or ranges of the same length such as 8000-8002:80-82",
+                    param,
+                    ctx,
+                )
+        return pairs
+
+
+def _ports(text: str) -> list[int]:
+    """Raises ValueError."""
+    found = _PORT.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    first, last = int(found[1]), int(found[2] or found[1])
+    if not 1 <= first <= last <= _HIGHEST:
+        raise ValueError(text)
+    return list(range(first, last + 1))
+
+
+@click.command(
+    "port-forward",
+    epilog=examples(
+        "runrig workflow port-forward train-1 main --port 6006",
+        "runrig workflow port-forward train-1 main --port 8080:80,9000-9002",
+    ),
+)
+@click.argument("id")
+@click.argument("task")
+@click.option(
+    "--port",
+    "ports",
+    type=Ports(),
+    multiple=True,
+    required=True,
+    metavar="LOCAL[:REMOTE]",
+    help="Of this machine, and of the task if it is another; ranges, and several with commas.",
+)
+@click.option("--host", default="localhost", show_default=True, help="The address of this machine to listen on.")
+@click.option("--udp", is_flag=True, help="Of the reference client; UDP is refused.")
+@click.option(
+    "--connect-timeout",
+    "timeout_s",
+    type=click.IntRange(min=1),
+    default=int(CONNECT_S),
+    show_default=True,
+    metavar="S",
+    help="Seconds.",
+)
+@with_session
+def port_forward(
+    session: Session, id: str, task: str, ports: tuple[list[tuple[int, int]], ...], host: str, udp: bool, timeout_s: int
+) -> None:
+    """Give ports of TASK of the workflow ID to this machine, until you interrupt it or the task ends."""
+    pairs = list(itertools.chain.from_iterable(ports))
+    client = session.client
+    query: Query = {"task_ports": [str(remote) for _, remote in pairs], "use_udp": udp}
+    with ExitStack() as stack:
+        listeners = [stack.enter_context(listening(host, local)) for local, _ in pairs]
+        answers = client.call("POST", path("workflow", id, "portforward", task), query=query, timeout_s=timeout_s)
+        way = path("router", "portforward", id, "client", "")
+        forwarders = [
+            Forwarder(client, way, answer, listener, timeout_s)
+            for answer, listener in zip(answers, listeners, strict=True)
+        ]
+        for forwarder, (local, remote) in zip(forwarders, pairs, strict=True):
+            forwarder.start()
+            say(f"{host}:{local} is port {remote} of {id}/{task}")
+        for forwarder in itertools.cycle(forwarders):
+            if forwarder.ended.wait(_LOOK_S):
+                raise forwarder.failure or ServerFault(
+                    f"ports of {id}/{task} are not forwarded any more: {forwarder.why}"
+                )
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Raises InvalidInput."""
+    try:
+        return socket.create_server((host, port))
+    except OSError as error:
+        raise InvalidInput.one(
+            f"port {port} of {host} cannot be taken ({error.strerror}): choose another, as in --port 18080:{port}",
+            "port",
+        ) from error

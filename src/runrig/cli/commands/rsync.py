@@ -1,0 +1,177 @@
+"""`runrig workflow rsync`: files to a task that runs, and from it.  The rsync of this machine speaks with one in the task."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+
+import click
+
+from runrig.cli.commands.port_forward import listening
+from runrig.cli.lazy import LazyGroup, examples
+from runrig.cli.transport.channel import Forwarder
+from runrig.cli.transport.client import Client, path
+from runrig.cli.transport.session import Session, with_session
+from runrig.domain.errors import InvalidInput, NotFound
+
+_HOST = "127.0.0.1"
+_WORKSPACE = "/osmo/run/workspace"
+_KIB = 1024
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy={
+        "upload": ("runrig.cli.commands.rsync:upload", "From this machine to a task."),
+        "download": ("runrig.cli.commands.rsync:download", "From a task to this machine."),
+    },
+    epilog=examples(
+        "runrig workflow rsync upload train-1 ./src:/osmo/run/workspace",
+        "runrig workflow rsync download train-1 main /tmp/results:.",
+    ),
+)
+def rsync() -> None:
+    """Copy files to a task that runs, and from it.
+
+    This machine and the image of the task have to contain rsync.
+    """
+
+
+_TIMEOUT = click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="S",
+    help="Seconds to connect.",
+)
+_QUIET = click.option("--no-progress", is_flag=True, help="Print no progress.")
+
+
+@click.command(
+    epilog=examples(
+        "runrig workflow rsync upload train-1 ./src:/osmo/run/workspace",
+        "runrig workflow rsync upload train-1 main data/:/data",
+    )
+)
+@click.argument("id")
+@click.argument("task", required=False)
+@click.argument("paths", metavar="LOCAL:REMOTE", required=False)
+@click.option(
+    "--upload-rate-limit", "bytes_s", type=click.IntRange(min=1), metavar="N", help="At most so many bytes a second."
+)
+@click.option("--daemon", is_flag=True, help="Of the reference client; refused, since nothing is left running here.")
+@_TIMEOUT
+@_QUIET
+@with_session
+def upload(
+    session: Session,
+    id: str,
+    task: str | None,
+    paths: str | None,
+    bytes_s: int | None,
+    daemon: bool,
+    timeout_s: int,
+    no_progress: bool,
+) -> None:
+    """Copy LOCAL to REMOTE, an absolute path, in TASK of the workflow ID; without TASK in the lead of its first group.
+
+    A LOCAL that ends in / stands for what is in it.
+    """
+    if daemon:
+        raise click.UsageError("--daemon is not there: repeat the command, or let a file watcher do that")
+    task, local, remote = _parted(task, paths, "LOCAL:REMOTE")
+    if not os.path.exists(local):
+        raise InvalidInput.one(f"there is no {local!r} on this machine", "LOCAL")
+    more = [] if bytes_s is None else [f"--bwlimit={max(1, bytes_s // _KIB)}"]
+    with_rsync = _Rsync(session.client, id, task, timeout_s, progress=not no_progress)
+    raise click.exceptions.Exit(with_rsync.run(lambda url: [*more, local, url], remote))
+
+
+@click.command(
+    epilog=examples(
+        "runrig workflow rsync download train-1 /osmo/run/workspace/out:.",
+        "runrig workflow rsync download train-1 main /tmp/results/:results",
+    )
+)
+@click.argument("id")
+@click.argument("task", required=False)
+@click.argument("paths", metavar="REMOTE:LOCAL", required=False)
+@_TIMEOUT
+@_QUIET
+@with_session
+def download(session: Session, id: str, task: str | None, paths: str | None, timeout_s: int, no_progress: bool) -> None:
+    """Copy REMOTE, an absolute path in TASK of the workflow ID, to the folder LOCAL; without TASK from the lead of its first group.
+
+    A REMOTE that ends in / stands for what is in it.
+    """
+    task, remote, local = _parted(task, paths, "REMOTE:LOCAL")
+    if os.path.exists(local) and not os.path.isdir(local):
+        raise InvalidInput.one(f"{local!r} is no folder: name the folder to copy into", "LOCAL")
+    os.makedirs(local, exist_ok=True)
+    with_rsync = _Rsync(session.client, id, task, timeout_s, progress=not no_progress)
+    code = with_rsync.run(lambda url: [url, local], remote)
+    # The rsync of the task says only to its own stderr that there is no such path.
+    name = os.path.basename(remote)
+    if not code and name not in ("", ".") and not os.path.lexists(os.path.join(local, name)):
+        raise NotFound(f"there is no {remote!r} in the task")
+    raise click.exceptions.Exit(code)
+
+
+def _parted(task: str | None, paths: str | None, form: str) -> tuple[str | None, str, str]:
+    """(task, left of the colon, right of it).  With one argument the task was left out.  A colon of a path is written ``\\:``."""
+    task, text = (None, task) if paths is None else (task, paths)
+    if text is None:
+        raise click.UsageError(f"name the paths as {form}")
+    left, colon, right = text.replace("\\:", "\0").partition(":")
+    if not (left and colon and right):
+        raise click.UsageError(f"{text!r} has no colon between two paths: write {form}")
+    return task, left.replace("\0", ":"), right.replace("\0", ":")
+
+
+def _module(remote: str) -> str:
+    """The path of *remote* as rsync's daemon knows it."""
+    if not remote.startswith("/") or ".." in remote.split("/"):
+        raise InvalidInput.one(
+            f"{remote!r} is no absolute path in the task: write one such as {_WORKSPACE}/data", "REMOTE"
+        )
+    below = remote == _WORKSPACE or remote.startswith(f"{_WORKSPACE}/")
+    return f"osmo{remote.removeprefix(_WORKSPACE)}" if below else f"root{remote}"
+
+
+class _Rsync:
+    def __init__(self, client: Client, id: str, task: str | None, timeout_s: int, *, progress: bool) -> None:
+        self._client = client
+        self._id = id
+        self._task = task
+        self._timeout_s = timeout_s
+        self._progress = progress
+
+    def run(self, arguments: Callable[[str], list[str]], remote: str) -> int:
+        """The exit code of rsync.  *arguments*: what to copy, from the URL of *remote*."""
+        module = _module(remote)
+        program = shutil.which("rsync")
+        if program is None:
+            raise InvalidInput.one("there is no rsync on this machine: install it first")
+        task = self._task or self._lead()
+        answer = self._client.call("POST", path("workflow", self._id, "rsync", "task", task))
+        way = path("router", "rsync", self._id, "client", "")
+        with listening(_HOST, 0) as listener:
+            forwarder = Forwarder(self._client, way, answer, listener, self._timeout_s)
+            forwarder.start()
+            url = f"rsync://{_HOST}:{listener.getsockname()[1]}/{module}"
+            words = [program, "-av", *(["--progress"] if self._progress else []), *arguments(url)]
+            code = subprocess.run(words, check=False).returncode  # noqa: S603 - rsync itself
+        if code and forwarder.failure is not None:
+            raise forwarder.failure
+        return code
+
+    def _lead(self) -> str:
+        """The lead task of the first group."""
+        groups = self._client.get(path("workflow", self._id))["groups"]
+        tasks = groups[0]["tasks"] if groups else []
+        found = next((task["name"] for task in tasks if task["lead"]), None)
+        if found is None:
+            raise InvalidInput.one(f"{self._id} has no lead task: name a TASK", "TASK")
+        return str(found)

@@ -1,0 +1,166 @@
+"""WebSockets to tasks that run, through the server.
+
+`Channel` carries a program: frames whose first byte says what follows.  `Forwarder` gives a local port to what listens in a task.
+The library is imported by those who connect: no other command pays for it.
+"""
+
+import json
+import socket
+import threading
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from runrig.cli.transport.client import Client
+from runrig.cli.transport.failure import server_said
+from runrig.domain.errors import ServerFault
+
+if TYPE_CHECKING:
+    from websockets.sync.client import ClientConnection
+
+CONNECT_S = 60.0
+OUT, ERR = 1, 2
+_STDIN, _END, _TERMINAL = 0, 3, 4
+_CHUNK = 32 * 1024
+
+
+@contextmanager
+def connected(client: Client, path: str, timeout_s: float) -> "Iterator[ClientConnection]":
+    """Raises the server's error, or ServerFault if none answers."""
+    from websockets.exceptions import InvalidHandshake, InvalidStatus
+    from websockets.sync.client import connect
+
+    url, headers = client.socket_address(path)
+    try:
+        opening = connect(
+            url,
+            additional_headers=headers,
+            user_agent_header=None,
+            compression=None,
+            proxy=None,
+            open_timeout=timeout_s,
+            max_size=None,
+        ).__enter__()
+    except InvalidStatus as error:
+        body = bytes(error.response.body or b"").decode("utf-8", "replace")
+        raise server_said(error.response.status_code, body) from None
+    except (OSError, InvalidHandshake, EOFError) as error:
+        raise ServerFault(f"no connection to {url.partition('?')[0]} ({str(error) or 'no answer in time'})") from None
+    with opening as connection:
+        yield connection
+
+
+class Channel:
+    """A program in a task.  One thread reads, others write."""
+
+    def __init__(self, connection: "ClientConnection") -> None:
+        self._connection = connection
+        self.end: Mapping[str, Any] | None = None
+        """What the server said about the end: ``exit_code`` and ``message``, or an error; None if the connection broke."""
+        self.why = ""
+        """What was said when the connection ended."""
+
+    def read(self) -> Iterator[tuple[int, bytes]]:
+        """(OUT or ERR, what came), until it has ended."""
+        from websockets.exceptions import ConnectionClosed
+
+        try:
+            while True:
+                message = self._connection.recv()
+                if not isinstance(message, bytes) or not message:
+                    continue
+                if message[0] == _END:
+                    self.end = json.loads(message[1:])
+                else:
+                    yield message[0], message[1:]
+        except ConnectionClosed as error:
+            self.why = "" if error.rcvd is None else error.rcvd.reason or str(error.rcvd.code)
+
+    def write(self, data: bytes) -> bool:
+        """To its stdin; b"": that was all.  False if nobody takes it any more."""
+        return self._send(bytes((_STDIN,)) + data)
+
+    def resize(self, rows: int, columns: int) -> bool:
+        return self._send(bytes((_TERMINAL,)) + json.dumps({"rows": rows, "columns": columns}).encode())
+
+    def _send(self, data: bytes) -> bool:
+        from websockets.exceptions import ConnectionClosed
+
+        try:
+            self._connection.send(data)
+        except (ConnectionClosed, OSError):
+            return False
+        return True
+
+
+class Forwarder:
+    """Connections to *listener* go to where the ticket *answer* leads.  *path*: of its kind, up to the key."""
+
+    def __init__(
+        self, client: Client, path: str, answer: Mapping[str, Any], listener: socket.socket, timeout_s: float
+    ) -> None:
+        self._client = client
+        self._path = path
+        self._key = answer["key"]
+        self._listener = listener
+        self._timeout_s = timeout_s
+        self.ended = threading.Event()
+        self.failure: BaseException | None = None
+        """Why it ended, if not because the server said so."""
+        self.why = "the server went away"
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            with connected(self._client, self._path + self._key, self._timeout_s) as control:
+                threading.Thread(target=self._accept, args=(control,), daemon=True).start()
+                self._wait(control)
+        except Exception as error:  # noqa: BLE001 - raised by whoever waits
+            self.failure = error
+        finally:
+            self.ended.set()
+            with suppress(OSError):  # so that nobody waits for an answer of nobody
+                self._listener.shutdown(socket.SHUT_RDWR)
+                self._listener.close()
+
+    def _wait(self, control: "ClientConnection") -> None:
+        from websockets.exceptions import ConnectionClosed
+
+        with suppress(OSError):
+            try:
+                while True:
+                    control.recv()
+            except ConnectionClosed as error:
+                if error.rcvd is not None:
+                    self.why = error.rcvd.reason or self.why
+
+    def _accept(self, control: "ClientConnection") -> None:
+        from websockets.exceptions import ConnectionClosed
+
+        with suppress(OSError, ConnectionClosed):  # the listener or the control connection is closed
+            while True:
+                local = self._listener.accept()[0]
+                key = f"CONNECTION-{uuid.uuid4().hex}"
+                control.send(json.dumps({"key": key, "cookie": ""}).encode())
+                threading.Thread(target=self._carry, args=(local, key), daemon=True).start()
+
+    def _carry(self, local: socket.socket, key: str) -> None:
+        from websockets.exceptions import ConnectionClosed
+
+        def outward() -> None:
+            with suppress(OSError, ConnectionClosed):
+                while True:
+                    data = local.recv(_CHUNK)
+                    remote.send(data)  # nothing: the end of what this side says
+                    if not data:
+                        return
+
+        with closing(local), suppress(Exception):  # who connected sees that it ends
+            with connected(self._client, self._path + key, self._timeout_s) as remote:
+                threading.Thread(target=outward, daemon=True).start()
+                for message in remote:
+                    local.sendall(message if isinstance(message, bytes) else message.encode())
+            local.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,138 @@
+"""A program in a task that runs, with the terminal or the files of this process."""
+
+import json
+import os
+import select
+import signal
+import sys
+import termios
+import threading
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from runrig.cli.rendering.output import warn
+from runrig.cli.transport.channel import ERR, OUT, Channel, connected
+from runrig.cli.transport.client import Client, path
+from runrig.cli.transport.failure import server_said
+from runrig.domain.errors import ServerFault
+
+_CHUNK = 32 * 1024
+_HIGHEST_CODE = 255
+"""Of a process; the server has codes of its own above."""
+
+Sink = Callable[[int, bytes], None]
+Feed = Callable[[Channel], None]
+
+
+class RemoteProgram:
+    """*command* in *task* of workflow *id*."""
+
+    def __init__(self, client: Client, id: str, task: str, command: list[str], timeout_s: float) -> None:
+        self.task = task
+        self._client = client
+        self._id = id
+        self._command = command
+        self._timeout_s = timeout_s
+
+    def run(self, sink: Sink, feed: Feed, size: os.terminal_size | None = None) -> int:
+        """The exit code; *feed* runs in a thread.  Raises the server's error, ServerFault if the connection breaks."""
+        terminal = None if size is None else {"rows": size.lines or 24, "columns": size.columns or 80}
+        asked = path("v1", "workflows", self._id, "tasks", self.task) + ":exec"
+        answer = self._client.call(
+            "POST", asked, body={"command": self._command, "terminal": terminal}, timeout_s=self._timeout_s
+        )
+        way = path("router", "exec", self._id, "client", answer["key"])
+        with connected(self._client, way, self._timeout_s) as connection:
+            channel = Channel(connection)
+            threading.Thread(target=feed, args=(channel,), daemon=True).start()
+            for stream, data in channel.read():
+                sink(stream, data)
+            return _exit_code(channel)
+
+
+def _exit_code(channel: Channel) -> int:
+    end = channel.end
+    if end is None:
+        raise ServerFault(f"the connection to the task broke{f' ({channel.why})' if channel.why else ''}")
+    if "exit_code" not in end:
+        raise server_said(409, json.dumps(dict(end)))
+    if end.get("message"):
+        warn(str(end["message"]))
+    return min(int(end["exit_code"]), _HIGHEST_CODE)
+
+
+def collected(program: RemoteProgram) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of *program*, with nothing on its stdin."""
+    found: dict[int, list[bytes]] = {OUT: [], ERR: []}
+    code = program.run(lambda stream, data: found[stream].append(data), _close)
+    out, err = (b"".join(found[stream]).decode("utf-8", "replace") for stream in (OUT, ERR))
+    return code, out, err
+
+
+def _close(channel: Channel) -> None:
+    channel.write(b"")
+
+
+def piped(program: RemoteProgram) -> int:
+    """Passes on stdin, stdout and stderr of this process."""
+    files = {OUT: sys.stdout.buffer, ERR: sys.stderr.buffer}
+
+    def sink(stream: int, data: bytes) -> None:
+        files[stream].write(data)
+        files[stream].flush()
+
+    def feed(channel: Channel) -> None:
+        while (data := os.read(sys.stdin.fileno(), _CHUNK)) and channel.write(data):
+            pass
+        channel.write(b"")
+
+    return program.run(sink, feed)
+
+
+def on_terminal(program: RemoteProgram) -> int:
+    """With a terminal of the size of ours, which gives each key to the program as it is typed."""
+    standard_in, standard_out = sys.stdin.fileno(), sys.stdout.fileno()
+
+    def sink(_: int, data: bytes) -> None:
+        while data:
+            data = data[os.write(standard_out, data) :]
+
+    with _resized() as resized:
+
+        def feed(channel: Channel) -> None:
+            is_open = True
+            while is_open:
+                ready = select.select([standard_in, resized], [], [])[0]
+                if resized in ready:
+                    os.read(resized, _CHUNK)
+                    size = os.get_terminal_size(standard_out)
+                    is_open = channel.resize(size.lines, size.columns)
+                if standard_in in ready:
+                    is_open = channel.write(os.read(standard_in, _CHUNK))
+
+        with _raw(standard_in):
+            return program.run(sink, feed, os.get_terminal_size(standard_out))
+
+
+@contextmanager
+def _raw(descriptor: int) -> Iterator[None]:
+    before = termios.tcgetattr(descriptor)
+    try:
+        tty.setraw(descriptor)
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+@contextmanager
+def _resized() -> Iterator[int]:
+    """A descriptor from which a byte can be read after each change of the terminal's size."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    before = signal.signal(signal.SIGWINCH, lambda *_: None), signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    try:
+        yield reader
+    finally:
+        signal.set_wakeup_fd(before[1])
+        signal.signal(signal.SIGWINCH, before[0])

@@ -1,0 +1,232 @@
+"""Sessions in tasks that run: a program beside that of a task, its ports, its files.  Who has one, and for how long.
+
+A session is asked for by a request, which checks the right and stores an entry in the audit trail, and is used by a connection that
+names its key and shows a token of the same user.  A key is good for one connection and a minute, and alone it opens nothing.
+"""
+
+import enum
+import json
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from runrig.domain.access import AccessEventKind, Identity, Permission, allows
+from runrig.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
+from runrig.domain.workflows import Status, Task
+from runrig.ports.backend import Backend, Passage, Program
+from runrig.service.access.access import Access
+from runrig.service.queries.workflow_queries import Place, WorkflowQueries
+
+OF_USER = 50
+OF_ALL = 400
+"""Sessions and connections of port-forwards that are open or asked for."""
+KEY_S = 60.0
+"""How long a key waits for its connection."""
+LONGEST_KEY = 128
+CLOSED = "this server stops, or does not lead any more"
+
+
+class Kind(enum.Enum):
+    """The last part of the path under which the reference client asks for it."""
+
+    EXEC = "exec"
+    PORT_FORWARD = "portforward"
+    RSYNC = "rsync"
+
+
+_IN_THE_TRAIL = {
+    Kind.EXEC: AccessEventKind.EXEC,
+    Kind.PORT_FORWARD: AccessEventKind.PORT_FORWARD,
+    Kind.RSYNC: AccessEventKind.RSYNC,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """The right to one connection.  *program* or *port*: where it leads.  *names*: of the workflow, as it may stand in the path.
+
+    *is_control*: it carries no bytes, but announces the keys of connections that do.  *framed*: bytes and exit code come in the frames of
+    our own client, else as the reference client wants them.  *until*: by `time.monotonic`, None once it is used.
+    """
+
+    kind: Kind
+    task: Task
+    place: Place
+    identity: Identity
+    program: Program | None = field(default=None, repr=False)
+    port: int | None = None
+    names: tuple[str, ...] = ()
+    is_control: bool = False
+    framed: bool = False
+    key: str = ""
+    until: float | None = None
+
+    @property
+    def name(self) -> str:
+        port = "" if self.port is None else f":{self.port}"
+        return f"{self.task.workflow}/{self.task.name}{port}"
+
+
+class Sessions:
+    """Thread-safe: requests ask in threads, connections in the event loop."""
+
+    def __init__(
+        self,
+        queries: WorkflowQueries,
+        backend: Backend,
+        access: Access,
+        *,
+        now: Callable[[], float] = time.monotonic,
+        of_user: int = OF_USER,
+        of_all: int = OF_ALL,
+    ) -> None:
+        self._queries = queries
+        self._backend = backend
+        self._access = access
+        self._now = now
+        self._of_user = of_user
+        self._of_all = of_all
+        self._lock = threading.Lock()
+        self._tickets: dict[str, Ticket] = {}
+        self._is_closed = False
+
+    # ------------------------------------------------------------ asking for one
+
+    def running(self, id: str, task: str) -> Task:
+        """The running attempt of pod *task*, or of the first pod that runs of the task with that name.
+
+        Raises NotFound, Conflict if it has ended, Unavailable if it does not run yet.
+        """
+        attempts = self._queries.attempts(id)
+        named = [each for each in attempts if each.name == task] or [each for each in attempts if each.spec == task]
+        if not named:
+            self._queries.attempts(id, task=task)  # says which there are
+        return _one_running(id, task, named)
+
+    def running_of_group(self, id: str, group: str) -> tuple[Task, ...]:
+        """The running attempts of all pods of *group*.  Raises as `running`."""
+        attempts = self._queries.attempts(id)
+        members = [each for each in attempts if each.group == group]
+        if not members:
+            groups = ", ".join(sorted({each.group for each in attempts}))
+            raise NotFound(f"{id} has no group {group!r} with tasks: its groups are {groups or 'none'}")
+        _one_running(id, group, members)
+        return tuple(each for each in members if each.status is Status.RUNNING)
+
+    def open(self, asked: Ticket, *, user: str) -> Ticket:
+        """*asked* with its key, once that *user* asks for it stands in the audit trail.  Raises Unavailable if there are too many."""
+        ticket = self._add(replace(asked, key=f"{asked.kind.name}-{secrets.token_urlsafe(16)}"))
+        try:
+            self._access.note(_IN_THE_TRAIL[ticket.kind], actor=user, user=ticket.place.owner, subject=ticket.name)
+        except BaseException:
+            self.leave(ticket)
+            raise
+        return ticket
+
+    def announce(self, control: Ticket, message: bytes | str) -> None:
+        """A client that holds *control* is about to connect under a key of its own.  Raises InvalidInput, Conflict, Unavailable."""
+        try:
+            key = json.loads(message)["key"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            key = None
+        if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
+            raise InvalidInput.one(
+                f'a connection is announced as {{"key": TEXT}}, of at most {LONGEST_KEY} characters', "key"
+            )
+        self._add(replace(control, key=key, is_control=False))
+
+    def _add(self, ticket: Ticket) -> Ticket:
+        ticket = replace(ticket, until=self._now() + KEY_S)
+        with self._lock:
+            self._forget_old()
+            if self._is_closed:
+                raise Unavailable(CLOSED)
+            if ticket.key in self._tickets:
+                raise Conflict(f"key {ticket.key!r} is in use: make a new one for each connection")
+            user = ticket.identity.user
+            own = sum(each.identity.user == user for each in self._tickets.values())
+            for count, most, whose in ((own, self._of_user, user), (len(self._tickets), self._of_all, "everybody")):
+                if count >= most:
+                    raise Unavailable(
+                        f"{whose} has {count} sessions in tasks open, which is all that there may be: close some",
+                        {"retry_after_s": 1},
+                    )
+            self._tickets[ticket.key] = ticket
+        return ticket
+
+    def _forget_old(self) -> None:
+        now = self._now()
+        for ticket in [each for each in self._tickets.values() if each.until is not None and each.until <= now]:
+            del self._tickets[ticket.key]
+
+    # ------------------------------------------------------------ using it
+
+    def take(self, key: str, kind: Kind, id: str, identity: Identity) -> Ticket | None:
+        """The ticket *key*, which then is used; None if there is no such ticket for *identity*."""
+        with self._lock:
+            self._forget_old()
+            ticket = self._tickets.get(key)
+            if ticket is None or ticket.until is None or ticket.kind is not kind:
+                return None
+            same = ticket.identity.user == identity.user and id in ticket.names
+            if not same:
+                return None
+            used = self._tickets[key] = replace(ticket, until=None, identity=identity)
+            return used
+
+    def expects(self, kind: Kind, id: str, identity: Identity) -> bool:
+        """Whether *identity* holds a control connection that could announce one more."""
+        with self._lock:
+            return any(
+                each.is_control and each.kind is kind and each.identity.user == identity.user and id in each.names
+                for each in self._tickets.values()
+            )
+
+    def leave(self, ticket: Ticket) -> None:
+        """The connection has ended."""
+        with self._lock:
+            self._tickets.pop(ticket.key, None)
+
+    async def passage(self, ticket: Ticket) -> Passage:
+        """The way into the task.  Raises Conflict, Unavailable in words."""
+        if ticket.program is not None:
+            return await self._backend.enter(ticket.task.key, ticket.program)
+        assert ticket.port is not None, "a ticket leads to a program or to a port"
+        return await self._backend.connect(ticket.task.key, ticket.port)
+
+    def over(self, ticket: Ticket) -> str | None:
+        """Why the session has to end although its task runs; None if it may go on.  Takes no lock and asks no database."""
+        if self._is_closed:
+            return CLOSED
+        identity = self._access.authentication.still(ticket.identity)
+        if identity is None:
+            return "its token does not work any more"
+        place = ticket.place
+        if not allows(identity, Permission.EXEC_WORKFLOW, pool=place.pool, owner=place.owner):
+            return f"{identity.user} may not enter {place.id} any more"
+        return None
+
+    def runs(self, ticket: Ticket) -> bool:
+        """Whether its attempt still runs.  Asks the store."""
+        task = ticket.task
+        try:
+            found = self._queries.attempts(task.workflow, task=task.name, retry_id=task.retry_id)
+        except NotFound:
+            return False
+        return found[0].status is Status.RUNNING
+
+    def close(self) -> None:
+        """Ends all of them soon, and lets no new one begin."""
+        with self._lock:
+            self._is_closed = True
+
+
+def _one_running(id: str, name: str, attempts: list[Task]) -> Task:
+    running = next((each for each in attempts if each.status is Status.RUNNING), None)
+    if running is not None:
+        return running
+    if all(each.status.finished for each in attempts):
+        raise Conflict(f"{id}/{name} is {attempts[0].status.value}: nobody can enter what has ended")
+    raise Unavailable(f"{id}/{name} does not run yet: `runrig workflow wait {id} --for RUNNING` tells when it does")

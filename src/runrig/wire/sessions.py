@@ -1,0 +1,60 @@
+"""Sessions in tasks: what the reference client is told, and what our own says about a program to start."""
+
+from pydantic import Field
+
+from runrig.wire.base import Answer, Request, Whole, example
+
+
+class RouterAnswer(Answer):
+    """Where to connect: ``{router_address}/api/router/KIND/{workflow}/client/{key}``, within a minute and with a token of the same user.
+
+    *cookie* is always empty: there is one router, the server itself.
+    """
+
+    model_config = example(
+        {"router_address": "ws://127.0.0.1:8700", "key": "EXEC-2vQb0cCkq3mV6aT1y0nXzw", "cookie": ""}
+    )
+
+    router_address: str
+    key: str
+    cookie: str = ""
+
+
+class TerminalRequest(Request):
+    """Its size in characters."""
+
+    model_config = example({"rows": 24, "columns": 80})
+
+    rows: Whole = Field(ge=1, le=9999)
+    columns: Whole = Field(ge=1, le=9999)
+
+
+class ExecRequest(Request):
+    """*command*: words, no shell reads them.  *terminal* null: stdin, stdout and stderr are three pipes."""
+
+    model_config = example({"command": ["nvidia-smi", "-L"], "terminal": None})
+
+    command: list[str] = Field(min_length=1, max_length=1000)
+    terminal: TerminalRequest | None = None
+
+
+class RsyncPathAnswer(Answer):
+    model_config = example({"path": "/", "writable": True})
+
+    path: str
+    writable: bool
+
+
+class RsyncAnswer(Answer):
+    """*allowed_paths*: name of a module → the absolute path in the task that it begins at, beside the usual workspace."""
+
+    model_config = example({"enabled": True, "allowed_paths": {"root": RsyncPathAnswer.example()}})
+
+    enabled: bool = True
+    allowed_paths: dict[str, RsyncPathAnswer]
+
+
+class PluginConfigsAnswer(Answer):
+    model_config = example({"rsync": RsyncAnswer.example()})
+
+    rsync: RsyncAnswer

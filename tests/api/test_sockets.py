@@ -1,0 +1,336 @@
+"""Sessions in tasks through a real server: what the reference client sends, in its order, and whom the router turns away."""
+
+import json
+import re
+import signal
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from tests.patience import PATIENCE_S, until
+from tests.worlds.command_line import Up, up, written
+
+LISTENS = """
+import os, socket
+server = socket.create_server(("127.0.0.1", 0))
+with open("port.new", "w") as file:
+    file.write(str(server.getsockname()[1]))
+os.rename("port.new", "port")
+while True:
+    connection = server.accept()[0]
+    connection.sendall(connection.recv(1000)[::-1])
+    connection.close()
+"""
+WORKFLOW = f"""
+workflow:
+  name: w
+  tasks:
+  - name: main
+    image: any
+    command: [python3, -c, {json.dumps(LISTENS)}]
+"""
+
+
+@dataclass
+class World:
+    up: Up
+    url: str
+    token: str
+
+    def ask(self, method: str, path: str, body: Any = None, token: str | None = None) -> tuple[int, Any]:
+        headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.load(error)
+
+    def ok(self, method: str, path: str, body: Any = None) -> Any:
+        status, answer = self.ask(method, path, body)
+        assert status == 200, answer
+        return answer
+
+    def log(self) -> str:
+        return (self.up.data / "server.log").read_text()
+
+    @property
+    def port(self) -> int:
+        file = self.up.data / "tasks/w-1/main/0/work/port"
+        until(file.exists)
+        return int(file.read_text())
+
+    @contextmanager
+    def socket(self, path: str, token: str | None = None, **headers: str) -> Iterator[ClientConnection]:
+        """As the reference client connects: with its cookie, and the token in its usual header."""
+        said = {"Authorization": f"Bearer {token or self.token}", "Cookie": "", "x-osmo-client-version": "6.4.0"}
+        address = self.url.replace("http", "ws", 1)
+        with connect(
+            f"{address}/{path}", additional_headers=said | headers, open_timeout=PATIENCE_S, proxy=None
+        ) as connection:
+            yield connection
+
+    def refused(self, path: str, token: str | None = None, **headers: str) -> tuple[int, dict[str, Any]]:
+        with pytest.raises(InvalidStatus) as caught, self.socket(path, token, **headers):
+            pass
+        response = caught.value.response
+        said = json.loads(bytes(response.body or b""))
+        assert set(said) == {"message", "error_code", "details"}
+        return response.status_code, said
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with started(tmp_path_factory.mktemp("router")) as it:
+        yield it
+
+
+@contextmanager
+def started(folder: Path) -> Iterator[World]:
+    """A server with one workflow that runs."""
+    with up(folder / "data", "--gpus", "1") as server:
+        found = json.loads((server.data / "server.json").read_text())
+        it = World(server, found["url"], (server.data / "token").read_text().strip())
+        assert server.runrig("workflow", "submit", written(folder, WORKFLOW)).code == 0
+        assert server.runrig("workflow", "wait", "w-1", "--for", "RUNNING").code == 0
+        try:
+            yield it
+        finally:
+            if server.child.poll() is None:
+                server.runrig("workflow", "cancel", "w-1", "--force")
+                server.runrig("workflow", "wait", "w-1", "--for", "FAILED")
+
+
+def received(connection: ClientConnection, end: bytes = b"") -> bytes:
+    """Everything up to *end*, or to the close."""
+    said = b""
+    while not end or end not in said:
+        try:
+            message = connection.recv(PATIENCE_S)
+        except ConnectionClosed:
+            break
+        assert isinstance(message, bytes)
+        said += message
+    assert end or connection.close_code == 1000
+    assert end in said
+    return said
+
+
+def test_the_reference_client_has_a_shell_on_a_terminal(world: World) -> None:
+    answer = world.ok("POST", "/api/workflow/w-1/exec/task/main?entry_command=/bin/bash%20--norc")
+    assert answer == {"router_address": world.url.replace("http", "ws", 1), "key": answer["key"], "cookie": ""}
+    with world.socket(f"api/router/exec/w-1/client/{answer['key']}") as shell:
+        shell.send(b'{"Rows": 31, "Cols": 97}')
+        shell.send(b"stty -echo; stty size; echo $RUNRIG_TASK $((40 + 2)); echo more\n")
+        assert b"31 97\r\nmain 42\r\n" in received(shell, b"\nmore\r\n")
+        shell.send(b'\x00RESIZE:{"Rows": 12, "Cols": 34}')
+        shell.send(b"stty size; exit 3\n")
+        assert b"12 34\r\n" in received(shell)
+
+
+def test_the_reference_client_runs_a_command_in_a_whole_group(world: World) -> None:
+    answers = world.ok(
+        "POST", "/api/workflow/w-1/exec/group/main-group?entry_command=sh%20-c%20%27echo%20%22a%20b%22%27"
+    )
+    assert set(answers) == {"main"}
+    with world.socket(f"api/router/exec/w-1/client/{answers['main']['key']}") as program:
+        program.send(b'{"Rows": 0, "Cols": 0}')
+        assert received(program) == b"a b\r\n"
+
+
+def test_a_command_that_there_is_not_is_said_on_the_terminal(world: World) -> None:
+    key = world.ok("POST", "/api/workflow/w-1/exec/task/main?entry_command=no-such-thing")["key"]
+    with world.socket(f"api/router/exec/w-1/client/{key}") as program:
+        program.send(b'{"Rows": 24, "Cols": 80}')
+        assert received(program) == b"cannot start no-such-thing: No such file or directory\r\n"
+
+
+def test_the_reference_client_forwards_a_port(world: World) -> None:
+    answers = world.ok("POST", f"/api/workflow/w-1/portforward/main?task_ports={world.port}&use_udp=False")
+    assert len(answers) == 1
+    endpoint = "api/router/portforward/w-1/client"
+    with world.socket(f"{endpoint}/{answers[0]['key']}") as control:
+        for number in range(2):
+            key = f"PORTFORWARD-{number}"
+            control.send(json.dumps({"key": key, "cookie": ""}).encode())
+            with world.socket(f"{endpoint}/{key}") as connection:
+                connection.send(b"hello")
+                assert received(connection) == b"olleh"
+    assert world.refused(f"{endpoint}/PORTFORWARD-0")[0] == 404
+
+
+def test_a_connection_may_come_before_it_is_announced(world: World) -> None:
+    answer = world.ok("POST", f"/api/workflow/w-1/portforward/main?task_ports={world.port}")[0]
+    endpoint = "api/router/portforward/w-1/client"
+    with world.socket(f"{endpoint}/{answer['key']}") as control:
+        late = threading.Timer(0.3, control.send, [b'{"key": "PORTFORWARD-late"}'])
+        late.start()
+        with world.socket(f"{endpoint}/PORTFORWARD-late") as connection:
+            connection.send(b"hello")
+            assert received(connection) == b"olleh"
+        late.join()
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (b"no json", "is announced as"),
+        (b'{"key": 7}', "is announced as"),
+        (b'{"key": "%s"}' % (b"x" * 200), "is announced as"),
+    ],
+)
+def test_a_bad_announcement_ends_the_control_connection_in_words(world: World, said: bytes, words: str) -> None:
+    key = world.ok("POST", "/api/workflow/w-1/portforward/main?task_ports=80")[0]["key"]
+    with world.socket(f"api/router/portforward/w-1/client/{key}") as control:
+        control.send(said)
+        with pytest.raises(ConnectionClosed) as caught:
+            control.recv(PATIENCE_S)
+    assert caught.value.rcvd is not None
+    assert (caught.value.rcvd.code, words in caught.value.rcvd.reason) == (1008, True)
+
+
+def test_a_port_of_somebody_else_is_refused_in_words(world: World) -> None:
+    own = int(world.url.rpartition(":")[2])
+    key = world.ok("POST", f"/api/workflow/w-1/portforward/main?task_ports={own}")[0]["key"]
+    endpoint = "api/router/portforward/w-1/client"
+    with world.socket(f"{endpoint}/{key}") as control:
+        control.send(b'{"key": "PORTFORWARD-own"}')
+        with world.socket(f"{endpoint}/PORTFORWARD-own") as connection, pytest.raises(ConnectionClosed) as caught:
+            connection.recv(PATIENCE_S)
+    assert caught.value.rcvd is not None
+    assert f"no process of w-1/main listens on port {own}" in caught.value.rcvd.reason
+
+
+def test_our_own_client_gets_streams_apart_and_the_exit_code(world: World) -> None:
+    body = {"command": ["sh", "-c", "cat; echo oh >&2; exit 4"]}
+    key = world.ok("POST", "/api/v1/workflows/w-1/tasks/main:exec", body)["key"]
+    with world.socket(f"api/router/exec/w-1/client/{key}") as program:
+        program.send(b"\x00typed")
+        program.send(b"\x00")
+        frames = list(program)
+    assert b"".join(each[1:] for each in frames if isinstance(each, bytes) and each[0] == 1) == b"typed"
+    assert frames[-1] == b'\x03{"exit_code": 4, "message": ""}'
+    assert b"\x02oh\n" in frames
+
+
+def test_a_key_is_good_once_for_its_user_kind_and_workflow_and_only_with_a_token(world: World) -> None:
+    def key() -> str:
+        return str(world.ok("POST", "/api/workflow/w-1/exec/task/main?entry_command=cat")["key"])
+
+    world.ask("POST", "/api/token", {"name": "first"})  # the holder of the folder's token is a user from now on
+    world.ask("POST", "/api/user", {"name": "eve", "roles": ["admin"]})
+    eve = world.ok("POST", "/api/user/eve/token", {"name": "laptop"})["token"]
+    good = key()
+    path = f"api/router/exec/w-1/client/{good}"
+    assert world.refused(path, eve)[0] == 404
+    assert world.refused(path, "wrong")[0] == 401
+    assert world.refused(path.replace("exec", "portforward"))[0] == 404
+    assert world.refused(path.replace("w-1", "w-2"))[0] == 404
+    assert world.refused(path.replace("exec", "backend"))[0] == 404
+    for origin in ("https://evil.example", "null", world.url.replace("http", "https", 1)):
+        status, said = world.refused(path, Origin=origin)
+        assert (status, said["message"]) == (403, f"pages of {origin!r} may not call this server")
+    assert world.refused("api/stream")[0] == 404
+    with world.socket(path, Origin=world.url) as program:
+        program.send(b'{"Rows": 24, "Cols": 80}')
+        assert world.refused(path)[0] == 404
+    assert world.refused(path)[0] == 404
+
+
+@pytest.mark.parametrize("what", ["token", "user", "role"])
+def test_a_session_ends_when_its_user_may_not_any_more(world: World, what: str) -> None:
+    name = f"bob-{what}"
+    world.ok("POST", "/api/user", {"name": name, "roles": ["default-admin"]})
+    token = world.ok("POST", f"/api/user/{name}/token", {"name": "laptop"})["token"]
+    status, answer = world.ask("POST", "/api/v1/workflows/w-1/tasks/main:exec", {"command": ["cat"]}, token)
+    assert status == 200
+    with world.socket(f"api/router/exec/w-1/client/{answer['key']}", token) as program:
+        program.send(b"\x00x")
+        assert program.recv(PATIENCE_S) == b"\x01x"
+        if what == "token":
+            world.ok("DELETE", f"/api/user/{name}/token/laptop")
+        elif what == "user":
+            world.ok("PATCH", f"/api/user/{name}", {"disabled": True})
+        else:
+            world.ok("DELETE", f"/api/role/{name}/default-admin")
+        end = program.recv(PATIENCE_S)
+        assert isinstance(end, bytes)
+        words = f"{name} may not enter w-1 any more" if what == "role" else "its token does not work any more"
+        assert json.loads(end[1:])["message"] == words
+        with pytest.raises(ConnectionClosed):
+            program.recv(PATIENCE_S)
+
+
+def test_who_may_not_change_a_workflow_may_not_enter_it(world: World) -> None:
+    world.ok("POST", "/api/user", {"name": "tess", "roles": ["default-user"]})
+    token = world.ok("POST", "/api/user/tess/token", {"name": "laptop"})["token"]
+    status, said = world.ask("POST", "/api/workflow/w-1/exec/task/main?entry_command=ls", None, token)
+    assert (status, said["details"]["permission"]) == (403, "exec workflow")
+    assert "may not run commands in the tasks of workflow w-1" in said["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("exec/task/main?entry_command=", 422, "the command is empty"),
+        ("exec/task/main?entry_command=%22open", 422, "the command cannot be read: No closing quotation"),
+        ("exec/task/other?entry_command=ls", 404, "w-1 has no task 'other': its tasks are main"),
+        ("exec/group/other?entry_command=ls", 404, "w-1 has no group 'other' with tasks: its groups are main-group"),
+        ("portforward/main", 422, "task_ports"),
+        ("portforward/main?task_ports=0", 422, "task_ports"),
+        ("portforward/main?task_ports=70000", 422, "task_ports"),
+        ("portforward/main?task_ports=80&use_udp=True", 422, "UDP is not forwarded here"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused_in_words(world: World, path: str, status: int, words: str) -> None:
+    found, said = world.ask("POST", f"/api/workflow/w-1/{path}")
+    assert (found, words in said["message"]) == (status, True), said
+
+
+def test_the_trail_says_who_entered_which_task_and_no_log_says_what_was_typed(world: World) -> None:
+    secret = "canary-in-a-query"
+    key = world.ok("POST", f"/api/workflow/w-1/exec/task/main?entry_command=echo%20{secret}")["key"]
+    with world.socket(f"api/router/exec/w-1/client/{key}?more={secret}") as program:
+        program.send(b'{"Rows": 24, "Cols": 80}')
+        assert received(program) == f"{secret}\r\n".encode()
+    newest = world.ok("GET", "/api/access/event?limit=1")["events"][0]
+    user = newest["actor"]
+    assert (newest["what"], newest["user"], newest["subject"]) == ("exec", user, "w-1/main")
+    until(lambda: re.search(rf"event=session_ended kind=exec task=w-1/main user={user}", world.log()))
+    assert secret not in world.log()
+    assert key not in world.log()
+    assert "Traceback" not in world.log()
+
+
+def test_a_server_that_is_told_to_stop_ends_all_sessions_at_once(tmp_path: Path) -> None:
+    with started(tmp_path) as world:
+        body = {"command": ["sh", "-c", "echo $$; exec sleep 1000"]}
+        key = world.ok("POST", "/api/v1/workflows/w-1/tasks/main:exec", body)["key"]
+        port = world.ok("POST", "/api/workflow/w-1/portforward/main?task_ports=80")[0]["key"]
+        with (
+            world.socket(f"api/router/exec/w-1/client/{key}") as program,
+            world.socket(f"api/router/portforward/w-1/client/{port}"),
+        ):
+            said = program.recv(PATIENCE_S)
+            assert isinstance(said, bytes)
+            world.up.child.send_signal(signal.SIGTERM)
+            assert world.up.child.wait(timeout=PATIENCE_S) == 0
+        until(lambda: not Path(f"/proc/{int(said[1:])}").exists())
+        assert "Cancel" not in world.log()  # of tasks that did not end by themselves
+        assert "Traceback" not in world.log()
+        with up(world.up.data, "--gpus", "1") as again:  # for the cleaning up
+            time.sleep(0)
+            assert again.runrig("workflow", "cancel", "w-1", "--force").code == 0
+            again.runrig("workflow", "wait", "w-1", "--for", "FAILED")

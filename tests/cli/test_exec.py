@@ -1,0 +1,201 @@
+"""`runrig workflow exec`, `port-forward` and `rsync` as processes, against a real server with the local backend."""
+
+import fcntl
+import json
+import os
+import pty
+import shutil
+import socket
+import struct
+import subprocess
+import termios
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.patience import PATIENCE_S, until
+from tests.worlds.command_line import Up, process, runrig, up, written
+
+SERVES = """
+import http.server, os
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+with open("port.new", "w") as file:
+    file.write(str(server.server_port))
+os.rename("port.new", "port")
+server.serve_forever()
+"""
+WORKFLOW = f"""
+workflow:
+  name: w
+  tasks:
+  - name: main
+    image: any
+    command: [python3, -c, {json.dumps(SERVES)}]
+"""
+needs_rsync = pytest.mark.skipif(shutil.which("rsync") is None, reason="there is no rsync on this machine")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    folder = tmp_path_factory.mktemp("exec")
+    with up(folder / "data", "--gpus", "1") as it:
+        assert it.runrig("workflow", "submit", written(folder, WORKFLOW)).code == 0
+        until((work_of(it) / "port").exists)
+        assert it.runrig("workflow", "wait", "w-1", "--for", "RUNNING").code == 0
+        yield it
+        it.runrig("workflow", "cancel", "w-1", "--force")
+        it.runrig("workflow", "wait", "w-1", "--for", "FAILED")
+
+
+def work_of(server: Up) -> Path:
+    return server.data / "tasks/w-1/main/0/work"
+
+
+def done(server: Up, *args: str, stdin: str = "") -> tuple[int, str, str]:
+    command = process("--data", str(server.data), "workflow", *args)
+    found = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return found.returncode, found.stdout, found.stderr
+
+
+def test_streams_and_the_exit_code_are_passed_on(server: Up) -> None:
+    script = "cat; echo oh >&2; exit 7"
+    assert done(server, "exec", "w-1", "main", "--", "sh", "-c", script, stdin="typed") == (7, "typed", "oh\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (("w-1", "main", "--", "no-such-thing"), 127, "cannot start no-such-thing: No such file or directory"),
+        (("w-1", "other"), 2, "w-1 has no task 'other': its tasks are main"),
+        (("w-2", "main"), 2, "there is no workflow 'w-2'"),
+        (("w-1",), 2, "name a TASK or a --group"),
+        (("w-1", "main", "--entry", ""), 2, "--entry is empty"),
+        (("w-1", "--group", "main-group"), 2, "/bin/bash would wait in each task"),
+        (("w-1", "--group", "other", "--entry", "ls"), 2, "has no group 'other': there are main-group"),
+    ],
+)
+def test_what_cannot_be_run_is_said_in_one_sentence(server: Up, args: tuple[str, ...], code: int, words: str) -> None:
+    found, out, err = done(server, "exec", *args)
+    assert (found, out, words in err, "Traceback" in err) == (code, "", True, False), err
+
+
+def test_a_group_prints_the_task_before_each_line_and_json_has_it_as_data(server: Up) -> None:
+    line = ("exec", "w-1", "--group", "main-group", "--entry", "sh -c 'echo a; echo b; exit 2'")
+    assert done(server, *line) == (2, "[main] a\n[main] b\n", "")
+    code, out, _ = done(server, *line, "-t", "json")
+    task = {"task": "main", "exit_code": 2, "stdout": "a\nb\n", "stderr": ""}
+    assert (code, json.loads(out)) == (2, {"workflow": "w-1", "tasks": [task]})
+
+
+def test_on_a_terminal_there_is_one_in_the_task_with_its_size_its_keys_and_its_end(server: Up) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        command = process("--data", str(server.data), "workflow", "exec", "w-1", "main", "--entry", "bash --norc")
+        os.execv(command[0], command)
+    said = b""
+
+    def size(rows: int, columns: int) -> None:
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+
+    def hears(end: bytes) -> None:
+        nonlocal said
+        while end not in said:
+            said += os.read(terminal, 4096)
+        said = said.partition(end)[2]
+
+    size(21, 63)
+    try:
+        hears(b"$ " if os.getuid() else b"# ")
+        before = termios.tcgetattr(terminal)
+        os.write(terminal, b"stty size; sleep 1000\n")
+        hears(b"21 63\r\n")
+        os.write(terminal, b"\x03")  # interrupts the program there, and not our client
+        hears(b"^C")
+        size(32, 54)
+        os.write(terminal, b"until [ \"$(stty size)\" = '32 54' ]; do sleep 0.02; done; echo re''sized; exit 9\n")
+        hears(b"resized")
+        assert before[3] & termios.ECHO == 0  # the other side echoes
+    finally:
+        status = os.waitpid(pid, 0)[1]
+        os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) == 9
+
+
+@contextmanager
+def forwarding(server: Up, *args: str) -> Iterator["subprocess.Popen[str]"]:
+    command = process("--data", str(server.data), "workflow", "port-forward", "w-1", "main", *args)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        try:
+            yield child
+        finally:
+            child.terminate()
+
+
+def free_port() -> int:
+    with socket.create_server(("localhost", 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
+def test_a_port_of_the_task_is_one_of_this_machine(server: Up) -> None:
+    (work_of(server) / "page").write_text("x" * 300_000)
+    there, here = int((work_of(server) / "port").read_text()), free_port()
+    with forwarding(server, "--port", f"{here}:{there}") as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == f"localhost:{here} is port {there} of w-1/main\n"
+        for _ in range(2):
+            with urllib.request.urlopen(f"http://localhost:{here}/page", timeout=PATIENCE_S) as answer:
+                assert len(answer.read()) == 300_000
+
+
+def test_a_port_that_is_taken_here_is_named(server: Up) -> None:
+    with socket.create_server(("localhost", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, out, err = done(server, "port-forward", "w-1", "main", "--port", port)
+    assert (code, out, f"port {port} of localhost cannot be taken" in err) == (2, "", True)
+
+
+@pytest.mark.parametrize("ports", ["x", "0", "70000", "5-4", "1-3:1-2", "1:2:3", ""])
+def test_what_is_no_port_is_refused_before_anything_is_asked(ports: str) -> None:
+    done = runrig("workflow", "port-forward", "w-1", "main", "--port", ports)
+    assert (done.code, "is no port: write 8000" in done.err) == (2, True), done.err
+
+
+@needs_rsync
+def test_files_go_there_and_come_back(server: Up, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/a:b").write_bytes(b"\0" * 100_000)
+    source = str(tmp_path / "src/a:b").replace(":", "\\:")
+    assert done(server, "rsync", "upload", "w-1", "main", f"{source}:/osmo/run/workspace/")[0] == 0
+    assert (work_of(server) / "a:b").read_bytes() == b"\0" * 100_000
+    elsewhere = tmp_path / "elsewhere"  # without TASK: the lead task
+    assert done(server, "rsync", "upload", "w-1", f"{tmp_path}/src/:{elsewhere}/", "--no-progress")[0] == 0
+    assert [each.name for each in elsewhere.iterdir()] == ["a:b"]
+    back = tmp_path / "back"
+    assert done(server, "rsync", "download", "w-1", f"/osmo/run/workspace/a\\:b:{back}")[0] == 0
+    assert (back / "a:b").read_bytes() == b"\0" * 100_000
+
+
+@needs_rsync
+def test_what_is_not_there_to_copy_is_said(server: Up, tmp_path: Path) -> None:
+    code, _, err = done(server, "rsync", "download", "w-1", f"/osmo/run/workspace/nothing:{tmp_path}")
+    assert (code, "there is no '/osmo/run/workspace/nothing' in the task" in err) == (2, True), err
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("upload", "w-1", "/nothing/here:/x"), "there is no '/nothing/here' on this machine"),
+        (("upload", "w-1", "/etc"), "has no colon between two paths"),
+        (("upload", "w-1"), "name the paths as LOCAL:REMOTE"),
+        (("upload", "w-1", "/etc/hostname:x"), "'x' is no absolute path in the task"),
+        (("upload", "w-1", "/etc/hostname:/a/../b"), "is no absolute path in the task"),
+        (("upload", "w-1", "/etc/hostname:/x", "--daemon"), "--daemon is not there"),
+        (("download", "w-1", "/x:/etc/hostname"), "'/etc/hostname' is no folder"),
+    ],
+)
+def test_paths_that_cannot_be_meant_are_refused_before_anything_is_asked(args: tuple[str, ...], words: str) -> None:
+    done = runrig("workflow", "rsync", *args)
+    assert (done.code, words in done.err) == (2, True), done.err

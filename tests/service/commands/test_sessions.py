@@ -1,0 +1,113 @@
+"""Sessions in tasks: how many there may be, and how long a key waits.  The backend is simulated, so nobody gets further."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runrig.domain.access import Grant, Identity, Kind
+from runrig.domain.errors import Conflict, NotFound, Unavailable
+from runrig.ports.backend import Program
+from runrig.service.commands import sessions
+from runrig.service.commands.sessions import Sessions, Ticket
+from tests.worlds.service import Desk, desk
+
+ANN = Identity("ann", (Grant(Kind.ADMIN),))
+BOB = Identity("bob", (Grant(Kind.ADMIN),))
+EXEC = sessions.Kind.EXEC
+
+
+class World:
+    """*time*: of the sessions."""
+
+    def __init__(self, it: Desk) -> None:
+        self.desk = it
+        self.time = 1000.0
+        service = it.service
+        self.sessions = Sessions(
+            service.workflow_queries, it.backend, service.access, now=lambda: self.time, of_user=2, of_all=3
+        )
+        self.id = it.submit("w")
+        it.later(0)
+
+    def open(self, identity: Identity = ANN) -> Ticket:
+        task = self.sessions.running(self.id, "main")
+        place = self.desk.service.workflow_queries.place(self.id)
+        asked = Ticket(EXEC, task, place, identity, program=Program(("ls",)), names=(self.id,))
+        return self.sessions.open(asked, user=identity.user)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with desk(tmp_path) as it:
+        yield World(it)
+
+
+def test_a_key_is_good_for_a_minute_and_one_connection(world: World) -> None:
+    first, second = world.open(), world.open()
+    world.time += sessions.KEY_S - 1
+    taken = world.sessions.take(first.key, EXEC, world.id, ANN)
+    assert taken is not None
+    assert world.sessions.take(first.key, EXEC, world.id, ANN) is None
+    world.time += 1
+    assert world.sessions.take(second.key, EXEC, world.id, ANN) is None
+    assert world.sessions.over(taken) == "its token does not work any more"  # ann has none on this server
+
+
+def test_there_are_only_so_many_for_one_and_for_all(world: World) -> None:
+    first = world.open()
+    taken = world.sessions.take(first.key, EXEC, world.id, ANN)
+    assert taken is not None
+    world.open()
+    with pytest.raises(Unavailable, match="ann has 2 sessions in tasks open, which is all that there may be"):
+        world.open()
+    world.open(BOB)
+    with pytest.raises(Unavailable, match="everybody has 3 sessions"):
+        world.open(BOB)
+    world.time += sessions.KEY_S  # those that were never used are forgotten, the one in use is not
+    world.open()
+    with pytest.raises(Unavailable):
+        world.open()
+    world.sessions.leave(taken)
+    world.open()
+
+
+def test_what_is_refused_for_want_of_room_is_not_in_the_trail(world: World) -> None:
+    world.open()
+    world.open()
+    with pytest.raises(Unavailable):
+        world.open()
+    trail = world.desk.service.access.events()
+    assert [(each.actor, each.kind.value, each.user, each.subject) for each in trail] == [
+        ("ann", "exec", "ann", f"{world.id}/main")
+    ] * 2
+
+
+def test_after_the_end_nothing_begins_and_what_is_open_is_over(world: World) -> None:
+    ticket = world.open()
+    world.sessions.close()
+    with pytest.raises(Unavailable, match="this server stops"):
+        world.open()
+    assert world.sessions.over(ticket) == sessions.CLOSED
+
+
+def test_only_what_runs_can_be_entered(world: World) -> None:
+    with pytest.raises(NotFound, match="its tasks are main"):
+        world.sessions.running(world.id, "other")
+    waits = world.desk.submit("second", gpus=2)
+    world.desk.later(0)
+    with pytest.raises(Unavailable, match=f"{waits}/main does not run yet"):
+        world.sessions.running(waits, "main")
+    ticket = world.open()
+    assert world.sessions.runs(ticket)
+    world.desk.service.submissions.cancel(world.id, user="ann", message="")
+    world.desk.later(100)  # with its grace
+    assert not world.sessions.runs(ticket)
+    with pytest.raises(Conflict, match="is FAILED_CANCELED: nobody can enter what has ended"):
+        world.sessions.running(world.id, "main")
+
+
+def test_a_simulated_task_says_that_there_is_nothing_to_enter(world: World) -> None:
+    with pytest.raises(Conflict, match=f"{world.id}/main is simulated, so there is nothing to enter"):
+        asyncio.run(world.sessions.passage(world.open()))
