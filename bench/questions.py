@@ -78,9 +78,9 @@ def rows(world: World, spec: SpecText) -> Iterator[RowChange]:
     for at in range(0, world.pools, 10):
         yield RowChange("Cohort", (f"c{at // 10}",), Cohort(f"c{at // 10}"))
     for at in range(world.pools):
-        yield RowChange("Pool", (_pool(at),), Pool(_pool(at), quotas, f"c{at // 10}"))
+        yield RowChange("Pool", (pool_name(at),), Pool(pool_name(at), quotas, f"c{at // 10}"))
     for at in range(world.running + world.waiting):
-        yield from _workflow(at, _pool(at % world.pools), spec, runs=at < world.running)
+        yield from _workflow(at, pool_name(at % world.pools), spec, runs=at < world.running)
 
 
 def _workflow(at: int, pool: str, spec: SpecText, *, runs: bool) -> Iterator[RowChange]:
@@ -108,16 +108,24 @@ def _node(at: int) -> str:
     return f"n{at:05}"
 
 
-def _pool(at: int) -> str:
+def pool_name(at: int) -> str:
     return f"p{at:04}"
 
 
 @contextmanager
-def stored(world: World) -> Iterator[SqlStore]:
-    with fresh("sqlite") as url, closing(SqlStore.open(url)) as store:
-        spec = read(Submission(FILE, _pool(0), "bench", priority=Priority.NORMAL)).spec
-        store.commit(store.load().revision + 1, (), tuple(rows(world, spec)), (spec,))
+def stored(world: World, file: str = FILE) -> Iterator[SqlStore]:
+    with stored_at(world, file) as url, closing(SqlStore.open(url)) as store:
         yield store
+
+
+@contextmanager
+def stored_at(world: World, file: str = FILE) -> Iterator[str]:
+    """The URL of a database with *world*."""
+    with fresh("sqlite") as url:
+        with closing(SqlStore.open(url)) as store:
+            spec = read(Submission(file, pool_name(0), "bench", priority=Priority.NORMAL)).spec
+            store.commit(store.load().revision + 1, (), tuple(rows(world, spec)), (spec,))
+        yield url
 
 
 # ---------------------------------------------------------------- questions
@@ -171,10 +179,10 @@ def _asked(
     goal: float | None = None,
 ) -> Asked:
     ask(here)
-    return Asked(what, at, timed(partial(_timed, lambda: ask(here)), runs), here.locked, before, goal)
+    return Asked(what, at, timed(partial(cpu_timed, lambda: ask(here)), runs), here.locked, before, goal)
 
 
-def _timed(work: Callable[[], object]) -> float:
+def cpu_timed(work: Callable[[], object]) -> float:
     start = process_time()
     work()
     return process_time() - start
@@ -211,7 +219,7 @@ def _prune(runs: int, events: int) -> Asked:
             assert ("delete", "cohort", "gone") in [(each.action, each.kind, each.name) for each in told]
 
         prune()
-        times = timed(partial(_timed, prune), runs)
+        times = timed(partial(cpu_timed, prune), runs)
     return Asked("apply --prune", f"{events:,} events", times, None, PRUNE_EVENT * events, None)
 
 
@@ -240,7 +248,7 @@ class Start(NamedTuple):
 def starts(runs: int, sizes: Sequence[int] = tuple(STARTS)) -> Iterator[Start]:
     for waiting in sizes:
         with stored(World(100, 10, waiting=waiting)) as store:
-            times = timed(partial(_timed, partial(_loaded, store)), runs)
+            times = timed(partial(cpu_timed, partial(_loaded, store)), runs)
             yield Start(waiting, times, _memory(store) / waiting)
 
 

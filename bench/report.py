@@ -4,6 +4,7 @@ import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bench import (
+    busy,
     calibration,
     decisions,
     edits,
@@ -37,12 +38,9 @@ def run(names: Sequence[str], runs: int) -> Iterator[Section]:
         f"{calibration.DECISIONS / calibration.NOMINAL_S:,.0f} decisions a second, by the loop beside each run",
         [{"decisions a second, best": best, "median": middle}],
     )
-    scenarios = [name for name in names if name in decisions.SCENARIOS]
+    scenarios = [name for name in names if name in {**decisions.SCENARIOS, **kueue.SCENARIOS}]
     if scenarios:
         yield peer_tables.compared(scenarios, runs)
-    imported = [name for name in names if name in kueue.SCENARIOS]
-    if imported:
-        yield peer_tables.imported(imported, runs)
     replays = [name for name in names if name in REPLAYS]
     if replays:
         yield from peer_tables.replayed(replays)
@@ -117,6 +115,7 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
     "edits": lambda runs: Section("edits", edits.ABOUT, edits.rows(runs)),
     "parts": lambda _runs: Section("parts", parts.ABOUT, parts.rows()),
     "questions": lambda runs: Section("questions", questions.ABOUT, questions.table(runs)),
+    "busy": lambda runs: Section("busy", busy.ABOUT, busy.rows(runs)),
     "faults": lambda _runs: Section("faults", faults.ABOUT, faults.rows()),
     "start": lambda runs: Section("start", questions.ABOUT_START, questions.starting(runs)),
 }
@@ -131,6 +130,7 @@ LONG: tuple[str, ...] = (
     "store_pool_list",
     "parts",
     "questions",
+    "busy",
     "faults",
     "start",
 )

@@ -85,7 +85,7 @@ def _fill(url: str, many: int) -> int:
 
 def _measured(port: int, process: int, each: int) -> tuple[float, float, float]:
     """(ms of the server's processor for each, of the clients', submissions a second)."""
-    before = _processor_s(process)
+    before = processor_s(process)
     done = subprocess.run(
         [sys.executable, "-m", "bench.submits", str(port), str(CLIENTS), str(each)],
         stdout=subprocess.PIPE,
@@ -95,11 +95,11 @@ def _measured(port: int, process: int, each: int) -> tuple[float, float, float]:
     answer: dict[str, Any] = json.loads(done.stdout)
     if answer["failed"]:
         raise RuntimeError(f"{answer['failed']} submissions were not accepted")
-    server_s = _processor_s(process) - before
+    server_s = processor_s(process) - before
     return 1000 * server_s / each, 1000 * answer["processor_s"] / each, each / answer["seconds"]
 
 
-def _processor_s(process: int) -> float:
+def processor_s(process: int) -> float:
     """What *process* has used, by the clock that Linux keeps for it."""
     return time.clock_gettime((~process << 3) | 2)
 

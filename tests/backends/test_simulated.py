@@ -9,6 +9,7 @@ from runrig.backends.clock import ServerClock
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation, Phase, TaskFact
+from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Desired
 from tests.backends.local.launches import ended, launch, running, stopping
 
@@ -30,14 +31,20 @@ def simulated(time: RealTime, folder: Path | None = None, speed: float = 1.0) ->
     return SimulatedBackend(NODES, SimulatedClock(speed, folder, real_time=time), folder)
 
 
+def facts(backend: SimulatedBackend) -> dict[TaskKey, TaskFact]:
+    """What it says of each task that it has."""
+    seen = backend.observe()
+    return {**dict.fromkeys(seen.running, RUNNING), **seen.tasks}
+
+
 def test_a_task_runs_at_once_and_ends_after_its_duration() -> None:
     time = RealTime()
     backend = simulated(time)
     short, usual = launch(task="short", duration_s=5.0), launch(task="usual")
     backend.sync(running(short, usual))
-    assert backend.observe() == Observation({short.key: RUNNING, usual.key: RUNNING}, NODES)
+    assert backend.observe() == Observation(nodes=NODES, running={short.key, usual.key})
     time.at += 5
-    assert backend.observe() == Observation({short.key: ended(0), usual.key: RUNNING})
+    assert backend.observe() == Observation({short.key: ended(0)}, running={usual.key})
     time.at += 55
     backend.sync(running(short, usual))
     assert backend.observe() == Observation({short.key: ended(0), usual.key: ended(0)})
@@ -53,10 +60,10 @@ def test_a_stopped_task_ends_within_a_second(grace_s: float, after_s: float) -> 
     backend.sync(running(task))
     backend.sync(stopping(task))
     time.at += after_s - 0.001
-    assert backend.observe().tasks == {task.key: ended(143) if after_s == 0 else RUNNING}
+    assert facts(backend) == {task.key: ended(143) if after_s == 0 else RUNNING}
     backend.sync(stopping(task))
     time.at += 0.001
-    assert backend.observe().tasks == {task.key: ended(143)}
+    assert facts(backend) == {task.key: ended(143)}
 
 
 def test_a_task_that_ended_before_it_was_stopped_keeps_its_exit_code() -> None:
@@ -66,7 +73,7 @@ def test_a_task_that_ended_before_it_was_stopped_keeps_its_exit_code() -> None:
     backend.sync(running(task))
     time.at += 6
     backend.sync(stopping(task))
-    assert backend.observe().tasks == {task.key: ended(0)}
+    assert facts(backend) == {task.key: ended(0)}
 
 
 def test_a_task_that_is_stopped_before_it_starts_never_does() -> None:
@@ -74,7 +81,32 @@ def test_a_task_that_is_stopped_before_it_starts_never_does() -> None:
     task = launch()
     backend.sync(stopping(task))
     backend.sync(running(task))
-    assert backend.observe().tasks == {task.key: ended(143)}
+    assert facts(backend) == {task.key: ended(143)}
+
+
+def test_a_task_that_comes_again_lasts_its_time_from_then_on() -> None:
+    time = RealTime()
+    backend = simulated(time)
+    task, other = launch(duration_s=5.0), launch(task="other", duration_s=8.0)
+    backend.sync(running(task, other))
+    backend.sync(running(other))
+    time.at += 3
+    backend.sync(running(task, other))
+    time.at += 3
+    assert facts(backend) == {task.key: RUNNING, other.key: RUNNING}
+    time.at += 2
+    assert facts(backend) == {task.key: ended(0), other.key: ended(0)}
+
+
+def test_those_that_are_stopped_long_before_their_end_leave_nothing_behind() -> None:
+    time = RealTime()
+    backend = simulated(time)
+    stays = launch(duration_s=10.0)
+    for at in range(3000):
+        backend.sync(running(stays, launch(task=f"t{at}", duration_s=1e6)))
+    assert facts(backend) == {stays.key: RUNNING, launch(task="t2999").key: RUNNING}
+    time.at += 10
+    assert facts(backend) == {stays.key: ended(0), launch(task="t2999").key: RUNNING}
 
 
 def test_time_goes_as_fast_as_asked_in_whole_microseconds_and_never_back() -> None:
@@ -101,10 +133,10 @@ def test_tasks_and_time_go_on_while_the_server_is_down(tmp_path: Path) -> None:
     first.sync(running(short, long))
     time.at += 6
     second = simulated(time, tmp_path, speed=100.0)
-    assert second.observe() == Observation({short.key: ended(0), long.key: RUNNING}, NODES)
+    assert second.observe() == Observation({short.key: ended(0)}, NODES, running={long.key})
     time.at += 4.4
     assert SimulatedClock(100.0, tmp_path, real_time=time).now() == 1500.0
-    assert second.observe().tasks == {short.key: ended(0), long.key: ended(0)}
+    assert facts(second) == {short.key: ended(0), long.key: ended(0)}
 
 
 def test_changes_are_appended_and_all_are_found_after_a_restart(tmp_path: Path) -> None:
@@ -121,7 +153,7 @@ def test_changes_are_appended_and_all_are_found_after_a_restart(tmp_path: Path) 
     with (tmp_path / "tasks.json").open("a") as file:
         file.write('[["late')  # the machine went down while it was written
     time.at += 2
-    assert simulated(time, tmp_path).observe().tasks == {long.key: RUNNING, late.key: ended(143)}
+    assert facts(simulated(time, tmp_path)) == {long.key: RUNNING, late.key: ended(143)}
 
 
 def test_the_file_of_tasks_does_not_grow_without_end(tmp_path: Path) -> None:
@@ -131,7 +163,7 @@ def test_the_file_of_tasks_does_not_grow_without_end(tmp_path: Path) -> None:
         backend.sync(running(launch(task=f"t{at}")))
         lines = max(lines, len((tmp_path / "tasks.json").read_text().splitlines()))
     assert lines == 1001, "the list of all and 1,000 changes; with more it is written anew"
-    assert simulated(RealTime(), tmp_path).observe().tasks.keys() == {launch(task="t599").key}
+    assert facts(simulated(RealTime(), tmp_path)).keys() == {launch(task="t599").key}
 
 
 def test_a_wait_ends_with_the_next_task_or_when_woken() -> None:
@@ -139,7 +171,7 @@ def test_a_wait_ends_with_the_next_task_or_when_woken() -> None:
     task = launch(duration_s=20.0)
     backend.sync(running(task))
     backend.wait(0.0)
-    while backend.observe().tasks[task.key] == RUNNING:
+    while facts(backend)[task.key] == RUNNING:
         backend.wait(1e9)
     backend.wake()
     backend.wait(1e9)

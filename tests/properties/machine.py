@@ -229,10 +229,13 @@ def shuffled(rows: Loaded, *, seed: int) -> Loaded:
 
 
 def _shuffled_observation(observed: Observation, *, seed: int) -> Observation:
+    """The same in another order, and in other words: of those that run, some are only said to run."""
     mix = random.Random(seed)
     assert observed.nodes is not None
     tasks = dict(mix.sample(list(observed.tasks.items()), len(observed.tasks)))
-    return Observation(tasks, tuple(mix.sample(observed.nodes, len(observed.nodes))))
+    running = {key for key, fact in tasks.items() if fact == TaskFact(Phase.RUNNING) and mix.random() < 0.5}
+    nodes = tuple(mix.sample(observed.nodes, len(observed.nodes)))
+    return Observation({key: fact for key, fact in tasks.items() if key not in running}, nodes, running=running)
 
 
 def check_admission(state: State, gang_id: str, placement: Placement) -> None:

@@ -1,7 +1,7 @@
 """What a backend reports: tasks, nodes, and events of the cluster."""
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from runrig.domain.nodes import Node
@@ -23,17 +23,26 @@ class TaskFact:
     message: str = ""
 
 
+_RUNNING = TaskFact(Phase.RUNNING)
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """All that the backend sees, not only what changed.
 
-    *tasks*: every attempt that the backend has and that is alive or was in the last desired state.  *nodes* None: unchanged since
-    the last observation.  *refused*: gang id → message, for gangs that the backend's own scheduler did not place in time (law T7).
+    *tasks*: every attempt that the backend has and that is alive or was in the last desired state, but for those in *running*: they
+    run, and there is nothing else to say of them.  *nodes* None: unchanged since the last observation.
+    *refused*: gang id → message, for gangs that the backend's own scheduler did not place in time (law T7).
     """
 
     tasks: Mapping[TaskKey, TaskFact] = field(default_factory=dict)
     nodes: tuple[Node, ...] | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
+    running: Set[TaskKey] = frozenset()
+
+    def fact(self, key: TaskKey) -> TaskFact | None:
+        """None: the backend does not know the attempt."""
+        return _RUNNING if key in self.running else self.tasks.get(key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,8 @@ def see_nodes(state: State, nodes: Iterable[Node] | None) -> Step:
         return
     seen = {node.name: node for node in nodes}
     # Most nodes are as they were when they were last compared.
-    for name in sorted(name for name, node in seen.items() if state.taken_over.get(name) != node):
+    known = state.taken_over.get
+    for name in sorted(name for name, node in seen.items() if (before := known(name)) is not node and before != node):
         here = replace(seen[name], flavor=flavor_of(seen[name], state.flavors.values()))
         if state.nodes.get(name) != here:
             yield PutNode(here)

@@ -23,6 +23,7 @@ class Sleepers:
     *barriers*: by key, while somebody sleeps before them: every shape of gang may have one of its own.
     *changes*: grows with whatever may let somebody start, or may open a STRICT_FIFO pool.  *risen*: per pass, the barriers at
     which something was given back since that pass was last gone through to its end.
+    *refused*: buckets of gangs that the cluster's own scheduler refused, awake or asleep: nobody tries them (law T7).
     *eased*: pools that hold less than before, or have another quota, so that their LOW work may have come within nominal.
     """
 
@@ -30,6 +31,7 @@ class Sleepers:
         self._leaf_of, self._nodes = leaf_of, nodes
         self.awake: dict[Bucket, None] = {}
         self.asleep: dict[Bucket, None] = {}
+        self.refused: dict[Bucket, None] = {}
         self.changes = 0
         self.risen: tuple[list[Barrier], ...] = ([], [], [])
         self.eased: dict[str, None] = {}
@@ -49,6 +51,8 @@ class Sleepers:
 
     def waits(self, bucket: Bucket, *, new_head: bool) -> None:
         """A gang has come to *bucket*; *new_head*: before all others of it."""
+        if bucket.key.refused:
+            self.refused[bucket] = None
         if bucket.asleep is None:
             self.awake[bucket] = None
         elif new_head:
@@ -59,6 +63,7 @@ class Sleepers:
         """Nobody of *bucket* waits any more."""
         self.wake(bucket)
         del self.awake[bucket]
+        self.refused.pop(bucket, None)
         bucket.parked = None
 
     def barrier(self, key: Hashable, sources: Iterable[Hashable], room: Callable[[], int] | None) -> Barrier:

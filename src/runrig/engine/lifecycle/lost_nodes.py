@@ -15,15 +15,21 @@ takes no new pods."""
 
 
 def unsettled(state: State, observed: Observation) -> list[TaskKey]:
-    """The active attempts from which anything can follow: nearly all run, as before, on nodes that are there.  O(active attempts)."""
-    tasks, nodes, seen = state.tasks, state.nodes, observed.tasks.get
-    running, runs = Phase.RUNNING, Status.RUNNING
+    """The active attempts from which anything can follow: nearly all run, as before, on nodes that are there.
+
+    O(active attempts), but of those in `Observation.running` a set operation: attempts of a node that is gone end in the cycle in
+    which the backend shows that, so no others are on one.
+    """
+    tasks, nodes = state.tasks, state.nodes
+    moving = state.active - observed.running | state.unsteady
+    if observed.nodes is not None:
+        moving |= {key for key in state.active if (node := tasks[key].node) is not None and node not in nodes}
     return [
         key
-        for key in state.active
-        if (fact := seen(key)) is None
-        or fact.phase is not running
-        or (task := tasks[key]).status is not runs
+        for key in moving
+        if (fact := observed.fact(key)) is None
+        or fact.phase is not Phase.RUNNING
+        or (task := tasks[key]).status is not Status.RUNNING
         or (task.node is not None and task.node not in nodes)
     ]
 
@@ -53,7 +59,7 @@ def _lost(state: State, task: Task, observed: Observation) -> TaskFact | None:
 
 def fact_of(task: Task, observed: Observation) -> TaskFact | None:
     """What the backend says; a running task that it no longer knows has ended."""
-    fact = observed.tasks.get(task.key)
+    fact = observed.fact(task.key)
     if fact is None and task.status is Status.RUNNING:
         return TaskFact(Phase.ENDED, ExitCode.BACKEND_ERROR, f"lost: {task.node} does not know it any more")
     return fact

@@ -79,7 +79,7 @@ def _never_begun(state: State, observed: Observation, lost: Lost) -> dict[str, s
     """Gangs that lost a node before anything ran, and why: nothing is lost, so they are placed again (law T7)."""
     found = {}
     for key in lost:
-        task, seen = state.tasks[key], observed.tasks.get(key)
+        task, seen = state.tasks[key], observed.fact(key)
         group = state.groups[task.workflow, task.group]
         if seen is not None and seen.phase is Phase.STARTING and group.status is Status.INITIALIZING:
             found[group.gang_id] = f"node {task.node} is gone"

@@ -1,16 +1,16 @@
 """Gangs that the cluster's own scheduler did not take where they were placed (law T7).  Reads the ledger, changes nothing."""
 
-from collections.abc import Collection
+from collections.abc import Callable
 
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.quota.quota_node import REAL
 
 
-def rejected_in(ledger: Ledger, pools: Collection[str]) -> list[str]:
-    """Gangs of *pools* that a scheduler refused, by id: those that still stop, then those that wait.  O(buckets + stopping)."""
-    stopping = [entry for entry in ledger.stopping.values() if entry.gang.refused and entry.gang.pool in pools]
-    buckets = [bucket for bucket in ledger.pending.values() if bucket.key.refused and bucket.pool in pools]
+def rejected_in(ledger: Ledger, concerned: Callable[[str], bool]) -> list[str]:
+    """Gangs that a scheduler refused and whose pool is *concerned*, by id: those that still stop, then those that wait."""
+    stopping = [entry for entry in ledger.stopping.values() if entry.gang.refused and concerned(entry.gang.pool)]
+    buckets = [bucket for bucket in ledger.sleepers.refused if concerned(bucket.pool)]
     waiting = [entry for bucket in buckets for entry in bucket.waiting]
     return [entry.gang.id for entry in (*stopping, *waiting)]
 

@@ -5,7 +5,7 @@ that they cannot disagree.  It notes which rows an action touched; a commit writ
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from heapq import heappush
 
@@ -60,8 +60,9 @@ class State:
     """One server's working copy.  Not safe for threads: the caller holds a lock.
 
     *fixed_nodes*: a gang that not even the empty cluster could hold is refused at once (law P3).  *topology*: pools may have topology keys.
-    *active*: attempts that are on nodes.  *current*: per group, the latest attempt of each pod; not kept
-    while no pod has had a second one, which is so of most groups: then a pod has one attempt, or none if it was left out.
+    *active*: attempts that are on nodes; *unsteady*: those of them that do not run yet, or are to run again.
+    *current*: per group, the latest attempt of each pod; not kept while no pod has had a second one, which is so of most groups:
+    then a pod has one attempt, or none if it was left out.
     *alive*: per pool, how many of its workflows have not ended.
     *taken_over*: nodes as the backend showed them when *nodes* became the same, but for their flavor.
     *deadlines*: a heap; stale entries are passed over when they are due.
@@ -80,6 +81,7 @@ class State:
         self.specs: dict[str, WorkflowSpec] = {}
         self.numbers: dict[str, int] = {}
         self.active: set[TaskKey] = set()
+        self.unsteady: set[TaskKey] = set()
         self._on_nodes: Counter[GroupKey] = Counter()
         self.alive: Counter[str] = Counter()
         self.current: dict[GroupKey, dict[str, int]] = {}
@@ -232,16 +234,14 @@ class State:
             case PutPool(pool):
                 self.ledger.put_pool(pool)
                 self._changed.pools.add(pool.name)
-                self._try_again_in({pool.name}, at)
+                self._try_again_in(pool.name.__eq__, at)
 
     def _try_again(self, flavors: set[str], at: float) -> None:
         """Nodes of *flavors* changed: gangs that could use them and that the cluster's scheduler refused are tried again (law T7)."""
-        self._try_again_in(
-            {each.name for each in self.pools.values() if not each.flavors or flavors & {*each.flavors}}, at
-        )
+        self._try_again_in(lambda name: not (own := self.pools[name].flavors) or not flavors.isdisjoint(own), at)
 
-    def _try_again_in(self, pools: set[str], at: float) -> None:
-        for gang in rejected_in(self.ledger, pools):
+    def _try_again_in(self, concerned: Callable[[str], bool], at: float) -> None:
+        for gang in rejected_in(self.ledger, concerned):
             self._decide(TryAgain(gang), at)
 
     def _submit(self, workflow: Workflow, groups: tuple[Group, ...]) -> None:
@@ -279,9 +279,11 @@ class State:
                 self.current[group] = self._first_attempts(group)
             self.current[group][task.name] = task.retry_id
         self.tasks[key] = task
-        if (task.status in ON_NODES) != (key in self.active):
-            self._on_nodes[group] += 1 if task.status in ON_NODES else -1
-            (self.active.add if task.status in ON_NODES else self.active.remove)(key)
+        if (on_nodes := task.status in ON_NODES) != (key in self.active):
+            self._on_nodes[group] += 1 if on_nodes else -1
+            (self.active.add if on_nodes else self.active.remove)(key)
+        unsteady = on_nodes and (task.restarting or task.status is not Status.RUNNING)
+        (self.unsteady.add if unsteady else self.unsteady.discard)(key)
         self._changed.tasks.add(key)
 
     def _put_group(self, group: Group) -> None:

@@ -31,24 +31,32 @@ class Launches:
 
     def desired(self, state: State) -> Desired:
         """What the backend is to do.  *run*: attempts on nodes; *stop*: attempts whose gang stops, or that restart in place."""
-        known = self._known
-        for key in known.keys() - state.active:
+        known, active, tasks = self._known, state.active, state.tasks
+        # Sets do this at the speed of memory; nearly all attempts run on from round to round.
+        for key in set(known).difference(active):
             del known[key]
-        known.update(_new_launches(state, sorted(state.active - known.keys())))
-        entries, tasks, stopping = state.ledger.entries, state.tasks, state.ledger.stopping
-        stop = {key: each for key, each in known.items() if each.gang in stopping or tasks[key].restarting}
-        run = {key: each for key, each in known.items() if key not in stop}
+        known.update(_new_launches(state, sorted(active.difference(known))))
+        run = dict(known)
+        stop = {key: run.pop(key) for key in _stopping(state)}
         if not self._queues:
             return Desired(run, stop)
         running = frozenset(key for key in run if tasks[key].status is Status.RUNNING)
         on_nodes = dict.fromkeys(launch.gang for launch in known.values())
-        self._gangs = {id: _gang(state, entries[id], self._gangs.get(id)) for id in on_nodes}
+        self._gangs = {id: _gang(state, state.ledger.entries[id], self._gangs.get(id)) for id in on_nodes}
         gangs = {id: launch for id, (_, launch) in self._gangs.items()}
         return Desired(run, stop, running, gangs, _pools(state), dict(state.flavors))
 
 
 _Origin = tuple[Gang, Placement, Pool, Pool]
 """What a `GangLaunch` is made from and may change: the gang, what it was granted, its pool and the top-level pool."""
+
+
+def _stopping(state: State) -> list[TaskKey]:
+    """The attempts on nodes whose gang stops, by gang, then those that restart in place."""
+    groups = [(workflow, name) for workflow, _, name in (id.partition("/") for id in state.ledger.stopping_ids)]
+    ending = [task.key for group in groups for task in state.current_tasks(group) if task.key in state.active]
+    restarting = [key for key in state.unsteady if state.tasks[key].restarting]
+    return [*ending, *sorted(set(restarting).difference(ending))]
 
 
 def _new_launches(state: State, keys: Iterable[TaskKey]) -> Iterator[tuple[TaskKey, Launch]]:

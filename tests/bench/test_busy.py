@@ -1,0 +1,12 @@
+"""The benchmark of a busy cluster asks all its questions, and the server answers each."""
+
+from bench.questions import World
+
+from bench import busy, report
+
+
+def test_a_small_busy_cluster_is_asked_everything() -> None:
+    found = busy.rows(1, World(nodes=9, pools=9, running=72, waiting=20), settles_s=0.0)
+    assert [(row["what"], row["before"]) for row in found] == list(busy.BEFORE.items())
+    assert all(isinstance(row["here"], float) and row["here"] > 0 for row in found)
+    assert "busy" not in report.DEFAULT
