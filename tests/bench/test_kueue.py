@@ -103,8 +103,8 @@ def test_imported_queues_stand_beside_their_reference(
     monkeypatch.setattr("bench.calibration.once", lambda *_: 0.02)
     assert main(["K3_reclaim_1", "--runs", "1", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert list(printed) == ["calibration", "imported"]
-    assert [(row["scenario"], row["reference"], row["target"]) for row in printed["imported"]] == [
+    assert list(printed) == ["calibration", "decisions"]
+    assert [(row["scenario"], row["reference"], row["target"]) for row in printed["decisions"]] == [
         ("K3_reclaim_1", 5.6, "1/10")
     ]
 
