@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from anyio import to_thread
@@ -74,13 +75,27 @@ def server_clock(store: Store, clock: ServerClock | None = None) -> ServerClock:
     return clock
 
 
+class LogFile(RotatingFileHandler):
+    """Looks whether it is full at every so many lines only: to look costs more than to write one, and asks the system each time."""
+
+    LINES = 256
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._lines = 0
+
+    def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: N802 - the library's name
+        self._lines += 1
+        return self._lines % self.LINES == 0 and bool(super().shouldRollover(record))
+
+
 @contextmanager
 def logging_to(file: Path | None) -> Iterator[None]:
     """Logs key=value lines to *file*, which is rotated, or stderr; stdout is for the one line that says the server is up."""
     handler = (
         logging.StreamHandler(sys.stderr)
         if file is None
-        else RotatingFileHandler(file, maxBytes=LOG_BYTES, backupCount=LOGS_KEPT, encoding="utf-8", delay=True)
+        else LogFile(file, maxBytes=LOG_BYTES, backupCount=LOGS_KEPT, encoding="utf-8", delay=True)
     )
     handler.setFormatter(
         logging.Formatter("time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
