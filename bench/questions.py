@@ -199,9 +199,8 @@ def _desired(here: Watched) -> None:
         assert len(Launches(queues=True).desired(state).pools) == len(state.pools)
 
 
-def _pool_quota(here: Watched) -> str:
-    answer = pool_answers.pool_quota(ResourceQueries(here).node_sets(), "bench")
-    return answer.model_dump_json()
+def _pool_quota(here: Watched) -> bytes:
+    return pool_answers.pool_quota(ResourceQueries(here).node_sets(), "bench")
 
 
 def _prune(runs: int, events: int) -> Asked:

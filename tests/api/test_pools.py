@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from runrig import wire
 from runrig.domain.nodes import Node, Taint
 from tests.api.client import api
 from tests.worlds.service import one_task
@@ -110,6 +111,34 @@ def test_pool_quota_counts_shared_nodes_once(tmp_path: Path) -> None:
         one = it.get("/api/pool_quota", pools=["pool2"], all_pools=False)
         assert [pool["name"] for each in one["node_sets"] for pool in each["pools"]] == ["pool2"]
         assert it.error("GET", "/api/pool_quota", pools="nope")[0] == 404
+
+
+RICH = """
+flavors:
+- {name: h100, node_labels: {kind: h100}, allow: [hostNetwork], taints: [{key: only, value: gpu, effect: NoSchedule}]}
+- {name: b200, node_labels: {kind: b200}}
+cohorts: [{name: research, quota: {h100: 4}}]
+pools:
+- name: wide
+  cohort: research
+  quota: {h100: {gpu: {nominal: 8, borrowing_limit: 4, lending_limit: 2}, cpu: 64}, b200: {gpu: 2}}
+  description: "für alle"
+  default_exit_actions: {RESCHEDULE: "3001,100-110"}
+  subpools: [{name: a, quota: {h100: 2}}]
+- {name: narrow, quota: {b200: 1}, flavors: [b200]}
+"""
+
+
+def test_the_pools_of_pool_quota_are_the_pools_themselves(tmp_path: Path) -> None:
+    """It is written without its models: they would say the same, to the byte."""
+    with api(tmp_path, cluster=RICH) as it:
+        body = it.http.get("/api/pool_quota").content
+        answer = wire.PoolQuotaAnswer.model_validate_json(body)
+        assert answer.model_dump_json().encode() == body
+        pools = [pool for each in answer.node_sets for pool in each.pools]
+        assert sorted(pool.name for pool in pools) == ["narrow", "wide", "wide--a"]
+        for pool in pools:
+            assert pool.model_dump(mode="json") == it.get(f"/api/configs/pool/{pool.name}")
 
 
 def test_a_pool_is_created_changed_and_deleted(tmp_path: Path) -> None:

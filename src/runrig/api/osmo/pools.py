@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 
 from runrig import wire
 from runrig.api.edits import check_promise, pool_edit
@@ -47,6 +47,7 @@ def _settings(service: Serving, names: list[str], visibility: Visibility) -> wir
     "/api/pool_quota",
     summary="Quota and use of pools, by sets that share nodes",
     dependencies=_LIST,
+    response_model=wire.PoolQuotaAnswer,
     responses=answers(wire.PoolQuotaAnswer, 404),
 )
 def pool_quota(
@@ -55,9 +56,9 @@ def pool_quota(
     pools: Pools = [],  # noqa: B006
     all_pools: bool = True,  # noqa: ARG001 - of the reference client, which sends it beside `pools`
     archived: Annotated[bool, Query(description="ARCHIVED pools too")] = False,
-) -> wire.PoolQuotaAnswer:
+) -> Response:
     node_sets = service.queries.node_sets(names=pools, archived=archived, visibility=visibility)
-    return as_answers.pool_quota(node_sets, service.backend_name)
+    return Response(as_answers.pool_quota(node_sets, service.backend_name), media_type="application/json")
 
 
 @router.get(

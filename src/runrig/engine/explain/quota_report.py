@@ -3,7 +3,7 @@
 Everything counts what is held now, gangs that are stopping included.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import add
 
@@ -141,19 +141,21 @@ def _balance(node: QuotaNode, index: int, sums: _Sums) -> NodeBalance:
         drawn=node.drawn(index),
         borrowed=borrowed(node, index),
         lent=sums.lent[node][index] if node in sums.lent else 0,
-        over=max(0, *_excesses(node, index, used)),
+        over=_over(node, index, used),
     )
 
 
-def _excesses(node: QuotaNode, index: int, used: int) -> Iterable[int]:
-    """By how much each rule of the node itself is exceeded; negative: not at all."""
-    owes = -node.balance(index)
+def _over(node: QuotaNode, index: int, used: int) -> int:
+    """By how much the rule of the node itself is exceeded that is exceeded most; 0: none is."""
     limit = 0 if node.kind is Kind.ROOT else node.borrowing[index]
-    yield 0 if limit is None else owes - limit
+    over = 0 if limit is None else max(0, -node.balance(index) - limit)
     if node.guarantee is not None:
-        yield overdrawn(node, index)
-    elif node.kind is Kind.POOL:  # law P2: firm work in the pool's own share, and with its subpools in all of it
-        yield used - node.nominal[index]
+        return max(over, overdrawn(node, index))
+    if node.kind is Kind.POOL:  # law P2: firm work in the pool's own share, and with its subpools in all of it
+        over = max(over, used - node.nominal[index])
         for own in node.children:
             if own.kind is Kind.OWN:
-                yield from (-leaf.balance(index) for leaf in own.children if leaf.kind is Kind.FIRM)
+                for leaf in own.children:
+                    if leaf.kind is Kind.FIRM:
+                        over = max(over, -leaf.balance(index))
+    return over

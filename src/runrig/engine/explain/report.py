@@ -5,6 +5,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from runrig.domain.gangs import GangState
 from runrig.domain.nodes import Node
@@ -63,28 +64,54 @@ def pool_balance(
     if pool.state is PoolState.ARCHIVED:
         return PoolBalance(0, 0, 0, 0, 0, 0, (), 0, 0, 0, 0, 0, capacity)
     tree = state.ledger.tree
-    indices = tree.gpus
-    node, firm = tree.pools[name], tree.firm[name]
-    promised = sum(node.nominal[index] for index in indices)
+    node, firm, indices = tree.pools[name], tree.firm[name], tree.gpus
+    held = _sums(node, firm, indices)
     deleting = pool.state is PoolState.DELETING
-    unallocated = 0 if deleting else sum(firm.nominal[index] for index in indices)
-    used = sum(firm.usage[REAL][index] for index in indices)
-    drawn = sum(firm.drawn(index) for index in indices)
+    unallocated = 0 if deleting else held.unallocated
     return PoolBalance(
-        quota=0 if deleting else promised,
+        quota=0 if deleting else held.promised,
         unallocated=unallocated,
-        used=used,
-        subtree_used=sum(_firm_below(node, index) for index in indices),
-        total=sum(node.usage[REAL][index] for index in indices),
-        available=unallocated - used + drawn,
+        used=held.used,
+        subtree_used=held.subtree_used,
+        total=held.total,
+        available=unallocated - held.used + held.drawn,
         shared=() if deleting else _shared(firm, indices),
-        drawn=drawn,
-        shared_left=0 if deleting else sum(_shared_left(firm, index) for index in indices),
-        borrowed=sum(max(0, node.usage[REAL][index] - node.nominal[index] - node.drawn(index)) for index in indices),
+        drawn=held.drawn,
+        shared_left=0 if deleting else held.shared_left,
+        borrowed=held.borrowed,
         lent=sum(lent(node, index) for index in indices) if lends is None else lends,
-        held=promised if deleting else 0,
+        held=held.promised if deleting else 0,
         capacity=capacity,
     )
+
+
+class _Sums(NamedTuple):
+    """As the fields of `PoolBalance`, over all flavors and whatever the state of the pool."""
+
+    promised: int
+    unallocated: int
+    used: int
+    subtree_used: int
+    total: int
+    drawn: int
+    shared_left: int
+    borrowed: int
+
+
+def _sums(node: QuotaNode, firm: QuotaLeaf, indices: Iterable[int]) -> _Sums:
+    """In one loop: an answer may have thousands of pools, and most have one flavor."""
+    promised = unallocated = used = subtree_used = total = drawn = left = borrows = 0
+    for index in indices:
+        nominal, held = node.nominal[index], node.usage[REAL][index]
+        promised += nominal
+        unallocated += firm.nominal[index]
+        used += firm.usage[REAL][index]
+        subtree_used += _firm_below(node, index)
+        total += held
+        drawn += firm.drawn(index)
+        left += _shared_left(firm, index)
+        borrows += max(0, held - nominal - node.drawn(index))
+    return _Sums(promised, unallocated, used, subtree_used, total, drawn, left, borrows)
 
 
 def gpus_by_flavor(state: State) -> Mapping[str, GpusByState]:
@@ -109,7 +136,10 @@ def _shared_left(firm: QuotaLeaf, index: int) -> int:
 def _firm_below(node: QuotaNode, index: int) -> int:
     if node.kind is Kind.FIRM:
         return node.usage[REAL][index]
-    return sum(_firm_below(child, index) for child in node.children)
+    found = 0
+    for child in node.children:
+        found += _firm_below(child, index)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
