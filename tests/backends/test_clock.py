@@ -1,22 +1,27 @@
 """The server's time goes on with what has passed, whatever is done to the clock of the machine."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runrig.backends.clock import ServerClock
+from runrig.domain.errors import ServerFault
 
 T0 = 1_800_000_000.0
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 
 
 class Machine:
-    """*wall*: what its clock says; *elapsed*: what has passed."""
+    """*wall*: what its clock says; *elapsed*: what has passed; *kept*: the file for what was accepted."""
 
-    def __init__(self) -> None:
-        self.wall, self.elapsed = T0, 500.0
+    def __init__(self, kept: Path | None = None) -> None:
+        self.wall, self.elapsed, self._kept = T0, 500.0, kept
 
     def clock(self, last: float | None = None, *, busy: bool = True) -> ServerClock:
-        clock = ServerClock(lambda: self.wall, lambda: self.elapsed)
+        clock = ServerClock(lambda: self.wall, lambda: self.elapsed, self._kept)
         clock.resume(last, busy=busy)
         return clock
 
@@ -99,9 +104,58 @@ def test_a_gap_of_more_than_a_day_is_not_believed_until_it_is_accepted() -> None
         assert (clock.now(), clock.doubt) == (T0, None)
 
 
+def test_what_was_accepted_is_known_after_a_restart(tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "accepted")
+    clock = machine.clock()
+    machine.step(-2 * HOUR)
+    clock.accept()
+    last = clock.now()
+    machine.later(10 * MINUTE)
+    again = machine.clock(last)
+    assert (again.now(), again.difference_s, again.doubt) == (T0 + 10 * MINUTE, -2 * HOUR, None)
+    machine.step(-HOUR)
+    assert machine.clock(again.now()).doubt == "the machine's clock is 3.0 hours behind the server's time"
+    machine.step(3 * HOUR)
+    right = machine.clock(last)
+    assert (right.now(), right.difference_s, right.doubt) == (T0 + 10 * MINUTE, 0.0, None)
+    machine.step(-2 * HOUR)
+    assert machine.clock(right.now()).doubt is not None, "it was right in between, so this is news"
+
+
+def test_a_gap_behind_an_accepted_clock_is_not_believed_either(tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "accepted")
+    clock = machine.clock()
+    machine.step(-90 * DAY)
+    clock.accept()
+    last = clock.now()
+    machine.step(3 * DAY)
+    again = machine.clock(last)
+    assert (again.now(), again.doubt) == (last, "the machine's clock is 87.0 days behind the server's time")
+
+
+@pytest.mark.parametrize("text", ["", "soon", "nan", "-inf", "7200.0"])
+def test_a_file_that_says_nothing_is_as_none(tmp_path: Path, text: str) -> None:
+    machine = Machine(tmp_path / "accepted")
+    (tmp_path / "accepted").write_text(text)
+    clock = machine.clock(T0 + HOUR)
+    assert (clock.now(), clock.doubt) == (T0 + HOUR, "the machine's clock is 60.0 minutes behind the server's time")
+
+
+def test_what_cannot_be_kept_is_told(tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "gone" / "accepted")
+    clock = machine.clock()
+    machine.step(-HOUR)
+    with pytest.raises(ServerFault, match=r"cannot be written .No such file or directory.*accept it once more"):
+        clock.accept()
+
+
 @given(st.lists(st.tuples(st.sampled_from(["later", "step", "accept", "restart"]), st.floats(0, 1e7), st.booleans())))
 def test_times_never_go_back_whatever_happens(steps: list[tuple[str, float, bool]]) -> None:
-    machine = Machine()
+    with TemporaryDirectory() as folder:
+        _check_times(Machine(Path(folder) / "accepted"), steps)
+
+
+def _check_times(machine: Machine, steps: list[tuple[str, float, bool]]) -> None:
     clock = machine.clock()
     latest = clock.now()
     for what, seconds, flag in steps:

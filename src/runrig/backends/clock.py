@@ -4,8 +4,12 @@ A clock that is put forward or back must not end a task that is limited to an ho
 go before older work.  So after the start the machine's clock (the *wall clock*) is only compared with, until somebody accepts it.
 """
 
+import math
 import time
 from collections.abc import Callable
+from pathlib import Path
+
+from runrig.domain.errors import ServerFault
 
 MOST_OFF_S = 60.0
 """So far may the wall clock be from the server's time; beyond, it is not believed."""
@@ -19,9 +23,18 @@ def _since_boot() -> float:
 
 
 class ServerClock:
-    """*wall*: seconds since the epoch, as the machine says.  *elapsed*: seconds since some moment; nobody can put it back."""
+    """*wall*: seconds since the epoch, as the machine says.  *elapsed*: seconds since some moment; nobody can put it back.
 
-    def __init__(self, wall: Callable[[], float] = time.time, elapsed: Callable[[], float] = _since_boot) -> None:
+    *kept*: a file that remembers, for the next start, how far behind the machine's clock was when somebody accepted that.
+    """
+
+    def __init__(
+        self,
+        wall: Callable[[], float] = time.time,
+        elapsed: Callable[[], float] = _since_boot,
+        kept: Path | None = None,
+    ) -> None:
+        self._kept = kept
         self._wall = wall
         self._elapsed = elapsed
         self._begin_s = wall() - elapsed()
@@ -32,9 +45,15 @@ class ServerClock:
         """Goes on from *last*, the end of the log; None: it is empty.  Never back, and not over a gap of more than a day while *busy*.
 
         *busy*: there is work whose limits the gap would count for.  Without any, the time is that of the wall clock, and only doubted.
+        A wall clock that is still behind, by what was accepted before, goes on as one that is right.
         """
         if last is None:
             return
+        if self.now() < last:
+            self._accepted_s = self._accepted_before()
+            self._begin_s -= self._accepted_s
+        else:
+            self._keep(0.0)
         gap_s = self.now() - last
         if gap_s < 0 or (gap_s > LONGEST_GAP_S and busy):
             self._begin_s = last - self._elapsed()
@@ -63,6 +82,32 @@ class ServerClock:
         self._begin_s = max(self._begin_s, self._wall() - self._elapsed())
         self._accepted_s = min(0.0, self.difference_s)
         self._gap_s = 0.0
+        self._keep(self._accepted_s)
+
+    def _accepted_before(self) -> float:
+        """0 if nothing was, or the file does not say."""
+        try:
+            found = 0.0 if self._kept is None else float(self._kept.read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return 0.0
+        return found if -math.inf < found < 0 else 0.0
+
+    def _keep(self, accepted_s: float) -> None:
+        """Writes the file, whole or not at all; without one for 0.  Raises ServerFault if that cannot be done."""
+        if self._kept is None:
+            return
+        try:
+            if accepted_s < 0:
+                temporary = self._kept.with_name(self._kept.name + ".new")
+                temporary.write_text(f"{accepted_s}\n", encoding="ascii")
+                temporary.replace(self._kept)
+            else:
+                self._kept.unlink(missing_ok=True)
+        except OSError as error:
+            raise ServerFault(
+                f"{self._kept} cannot be written ({error.strerror}), so after a restart the clock would be doubted again: "
+                "see to the data folder, and accept it once more"
+            ) from error
 
 
 def _span(seconds: float) -> str:

@@ -1,5 +1,6 @@
 """What `up` and `serve` share as processes: a data folder, a socket, a log, and a web server that tells how it was stopped."""
 
+import ctypes
 import gc
 import logging
 import os
@@ -31,6 +32,8 @@ SHUTDOWN_S = 2
 LOG_BYTES = 16 * 1024 * 1024
 LOGS_KEPT = 4
 """Files of the log besides the one that is written, each of that size."""
+ACCEPTED = "accepted-clock"
+"""A file of the data folder: seconds by which the machine's clock is behind, and that somebody accepted."""
 END_S = 15
 """How long a server that was told to end may take altogether.  Then the system ends it, whatever its threads wait for."""
 
@@ -67,9 +70,13 @@ def keep_backend(folder: Path, backend: str, elsewhere: str) -> None:
         )
 
 
-def server_clock(store: Store, clock: ServerClock | None = None) -> ServerClock:
-    """*clock*, else that of this machine, as the time of a server that goes on where the log ends."""
-    clock = clock or ServerClock()
+def server_clock(store: Store, folder: Path) -> ServerClock:
+    """The clock of this machine as the time of a server that goes on where the log ends; *folder*: of its data."""
+    return going_on(store, ServerClock(kept=folder / ACCEPTED))
+
+
+def going_on(store: Store, clock: ServerClock) -> ServerClock:
+    """*clock*, which goes on where the log ends."""
     live = tuple(status.value for status in WorkflowStatus if not status.finished)
     clock.resume(store.log.last_time(), busy=bool(store.workflows(WorkflowQuery(statuses=live, limit=1))[0]))
     return clock
@@ -154,6 +161,21 @@ SWITCH_S = 0.0005
 """A thread that wants the interpreter asks for it after so long.  A commit gives it up at each statement, and with the usual 5 ms it
 waits that long each time while another thread computes, and all who need the state wait with it.
 """
+
+
+MOST_ARENAS = 2
+_M_ARENA_MAX = -8
+"""As <malloc.h> has it."""
+
+
+def share_memory() -> None:
+    """All threads take memory from the same few arenas, where the C library has such; call it before there are threads.
+
+    Otherwise each of many threads keeps what it once needed, free, for itself: a server grew by a third under load, and kept that.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_ARENA_MAX, MOST_ARENAS)
 
 
 def keep_what_is_loaded() -> None:

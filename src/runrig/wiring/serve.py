@@ -42,6 +42,7 @@ from runrig.wiring.process import (
     listening,
     logging_to,
     server_clock,
+    share_memory,
 )
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def serve(spec: ServeSpec) -> None:
     """
     with ExitStack() as stack:
         folder = data_folder(spec.data, _ELSEWHERE)
+        share_memory()
         guests = crowd_of(spec.connections, spec.proxies)
         listener = stack.enter_context(
             listening(spec.host, spec.port, guests, elsewhere="write another as listen: in the file")
@@ -174,7 +176,7 @@ class ServerRuntime:
         cluster = self._spec.cluster
         if self._spec.kubernetes is not None:
             identity = store.access.secret("identity", str(uuid.uuid4()))
-            return self._kubernetes(self._spec.kubernetes, identity, term, leads), server_clock(store)
+            return self._kubernetes(self._spec.kubernetes, identity, term, leads), server_clock(store, self._folder)
         nodes = () if cluster is None else cluster.nodes
         clock = SimulatedClock(1.0 if cluster is None else cluster.speed, self._folder)
         return SimulatedBackend(nodes or stand_in_nodes(), clock, self._folder, epoch=term.epoch), clock

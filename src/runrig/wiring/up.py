@@ -40,6 +40,7 @@ from runrig.wiring.process import (
     listening,
     logging_to,
     server_clock,
+    share_memory,
 )
 
 HOST = "127.0.0.1"
@@ -66,6 +67,7 @@ def up(
     settings = _settings(backend, cluster, gpus)
     with ExitStack() as stack:
         folder = data_folder(data, "choose another with --data or RUNRIG_DATA")
+        share_memory()
         guests = crowd_of()
         listener = stack.enter_context(
             listening(HOST, port, guests, elsewhere="choose another with --port (0: any free one)")
@@ -197,7 +199,7 @@ def _parts(settings: _Settings, folder: Path, store: SqlStore) -> _Parts:
     listed = nodes[0].resources.get(GPU) if nodes else None
     labels = nodes[0].labels if nodes else {}
     gpus_here = listed if settings.gpus is None else settings.gpus
-    return _Parts(LocalBackend(folder, gpus_here), server_clock(store), labels)
+    return _Parts(LocalBackend(folder, gpus_here), server_clock(store, folder), labels)
 
 
 # ---------------------------------------------------------------- the data folder

@@ -14,7 +14,7 @@ from runrig.service.commands.submissions import Submission
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
-from runrig.wiring.process import server_clock
+from runrig.wiring.process import going_on
 from tests.service.runtime.scrape import scraped
 from tests.worlds.service import T0, TWO_POOLS, one_task
 
@@ -33,7 +33,7 @@ class Machine:
     @contextmanager
     def server(self) -> Iterator[Service]:
         store = SqlStore.open(self.url, exclusive=True)
-        clock = server_clock(store, ServerClock(lambda: self.wall, lambda: self.elapsed))
+        clock = going_on(store, ServerClock(lambda: self.wall, lambda: self.elapsed))
         # What the tasks do is no matter of the machine's clock: they run for as long as they are told.
         backend = SimulatedBackend((Node("n0", {"gpu": 4}),), SimulatedClock(real_time=lambda: self.elapsed))
         service = Service(store, backend, clock)
