@@ -127,7 +127,7 @@ class Preempted(NamedTuple):
 
 
 PREEMPTED: Mapping[str, Preempted] = {
-    "1k required block 64x8": Preempted(18.4, 5),
+    "1k required block 64x8": Preempted(18.4, 20),
     "10k required block 64x8": Preempted(817.0, 50),
     "10k required rack 16x8": Preempted(2555.0, 50),
     "10k preferred rack 64x8": Preempted(23.8, 2),

@@ -190,7 +190,8 @@ def preempt(blocked: Blocked, runs: int) -> Measured:
     head = gang("head-1/g", blocked.pods, blocked.near, gpus=GPUS, priority=Priority.HIGH)
     entry = queued(ledger, head)
     cold, targets = _timed_targets(ledger, entry)
-    times = timed(lambda: _timed_targets(ledger, entry)[0], runs)
+    calls = CALLS if cluster is T4_SMALL else 1
+    times = timed(lambda: median(_timed_targets(ledger, entry)[0] for _ in range(calls)), runs)
     assert _timed_targets(ledger, entry)[1] == targets, "the trial left everything as it was"
     assert targets is not None
     told = {each.gang for each in targets.targets}
