@@ -3,7 +3,7 @@
 The counts are kept: a change on a node is added to the domains around it, O(levels) per node; nothing is counted again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -48,13 +48,10 @@ class FitCounts:
         cls, topology: TopologyIndex, shape: PodShape, layers: Sequence[int], takes: NDArray[np.bool_]
     ) -> "FitCounts":
         """Counts every node.  O(nodes)."""
-        count = len(topology.nodes)
-        fitting = np.full(count, MOST_PER_NODE, dtype=np.int64)
-        for layer in layers:
-            np.minimum(fitting, fitting_pods(topology.nodes, shape.requests, layer), out=fitting)
+        fitting = fitting_in_all(topology.nodes, shape.requests, layers)
         fitting[~takes] = 0
         levels = [
-            np.add.reduceat(fitting, starts[:-1]) if count else np.zeros(0, dtype=np.int64)
+            np.add.reduceat(fitting, starts[:-1]) if len(fitting) else np.zeros(0, dtype=np.int64)
             for starts in topology.starts[:-1]
         ]
         return cls([*levels, fitting], takes)
@@ -69,7 +66,7 @@ class FitCounts:
             for level, of in zip(self.levels, topology.of, strict=True):
                 level[of[at]] += more
 
-    def set_all(self, topology: TopologyIndex, at: Sequence[int], fitting: Sequence[int]) -> None:
+    def set_all(self, topology: TopologyIndex, at: Sequence[int], fitting: Sequence[int] | Ints) -> None:
         """`set` for many nodes, which all differ."""
         nodes = np.array(at)
         more = np.where(self.takes[nodes], np.minimum(fitting, MOST_PER_NODE), 0) - self.levels[-1][nodes]
@@ -89,6 +86,14 @@ def fitting_pods(
             fitting[left == UNLISTED] = MOST_PER_NODE
         most = np.minimum(most, fitting)
     return most.astype(np.int64, copy=False)
+
+
+def fitting_in_all(rooms: Sequence[NodeCapacity], requests: Requests, layers: Iterable[int]) -> Ints:
+    """Pods per node that fit in every one of *layers*, at most MOST_PER_NODE."""
+    fitting = np.full(len(rooms), MOST_PER_NODE, dtype=np.int64)
+    for layer in layers:
+        np.minimum(fitting, fitting_pods(rooms, requests, layer), out=fitting)
+    return fitting
 
 
 def _amounts(values: list[int]) -> Ints:
@@ -124,10 +129,8 @@ class FitCountCache:
         if column is None or changed is None:
             column = np.array([room.free[layer].get(resource, UNLISTED) for room in rooms], dtype=np.int64)
         else:
-            for name in changed:
-                at = self.topology.index.get(name)
-                if at is not None:
-                    column[at] = rooms[at].free[layer].get(resource, UNLISTED)
+            places = self._places(changed)
+            column[places] = [rooms[at].free[layer].get(resource, UNLISTED) for at in places]
         self._free[resource, layer] = (column, journal.end)
         return column
 
@@ -154,12 +157,16 @@ class FitCountCache:
         changed = journal.since(since)
         if changed is None or 4 * len(changed) > len(self.topology.nodes) + 64:
             return False
-        nodes, requests = self.topology.nodes, shape.requests
-        places = [at for name in changed if (at := self.topology.index.get(name)) is not None]
-        fitting = [min([nodes[at].pods(requests, layer) for layer in layers]) for at in places]
+        places, requests = self._places(changed), shape.requests
+        nodes = [self.topology.nodes[at] for at in places]
         if len(places) >= MANY:
-            counts.set_all(self.topology, places, fitting)
+            counts.set_all(self.topology, places, fitting_in_all(nodes, requests, layers))
         else:
-            for at, pods in zip(places, fitting, strict=True):
-                counts.set(self.topology, at, pods)
+            for at, node in zip(places, nodes, strict=True):
+                counts.set(self.topology, at, min([node.pods(requests, layer) for layer in layers]))
         return True
+
+    def _places(self, names: Iterable[str]) -> list[int]:
+        """Of those *names* that are in the topology."""
+        index = self.topology.index
+        return [index[name] for name in names if name in index]

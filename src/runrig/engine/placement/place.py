@@ -70,7 +70,7 @@ def place(
         share = _tightest_node(nodes, constraints.labels, requests[0], layers, within)
         if share is not None:
             return Layout(((share,),))
-    shapes, root = _needs(constraints, tuple(requests))
+    shapes, root = needs_of(constraints, tuple(requests))
     if not root.demand:
         return Layout(((),) * len(requests))
     capacity = TrialCapacity(nodes, constraints.labels, shapes, layers)
@@ -122,7 +122,7 @@ def may_hold(
     nodes: ClusterNodes, requests: Sequence[PodRequest], layers: Sequence[int], constraints: PlacementConstraints
 ) -> bool:
     """False only if it is proven that *layers* have no room for *requests*.  For pods of one kind that are one group nothing is placed."""
-    shapes, root = _needs(constraints, tuple(requests))
+    shapes, root = needs_of(constraints, tuple(requests))
     if not root.demand:
         return True
     capacity = TrialCapacity(nodes, constraints.labels, shapes, layers)
@@ -134,7 +134,7 @@ def may_hold(
 
 
 @lru_cache(maxsize=256)
-def _needs(constraints: PlacementConstraints, requests: tuple[PodRequest, ...]) -> tuple[list[PodShape], Demand]:
+def needs_of(constraints: PlacementConstraints, requests: tuple[PodRequest, ...]) -> tuple[list[PodShape], Demand]:
     """Shapes and demand of a gang, which is placed again and again, as others like it are."""
     shapes = shapes_of(requests)
     return shapes, demand_of(constraints.root, requests, shapes)
@@ -169,7 +169,7 @@ def unmet_need(
 
     As long as that is so, `place` finds nothing, for larger gangs either.
     """
-    shapes, root = _needs(constraints, tuple(requests))
+    shapes, root = needs_of(constraints, tuple(requests))
     for group in root.required_inside:
         for shape, pods in group.demand:
             need = DomainNeed(constraints.labels, constraints.asks, shapes[shape], group.level)

@@ -17,7 +17,8 @@ from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import pod_requests
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import ROOT, Domain
-from runrig.engine.placement.demand import Demand, demand_of, shapes_of
+from runrig.engine.placement.demand import Demand
+from runrig.engine.placement.place import needs_of
 from runrig.engine.placement.trial_capacity import TrialCapacity
 from runrig.engine.preemption.candidates import Candidates
 from runrig.engine.preemption.held_by_domain import HeldByDomain, held_by_domain
@@ -74,9 +75,8 @@ class DomainPreemption:
         constraints = self._ledger.constraints(self._entry, tuple(each.count for each in self._choice))
         if not self._ledger.place or constraints is None or not constraints.asks:
             return None
-        requests = pod_requests(self._entry, self._choice)
-        shapes = shapes_of(requests)
-        required = _outermost_required(demand_of(constraints.root, requests, shapes))
+        shapes, root = needs_of(constraints, tuple(pod_requests(self._entry, self._choice)))
+        required = _outermost_required(root)
         if required is None:
             return None
         drawn = self._candidates.everybody()

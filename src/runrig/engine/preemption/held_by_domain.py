@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from runrig.domain.quantities import GPU, UNLISTED_IS_UNCOUNTED
 from runrig.engine.ledger.queue import Entry, Holdings
@@ -72,6 +71,9 @@ def held_by_domain(
     holdings = [_holdings(topology, each) for each in candidates]
     rows = _rows(holdings, resources, whole)
     touched = np.flatnonzero(np.bincount(rows.node, minlength=len(topology.nodes)))
+    place = np.zeros(len(topology.nodes), dtype=np.int64)
+    place[touched] = np.arange(len(touched))
+    among = place[rows.node]
     domains = _domains(topology, level, whole)
     size = int(domains[-1]) + 1 if len(domains) else 0
     now, most, gains = [], [], []
@@ -79,15 +81,18 @@ def held_by_domain(
         counts = capacity.counts(shape)
         fitting = counts.levels[-1][whole.first : whole.last]
         sums = np.bincount(domains, weights=fitting, minlength=size).astype(np.int64)
-        gain = _all_gone(capacity, shape, rows, touched) - counts.levels[-1][touched]
+        gain = _all_gone(capacity, shape, rows, touched, among) - counts.levels[-1][touched]
         gain[~counts.takes[touched]] = 0
         more = np.bincount(domains[touched - whole.first], weights=gain, minlength=size).astype(np.int64)
         now.append(sums)
         most.append(sums + more)
-        gains.append(gain[np.searchsorted(touched, rows.node)])
-    pairs, inverse = np.unique(domains[rows.node - whole.first] * len(candidates) + rows.who, return_inverse=True)
+        gains.append(gain[among])
+    every = domains[rows.node - whole.first] * len(candidates) + rows.who
+    order = np.argsort(every, kind="stable")
+    firsts = np.flatnonzero(np.diff(every[order], prepend=-1))
+    pairs = every[order][firsts]
     starts = np.searchsorted(pairs, np.arange(size + 1) * len(candidates))
-    per_pair = [_per_pair(inverse, gain, len(pairs)) for gain in gains]
+    per_pair = [np.add.reduceat(gain[order], firsts) if len(firsts) else gain for gain in gains]
     who = pairs % max(1, len(candidates))
     return HeldByDomain(now, most, starts, who, per_pair, [each.size for each in holdings])
 
@@ -145,22 +150,15 @@ def _size(entry: Entry) -> tuple[int, int]:
     return pods, gpus
 
 
-def _all_gone(capacity: TrialCapacity, shape: int, rows: _Rows, touched: Ints) -> Ints:
-    """Per touched node, the pods of *shape* that fit if every candidate is gone."""
+def _all_gone(capacity: TrialCapacity, shape: int, rows: _Rows, touched: Ints, among: Ints) -> Ints:
+    """Per touched node, the pods of *shape* that fit if every candidate is gone.  *among*: of each row, the place of its node there."""
     most = np.full(len(touched), MOST_PER_NODE, dtype=np.int64)
-    places = np.searchsorted(touched, rows.node)
     for resource, amount in capacity.shapes[shape].requests:
         free = capacity.column(resource)[touched]
         freed = np.zeros(len(touched), dtype=np.int64)
-        np.add.at(freed, places, rows.amounts[resource])
+        np.add.at(freed, among, rows.amounts[resource])
         listed = free != UNLISTED
         fitting = np.maximum(np.where(listed, free, 0) + freed, 0) // amount
         fitting[~listed] = MOST_PER_NODE if resource in UNLISTED_IS_UNCOUNTED else 0
         np.minimum(most, fitting, out=most)
     return most
-
-
-def _per_pair(inverse: NDArray[np.intp], gains: Ints, pairs: int) -> Ints:
-    sums = np.zeros(pairs, dtype=np.int64)
-    np.add.at(sums, inverse, gains)
-    return sums
