@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from contextvars import Context
 from typing import Generic, TypeVar
 
-from anyio import to_thread
-
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -44,11 +42,12 @@ class Together(Generic[T, R]):
                         answer.set_exception(outcome)
                     else:
                         answer.set_result(outcome)
+                await asyncio.sleep(0)  # answers are sent, and what has come is read, before the next are taken
         finally:
             self._worker = None
 
     async def _done(self, jobs: list[T]) -> Sequence[R | Exception]:
         try:
-            return await to_thread.run_sync(self._work, jobs)
+            return await asyncio.get_running_loop().run_in_executor(None, self._work, jobs)
         except Exception as error:  # noqa: BLE001 - those who wait get it
             return [error] * len(jobs)
