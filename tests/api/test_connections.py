@@ -288,6 +288,18 @@ def test_who_waits_for_a_word_before_the_body_gets_it(echo: Echo) -> None:
         assert connection.send(b"abc").answer().status == 200
 
 
+def test_who_is_too_slow_hears_it_in_the_words_of_the_door_that_he_came_to(echo: Echo) -> None:
+    doors = ((b"/api/version", "application/json"), (b"//api/v1/pools", "application/problem+json"))
+    for path, kind in doors:
+        with wire(echo.port) as connection:
+            answer = connection.send(get(b"POST " + path + b" HTTP/1.1", b"Content-Length: 3\r\n") + b"ab").answer()
+            assert (answer.status, answer.headers["content-type"]) == (408, kind)
+            message = answer.json.get("message") or answer.json["detail"]
+            assert message == "the request did not arrive within 2 seconds: send it whole"
+            assert connection.is_closed()
+    assert echo.asked == []
+
+
 def test_a_mistake_behind_a_request_is_answered_after_it(echo: Echo) -> None:
     with wire(echo.port) as connection:
         connection.send(get() + b"GET /b\r\n\r\n" + HIDDEN)

@@ -5,7 +5,6 @@ on as far as it can, sets no limit, and does not say where a request ended.
 """
 
 import asyncio
-import json
 from collections.abc import Mapping
 from enum import Enum, auto
 from http import HTTPStatus
@@ -20,6 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from runrig.api.crowd import AT_ONCE, Crowd, Guest
 from runrig.api.heads import LARGEST_HEAD, Unreadable, as_parsed, body_of, end_of_head
 from runrig.api.lingering import Lingering
+from runrig.api.problems import written
 from runrig.api.until_close import UntilClose
 from runrig.api.upgrade import LARGEST_MESSAGE, Socket, asks_for_socket
 from runrig.domain.errors import InvalidInput, Unavailable
@@ -309,21 +309,22 @@ class LimitedConnection(HttpToolsProtocol):
         """Says why, unless an answer has already begun, and hangs up."""
         self._forget()
         self._refused = lingers
-        if not self.transport.is_closing() and (self._awaits is _Awaits.HEAD or not self.cycle.response_started):
-            self.transport.write(_answer(status, code, message))
+        between = self._awaits is _Awaits.HEAD
+        if not self.transport.is_closing() and (between or not self.cycle.response_started):
+            self.transport.write(_answer("" if between else self.scope["path"], status, code, message))
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.transport.close()
 
 
-def _answer(status: int, code: str, message: str) -> bytes:
-    body = json.dumps({"message": message, "error_code": code, "details": {}})
+def _answer(path: str, status: int, code: str, message: str) -> bytes:
+    body, kind = written(path, status, message, code, {})
     lines = [
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
-        "content-type: application/json",
+        f"content-type: {kind}",
         f"content-length: {len(body)}",
         "connection: close",
     ]
     lines += ["retry-after: 1"] if status == HTTPStatus.SERVICE_UNAVAILABLE else []
-    return "\r\n".join([*lines, "", body]).encode("ascii")
+    return "\r\n".join([*lines, "", ""]).encode("ascii") + body
