@@ -10,7 +10,7 @@ from tests.replaying import replayed
 from tests.worlds.service import one_task
 
 KEY = "5f0c3a1e-8d2b-4c47-9a3e-2f6b7c1d0e9f"
-BATCH = "/api/v1/workflows:batch"
+BATCH = "/api/workflow:batch"
 
 
 def sent(
@@ -94,7 +94,7 @@ def test_all_or_nothing_with_a_key_is_answered_as_before(tmp_path: Path) -> None
         assert sent(it, one_task("b"), one_task("a"), key=key, together=True)[0] == 409
         status, body = sent(it, *texts, one_task("a"), key=key, together=True)
         said_so = "the Idempotency-Key belongs to another batch: send each one with a key of its own"
-        assert (status, body["detail"]) == (409, said_so)
+        assert (status, body["message"]) == (409, said_so)
         assert it.desk.revision == revision
 
 
@@ -103,7 +103,7 @@ def test_a_batch_has_a_pool_and_a_length(tmp_path: Path) -> None:
         revision = it.desk.revision
         assert [sent(it)[0], sent(it, *["x"] * (MOST + 1))[0]] == [422, 422]
         status, body = sent(it, *[one_task("a")] * (MOST_TOGETHER + 1), together=True)
-        assert (status, body["detail"]) == (422, "201 workflows in one batch: send 1 to 200 at once, all or nothing")
+        assert (status, body["message"]) == (422, "201 workflows in one batch: send 1 to 200 at once, all or nothing")
         assert it.http.post(BATCH, json={"workflows": [{"file": one_task("a")}]}).status_code == 422
         assert said(sent(it, one_task("a"), pool="nope")) == ["NOTFOUND"]
         assert it.desk.revision == revision

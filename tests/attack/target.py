@@ -130,11 +130,16 @@ class Target:
 
 
 def refused(target: Target, answer: Answer, *statuses: int) -> dict[str, Any]:
-    """The answer to something that may not be: a 4xx with a sentence in the usual shape, and nothing besides."""
+    """The answer to something that may not be: a 4xx with a sentence in the shape of its door, and nothing besides."""
     assert answer.status in (statuses or range(400, 500)), answer
-    assert answer.headers["content-type"] == "application/json", answer
     said: dict[str, Any] = answer.json
-    assert set(said) == {"message", "error_code", "details"}, said
+    if answer.headers["content-type"] == "application/problem+json":
+        assert set(said) - {"details", "problems"} == {"type", "title", "status", "detail", "code"}, said
+        assert said["status"] == answer.status
+        said["message"] = said["detail"]
+    else:
+        assert answer.headers["content-type"] == "application/json", answer
+        assert set(said) == {"message", "error_code", "details"}, said
     assert len(said["message"]) > 10, said
     leaked = [secret for secret in target.secrets() if secret.encode() in answer.body]
     assert (leaked, b"Traceback" in answer.body) == ([], False), answer

@@ -103,6 +103,9 @@ def test_nothing_that_looks_like_a_token_is_one(target: Target, number: int) -> 
         ("GET", "/api/workflow/treasure-1/spec", None),
         ("POST", "/api/pool/team/workflow", {"file": TREASURE}),
         ("DELETE", "/api/configs/pool/zebra", None),
+        ("GET", "/api/v1/workflows/treasure-1/spec", None),
+        ("POST", "/api/v1/workflows", {"pool": "team", "file": TREASURE}),
+        ("GET", "/api/v1/events/stream", None),
     ):
         headers = [host, *tried[number]]
         answer = target.ask(method, path, headers=headers, body=body, source=_somewhere(1000 + number))

@@ -7,7 +7,7 @@ from typing import Any
 from tests.cli.canned_server import answered, at, serving
 from tests.worlds.command_line import runrig
 
-BATCH = "POST /api/v1/workflows:batch"
+BATCH = "POST /api/workflow:batch"
 SUBMIT = "POST /api/pool/p/workflow"
 FILE = "workflow:\n  name: train\n  tasks:\n  - {name: main, image: any, command: [x]}\n"
 REFUSED = {"message": "big asks 4 of default/gpu", "error_code": "RESOURCE", "details": {"law": "P3"}}

@@ -9,9 +9,9 @@ from runrig.domain.nodes import Node
 from runrig.domain.plan import Admit, MoveTask, PutNode, PutPool, Replace
 from runrig.domain.pools import Pool, Quota, Quotas
 from runrig.domain.quantities import FlavorResource
+from runrig.domain.subjects import workflow_of
 from runrig.domain.workflows import Status, TaskKey, TaskSpec
 from runrig.store.codec import Undecodable, decode, decode_action, dumps, encode, encode_action
-from runrig.store.rows import workflow_of
 
 
 def test_an_action_is_its_kind_and_its_fields() -> None:

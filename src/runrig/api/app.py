@@ -5,25 +5,49 @@ from collections.abc import Collection
 from fastapi import FastAPI
 
 from runrig import __version__
-from runrig.api import document, failures, meta, metrics, permissions, sockets
+from runrig.api import document, failures, meta, metrics, permissions, sockets, v1
 from runrig.api.guard import Guard, own_names
-from runrig.api.osmo import access, cohorts, history, pools, render, resources, sessions, subpools, topology, workflows
+from runrig.api.osmo import (
+    access,
+    batches,
+    cohorts,
+    history,
+    pools,
+    render,
+    resources,
+    sessions,
+    subpools,
+    topology,
+    workflows,
+)
+from runrig.api.pulse import Pulse
 from runrig.api.telemetry import RouteNoted, Telemetry
-from runrig.api.v1 import batches
-from runrig.api.v1 import cohorts as v1_cohorts
-from runrig.api.v1 import pools as v1_pools
-from runrig.api.v1 import sessions as v1_sessions
 from runrig.service.service import Service
 
-_OSMO = (workflows, pools, subpools, history, cohorts, resources, topology, render, access, sessions)
-_MODULES = (workflows, batches, v1_pools, v1_cohorts, v1_sessions, *_OSMO[1:], meta, metrics)
+_MODULES = (
+    *v1.MODULES,
+    workflows,
+    batches,
+    pools,
+    subpools,
+    history,
+    cohorts,
+    resources,
+    topology,
+    render,
+    access,
+    sessions,
+    meta,
+    metrics,
+)
 """Routes are tried in this order, so those that are called most come first."""
 
 _ABOUT = """Shares GPUs between teams: pools and cohorts with quotas, workflows with priorities, and an answer to why one waits.
 
 Every route needs `Authorization: Bearer TOKEN`, but for /healthz, /readyz and those of the login.
-Errors are `{message, error_code, details}`; with status 422 `details.problems` lists all problems.
-Times are UTC without a zone, durations are seconds.
+What begins with `/api/v1/` is ours: errors are problem details (RFC 9457), times are RFC 3339, lists page by `limit` and `cursor`.
+The other routes are those of the reference client: errors are `{message, error_code, details}`, times are UTC without a zone.
+Durations are seconds.
 Every answer has `X-Request-Id`: that of the request, or a new one; the server's log has it too."""
 
 
@@ -42,6 +66,7 @@ def create_app(
     """
     app = described()
     app.state.service = service
+    app.state.pulse = Pulse(service)
     app.router.routes.extend(sockets.ROUTES)  # the guard asks for a token; what else they need was asked with the key
     if token:
         service.access.authentication.let_in(token, user)

@@ -25,6 +25,8 @@ class WorkflowQuery:
 
     *below*: in one of these top-level pools or in a subpool of one.  *labels*: with each of them; *no_labels*: with none of these
     keys; *tags*: with one of them.
+
+    *behind*: only what follows the workflow with this submit time, number and id.
     """
 
     pools: tuple[str, ...] = ()
@@ -40,6 +42,7 @@ class WorkflowQuery:
     submitted_before: float | None = None
     limit: int = 20
     offset: int = 0
+    behind: tuple[float, int, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from runrig.service.commands.declarations import Declarations
 from runrig.service.commands.sessions import Sessions
 from runrig.service.commands.submissions import Submissions
 from runrig.service.commands.subpools import Subpools
+from runrig.service.queries.feed import Feed
 from runrig.service.queries.history import History
 from runrig.service.queries.resource_queries import ResourceQueries
 from runrig.service.queries.topology import Topology
@@ -46,7 +47,7 @@ class AcceptedClock:
 class Service:
     """*submissions*, *batches*, *declarations*, *subpools*, *sessions*: commands.  *arrivals*: the first two, for an event loop.
 
-    *queries*, *topology*, *workflow_queries*, *history*: questions.  `start` begins to reconcile.
+    *queries*, *topology*, *workflow_queries*, *history*, *feed*: questions.  `start` begins to reconcile.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Service:
         self.workflow_queries = WorkflowQueries(self._transactor, store, backend, clock, self._reconciler)
         self.history = History(self._transactor, store, clock)
         self.sessions = Sessions(self.workflow_queries, backend, self.access)
+        self.feed = Feed(self._transactor, store, numbered=not backend.queues)
         self.metrics.attach(self._monitor_snapshot)
 
     def prepare(self, cluster: ClusterSpec | None, *, user: str) -> None:

@@ -34,6 +34,11 @@ def filters(query: WorkflowQuery) -> list[Any]:
         found.append(_WORKFLOW.submit_time >= query.submitted_after)
     if query.submitted_before is not None:
         found.append(_WORKFLOW.submit_time <= query.submitted_before)
+    if query.behind is not None:
+        time, number, id = query.behind
+        found.append(_WORKFLOW.submit_time <= time)
+        older = or_(_WORKFLOW.number < number, and_(_WORKFLOW.number == number, _WORKFLOW.id > id))
+        found.append(or_(_WORKFLOW.submit_time < time, older))
     found += (_has(selector) for selector in query.labels)
     found += (_label(key).is_(None) for key in query.no_labels)
     if query.tags:

@@ -16,10 +16,10 @@ from runrig.domain.access import Grant
 from runrig.domain.errors import InvalidInput
 from runrig.domain.pools import SUBPOOL_DELIMITER, name_problem, weight_problem
 from runrig.domain.quantities import LARGEST
+from runrig.domain.subjects import pool_of, workflow_of
 from runrig.store import schema
 from runrig.store.codec import Undecodable, decode, decode_action
 from runrig.store.columns import Encoded, OneOf, UtcDateTime, Words
-from runrig.store.rows import pool_of, workflow_of
 from runrig.store.text import checked_dumps
 
 Fields = Mapping[str, Any]

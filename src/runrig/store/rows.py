@@ -4,39 +4,15 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, assert_never
+from typing import Any
 
 from sqlalchemy import RowMapping, Table
 
 from runrig.domain.gangs import Gang
 from runrig.domain.nodes import Flavor, Node
-from runrig.domain.plan import (
-    Action,
-    Admit,
-    DropCohort,
-    DropNode,
-    MoveGroup,
-    MoveTask,
-    MoveWorkflow,
-    Nominate,
-    Preempt,
-    PutCohort,
-    PutNode,
-    PutPool,
-    Queue,
-    Refuse,
-    Release,
-    Replace,
-    RestartTask,
-    RetryTask,
-    SetFlavors,
-    Stop,
-    Submit,
-    TryAgain,
-    Withdraw,
-)
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import Event, GangRow
+from runrig.domain.subjects import pool_of, workflow_of
 from runrig.domain.workflows import Group, Task, Workflow
 from runrig.store import schema
 from runrig.store.codec import decode_action, encode_action
@@ -112,36 +88,3 @@ def event_row(event: Event) -> Row:
 def event_of(row: RowMapping) -> Event:
     action = decode_action(row["kind"], row["action"])
     return Event(row["revision"], row["seq"], row["time"], row["actor"], action, row["law"])
-
-
-def pool_of(action: Action) -> str | None:
-    """The pool that *action* changes; None if it is about something else."""
-    return action.pool.name if isinstance(action, PutPool) else None
-
-
-def workflow_of(action: Action) -> str | None:
-    """The workflow that *action* moves; None if it is about the cluster."""
-    match action:
-        case Submit(workflow=workflow):
-            return workflow.id
-        case MoveTask(key=key) | RetryTask(key=key) | RestartTask(key=key):
-            return key.workflow
-        case MoveGroup(workflow=id) | MoveWorkflow(workflow=id):
-            return id
-        case Queue(gang=gang):
-            return gang.workflow
-        case (
-            Nominate(gang=id)
-            | Withdraw(gang=id)
-            | Preempt(gang=id)
-            | Stop(gang=id)
-            | Admit(gang=id)
-            | Replace(gang=id)
-            | Refuse(gang=id)
-            | TryAgain(gang=id)
-            | Release(gang=id)
-        ):
-            return id.partition("/")[0]
-        case SetFlavors() | PutNode() | DropNode() | PutCohort() | DropCohort() | PutPool():
-            return None
-    assert_never(action)

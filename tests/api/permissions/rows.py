@@ -75,10 +75,8 @@ ROWS: Mapping[str, Row] = {
     "POST /api/token": Row("/api/token", {"name": "another"}),
     "POST /api/user": Row("/api/user", {"name": "eve"}),
     "POST /api/user/{name}/token": Row("/api/user/uwe/token", {"name": "another"}),
-    "POST /api/v1/workflows:batch": Row(
-        "/api/v1/workflows:batch?pool={pool}", {"workflows": [{"file": one_task("x")}]}
-    ),
     "POST /api/v1/workflows/{id}/tasks/{task}:exec": Row("/api/v1/workflows/{id}/tasks/main:exec", {"command": ["ls"]}),
+    "POST /api/workflow:batch": Row("/api/workflow:batch?pool={pool}", {"workflows": [{"file": one_task("x")}]}),
     "POST /api/workflow/{id}/cancel": Row("/api/workflow/{id}/cancel"),
     "POST /api/workflow/{id}/exec/group/{group}": Row(
         "/api/workflow/{id}/exec/group/main-group", None, {"entry_command": "ls"}
@@ -100,6 +98,48 @@ ROWS: Mapping[str, Row] = {
     "POST /api/v1/cohorts": Row("/api/v1/cohorts", {"name": "fresh"}),
     "POST /api/v1/pools": Row("/api/v1/pools", {"name": "fresh", "parent": "{pool}", "quota": 1}),
     "POST /api/workflow/{id}/tag": Row("/api/workflow/{id}/tag", None, {"add": "paper"}),
+    "DELETE /api/v1/roles/{user}/{role}": Row("/api/v1/roles/tom/team-user"),
+    "DELETE /api/v1/tokens/{name}": Row("/api/v1/tokens/spare"),
+    "DELETE /api/v1/users/{user}/tokens/{name}": Row("/api/v1/users/uwe/tokens/spare"),
+    "GET /api/v1/access-events": Row("/api/v1/access-events"),
+    "GET /api/v1/events": Row("/api/v1/events"),
+    "GET /api/v1/me": Row("/api/v1/me"),
+    "GET /api/v1/nodes": Row("/api/v1/nodes"),
+    "GET /api/v1/nodes/{name}": Row("/api/v1/nodes/n0"),
+    "GET /api/v1/roles": Row("/api/v1/roles"),
+    "GET /api/v1/roles/{user}/{role}": Row("/api/v1/roles/tom/team-user"),
+    "GET /api/v1/tokens": Row("/api/v1/tokens"),
+    "GET /api/v1/topology": Row("/api/v1/topology"),
+    "GET /api/v1/users": Row("/api/v1/users"),
+    "GET /api/v1/users/{name}": Row("/api/v1/users/uwe"),
+    "GET /api/v1/users/{user}/tokens": Row("/api/v1/users/uwe/tokens"),
+    "GET /api/v1/version": Row("/api/v1/version"),
+    "GET /api/v1/workflow-tags": Row("/api/v1/workflow-tags"),
+    "PATCH /api/v1/workflows/{id}/tags": Row("/api/v1/workflows/{id}/tags", {"add": ["paper"]}),
+    "GET /api/v1/workflows": Row("/api/v1/workflows"),
+    "GET /api/v1/workflows/{id}": Row("/api/v1/workflows/{id}"),
+    "GET /api/v1/workflows/{id}/events": Row("/api/v1/workflows/{id}/events"),
+    "GET /api/v1/workflows/{id}/logs": Row("/api/v1/workflows/{id}/logs"),
+    "GET /api/v1/workflows/{id}/spec": Row("/api/v1/workflows/{id}/spec"),
+    "GET /api/v1/workflows/{id}/wait": Row("/api/v1/workflows/{id}/wait", None, {"timeout": 0}),
+    "GET /api/v1/workflows/{id}/why": Row("/api/v1/workflows/{id}/why"),
+    "PATCH /api/v1/users/{name}": Row("/api/v1/users/uwe", {"disabled": True}),
+    "POST /api/v1/apply": Row("/api/v1/apply", {"file": CLUSTER_FILE}),
+    "POST /api/v1/clock/accept": Row("/api/v1/clock/accept"),
+    "POST /api/v1/roles": Row("/api/v1/roles", {"user": "nina", "role": "team2-user"}),
+    "POST /api/v1/tokens": Row("/api/v1/tokens", {"name": "another"}),
+    "POST /api/v1/users": Row("/api/v1/users", {"name": "eve"}),
+    "POST /api/v1/users/{user}/tokens": Row("/api/v1/users/uwe/tokens", {"name": "another"}),
+    "POST /api/v1/workflows": Row("/api/v1/workflows", {"pool": "{pool}", "file": one_task("x")}),
+    "POST /api/v1/workflows/{id}/cancel": Row("/api/v1/workflows/{id}/cancel"),
+    "POST /api/v1/workflows/{id}/repeat": Row(
+        "/api/v1/workflows/{old}/repeat", {"pool": "{pool}", "failed_only": True}
+    ),
+    "POST /api/v1/workflows:batch": Row(
+        "/api/v1/workflows:batch", {"pool": "{pool}", "workflows": [{"file": one_task("x")}]}
+    ),
+    "POST /api/v1/workflows:check": Row("/api/v1/workflows:check", {"pool": "{pool}", "file": one_task("x")}),
+    "POST /api/v1/workflows:render": Row("/api/v1/workflows:render", {"pool": "{pool}", "file": one_task("x")}),
     "PUT /api/cohort/{name}": Row("/api/cohort/org", {"weight": 2}),
     "PUT /api/configs/pool/{name}": Row("/api/configs/pool/{pool}", {"description": "ours"}),
     "PUT /api/configs/pool/{parent}/subpool/{subpool}": Row("/api/configs/pool/{pool}/subpool/{sub}", {"quota": 2}),
@@ -111,6 +151,9 @@ _ALL = dict.fromkeys(EVERYBODY, GOOD)
 _ADMIN = {**dict.fromkeys(EVERYBODY, NOT_ALLOWED), "ada": GOOD}
 _READ = {**_ALL, "uwe": NOT_THERE, "nina": NOT_THERE}
 _OF_ITS_ADMIN = {**_READ, "vera": NOT_ALLOWED, "tom": NOT_ALLOWED, "tess": NOT_ALLOWED}
+
+ENDLESS = ("GET /api/v1/events/stream",)
+"""Routes whose good answer does not end."""
 
 OUTCOMES: Mapping[str, Mapping[str, int]] = {
     "connect": _ALL,

@@ -44,9 +44,9 @@ def empties(*errors: int, said: Examples = None) -> Responses:
     return {204: {"description": "Done"}, **problems(*ALWAYS, *errors, said=said)}
 
 
-def texts(example: str, *errors: int) -> Responses:
+def texts(example: str, *errors: int, media_type: str = "text/plain") -> Responses:
     """The same for one that answers text."""
-    content = {"text/plain": {"schema": {"type": "string"}, "example": example}}
+    content = {media_type: {"schema": {"type": "string"}, "example": example}}
     return {200: {"description": "Text", "content": content}, **problems(*ALWAYS, *errors)}
 
 

@@ -6,7 +6,6 @@ while, whatever comes and goes meanwhile.
 
 import base64
 import json
-import math
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeVar
 
@@ -17,6 +16,8 @@ from runrig.domain.errors import InvalidInput
 LONGEST_PAGE = 1000
 USUAL_PAGE = 100
 _LARGEST = 2**62
+_LATEST_S = 253_402_300_799.0
+"""The end of the year 9999, where the times of both databases end."""
 _LONGEST_TEXT = 300
 
 Limit = Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="How many at most")]
@@ -47,8 +48,10 @@ def _is_one(value: object, kind: type) -> bool:
     match value:
         case bool():
             return False
-        case int() | float():
-            return isinstance(value, kind) and math.isfinite(value) and abs(value) <= _LARGEST
+        case int():
+            return kind is int and abs(value) <= _LARGEST
+        case float():
+            return kind is float and 0 <= value <= _LATEST_S
         case str():
             return kind is str and len(value) <= _LONGEST_TEXT and value.isprintable()
     return False

@@ -15,7 +15,7 @@ from runrig.cli.transport.files import shown
 from runrig.cli.transport.session import Session
 from runrig.domain.errors import RunrigError, ServerFault
 
-BATCH = "/api/v1/workflows:batch"
+BATCH = "/api/workflow:batch"
 MOST = 1_000
 LARGEST = 1_500_000
 """Characters of workflows in one request, unless one alone has more."""

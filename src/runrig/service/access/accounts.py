@@ -111,8 +111,9 @@ class AccessDraft:
         self._withdrawn.append(row)
         self.tell(AccessEventKind.ROLE_REVOKED, row.user, str(row.grant))
 
-    def token(self, user: str, name: str, expires_in_s: float | None) -> MadeToken:
-        text = secrets.token_urlsafe(32)
+    def token(self, user: str, name: str, expires_in_s: float | None, text: str | None = None) -> MadeToken:
+        """*text* None: a new one of chance."""
+        text = text or secrets.token_urlsafe(32)
         expires_at = None if expires_in_s is None else round(self.now + expires_in_s, 6)
         row = TokenRow(secrets.token_hex(8), name, user, hash_of(text), self.now, expires_at)
         self._tokens.append(row)

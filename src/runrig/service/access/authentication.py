@@ -1,9 +1,11 @@
 """Authentication: access tokens and JWTs, a limit on failed logins, and when each token was last used."""
 
+import base64
 import hmac
 import logging
 import secrets
 import threading
+from dataclasses import replace
 
 from runrig.domain.access import Grant, Identity, Kind, TokenRow
 from runrig.domain.errors import NotLoggedIn, RunrigError, TooMany
@@ -89,6 +91,21 @@ class Authentication:
         if identity.token:
             self._uses.note(identity.token, now)
         return identity
+
+    def present(self, identity: Identity) -> Identity | None:
+        """*identity* with the roles that it has by now; None if its token or its user is no longer good."""
+        if not identity.token:
+            return identity
+        row = self._accounts.rows.tokens.get(identity.token)
+        if row is None or row.problem(self._accounts.now()) is not None:
+            return None
+        user = self._accounts.rows.users[row.user]
+        return None if user.disabled else replace(identity, grants=user.grants)
+
+    def derived(self, actor: str, key: str) -> str:
+        """The token that a request of *actor* with the Idempotency-Key *key* is given, the same each time."""
+        digest = hmac.digest(self._key.encode(), f"token\0{actor}\0{key}".encode(), "sha256")
+        return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
     def exchange(self, token: str, source: str) -> tuple[str, int]:
         """(a JWT for an access token, when it ends); raises as `authenticate`."""

@@ -4,13 +4,15 @@ from dataclasses import replace
 
 from runrig.domain.access import AccessEventKind, Grant, Kind, TokenRow, User, token_name_problem
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Problem
-from runrig.service.access.accounts import RESERVED, Accounts, MadeToken, check_user
+from runrig.service.access.accounts import RESERVED, Accounts, MadeToken, check_user, hash_of
 from runrig.service.access.authentication import TokenUses
 from runrig.service.access.users import Users
 from runrig.spec.cluster import listed
 
 DEFAULT_EXPIRY_S = 90 * 86_400.0
 LONGEST_EXPIRY_S = 10 * 366 * 86_400.0
+TOLD_AGAIN_S = 600.0
+"""How long the request that made a token is told it again."""
 MOST_TOKENS = 100
 """How many valid tokens a user may have."""
 
@@ -34,13 +36,26 @@ class Tokens:
     def get(self, id: str) -> TokenRow | None:
         return self._accounts.rows.tokens.get(id)
 
-    def create(self, user: str, name: str, expires_in_s: float | None = DEFAULT_EXPIRY_S, *, actor: str) -> MadeToken:
-        """*expires_in_s* None: it never expires.  The owner of `up` becomes a user with all rights at the first token."""
+    def create(
+        self,
+        user: str,
+        name: str,
+        expires_in_s: float | None = DEFAULT_EXPIRY_S,
+        *,
+        actor: str,
+        text: str | None = None,
+    ) -> MadeToken:
+        """*expires_in_s* None: it never expires.  The owner of `up` becomes a user with all rights at the first token.
+
+        *text*: of the token, where the same request would be given the same again; then it is told again, for a while.
+        """
         found = {"name": token_name_problem(name), "expires_in_s": _expiry_problem(expires_in_s)}
         problems = tuple(Problem(text, path) for path, text in found.items() if text is not None)
         if problems:
             raise InvalidInput(problems)
         with self._accounts.lock:
+            if text is not None and (told := self._told(text, user, name, expires_in_s)) is not None:
+                return told
             change = self._accounts.draft(actor)
             owner = None if self._accounts.owner is None else self._accounts.owner.identity.user
             if user == actor == owner and user not in self._accounts.rows.users:
@@ -50,9 +65,26 @@ class Tokens:
             elif self._users.get(user).disabled:
                 raise Conflict(f"user {user} is disabled: `runrig user enable {user}` first")
             self._check_room(user, name, change.now)
-            token = change.token(user, name, expires_in_s)
+            token = change.token(user, name, expires_in_s, text)
             self._accounts.write(change)
             return token
+
+    def _told(self, text: str, user: str, name: str, expires_in_s: float | None) -> MadeToken | None:
+        """The token *text*, if it has been made; None: it has not.  Raises Conflict if it is not to be told again."""
+        row, now = self._accounts.rows.by_hash.get(hash_of(text)), self._accounts.now()
+        if row is None:
+            return None
+        lives_s = None if row.expires_at is None else row.expires_at - row.created_at
+        same_end = (
+            lives_s is expires_in_s if lives_s is None or expires_in_s is None else abs(lives_s - expires_in_s) < 1
+        )
+        if (row.user, row.name) != (user, name) or not same_end:
+            raise Conflict("the Idempotency-Key belongs to another token: make each one with a key of its own")
+        if row.problem(now) is not None or now - row.created_at > TOLD_AGAIN_S:
+            raise Conflict(
+                f"token {name!r} of {user} was made with this Idempotency-Key and is not told any more: make another one with a new key"
+            )
+        return MadeToken(self._with_use(row), text)
 
     def revoke(self, user: str, name: str, *, actor: str) -> TokenRow:
         """Revokes the valid token *name* of *user*.  Raises NotFound."""

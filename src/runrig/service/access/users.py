@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from runrig.domain.access import AccessEventKind, Grant, GrantRow, Kind, User
 from runrig.domain.errors import Conflict, NotFound
+from runrig.domain.tags import Expected, check_unchanged
 from runrig.service.access.accounts import Accounts, check_user
 from runrig.spec.cluster import listed
 
@@ -33,11 +34,14 @@ class Users:
     def grants(self) -> tuple[GrantRow, ...]:
         return tuple(self._accounts.rows.grants.values())
 
-    def create(self, name: str, roles: Collection[Grant] = (), *, actor: str) -> User:
-        """Raises InvalidInput, Conflict, NotFound."""
+    def create(self, name: str, roles: Collection[Grant] = (), *, actor: str, again: bool = False) -> User:
+        """*again*: nothing is left to do if the user is there just so.  Raises InvalidInput, Conflict, NotFound."""
         with self._accounts.lock:
             check_user(name)
-            if name in self._accounts.rows.users:
+            there = self._accounts.rows.users.get(name)
+            if again and there is not None and not there.disabled and set(there.grants) == set(roles):
+                return there
+            if there is not None:
                 raise Conflict(f"user {name} exists already: `runrig role grant {name} ROLE` gives more roles")
             for grant in roles:
                 self._check_pool(grant)
@@ -48,10 +52,11 @@ class Users:
             self._accounts.write(change)
             return self._accounts.rows.users[name]
 
-    def set_disabled(self, name: str, disabled: bool, *, actor: str) -> User:
-        """A disabled user's tokens do not work; the work goes on."""
+    def set_disabled(self, name: str, disabled: bool, *, actor: str, expected: Expected = None) -> User:
+        """A disabled user's tokens do not work; the work goes on.  Raises Changed if the user is not as *expected*."""
         with self._accounts.lock:
             user = self.get(name)
+            check_unchanged(expected, user)
             if user.disabled != disabled:
                 if disabled:
                     self._check_admin_left(without=name)

@@ -168,8 +168,11 @@ class ResourceQueries:
         visibility: Visibility = ALL,
         limit: int | None = None,
         offset: int = 0,
+        after: str = "",
     ) -> tuple[tuple[NodeView, ...], bool]:
-        """(Nodes by name, whether there are more.)  If given, only those that one of *pools* may use and whose flavor is one of
+        """(Nodes by name behind *after*, whether there are more.)
+
+        If given, only those that one of *pools* may use and whose flavor is one of
         *platforms*; *limit* None: all behind *offset*."""
         wanted_pools, wanted_flavors = set(pools), set(platforms)
         with self._transactor.reading() as state:
@@ -181,7 +184,7 @@ class ResourceQueries:
                 flavors = {name for name in flavors if not wanted_pools.isdisjoint(visibility.of(users.get(name, ())))}
             if wanted_flavors:
                 flavors &= wanted_flavors
-            found = sorted(name for name, node in state.nodes.items() if node.flavor in flavors)
+            found = sorted(name for name, node in state.nodes.items() if node.flavor in flavors and name > after)
             page = found[offset:] if limit is None else found[offset : offset + limit]
             picture = Picture(state, page, users)
         return tuple(picture.views(visibility)), offset + len(page) < len(found)

@@ -67,7 +67,7 @@ def resource(view: NodeView, backend: str) -> wire.ResourceAnswer:
         pool_platform_labels={pool: [platform] for pool in view.pools},
         label_fields=dict(node.labels),
         taints=[{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in node.taints],
-        conditions=_conditions(view),
+        conditions=conditions(view),
         config_fields={pool: {platform: allowed} for pool in view.pools},
         ready=node.ready,
         flavor=platform,
@@ -79,7 +79,7 @@ def resource(view: NodeView, backend: str) -> wire.ResourceAnswer:
     )
 
 
-def _conditions(view: NodeView) -> list[str]:
+def conditions(view: NodeView) -> list[str]:
     """The conditions of a node; the last one is the most telling."""
     node = view.node
     if node.ready:

@@ -30,12 +30,12 @@ def link(base: str, id: str, rest: str = "") -> str:
     return f"{base}/api/workflow/{quote(id)}{rest}"
 
 
-def _queued_s(workflow: Workflow, now: float) -> float:
+def queued_s(workflow: Workflow, now: float) -> float:
     """Seconds until its first task ran, or it ended without running, or until now."""
     return round(max(0.0, (workflow.start_time or workflow.end_time or now) - workflow.submit_time), 6)
 
 
-def _duration_s(workflow: Workflow, now: float) -> float | None:
+def duration_s(workflow: Workflow, now: float) -> float | None:
     if workflow.start_time is None:
         return None
     return round(max(0.0, (workflow.end_time or now) - workflow.start_time), 6)
@@ -55,8 +55,8 @@ def entry(listed: Listed, base: str, now: float) -> wire.ListEntry:
         submit_time=_at(workflow.submit_time),
         start_time=utc(workflow.start_time),
         end_time=utc(workflow.end_time),
-        queued_time=_queued_s(workflow, now),
-        duration=_duration_s(workflow, now),
+        queued_time=queued_s(workflow, now),
+        duration=duration_s(workflow, now),
         status=workflow.status.value,
         overview=link(base, workflow.id),
         logs=link(base, workflow.id, "/logs"),
@@ -87,11 +87,11 @@ def workflow(view: WorkflowView, base: str, backend: str) -> wire.WorkflowAnswer
         end_time=utc(it.end_time),
         exec_timeout=None if spec is None else spec.exec_timeout_s,
         queue_timeout=None if spec is None else spec.queue_timeout_s,
-        duration=_duration_s(it, view.now),
-        queued_time=_queued_s(it, view.now),
+        duration=duration_s(it, view.now),
+        queued_time=queued_s(it, view.now),
         tags=list(view.tags),
         status=it.status.value,
-        groups=[_group(view, group, base) for group in _in_file_order(view)],
+        groups=[_group(view, group, base) for group in in_file_order(view)],
         pool=it.pool,
         backend=backend,
         priority=it.priority.value,
@@ -100,7 +100,7 @@ def workflow(view: WorkflowView, base: str, backend: str) -> wire.WorkflowAnswer
     )
 
 
-def _in_file_order(view: WorkflowView) -> list[Group]:
+def in_file_order(view: WorkflowView) -> list[Group]:
     if view.spec is None:
         return list(view.stored.groups)
     order = {group.name: place for place, group in enumerate(view.spec.groups)}
@@ -108,12 +108,8 @@ def _in_file_order(view: WorkflowView) -> list[Group]:
 
 
 def _group(view: WorkflowView, group: Group, base: str) -> wire.GroupAnswer:
-    upstream, downstream = _neighbours(view, group.name)
+    upstream, downstream = neighbours(view, group.name)
     done = {each.name for each in view.stored.groups if each.status is Status.COMPLETED}
-    tasks = sorted(
-        (task for task in view.stored.tasks if task.group == group.name),
-        key=lambda task: (*_place_of(view, task), task.index, task.retry_id),
-    )
     return wire.GroupAnswer(
         name=group.name,
         status=group.status.value,
@@ -123,20 +119,28 @@ def _group(view: WorkflowView, group: Group, base: str) -> wire.GroupAnswer:
         remaining_upstream_groups=[name for name in upstream if name not in done],
         downstream_groups=downstream,
         failure_message=group.failure_message or None,
-        tasks=[_task(view.stored.workflow, task, base) for task in tasks],
+        tasks=[_task(view.stored.workflow, task, base) for task in tasks_of(view, group)],
         attempt=group.attempt,
         preemptions=group.preemptions,
-        pods=_pods(view, group),
+        pods=pods(view, group),
     )
 
 
-def _pods(view: WorkflowView, group: Group) -> list[wire.PodsAnswer]:
+def tasks_of(view: WorkflowView, group: Group) -> list[Task]:
+    """The attempts of the group's pods, in the order of the file."""
+    return sorted(
+        (task for task in view.stored.tasks if task.group == group.name),
+        key=lambda task: (*_place_of(view, task), task.index, task.retry_id),
+    )
+
+
+def pods(view: WorkflowView, group: Group) -> list[wire.PodsAnswer]:
     """Nothing where the specification is gone."""
     counts = () if view.spec is None else pod_counts(view.spec.group(group.name), group, view.stored.tasks)
     return [wire.PodsAnswer(task=each.task, asked=each.asked, least=each.least, got=each.got) for each in counts]
 
 
-def _neighbours(view: WorkflowView, name: str) -> tuple[tuple[str, ...], list[str]]:
+def neighbours(view: WorkflowView, name: str) -> tuple[tuple[str, ...], list[str]]:
     """(groups before, groups after); empty if the specification is gone."""
     groups = () if view.spec is None else view.spec.groups
     upstream = next((group.upstream for group in groups if group.name == name), ())
@@ -175,7 +179,7 @@ def _task(it: Workflow, task: Task, base: str) -> wire.TaskAnswer:
 
 
 def events(found: Iterable[Event | ClusterEvent]) -> list[wire.EventAnswer]:
-    return [_event(each, text) for each, text in _in_words(found)]
+    return [_event(each, text) for each, text in each_in_words(found)]
 
 
 def _event(value: Event | ClusterEvent, text: str) -> wire.EventAnswer:
@@ -202,10 +206,10 @@ def _event(value: Event | ClusterEvent, text: str) -> wire.EventAnswer:
 
 def event_lines(found: Iterable[Event | ClusterEvent]) -> str:
     """``2026-01-31 12:00:00.250000  text`` per event."""
-    return "".join(f"{_at(each.time).isoformat(' ', 'microseconds')}  {text}\n" for each, text in _in_words(found))
+    return "".join(f"{_at(each.time).isoformat(' ', 'microseconds')}  {text}\n" for each, text in each_in_words(found))
 
 
-def _in_words(found: Iterable[Event | ClusterEvent]) -> Iterator[tuple[Event | ClusterEvent, str]]:
+def each_in_words(found: Iterable[Event | ClusterEvent]) -> Iterator[tuple[Event | ClusterEvent, str]]:
     """Each with its words.  An admission is compared with what the gang asked for when it was queued."""
     gangs: dict[str, Gang] = {}
     for event in found:
@@ -257,7 +261,7 @@ def _group_why(group: GroupWhy, view: WhyView) -> wire.GroupWhyAnswer:
         state=group.status.value,
         position=group.position,
         ahead=group.ahead,
-        reasons=[_reason(reason) for reason in group.reasons],
+        reasons=[reason_shown(reason) for reason in group.reasons],
         waits_for=list(group.waits_for),
         preempted=[_preempted(each) for each in view.preempted if each.gang == gang],
     )
@@ -265,16 +269,18 @@ def _group_why(group: GroupWhy, view: WhyView) -> wire.GroupWhyAnswer:
 
 def _former(view: WhyView) -> list[wire.GroupWhyAnswer]:
     """The preemptors of a workflow that has ended, by group."""
-    gangs = sorted({each.gang for each in view.preempted})
     return [
-        _group_why(GroupWhy(gang.partition("/")[2], Status.FAILED_PREEMPTED), view).model_copy(
-            update={"state": view.workflow.status.value}
-        )
-        for gang in gangs
+        _group_why(group, view).model_copy(update={"state": view.workflow.status.value})
+        for group in former_groups(view)
     ]
 
 
-def _reason(reason: Reason) -> wire.ReasonAnswer:
+def former_groups(view: WhyView) -> list[GroupWhy]:
+    gangs = sorted({each.gang for each in view.preempted})
+    return [GroupWhy(gang.partition("/")[2], Status.FAILED_PREEMPTED) for gang in gangs]
+
+
+def reason_shown(reason: Reason) -> wire.ReasonAnswer:
     return wire.ReasonAnswer(
         code=reason.code.value,
         law=reason.law,

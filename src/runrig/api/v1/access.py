@@ -1,0 +1,162 @@
+"""Users, their roles, and the trail of what was changed of them."""
+
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Response
+
+from runrig.api.permissions import needs
+from runrig.api.routing import IdempotencyKey, Serving, Who
+from runrig.api.v1.answers import access as as_answers
+from runrig.api.v1.frame import IfMatch, StrictRoute, creates, empties, quoted, reply, shows
+from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
+from runrig.domain.access import GrantRow, Permission, User, role_named
+from runrig.domain.errors import NotFound
+from runrig.domain.tags import tag_of
+from runrig.service.service import Service
+from runrig.wire import RoleGrantRequest, UserCreateRequest, UserEditRequest, v1
+
+router = APIRouter(route_class=StrictRoute, tags=["access"])
+
+_ACCESS = [needs(Permission.ACCESS)]
+
+# ---------------------------------------------------------------- users
+
+
+@router.get("/api/v1/users", summary="Users, by name", dependencies=_ACCESS, responses=shows(v1.UserPage))
+def list_users(service: Serving, limit: Limit = USUAL_PAGE, cursor: Cursor = None) -> v1.UserPage:
+    after = place_of(cursor, str)
+    found = sorted(service.access.users.all(), key=_by_name)
+    page, following = cut(found, _by_name, limit, after)
+    return v1.UserPage(items=[as_answers.user(each) for each in page], next_cursor=following)
+
+
+def _by_name(user: User) -> tuple[str]:
+    return (user.name,)
+
+
+@router.post(
+    "/api/v1/users",
+    summary="Make a user",
+    description="With an Idempotency-Key a user who is there just as asked for is answered as if made now.",
+    dependencies=_ACCESS,
+    status_code=201,
+    response_model=v1.User,
+    responses=creates(v1.User, 404, 409, 413, tag=True),
+)
+def create_user(service: Serving, who: Who, key: IdempotencyKey, body: UserCreateRequest) -> Response:
+    roles = [role_named(role) for role in body.roles]
+    made = service.access.users.create(body.name, roles, actor=who.user, again=key is not None)
+    return _told(made, created=True)
+
+
+def _told(user: User, *, created: bool = False) -> Response:
+    location = f"/api/v1/users/{quote(user.name, safe='')}" if created else None
+    return reply(as_answers.user(user), 201 if created else 200, etag=quoted(tag_of(user)), location=location)
+
+
+@router.get(
+    "/api/v1/users/{name}",
+    summary="One user with the roles",
+    dependencies=_ACCESS,
+    response_model=v1.User,
+    responses=shows(v1.User, 404, tag=True),
+)
+def get_user(service: Serving, name: str) -> Response:
+    return _told(service.access.users.get(name))
+
+
+@router.patch(
+    "/api/v1/users/{name}",
+    summary="Disable a user, or enable one again",
+    dependencies=_ACCESS,
+    response_model=v1.User,
+    responses=shows(v1.User, 404, 409, 412, 413, tag=True),
+)
+def update_user(service: Serving, who: Who, expected: IfMatch, name: str, body: UserEditRequest) -> Response:
+    users = service.access.users
+    return _told(users.set_disabled(name, body.disabled, actor=who.user, expected=expected))
+
+
+# ---------------------------------------------------------------- roles
+
+
+@router.get("/api/v1/roles", summary="Who has which role", dependencies=_ACCESS, responses=shows(v1.RolePage))
+def list_roles(
+    service: Serving,
+    user: Annotated[str | None, Query(description="Only those of this one")] = None,
+    limit: Limit = USUAL_PAGE,
+    cursor: Cursor = None,
+) -> v1.RolePage:
+    after = place_of(cursor, str, str)
+    rows = [row for row in service.access.users.grants() if user in (None, row.user)]
+    page, following = cut(sorted(rows, key=_place), _place, limit, after)
+    return v1.RolePage(items=[as_answers.role(each) for each in page], next_cursor=following)
+
+
+def _place(row: GrantRow) -> tuple[str, str]:
+    return row.user, str(row.grant)
+
+
+@router.post(
+    "/api/v1/roles",
+    summary="Grant a role; one that the user has already stays as it is",
+    dependencies=_ACCESS,
+    status_code=201,
+    response_model=v1.Role,
+    responses=creates(v1.Role, 404, 413),
+)
+def grant_role(service: Serving, who: Who, key: IdempotencyKey, body: RoleGrantRequest) -> Response:  # noqa: ARG001 - to grant it twice is to grant it once, with a key or without
+    user = service.access.users.grant(body.user, role_named(body.role), actor=who.user)
+    granted = _role(service, user.name, body.role)
+    location = f"/api/v1/roles/{quote(user.name, safe='')}/{body.role}"
+    return reply(as_answers.role(granted), 201, location=location)
+
+
+def _role(service: Service, user: str, role: str) -> GrantRow:
+    """Raises NotFound."""
+    grant = role_named(role)
+    for row in service.access.users.grants():
+        if (row.user, row.grant) == (user, grant):
+            return row
+    raise NotFound(f"user {user} does not have the role {grant}")
+
+
+@router.get(
+    "/api/v1/roles/{user}/{role}",
+    summary="A role of a user: since when, and by whom",
+    dependencies=_ACCESS,
+    responses=shows(v1.Role, 404),
+)
+def get_role(service: Serving, user: str, role: str) -> v1.Role:
+    return as_answers.role(_role(service, user, role))
+
+
+@router.delete(
+    "/api/v1/roles/{user}/{role}",
+    summary="Take a role back",
+    dependencies=_ACCESS,
+    status_code=204,
+    responses=empties(404, 409),
+)
+def revoke_role(service: Serving, who: Who, user: str, role: str) -> Response:
+    service.access.users.withdraw(user, role_named(role), actor=who.user)
+    return Response(status_code=204)
+
+
+@router.get(
+    "/api/v1/access-events",
+    summary="The audit trail of users, roles and tokens, newest first",
+    dependencies=_ACCESS,
+    responses=shows(v1.AccessEventPage),
+)
+def list_access_events(
+    service: Serving,
+    user: Annotated[str | None, Query(description="Only what is about this one")] = None,
+    limit: Limit = USUAL_PAGE,
+    cursor: Cursor = None,
+) -> v1.AccessEventPage:
+    after = place_of(cursor, int)
+    found = service.access.events(user=user, before=after[0] if after else None, limit=limit + 1)
+    following = cursor_of((found[limit - 1].number,)) if len(found) > limit else None
+    return v1.AccessEventPage(items=[as_answers.event(each) for each in found[:limit]], next_cursor=following)

@@ -1,0 +1,143 @@
+"""Workflows, and the reasons why they wait, as answers."""
+
+from typing import Any
+
+from runrig.api.failures import details_of, status_of
+from runrig.api.osmo.answers import workflows as shared
+from runrig.api.problems import problem
+from runrig.domain.errors import RunrigError
+from runrig.domain.workflows import Group, Task, Workflow, task_uuid
+from runrig.service.commands.batches import Outcome
+from runrig.service.commands.submissions import Accepted
+from runrig.service.queries.pool_deletions import PoolDeletion
+from runrig.service.queries.workflow_queries import GroupWhy, Listed, Preempted, WhyView, WorkflowView
+from runrig.service.runtime.reconciler import Standstill
+from runrig.wire import v1
+
+
+def outcome(found: Outcome) -> v1.WorkflowOutcome:
+    if isinstance(found, Accepted):
+        return v1.WorkflowOutcome(id=found.id, warnings=list(found.warnings))
+    return v1.WorkflowOutcome(problem=_problem(found))
+
+
+def _problem(error: RunrigError) -> v1.ProblemDetails:
+    return v1.ProblemDetails.model_validate(problem(status_of(error), error.message, error.code, details_of(error)))
+
+
+def entry(listed: Listed, now: float) -> v1.WorkflowEntry:
+    return v1.WorkflowEntry(**_head(listed.workflow, now), gpus=listed.gpus, gpus_asked=listed.asked)
+
+
+def _head(it: Workflow, now: float) -> dict[str, Any]:
+    return {
+        "id": it.id,
+        "uuid": it.uuid,
+        "pool": it.pool,
+        "priority": it.priority.value,
+        "status": it.status.value,
+        "submitted_by": it.submitted_by,
+        "labels": dict(it.labels),
+        "submit_time": v1.at(it.submit_time),
+        "start_time": v1.at(it.start_time),
+        "end_time": v1.at(it.end_time),
+        "queued_s": shared.queued_s(it, now),
+        "duration_s": shared.duration_s(it, now),
+    }
+
+
+def workflow(view: WorkflowView) -> v1.Workflow:
+    it, spec = view.stored.workflow, view.spec
+    return v1.Workflow(
+        **_head(it, view.now),
+        message=it.failure_message,
+        cancelled_by=it.cancelled_by,
+        repeats=it.parent,
+        tags=list(view.tags),
+        exec_timeout_s=None if spec is None else spec.exec_timeout_s,
+        queue_timeout_s=None if spec is None else spec.queue_timeout_s,
+        groups=[_group(view, group) for group in shared.in_file_order(view)],
+    )
+
+
+def _group(view: WorkflowView, group: Group) -> v1.TaskGroup:
+    upstream, downstream = shared.neighbours(view, group.name)
+    return v1.TaskGroup(
+        name=group.name,
+        status=group.status.value,
+        message=group.failure_message,
+        queued_time=v1.at(group.queued_time),
+        start_time=v1.at(group.start_time),
+        end_time=v1.at(group.end_time),
+        attempt=group.attempt,
+        preemptions=group.preemptions,
+        upstream=list(upstream),
+        downstream=downstream,
+        pods=shared.pods(view, group),
+        tasks=[_task(view.stored.workflow, task) for task in shared.tasks_of(view, group)],
+    )
+
+
+def _task(it: Workflow, task: Task) -> v1.TaskAttempt:
+    return v1.TaskAttempt(
+        name=task.name,
+        attempt=task.retry_id,
+        uuid=task_uuid(it.uuid, task.name),
+        status=task.status.value,
+        message=task.failure_message,
+        exit_code=task.exit_code,
+        start_time=v1.at(task.start_time),
+        end_time=v1.at(task.end_time),
+        node=task.node,
+        gpus=list(task.gpus),
+        lead=task.lead,
+    )
+
+
+# ---------------------------------------------------------------- why
+
+
+def why(view: WhyView) -> v1.WorkflowWhy:
+    return v1.WorkflowWhy(
+        id=view.workflow.id,
+        status=view.workflow.status.value,
+        sentence=view.sentence,
+        groups=[_group_why(each, view) for each in view.groups] or _former(view),
+        ending=None if view.deletion is None else _ending(view.deletion),
+        standstill=None if view.standstill is None else _standstill(view.standstill),
+    )
+
+
+def _group_why(group: GroupWhy, view: WhyView) -> v1.GroupWhy:
+    gang = f"{view.workflow.id}/{group.group}"
+    return v1.GroupWhy(
+        group=group.group,
+        state=group.status.value,
+        position=group.position,
+        ahead=group.ahead,
+        reasons=[shared.reason_shown(each) for each in group.reasons],
+        waits_for=list(group.waits_for),
+        preempted=[_preemption(each) for each in view.preempted if each.gang == gang],
+    )
+
+
+def _former(view: WhyView) -> list[v1.GroupWhy]:
+    """The preemptors of a workflow that has ended, by group."""
+    return [
+        _group_why(group, view).model_copy(update={"state": view.workflow.status.value})
+        for group in shared.former_groups(view)
+    ]
+
+
+def _preemption(each: Preempted) -> v1.Preemption:
+    return v1.Preemption(at=v1.at(each.at), by=each.by, law=each.law, sentence=each.sentence)
+
+
+def _ending(value: PoolDeletion) -> v1.PoolEnding:
+    return v1.PoolEnding(
+        pool=value.pool, by=value.by, at=v1.at(value.at), then=value.then.value, state=value.state.value
+    )
+
+
+def _standstill(value: Standstill) -> v1.Standstill:
+    return v1.Standstill(since=v1.at(value.since), why=value.why)

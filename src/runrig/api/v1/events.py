@@ -1,0 +1,156 @@
+"""The log of the whole cluster, a page at a time or as it grows.
+
+The stream is one of server-sent events.  A reader holds no thread: it is woken by commits, and reads in one of a few threads.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import StreamingResponse
+
+from runrig.api.osmo.waiting import soon
+from runrig.api.permissions import Seeing, needs
+from runrig.api.pulse import Pulse
+from runrig.api.routing import Found, Serving, Who
+from runrig.api.v1.answers.events import cluster_event
+from runrig.api.v1.frame import StrictRoute, shows, texts
+from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, place_of
+from runrig.domain.access import Identity, Permission
+from runrig.domain.errors import InvalidInput
+from runrig.service.queries.feed import FeedPage
+from runrig.service.queries.visibility import Visibility
+from runrig.service.service import Service
+from runrig.wire import v1
+
+router = APIRouter(route_class=StrictRoute, tags=["events"])
+
+LONGEST_GAP = 20_000
+"""Revisions that are sent after; who has missed more is told to read everything anew."""
+HEARTBEAT_S = 15.0
+LOOK_S = 2.0
+"""How often a stream looks whether its token is still good."""
+PAUSE_S = 0.25
+"""After each page, so that a busy server sends pages and not single events."""
+READERS = 4
+"""Threads that read the log for all streams."""
+LARGEST = 2**62
+
+_readers = CapacityLimiter(READERS)
+
+After = Annotated[int | None, Query(ge=0, le=LARGEST, description="Only what comes after this revision")]
+
+
+@router.get(
+    "/api/v1/events",
+    summary="What happened in the cluster, in order, as far as you see it",
+    dependencies=[needs(Permission.LIST_POOLS)],
+    responses=shows(v1.ClusterEventPage),
+)
+def list_events(
+    service: Serving, visibility: Seeing, after: After = None, limit: Limit = USUAL_PAGE, cursor: Cursor = None
+) -> v1.ClusterEventPage:
+    place = place_of(cursor, int)
+    page = service.feed.page(place[0] if place else after or 0, visibility, most=limit)
+    return v1.ClusterEventPage(
+        items=[cluster_event(each) for each in page.events],
+        next_cursor=cursor_of((page.revision,)) if page.revision < page.newest else None,
+        revision=page.newest,
+    )
+
+
+# ---------------------------------------------------------------- the stream
+
+
+def _resumed(request: Request) -> int | None:
+    """The revision of Last-Event-ID, with which browsers go on where a stream broke."""
+    sent = request.headers.get("last-event-id")
+    if sent is None:
+        return None
+    if not (sent.isascii() and sent.isdecimal() and len(sent) < 19):
+        raise InvalidInput.one(
+            f"Last-Event-ID {sent!r:.80} is no revision: send the last id that came", "Last-Event-ID"
+        )
+    return int(sent)
+
+
+def _pulse(request: Request) -> Pulse:
+    pulse: Pulse = request.app.state.pulse
+    return pulse
+
+
+Beating = Annotated[Pulse, Found(_pulse)]
+LastEvent = Annotated[
+    int | None,
+    Found(
+        _resumed,
+        {
+            "name": "Last-Event-ID",
+            "in": "header",
+            "required": False,
+            "description": "The id of the last event that came; it wins over `after`",
+            "schema": {"type": "string"},
+        },
+    ),
+]
+
+
+@router.get(
+    "/api/v1/events/stream",
+    summary="What happens in the cluster, as it happens",
+    description="Server-sent events: `commit` has the list of events (`ClusterEvent`) of one or more revisions, and the last revision as "
+    "id; `reset` says that too much was missed, or that the log is another one: read everything anew, then go on.  It begins "
+    "after `after`, else with what happens from now on, and ends when the token does.",
+    dependencies=[needs(Permission.LIST_POOLS)],
+    response_class=StreamingResponse,
+    responses=texts(
+        'id: 7\nevent: commit\ndata: [{"revision":7,"seq":0,"time":"2026-01-31T12:00:00Z","actor":"alice","kind":"Submit","law":"",'
+        '"text":"train-1 is submitted to pool vision with priority NORMAL by alice","workflow":"train-1","pool":"vision"}]\n\n',
+        media_type="text/event-stream",
+    ),
+)
+def stream_events(
+    service: Serving, pulse: Beating, who: Who, last: LastEvent, after: After = None
+) -> StreamingResponse:
+    newest = service.feed.newest()
+    asked = after if last is None else last
+    begins_anew = asked is not None and not newest - LONGEST_GAP <= asked <= newest
+    stream = _stream(service, pulse, who, newest if asked is None or begins_anew else asked, reset=begins_anew)
+    return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+async def _stream(service: Service, pulse: Pulse, who: Identity, revision: int, *, reset: bool) -> AsyncIterator[bytes]:
+    yield _message("reset", revision, f'{{"revision":{revision}}}') if reset else b": welcome\n\n"
+    spoken = time.monotonic()
+    with pulse.felt() as changed:
+        changed.set()
+        while (present := service.access.authentication.present(who)) is not None:
+            if await soon(changed, LOOK_S):
+                page = await _page(service, revision, Visibility(present))
+                revision = page.revision
+                if page.events:
+                    yield _commit(page)
+                    spoken = time.monotonic()
+                if page.revision < page.newest:
+                    changed.set()
+                await asyncio.sleep(PAUSE_S)
+            if time.monotonic() - spoken > HEARTBEAT_S:
+                yield b": still here\n\n"
+                spoken = time.monotonic()
+
+
+async def _page(service: Service, after: int, visibility: Visibility) -> FeedPage:
+    return await to_thread.run_sync(service.feed.page, after, visibility, limiter=_readers)
+
+
+def _commit(page: FeedPage) -> bytes:
+    events = ",".join(cluster_event(each).model_dump_json() for each in page.events)
+    return _message("commit", page.revision, f"[{events}]")
+
+
+def _message(kind: str, id: int, data: str) -> bytes:
+    """JSON has no line breaks of its own."""
+    return f"id: {id}\nevent: {kind}\ndata: {data}\n\n".encode()

@@ -1,0 +1,86 @@
+"""Nodes, and the domains that they lie in."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from runrig.api.osmo import topology as shared
+from runrig.api.osmo.answers.resources import conditions
+from runrig.api.permissions import Seeing, needs
+from runrig.api.routing import Serving
+from runrig.api.v1.frame import StrictRoute, shows
+from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, place_of
+from runrig.domain.access import Permission
+from runrig.service.queries.nodes import NodeView
+from runrig.service.queries.topology import MOST_HOLDERS
+from runrig.wire import v1
+from runrig.wire.topology import TopologyAnswer
+
+router = APIRouter(route_class=StrictRoute, tags=["nodes"])
+
+_READ = [needs(Permission.READ_CLUSTER)]
+
+
+@router.get(
+    "/api/v1/nodes",
+    summary="Nodes by name, what they have and who holds it",
+    dependencies=_READ,
+    responses=shows(v1.NodePage, 404),
+)
+def list_nodes(
+    service: Serving,
+    visibility: Seeing,
+    pool: Annotated[list[str], Query(description="Only nodes that these pools may use")] = [],  # noqa: B006
+    flavor: Annotated[list[str], Query(description="Only nodes of these flavors")] = [],  # noqa: B006
+    limit: Limit = USUAL_PAGE,
+    cursor: Cursor = None,
+) -> v1.NodePage:
+    after = place_of(cursor, str)
+    views, more = service.queries.nodes(
+        pools=pool, platforms=flavor, visibility=visibility, limit=limit, after=after[0] if after else ""
+    )
+    return v1.NodePage(
+        items=[_node(view) for view in views], next_cursor=cursor_of((views[-1].node.name,)) if more else None
+    )
+
+
+@router.get("/api/v1/nodes/{name}", summary="One node", dependencies=_READ, responses=shows(v1.Node, 404))
+def get_node(service: Serving, visibility: Seeing, name: str) -> v1.Node:
+    return _node(service.queries.node(name, visibility))
+
+
+def _node(view: NodeView) -> v1.Node:
+    node = view.node
+    return v1.Node(
+        name=node.name,
+        ready=node.ready,
+        conditions=conditions(view),
+        flavor=view.flavor.name,
+        resources=dict(node.resources),
+        free=dict(view.free),
+        gpus=[
+            None if holder is None else v1.GpuHolder(workflow=holder[0] or None, task=holder[1] or None)
+            for holder in view.gpus
+        ],
+        pools=view.shared_by,
+        labels=dict(node.labels),
+        taints=[{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in node.taints],
+    )
+
+
+@router.get(
+    "/api/v1/topology",
+    summary="Zones, spines, racks: what is free there, who holds the rest, how many gangs of a size fit",
+    dependencies=_READ,
+    responses=shows(TopologyAnswer, 404, said=shared.SAID),
+)
+def get_topology(
+    service: Serving,
+    visibility: Seeing,
+    pool: shared.OfPool = None,
+    size: shared.OfSize = None,
+    level: shared.Level = None,
+    nodes: shared.WithNodes = False,
+    holders: shared.Holders = MOST_HOLDERS,
+) -> TopologyAnswer:
+    return shared.topology(service, visibility, pool, size, level, nodes, holders)

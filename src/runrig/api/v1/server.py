@@ -1,0 +1,45 @@
+"""The server itself, and whole cluster files."""
+
+from fastapi import APIRouter
+
+from runrig import __version__
+from runrig.api.osmo.answers.pools import change
+from runrig.api.permissions import needs
+from runrig.api.routing import Serving, User
+from runrig.api.v1.frame import StrictRoute, shows
+from runrig.domain.access import Permission
+from runrig.wire import ApplyAnswer, ApplyRequest, v1
+
+router = APIRouter(route_class=StrictRoute, tags=["server"])
+
+
+@router.get(
+    "/api/v1/version",
+    summary="Version of the server",
+    dependencies=[needs(Permission.CONNECT)],
+    responses=shows(v1.Version),
+)
+async def get_version() -> v1.Version:
+    return v1.Version(version=__version__)
+
+
+@router.post(
+    "/api/v1/apply",
+    summary="Declare cohorts and pools as a cluster file says, or show what that would change",
+    dependencies=[needs(Permission.CHANGE_CLUSTER)],
+    responses=shows(ApplyAnswer, 404, 409, 413),
+)
+def apply_cluster_file(service: Serving, user: User, body: ApplyRequest) -> ApplyAnswer:
+    differences = service.declarations.apply(body.file, user=user, prune=body.prune, dry_run=body.dry_run)
+    return ApplyAnswer(changes=[change(difference) for difference in differences], applied=not body.dry_run)
+
+
+@router.post(
+    "/api/v1/clock/accept",
+    summary="Believe the machine's clock again",
+    dependencies=[needs(Permission.CHANGE_CLUSTER)],
+    responses=shows(v1.ClockAccepted),
+)
+def accept_clock(service: Serving, user: User) -> v1.ClockAccepted:
+    found = service.accept_clock(user=user)
+    return v1.ClockAccepted(before=v1.at(found.before), now=v1.at(found.now), doubt=found.doubt)

@@ -1,0 +1,156 @@
+"""One workflow: what it is, why it waits, what happened, its file and its output."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+from fastapi.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from runrig.api.osmo import logs
+from runrig.api.osmo.waiting import statuses
+from runrig.api.permissions import Asking, Seeing, needs, workflow
+from runrig.api.routing import Serving
+from runrig.api.v1.answers import events as as_events
+from runrig.api.v1.answers import workflows as as_answers
+from runrig.api.v1.frame import StrictRoute, shows, texts
+from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
+from runrig.domain.access import Permission
+from runrig.domain.errors import NotAllowed
+from runrig.domain.workflows import WorkflowStatus
+from runrig.spec.masked import masked
+from runrig.wire import v1
+
+router = APIRouter(route_class=StrictRoute, tags=["workflows"])
+
+LONGEST_WAIT_S = 3600.0
+TEXT = "text/plain; charset=utf-8"
+
+_READ = [needs(Permission.READ_WORKFLOW, workflow("id"))]
+
+TaskName = Annotated[str | None, Query(description="Of a pod; none: all")]
+Attempt = Annotated[int | None, Query(ge=0, description="None: the latest")]
+
+
+@router.get(
+    "/api/v1/workflows/{id}",
+    summary="One workflow with its groups and tasks",
+    dependencies=_READ,
+    responses=shows(v1.Workflow, 404),
+)
+def get_workflow(service: Serving, visibility: Seeing, id: str) -> v1.Workflow:
+    return as_answers.workflow(service.workflow_queries.workflow(id, visibility))
+
+
+@router.get(
+    "/api/v1/workflows/{id}/why",
+    summary="Why it waits, and who preempted it",
+    dependencies=_READ,
+    responses=shows(v1.WorkflowWhy, 404),
+)
+def explain_workflow(service: Serving, visibility: Seeing, id: str) -> v1.WorkflowWhy:
+    return as_answers.why(service.workflow_queries.why(id, visibility))
+
+
+@router.get(
+    "/api/v1/workflows/{id}/wait",
+    summary="The workflow, once it has a status or has ended, or when the time is up",
+    dependencies=_READ,
+    responses=shows(v1.Workflow, 404),
+)
+async def wait_for_workflow(
+    service: Serving,
+    visibility: Seeing,
+    id: str,
+    status: Annotated[WorkflowStatus | None, Query(alias="for", description="None: until it has ended")] = None,
+    timeout: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, description="Seconds")] = 30.0,
+) -> v1.Workflow:
+    async for reached in statuses(service, id, timeout):
+        if reached is status:
+            break
+    return as_answers.workflow(await run_in_threadpool(service.workflow_queries.workflow, id, visibility))
+
+
+@router.get(
+    "/api/v1/workflows/{id}/events",
+    summary="What happened to it, in order",
+    dependencies=_READ,
+    responses=shows(v1.WorkflowEventPage, 404),
+)
+def list_workflow_events(
+    service: Serving,
+    visibility: Seeing,
+    id: str,
+    task: TaskName = None,
+    attempt: Annotated[int | None, Query(ge=0, description="None: all")] = None,
+    limit: Limit = USUAL_PAGE,
+    cursor: Cursor = None,
+) -> v1.WorkflowEventPage:
+    after = place_of(cursor, float, int, int, int, str)
+    found = service.workflow_queries.events(id, task=task, retry_id=attempt, visibility=visibility)
+    page, following = cut(as_events.placed(found), lambda each: each[0], limit, after)
+    return v1.WorkflowEventPage(items=[each[1] for each in page], next_cursor=following)
+
+
+@router.get(
+    "/api/v1/workflows/{id}/spec",
+    summary="Its file, as rendered or as sent",
+    description="Only the owner and admins of the pool see the values of variables, the contents of files, and templates.",
+    dependencies=_READ,
+    response_class=PlainTextResponse,
+    responses=texts(v1.WorkflowFile.example()["file"], 404),
+)
+def get_workflow_spec(
+    service: Serving,
+    asker: Asking,
+    id: str,
+    template: Annotated[bool, Query(description="As it was sent, before it was rendered")] = False,
+) -> Response:
+    whole = asker.may(Permission.CHANGE_WORKFLOW, asker.workflow(id))
+    if template and not whole:
+        raise NotAllowed(
+            f"the template of {id} may have secrets in it, so only its owner and admins of its pool see it: without template "
+            "the file is shown, its secrets hidden"
+        )
+    found = service.workflow_queries.spec(id)
+    text = found.text if whole else masked(found.text)
+    return Response(found.template if template else text, media_type=TEXT)
+
+
+@router.get(
+    "/api/v1/workflows/{id}/logs",
+    summary="What its tasks wrote, each line with its pod in front unless there can be only one",
+    dependencies=_READ,
+    response_class=PlainTextResponse,
+    responses=texts("[main-0] epoch 1\n[main-1] epoch 1\n", 404),
+)
+def get_workflow_logs(
+    service: Serving,
+    id: str,
+    task: TaskName = None,
+    attempt: Attempt = None,
+    stream: Annotated[Literal["stdout", "stderr"], Query(description="Which of the two")] = "stdout",
+    last_lines: Annotated[int | None, Query(ge=0, description="Of each task")] = None,
+    follow: Annotated[bool, Query(description="Goes on until the tasks have ended")] = False,
+) -> Response:
+    request = logs.LogRequest(id, task, attempt, last_lines, follow, error=stream == "stderr")
+    return StreamingResponse(logs.stream(service, request), media_type=TEXT)
+
+
+@router.patch(
+    "/api/v1/workflows/{id}/tags",
+    summary="Put tags on a workflow, or take them off, also after it has ended",
+    dependencies=[needs(Permission.CHANGE_WORKFLOW, workflow("id"))],
+    responses=shows(v1.WorkflowTags, 404, 409, 413),
+)
+def tag_workflow(service: Serving, id: str, body: v1.WorkflowTagEdit) -> v1.WorkflowTags:
+    return v1.WorkflowTags(tags=list(service.submissions.tag(id, add=body.add, remove=body.remove)))
+
+
+@router.get(
+    "/api/v1/workflow-tags",
+    summary="The tags of the workflows that you see",
+    dependencies=[needs(Permission.LIST_POOLS)],
+    responses=shows(v1.WorkflowTags),
+)
+def list_workflow_tags(service: Serving, visibility: Seeing) -> v1.WorkflowTags:
+    return v1.WorkflowTags(tags=list(service.workflow_queries.tags(visibility)))

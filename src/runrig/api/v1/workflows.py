@@ -1,0 +1,187 @@
+"""Workflows: submitting, cancelling, repeating, and what is asked of them all."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from runrig.api.permissions import Seeing, Sent, needs, workflow
+from runrig.api.routing import IdempotencyKey, Serving, User
+from runrig.api.times import At
+from runrig.api.v1.answers import workflows as as_answers
+from runrig.api.v1.frame import StrictRoute, creates, reply, shows
+from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, place_of
+from runrig.backends.kubernetes import objects
+from runrig.domain.access import Permission
+from runrig.domain.errors import InvalidInput
+from runrig.domain.gangs import Priority
+from runrig.domain.workflows import WorkflowStatus
+from runrig.ports.store import WorkflowQuery
+from runrig.service.commands.submissions import Accepted, Submission
+from runrig.service.runtime.rendering import DEFAULT_NAMESPACE
+from runrig.spec.labels import read_key, read_selector, read_tags
+from runrig.wire import v1
+from runrig.wire.render import RenderAnswer
+
+router = APIRouter(route_class=StrictRoute, tags=["workflows"])
+
+_SUBMIT = needs(Permission.SUBMIT, Sent("pool"))
+_CHANGE = needs(Permission.CHANGE_WORKFLOW, workflow("id"))
+
+
+@router.post(
+    "/api/v1/workflows",
+    summary="Submit a workflow",
+    dependencies=[_SUBMIT],
+    status_code=201,
+    response_model=v1.WorkflowSubmitted,
+    responses=creates(v1.WorkflowSubmitted, 404, 409, 413),
+)
+async def submit_workflow(service: Serving, user: User, key: IdempotencyKey, body: v1.WorkflowSubmit) -> Response:
+    return _submitted(await service.arrivals.submit(_submission(body, body, user, key)))
+
+
+def _submission(
+    file: v1.WorkflowFile, whole: v1.WorkflowSubmit | v1.WorkflowBatch, user: str, key: str | None = None
+) -> Submission:
+    return Submission(
+        text=file.file,
+        pool=whole.pool,
+        user=user,
+        variables=tuple(file.variables),
+        string_variables=tuple(file.string_variables),
+        template=file.template,
+        environment=_environment(whole.environment),
+        labels=tuple(f"{name}={value}" for name, value in whole.labels.items()),
+        priority=_priority(whole.priority),
+        uuid=key,
+    )
+
+
+def _environment(values: Mapping[str, str]) -> tuple[str, ...]:
+    for name in values:
+        if "=" in name:
+            raise InvalidInput.one(f"environment: {name!r:.80} is no name of a variable: it has a '='", "environment")
+    return tuple(f"{name}={value}" for name, value in values.items())
+
+
+def _priority(name: v1.PriorityName | None) -> Priority | None:
+    return None if name is None else Priority(name)
+
+
+def _submitted(accepted: Accepted) -> Response:
+    answer = v1.WorkflowSubmitted(id=accepted.id, warnings=list(accepted.warnings))
+    return reply(answer, 201, location=f"/api/v1/workflows/{accepted.id}")
+
+
+@router.post(
+    "/api/v1/workflows:batch",
+    summary="Submit up to 1,000 workflows, each on its own, or up to 200, all or nothing",
+    description="Success says that each has its outcome, not that each was submitted.  With an Idempotency-Key the same batch, sent "
+    "again, doubles nothing and goes on where the first one was cut off.",
+    dependencies=[_SUBMIT],
+    responses=shows(v1.WorkflowOutcomes, 404, 409, 413),
+)
+async def submit_workflows(
+    service: Serving, user: User, key: IdempotencyKey, body: v1.WorkflowBatch
+) -> v1.WorkflowOutcomes:
+    batch = [_submission(each, body, user) for each in body.workflows]
+    outcomes = await service.arrivals.submit_batch(batch, key=key, together=body.all_or_nothing)
+    found = [as_answers.outcome(each) for each in outcomes]
+    return v1.WorkflowOutcomes(submitted=sum(each.problem is None for each in found), outcomes=found)
+
+
+@router.post(
+    "/api/v1/workflows:check",
+    summary="What a submission would give; nothing is stored",
+    dependencies=[_SUBMIT],
+    responses=shows(v1.WorkflowChecked, 404, 413),
+)
+def check_workflow(service: Serving, user: User, body: v1.WorkflowSubmit) -> v1.WorkflowChecked:
+    found = service.submissions.rendered(_submission(body, body, user))
+    return v1.WorkflowChecked(id=found.id, file=found.text, warnings=list(found.warnings))
+
+
+@router.post(
+    "/api/v1/workflows:render",
+    summary="The Kubernetes objects that a workflow becomes; nothing is stored",
+    dependencies=[_SUBMIT],
+    responses=shows(RenderAnswer, 404, 413),
+)
+def render_workflow(service: Serving, user: User, body: v1.WorkflowRender) -> RenderAnswer:
+    found = service.submissions.blueprint(_submission(body, body, user), body.namespace or DEFAULT_NAMESPACE)
+    return RenderAnswer(objects=list(objects.render(found)))
+
+
+@router.post(
+    "/api/v1/workflows/{id}/repeat",
+    summary="Submit the file of a workflow once more",
+    dependencies=[_SUBMIT, _CHANGE],
+    status_code=201,
+    response_model=v1.WorkflowSubmitted,
+    responses=creates(v1.WorkflowSubmitted, 404, 409, 413),
+)
+async def repeat_workflow(
+    service: Serving, user: User, key: IdempotencyKey, id: str, body: v1.WorkflowRepeat
+) -> Response:
+    if body.failed_only:
+        return _submitted(await service.arrivals.restart(id, pool=body.pool, user=user, uuid=key))
+    priority = _priority(body.priority)
+    return _submitted(await service.arrivals.submit_again(id, pool=body.pool, user=user, priority=priority, uuid=key))
+
+
+@router.post(
+    "/api/v1/workflows/{id}/cancel",
+    summary="Cancel a workflow",
+    dependencies=[_CHANGE],
+    responses=shows(v1.WorkflowCancelled, 404, 409, 413),
+)
+async def cancel_workflow(
+    service: Serving, user: User, id: str, body: v1.WorkflowCancel | None = None
+) -> v1.WorkflowCancelled:
+    message = "" if body is None else body.message
+    return v1.WorkflowCancelled(id=await service.arrivals.cancel(id, user=user, message=message))
+
+
+@router.get(
+    "/api/v1/workflows",
+    summary="Workflows, newest first",
+    dependencies=[needs(Permission.LIST_POOLS)],
+    responses=shows(v1.WorkflowPage),
+)
+def list_workflows(
+    service: Serving,
+    visibility: Seeing,
+    user: Annotated[list[str], Query(description="Submitted by these")] = [],  # noqa: B006
+    status: list[WorkflowStatus] = Query(default=[]),  # noqa: B008
+    pool: Annotated[list[str], Query(description="In these, without their subpools")] = [],  # noqa: B006
+    priority: list[v1.PriorityName] = Query(default=[]),  # noqa: B008
+    label: Annotated[list[str], Query(description="KEY=VALUE, with `*` and `(a|b)` in the value")] = [],  # noqa: B006
+    no_label: Annotated[list[str], Query(description="Without a label of this key")] = [],  # noqa: B006
+    tag: Annotated[list[str], Query(description="With one of these tags")] = [],  # noqa: B006
+    name: Annotated[str | None, Query(description="A part of the id")] = None,
+    submitted_after: Annotated[At | None, Query(description="This time is still in it")] = None,
+    submitted_before: Annotated[At | None, Query(description="This time is still in it")] = None,
+    limit: Limit = USUAL_PAGE,
+    cursor: Cursor = None,
+) -> v1.WorkflowPage:
+    behind = place_of(cursor, float, int, str)
+    query = WorkflowQuery(
+        pools=tuple(pool),
+        users=tuple(user),
+        statuses=tuple(each.value for each in status),
+        priorities=tuple(priority),
+        labels=tuple(map(read_selector, label)),
+        no_labels=tuple(map(read_key, no_label)),
+        tags=read_tags(tag),
+        name=name,
+        submitted_after=None if submitted_after is None else submitted_after.timestamp(),
+        submitted_before=None if submitted_before is None else submitted_before.timestamp(),
+        limit=limit,
+        behind=None if behind is None else (behind[0], behind[1], behind[2]),
+    )
+    found, more = service.workflow_queries.workflows(query, visibility)
+    now = service.workflow_queries.now()
+    last = found[-1].workflow if more else None
+    following = None if last is None else cursor_of((float(last.submit_time), last.number, last.id))
+    return v1.WorkflowPage(items=[as_answers.entry(each, now) for each in found], next_cursor=following)

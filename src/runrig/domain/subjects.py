@@ -1,0 +1,62 @@
+"""What an action is about: a workflow, a pool, or the cluster."""
+
+from typing import assert_never
+
+from runrig.domain.plan import (
+    Action,
+    Admit,
+    DropCohort,
+    DropNode,
+    MoveGroup,
+    MoveTask,
+    MoveWorkflow,
+    Nominate,
+    Preempt,
+    PutCohort,
+    PutNode,
+    PutPool,
+    Queue,
+    Refuse,
+    Release,
+    Replace,
+    RestartTask,
+    RetryTask,
+    SetFlavors,
+    Stop,
+    Submit,
+    TryAgain,
+    Withdraw,
+)
+
+
+def pool_of(action: Action) -> str | None:
+    """The pool that *action* changes; None if it is about something else."""
+    return action.pool.name if isinstance(action, PutPool) else None
+
+
+def workflow_of(action: Action) -> str | None:
+    """The workflow that *action* moves; None if it is about the cluster."""
+    match action:
+        case Submit(workflow=workflow):
+            return workflow.id
+        case MoveTask(key=key) | RetryTask(key=key) | RestartTask(key=key):
+            return key.workflow
+        case MoveGroup(workflow=id) | MoveWorkflow(workflow=id):
+            return id
+        case Queue(gang=gang):
+            return gang.workflow
+        case (
+            Nominate(gang=id)
+            | Withdraw(gang=id)
+            | Preempt(gang=id)
+            | Stop(gang=id)
+            | Admit(gang=id)
+            | Replace(gang=id)
+            | Refuse(gang=id)
+            | TryAgain(gang=id)
+            | Release(gang=id)
+        ):
+            return id.partition("/")[0]
+        case SetFlavors() | PutNode() | DropNode() | PutCohort() | DropCohort() | PutPool():
+            return None
+    assert_never(action)

@@ -1,0 +1,149 @@
+"""The log of the whole cluster as somebody may see it, a page at a time.
+
+Many readers ask for what is new at the same moment: the latest events are kept, so that the store is asked once for all of them.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from runrig.domain.access import Permission, allows
+from runrig.domain.errors import NotFound
+from runrig.domain.plan import MoveGroup, MoveTask, MoveWorkflow, Submit
+from runrig.domain.records import Event
+from runrig.domain.subjects import pool_of, workflow_of
+from runrig.ports.store import Store
+from runrig.service.queries.events import unnumbered
+from runrig.service.queries.redaction import Names, preemptors
+from runrig.service.queries.visibility import Visibility
+from runrig.service.runtime.transactor import Transactor
+
+KEPT = 5_000
+"""Latest events in memory."""
+PAGE = 1_000
+_MOST_POOLS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class FeedEvent:
+    """*workflow*, *pool*: what it is about; both None: the cluster."""
+
+    event: Event
+    workflow: str | None
+    pool: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPage:
+    """*events*: those that are seen of the log up to *revision*, all of it if *revision* is *newest*."""
+
+    events: tuple[FeedEvent, ...]
+    revision: int
+    newest: int
+
+
+class Feed:
+    """*numbered*: whether GPU indices mean something."""
+
+    def __init__(self, transactor: Transactor, store: Store, *, numbered: bool) -> None:
+        self._transactor = transactor
+        self._store = store
+        self._numbered = numbered
+        self._lock = threading.Lock()
+        self._kept: list[Event] = []
+        self._from = -1
+        """Events after this revision, and up to `_to`, are kept."""
+        self._to = -1
+        self._pools: OrderedDict[str, str | None] = OrderedDict()
+
+    def newest(self) -> int:
+        """The revision of the last commit."""
+        with self._transactor.reading() as state:
+            return state.revision
+
+    def page(self, after: int, visibility: Visibility, *, most: int = PAGE) -> FeedPage:
+        """The events after revision *after*; about *most* of the log, never a part of a revision."""
+        newest = self.newest()
+        found = self._events(after, newest, most)
+        last = found[-1].revision if found else after
+        revision = last if len(found) >= most else max(last, newest)
+        return FeedPage(tuple(self._seen(found, visibility)), revision, max(revision, newest))
+
+    def _events(self, after: int, newest: int, most: int) -> list[Event]:
+        with self._lock:
+            if self._from < 0:
+                self._from = self._to = newest
+            self._take_in(newest)
+            if after >= self._from:
+                begin = next((at for at, each in enumerate(self._kept) if each.revision > after), len(self._kept))
+                return _whole(self._kept[begin:], most)
+        return list(self._store.log.events(after=after, limit=most))
+
+    def _take_in(self, newest: int) -> None:
+        while self._to < newest:
+            more = self._store.log.events(after=self._to, limit=PAGE)
+            self._kept += more
+            last = more[-1].revision if more else newest
+            self._to = last if len(more) >= PAGE else max(last, newest)
+        if len(self._kept) > KEPT:
+            self._from = self._kept[-KEPT - 1].revision
+            self._kept = [each for each in self._kept[-KEPT:] if each.revision > self._from]
+
+    # ------------------------------------------------------------ what is seen
+
+    def _seen(self, found: list[Event], visibility: Visibility) -> Iterator[FeedEvent]:
+        told: dict[str, Names] = {}
+        for event in found:
+            workflow, pool = workflow_of(event.action), pool_of(event.action)
+            if workflow is not None:
+                pool = self._pool(workflow, event)
+            if not _sees(visibility, pool, about_cluster=workflow is None and pool is None):
+                continue
+            if not visibility.whole and workflow is not None:
+                event = self._names(workflow, event, visibility, told).event(event)
+            if not self._numbered:
+                event = replace(event, action=unnumbered(event.action))
+            yield FeedEvent(event, workflow, pool)
+
+    def _names(self, workflow: str, event: Event, visibility: Visibility, told: dict[str, Names]) -> Names:
+        """What may be named in *event*: a message may name whoever preempted its workflow at any time."""
+        if not isinstance(event.action, MoveTask | MoveGroup | MoveWorkflow):
+            return Names(visibility, self._pool)
+        if workflow not in told:
+            told[workflow] = Names(visibility, self._pool, preemptors(self._store.log.events(workflow=workflow)))
+        return told[workflow]
+
+    def _pool(self, workflow: str, event: Event | None = None) -> str | None:
+        """None for a workflow that is no longer kept."""
+        if event is not None and isinstance(event.action, Submit):
+            return self._remember(workflow, event.action.workflow.pool)
+        if workflow in self._pools:
+            return self._pools[workflow]
+        try:
+            return self._remember(workflow, self._store.head(workflow).pool)
+        except NotFound:
+            return None
+
+    def _remember(self, workflow: str, pool: str) -> str:
+        self._pools[workflow] = pool
+        while len(self._pools) > _MOST_POOLS:
+            self._pools.popitem(last=False)
+        return pool
+
+
+def _whole(found: list[Event], most: int) -> list[Event]:
+    """The first *most* of *found*, and what belongs to the revision of the last of them."""
+    if len(found) <= most:
+        return found
+    last = found[most - 1].revision
+    end = next((at for at in range(most, len(found)) if found[at].revision != last), len(found))
+    return found[:end]
+
+
+def _sees(visibility: Visibility, pool: str | None, *, about_cluster: bool) -> bool:
+    """Nodes, flavors and cohorts are seen by those who see everything; a workflow whose pool is not known, too."""
+    identity = visibility.identity
+    if about_cluster or pool is None:
+        return identity is None or allows(identity, Permission.READ_EVERYTHING)
+    return visibility.sees(pool)

@@ -1,0 +1,59 @@
+"""Nodes of our own door."""
+
+from typing import Any
+
+from runrig.wire.base import example
+from runrig.wire.v1.base import Page, Shown
+
+
+class GpuHolder(Shown):
+    """Who holds a GPU; both null: work of a pool that you do not see."""
+
+    model_config = example({"workflow": "train-1", "task": "main"})
+
+    workflow: str | None
+    task: str | None
+
+
+_NODE: dict[str, Any] = {
+    "name": "n00",
+    "ready": True,
+    "conditions": ["Ready"],
+    "flavor": "default",
+    "resources": {"gpu": 2, "cpu": 96000, "memory": 1099511627776},
+    "free": {"gpu": 1, "cpu": 92000, "memory": 1082331758592},
+    "gpus": [GpuHolder.example(), None],
+    "pools": 2,
+    "labels": {"topology.kubernetes.io/rack": "r0"},
+    "taints": [],
+}
+
+
+class Node(Shown):
+    """Amounts in milli-cores, bytes and GPUs.  *gpus*: one entry per GPU, null where it is free.
+
+    *conditions*: Ready or NotReady, as *ready*; behind it Cordoned (Kubernetes), NoFlavor (it matches none; *flavor* is empty then) or
+    Tainted (by what its flavor does not name): it takes no new pods either.  *pools*: how many may use it: those whose flavors have
+    its *flavor*, or that have none.
+    """
+
+    model_config = example(_NODE)
+
+    name: str
+    ready: bool
+    conditions: list[str]
+    flavor: str
+    resources: dict[str, int]
+    free: dict[str, int]
+    gpus: list[GpuHolder | None]
+    pools: int
+    labels: dict[str, str]
+    taints: list[dict[str, str]]
+
+
+class NodePage(Page):
+    """Nodes by name."""
+
+    model_config = example({"items": [_NODE], "next_cursor": None})
+
+    items: list[Node]

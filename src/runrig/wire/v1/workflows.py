@@ -1,0 +1,391 @@
+"""Workflows of our own door: submitting them, and everything that can be asked of them."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import Field
+
+from runrig.wire.base import Request, example
+from runrig.wire.v1.base import Page, Shown
+from runrig.wire.v1.problems import ProblemDetails
+from runrig.wire.why import ReasonAnswer
+from runrig.wire.workflows import PodsAnswer
+
+PriorityName = Literal["HIGH", "NORMAL", "LOW"]
+_FILE = "workflow:\n  name: train\n  tasks:\n  - {name: main, image: ubuntu, command: [sleep, '5']}\n"
+_SUBMITTED = "2026-01-31T12:00:00.250000Z"
+_STARTED = "2026-01-31T12:00:00.310000Z"
+
+
+class WorkflowFile(Request):
+    """*file*: the text of a workflow file, perhaps a template.  *variables*: ``k=v`` of templating, *string_variables* as strings.
+    *template*: the one that *file* was rendered from, where the client did that."""
+
+    model_config = example({"file": _FILE, "variables": [], "string_variables": []})
+
+    file: str
+    variables: list[str] = Field(default_factory=list)
+    string_variables: list[str] = Field(default_factory=list)
+    template: str | None = None
+
+
+class WorkflowSubmit(WorkflowFile):
+    """*priority* wins over that of the file; without both it is NORMAL.  *environment*: for every task.
+    *labels* win over those of the file."""
+
+    model_config = example(
+        {"pool": "vision", "file": _FILE, "priority": "LOW", "environment": {"SEED": "1"}, "variables": []}
+    )
+
+    pool: str
+    priority: PriorityName | None = None
+    environment: dict[str, str] = Field(default_factory=dict)
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+class WorkflowRepeat(Request):
+    """*pool*: where the file goes again.  *failed_only*: refused unless it failed; its priority stays then.
+    *priority*: else that of the first time."""
+
+    model_config = example({"pool": "vision", "failed_only": True})
+
+    pool: str
+    priority: PriorityName | None = None
+    failed_only: bool = False
+
+
+class WorkflowRender(WorkflowSubmit):
+    """*namespace*: that the gangs live in; else that of the server."""
+
+    model_config = example({"pool": "vision", "file": _FILE, "namespace": "runrig"})
+
+    namespace: str | None = None
+
+
+class WorkflowBatch(Request):
+    """*workflows*: 1 to 1,000, or to 200 with *all_or_nothing*: then none is submitted if one is refused."""
+
+    model_config = example({"pool": "vision", "workflows": [WorkflowFile.example()], "all_or_nothing": False})
+
+    pool: str
+    workflows: list[WorkflowFile]
+    priority: PriorityName | None = None
+    environment: dict[str, str] = Field(default_factory=dict)
+    labels: dict[str, str] = Field(default_factory=dict)
+    all_or_nothing: bool = False
+
+
+class WorkflowSubmitted(Shown):
+    """*id*: of the workflow from now on.  *warnings*: about parts of the file that have no effect."""
+
+    model_config = example({"id": "train-1", "warnings": []})
+
+    id: str
+    warnings: list[str]
+
+
+class WorkflowChecked(Shown):
+    """What a submission would give: the *id* that it would get, "" where files are still to be put in, and the rendered file."""
+
+    model_config = example({"id": "train-1", "file": _FILE, "warnings": []})
+
+    id: str
+    file: str
+    warnings: list[str]
+
+
+class WorkflowOutcome(Shown):
+    """What became of one workflow of a batch: the *id* that it got, or *problem*, why it was not submitted."""
+
+    model_config = example({"id": "train-1", "warnings": [], "problem": None})
+
+    id: str | None = None
+    warnings: list[str] = Field(default_factory=list)
+    problem: ProblemDetails | None = None
+
+
+class WorkflowOutcomes(Shown):
+    """*submitted*: how many.  *outcomes*: one for each workflow, in the order of the request."""
+
+    model_config = example({"submitted": 1, "outcomes": [WorkflowOutcome.example()]})
+
+    submitted: int
+    outcomes: list[WorkflowOutcome]
+
+
+class WorkflowCancel(Request):
+    """*message*: why, for its owner."""
+
+    model_config = example({"message": "wrong data"})
+
+    message: str = Field(default="", max_length=1000)
+
+
+class WorkflowCancelled(Shown):
+    """It stops from now on."""
+
+    model_config = example({"id": "train-1"})
+
+    id: str
+
+
+class WorkflowTags(Shown):
+    """By name."""
+
+    model_config = example({"tags": ["paper"]})
+
+    tags: list[str]
+
+
+class WorkflowTagEdit(Request):
+    """Tags to put on and to take off."""
+
+    model_config = example({"add": ["paper"], "remove": []})
+
+    add: list[str] = Field(default_factory=list)
+    remove: list[str] = Field(default_factory=list)
+
+
+# ---------------------------------------------------------------- what is there
+
+_ENTRY: dict[str, Any] = {
+    "id": "train-1",
+    "uuid": "6f1d3c0b2a4e4f6f8a7b9c0d1e2f3a4b",
+    "pool": "vision",
+    "priority": "NORMAL",
+    "status": "RUNNING",
+    "submitted_by": "alice",
+    "labels": {},
+    "submit_time": _SUBMITTED,
+    "start_time": _STARTED,
+    "end_time": None,
+    "queued_s": 0.06,
+    "duration_s": 12.5,
+}
+
+
+class WorkflowHead(Shown):
+    """*queued_s*: until its first task ran, or it ended, or now.  *duration_s* null: no task has run."""
+
+    model_config = example(_ENTRY)
+
+    id: str
+    uuid: str
+    pool: str
+    priority: str
+    status: str
+    submitted_by: str
+    labels: dict[str, str]
+    submit_time: datetime
+    start_time: datetime | None
+    end_time: datetime | None
+    queued_s: float
+    duration_s: float | None
+
+
+class WorkflowEntry(WorkflowHead):
+    """*gpus*: of the pods that it was admitted with; what is not admitted counts in full.  *gpus_asked*: of all its tasks, at full
+    count.  Both null: its file is no longer kept."""
+
+    model_config = example(_ENTRY | {"gpus": 4, "gpus_asked": 6})
+
+    gpus: int | None
+    gpus_asked: int | None
+
+
+class WorkflowPage(Page):
+    """Newest first."""
+
+    model_config = example({"items": [WorkflowEntry.example()], "next_cursor": None})
+
+    items: list[WorkflowEntry]
+
+
+class TaskAttempt(Shown):
+    """One attempt of one pod.  *gpus*: the indices that it holds on its node; on Kubernetes only how many they are means something."""
+
+    model_config = example(
+        {
+            "name": "main",
+            "attempt": 0,
+            "uuid": "0d7a1c52-64bb-5d8e-9a63-2f0f6b1c9d10",
+            "status": "RUNNING",
+            "message": "",
+            "exit_code": None,
+            "start_time": _STARTED,
+            "end_time": None,
+            "node": "n00",
+            "gpus": [0],
+            "lead": True,
+        }
+    )
+
+    name: str
+    attempt: int
+    uuid: str
+    status: str
+    message: str
+    exit_code: int | None
+    start_time: datetime | None
+    end_time: datetime | None
+    node: str | None
+    gpus: list[int]
+    lead: bool
+
+
+class TaskGroup(Shown):
+    """*attempt* grows each time that the group is queued again; *preemptions* says how often that was for others.
+
+    *upstream*: groups that it waits for; *downstream*: those that wait for it.  *pods*: of each task that accepts fewer pods, how many
+    it asked for and got.
+    """
+
+    model_config = example(
+        {
+            "name": "main-group",
+            "status": "RUNNING",
+            "message": "",
+            "queued_time": _SUBMITTED,
+            "start_time": _STARTED,
+            "end_time": None,
+            "attempt": 0,
+            "preemptions": 0,
+            "upstream": [],
+            "downstream": [],
+            "pods": [],
+            "tasks": [TaskAttempt.example()],
+        }
+    )
+
+    name: str
+    status: str
+    message: str
+    queued_time: datetime | None
+    start_time: datetime | None
+    end_time: datetime | None
+    attempt: int
+    preemptions: int
+    upstream: list[str]
+    downstream: list[str]
+    pods: list[PodsAnswer]
+    tasks: list[TaskAttempt]
+
+
+class Workflow(WorkflowHead):
+    """*message*: how it ended.  *repeats*: the workflow whose file it is again.  Timeouts in seconds, null: none."""
+
+    model_config = example(
+        _ENTRY
+        | {
+            "message": "",
+            "cancelled_by": None,
+            "repeats": None,
+            "tags": [],
+            "exec_timeout_s": None,
+            "queue_timeout_s": None,
+            "groups": [TaskGroup.example()],
+        }
+    )
+
+    message: str
+    cancelled_by: str | None
+    repeats: str | None
+    tags: list[str]
+    exec_timeout_s: float | None
+    queue_timeout_s: float | None
+    groups: list[TaskGroup]
+
+
+# ---------------------------------------------------------------- why
+
+
+class Preemption(Shown):
+    """*by* is the gang that needed the room; *law*: PRIORITY in the own pool, RECLAIM across pools."""
+
+    model_config = example(
+        {
+            "at": _STARTED,
+            "by": "train-1/main-group",
+            "law": "RECLAIM",
+            "sentence": "was preempted by train-1/main-group, which took back what was borrowed (law R2)",
+        }
+    )
+
+    at: datetime
+    by: str
+    law: str
+    sentence: str
+
+
+class GroupWhy(Shown):
+    """*position* in the queue of the pool counts from 1 (0: it has a place and waits for *waits_for* to stop), null if it does not
+    wait there; *ahead*: how many gangs of all pools are before it.
+
+    Gangs of pools that you do not see are told as `work of another pool`, or counted."""
+
+    model_config = example(
+        {
+            "group": "main-group",
+            "state": "SCHEDULING",
+            "position": 2,
+            "ahead": 4,
+            "reasons": [ReasonAnswer.example()],
+            "waits_for": [],
+            "preempted": [Preemption.example()],
+        }
+    )
+
+    group: str
+    state: str
+    position: int | None
+    ahead: int | None
+    reasons: list[ReasonAnswer]
+    waits_for: list[str]
+    preempted: list[Preemption]
+
+
+class PoolEnding(Shown):
+    """That the pool was deleted: by whom and when, *then* the state that it took with it, *state* how far it has come since."""
+
+    model_config = example({"pool": "vision", "by": "ann", "at": _SUBMITTED, "then": "DELETING", "state": "ARCHIVED"})
+
+    pool: str
+    by: str
+    at: datetime
+    then: str
+    state: str
+
+
+class Standstill(Shown):
+    """The server decides nothing *since* then: what it needs, mostly its cluster, cannot be had, or it is at fault itself."""
+
+    model_config = example({"since": _SUBMITTED, "why": "the API server does not answer: connection refused"})
+
+    since: datetime
+    why: str
+
+
+class WorkflowWhy(Shown):
+    """*ending*: the deletion of its pool, if that cancelled the workflow or is going on while it runs; else null.
+
+    *standstill*: why nothing is decided at present, about this workflow or another; null as long as all is well.
+    """
+
+    model_config = example(
+        {
+            "id": "train-3",
+            "status": "PENDING",
+            "sentence": "train-3 waits: vision has 2 of its quota of default/gpu left, and it asks for 4; "
+            "held by train-1/main-group (main-group is number 2 in the queue)",
+            "groups": [GroupWhy.example()],
+            "ending": None,
+            "standstill": None,
+        }
+    )
+
+    id: str
+    status: str
+    sentence: str
+    groups: list[GroupWhy]
+    ending: PoolEnding | None
+    standstill: Standstill | None

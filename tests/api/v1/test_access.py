@@ -1,0 +1,84 @@
+"""Users, roles and tokens at our own door."""
+
+from pathlib import Path
+from uuid import uuid4
+
+from tests.api.client import api
+from tests.api.v1.ours import page_through, problem
+
+
+def test_a_user_is_made_and_disabled(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        key = {"Idempotency-Key": str(uuid4())}
+        body = {"name": "eve@x.org", "roles": ["pool1-user"]}
+        made = it.http.post("/api/v1/users", json=body, headers=key)
+        assert (made.status_code, made.headers["location"]) == (201, "/api/v1/users/eve%40x.org")
+        assert it.http.get(made.headers["location"]).json() == made.json()
+        assert it.http.post("/api/v1/users", json=body, headers=key).json() == made.json()
+        problem(it.http.post("/api/v1/users", json=body), 409, "CONFLICT")
+        problem(it.http.post("/api/v1/users", json=body | {"roles": []}, headers=key), 409, "CONFLICT")
+        tag = {"If-Match": made.headers["etag"]}
+        path = made.headers["location"]
+        assert it.http.patch(path, json={"disabled": True}, headers=tag).json()["disabled"] is True
+        problem(it.http.patch(path, json={"disabled": False}, headers=tag), 412, "CONFLICT")
+
+
+def test_a_role_is_granted_and_taken_back(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        it.http.post("/api/v1/users", json={"name": "eve"}).raise_for_status()
+        before = it.http.get("/api/v1/users/eve").headers["etag"]
+        made = it.http.post("/api/v1/roles", json={"user": "eve", "role": "pool1-user"})
+        assert (made.status_code, made.headers["location"]) == (201, "/api/v1/roles/eve/pool1-user")
+        again = it.http.post("/api/v1/roles", json={"user": "eve", "role": "pool1-user"})
+        assert (again.status_code, again.json()) == (201, made.json())
+        assert it.http.get(made.headers["location"]).json() == made.json()
+        assert it.http.get("/api/v1/users/eve").headers["etag"] != before
+        it.http.post("/api/v1/roles", json={"user": "eve", "role": "viewer"}).raise_for_status()
+        pages = page_through(it, "/api/v1/roles", 1, user="eve")
+        assert [[each["role"] for each in page] for page in pages] == [["pool1-user"], ["viewer"]]
+        gone = it.http.delete(made.headers["location"])
+        assert (gone.status_code, gone.content) == (204, b"")
+        problem(it.http.delete(made.headers["location"]), 404, "NOTFOUND")
+        problem(it.http.get(made.headers["location"]), 404, "NOTFOUND")
+        trail = [each["what"] for page in page_through(it, "/api/v1/access-events", 2) for each in page]
+        assert trail == ["role revoked", "role granted", "role granted", "user created"]
+
+
+def test_the_request_that_made_a_token_is_told_it_again_for_a_while(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        access, moments = it.desk.service.access, [1_000.0]
+        access._accounts_now = None  # type: ignore[attr-defined] # only marks that the clock below is ours
+        for part in (access.tokens._accounts,):
+            part.now = lambda: moments[0]
+        key = {"Idempotency-Key": str(uuid4())}
+        body = {"name": "laptop", "expires_in_s": 86_400}
+        made = it.http.post("/api/v1/tokens", json=body, headers=key)
+        assert (made.status_code, made.headers["location"]) == (201, "/api/v1/users/ann/tokens/laptop")
+        text = made.json()["token"]
+        assert len(text) == 43
+        signed_in = {"Authorization": f"Bearer {text}"}
+        assert it.http.get("/api/v1/me", headers=signed_in).json()["token"]["name"] == "laptop"
+        again = it.http.post("/api/v1/tokens", json=body, headers=key)
+        assert (again.status_code, again.json()["token"]) == (201, text)
+        assert len(it.http.get("/api/v1/tokens").json()["items"]) == 1
+        # Another body, another user or another key: not the same token.
+        problem(it.http.post("/api/v1/tokens", json=body | {"name": "desk"}, headers=key), 409, "CONFLICT")
+        problem(it.http.post("/api/v1/tokens", json=body | {"expires_in_s": None}, headers=key), 409, "CONFLICT")
+        problem(it.http.post("/api/v1/tokens", json=body), 409, "CONFLICT")
+        it.http.post("/api/v1/users", json={"name": "eve", "roles": ["admin"]}).raise_for_status()
+        as_eve = access.tokens.create("eve", "t", actor="eve").text
+        others = it.http.post("/api/v1/tokens", json=body, headers=key | {"Authorization": f"Bearer {as_eve}"})
+        assert others.status_code == 201
+        assert others.json()["token"] != text
+        moments[0] += 601
+        problem(it.http.post("/api/v1/tokens", json=body, headers=key), 409, "CONFLICT")
+        assert it.http.delete("/api/v1/tokens/laptop").status_code == 204
+        problem(it.http.get("/api/v1/me", headers=signed_in), 401, "FORBIDDEN")
+
+
+def test_nodes_do_not_repeat_the_pools(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        (node,) = it.http.get("/api/v1/nodes").json()["items"]
+        assert it.http.get(f"/api/v1/nodes/{node['name']}").json() == node
+        assert (node["pools"], node["free"]["gpu"], node["gpus"]) == (2, 4, [None] * 4)
+        assert "pool1" not in str(node)

@@ -1,0 +1,170 @@
+"""Workflows at our own door."""
+
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.api.client import Api, api
+from tests.api.v1.ours import page_through, problem
+from tests.worlds.service import one_task
+
+
+def _submit(it: Api, name: str = "x", pool: str = "pool1", **more: Any) -> Any:
+    headers = more.pop("headers", {})
+    return it.http.post("/api/v1/workflows", json={"pool": pool, "file": one_task(name), **more}, headers=headers)
+
+
+def test_a_workflow_is_submitted_shown_and_cancelled(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        made = _submit(it, priority="LOW", environment={"SEED": "1=2", "EMPTY": ""})
+        assert (made.status_code, made.headers["location"]) == (201, "/api/v1/workflows/x-1")
+        assert made.json() == {"id": "x-1", "warnings": []}
+        it.desk.service.settle()
+        found = it.http.get(made.headers["location"]).json()
+        assert (found["id"], found["pool"], found["priority"], found["status"]) == ("x-1", "pool1", "LOW", "RUNNING")
+        assert found["submit_time"].endswith("Z")
+        assert (found["end_time"], found["message"], found["repeats"]) == (None, "", None)
+        (group,) = found["groups"]
+        assert [(task["name"], task["attempt"], task["exit_code"]) for task in group["tasks"]] == [("main", 0, None)]
+        spec = it.http.get("/api/v1/workflows/x-1/spec").text
+        assert spec == one_task("x")
+        stored = it.desk.service.workflow_queries.spec("x-1").spec
+        assert [dict(task.environment) for group in stored.groups for task in group.tasks] == [
+            {"SEED": "1=2", "EMPTY": ""}
+        ]
+        stopped = it.http.post("/api/v1/workflows/x-1/cancel", json={"message": "wrong data"})
+        assert (stopped.status_code, stopped.json()) == (200, {"id": "x-1"})
+        it.desk.later(1)
+        it.desk.later(31)
+        ended = it.http.get("/api/v1/workflows/x-1").json()
+        assert (ended["status"], ended["cancelled_by"]) == ("FAILED_CANCELED", "ann")
+        problem(it.http.post("/api/v1/workflows/x-1/cancel"), 409, "CONFLICT")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({"file": one_task("x")}, 422, "USAGE"),
+        ({"pool": "nope", "file": one_task("x")}, 404, "NOTFOUND"),
+        ({"pool": "pool1", "file": "workflow: {nam: x}"}, 422, "USAGE"),
+        ({"pool": "pool1", "file": one_task("x"), "environment": {"A=B": "c"}}, 422, "USAGE"),
+        ({"pool": "pool1", "file": one_task("x"), "priority": "URGENT"}, 422, "USAGE"),
+        ({"pool": "pool1", "file": one_task("x"), "dry_run": True}, 422, "USAGE"),
+        ({"pool": "pool1", "file": one_task("x", gpus=3)}, 400, "RESOURCE"),
+    ],
+)
+def test_what_cannot_be_submitted_leaves_nothing(tmp_path: Path, body: Any, status: int, code: str) -> None:
+    with api(tmp_path) as it:
+        revision = it.desk.revision
+        problem(it.http.post("/api/v1/workflows", json=body), status, code)
+        assert it.desk.revision == revision
+
+
+def test_a_submission_sent_twice_is_one(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        key = {"Idempotency-Key": str(uuid4())}
+        first, again = _submit(it, headers=key), _submit(it, headers=key)
+        assert (again.status_code, again.json(), again.headers["location"]) == (
+            201,
+            first.json(),
+            first.headers["location"],
+        )
+        problem(_submit(it, "y", headers=key), 409, "CONFLICT")
+
+
+def test_a_check_stores_nothing(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        revision = it.desk.revision
+        found = it.http.post("/api/v1/workflows:check", json={"pool": "pool1", "file": one_task("x")})
+        assert found.json() == {"id": "x-1", "file": one_task("x"), "warnings": []}
+        rendered = it.http.post("/api/v1/workflows:render", json={"pool": "pool1", "file": one_task("x")}).json()
+        assert {each["metadata"].get("namespace") for each in rendered["objects"] if each["kind"] == "Pod"} == {
+            "runrig"
+        }
+        assert it.desk.revision == revision
+
+
+def test_a_file_is_repeated(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        _submit(it)
+        problem(
+            it.http.post("/api/v1/workflows/x-1/repeat", json={"pool": "pool1", "failed_only": True}), 409, "CONFLICT"
+        )
+        made = it.http.post("/api/v1/workflows/x-1/repeat", json={"pool": "pool2", "priority": "LOW"})
+        assert (made.status_code, made.headers["location"]) == (201, "/api/v1/workflows/x-2")
+        found = it.http.get("/api/v1/workflows/x-2").json()
+        assert (found["repeats"], found["pool"], found["priority"]) == ("x-1", "pool2", "LOW")
+
+
+def test_a_batch_tells_of_each(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        files = [{"file": one_task("a")}, {"file": one_task("b", gpus=3)}, {"file": "workflow: {"}]
+        answer = it.http.post("/api/v1/workflows:batch", json={"pool": "pool1", "workflows": files})
+        found = answer.json()
+        assert (answer.status_code, found["submitted"]) == (200, 1)
+        assert [each["id"] for each in found["outcomes"]] == ["a-1", None, None]
+        assert [
+            each["problem"] and (each["problem"]["status"], each["problem"]["code"]) for each in found["outcomes"]
+        ] == [
+            None,
+            (400, "RESOURCE"),
+            (422, "USAGE"),
+        ]
+        assert found["outcomes"][2]["problem"]["problems"]
+
+
+def test_pages_of_workflows_hold_still(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        for number in range(5):
+            it.desk.time[0] += number % 2  # some at the same moment
+            _submit(it, f"w{number}")
+        ids = [each["id"] for page in page_through(it, "/api/v1/workflows", 2) for each in page]
+        assert ids == ["w4-1", "w3-1", "w2-1", "w1-1", "w0-1"] or sorted(ids) == [f"w{n}-1" for n in range(5)]
+        first = it.http.get("/api/v1/workflows", params={"limit": 2}).json()
+        it.desk.time[0] += 1
+        _submit(it, "new")
+        seen = [each["id"] for each in first["items"]]
+        rest = it.http.get("/api/v1/workflows", params={"limit": 9, "cursor": first["next_cursor"]}).json()
+        assert (seen + [each["id"] for each in rest["items"]], rest["next_cursor"]) == (ids, None)
+
+
+def test_workflows_are_filtered(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        _submit(it, "a", priority="LOW")
+        _submit(it, "b", pool="pool2")
+
+        def ids(**query: Any) -> list[str]:
+            return [each["id"] for page in page_through(it, "/api/v1/workflows", 10, **query) for each in page]
+
+        assert ids(pool=["pool2"]) == ["b-1"]
+        assert ids(priority=["LOW"]) == ["a-1"]
+        assert ids(user=["nobody"]) == []
+        assert ids(name="A") == ["a-1"]
+        assert sorted(ids(status=["PENDING", "RUNNING"])) == ["a-1", "b-1"]
+        problem(it.http.get("/api/v1/workflows", params={"status": "STOPPED"}), 422, "USAGE")
+
+
+def test_events_come_in_pages_that_agree_with_the_whole(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        _submit(it)
+        it.desk.service.settle()
+        path = "/api/v1/workflows/x-1/events"
+        whole = it.http.get(path, params={"limit": 1000}).json()["items"]
+        assert [event["kind"] for event in whole][:2] == ["Submit", "MoveGroup"] or whole[0]["kind"] == "Submit"
+        assert [event for page in page_through(it, path, 2) for event in page] == whole
+        assert all(event["time"].endswith("Z") for event in whole)
+
+
+def test_why_and_wait_and_logs(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        _submit(it, "a")
+        it.http.post("/api/v1/workflows", json={"pool": "pool1", "file": one_task("b", gpus=2)})
+        it.desk.service.settle()
+        why = it.http.get("/api/v1/workflows/b-1/why").json()
+        assert (why["id"], why["groups"][0]["reasons"][0]["code"]) == ("b-1", "QuotaFull")
+        assert it.http.get("/api/v1/workflows/a-1/wait", params={"for": "RUNNING", "timeout": 5}).json()["id"] == "a-1"
+        logs = it.http.get("/api/v1/workflows/a-1/logs", params={"stream": "stderr"})
+        assert (logs.status_code, logs.headers["content-type"]) == (200, "text/plain; charset=utf-8")
+        problem(it.http.get("/api/v1/workflows/a-1/logs", params={"task": "nope"}), 404, "NOTFOUND")
