@@ -20,7 +20,7 @@ def unsettled(state: State, observed: Observation) -> list[TaskKey]:
     O(active attempts), but of those in `Observation.running` a set operation: attempts of a node that is gone end in the cycle in
     which the backend shows that, so no others are on one.
     """
-    tasks, nodes = state.tasks, state.nodes
+    tasks, nodes = state.tasks.records, state.nodes
     moving = state.active - observed.running | state.unsteady
     if observed.nodes is not None:
         moving |= {key for key in state.active if (node := tasks[key].node) is not None and node not in nodes}

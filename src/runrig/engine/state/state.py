@@ -52,6 +52,7 @@ from runrig.engine.state.changed_rows import ChangedRows, gang_row
 from runrig.engine.state.deadlines import Deadline, deadlines_of
 from runrig.engine.state.moves import group_decided, group_moved, task_moved, workflow_moved
 from runrig.engine.state.rejections import flavors_freed, rejected_in
+from runrig.engine.state.task_table import TaskTable
 
 ON_NODES = (Status.INITIALIZING, Status.RUNNING)
 
@@ -77,7 +78,7 @@ class State:
         self.taken_over: dict[str, Node] = {}
         self.workflows: dict[str, Workflow] = {}
         self.groups: dict[GroupKey, Group] = {}
-        self.tasks: dict[TaskKey, Task] = {}
+        self.tasks = TaskTable()
         self.specs: dict[str, WorkflowSpec] = {}
         self.numbers: dict[str, int] = {}
         self.active: set[TaskKey] = set()
@@ -369,12 +370,13 @@ class State:
     def _forget(self, workflow: str) -> None:
         spec_hash = self.workflows[workflow].spec_hash
         for spec in self.spec_of(workflow).groups:
-            del self.groups[workflow, spec.name]
-            self.current.pop((workflow, spec.name), None)
-            self._on_nodes.pop((workflow, spec.name), None)
+            key = (workflow, spec.name)
+            del self.groups[key]
+            self._on_nodes.pop(key, None)
+            again = self.current.pop(key, None)
             for name in [task.pod_name(index) for task in spec.tasks for index in range(task.pods)]:
-                for attempt in self.attempts(workflow, name):
-                    del self.tasks[attempt.key]
+                for retry in range(1 if again is None else len(self.attempts(workflow, name))):
+                    self.tasks.pop(TaskKey(workflow, name, retry), None)
         del self.workflows[workflow]
         self._spec_uses[spec_hash] -= 1
         if not self._spec_uses[spec_hash]:

@@ -47,7 +47,7 @@ def users_of(state: State) -> Mapping[str, list[str]]:
 def _active_tasks(state: State, names: Sequence[str]) -> Iterator[Task]:
     """Yields the active tasks of every gang that holds one of the nodes *names*."""
     if len(names) == len(state.nodes):
-        yield from (state.tasks[key] for key in state.active)
+        yield from (state.tasks.records[key] for key in state.active)
         return
     gangs = {gang for name in names for gang in state.ledger.on_node.get(name, ())}
     for gang in sorted(gangs):

@@ -1,0 +1,70 @@
+"""The attempts of all pods, by key.  Of 100,000 workflows that wait most have one task, of which there is nothing to say yet."""
+
+from collections.abc import Iterator, MutableMapping
+from dataclasses import replace
+from functools import lru_cache
+from itertools import chain
+
+from runrig.domain.workflows import Status, Task, TaskKey
+
+WAITS = (Status.WAITING, Status.SCHEDULING)
+
+
+class TaskTable(MutableMapping[TaskKey, Task]):
+    """Of one first attempt that waits in each workflow only the kind is kept, which it shares with those of other workflows.
+
+    *records*: all others; every attempt that has been on a node is there, and quicker to find.
+    """
+
+    def __init__(self) -> None:
+        self.records: dict[TaskKey, Task] = {}
+        self._kinds: dict[str, Task] = {}  # workflow → its task, but for the workflow
+
+    def _waits(self, key: TaskKey) -> bool:
+        """True if only the kind of this one is kept."""
+        kind = self._kinds.get(key.workflow)
+        return kind is not None and kind.name == key.task and not key.retry_id
+
+    def __getitem__(self, key: TaskKey) -> Task:
+        if self._waits(key):
+            return replace(self._kinds[key.workflow], workflow=key.workflow)
+        return self.records[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.records or (isinstance(key, TaskKey) and self._waits(key))
+
+    def __setitem__(self, key: TaskKey, task: Task) -> None:
+        waits = self._waits(key)
+        if waits or (key.workflow not in self._kinds and key not in self.records):
+            kind = _kind_of(task)
+            if kind is not None:
+                self._kinds[key.workflow] = kind
+                return
+        if waits:
+            del self._kinds[key.workflow]
+        self.records[key] = task
+
+    def __delitem__(self, key: TaskKey) -> None:
+        if self._waits(key):
+            del self._kinds[key.workflow]
+        else:
+            del self.records[key]
+
+    def __iter__(self) -> Iterator[TaskKey]:
+        return chain(self.records, (TaskKey(workflow, kind.name, 0) for workflow, kind in self._kinds.items()))
+
+    def __len__(self) -> int:
+        return len(self.records) + len(self._kinds)
+
+
+def _kind_of(task: Task) -> Task | None:
+    """What *task* shares with others; None if there is more to say of it."""
+    if task.status not in WAITS:
+        return None
+    kind = _kind(task.name, task.group, task.spec, task.index, task.lead, task.status)
+    return kind if task == replace(kind, workflow=task.workflow) else None
+
+
+@lru_cache(maxsize=4096)
+def _kind(name: str, group: str, spec: str, index: int, lead: bool, status: Status) -> Task:
+    return Task("", name, 0, group, spec, index, lead, status)
