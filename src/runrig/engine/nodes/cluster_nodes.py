@@ -1,6 +1,6 @@
 """What is free on all nodes: amounts per resource and indices of GPUs, kept up to date as gangs come and go."""
 
-from bisect import insort
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -139,11 +139,10 @@ class ClusterNodes:
 
     def return_gpus(self, shares: Iterable[NodeShare]) -> None:
         for share in shares:
-            if share.node in self.by_name:
+            if share.gpus and share.node in self.by_name:
                 room = self.by_name[share.node]
-                for index in share.gpus:
-                    if index < room.node.resources.get(GPU, 0) and index not in room.gpus:
-                        insort(room.gpus, index)
+                room.gpus = sorted({*room.gpus, *share.gpus})
+                del room.gpus[bisect_left(room.gpus, room.node.resources.get(GPU, 0)) :]
 
     def with_gpus(
         self, shares: Iterable[NodeShare], requests: Requests, reserved: dict[str, int]
