@@ -64,6 +64,7 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
         "DELETE /api/v1/tokens/{name}",
         "DELETE /api/v1/users/{user}/tokens/{name}",
         "GET /api/access/event",
+        "GET /api/app",
         "GET /api/auth/login",
         "GET /api/cohort",
         "GET /api/cohort/{name}",

@@ -80,23 +80,23 @@ def test_archived_pools_are_shown_only_if_asked() -> None:
 
 def test_a_top_level_pool_that_ends_shows_its_state_as_its_status() -> None:
     pools = [
-        pool("a", state="DELETING", status="OFFLINE"),
+        pool("a", state="DELETING", status="MAINTENANCE"),
         pool("b", state="ARCHIVED", status="OFFLINE"),
         pool("c", status="OFFLINE"),
-        pool("c--d", state="DELETING", status="OFFLINE", parent="c", subpool_name="d", subpool_state="DELETING"),
+        pool("c--d", state="DELETING", status="MAINTENANCE", parent="c", subpool_name="d", subpool_state="DELETING"),
     ]
     assert [line.replace("└─ ", "").split()[1:3] for line in listed(pool_quota(*pools), "--all")[2:6]] == [
         ["DELETING", "-"],
         ["ARCHIVED", "-"],
         ["OFFLINE", "-"],
-        ["OFFLINE", "DELETING"],
+        ["MAINTENANCE", "DELETING"],
     ]
 
 
 def test_a_pool_that_drains_shows_what_it_still_holds_of_its_quota() -> None:
-    drains = {"state": "DELETING", "status": "OFFLINE", "subpool_state": "DELETING", "parent": "team"}
+    drains = {"state": "DELETING", "status": "MAINTENANCE", "subpool_state": "DELETING", "parent": "team"}
     rows = listed(pool_quota(pool("team--a", quota=0, held=30, used=5, available=-5, **drains)))
-    assert rows[2] == "team--a         OFFLINE        DELETING       0 (Held: 30)  5     -5"
+    assert rows[2] == "team--a         MAINTENANCE    DELETING       0 (Held: 30)  5     -5"
 
 
 def test_no_pools_says_how_to_make_one() -> None:
@@ -115,7 +115,7 @@ def test_pool_list_asks_for_what_was_said() -> None:
         at(server, "pool", "list", "-p", "a", "--pool", "b", "--all")
     assert [query for _, query, _ in server.asked] == [
         [("all_pools", "True")],
-        [("pools", "a"), ("pools", "b"), ("all_pools", "False"), ("archived", "True")],
+        [("pools", "a"), ("pools", "b"), ("all_pools", "False"), ("subpools", "True"), ("archived", "True")],
     ]
 
 

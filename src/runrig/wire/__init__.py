@@ -97,6 +97,7 @@ from runrig.wire.why import (
     WhyAnswer,
 )
 from runrig.wire.workflows import (
+    AppsAnswer,
     BatchAnswer,
     BatchRequest,
     BatchResult,
@@ -120,6 +121,7 @@ __all__ = [
     "ApartAnswer",
     "ApplyAnswer",
     "ApplyRequest",
+    "AppsAnswer",
     "BalanceAnswer",
     "BatchAnswer",
     "BatchRequest",

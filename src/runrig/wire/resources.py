@@ -18,7 +18,14 @@ class GpuAnswer(Answer):
 _NODE: dict[str, Any] = {
     "hostname": "n00",
     "backend": "default",
-    "exposed_fields": {"node": "n00", "pool/platform": ["vision/default"]},
+    "exposed_fields": {
+        "node": "n00",
+        "gpu": "2",
+        "cpu": "96",
+        "memory": "1024Gi",
+        "storage": "0",
+        "pool/platform": ["vision/default"],
+    },
     "resource_type": "RESERVED",
     "usage_fields": {"gpu": "1", "cpu": "4", "memory": "16Gi", "storage": "0"},
     "non_workflow_usage_fields": {"gpu": "0", "cpu": "0", "memory": "0", "storage": "0"},

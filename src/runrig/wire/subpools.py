@@ -60,7 +60,7 @@ class SubpoolDeletedAnswer(PoolAnswer):
         _subpool(
             state="DELETING",
             subpool_state="DELETING",
-            status="OFFLINE",
+            status="MAINTENANCE",
             quota=0,
             unallocated=0,
             available=-4,

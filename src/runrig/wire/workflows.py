@@ -159,6 +159,15 @@ class ListEntry(Answer):
     gpus_asked: int | None
 
 
+class AppsAnswer(Answer):
+    """Apps of the reference client: there are none."""
+
+    model_config = example({"apps": [], "more_entries": False})
+
+    apps: list[dict[str, Any]]
+    more_entries: bool
+
+
 class TagsAnswer(Answer):
     model_config = example({"tags": ["paper", "sweep"]})
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx2
 
+from tests.api.client import URL
 from tests.api.permissions.two_teams import TwoTeams
 
 HEADERS = {
@@ -33,7 +34,7 @@ def send(
         if each is not None
     ]
     headers = {**HEADERS, "Authorization": f"Bearer {world.tokens[actor]}"}
-    return world.api.http.request(method, f"/{endpoint}", json=payload, params=query, headers=headers)
+    return world.api.http.request(method, f"{URL}/{endpoint}", json=payload, params=query, headers=headers)
 
 
 def said(world: TwoTeams, actor: str, method: str, endpoint: str, payload: Any = None, **params: Any) -> Any:

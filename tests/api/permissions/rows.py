@@ -29,6 +29,7 @@ ROWS: Mapping[str, Row] = {
     "DELETE /api/token/{name}": Row("/api/token/spare"),
     "DELETE /api/user/{name}/token/{token}": Row("/api/user/uwe/token/spare"),
     "GET /api/access/event": Row("/api/access/event"),
+    "GET /api/app": Row("/api/app"),
     "GET /api/cohort": Row("/api/cohort"),
     "GET /api/cohort/{name}": Row("/api/cohort/org"),
     "GET /api/configs/pool": Row("/api/configs/pool"),

@@ -56,8 +56,9 @@ def pool_quota(
     pools: Pools = [],  # noqa: B006
     all_pools: bool = True,  # noqa: ARG001 - of the reference client, which sends it beside `pools`
     archived: Annotated[bool, Query(description="ARCHIVED pools too")] = False,
+    subpools: Annotated[bool, Query(description="Those of `pools` too")] = False,
 ) -> Response:
-    node_sets = service.queries.node_sets(names=pools, archived=archived, visibility=visibility)
+    node_sets = service.queries.node_sets(names=pools, archived=archived, below=subpools, visibility=visibility)
     return Response(as_answers.pool_quota(node_sets, service.backend_name), media_type="application/json")
 
 

@@ -26,14 +26,16 @@ router = APIRouter(route_class=Route, tags=["resources"])
 def list_resources(
     service: Serving,
     visibility: Seeing,
-    pools: Annotated[list[str], Query(description="Only nodes that these pools may use")] = [],  # noqa: B006
+    pools: Annotated[
+        list[str], Query(description="Only nodes that these pools may use, and only these rows of them")
+    ] = [],  # noqa: B006
     platforms: Annotated[list[str], Query(description="Only nodes of these flavors")] = [],  # noqa: B006
-    all_pools: bool = False,  # noqa: ARG001 - of the reference client, which sends it beside `pools`
+    all_pools: Annotated[bool, Query(description="Nodes of all pools, whatever `pools` says")] = False,
     limit: Annotated[int | None, Query(ge=1, le=LONGEST_PAGE, description="None: all, as a stream")] = None,
     offset: Annotated[int, Query(ge=0)] = 0,
 ) -> StreamingResponse:
     views, more = service.queries.nodes(
-        pools=pools, platforms=platforms, visibility=visibility, limit=limit, offset=offset
+        pools=() if all_pools else pools, platforms=platforms, visibility=visibility, limit=limit, offset=offset
     )
     return StreamingResponse(resources(views, service.backend_name, more=more), media_type="application/json")
 

@@ -56,7 +56,12 @@ def _settings(command: F) -> F:
 @with_session
 def list_pools(session: Session, pools: tuple[str, ...], mode: str, wide: bool, archived: bool) -> None:
     """Quota and use of the pools, in GPUs."""
-    query: dict[str, Value] = {"pools": pools, "all_pools": not pools, "archived": archived or None}
+    query: dict[str, Value] = {
+        "pools": pools,
+        "all_pools": not pools,
+        "subpools": bool(pools) or None,
+        "archived": archived or None,
+    }
     answer = session.client.get(path("pool_quota"), query)
     if session.show(answer):
         return

@@ -67,7 +67,7 @@ def _row(prefix: str, pool: Pool, *, free: bool, wide: bool) -> tuple[str, ...]:
 
 
 def _status(pool: Pool) -> str:
-    """ONLINE or OFFLINE, or the state if no other column tells why it is OFFLINE."""
+    """ONLINE, MAINTENANCE or OFFLINE, or the state if no other column tells why it is not ONLINE."""
     ends = pool["parent"] is None and pool["state"] != ACTIVE
     return str(pool["state"] if ends else pool["status"])
 

@@ -1,7 +1,7 @@
 """What the state says of its nodes: copied while the lock is held, made into answers afterwards."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from runrig.domain.nodes import Flavor, Node
@@ -58,12 +58,17 @@ def _active_tasks(state: State, names: Sequence[str]) -> Iterator[Task]:
 class Picture:
     """What the state says of the nodes *names*, copied, so that the lock is not held while answers are made of it.
 
-    *users*: as `users_of`.  Copying costs O(names + pods of the gangs there), a tenth of what the views cost.
+    *users*: as `users_of`.  *only*: the views name these pools alone; empty: all.
+
+    Copying costs O(names + pods of the gangs there), a tenth of what the views cost.
     """
 
-    def __init__(self, state: State, names: Sequence[str], users: Mapping[str, list[str]]) -> None:
+    def __init__(
+        self, state: State, names: Sequence[str], users: Mapping[str, list[str]], only: Collection[str] = ()
+    ) -> None:
         self._nodes = [state.nodes[name] for name in names]
         self._users = users
+        self._only = only
         self._flavors = dict(state.flavors)
         self._free = {name: report.node_free(state, name) for name in names}
         self._tainted = {node.name for node in self._nodes if not state.ledger.nodes.tolerated(node)}
@@ -72,7 +77,7 @@ class Picture:
 
     def views(self, visibility: Visibility) -> Iterator[NodeView]:
         """Yields the nodes in order.  O(their tasks and GPUs + pools x flavors)."""
-        seen = {flavor: visibility.of(names) for flavor, names in self._users.items()}
+        seen = {flavor: visibility.of(self._shown(names)) for flavor, names in self._users.items()}
         holders = report.gpu_holders(self._tasks, self._nodes)
         for node in self._nodes:
             yield NodeView(
@@ -84,6 +89,9 @@ class Picture:
                 shared_by=len(self._users.get(node.flavor, ())),
                 tainted=node.name in self._tainted,
             )
+
+    def _shown(self, pools: Sequence[str]) -> Sequence[str]:
+        return [pool for pool in pools if pool in self._only] if self._only else pools
 
     def _seen_holder(self, holder: tuple[str, str] | None, visibility: Visibility) -> tuple[str, str] | None:
         return holder if holder is None or visibility.sees(self._pool_of[holder[0]]) else ANOTHER

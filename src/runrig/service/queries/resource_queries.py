@@ -92,7 +92,7 @@ class ResourceQueries:
         self, *, names: Iterable[str] = (), archived: bool = False, visibility: Visibility = ALL
     ) -> tuple[PoolView, ...]:
         """Pools in order, subpools behind their parents.  Raises NotFound if one of *names* is not there."""
-        node_sets = self.node_sets(names=names, archived=archived, visibility=visibility)
+        node_sets = self.node_sets(names=names, archived=archived, below=False, visibility=visibility)
         return tuple(view for each in node_sets for view in each.pools)
 
     def pool(self, name: str, visibility: Visibility = ALL) -> PoolView:
@@ -123,9 +123,9 @@ class ResourceQueries:
             return pool_view(state, any_subpool(state, parent, short, visibility).name)
 
     def node_sets(
-        self, *, names: Iterable[str] = (), archived: bool = False, visibility: Visibility = ALL
+        self, *, names: Iterable[str] = (), archived: bool = False, below: bool = True, visibility: Visibility = ALL
     ) -> tuple[NodeSet, ...]:
-        """The pools *names* with their subpools, or all pools, grouped by the nodes they share."""
+        """The pools *names*, and with *below* their subpools, or all pools, grouped by the nodes they share."""
         with self._transactor.reading() as state:
             wanted = set(names)
             for name in sorted(wanted):
@@ -133,7 +133,7 @@ class ResourceQueries:
             shown = [
                 pool
                 for pool in state.pools.values()
-                if (not wanted or pool.name in wanted or pool.parent in wanted)
+                if (not wanted or pool.name in wanted or (below and pool.parent in wanted))
                 and (archived or pool.state is not PoolState.ARCHIVED)
                 and visibility.sees(pool.name)
             ]
@@ -172,7 +172,7 @@ class ResourceQueries:
     ) -> tuple[tuple[NodeView, ...], bool]:
         """(Nodes by name behind *after*, whether there are more.)
 
-        If given, only those that one of *pools* may use and whose flavor is one of
+        If given, only those that one of *pools* may use, with these alone, and whose flavor is one of
         *platforms*; *limit* None: all behind *offset*."""
         wanted_pools, wanted_flavors = set(pools), set(platforms)
         with self._transactor.reading() as state:
@@ -186,7 +186,7 @@ class ResourceQueries:
                 flavors &= wanted_flavors
             found = sorted(name for name, node in state.nodes.items() if node.flavor in flavors and name > after)
             page = found[offset:] if limit is None else found[offset : offset + limit]
-            picture = Picture(state, page, users)
+            picture = Picture(state, page, users, only=wanted_pools)
         return tuple(picture.views(visibility)), offset + len(page) < len(found)
 
     def node(self, name: str, visibility: Visibility = ALL) -> NodeView:

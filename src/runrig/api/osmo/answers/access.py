@@ -5,6 +5,7 @@ from typing import Any
 
 from runrig import wire
 from runrig.domain.access import AccessEvent, GrantRow, Identity, TokenRow, User
+from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.service.access.accounts import MadeToken
 from runrig.wire.base import utc
 
@@ -66,13 +67,14 @@ def event(found: AccessEvent) -> wire.AccessEventAnswer:
 
 
 def profile(who: Identity, pools: Sequence[str], row: TokenRow | None) -> wire.ProfileAnswer:
+    tops = [pool for pool in pools if SUBPOOL_DELIMITER not in pool]
     ends = None if row is None else utc(row.expires_at)
     return wire.ProfileAnswer(
         profile={
             "username": who.user,
             "email_notification": False,
             "slack_notification": False,
-            "pool": pools[0] if len(pools) == 1 else None,
+            "pool": tops[0] if len(tops) == 1 else None,
         },
         roles=[str(grant) for grant in who.grants],
         pools=list(pools),

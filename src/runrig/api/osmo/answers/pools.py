@@ -99,6 +99,13 @@ def _usage(used: int, free: int, limit: int, total: int, nodes: GpuTotals) -> Pl
     }
 
 
+_STATUS: Mapping[PoolState, str] = {
+    PoolState.ACTIVE: "ONLINE",
+    PoolState.DELETING: "MAINTENANCE",  # its work runs, and nobody may submit
+    PoolState.ARCHIVED: "OFFLINE",
+}
+
+
 def _settings(view: PoolView, backend: str, platforms: Platforms) -> Plain:
     own, inherited = view.pool, view.settings
     for flavor in view.flavors:
@@ -107,7 +114,7 @@ def _settings(view: PoolView, backend: str, platforms: Platforms) -> Plain:
     return {
         "name": own.name,
         "description": own.description,
-        "status": "ONLINE" if own.state is PoolState.ACTIVE else "OFFLINE",
+        "status": _STATUS[own.state],
         "backend": backend,
         "default_platform": inherited.default_platform,
         "default_exit_actions": exit_actions(inherited.default_exit_actions),

@@ -40,9 +40,10 @@ def _resource(view: NodeView, backend: str, texts: dict[tuple[Any, ...], tuple[s
         whole = resource(view, backend)
         texts[key] = json.dumps(whole.exposed_fields["pool/platform"]), whole.model_dump_json(include=_BY_POOL)[1:-1]
     platforms, by_pool = texts[key]
-    own = resource(replace(view, pools=()), backend).model_dump_json(exclude={"exposed_fields", *_BY_POOL})[1:-1]
-    node = json.dumps(view.node.name)
-    return f'{{{own},"exposed_fields":{{"node":{node},"pool/platform":{platforms}}},{by_pool}}}'.encode()
+    alone = resource(replace(view, pools=()), backend)
+    own = alone.model_dump_json(exclude={"exposed_fields", *_BY_POOL})[1:-1]
+    exposed = json.dumps({name: value for name, value in alone.exposed_fields.items() if name != "pool/platform"})[:-1]
+    return f'{{{own},"exposed_fields":{exposed},"pool/platform":{platforms}}},{by_pool}}}'.encode()
 
 
 def resource(view: NodeView, backend: str) -> wire.ResourceAnswer:
@@ -58,7 +59,11 @@ def resource(view: NodeView, backend: str) -> wire.ResourceAnswer:
     return wire.ResourceAnswer(
         hostname=node.name,
         backend=backend,
-        exposed_fields={"node": node.name, "pool/platform": [f"{pool}/{platform}" for pool in view.pools]},
+        exposed_fields={
+            "node": node.name,
+            **{kind: has[kind] for kind in _REFERENCE_KINDS},
+            "pool/platform": [f"{pool}/{platform}" for pool in view.pools],
+        },
         resource_type=("UNUSED", "RESERVED", "SHARED")[min(view.shared_by, 2)],
         usage_fields=_texts(held),
         non_workflow_usage_fields=dict.fromkeys(_REFERENCE_KINDS, "0"),

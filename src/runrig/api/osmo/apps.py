@@ -1,0 +1,29 @@
+"""Apps of the reference client, of which there are none: a workflow file is submitted as it is."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from runrig import wire
+from runrig.api.permissions import needs
+from runrig.api.routing import Route, answers
+from runrig.domain.access import Permission
+
+router = APIRouter(route_class=Route, tags=["workflows"])
+
+
+@router.get(
+    "/api/app",
+    summary="The apps: none",
+    dependencies=[needs(Permission.LIST_POOLS)],
+    responses=answers(wire.AppsAnswer),
+)
+def list_apps(
+    name: str | None = None,  # noqa: ARG001 - this and the others choose among none
+    users: Annotated[list[str], Query()] = [],  # noqa: B006, ARG001
+    all_users: bool = False,  # noqa: ARG001
+    order: str = "ASC",  # noqa: ARG001
+    limit: int = 20,  # noqa: ARG001
+    offset: int = 0,  # noqa: ARG001
+) -> wire.AppsAnswer:
+    return wire.AppsAnswer(apps=[], more_entries=False)
