@@ -39,6 +39,7 @@ def install(app: FastAPI) -> None:
 
 
 def _completed(found: dict[str, Any], routes: Iterable[APIRoute]) -> dict[str, Any]:
+    found["info"]["contact"] = {"name": "The people of runrig"}
     found["info"]["license"] = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
     found["servers"] = [{"url": "/", "description": "The server that this document comes from"}]
     parts = found.setdefault("components", {})
