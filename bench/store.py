@@ -326,7 +326,7 @@ def pool_lists(runs: int, finished: int = FINISHED, each: int = SUBPOOLS_EACH) -
             with server(url, cluster) as port, closing(Client(port)) as client:
                 for what, path, pools in (
                     ("all pools", "/api/pool_quota", PARENTS * (1 + each)),
-                    ("one parent", "/api/pool_quota?pools=p00", 1 + each),
+                    ("one parent", "/api/pool_quota?pools=p00&subpools=true", 1 + each),
                 ):
                     answer = client.call("GET", path)
                     listed = sum(len(sets["pools"]) for sets in json.loads(answer)["node_sets"])

@@ -24,7 +24,7 @@ from runrig.domain.reasons import Code, Reason
 
 ROOT = Path(__file__).parent.parent
 SHARED_OPTIONS = ("help", "format_type", "server", "data")
-COMMON_ERRORS = ("401", "403", "422", "429", "500", "503")
+COMMON_ERRORS = ("400", "401", "403", "422", "429", "500", "503")
 OURS = "/api/v1/"
 
 _SECTION = re.compile(r"<!-- generated: (?P<name>[a-z-]+) -->\n.*?<!-- end -->", re.DOTALL)
@@ -90,18 +90,18 @@ def routes() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def our_routes() -> Iterator[str]:
-    """The tables of `/api/v1`, where any route may also answer 400."""
-    return _tables((each for each in routes() if each[1].startswith(OURS)), (*COMMON_ERRORS, "400"))
+    """The tables of `/api/v1`."""
+    return _tables(each for each in routes() if each[1].startswith(OURS))
 
 
 def other_routes() -> Iterator[str]:
-    return _tables((each for each in routes() if not each[1].startswith(OURS)), COMMON_ERRORS)
+    return _tables(each for each in routes() if not each[1].startswith(OURS))
 
 
-def _tables(found: Iterable[tuple[str, str, dict[str, Any]]], common: Iterable[str]) -> Iterator[str]:
+def _tables(found: Iterable[tuple[str, str, dict[str, Any]]]) -> Iterator[str]:
     tables: dict[str, list[str]] = {}
     for method, path, operation in found:
-        own = [code for code in sorted(operation["responses"]) if code > "299" and code not in common]
+        own = [code for code in sorted(operation["responses"]) if code > "299" and code not in COMMON_ERRORS]
         query = [f"`{each['name']}`" for each in operation.get("parameters", ()) if each["in"] == "query"]
         need = operation["x-permission"]
         row = f"| `{method} {path}` | {_cell(operation['summary'])} | {need} | {', '.join(query)} | {', '.join(own)} |"

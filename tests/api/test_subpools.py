@@ -117,12 +117,13 @@ def test_a_dry_run_says_what_would_be_and_changes_nothing(tmp_path: Path) -> Non
         assert state_of(it) == before
 
 
-def test_pools_by_name_bring_their_subpools_along(tmp_path: Path) -> None:
+def test_pools_by_name_bring_their_subpools_along_if_asked_to(tmp_path: Path) -> None:
     with api(tmp_path, cluster=TEAM, gpus=12) as it:
         for short in "ba":
             it.call("POST", ROUTE, {"name": short, "quota": 1})
-        found = it.get("/api/pool_quota", pools=["team"], all_pools=False)["node_sets"]
-        assert [pool["name"] for each in found for pool in each["pools"]] == ["team", "team--a", "team--b"]
+        for asked, names in ((True, ["team", "team--a", "team--b"]), (False, ["team"])):
+            found = it.get("/api/pool_quota", pools=["team"], all_pools=False, subpools=asked)["node_sets"]
+            assert [pool["name"] for each in found for pool in each["pools"]] == names
 
 
 # ---------------------------------------------------------------- what cannot be

@@ -364,6 +364,9 @@ def test_cancel_and_restart(tmp_path: Path) -> None:
         again = it.get("/api/workflow/a-2")
         assert [again[key] for key in ("parent_name", "pool", "priority")] == ["a-1", "pool2", "LOW"]
         assert it.call("POST", "/api/pool/pool1/workflow", workflow_id="a-2")["name"] == "a-3"
+        uuid = it.get("/api/workflow/a-3")["uuid"]
+        assert it.call("POST", f"/api/workflow/{uuid}/cancel") == {"name": "a-3"}
+        assert [it.error("POST", f"/api/workflow/{each}/cancel")[0] for each in (uuid, "a-9")] == [409, 404]
 
 
 def test_wait_returns_when_the_status_is_reached(tmp_path: Path) -> None:

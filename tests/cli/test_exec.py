@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -110,7 +111,7 @@ def test_on_a_terminal_there_is_one_in_the_task_with_its_size_its_keys_and_its_e
     try:
         hears(b"$ " if os.getuid() else b"# ")
         before = termios.tcgetattr(terminal)
-        os.write(terminal, b"stty size; sleep 1000\n")
+        os.write(terminal, b"sh -c 'stty size; exec sleep 1000'\n")  # one job: whichever of them runs is interrupted
         hears(b"21 63\r\n")
         os.write(terminal, b"\x03")  # interrupts the program there, and not our client
         hears(b"^C")
@@ -118,6 +119,9 @@ def test_on_a_terminal_there_is_one_in_the_task_with_its_size_its_keys_and_its_e
         os.write(terminal, b"until [ \"$(stty size)\" = '32 54' ]; do sleep 0.02; done; echo re''sized; exit 9\n")
         hears(b"resized")
         assert before[3] & termios.ECHO == 0  # the other side echoes
+    except BaseException:
+        os.kill(pid, signal.SIGKILL)
+        raise
     finally:
         status = os.waitpid(pid, 0)[1]
         os.close(terminal)

@@ -26,8 +26,8 @@ from runrig.api.telemetry import RouteNoted, Telemetry
 from runrig.service.service import Service
 
 _MODULES = (
-    *v1.MODULES,
     workflows,
+    *v1.MODULES,
     batches,
     pools,
     subpools,

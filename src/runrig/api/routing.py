@@ -20,7 +20,7 @@ from runrig.service.queries import history
 from runrig.service.service import Service
 from runrig.wire.base import Answer, Model
 
-ALWAYS = (401, 403, 422, 429, 500, 503)
+ALWAYS = (400, 401, 403, 422, 429, 500, 503)
 """Errors that any route with a token may return."""
 
 LONGEST_USER_NAME = 128

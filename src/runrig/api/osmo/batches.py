@@ -24,7 +24,7 @@ router = APIRouter(route_class=Route, tags=["workflows"])
     description="Success says that each has its result, not that each was submitted.  With an Idempotency-Key the same batch, sent "
     "again, doubles nothing and goes on where the first one was cut off.",
     dependencies=[needs(Permission.SUBMIT, asked("pool"))],
-    responses=answers(wire.BatchAnswer, 400, 404, 409, 413),
+    responses=answers(wire.BatchAnswer, 404, 409, 413),
 )
 async def submit_batch(
     service: Serving,

@@ -36,7 +36,7 @@ def show_cohort(service: Serving, visibility: Seeing, name: str) -> wire.CohortA
     "/api/cohort",
     summary="Create a cohort",
     dependencies=_CHANGE,
-    responses=answers(wire.CohortAnswer, 400, 404, 409),
+    responses=answers(wire.CohortAnswer, 404, 409),
 )
 def create_cohort(service: Serving, user: User, body: wire.CohortCreateRequest) -> wire.CohortAnswer:
     service.declarations.create_cohort(body.name, cohort_edit(body), user=user)
@@ -47,7 +47,7 @@ def create_cohort(service: Serving, user: User, body: wire.CohortCreateRequest) 
     "/api/cohort/{name}",
     summary="Change a cohort",
     dependencies=_CHANGE,
-    responses=answers(wire.CohortAnswer, 400, 404, 409),
+    responses=answers(wire.CohortAnswer, 404, 409),
 )
 def update_cohort(service: Serving, user: User, name: str, body: wire.CohortEditRequest) -> wire.CohortAnswer:
     service.declarations.update_cohort(name, cohort_edit(body), user=user)
@@ -58,7 +58,7 @@ def update_cohort(service: Serving, user: User, name: str, body: wire.CohortEdit
     "/api/cohort/{name}",
     summary="Change a cohort, like PATCH",
     dependencies=_CHANGE,
-    responses=answers(wire.CohortAnswer, 400, 404, 409),
+    responses=answers(wire.CohortAnswer, 404, 409),
 )
 def put_cohort(service: Serving, user: User, name: str, body: wire.CohortEditRequest) -> wire.CohortAnswer:
     return update_cohort(service, user, name, body)

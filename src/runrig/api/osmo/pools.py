@@ -83,7 +83,7 @@ def show_pool_now_or_then(
     "/api/configs/pool",
     summary="Create a pool",
     dependencies=[needs(Permission.CHANGE_CLUSTER)],
-    responses=answers(wire.PoolAnswer, 400, 404, 409),
+    responses=answers(wire.PoolAnswer, 404, 409),
 )
 def create_pool(service: Serving, user: User, body: wire.PoolCreateRequest) -> wire.PoolAnswer:
     return as_answers.pool(
@@ -95,7 +95,7 @@ def create_pool(service: Serving, user: User, body: wire.PoolCreateRequest) -> w
     "/api/configs/pool/{name}",
     summary="Change a pool",
     dependencies=_CHANGE,
-    responses=answers(wire.PoolAnswer, 400, 404, 409),
+    responses=answers(wire.PoolAnswer, 404, 409),
 )
 def update_pool(service: Serving, user: User, asker: Asking, name: str, body: wire.PoolEditRequest) -> wire.PoolAnswer:
     check_promise(asker, name, body)
@@ -106,7 +106,7 @@ def update_pool(service: Serving, user: User, asker: Asking, name: str, body: wi
     "/api/configs/pool/{name}",
     summary="Change a pool, like PATCH",
     dependencies=_CHANGE,
-    responses=answers(wire.PoolAnswer, 400, 404, 409),
+    responses=answers(wire.PoolAnswer, 404, 409),
 )
 def put_pool(service: Serving, user: User, asker: Asking, name: str, body: wire.PoolEditRequest) -> wire.PoolAnswer:
     return update_pool(service, user, asker, name, body)

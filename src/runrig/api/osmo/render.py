@@ -20,7 +20,7 @@ router = APIRouter(route_class=Route, tags=["workflows"])
     "/api/pool/{pool}/render",
     summary="The Kubernetes objects that a workflow becomes; nothing is stored",
     dependencies=[needs(Permission.SUBMIT, named("pool"))],
-    responses=answers(wire.RenderAnswer, 400, 404, 413),
+    responses=answers(wire.RenderAnswer, 404, 413),
 )
 def render(
     service: Serving,

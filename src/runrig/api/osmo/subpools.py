@@ -80,9 +80,7 @@ def show_subpool(service: Serving, visibility: Seeing, parent: str, subpool: str
     "/api/configs/pool/{parent}/subpool",
     summary="Create a subpool, or bring back one that is ARCHIVED",
     dependencies=_CHANGE,
-    responses=answers(
-        wire.SubpoolAnswer, 400, 404, 409, said={400: _OVER, 404: _NO_PARENT, 409: _TAKEN, 422: _NO_SHARE}
-    ),
+    responses=answers(wire.SubpoolAnswer, 404, 409, said={400: _OVER, 404: _NO_PARENT, 409: _TAKEN, 422: _NO_SHARE}),
 )
 def create_subpool(
     service: Serving, user: User, parent: str, body: wire.SubpoolCreateRequest, dry_run: DryRun = False
@@ -94,9 +92,7 @@ def create_subpool(
     "/api/configs/pool/{parent}/subpool/{subpool}",
     summary="Give a subpool another quota; what runs there goes on",
     dependencies=_CHANGE,
-    responses=answers(
-        wire.SubpoolAnswer, 400, 404, 409, said={400: _OVER, 404: _UNKNOWN, 409: _DRAINING, 422: _NO_SHARE}
-    ),
+    responses=answers(wire.SubpoolAnswer, 404, 409, said={400: _OVER, 404: _UNKNOWN, 409: _DRAINING, 422: _NO_SHARE}),
 )
 def update_subpool(
     service: Serving, user: User, parent: str, subpool: str, body: wire.SubpoolEditRequest, dry_run: DryRun = False
@@ -108,9 +104,7 @@ def update_subpool(
     "/api/configs/pool/{parent}/subpool/{subpool}",
     summary="Give a subpool another quota, like PATCH",
     dependencies=_CHANGE,
-    responses=answers(
-        wire.SubpoolAnswer, 400, 404, 409, said={400: _OVER, 404: _UNKNOWN, 409: _DRAINING, 422: _NO_SHARE}
-    ),
+    responses=answers(wire.SubpoolAnswer, 404, 409, said={400: _OVER, 404: _UNKNOWN, 409: _DRAINING, 422: _NO_SHARE}),
 )
 def put_subpool(
     service: Serving, user: User, parent: str, subpool: str, body: wire.SubpoolEditRequest, dry_run: DryRun = False

@@ -48,7 +48,7 @@ _CHANGE = needs(Permission.CHANGE_WORKFLOW, workflow("id"))
     "/api/pool/{pool}/workflow",
     summary="Submit a workflow, or check one",
     dependencies=[_SUBMIT],
-    responses=answers(wire.SubmitAnswer, 400, 404, 409, 413),
+    responses=answers(wire.SubmitAnswer, 404, 409, 413),
 )
 async def submit(
     service: Serving,
@@ -97,7 +97,7 @@ async def submit(
     "/api/pool/{pool}/workflow/{id}/restart",
     summary="Submit a workflow that failed once more",
     dependencies=[_SUBMIT, _CHANGE],
-    responses=answers(wire.SubmitAnswer, 400, 404, 409),
+    responses=answers(wire.SubmitAnswer, 404, 409),
 )
 async def restart(
     service: Serving, user: User, base: Base, pool: str, id: str, key: IdempotencyKey

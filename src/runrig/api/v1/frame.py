@@ -7,13 +7,10 @@ from typing import Annotated, Any
 from fastapi import Request, Response
 
 from runrig.api.error_docs import Said, problems
-from runrig.api.routing import Found, Responses, Route, header
+from runrig.api.routing import ALWAYS, Found, Responses, Route, header
 from runrig.domain.errors import InvalidInput
 from runrig.domain.tags import Expected
 from runrig.wire.base import Model
-
-ALWAYS = (400, 401, 403, 422, 429, 500, 503)
-"""Errors that any route here may return."""
 
 _TAG = re.compile(r'(?P<weak>W/)?"(?P<tag>[\x21\x23-\x7e]*)"')
 

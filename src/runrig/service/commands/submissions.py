@@ -27,6 +27,9 @@ _SENT = ("text", "variables", "string_variables", "template", "environment", "pr
 SENT_LETTERS = 32
 """So many letters of the key of a specification say what was sent."""
 
+UUID_LETTERS = 36
+"""A workflow can be named by its uuid too."""
+
 MOST_KEPT, LARGEST_KEPT = 128, 8 * 1024
 """Files whose reading is remembered, and the letters of the largest of them."""
 
@@ -216,19 +219,19 @@ class Submissions:
         return (yield from self.submitting_again(old.id, pool=pool, user=user, uuid=uuid))
 
     def cancelling(self, id: str, *, user: str, message: str = "") -> Command[str]:
-        """The command of `cancel`."""
-        workflow = self._unfinished(id)
+        """The command of `cancel`.  The state knows workflows that live by their ids; the store is asked about any other."""
+        name = self._unfinished(id).id if len(id) == UUID_LETTERS else id
 
         def decide(writing: Writing) -> None:
-            writing.commit(workflows.cancel(writing.state, workflow.id, user=user, message=message))
+            writing.commit(workflows.cancel(writing.state, name, user=user, message=message))
 
         try:
             yield Job(user, decide)
-        except NotFound:  # it has ended since, perhaps by a command that was stored together with this one
+        except NotFound:  # it has ended, perhaps by a command that was stored together with this one, or never was
             self._unfinished(id)
             raise
         self._reconciler.wake()
-        return workflow.id
+        return name
 
     def tag(self, id: str, *, add: Sequence[str], remove: Sequence[str]) -> tuple[str, ...]:
         """The tags of workflow *id*, perhaps ended, afterwards.  Raises NotFound, InvalidInput, Conflict if there are too many."""
