@@ -6,9 +6,9 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Response
 
 from runrig.api.permissions import needs
-from runrig.api.routing import IdempotencyKey, Serving, Who
+from runrig.api.routing import IdempotencyKey, Route, Serving, Who
 from runrig.api.v1.answers import access as as_answers
-from runrig.api.v1.frame import IfMatch, StrictRoute, creates, empties, quoted, reply, shows
+from runrig.api.v1.frame import IfMatch, creates, empties, quoted, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
 from runrig.domain.access import GrantRow, Permission, User, role_named
 from runrig.domain.errors import NotFound
@@ -16,7 +16,7 @@ from runrig.domain.tags import tag_of
 from runrig.service.service import Service
 from runrig.wire import RoleGrantRequest, UserCreateRequest, UserEditRequest, v1
 
-router = APIRouter(route_class=StrictRoute, tags=["access"])
+router = APIRouter(route_class=Route, tags=["access"])
 
 _ACCESS = [needs(Permission.ACCESS)]
 

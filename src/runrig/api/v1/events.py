@@ -15,9 +15,9 @@ from fastapi.responses import StreamingResponse
 from runrig.api.osmo.waiting import soon
 from runrig.api.permissions import Seeing, needs
 from runrig.api.pulse import Pulse
-from runrig.api.routing import Found, Serving, Who
+from runrig.api.routing import Found, Route, Serving, Who
 from runrig.api.v1.answers.events import cluster_event
-from runrig.api.v1.frame import StrictRoute, shows, texts
+from runrig.api.v1.frame import shows, texts
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, place_of
 from runrig.domain.access import Identity, Permission
 from runrig.domain.errors import InvalidInput
@@ -26,7 +26,7 @@ from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
 from runrig.wire import v1
 
-router = APIRouter(route_class=StrictRoute, tags=["events"])
+router = APIRouter(route_class=Route, tags=["events"])
 
 LONGEST_GAP = 20_000
 """Revisions that are sent after; who has missed more is told to read everything anew."""

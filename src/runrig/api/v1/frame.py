@@ -7,16 +7,12 @@ from typing import Annotated, Any
 from fastapi import Request, Response
 
 from runrig.api.error_docs import Said, problems
-from runrig.api.routing import ALWAYS, Found, Responses, Route, header
+from runrig.api.routing import ALWAYS, Found, Responses, header
 from runrig.domain.errors import InvalidInput
 from runrig.domain.tags import Expected
 from runrig.wire.base import Model
 
 _TAG = re.compile(r'(?P<weak>W/)?"(?P<tag>[\x21\x23-\x7e]*)"')
-
-
-StrictRoute = Route
-"""Routes of both doors refuse what they do not know in a query."""
 
 
 Examples = Mapping[int, Said] | None

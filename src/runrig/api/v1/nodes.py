@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query
 from runrig.api.osmo import topology as shared
 from runrig.api.osmo.answers.resources import conditions
 from runrig.api.permissions import Seeing, needs
-from runrig.api.routing import Serving
-from runrig.api.v1.frame import StrictRoute, shows
+from runrig.api.routing import Route, Serving
+from runrig.api.v1.frame import shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, place_of
 from runrig.domain.access import Permission
 from runrig.service.queries.nodes import NodeView
@@ -16,7 +16,7 @@ from runrig.service.queries.topology import MOST_HOLDERS
 from runrig.wire import v1
 from runrig.wire.topology import TopologyAnswer
 
-router = APIRouter(route_class=StrictRoute, tags=["nodes"])
+router = APIRouter(route_class=Route, tags=["nodes"])
 
 _READ = [needs(Permission.READ_CLUSTER)]
 

@@ -5,12 +5,12 @@ from fastapi import APIRouter
 from runrig import __version__
 from runrig.api.osmo.answers.pools import change
 from runrig.api.permissions import needs
-from runrig.api.routing import Serving, User
-from runrig.api.v1.frame import StrictRoute, shows
+from runrig.api.routing import Route, Serving, User
+from runrig.api.v1.frame import shows
 from runrig.domain.access import Permission
 from runrig.wire import ApplyAnswer, ApplyRequest, v1
 
-router = APIRouter(route_class=StrictRoute, tags=["server"])
+router = APIRouter(route_class=Route, tags=["server"])
 
 
 @router.get(

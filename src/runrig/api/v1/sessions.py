@@ -5,13 +5,13 @@ from fastapi import APIRouter
 from runrig import wire
 from runrig.api.osmo.sessions import router_answer
 from runrig.api.permissions import Asking, needs, workflow
-from runrig.api.routing import Base, Serving, User
-from runrig.api.v1.frame import StrictRoute, shows
+from runrig.api.routing import Base, Route, Serving, User
+from runrig.api.v1.frame import shows
 from runrig.domain.access import Permission
 from runrig.ports.backend import Program, Size
 from runrig.service.commands.sessions import Kind, Ticket
 
-router = APIRouter(route_class=StrictRoute, tags=["sessions"])
+router = APIRouter(route_class=Route, tags=["sessions"])
 
 
 @router.post(

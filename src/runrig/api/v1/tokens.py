@@ -7,16 +7,16 @@ from fastapi import APIRouter, Query, Response
 
 from runrig.api.error_docs import Said
 from runrig.api.permissions import needs
-from runrig.api.routing import IdempotencyKey, Serving, Who
+from runrig.api.routing import IdempotencyKey, Route, Serving, Who
 from runrig.api.v1.answers import access as as_answers
-from runrig.api.v1.frame import StrictRoute, creates, empties, reply, shows
+from runrig.api.v1.frame import creates, empties, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
 from runrig.domain.access import Identity, Permission, TokenRow, allows
 from runrig.domain.pools import PoolState
 from runrig.service.service import Service
 from runrig.wire import TokenCreateRequest, v1
 
-router = APIRouter(route_class=StrictRoute, tags=["access"])
+router = APIRouter(route_class=Route, tags=["access"])
 
 _OWN = [needs(Permission.OWN_TOKENS)]
 _ACCESS = [needs(Permission.ACCESS)]

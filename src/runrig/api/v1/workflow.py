@@ -9,10 +9,10 @@ from starlette.concurrency import run_in_threadpool
 from runrig.api.osmo import logs
 from runrig.api.osmo.waiting import statuses
 from runrig.api.permissions import Asking, Seeing, needs, workflow
-from runrig.api.routing import Serving
+from runrig.api.routing import Route, Serving
 from runrig.api.v1.answers import events as as_events
 from runrig.api.v1.answers import workflows as as_answers
-from runrig.api.v1.frame import StrictRoute, shows, texts
+from runrig.api.v1.frame import shows, texts
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotAllowed
@@ -20,7 +20,7 @@ from runrig.domain.workflows import WorkflowStatus
 from runrig.spec.masked import masked
 from runrig.wire import v1
 
-router = APIRouter(route_class=StrictRoute, tags=["workflows"])
+router = APIRouter(route_class=Route, tags=["workflows"])
 
 LONGEST_WAIT_S = 3600.0
 TEXT = "text/plain; charset=utf-8"

@@ -6,10 +6,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from runrig.api.permissions import Seeing, Sent, needs, workflow
-from runrig.api.routing import IdempotencyKey, Serving, User
+from runrig.api.routing import IdempotencyKey, Route, Serving, User
 from runrig.api.times import At
 from runrig.api.v1.answers import workflows as as_answers
-from runrig.api.v1.frame import StrictRoute, creates, reply, shows
+from runrig.api.v1.frame import creates, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, place_of
 from runrig.backends.kubernetes import objects
 from runrig.domain.access import Permission
@@ -23,7 +23,7 @@ from runrig.spec.labels import read_key, read_selector, read_tags
 from runrig.wire import v1
 from runrig.wire.render import RenderAnswer
 
-router = APIRouter(route_class=StrictRoute, tags=["workflows"])
+router = APIRouter(route_class=Route, tags=["workflows"])
 
 _SUBMIT = needs(Permission.SUBMIT, Sent("pool"))
 _CHANGE = needs(Permission.CHANGE_WORKFLOW, workflow("id"))
