@@ -68,7 +68,7 @@ class World:
 
     @property
     def port(self) -> int:
-        file = self.up.data / "tasks/w-1/main/0/work/port"
+        file = self.up.data.joinpath("tasks", "w-1", "main", "0", "work", "port")
         until(file.exists)
         return int(file.read_text())
 

@@ -52,7 +52,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 
 def work_of(server: Up) -> Path:
-    return server.data / "tasks/w-1/main/0/work"
+    return server.data.joinpath("tasks", "w-1", "main", "0", "work")
 
 
 def done(server: Up, *args: str, stdin: str = "") -> tuple[int, str, str]:

@@ -1,6 +1,6 @@
 """Tags of what was declared: two records have the same tag if nothing differs between them.
 
-Whoever edits sends the tag of what was read, and the edit is refused if the record has another one by now.
+An edit carries the tag of the record that was read, and is refused if the record has changed since.
 """
 
 import hashlib

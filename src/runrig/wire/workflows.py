@@ -362,7 +362,7 @@ class WorkflowAnswer(Answer):
 class EventAnswer(Answer):
     """One entry of the log.  *kind* is the name of the action, *text* the same in words, *law* the rule behind it or "".
 
-    Of what a program of the cluster noted: *actor* is the program, *kind* its reason, and *revision*, *seq* and *law* are null.
+    In an event that a program of the cluster noted, *actor* is the program, *kind* its reason, and *revision*, *seq* and *law* are null.
     """
 
     model_config = example(

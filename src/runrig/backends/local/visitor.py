@@ -25,7 +25,7 @@ else:  # nothing of ours is on the path of a process started like this
     import supervisor
 
 NOT_FOUND, NOT_STARTED = 127, 126
-"""What shells answer for a command that there is not, and for one that cannot be started."""
+"""The exit codes of a shell for a command that does not exist, and for one that cannot be started."""
 _PR_SET_CHILD_SUBREAPER = 36
 _PAUSE_S = 0.002
 

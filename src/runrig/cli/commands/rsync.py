@@ -112,7 +112,7 @@ def download(session: Session, id: str, task: str | None, paths: str | None, tim
     os.makedirs(local, exist_ok=True)
     with_rsync = _Rsync(session.client, id, task, timeout_s, progress=not no_progress)
     code = with_rsync.run(lambda url: [url, local], remote)
-    # The rsync of the task says only to its own stderr that there is no such path.
+    # If the path does not exist, rsync in the task says so only on its own stderr.
     name = os.path.basename(remote)
     if not code and name not in ("", ".") and not os.path.lexists(os.path.join(local, name)):
         raise NotFound(f"there is no {remote!r} in the task")

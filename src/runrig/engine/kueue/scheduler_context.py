@@ -113,7 +113,7 @@ class Holders:
 
 
 def _granted(holding: Iterable[HolderEntry], contested: frozenset[int]) -> Iterator[HolderEntry]:
-    """Those of *holding* that were granted something *contested*."""
+    """The workloads of *holding* that were granted something *contested*."""
     return (entry for entry in holding if not contested.isdisjoint(entry[1].indices))
 
 

@@ -21,7 +21,7 @@ def left_in_tree(leaf: QuotaLeaf, request: Request) -> Left:
 
 
 def needed(taken: Sequence[WorkloadTarget], left: Left, mine: QuotaLeaf, own: Left) -> list[WorkloadTarget]:
-    """Those of *taken* that must stop: each but the last comes back, the last first, where nothing then lacks.
+    """The workloads of *taken* that must stop.  From the last but one backwards, each is put back if the preemptor still fits.
 
     *left*, *own*: of the whole tree, and of the preemptor's queue at *mine*, without those taken; changed on the way.
     """

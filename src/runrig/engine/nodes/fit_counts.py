@@ -167,6 +167,6 @@ class FitCountCache:
         return True
 
     def _places(self, names: Iterable[str]) -> list[int]:
-        """Of those *names* that are in the topology."""
+        """The positions of *names* in the topology, without those that it does not have."""
         index = self.topology.index
         return [index[name] for name in names if name in index]

@@ -11,7 +11,7 @@ _TIME = "2026-01-31T12:00:00.310000Z"
 class WorkflowEvent(Shown):
     """*kind* is the name of the action, *text* the same in words, *law* the rule behind it or "".
 
-    Of what a program of the cluster noted: *actor* is the program, *kind* its reason, and *revision* and *seq* are null.
+    In an event that a program of the cluster noted, *actor* is the program, *kind* its reason, and *revision* and *seq* are null.
     """
 
     model_config = example(
