@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runrig.api.app import create_app
-from runrig.cli.transport import saved
+from runrig.client import saved
 from tests.worlds.command_line import Done, runrig
 from tests.worlds.http import listening
 from tests.worlds.service import desk, one_task

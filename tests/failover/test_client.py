@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from runrig.cli.transport.client import Client, patience
-from runrig.cli.transport.server_address import Address
+from runrig.client.server_address import Address
+from runrig.client.transport import Transport, patience
 from runrig.domain.errors import InvalidInput, RunrigError
 
 STANDBY, BUSY, HANGS_UP, DONE = "standby", "busy", "hangs up", "done"
@@ -47,12 +47,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def script(*turns: str) -> Iterator[tuple[Script, Client]]:
+def script(*turns: str) -> Iterator[tuple[Script, Transport]]:
     with Script(*turns) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         url = f"http://127.0.0.1:{server.server_address[1]}"
-        yield server, Client(Address(url, "a test"), "token", patience_s=5)
+        yield server, Transport(Address(url, "a test"), "token", patience_s=5)
         server.shutdown()
         thread.join()
 

@@ -14,7 +14,7 @@ import click
 from runrig.cli.lazy import LazyGroup, examples
 from runrig.cli.rendering import sanitize
 from runrig.cli.transport.failure import document, sentence
-from runrig.cli.transport.server_address import ServerAddress
+from runrig.client.server_address import ServerAddress
 from runrig.domain.errors import InvalidInput, RunrigError
 
 INTERRUPTED = 3

@@ -5,8 +5,8 @@ import click
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import times
 from runrig.cli.rendering.output import say
-from runrig.cli.transport.client import path
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import path
 
 
 @click.group(epilog=examples("runrig admin accept-clock"))

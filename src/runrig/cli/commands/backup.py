@@ -9,7 +9,7 @@ from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
-from runrig.cli.transport.server_address import ServerAddress
+from runrig.client.server_address import ServerAddress
 from runrig.domain.errors import InvalidInput
 
 DATABASE = "runrig.db"

@@ -12,8 +12,8 @@ from runrig.cli.lazy import examples
 from runrig.cli.quota_options import quota_options, request, something
 from runrig.cli.rendering import cohort_tree, sanitize
 from runrig.cli.rendering.output import say
-from runrig.cli.transport.client import path
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import path
 
 Node = Mapping[str, Any]
 

@@ -10,10 +10,10 @@ from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import warn
 from runrig.cli.transport import remote_program
-from runrig.cli.transport.channel import CONNECT_S
-from runrig.cli.transport.client import path
 from runrig.cli.transport.remote_program import RemoteProgram
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.channel import CONNECT_S
+from runrig.client.transport import path
 from runrig.domain.errors import ServerFault
 
 _AGAIN_S = 10.0

@@ -9,8 +9,8 @@ import click
 
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say, warn
-from runrig.cli.transport.client import ANSWER_S, Client, path
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import ANSWER_S, Transport, path
 from runrig.domain.errors import Unavailable
 from runrig.domain.workflows import WorkflowStatus
 
@@ -82,7 +82,7 @@ def wait(session: Session, id: str, status: str, timeout: float | None) -> None:
         raise click.exceptions.Exit(ENDED_OTHERWISE)
 
 
-def _awaited(client: Client, id: str, status: str, timeout: float | None) -> dict[str, Any]:
+def _awaited(client: Transport, id: str, status: str, timeout: float | None) -> dict[str, Any]:
     """The workflow once it has *status*, has ended, or *timeout* seconds are over."""
     until = None if timeout is None else time.monotonic() + timeout
     while True:

@@ -10,8 +10,8 @@ from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, facts, show
-from runrig.cli.transport.client import Client, Query, path
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import Query, Transport, path
 from runrig.domain.quantities import format_quantity
 
 Entry = Mapping[str, Any]
@@ -66,7 +66,7 @@ def _nothing(name: str, *, since: str | None, until: str | None, by: str | None,
     return f"nothing was changed in {where}{who}{' in that time' if since or until else ''}"
 
 
-def _pages(client: Client, name: str, filters: Query, limit: int) -> dict[str, Any]:
+def _pages(client: Transport, name: str, filters: Query, limit: int) -> dict[str, Any]:
     """Up to *limit* entries in one answer, however many the server gives at once."""
     found: list[Any] = []
     after: str | None = None

@@ -8,10 +8,10 @@ import click
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say, warn
-from runrig.cli.transport import saved
-from runrig.cli.transport.client import Client, path
 from runrig.cli.transport.files import read_text
-from runrig.cli.transport.server_address import Address, ServerAddress, checked, one_line
+from runrig.client import saved
+from runrig.client.server_address import Address, ServerAddress, checked, one_line
+from runrig.client.transport import Transport, path
 from runrig.domain.errors import InvalidInput, NotFound
 
 _LONGEST = 10_000
@@ -34,7 +34,7 @@ def login(url: str, token_file: str | None, plain_http: bool) -> None:
             f"{address.url} is not encrypted, and everybody on the way could read the token: write https://, or --plain-http"
         )
     token = _token(token_file)
-    answer = Client(address, token).get(path("profile", "settings"))
+    answer = Transport(address, token).get(path("profile", "settings"))
     saved.write(saved.read().with_token(address.url, token))
     roles = ", ".join(answer["roles"]) or "no roles yet"
     say(sanitize.line(f"logged in at {address.url} as {answer['profile']['username']}: {roles}"))

@@ -14,8 +14,8 @@ from runrig.cli.quota_options import TopologyKey, quota_options, request, someth
 from runrig.cli.rendering import balances, pool_table, sanitize
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, facts, show
-from runrig.cli.transport.client import Value, path
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import Value, path
 
 F = TypeVar("F", bound=Callable[..., Any])
 

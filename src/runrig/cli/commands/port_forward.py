@@ -10,9 +10,9 @@ import click
 
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say
-from runrig.cli.transport.channel import CONNECT_S, Forwarder
-from runrig.cli.transport.client import Query, path
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.channel import CONNECT_S, Forwarder
+from runrig.client.transport import Query, path
 from runrig.domain.errors import InvalidInput, ServerFault
 
 _PORT = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")

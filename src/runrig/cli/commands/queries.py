@@ -9,8 +9,8 @@ from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, facts, show
-from runrig.cli.transport.client import Client, Query, Value, path
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import Query, Transport, Value, path
 from runrig.domain.workflows import WorkflowStatus
 
 _LARGEST_PAGE = 1000
@@ -97,7 +97,7 @@ def list_workflows(session: Session, count: int, offset: int, **filters: Any) ->
         say(f"there are more: --count {count * 2} or --offset {offset + count} shows them")
 
 
-def _pages(client: Client, query: Query, count: int, offset: int) -> dict[str, Any]:
+def _pages(client: Transport, query: Query, count: int, offset: int) -> dict[str, Any]:
     """Up to *count* entries in one answer, however many the server gives at once."""
     found: list[Any] = []
     while True:

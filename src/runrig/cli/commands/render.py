@@ -14,10 +14,10 @@ from runrig.cli.commands.submit import (
 )
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say
-from runrig.cli.transport.client import path
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import path
 
 
 @click.command(

@@ -8,8 +8,8 @@ import click
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, facts, show
-from runrig.cli.transport.client import Client, Query, Value, path
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import Query, Transport, Value, path
 
 Node = Mapping[str, Any]
 _PAGE = 200
@@ -41,7 +41,7 @@ def list_nodes(session: Session, pools: tuple[str, ...], platforms: tuple[str, .
         say("no nodes")
 
 
-def _all(client: Client, query: Query) -> list[Node]:
+def _all(client: Transport, query: Query) -> list[Node]:
     """By name.  Page by page, because each node repeats all pools that may use it."""
     nodes: list[Node] = []
     while True:

@@ -9,9 +9,9 @@ import click
 
 from runrig.cli.commands.port_forward import listening
 from runrig.cli.lazy import LazyGroup, examples
-from runrig.cli.transport.channel import Forwarder
-from runrig.cli.transport.client import Client, path
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.channel import Forwarder
+from runrig.client.transport import Transport, path
 from runrig.domain.errors import InvalidInput, NotFound
 
 _HOST = "127.0.0.1"
@@ -141,7 +141,7 @@ def _module(remote: str) -> str:
 
 
 class _Rsync:
-    def __init__(self, client: Client, id: str, task: str | None, timeout_s: int, *, progress: bool) -> None:
+    def __init__(self, client: Transport, id: str, task: str | None, timeout_s: int, *, progress: bool) -> None:
         self._client = client
         self._id = id
         self._task = task

@@ -13,8 +13,8 @@ from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import warn
 from runrig.cli.transport.files import read_text, shown
-from runrig.cli.transport.localpath import KEY, inlined
 from runrig.cli.transport.session import JSON, TEXT
+from runrig.client.localpath import KEY, inlined
 from runrig.domain.errors import InvalidInput, RunrigError
 
 if TYPE_CHECKING:

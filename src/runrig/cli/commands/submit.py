@@ -13,11 +13,12 @@ from runrig.cli.commands import submit_many
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import facts
-from runrig.cli.transport.client import Client, Value, path
-from runrig.cli.transport.failure import ServerSaid, document, located
+from runrig.cli.transport.failure import document, located
 from runrig.cli.transport.files import read_text, shown
-from runrig.cli.transport.localpath import KEY, inlined
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.failure import ServerSaid
+from runrig.client.localpath import KEY, inlined
+from runrig.client.transport import Transport, Value, path
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import InvalidInput, NotFound, RunrigError, ServerFault
 from runrig.domain.tokens import TOKEN
@@ -85,7 +86,7 @@ def submit_options(command: F) -> F:
     return command
 
 
-def default_pool(client: Client) -> str:
+def default_pool(client: Transport) -> str:
     """The only pool that takes work of this user.  Raises InvalidInput, with the names, if there are several or none."""
     answer = client.get(path("pool"))["pools"]
     names = [str(name) for name, pool in answer.items() if pool["state"] == "ACTIVE"]
@@ -94,7 +95,7 @@ def default_pool(client: Client) -> str:
     return only_pool(names, "there is no pool yet: 'runrig pool create NAME --quota GPUS' makes one")
 
 
-def _open_to_me(client: Client, names: list[str]) -> list[str]:
+def _open_to_me(client: Transport, names: list[str]) -> list[str]:
     """The pools of *names* to which this user may submit; all of them on a server of 0.1, which knows no roles."""
     try:
         mine = client.get(path("profile", "settings"))["pools"]
@@ -183,7 +184,7 @@ def _submit_many(
     submit_many.report(session, files, results, done="submitted")
 
 
-def with_local_files(client: Client, route: str, body: dict[str, Any], file: str) -> dict[str, Any]:
+def with_local_files(client: Transport, route: str, body: dict[str, Any], file: str) -> dict[str, Any]:
     """The changes to *body* for files with ``localpath``.  The server renders a template first, because only then are they known."""
     text = body["file"]
     if KEY not in text:

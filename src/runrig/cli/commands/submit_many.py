@@ -9,10 +9,11 @@ import click
 
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import Table, show
-from runrig.cli.transport.client import Client, Query
-from runrig.cli.transport.failure import FileProblems, document, located, server_said
+from runrig.cli.transport.failure import FileProblems, document, located
 from runrig.cli.transport.files import shown
 from runrig.cli.transport.session import Session
+from runrig.client.failure import server_said
+from runrig.client.transport import Query, Transport
 from runrig.domain.errors import RunrigError, ServerFault
 
 BATCH = "/api/workflow:batch"
@@ -40,7 +41,7 @@ def each_of(files: Sequence[str], ask: Callable[[str], dict[str, Any]]) -> list[
 
 
 def send(
-    client: Client, files: Sequence[str], bodies: Sequence[dict[str, Any]], query: Query, *, together: bool
+    client: Transport, files: Sequence[str], bodies: Sequence[dict[str, Any]], query: Query, *, together: bool
 ) -> list[Result]:
     """Submits *bodies*, which are of *files*; *together*: all of them, or none.  Raises what the first request raises."""
     found: list[Result] = []

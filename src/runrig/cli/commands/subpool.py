@@ -11,8 +11,8 @@ from runrig.cli.lazy import examples
 from runrig.cli.rendering import pool_table, sanitize
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import show
-from runrig.cli.transport.client import path
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import path
 
 Pool = Mapping[str, Any]
 

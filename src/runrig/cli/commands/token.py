@@ -11,8 +11,8 @@ from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import Table, show
-from runrig.cli.transport.client import path
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import path
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _SPAN = re.compile(r"([0-9]{1,9})([smhdw])")

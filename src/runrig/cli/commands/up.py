@@ -7,7 +7,7 @@ import click
 from runrig.cli.lazy import examples
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
-from runrig.cli.transport.server_address import ServerAddress
+from runrig.client.server_address import ServerAddress
 
 DEFAULT_PORT = 8700
 DRAIN_SWEEP_S = 900

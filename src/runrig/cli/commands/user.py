@@ -10,8 +10,8 @@ from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, facts, show
-from runrig.cli.transport.client import path
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import path
 
 _LARGEST_PAGE = 1000
 

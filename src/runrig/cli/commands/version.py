@@ -7,8 +7,8 @@ import click
 from runrig import __version__
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say
-from runrig.cli.transport.client import path
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import path
 from runrig.domain.errors import ServerFault
 
 _ANSWER_S = 5.0

@@ -13,8 +13,8 @@ from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import on_terminal, style
-from runrig.cli.transport.client import Client, path
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import Transport, path
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -42,7 +42,7 @@ def watch(session: Session, id: str) -> None:
         raise click.exceptions.Exit(ENDED_OTHERWISE)
 
 
-def _views(client: Client, id: str) -> Iterator[tuple[Answer, str]]:
+def _views(client: Transport, id: str) -> Iterator[tuple[Answer, str]]:
     """The workflow as it is now and again, and why it waits ("" if it does not); the last one is finished."""
     while True:
         answer = client.get(path("workflow", id))

@@ -8,8 +8,8 @@ import click
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import times
 from runrig.cli.rendering.output import say
-from runrig.cli.transport.client import path
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import path
 from runrig.domain.quantities import format_quantity
 
 

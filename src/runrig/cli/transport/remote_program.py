@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from runrig.cli.rendering.output import warn
-from runrig.cli.transport.channel import ERR, OUT, Channel, connected
-from runrig.cli.transport.client import Client, path
-from runrig.cli.transport.failure import server_said
+from runrig.client.channel import ERR, OUT, Channel, connected
+from runrig.client.failure import server_said
+from runrig.client.transport import Transport, path
 from runrig.domain.errors import ServerFault
 
 _CHUNK = 32 * 1024
@@ -28,7 +28,7 @@ Feed = Callable[[Channel], None]
 class RemoteProgram:
     """*command* in *task* of workflow *id*."""
 
-    def __init__(self, client: Client, id: str, task: str, command: list[str], timeout_s: float) -> None:
+    def __init__(self, client: Transport, id: str, task: str, command: list[str], timeout_s: float) -> None:
         self.task = task
         self._client = client
         self._id = id

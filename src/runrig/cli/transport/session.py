@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from runrig.cli.rendering import sanitize
-from runrig.cli.transport.client import Client, patience
-from runrig.cli.transport.server_address import ServerAddress
+from runrig.client.server_address import ServerAddress
+from runrig.client.transport import Transport, patience
 from runrig.domain.errors import ServerFault
 
 Command = Callable[..., None]
@@ -24,13 +24,13 @@ class Session:
         self.as_json = as_json
 
     @property
-    def client(self) -> Client:
+    def client(self) -> Transport:
         address = self.server_address.address()
         token = self.server_address.token(address)
         hint = f"; 'runrig login {address.url}' keeps {'another' if token else 'one'}, RUNRIG_TOKEN sets one"
         if address.loopback and token is None:
             hint = f": there is none in {self.server_address.data_folder()}; --data names the folder of the server"
-        return Client(address, token, hint, patience_s=patience(address, os.environ))
+        return Transport(address, token, hint, patience_s=patience(address, os.environ))
 
     def show(self, answer: Any) -> bool:
         """Prints *answer* in JSON mode; True if it did."""

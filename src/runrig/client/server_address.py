@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from runrig.cli.transport import saved
+from runrig.client import saved
 from runrig.domain.errors import InvalidInput
 
 DEFAULT_URL = "http://127.0.0.1:8700"

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from runrig import __version__
-from runrig.cli.transport.failure import ServerSaid, server_said
-from runrig.cli.transport.server_address import Address
+from runrig.client.failure import ServerSaid, server_said
+from runrig.client.server_address import Address
 from runrig.domain.errors import InvalidInput, RunrigError, ServerFault
 
 Value = str | int | bool | None | Iterable[str]
@@ -54,7 +54,7 @@ class _Call(NamedTuple):
         return self.method == "GET" or self.key is not None
 
 
-class Client:
+class Transport:
     """*token* None: calls carry none, and the server says what it thinks of that.  *token_hint*: where to find a valid one."""
 
     def __init__(self, address: Address, token: str | None, token_hint: str = "", *, patience_s: float = 0.0) -> None:

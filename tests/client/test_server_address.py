@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runrig.cli.transport.server_address import Address, ServerAddress
+from runrig.client.server_address import Address, ServerAddress
 from tests.cli.canned_server import serving
 from tests.worlds.command_line import runrig
 

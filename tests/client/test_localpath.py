@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from runrig.cli.transport.localpath import inlined
+from runrig.client.localpath import inlined
 from runrig.domain.errors import InvalidInput, Problem
 from tests.cli.canned_server import SUBMITTED, answered, at, serving
 from tests.worlds.command_line import written

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from runrig.cli.transport.client import Client
-from runrig.cli.transport.failure import server_said
+from runrig.client.failure import server_said
+from runrig.client.transport import Transport
 from runrig.domain.errors import ServerFault
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _CHUNK = 32 * 1024
 
 
 @contextmanager
-def connected(client: Client, path: str, timeout_s: float) -> "Iterator[ClientConnection]":
+def connected(client: Transport, path: str, timeout_s: float) -> "Iterator[ClientConnection]":
     """Raises the server's error, or ServerFault if none answers."""
     from websockets.exceptions import InvalidHandshake, InvalidStatus
     from websockets.sync.client import connect
@@ -98,7 +98,7 @@ class Forwarder:
     """Connections to *listener* go to where the ticket *answer* leads.  *path*: of its kind, up to the key."""
 
     def __init__(
-        self, client: Client, path: str, answer: Mapping[str, Any], listener: socket.socket, timeout_s: float
+        self, client: Transport, path: str, answer: Mapping[str, Any], listener: socket.socket, timeout_s: float
     ) -> None:
         self._client = client
         self._path = path

@@ -1,0 +1,1 @@
+"""What talks to a server: the command line is made of it."""
