@@ -129,7 +129,6 @@ def test_pools_by_name_bring_their_subpools_along_if_asked_to(tmp_path: Path) ->
 # ---------------------------------------------------------------- what cannot be
 
 QUOTAS: list[tuple[Any, int, str]] = [
-    (0, 422, "it has 0 GPUs, and a subpool without GPUs guarantees nothing: give it at least 1"),
     (-1, 422, "-1 is negative"),
     ("-1", 422, "'-1' is not a number of GPUs"),
     (1.5, 422, "expected a whole number, got 1.5"),
@@ -180,6 +179,35 @@ def test_a_share_that_cannot_be_is_refused_and_nothing_changes(
             if method != "POST" or status == 422:
                 assert says in answer["message"]
         assert state_of(it) == before
+
+
+def test_an_update_may_take_all_gpus_of_a_subpool_and_give_them_back(tmp_path: Path) -> None:
+    """S1, P3, R7."""
+    with api(tmp_path, cluster=TEAM, gpus=12) as it:
+        status, answer = it.error("POST", ROUTE, {"name": "a", "quota": 0})
+        assert (status, answer["message"]) == (
+            422,
+            "subpool team--a would begin with 0 GPUs, and so guarantee nothing: give it at least 1; "
+            "an update may take them later",
+        )
+        it.call("POST", ROUTE, {"name": "a", "quota": 4})
+        it.submit(one_task("runs", gpus=3), pool="team--a")
+        it.desk.later(1)
+        shrunk = it.call("PATCH", f"{ROUTE}/a", {"quota": 0})
+        assert {name: shrunk[name] for name in ("quota", "used", "available", "state")} == {
+            "quota": 0,
+            "used": 3,
+            "available": -3,
+            "state": "ACTIVE",
+        }
+        assert it.get("/api/configs/pool/team")["unallocated"] == 10
+        assert it.get("/api/workflow/runs-1")["status"] == "RUNNING"
+        status, answer = it.error("POST", "/api/pool/team--a/workflow", {"file": one_task("firm")})
+        assert (status, answer["details"]["law"]) == (400, "P3")
+        it.submit(one_task("low"), pool="team--a", priority="LOW")
+        it.desk.later(1)
+        assert it.get("/api/workflow/low-1")["status"] == "RUNNING"
+        assert it.call("PUT", f"{ROUTE}/a", {"quota": 4})["available"] == 1
 
 
 NAMES: list[tuple[Any, str]] = [
@@ -333,7 +361,7 @@ def test_apply_makes_changes_and_prunes_subpools(tmp_path: Path) -> None:
         assert ("create", "team--b") in changes(cut(9, a=4, b=1))
         before = state_of(it)
         for shares, says in (
-            ({"a": 0}, "guarantees nothing"),
+            ({"a": "1%"}, "1% of 9 GPUs, rounded down, is 0 GPUs"),
             ({"a": 10}, "together they have 10 GPUs (default), and pool team has 9"),
             ({"a": "101%"}, "at most 100%"),
             ({"a": "-1%"}, "is no percentage"),

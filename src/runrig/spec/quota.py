@@ -206,9 +206,9 @@ def read_share(field: Field, parent: Quotas, kinds: Kinds) -> Quotas:
         return {}
     percent = isinstance(value, str) and "%" in value
     gpus = _percentage(field, str(value).strip(), parent) if percent else _share_in_gpus(field, parent, kinds)
-    if gpus and not any(gpus.values()):
-        why = f"{value} of {sum(gpus_of(parent).values())} GPUs, rounded down, is" if percent else "it has"
-        field.wrong(f"{why} 0 GPUs, and a subpool without GPUs guarantees nothing: give it at least 1")
+    if percent and gpus and not any(gpus.values()):
+        whole = sum(gpus_of(parent).values())
+        field.wrong(f"{value} of {whole} GPUs, rounded down, is 0 GPUs: give it more, or say 0 if that is meant")
     return share_of(parent, gpus)
 
 

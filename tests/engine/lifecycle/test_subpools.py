@@ -174,14 +174,17 @@ def test_a_subpool_of_a_subpool_is_refused_and_says_so() -> None:
     )
 
 
-@pytest.mark.parametrize("create", [True, False])
-def test_a_subpool_without_gpus_is_refused(create: bool) -> None:
+def test_a_subpool_begins_with_gpus_and_may_lose_them_all_later() -> None:
+    """S1."""
     world = team(a=4)
-    error = refusal(world, slice_of("team", "b" if create else "a", 0), create=create)
+    error = refusal(world, slice_of("team", "b", 0))
     assert isinstance(error, InvalidInput)
     assert str(error).endswith(
-        "would have 0 GPUs, and a subpool without GPUs guarantees nothing: give it at least 1, or delete it"
+        "subpool team--b would begin with 0 GPUs, and so guarantee nothing: give it at least 1; an update may take them later"
     )
+    world.do(*pools.put_pool(world.state, slice_of("team", "a", 0), create=False).actions)
+    assert gpus_of(world.state.pools["team--a"].quotas) == {"default": 0}
+    assert gpus_of(world.state.pools["team"].quotas) == {"default": 10}
 
 
 @pytest.mark.parametrize("gpus", [-1, 2**63])
@@ -432,9 +435,12 @@ def test_a_deleting_subpool_in_a_file_follows_its_parent_and_nothing_else() -> N
         pools.declare(world.state, file(parent, a=5))
 
 
-def test_a_file_cannot_make_a_subpool_without_gpus() -> None:
-    with pytest.raises(InvalidInput, match="subpool team--a would have 0 GPUs"):
-        pools.declare(team().state, file(Pool("team", gpu_quota(10)), a=0))
+@pytest.mark.parametrize("before", [{}, {"a": 4}])
+def test_a_file_may_declare_a_subpool_without_gpus(before: dict[str, int]) -> None:
+    """S1: so that a cluster file can say what an update left."""
+    world = team(**before)
+    world.do(*pools.declare(world.state, file(Pool("team", gpu_quota(10)), a=0)).actions)
+    assert gpus_of(world.state.pools["team--a"].quotas) == {"default": 0}
 
 
 def test_moving_a_parent_to_another_cohort_moves_its_subpools() -> None:

@@ -54,7 +54,7 @@ def put_pool(state: State, pool: Pool, *, create: bool) -> Plan:
     _check_settings(state.flavors, pool, topology=state.topology)
     event = PoolEvent.CREATE if create else PoolEvent.RESIZE
     pool = replace(pool, state=PoolState.ACTIVE if before is None else _next_state(state, before, event))
-    if pool.parent is not None:
+    if create and pool.parent is not None:
         subpools.check_has_gpus(pool)
     following = [PutPool(after, child) for child, after in subpools.followers(state.pools, pool)]
     if pool == before and not following:
@@ -325,8 +325,6 @@ def _declare_pools(
             pool = subpools.inherited(parent, pool)
         _check_settings(flavors, pool, topology=state.topology)
         pool = replace(pool, state=_declared_state(state, before, pool))
-        if pool.parent is not None and pool.state is PoolState.ACTIVE:
-            subpools.check_has_gpus(pool)
         after[pool.name] = pool
         changed[pool.name] = None
     for parent in [after[name] for name in dict.fromkeys(after[name].parent or name for name in changed)]:

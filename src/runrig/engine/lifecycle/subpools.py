@@ -56,10 +56,10 @@ def children_of(pools: Mapping[str, Pool], parent: str) -> list[Pool]:
 
 
 def check_has_gpus(subpool: Pool) -> None:
-    """Raises InvalidInput if *subpool* has no GPUs: a guarantee of GPUs is all that a subpool is."""
+    """Raises InvalidInput if *subpool*, which is new, has no GPUs: only an update may take all that it guarantees (law S1)."""
     if not any(gpus_of(subpool.quotas).values()):
-        text = f"subpool {subpool.name} would have 0 GPUs, and a subpool without GPUs guarantees nothing"
-        raise InvalidInput.one(f"{text}: give it at least 1, or delete it", "quota")
+        text = f"subpool {subpool.name} would begin with 0 GPUs, and so guarantee nothing"
+        raise InvalidInput.one(f"{text}: give it at least 1; an update may take them later", "quota")
 
 
 def check_slices(pools: Mapping[str, Pool], changed: Pool) -> None:
