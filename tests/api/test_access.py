@@ -51,7 +51,7 @@ def test_an_admin_makes_a_user_a_token_and_a_role_and_takes_them_back(tmp_path: 
                     "slack_notification": False,
                     "pool": "pool1",
                 },
-                "roles": ["pool1-user"],
+                "roles": ["osmo-pool1-user"],
                 "pools": ["pool1"],
                 "token": {"name": "laptop", "expires_at": shown["expires_at"]},
             },
@@ -123,7 +123,11 @@ def test_a_header_names_the_user_only_for_whoever_runs_up(tmp_path: Path) -> Non
             assert status == 200, answer
             assert it.get(f"/api/workflow/{answer['name']}")["submitted_by"] == name
         status, answer = asked(it, bob, "GET", "/api/profile/settings", **headers)
-        assert (answer["profile"]["username"], answer["roles"], answer["pools"]) == ("bob", ["pool1-user"], ["pool1"])
+        assert (answer["profile"]["username"], answer["roles"], answer["pools"]) == (
+            "bob",
+            ["osmo-pool1-user"],
+            ["pool1"],
+        )
         assert asked(it, bob, "GET", "/api/user", **headers)[0] == 403
 
 

@@ -9,6 +9,7 @@ from runrig.api import document, failures, meta, metrics, permissions, sockets, 
 from runrig.api.guard import Guard, own_names
 from runrig.api.osmo import (
     access,
+    accounts,
     apps,
     batches,
     cohorts,
@@ -37,6 +38,7 @@ _MODULES = (
     topology,
     render,
     access,
+    accounts,
     sessions,
     apps,
     meta,

@@ -91,6 +91,11 @@ class User:
     created_at: float
     disabled: bool = False
 
+    @property
+    def removed(self) -> bool:
+        """Nothing is left but the name."""
+        return self.disabled and not self.grants
+
 
 @dataclass(frozen=True, slots=True)
 class GrantRow:
@@ -104,7 +109,10 @@ class GrantRow:
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """*hash*: SHA-256 of the token in hexadecimal; the token itself is not stored.  Times: seconds since the epoch."""
+    """*hash*: SHA-256 of the token in hexadecimal; the token itself is not stored.  Times: seconds since the epoch.
+
+    *roles*: the names of those roles of the user that it gives; None: all that the user has.
+    """
 
     id: str
     name: str
@@ -114,6 +122,12 @@ class TokenRow:
     expires_at: float | None = None
     last_used_at: float | None = None
     revoked_at: float | None = None
+    description: str = ""
+    roles: tuple[str, ...] | None = None
+
+    def gives(self, grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
+        """Those of *grants*, the roles of its user, that it may use."""
+        return grants if self.roles is None else tuple(each for each in grants if str(each) in self.roles)
 
     def problem(self, now: float) -> str | None:
         """Why the token is no longer valid; None if it still is."""

@@ -1,7 +1,7 @@
 """Users, roles, tokens and their audit trail: small tables, read whole at the start and written one change at a time."""
 
 from collections.abc import Mapping
-from dataclasses import astuple, fields
+from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import RowMapping, and_, delete, func, select, update
@@ -44,7 +44,7 @@ class AccessTables:
             for row in change.withdrawn:
                 connection.execute(delete(schema.grants).where(_same_grant(row)))
             put_rows(connection, schema.grants, [_grant_row(row) for row in change.grants])
-            put_rows(connection, schema.tokens, [astuple(token) for token in change.tokens])
+            put_rows(connection, schema.tokens, [_token_row(token) for token in change.tokens])
             last = connection.execute(select(func.max(_EVENT.number))).scalar_one() or 0
             events = [
                 (number, event.time, event.actor, event.kind, event.user, event.subject)
@@ -81,6 +81,10 @@ class AccessTables:
 def _user_of(row: RowMapping, grants: list[GrantRow]) -> User:
     own = tuple(grant.grant for grant in grants if grant.user == row["name"])
     return User(row["name"], own, row["created_at"], row["disabled"])
+
+
+def _token_row(token: TokenRow) -> tuple[Any, ...]:
+    return tuple(getattr(token, name) for name in _TOKEN_FIELDS)
 
 
 def _grant_of(row: RowMapping) -> GrantRow:

@@ -28,7 +28,7 @@ from runrig.domain.pools import PoolState, Queueing, Quotas, TopologyKey
 from runrig.domain.workflows import Status, WorkflowSpec, WorkflowStatus
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words, plain_json
 
-HEAD = "0004"
+HEAD = "0005"
 """The newest migration, which makes these tables."""
 
 metadata = MetaData(
@@ -276,6 +276,8 @@ tokens = Table(
     Column("expires_at", UtcDateTime),
     Column("last_used_at", UtcDateTime),
     Column("revoked_at", UtcDateTime),
+    Column("description", Prose, nullable=False, server_default=""),
+    Column("roles", Encoded(Texts)),
 )
 
 # The audit trail of users, roles and tokens, kept for ever.

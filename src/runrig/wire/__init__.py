@@ -19,6 +19,17 @@ from runrig.wire.access import (
     UserEditRequest,
     UsersAnswer,
 )
+from runrig.wire.accounts import (
+    AccessTokenAnswer,
+    AccessTokenRolesAnswer,
+    AccountAnswer,
+    AccountCreateRequest,
+    AccountsAnswer,
+    AccountWithRolesAnswer,
+    AssignedRoleAnswer,
+    RoleAssignmentAnswer,
+    RoleAssignRequest,
+)
 from runrig.wire.base import utc
 from runrig.wire.history import (
     PoolAtAnswer,
@@ -118,10 +129,17 @@ from runrig.wire.workflows import (
 __all__ = [
     "AccessEventAnswer",
     "AccessEventsAnswer",
+    "AccessTokenAnswer",
+    "AccessTokenRolesAnswer",
+    "AccountAnswer",
+    "AccountCreateRequest",
+    "AccountWithRolesAnswer",
+    "AccountsAnswer",
     "ApartAnswer",
     "ApplyAnswer",
     "ApplyRequest",
     "AppsAnswer",
+    "AssignedRoleAnswer",
     "BalanceAnswer",
     "BatchAnswer",
     "BatchRequest",
@@ -183,6 +201,8 @@ __all__ = [
     "ResourceUsageAnswer",
     "ResourcesAnswer",
     "RoleAnswer",
+    "RoleAssignRequest",
+    "RoleAssignmentAnswer",
     "RoleGrantRequest",
     "RolesAnswer",
     "RouterAnswer",

@@ -204,7 +204,7 @@ class ProfileAnswer(Answer):
                 "slack_notification": False,
                 "pool": "vision",
             },
-            "roles": ["vision-user"],
+            "roles": ["osmo-vision-user"],
             "pools": ["vision", "vision--a"],
             "token": {"name": "laptop", "expires_at": "2026-05-01T12:00:00"},
         }

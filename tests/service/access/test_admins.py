@@ -57,6 +57,7 @@ def test_the_last_admin_cannot_be_taken_away(any_store: str) -> None:
         changes: tuple[Callable[[], object], ...] = (
             lambda: it.access.users.set_disabled("root", True, actor="root"),
             lambda: it.access.users.withdraw("root", ADMIN, actor="root"),
+            lambda: it.access.users.remove("root", actor="root"),
         )
         for change in changes:
             with pytest.raises(Conflict) as refused:

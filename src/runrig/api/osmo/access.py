@@ -52,7 +52,7 @@ def list_tokens(service: Serving, who: Who, ended: Ended = False) -> wire.Tokens
 def create_token(
     service: Serving, who: Who, body: Annotated[wire.TokenCreateRequest, Body(examples=[{"name": "laptop"}])]
 ) -> wire.TokenMadeAnswer:
-    made = service.access.tokens.create(who.user, body.name, body.expires_in_s, actor=who.user)
+    made = service.access.tokens.create(who.user, body.name, body.expires_in_s, actor=who.user, by=who.token)
     return as_answers.made(made, service.access.now())
 
 
@@ -123,7 +123,7 @@ def list_tokens_of(service: Serving, name: str, ended: Ended = False) -> wire.To
     responses=answers(wire.TokenMadeAnswer, 404, 409, said={404: _NO_USER, 409: _TOKEN_TAKEN}),
 )
 def create_token_for(service: Serving, who: Who, name: str, body: wire.TokenCreateRequest) -> wire.TokenMadeAnswer:
-    made = service.access.tokens.create(name, body.name, body.expires_in_s, actor=who.user)
+    made = service.access.tokens.create(name, body.name, body.expires_in_s, actor=who.user, by=who.token)
     return as_answers.made(made, service.access.now())
 
 

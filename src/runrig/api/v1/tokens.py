@@ -67,7 +67,7 @@ def create_token(service: Serving, who: Who, key: IdempotencyKey, body: TokenCre
 
 def _made(service: Service, who: Identity, user: str, key: str | None, body: TokenCreateRequest) -> Response:
     text = None if key is None else service.access.authentication.derived(who.user, key)
-    made = service.access.tokens.create(user, body.name, body.expires_in_s, actor=who.user, text=text)
+    made = service.access.tokens.create(user, body.name, body.expires_in_s, actor=who.user, text=text, by=who.token)
     location = f"/api/v1/users/{quote(user, safe='')}/tokens/{quote(body.name, safe='')}"
     return reply(as_answers.made(made, service.access.now()), 201, location=location)
 

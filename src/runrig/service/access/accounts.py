@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from runrig.domain.access import (
     AccessEvent,
@@ -111,11 +112,13 @@ class AccessDraft:
         self._withdrawn.append(row)
         self.tell(AccessEventKind.ROLE_REVOKED, row.user, str(row.grant))
 
-    def token(self, user: str, name: str, expires_in_s: float | None, text: str | None = None) -> MadeToken:
-        """*text* None: a new one of chance."""
+    def token(
+        self, user: str, name: str, expires_in_s: float | None, text: str | None = None, **more: Any
+    ) -> MadeToken:
+        """*text* None: a new one of chance.  *more*: further fields of the row."""
         text = text or secrets.token_urlsafe(32)
         expires_at = None if expires_in_s is None else round(self.now + expires_in_s, 6)
-        row = TokenRow(secrets.token_hex(8), name, user, hash_of(text), self.now, expires_at)
+        row = TokenRow(secrets.token_hex(8), name, user, hash_of(text), self.now, expires_at, **more)
         self._tokens.append(row)
         self.tell(AccessEventKind.TOKEN_CREATED, user, name)
         return MadeToken(row, text)

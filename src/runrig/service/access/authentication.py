@@ -100,7 +100,7 @@ class Authentication:
         if row is None or row.problem(self._accounts.now()) is not None:
             return None
         user = self._accounts.rows.users[row.user]
-        return None if user.disabled else replace(identity, grants=user.grants)
+        return None if user.disabled else replace(identity, grants=row.gives(user.grants))
 
     def derived(self, actor: str, key: str) -> str:
         """The token that a request of *actor* with the Idempotency-Key *key* is given, the same each time."""
@@ -149,7 +149,9 @@ class Authentication:
         if problem is not None:
             return f"token {row.id} of {row.user} is {problem}"
         user = self._accounts.rows.users[row.user]
-        return f"user {user.name} is disabled" if user.disabled else Identity(user.name, user.grants, row.id)
+        if user.disabled:
+            return f"user {user.name} is disabled"
+        return Identity(user.name, row.gives(user.grants), row.id)
 
     def _failed(self, problem: str, source: str, now: float) -> RunrigError:
         self.failed_logins += 1

@@ -1,5 +1,6 @@
 """Access tokens of users: questions, and commands that are stored one after the other."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from runrig.domain.access import AccessEventKind, Grant, Kind, TokenRow, User, token_name_problem
@@ -13,6 +14,7 @@ DEFAULT_EXPIRY_S = 90 * 86_400.0
 LONGEST_EXPIRY_S = 10 * 366 * 86_400.0
 TOLD_AGAIN_S = 600.0
 """How long the request that made a token is told it again."""
+LONGEST_DESCRIPTION = 200
 MOST_TOKENS = 100
 """How many valid tokens a user may have."""
 
@@ -44,12 +46,20 @@ class Tokens:
         *,
         actor: str,
         text: str | None = None,
+        description: str = "",
+        roles: Collection[Grant] | None = None,
+        by: str = "",
     ) -> MadeToken:
         """*expires_in_s* None: it never expires.  The owner of `up` becomes a user with all rights at the first token.
 
         *text*: of the token, where the same request would be given the same again; then it is told again, for a while.
+        *roles*: those of the user that it gives; None: all.  *by*: the id of the token of who asks, which makes none that gives more.
         """
-        found = {"name": token_name_problem(name), "expires_in_s": _expiry_problem(expires_in_s)}
+        found = {
+            "name": token_name_problem(name),
+            "expires_in_s": _expiry_problem(expires_in_s),
+            "description": _description_problem(description),
+        }
         problems = tuple(Problem(text, path) for path, text in found.items() if text is not None)
         if problems:
             raise InvalidInput(problems)
@@ -65,9 +75,27 @@ class Tokens:
             elif self._users.get(user).disabled:
                 raise Conflict(f"user {user} is disabled: `runrig user enable {user}` first")
             self._check_room(user, name, change.now)
-            token = change.token(user, name, expires_in_s, text)
+            given = self._given(user, roles, by)
+            token = change.token(user, name, expires_in_s, text, description=description, roles=given)
             self._accounts.write(change)
             return token
+
+    def _given(self, user: str, roles: Collection[Grant] | None, by: str) -> tuple[str, ...] | None:
+        """The names of *roles*.  Raises InvalidInput for one that *user*, or the token of who asks, does not have."""
+        asking = self.get(by)
+        narrow = None if asking is None or asking.user != user else asking.roles
+        if roles is None:
+            return narrow
+        names = tuple(dict.fromkeys(str(each) for each in roles))
+        there = self._accounts.rows.users.get(user)
+        grants = (Grant(Kind.ADMIN),) if there is None else there.grants  # the owner of `up` becomes a user just now
+        has = [str(each) for each in grants if narrow is None or str(each) in narrow]
+        if missing := [each for each in names if each not in has]:
+            raise InvalidInput.one(
+                f"a token gives roles of its user, and {user} does not have {missing[0]}: there are {listed(has) or 'none'}",
+                "roles",
+            )
+        return names
 
     def _told(self, text: str, user: str, name: str, expires_in_s: float | None) -> MadeToken | None:
         """The token *text*, if it has been made; None: it has not.  Raises Conflict if it is not to be told again."""
@@ -129,6 +157,14 @@ class Tokens:
             raise Conflict(f"{user} has a token {name!r} already: choose another name, or delete that one first")
         if len(good) >= MOST_TOKENS:
             raise Conflict(f"{user} has {len(good)} tokens, and nobody may have more than {MOST_TOKENS}: delete some")
+
+
+def _description_problem(description: str) -> str | None:
+    if len(description) <= LONGEST_DESCRIPTION and description.isprintable():
+        return None
+    return (
+        f"a description has at most {LONGEST_DESCRIPTION} characters, and no line breaks: {description!r:.80} is none"
+    )
 
 
 def _expiry_problem(expires_in_s: float | None) -> str | None:

@@ -34,23 +34,45 @@ class Users:
     def grants(self) -> tuple[GrantRow, ...]:
         return tuple(self._accounts.rows.grants.values())
 
-    def create(self, name: str, roles: Collection[Grant] = (), *, actor: str, again: bool = False) -> User:
-        """*again*: nothing is left to do if the user is there just so.  Raises InvalidInput, Conflict, NotFound."""
+    def create(
+        self, name: str, roles: Collection[Grant] = (), *, actor: str, again: bool = False, anew: bool = False
+    ) -> User:
+        """*again*: nothing is left to do if the user is there just so.  *anew*: one who was removed comes back.
+
+        Raises InvalidInput, Conflict, NotFound.
+        """
         with self._accounts.lock:
             check_user(name)
             there = self._accounts.rows.users.get(name)
             if again and there is not None and not there.disabled and set(there.grants) == set(roles):
                 return there
-            if there is not None:
+            if there is not None and not (anew and there.removed):
                 raise Conflict(f"user {name} exists already: `runrig role grant {name} ROLE` gives more roles")
             for grant in roles:
                 self._check_pool(grant)
             change = self._accounts.draft(actor)
-            change.user(User(name, (), change.now), AccessEventKind.USER_CREATED)
+            made = User(name, (), change.now) if there is None else replace(there, disabled=False)
+            change.user(made, AccessEventKind.USER_CREATED if there is None else AccessEventKind.USER_ENABLED)
             for grant in dict.fromkeys(roles):
                 change.grant(name, grant)
             self._accounts.write(change)
             return self._accounts.rows.users[name]
+
+    def remove(self, name: str, *, actor: str) -> None:
+        """Takes tokens, roles and the way in from *name*, which stays taken: logs refer to it.  Raises NotFound, Conflict."""
+        with self._accounts.lock:
+            user = self.get(name)
+            if not user.disabled:
+                self._check_admin_left(without=name)
+            change, rows = self._accounts.draft(actor), self._accounts.rows
+            change.user(replace(user, disabled=True), AccessEventKind.USER_DISABLED)
+            for token in rows.tokens_of(name):
+                if token.problem(change.now) is None:
+                    change.revoke(token)
+            for row in rows.grants.values():
+                if row.user == name:
+                    change.withdraw(row)
+            self._accounts.write(change)
 
     def set_disabled(self, name: str, disabled: bool, *, actor: str, expected: Expected = None) -> User:
         """A disabled user's tokens do not work; the work goes on.  Raises Changed if the user is not as *expected*."""

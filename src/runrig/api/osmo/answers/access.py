@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from runrig import wire
+from runrig.api.osmo.answers.accounts import name_of
 from runrig.domain.access import AccessEvent, GrantRow, Identity, TokenRow, User
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.service.access.accounts import MadeToken
@@ -76,7 +77,7 @@ def profile(who: Identity, pools: Sequence[str], row: TokenRow | None) -> wire.P
             "slack_notification": False,
             "pool": tops[0] if len(tops) == 1 else None,
         },
-        roles=[str(grant) for grant in who.grants],
+        roles=[name_of(grant) for grant in who.grants],
         pools=list(pools),
         token=None if row is None else {"name": row.name, "expires_at": None if ends is None else ends.isoformat()},
     )

@@ -1,0 +1,78 @@
+"""Users, roles and tokens in the shape and under the names of the reference client.
+
+There a role is `osmo-` and its name here: `osmo-admin`, `osmo-user`, `osmo-vision-user`, `osmo-vision-admin`.
+"""
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+
+from runrig import wire
+from runrig.domain.access import Grant, GrantRow, TokenRow, User, role_named
+from runrig.domain.errors import InvalidInput
+from runrig.wire.base import utc
+
+PREFIX = "osmo-"
+NEVER = datetime(9999, 12, 31)  # noqa: DTZ001 - as the client reads times
+
+
+def name_of(grant: Grant) -> str:
+    return f"{PREFIX}{grant}"
+
+
+def role_meant(text: str, pools: Collection[str]) -> Grant:
+    """The role that *text* names, in either spelling.  *pools*: those that there are.
+
+    Raises InvalidInput, also where both spellings fit: a pool may be called `osmo`, or begin with `osmo-`.
+    """
+    theirs = text.removeprefix(PREFIX)
+    if theirs == text:
+        return role_named(text)
+    try:
+        ours = role_named(text)
+    except InvalidInput:
+        ours = None
+    if ours is not None and ours.pool in pools:
+        raise InvalidInput.one(
+            f"{text!r} is {theirs!r} under the client's name for it, or the role {ours} on pool {ours.pool!r}: write {theirs!r} or "
+            f"{name_of(ours)!r}",
+            "role",
+        )
+    return role_named(theirs)
+
+
+def token(row: TokenRow, grants: tuple[Grant, ...]) -> wire.AccessTokenAnswer:
+    """*grants*: the roles of its user."""
+    return wire.AccessTokenAnswer(
+        user_name=row.user,
+        token_name=row.name,
+        expires_at=utc(row.expires_at) or NEVER,
+        description=row.description,
+        roles=[name_of(each) for each in row.gives(grants)],
+    )
+
+
+def token_roles(row: TokenRow, grants: Iterable[GrantRow]) -> wire.AccessTokenRolesAnswer:
+    """*grants*: those of its user."""
+    given = [each for each in grants if row.gives((each.grant,))]
+    return wire.AccessTokenRolesAnswer(user_name=row.user, token_name=row.name, roles=[role(each) for each in given])
+
+
+def role(row: GrantRow) -> wire.AssignedRoleAnswer:
+    at = utc(row.granted_at)
+    assert at is not None
+    return wire.AssignedRoleAnswer(role_name=name_of(row.grant), assigned_by=row.granted_by, assigned_at=at)
+
+
+def assignment(row: GrantRow) -> wire.RoleAssignmentAnswer:
+    return wire.RoleAssignmentAnswer(user_id=row.user, **role(row).model_dump())
+
+
+def account(user: User) -> wire.AccountAnswer:
+    at = utc(user.created_at)
+    assert at is not None
+    return wire.AccountAnswer(id=user.name, created_at=at)
+
+
+def account_with_roles(user: User, grants: Iterable[GrantRow]) -> wire.AccountWithRolesAnswer:
+    """*grants*: those of the user."""
+    return wire.AccountWithRolesAnswer(**account(user).model_dump(), roles=[role(each) for each in grants])

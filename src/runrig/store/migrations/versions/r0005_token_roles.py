@@ -1,0 +1,17 @@
+"""What a token is for, and which roles of its user it gives."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0005"
+down_revision = "0004"
+branch_labels = None
+depends_on = None
+
+# As in r0001.
+TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+
+
+def upgrade() -> None:
+    op.add_column("tokens", sa.Column("description", TEXT, nullable=False, server_default=""))
+    op.add_column("tokens", sa.Column("roles", sa.JSON(), nullable=True))
