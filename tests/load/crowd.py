@@ -21,21 +21,33 @@ PATIENCE_S = 30.0
 
 @dataclass
 class Figures:
-    """*seconds*: of each kind of request.  *errors*: what was answered instead of 200."""
+    """*seconds*: of each kind of request.  *errors*: what was answered instead of 200.
+
+    *late*: seconds from the moment planned for a request to its sending, which are part of *seconds*: the clients' own fault.
+    """
 
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     errors: list[str] = field(default_factory=list)
+    late: list[float] = field(default_factory=list)
 
     def percentile(self, kind: str, percent: float) -> float:
-        ordered = sorted(self.seconds[kind])
-        return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))] if ordered else 0.0
+        return _percentile(self.seconds[kind], percent)
 
     def lines(self) -> list[str]:
-        found = []
-        for kind, seconds in self.seconds.items():
-            figures = "  ".join(f"p{p:g} {self.percentile(kind, p) * 1000:7.1f}" for p in (50, 95, 99, 99.9))
-            found.append(f"{kind:8} {len(seconds):7} requests   {figures}   max {max(seconds) * 1000:7.1f} ms")
+        found = [f"{kind:8} {_line(seconds)}" for kind, seconds in self.seconds.items()]
+        if self.late:
+            found.append(f"of that the clients were late {_line(self.late)}")
         return [*found, f"{len(self.errors)} errors{''.join(f'; {each}' for each in self.errors[:5])}"]
+
+
+def _percentile(seconds: list[float], percent: float) -> float:
+    ordered = sorted(seconds)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))] if ordered else 0.0
+
+
+def _line(seconds: list[float]) -> str:
+    figures = "  ".join(f"p{p:g} {_percentile(seconds, p) * 1000:7.1f}" for p in (50, 95, 99, 99.9))
+    return f"{len(seconds):7} requests   {figures}   max {max(seconds) * 1000:7.1f} ms"
 
 
 class Client:
@@ -56,7 +68,10 @@ class Client:
             f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\nAuthorization: Bearer {self._token}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
         )
-        start = time.perf_counter() if self.planned is None else self.planned
+        start = time.perf_counter()
+        if self.planned is not None:
+            self._figures.late.append(start - self.planned)
+            start = self.planned
         try:
             status, answer = await asyncio.wait_for(self._exchange(head.encode() + content), PATIENCE_S)
         except (OSError, asyncio.IncompleteReadError, TimeoutError, ValueError) as error:
