@@ -81,7 +81,7 @@ def test_a_command_that_may_have_been_done_is_not_sent_again(turn: str) -> None:
 
 def test_patience_ends_and_the_last_answer_is_the_error() -> None:
     with script(*[STANDBY] * 9) as (server, client):
-        client._patience_s = 0.8
+        client._caller.patience_s = 0.8
         with pytest.raises(RunrigError, match=STANDBY):
             client.get("/api/x")
         assert len(server.seen) == 3  # at 0, 0.25 and 0.75 s

@@ -1,62 +1,77 @@
-"""What a server answered instead of what was asked for, as an error."""
+"""What a server answered instead of what was asked for, as an error of the kind that it has there."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from runrig.domain.errors import (
+    Changed,
     Conflict,
     InvalidInput,
     NotAllowed,
     NotFound,
+    NotLoggedIn,
     Problem,
     Refused,
     RunrigError,
     ServerFault,
+    TooMany,
     Unavailable,
 )
 
-_CLASSES = (Conflict, InvalidInput, NotAllowed, NotFound, Refused, ServerFault, Unavailable)
-_EXIT_BY_CODE = {error.code: error.exit_code for error in _CLASSES}
-_ERROR_BY_STATUS: Mapping[int, type[RunrigError]] = {
-    401: NotAllowed,
+_BY_CODE: Mapping[str, type[RunrigError]] = {
+    kind.code: kind for kind in (Conflict, InvalidInput, NotAllowed, NotFound, Refused, ServerFault, Unavailable)
+}
+_BY_STATUS: Mapping[int, type[RunrigError]] = {
+    401: NotLoggedIn,
     403: NotAllowed,
     404: NotFound,
     409: Conflict,
-    429: Unavailable,
+    412: Changed,
+    429: TooMany,
     503: Unavailable,
 }
-_STATUS_DECIDES = (401, 403, 429, 503)
+_STATUS_DECIDES = (401, 403, 412, 429, 503)
 
 
-class ServerSaid(RunrigError):
-    """An error that the server answered.  *problems*: everything wrong with the file that was sent, if one was."""
-
-    def __init__(
-        self, message: str, details: Mapping[str, object], *, code: str, exit_code: int, problems: tuple[Problem, ...]
-    ) -> None:
-        super().__init__(message, details)
-        self.code = code
-        self.exit_code = exit_code
-        self.problems = problems
+class NoAnswer(ServerFault):
+    """No runrig server is there, or it did not answer in time."""
 
 
-def server_said(status: int, body: str) -> RunrigError:
-    """The error in an answer with *status*, which is not a success, in the words of either door."""
+def server_said(status: int, body: str, remark: str = "") -> RunrigError:
+    """The error in an answer with *status*, which is not a success, in the words of either door.  *remark* follows its message."""
     answer = _parsed(body)
     message = answer.get("message", answer.get("detail"))
     if not isinstance(message, str) or not message:
         message = f"the server answered with status {status}" + (f": {body.strip()[:500]}" if body.strip() else "")
+    else:
+        message += remark
     details = answer.get("details")
     details = details if isinstance(details, dict) else {}
-    if "problems" in answer:
-        details = {**details, "problems": answer["problems"]}
-    fallback = _ERROR_BY_STATUS.get(status, ServerFault if status >= 500 else InvalidInput)
+    found = answer.get("problems", details.get("problems"))
+    fallback = _BY_STATUS.get(status, ServerFault if status >= 500 else InvalidInput)
     code = answer.get("error_code", answer.get("code"))
     code = code if isinstance(code, str) and code else fallback.code
     by_status = status in _STATUS_DECIDES or status >= 500
-    exit_code = fallback.exit_code if by_status else _EXIT_BY_CODE.get(code, fallback.exit_code)
-    return ServerSaid(message, details, code=code, exit_code=exit_code, problems=_problems(details))
+    kind = fallback if by_status else _BY_CODE.get(code, fallback)
+    error = _made(kind, message, details, _problems(found))
+    error.code = code
+    return error
+
+
+def _made(
+    kind: type[RunrigError], message: str, details: Mapping[str, Any], problems: tuple[Problem, ...]
+) -> RunrigError:
+    error = kind.__new__(kind)
+    RunrigError.__init__(error, message, details)
+    if isinstance(error, InvalidInput):
+        error.problems = problems
+    elif isinstance(error, Refused):
+        error.law = str(details.get("law", ""))
+    elif isinstance(error, TooMany):
+        after = details.get("retry_after_s")
+        error.retry_after_s = after if isinstance(after, int) else 1
+    return error
 
 
 def _parsed(body: str) -> dict[str, Any]:
@@ -67,8 +82,7 @@ def _parsed(body: str) -> dict[str, Any]:
     return answer if isinstance(answer, dict) else {}
 
 
-def _problems(details: Mapping[str, Any]) -> tuple[Problem, ...]:
-    found = details.get("problems")
+def _problems(found: object) -> tuple[Problem, ...]:
     return tuple(
         Problem(str(each.get("message", "")), str(each.get("path") or ""), each.get("line"), each.get("column"))
         for each in (found if isinstance(found, list) else [])

@@ -1,38 +1,20 @@
-"""HTTP to the server: JSON in and out, text as a stream of lines.
+"""HTTP to the server, as the command line uses it: JSON as it comes, text as a stream of lines."""
 
-While one server hands over to another there is none for some seconds, so a call is repeated if that cannot do anything twice:
-calls that only read, that carry a key, or that surely reached nobody.
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, urlsplit
 
-On the standard library: importing it takes a quarter of the time that a client library takes, and each command is a process.
-"""
-
-import codecs
-import http.client
-import json
-import socket
-import ssl
-import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from typing import Any, NamedTuple
-from urllib.parse import SplitResult, quote, urlencode, urlsplit
-
-from runrig import __version__
-from runrig.client.failure import ServerSaid, server_said
+from runrig.client.caller import ANSWER_S, Caller, Query, Request, Value
+from runrig.client.network import BlockingNetwork, done, each
 from runrig.client.server_address import Address
-from runrig.domain.errors import InvalidInput, RunrigError, ServerFault
+from runrig.domain.errors import InvalidInput
 
-Value = str | int | bool | None | Iterable[str]
-Query = Mapping[str, Value]
+__all__ = ["ANSWER_S", "Query", "Transport", "Value", "path", "patience"]
 
-ANSWER_S = 60.0
 RETRY = "RUNRIG_RETRY_S"
 PATIENCE_S = 15.0
 """A standby takes over within 10 s."""
 LONGEST_PATIENCE_S = 3600.0
-FIRST_PAUSE_S = 0.25
-LONGEST_PAUSE_S = 2.0
-_CHUNK = 65536
 
 
 def path(*parts: str) -> str:
@@ -40,33 +22,16 @@ def path(*parts: str) -> str:
     return "/api/" + "/".join(quote(part, safe="") for part in parts)
 
 
-class _Call(NamedTuple):
-    method: str
-    path: str
-    body: Any
-    query: Query | None
-    timeout_s: float | None
-    key: str | None = None
-
-    @property
-    def harmless(self) -> bool:
-        """True if sending it twice does no more than once."""
-        return self.method == "GET" or self.key is not None
-
-
 class Transport:
     """*token* None: calls carry none, and the server says what it thinks of that.  *token_hint*: where to find a valid one."""
 
     def __init__(self, address: Address, token: str | None, token_hint: str = "", *, patience_s: float = 0.0) -> None:
         """*patience_s*: how long to wait for a server that is not there."""
-        self._address = address
-        self._patience_s = patience_s
-        self._token = token
-        self._token_hint = token_hint
+        self._caller = Caller(BlockingNetwork(), address, token, token_hint, patience_s=patience_s)
 
     @property
     def url(self) -> str:
-        return self._address.url
+        return self._caller.address.url
 
     def get(self, path: str, query: Query | None = None, *, timeout_s: float = ANSWER_S) -> Any:
         return self.call("GET", path, query=query, timeout_s=timeout_s)
@@ -81,108 +46,23 @@ class Transport:
         timeout_s: float = ANSWER_S,
         key: str | None = None,
     ) -> Any:
-        """The JSON of the answer.  Raises the server's error, or ServerFault if the answer is not a runrig server's.
+        """The JSON of the answer, None if it is empty.  Raises the server's error, or NoAnswer if no runrig server answers.
 
         *key*: a new UUID, by which the server recognises the call when it is repeated.
         """
-        call = _Call(method, path, body, query, timeout_s, key)
-        text = "".join(self._stream(call))
-        try:
-            return json.loads(text)
-        except ValueError:
-            raise self._stranger(text) from None
+        return done(self._caller.answer(Request(method, path, query, body, timeout_s, key))).json
 
     def lines(self, path: str, query: Query | None = None) -> Iterator[str]:
         """Yields the lines of a text as they arrive, without line ends, for as long as the server sends."""
-        rest = ""
-        for piece in self._stream(_Call("GET", path, None, query, None)):
-            *whole, rest = (rest + piece).split("\n")
-            yield from whole
-        if rest:
-            yield rest
+        return each(self._caller.lines(Request("GET", path, query, timeout_s=None)))
 
     def text(self, path: str, query: Query | None = None) -> str:
-        return "".join(self._stream(_Call("GET", path, None, query, ANSWER_S)))
+        return "".join(each(self._caller.pieces(Request("GET", path, query))))
 
     def socket_address(self, path: str) -> tuple[str, dict[str, str]]:
         """URL and headers of a WebSocket."""
         parts = urlsplit(self.url + path)
-        headers = self._headers()
-        return parts._replace(scheme="wss" if parts.scheme == "https" else "ws").geturl(), {
-            name: headers[name] for name in ("User-Agent", "Authorization") if name in headers
-        }
-
-    def _stream(self, call: "_Call") -> Iterator[str]:
-        connection, response = self._answered(call)
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        try:
-            while chunk := response.read1(_CHUNK):
-                yield decoder.decode(chunk)
-            yield decoder.decode(b"", final=True)
-        except (OSError, http.client.HTTPException) as error:
-            raise self._silence(error) from None
-        finally:
-            connection.close()
-
-    def _answered(self, call: "_Call") -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-        """The beginning of a successful answer; tries again while there is patience left."""
-        end, pause_s = time.monotonic() + self._patience_s, FIRST_PAUSE_S
-        while True:
-            connection = _connection(urlsplit(self.url), call.timeout_s)
-            failure: RunrigError
-            try:
-                response = self._asked(connection, call)
-                if response.status == 200:
-                    return connection, response
-                body = response.read(_CHUNK * 16).decode("utf-8", "replace")
-                failure = self._refusal(response.status, body)
-                again = response.status == 503 and (call.harmless or response.headers["Retry-After"] is not None)
-            except (OSError, http.client.HTTPException) as error:
-                failure, again = self._silence(error), call.harmless or isinstance(error, ConnectionRefusedError)
-            connection.close()
-            if not again or time.monotonic() + pause_s > end:
-                raise failure
-            time.sleep(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-
-    def _asked(self, connection: http.client.HTTPConnection, call: "_Call") -> http.client.HTTPResponse:
-        target = urlsplit(self.url).path + call.path + _encoded(call.query)
-        body = None if call.body is None else json.dumps(call.body).encode()
-        headers = self._headers() | ({"Idempotency-Key": call.key} if call.key else {})
-        # A server that refuses a body answers before reading it all, and takes no more.
-        with suppress(BrokenPipeError, ConnectionResetError):
-            connection.request(call.method, target, body=body, headers=headers)
-        return connection.getresponse()
-
-    def _headers(self) -> dict[str, str]:
-        headers = {"User-Agent": f"runrig/{__version__}", "Content-Type": "application/json", "Accept": "*/*"}
-        return headers | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
-
-    def _refusal(self, status: int, body: str) -> RunrigError:
-        error = server_said(status, body)
-        wanting = status == 401 or (status == 403 and not self._token)
-        if not wanting or not isinstance(error, ServerSaid):
-            return error
-        sent = "the one that was sent is not good" if self._token else "no token was sent"
-        return ServerSaid(
-            f"{error.message} ({sent}{self._token_hint})",
-            error.details,
-            code=error.code,
-            exit_code=error.exit_code,
-            problems=(),
-        )
-
-    def _stranger(self, text: str) -> ServerFault:
-        return ServerFault(
-            f"{self.url} (from {self._address.source}) answers, but not like a runrig server ({text.strip()[:60]!r}): "
-            "name the address of one with --server"
-        )
-
-    def _silence(self, error: OSError | http.client.HTTPException) -> ServerFault:
-        return ServerFault(
-            f"no runrig server answers at {self.url} (from {self._address.source}; {_cause(error)}): "
-            "start one with 'runrig up', or name its address with --server"
-        )
+        return parts._replace(scheme="wss" if parts.scheme == "https" else "ws").geturl(), self._caller.headers
 
 
 def patience(address: Address, environment: Mapping[str, str]) -> float:
@@ -197,36 +77,3 @@ def patience(address: Address, environment: Mapping[str, str]) -> float:
     if not 0 <= seconds <= LONGEST_PATIENCE_S:
         raise InvalidInput.one(f"{RETRY} is {value!r}: write seconds, 0 to {LONGEST_PATIENCE_S:.0f}")
     return seconds
-
-
-def _connection(parts: SplitResult, timeout_s: float | None) -> http.client.HTTPConnection:
-    host, port = parts.hostname or "", parts.port
-    if parts.scheme == "https":
-        return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=ssl.create_default_context())
-    return http.client.HTTPConnection(host, port, timeout=timeout_s)
-
-
-def _cause(error: OSError | http.client.HTTPException) -> str:
-    if isinstance(error, ConnectionRefusedError):
-        return "connection refused"
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    if isinstance(error, socket.gaierror):
-        return "unknown host"
-    if isinstance(error, ConnectionError | http.client.HTTPException):
-        return "it closed the connection"
-    return error.strerror or str(error) or type(error).__name__
-
-
-def _encoded(query: Query | None) -> str:
-    """``?a=1&a=2``; None and empty lists are left out, booleans are ``True`` and ``False``."""
-    pairs = [(name, one) for name, value in (query or {}).items() for one in _values(value)]
-    return "?" + urlencode(pairs) if pairs else ""
-
-
-def _values(value: Value) -> list[str]:
-    if value is None:
-        return []
-    if isinstance(value, str | int):
-        return [str(value)]
-    return list(value)

@@ -16,7 +16,6 @@ from runrig.cli.rendering.tables import facts
 from runrig.cli.transport.failure import document, located
 from runrig.cli.transport.files import read_text, shown
 from runrig.cli.transport.session import Session, with_session
-from runrig.client.failure import ServerSaid
 from runrig.client.localpath import KEY, inlined
 from runrig.client.transport import Transport, Value, path
 from runrig.domain.cluster import ClusterSpec
@@ -99,9 +98,7 @@ def _open_to_me(client: Transport, names: list[str]) -> list[str]:
     """The pools of *names* to which this user may submit; all of them on a server of 0.1, which knows no roles."""
     try:
         mine = client.get(path("profile", "settings"))["pools"]
-    except ServerSaid as error:
-        if error.code != NotFound.code:
-            raise
+    except NotFound:
         return names
     return [name for name in names if name in mine]
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from runrig.client.failure import ServerSaid
 from runrig.domain.errors import InvalidInput, Problem, RunrigError
 
 
@@ -29,9 +28,7 @@ def located(source: str) -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        raise FileProblems(source, error.problems) from None
-    except ServerSaid as error:
-        if not error.problems:
+        if not error.problems:  # a server's answer, and not about the file
             raise
         raise FileProblems(source, error.problems) from None
 
@@ -39,7 +36,7 @@ def located(source: str) -> Iterator[None]:
 def document(error: RunrigError) -> dict[str, object]:
     """*error* in JSON mode: ``message``, ``code``, and ``details`` if it has any."""
     answer: dict[str, object] = {"message": error.message, "code": error.code}
-    if isinstance(error, InvalidInput):
+    if isinstance(error, InvalidInput) and error.problems:
         return answer | {"details": {"problems": [_as_data(problem) for problem in error.problems]}}
     return answer | ({"details": dict(error.details)} if error.details else {})
 

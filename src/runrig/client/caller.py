@@ -1,0 +1,253 @@
+"""Calls to one server: JSON in and out, or text as it arrives.
+
+While one server hands over to another there is none for some seconds, so a call is repeated if that cannot do anything twice:
+calls that only read, that carry a key, or that surely reached nobody.
+"""
+
+import codecs
+import json
+import socket
+import time
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+import h11
+
+from runrig import __version__
+from runrig.client.exchange import BROKEN, Exchange, Head
+from runrig.client.failure import NoAnswer, server_said
+from runrig.client.network import Network
+from runrig.client.server_address import Address
+from runrig.domain.errors import RunrigError
+
+if TYPE_CHECKING:
+    import ssl
+
+Value = str | int | bool | None | Iterable[str]
+Query = Mapping[str, Value]
+
+ANSWER_S = 60.0
+FIRST_PAUSE_S = 0.25
+LONGEST_PAUSE_S = 2.0
+MOST_IDLE = 4
+"""Connections that a caller keeps for further calls."""
+_LARGEST_ERROR = 1024 * 1024
+_PORTS = {"http": 80, "https": 443}
+
+
+class Request(NamedTuple):
+    """*timeout_s*: for each piece of the answer; None: as long as it takes.  *key*: a new UUID, by which the server recognises the
+    call when it is repeated."""
+
+    method: str
+    path: str
+    query: Query | None = None
+    body: Any = None
+    timeout_s: float | None = ANSWER_S
+    key: str | None = None
+    headers: Mapping[str, str] = {}
+
+    @property
+    def harmless(self) -> bool:
+        """True if sending it twice does no more than once."""
+        return self.method == "GET" or self.key is not None
+
+
+class Answer(NamedTuple):
+    """*json* None: it was empty.  *etag*: None if it has none."""
+
+    json: Any
+    etag: str | None
+
+
+class Caller:
+    """*token* None: calls carry none, and the server says what it thinks of that.  *token_hint*: where to find a valid one.
+
+    *patience_s*: how long to wait for a server that is not there.  *keeps*: connections are used again, until `close`.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        address: Address,
+        token: str | None,
+        token_hint: str = "",
+        *,
+        patience_s: float = 0.0,
+        tls: "ssl.SSLContext | None" = None,
+        keeps: bool = False,
+    ) -> None:
+        self.address = address
+        self.patience_s = patience_s
+        self.network = network
+        self._token = token
+        self._token_hint = token_hint
+        self._tls = tls
+        self._keeps = keeps
+        self._idle: list[Exchange] = []
+
+    def close(self) -> None:
+        self._keeps = False
+        while self._idle:
+            self._idle.pop().close()
+
+    async def answer(self, request: Request) -> Answer:
+        """Raises the server's error, or NoAnswer if the answer is not a runrig server's."""
+        exchange, head = await self._answered(request)
+        text = "".join([piece async for piece in self._text(exchange)])
+        try:
+            return Answer(json.loads(text) if text else None, head.headers.get("etag"))
+        except ValueError:
+            raise self._stranger(text) from None
+
+    async def pieces(self, request: Request) -> AsyncGenerator[str, None]:
+        """Yields the text of the answer as it arrives, for as long as the server sends."""
+        exchange, _ = await self._answered(request)
+        async for piece in self._text(exchange):
+            yield piece
+
+    async def lines(self, request: Request) -> AsyncGenerator[str, None]:
+        """The same, line by line, without line ends."""
+        rest = ""
+        async for piece in self.pieces(request):
+            *whole, rest = (rest + piece).split("\n")
+            for line in whole:
+                yield line
+        if rest:
+            yield rest
+
+    async def _text(self, exchange: Exchange) -> AsyncGenerator[str, None]:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        kept = False
+        try:
+            async for piece in exchange.pieces():
+                yield decoder.decode(piece)
+            yield decoder.decode(b"", final=True)
+            kept = self._keeps and len(self._idle) < MOST_IDLE and exchange.renewed()
+            if kept:
+                self._idle.append(exchange)
+        except BROKEN as error:
+            raise self._silence(error) from None
+        finally:
+            if not kept:
+                exchange.close()
+
+    async def _answered(self, request: Request) -> tuple[Exchange, Head]:
+        """The beginning of a successful answer; tries again while there is patience left."""
+        end, pause_s = time.monotonic() + self.patience_s, FIRST_PAUSE_S
+        while True:
+            failure: RunrigError
+            try:
+                exchange, head = await self._asked(request)
+                if 200 <= head.status < 300:
+                    return exchange, head
+                failure = await self._refusal(exchange, head.status)
+                again = head.status == 503 and (request.harmless or "retry-after" in head.headers)
+            except BROKEN as error:
+                failure, again = self._silence(error), request.harmless or isinstance(error, ConnectionRefusedError)
+            if not again or time.monotonic() + pause_s > end:
+                raise failure
+            await self.network.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    async def _asked(self, request: Request) -> tuple[Exchange, Head]:
+        if request.harmless and self._idle:
+            exchange = self._idle.pop()
+            try:  # the server may have closed it in the meantime
+                return exchange, await self._sent(exchange, request)
+            except BROKEN as error:
+                if isinstance(error, TimeoutError):
+                    raise
+        exchange = Exchange(await self._connected(request.timeout_s))
+        return exchange, await self._sent(exchange, request)
+
+    async def _sent(self, exchange: Exchange, request: Request) -> Head:
+        parts = urlsplit(self.address.url)
+        body = None if request.body is None else json.dumps(request.body).encode()
+        headers = {
+            "Host": parts.netloc.rpartition("@")[2],
+            **self.headers,
+            "Content-Type": "application/json",
+            "Accept": "*/*",
+        }
+        headers |= {**request.headers, **({"Idempotency-Key": request.key} if request.key else {})}
+        headers |= {} if self._keeps else {"Connection": "close"}
+        try:
+            target = parts.path + request.path + _encoded(request.query)
+            return await exchange.ask(request.method, target, headers, body, request.timeout_s)
+        except BaseException:
+            exchange.close()
+            raise
+
+    async def _connected(self, timeout_s: float | None) -> Any:
+        parts = urlsplit(self.address.url)
+        port = parts.port or _PORTS[parts.scheme]
+        return await self.network.connect(parts.hostname or "", port, self._trusted(parts.scheme), timeout_s)
+
+    def _trusted(self, scheme: str) -> "ssl.SSLContext | None":
+        if scheme == "https" and self._tls is None:
+            import ssl
+
+            self._tls = ssl.create_default_context()
+        return self._tls if scheme == "https" else None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Of every request."""
+        return {"User-Agent": f"runrig/{__version__}"} | (
+            {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        )
+
+    async def _refusal(self, exchange: Exchange, status: int) -> RunrigError:
+        body = b""
+        try:
+            async for piece in exchange.pieces():
+                body += piece
+                if len(body) > _LARGEST_ERROR:
+                    break
+        finally:
+            exchange.close()
+        remark = ""
+        if status == 401 or (status == 403 and not self._token):
+            remark = "the one that was sent is not good" if self._token else "no token was sent"
+            remark = f" ({remark}{self._token_hint})"
+        return server_said(status, body.decode("utf-8", "replace"), remark)
+
+    def _stranger(self, text: str) -> NoAnswer:
+        return NoAnswer(
+            f"{self.address.url} (from {self.address.source}) answers, but not like a runrig server ({text.strip()[:60]!r}): "
+            "name the address of one with --server"
+        )
+
+    def _silence(self, error: Exception) -> NoAnswer:
+        return NoAnswer(
+            f"no runrig server answers at {self.address.url} (from {self.address.source}; {_cause(error)}): "
+            "start one with 'runrig up', or name its address with --server"
+        )
+
+
+def _cause(error: Exception) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, socket.gaierror):
+        return "unknown host"
+    if isinstance(error, ConnectionError | h11.RemoteProtocolError):
+        return "it closed the connection"
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _encoded(query: Query | None) -> str:
+    """``?a=1&a=2``; None and empty lists are left out, booleans are ``True`` and ``False``."""
+    pairs = [(name, one) for name, value in (query or {}).items() for one in _values(value)]
+    return "?" + urlencode(pairs) if pairs else ""
+
+
+def _values(value: Value) -> list[str]:
+    if value is None:
+        return []
+    if isinstance(value, str | int):
+        return [str(value)]
+    return list(value)
