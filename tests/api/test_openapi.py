@@ -157,6 +157,7 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
         "POST /api/pool/{pool}/render",
         "POST /api/pool/{pool}/workflow",
         "POST /api/pool/{pool}/workflow/{id}/restart",
+        "POST /api/profile/settings",
         "POST /api/role",
         "POST /api/token",
         "POST /api/user",

@@ -32,6 +32,7 @@ def filled(it: Desk) -> None:
     it.later(0)
     it.later(5)
     it.service.submissions.tag("low0-1", add=("paper",), remove=())
+    it.service.access.set_profile("ann", {"pool": "pool2", "slack_notification": True})
 
 
 @pytest.mark.parametrize("to", KINDS)

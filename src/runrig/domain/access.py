@@ -138,6 +138,15 @@ class TokenRow:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a user has set.  *pool*: where to submit if no pool is named; None: not set.  Notifications are kept and never sent."""
+
+    pool: str | None = None
+    email_notification: bool = False
+    slack_notification: bool = False
+
+
 class AccessEventKind(enum.Enum):
     USER_CREATED = "user created"
     USER_DISABLED = "user disabled"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from runrig.domain.access import AccessEvent, GrantRow, TokenRow, User
+from runrig.domain.access import AccessEvent, GrantRow, Profile, TokenRow, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,12 @@ class AccessStore(Protocol):
 
     def events(self, *, user: str | None, before: int | None, limit: int) -> tuple[AccessEvent, ...]:
         """The newest first, all or those about *user*; *before*: only those with a lower number."""
+
+    def profile(self, user: str) -> Profile:
+        """That of *user*, or one in which nothing is set."""
+
+    def set_profile(self, user: str, changes: Mapping[str, str | bool]) -> Profile:
+        """The profile of *user* with *changes*, by field."""
 
     def secret(self, name: str, made: str) -> str:
         """The secret kept under *name*; stores *made* if there is none."""

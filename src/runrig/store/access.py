@@ -1,12 +1,12 @@
 """Users, roles, tokens and their audit trail: small tables, read whole at the start and written one change at a time."""
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import astuple, fields, replace
 from typing import Any
 
-from sqlalchemy import RowMapping, and_, delete, func, select, update
+from sqlalchemy import Connection, RowMapping, and_, delete, func, select, update
 
-from runrig.domain.access import AccessEvent, Grant, GrantRow, TokenRow, User
+from runrig.domain.access import AccessEvent, Grant, GrantRow, Profile, TokenRow, User
 from runrig.ports.access import AccessChange, AccessRows
 from runrig.store import schema
 from runrig.store.dialect import insert_new, insert_rows, put_rows
@@ -14,6 +14,7 @@ from runrig.store.transactions import Transactions
 
 _EVENT = schema.access_events.c
 _GRANT = schema.grants.c
+_PROFILE = schema.profiles.c
 _SECRET = schema.secrets.c
 _TOKEN = schema.tokens.c
 _TOKEN_FIELDS = tuple(field.name for field in fields(TokenRow))
@@ -66,6 +67,16 @@ class AccessTables:
         with self._transactions.reading() as connection:
             return tuple(AccessEvent(**row) for row in connection.execute(statement).mappings())
 
+    def profile(self, user: str) -> Profile:
+        with self._transactions.reading() as connection:
+            return _profile(connection, user)
+
+    def set_profile(self, user: str, changes: Mapping[str, str | bool]) -> Profile:
+        with self._transactions.writing() as connection:
+            profile = replace(_profile(connection, user), **dict(changes))  # type: ignore[arg-type]
+            put_rows(connection, schema.profiles, [(user, *astuple(profile))])
+        return profile
+
     def secret(self, name: str, made: str) -> str:
         kept = select(_SECRET.value).where(_SECRET.name == name)
         with self._transactions.reading() as connection:
@@ -76,6 +87,12 @@ class AccessTables:
             insert_new(connection, schema.secrets, (name, made))
             value: str = connection.execute(kept).scalar_one()
         return value
+
+
+def _profile(connection: Connection, user: str) -> Profile:
+    names = [field.name for field in fields(Profile)]
+    row = connection.execute(select(*(_PROFILE[name] for name in names)).where(_PROFILE.user == user)).one_or_none()
+    return Profile() if row is None else Profile(*row)
 
 
 def _user_of(row: RowMapping, grants: list[GrantRow]) -> User:

@@ -28,7 +28,7 @@ from runrig.domain.pools import PoolState, Queueing, Quotas, TopologyKey
 from runrig.domain.workflows import Status, WorkflowSpec, WorkflowStatus
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words, plain_json
 
-HEAD = "0005"
+HEAD = "0006"
 """The newest migration, which makes these tables."""
 
 metadata = MetaData(
@@ -262,6 +262,16 @@ grants = Table(
     Column("pool", Words, primary_key=True),
     Column("granted_at", UtcDateTime, nullable=False),
     Column("granted_by", Words, nullable=False),
+)
+
+# What people set for themselves.  `up` lets its owner speak for people without a row in users.
+profiles = Table(
+    "profiles",
+    metadata,
+    Column("user", Words, primary_key=True),
+    Column("pool", Words),
+    Column("email_notification", Boolean, nullable=False),
+    Column("slack_notification", Boolean, nullable=False),
 )
 
 # Only the hash of a token is kept.  Rows are never deleted.

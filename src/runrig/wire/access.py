@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from runrig.wire.base import Answer, Request, example
 
@@ -193,8 +193,21 @@ class ExchangeAnswer(Answer):
     error: str | None = None
 
 
+class ProfileRequest(Request):
+    """What is absent stays.  Notifications are kept and shown; none is ever sent."""
+
+    model_config = example({"pool": "vision"})
+
+    pool: str | None = None
+    email_notification: StrictBool | None = None
+    slack_notification: StrictBool | None = None
+
+
 class ProfileAnswer(Answer):
-    """Who asks.  *pools*: those to which this user may submit.  *token*: the one that was sent, null for that of `up`."""
+    """Who asks.  *pools*: those to which this user may submit; *profile.pool*: the one that this user set, else the only one at the top.
+
+    *token*: the one that was sent, null for that of `up`.
+    """
 
     model_config = example(
         {

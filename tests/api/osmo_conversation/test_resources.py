@@ -83,14 +83,6 @@ def test_a_pool_that_is_deleted_while_its_work_runs_is_not_offline(world: TwoTea
     assert shown["team"] == "MAINTENANCE"
 
 
-@pytest.mark.parametrize(("actor", "pool"), [("tom", "team"), ("uwe", "team2"), ("ada", None), ("nina", None)])
-def test_who_has_one_top_level_pool_has_it_by_default(world: TwoTeams, actor: str, pool: str | None) -> None:
-    answer = said(world, actor, "GET", "api/profile/settings")
-    fits(answer, {"profile": {"username": str, "email_notification": bool, "slack_notification": bool}, "pools": [str]})
-    fits(answer, {"roles": [str], "token": {"name": str, "expires_at": str | None}})
-    assert answer["profile"]["pool"] == pool
-
-
 @pytest.mark.parametrize("actor", ["ada", "tom", "nina"])
 def test_the_list_of_apps_is_empty(world: TwoTeams, actor: str) -> None:
     answer = said(world, actor, "GET", "api/app", order="ASC", users=["tom"], limit=20, offset=0)

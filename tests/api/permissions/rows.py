@@ -156,6 +156,7 @@ ROWS: Mapping[str, Row] = {
     ),
     "POST /api/v1/workflows:check": Row("/api/v1/workflows:check", {"pool": "{pool}", "file": one_task("x")}),
     "POST /api/v1/workflows:render": Row("/api/v1/workflows:render", {"pool": "{pool}", "file": one_task("x")}),
+    "POST /api/profile/settings": Row("/api/profile/settings", {"email_notification": True}),
     "PUT /api/cohort/{name}": Row("/api/cohort/org", {"weight": 2}),
     "PUT /api/configs/pool/{name}": Row("/api/configs/pool/{pool}", {"description": "ours"}),
     "PUT /api/configs/pool/{parent}/subpool/{subpool}": Row("/api/configs/pool/{pool}/subpool/{sub}", {"quota": 2}),

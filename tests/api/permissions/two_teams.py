@@ -74,7 +74,8 @@ class TwoTeams:
         access = store.access.load()
         tokens = tuple(replace(each, last_used_at=None) for each in access.tokens)
         tags = store.tags.used(WorkflowQuery(limit=100))
-        return store.load(), store.log.events(), replace(access, tokens=tokens), tags
+        profiles = tuple(store.access.profile(user) for user in ROLES)
+        return store.load(), store.log.events(), replace(access, tokens=tokens), tags, profiles
 
 
 @contextmanager

@@ -10,8 +10,7 @@ from runrig.api.guard import source
 from runrig.api.osmo.answers import access as as_answers
 from runrig.api.permissions import OPEN, needs
 from runrig.api.routing import Found, Route, Serving, Who, answers
-from runrig.domain.access import Permission, allows, role_named
-from runrig.domain.pools import PoolState
+from runrig.domain.access import Permission, role_named
 
 router = APIRouter(route_class=Route, tags=["access"])
 
@@ -185,19 +184,7 @@ def list_events(
     )
 
 
-# ---------------------------------------------------------------- who asks, and the reference client
-
-
-@router.get(
-    "/api/profile/settings",
-    summary="Who you are, and where you may submit",
-    dependencies=_OWN,
-    responses=answers(wire.ProfileAnswer),
-)
-def profile(service: Serving, who: Who) -> wire.ProfileAnswer:
-    there = [view.pool.name for view in service.queries.pools() if view.pool.state is PoolState.ACTIVE]
-    pools = sorted(name for name in there if allows(who, Permission.SUBMIT, pool=name))
-    return as_answers.profile(who, pools, service.access.tokens.get(who.token))
+# ---------------------------------------------------------------- the login of the reference client
 
 
 @router.get(

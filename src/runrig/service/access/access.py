@@ -5,9 +5,9 @@ writes.  Every change is in the audit trail.
 """
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
-from runrig.domain.access import AccessEvent, AccessEventKind
+from runrig.domain.access import AccessEvent, AccessEventKind, Profile
 from runrig.ports.access import AccessStore
 from runrig.service.access.accounts import Accounts
 from runrig.service.access.authentication import Authentication, TokenUses
@@ -44,6 +44,14 @@ class Access:
             change = self._accounts.draft(actor)
             change.tell(kind, user, subject)
             self._accounts.write(change)
+
+    def profile(self, user: str) -> Profile:
+        """What *user* has set."""
+        return self._store.profile(user)
+
+    def set_profile(self, user: str, changes: Mapping[str, str | bool]) -> None:
+        """Stores *changes* by field; whether *user* may use the pool is checked by the caller, and again whenever it is read."""
+        self._store.set_profile(user, changes)
 
     def events(
         self, *, user: str | None = None, before: int | None = None, limit: int = 100

@@ -1,12 +1,10 @@
 """Users, roles and tokens as answers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from runrig import wire
-from runrig.api.osmo.answers.accounts import name_of
-from runrig.domain.access import AccessEvent, GrantRow, Identity, TokenRow, User
-from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.access import AccessEvent, GrantRow, TokenRow, User
 from runrig.service.access.accounts import MadeToken
 from runrig.wire.base import utc
 
@@ -64,20 +62,4 @@ def event(found: AccessEvent) -> wire.AccessEventAnswer:
             "user": found.user,
             "subject": found.subject,
         }
-    )
-
-
-def profile(who: Identity, pools: Sequence[str], row: TokenRow | None) -> wire.ProfileAnswer:
-    tops = [pool for pool in pools if SUBPOOL_DELIMITER not in pool]
-    ends = None if row is None else utc(row.expires_at)
-    return wire.ProfileAnswer(
-        profile={
-            "username": who.user,
-            "email_notification": False,
-            "slack_notification": False,
-            "pool": tops[0] if len(tops) == 1 else None,
-        },
-        roles=[name_of(grant) for grant in who.grants],
-        pools=list(pools),
-        token=None if row is None else {"name": row.name, "expires_at": None if ends is None else ends.isoformat()},
     )

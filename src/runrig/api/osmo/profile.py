@@ -1,0 +1,88 @@
+"""Who asks, where they may submit, and what they set for themselves."""
+
+from fastapi import APIRouter
+
+from runrig import wire
+from runrig.api.error_docs import Said
+from runrig.api.osmo.answers.accounts import name_of
+from runrig.api.permissions import About, Asker, Asking, needs
+from runrig.api.routing import Route, Serving, User, answers
+from runrig.domain.access import Permission
+from runrig.domain.errors import Conflict, InvalidInput
+from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState
+from runrig.service.service import Service
+from runrig.wire.base import utc
+
+router = APIRouter(route_class=Route, tags=["access"])
+
+NEVER = "9999-12-31T00:00:00"
+"""When a token without an end expires: the reference client stops at a null."""
+
+_OWN = [needs(Permission.OWN_TOKENS)]
+_NO_POOL: Said = ("there is no pool 'visoin': there are vision, vision--a", {})
+_ENDS: Said = ("pool vision takes no work any more: choose one of batch", {"pool": "vision"})
+
+
+@router.get(
+    "/api/profile/settings",
+    summary="Who you are, where you may submit, and what you set",
+    dependencies=_OWN,
+    responses=answers(wire.ProfileAnswer),
+)
+def profile(service: Serving, user: User, asker: Asking) -> wire.ProfileAnswer:
+    return _answer(service, user, asker)
+
+
+@router.post(
+    "/api/profile/settings",
+    summary="Set your default pool, or whether you want notifications",
+    dependencies=_OWN,
+    responses=answers(wire.ProfileAnswer, 404, 409, said={404: _NO_POOL, 409: _ENDS}),
+)
+def set_profile(service: Serving, user: User, asker: Asking, body: wire.ProfileRequest) -> wire.ProfileAnswer:
+    changes = body.model_dump(exclude_none=True)
+    if not changes:
+        raise InvalidInput.one("nothing is set: send pool, email_notification or slack_notification", "pool")
+    if body.pool is not None:
+        _check_pool(service, asker, body.pool)
+    service.access.set_profile(user, changes)
+    return _answer(service, user, asker)
+
+
+def _check_pool(service: Service, asker: Asker, pool: str) -> None:
+    """Raises NotFound, NotAllowed, or Conflict, if the one who asks may not submit to *pool*."""
+    pools = _pools(service, asker)
+    if pool in pools:
+        return
+    asker.need(Permission.SUBMIT, About(pool))
+    asker.check_there(Permission.SUBMIT, pool)
+    raise Conflict(
+        f"pool {pool} takes no work any more: choose one of {', '.join(pools) or 'none that is left'}", {"pool": pool}
+    )
+
+
+def _pools(service: Service, asker: Asker) -> list[str]:
+    """Those to which the one who asks may submit, by name."""
+    there = [view.pool.name for view in service.queries.pools() if view.pool.state is PoolState.ACTIVE]
+    return sorted(name for name in there if asker.may(Permission.SUBMIT, About(name)))
+
+
+def _answer(service: Service, user: str, asker: Asker) -> wire.ProfileAnswer:
+    pools, own = _pools(service, asker), service.access.profile(user)
+    tops = [pool for pool in pools if SUBPOOL_DELIMITER not in pool]
+    only = tops[0] if len(tops) == 1 else None
+    token = service.access.tokens.get(asker.identity.token)
+    ends = None if token is None else utc(token.expires_at)
+    return wire.ProfileAnswer(
+        profile={
+            "username": user,
+            "email_notification": own.email_notification,
+            "slack_notification": own.slack_notification,
+            "pool": own.pool if own.pool in pools else only,
+        },
+        roles=[name_of(grant) for grant in asker.identity.grants],
+        pools=pools,
+        token=None
+        if token is None
+        else {"name": token.name, "expires_at": NEVER if ends is None else ends.isoformat()},
+    )

@@ -1,0 +1,118 @@
+"""`profile list`, `profile set pool` and `profile set notifications`, and what the default pool does."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.api.permissions.two_teams import TwoTeams, two_teams
+from tests.worlds.service import one_task
+
+from .client import fits, refused, said
+
+PROFILE = {
+    "profile": {"username": str, "email_notification": bool, "slack_notification": bool, "pool": str | None},
+    "pools": [str],
+    "roles": [str],
+    "token": {"name": str, "expires_at": str},
+}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[TwoTeams]:
+    with two_teams(tmp_path) as it:
+        yield it
+
+
+def listed(world: TwoTeams, actor: str) -> dict[str, Any]:
+    """As `profile list` asks."""
+    answer = said(world, actor, "GET", "api/profile/settings")
+    fits(answer, PROFILE)
+    profile: dict[str, Any] = answer["profile"]
+    assert profile["username"] == actor
+    return profile
+
+
+def set_to(world: TwoTeams, actor: str, **changes: Any) -> None:
+    """As `profile set` asks."""
+    said(world, actor, "POST", "api/profile/settings", changes)
+
+
+@pytest.mark.parametrize(("actor", "pool"), [("tom", "team"), ("uwe", "team2"), ("ada", None), ("nina", None)])
+def test_who_has_one_top_level_pool_has_it_by_default(world: TwoTeams, actor: str, pool: str | None) -> None:
+    assert listed(world, actor)["pool"] == pool
+
+
+def test_a_token_without_an_end_has_a_date_that_the_client_can_read(world: TwoTeams) -> None:
+    access = world.api.desk.service.access
+    endless = access.tokens.create("tom", "endless", None, actor="tom").text
+    answer = said(replace(world, tokens={"tom": endless}), "tom", "GET", "api/profile/settings")
+    assert answer["token"] == {"name": "endless", "expires_at": "9999-12-31T00:00:00"}
+
+
+def test_the_default_pool_is_kept_and_used(world: TwoTeams) -> None:
+    set_to(world, "tom", pool="team--a")
+    set_to(world, "ada", pool="team2")
+    assert [listed(world, actor)["pool"] for actor in ("tom", "ada", "tess")] == ["team--a", "team2", "team"]
+    pool = listed(world, "tom")["pool"]
+    body: dict[str, Any] = {
+        "file": one_task("x"),
+        "set_variables": [],
+        "set_string_variables": [],
+        "uploaded_templated_spec": None,
+    }
+    name = said(world, "tom", "POST", f"api/pool/{pool}/workflow", body)["name"]
+    assert said(world, "tom", "GET", f"api/workflow/{name}")["pool"] == "team--a"
+    assert list(said(world, "tom", "GET", "/api/pool")["pools"]) == ["team", "team--a"]
+    for all_pools, rows in ((False, {"team--a/default"}), (True, {"team/default", "team--a/default"})):
+        answer = said(world, "tom", "GET", "api/resources", pools=[pool], all_pools=all_pools)
+        assert {row for each in answer["resources"] for row in each["exposed_fields"]["pool/platform"]} == rows
+
+
+def test_each_notification_is_set_alone(world: TwoTeams) -> None:
+    for changes, wanted in (
+        ({"email_notification": True}, (True, False, "team")),
+        ({"slack_notification": True}, (True, True, "team")),
+        ({"pool": "team--a"}, (True, True, "team--a")),
+        ({"email_notification": False}, (False, True, "team--a")),
+    ):
+        set_to(world, "tom", **changes)
+        found = listed(world, "tom")
+        assert (found["email_notification"], found["slack_notification"], found["pool"]) == wanted
+    assert not listed(world, "tess")["slack_notification"]
+    set_to(world, "nina", slack_notification=True)
+    assert listed(world, "nina")["slack_notification"]
+
+
+@pytest.mark.parametrize(
+    ("actor", "body", "status", "says"),
+    [
+        ("tom", {"pool": "team2"}, 404, "there is no pool 'team2'"),
+        ("tom", {"pool": "teem"}, 404, "there is no pool 'teem'"),
+        ("tom", {"pool": ""}, 404, "there is no pool ''"),
+        ("nina", {"pool": "team"}, 404, "there is no pool 'team'"),
+        ("vera", {"pool": "team"}, 403, "vera may not submit to pool team"),
+        ("ada", {"pool": "teem"}, 404, "there is no pool 'teem'"),
+        ("tom", {}, 422, "nothing is set"),
+        ("tom", {"email_notification": "yes"}, 422, "email_notification"),
+        ("tom", {"pool": 1}, 422, "pool"),
+        ("tom", {"username": "ada"}, 422, "username"),
+    ],
+)
+def test_what_cannot_be_set_is_refused_and_changes_nothing(
+    world: TwoTeams, actor: str, body: dict[str, Any], status: int, says: str
+) -> None:
+    before = world.portrait()
+    found, message = refused(world, actor, "POST", "api/profile/settings", body)
+    assert (found, says in message) == (status, True), message
+    assert world.portrait() == before
+
+
+def test_a_default_pool_that_is_gone_is_none(world: TwoTeams) -> None:
+    set_to(world, "tom", pool="team--a")
+    said(world, "ada", "DELETE", "api/configs/pool/team--a", None)
+    assert listed(world, "tom")["pool"] == "team"
+    status, message = refused(world, "tom", "POST", "api/profile/settings", {"pool": "team--a"})
+    assert (status, message) == (409, "pool team--a takes no work any more: choose one of team")
