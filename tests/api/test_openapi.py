@@ -90,6 +90,7 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
         "GET /api/resources/{name}",
         "GET /api/role",
         "GET /api/tag",
+        "GET /api/task",
         "GET /api/token",
         "GET /api/topology",
         "GET /api/user",

@@ -20,6 +20,7 @@ from runrig.api.osmo import (
     resources,
     sessions,
     subpools,
+    tasks,
     topology,
     workflows,
 )
@@ -33,6 +34,7 @@ _MODULES = (
     batches,
     pools,
     subpools,
+    tasks,
     history,
     cohorts,
     resources,

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from runrig.domain.gangs import Priority
 from runrig.domain.records import Event, Loaded, RowChange
 from runrig.domain.workflows import Group, LabelSelector, Task, Workflow, WorkflowSpec
 from runrig.ports.access import AccessStore
@@ -43,6 +44,35 @@ class WorkflowQuery:
     limit: int = 20
     offset: int = 0
     behind: tuple[float, int, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskQuery:
+    """A page of attempts of tasks, or of sums over them.  *workflows*: whose; its own page counts nothing.
+
+    Empty tuples and None do not filter.  *started_after* is still in it, *started_before* is not; what never started is in neither.
+    """
+
+    workflows: WorkflowQuery = WorkflowQuery()
+    statuses: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    started_after: float | None = None
+    started_before: float | None = None
+    limit: int = 20
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCount:
+    """*pods*: attempts of *task*, as written in the specification *spec_hash*; of one *workflow*, unless that is None."""
+
+    user: str
+    pool: str
+    priority: Priority
+    spec_hash: str
+    task: str
+    pods: int
+    workflow: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +154,19 @@ class TagStore(Protocol):
         """The tags that the workflows of *query* have, each once, by name; its page counts tags."""
 
 
+class TaskStore(Protocol):
+    """The attempts of many workflows at once."""
+
+    def page(self, query: TaskQuery) -> tuple[tuple[Task, Workflow], ...]:
+        """What waits, starts and runs first, then all others; of these by start, the newest first."""
+
+    def counts(self, query: TaskQuery) -> tuple[TaskCount, ...]:
+        """All of them, in no order."""
+
+    def counts_by_workflow(self, query: TaskQuery) -> tuple[TaskCount, ...]:
+        """Those of a page of workflows, the newest first."""
+
+
 class Store(Protocol):
     @property
     def access(self) -> AccessStore: ...
@@ -133,6 +176,9 @@ class Store(Protocol):
 
     @property
     def tags(self) -> TagStore: ...
+
+    @property
+    def tasks(self) -> TaskStore: ...
 
     @property
     def retention(self) -> RetentionStore: ...

@@ -23,6 +23,7 @@ from runrig.service.commands.subpools import Subpools
 from runrig.service.queries.feed import Feed
 from runrig.service.queries.history import History
 from runrig.service.queries.resource_queries import ResourceQueries
+from runrig.service.queries.task_queries import TaskQueries
 from runrig.service.queries.topology import Topology
 from runrig.service.queries.workflow_queries import WorkflowQueries
 from runrig.service.runtime import drain_sweep, logs, retention
@@ -47,7 +48,7 @@ class AcceptedClock:
 class Service:
     """*submissions*, *batches*, *declarations*, *subpools*, *sessions*: commands.  *arrivals*: the first two, for an event loop.
 
-    *queries*, *topology*, *workflow_queries*, *history*, *feed*: questions.  `start` begins to reconcile.
+    *queries*, *topology*, *workflow_queries*, *task_queries*, *history*, *feed*: questions.  `start` begins to reconcile.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Service:
         self.queries = ResourceQueries(self._transactor)
         self.topology = Topology(self._transactor)
         self.workflow_queries = WorkflowQueries(self._transactor, store, backend, clock, self._reconciler)
+        self.task_queries = TaskQueries(store)
         self.history = History(self._transactor, store, clock)
         self.sessions = Sessions(self.workflow_queries, backend, self.access)
         self.feed = Feed(self._transactor, store, numbered=not backend.queues)

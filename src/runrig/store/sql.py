@@ -28,6 +28,7 @@ from runrig.store.reading import Reader
 from runrig.store.retention import SqlRetention, past_numbers
 from runrig.store.rows import KINDS, event_row
 from runrig.store.tags import SqlTags
+from runrig.store.tasks import SqlTasks
 from runrig.store.transactions import Transactions
 
 _LIVE = tuple(status for status in WorkflowStatus if not status.finished)
@@ -67,6 +68,7 @@ class SqlStore:
         self.log = SqlLog(transactions)
         self.retention = SqlRetention(transactions)
         self.tags = SqlTags(transactions)
+        self.tasks = SqlTasks(transactions)
 
     @classmethod
     def open(cls, url_or_path: str | Path, *, exclusive: bool = False) -> Self:

@@ -87,6 +87,7 @@ from runrig.wire.subpools import (
     SubpoolEditRequest,
     SubpoolsAnswer,
 )
+from runrig.wire.tasks import TaskEntry, TaskListAnswer, TaskSumEntry, TaskSumsAnswer
 from runrig.wire.topology import (
     ApartAnswer,
     DomainAnswer,
@@ -220,6 +221,10 @@ __all__ = [
     "SubpoolsAnswer",
     "TagsAnswer",
     "TaskAnswer",
+    "TaskEntry",
+    "TaskListAnswer",
+    "TaskSumEntry",
+    "TaskSumsAnswer",
     "TerminalRequest",
     "TokenAnswer",
     "TokenCreateRequest",

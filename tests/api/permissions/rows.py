@@ -60,6 +60,7 @@ ROWS: Mapping[str, Row] = {
     "GET /api/resources/{name}": Row("/api/resources/n0"),
     "GET /api/role": Row("/api/role"),
     "GET /api/tag": Row("/api/tag"),
+    "GET /api/task": Row("/api/task"),
     "GET /api/token": Row("/api/token"),
     "GET /api/topology": Row("/api/topology"),
     "GET /api/user": Row("/api/user"),

@@ -136,7 +136,7 @@ class WorkflowQueries:
 
     def workflows(self, query: WorkflowQuery, visibility: Visibility = ALL) -> tuple[tuple[Listed, ...], bool]:
         """(the page, whether there is more)."""
-        seen = _seen(query, visibility)
+        seen = within(query, visibility)
         if seen is None:
             return (), False
         page, more = self._store.workflows(seen)
@@ -144,7 +144,7 @@ class WorkflowQueries:
 
     def tags(self, visibility: Visibility = ALL) -> tuple[str, ...]:
         """The tags of the workflows that *visibility* reaches, by name."""
-        seen = _seen(WorkflowQuery(limit=MOST_TAGS), visibility)
+        seen = within(WorkflowQuery(limit=MOST_TAGS), visibility)
         return () if seen is None else self._store.tags.used(seen)
 
     def _listed(self, page: Sequence[Workflow]) -> Iterator[Listed]:
@@ -267,7 +267,7 @@ def _preemptions(events: tuple[Event, ...]) -> Iterator[Preempted]:
             yield Preempted(event.time, action.gang, action.by, action.law.value, preempted_in_words(action))
 
 
-def _seen(query: WorkflowQuery, visibility: Visibility) -> WorkflowQuery | None:
+def within(query: WorkflowQuery, visibility: Visibility) -> WorkflowQuery | None:
     """*query* as far as *visibility* reaches; None if it reaches nothing of it."""
     if visibility.whole:
         return query

@@ -1,0 +1,80 @@
+"""Tasks of all workflows, as the reference client lists and sums them."""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from fastapi import APIRouter, Query
+
+from runrig import wire
+from runrig.api.osmo.answers import tasks as as_answers
+from runrig.api.osmo.workflows import LONGEST_PAGE, PriorityName
+from runrig.api.permissions import Seeing, needs
+from runrig.api.routing import Base, Route, Serving, User, answers
+from runrig.api.times import At
+from runrig.domain.access import Permission
+from runrig.domain.workflows import Status
+from runrig.ports.store import TaskQuery, WorkflowQuery
+
+router = APIRouter(route_class=Route, tags=["workflows"])
+
+_STATUSES = frozenset(status.value for status in Status)
+_NEVER = ("SUBMITTING", "PROCESSING")
+"""Statuses of the reference that a task here never has."""
+if TYPE_CHECKING:
+    StatusName = str
+else:
+    StatusName = Literal[tuple(sorted(_STATUSES | set(_NEVER)))]
+
+
+@router.get(
+    "/api/task",
+    summary="Tasks of all workflows, or what they ask for together",
+    dependencies=[needs(Permission.LIST_POOLS)],
+    responses=answers(wire.TaskListAnswer),
+)
+def list_tasks(
+    service: Serving,
+    user: User,
+    visibility: Seeing,
+    base: Base,
+    workflow_id: Annotated[str | None, Query(description="A part of the workflow's id")] = None,
+    statuses: list[StatusName] = Query(default=[]),  # noqa: B008
+    users: Annotated[list[str], Query(description="Submitted by these; else by the one who asks")] = [],  # noqa: B006
+    all_users: bool = False,
+    pools: Annotated[list[str], Query()] = [],  # noqa: B006
+    all_pools: bool = False,  # noqa: ARG001 - of the reference client: without `pools` it is all of them
+    nodes: Annotated[list[str], Query(description="On these nodes")] = [],  # noqa: B006
+    priority: list[PriorityName] = Query(default=[]),  # noqa: B008
+    started_after: Annotated[At | None, Query(description="This time is still in it")] = None,
+    started_before: Annotated[At | None, Query(description="This time is no longer in it")] = None,
+    summary: Annotated[bool, Query(description="Sums by user, pool and priority instead")] = False,
+    aggregate_by_workflow: Annotated[bool, Query(description="Sums of each workflow instead")] = False,
+    order: Annotated[
+        Literal["ASC", "DESC"], Query(description="Of a page of tasks; the newest are in it either way")
+    ] = "ASC",
+    limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 20,
+    offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
+) -> wire.TaskListAnswer | wire.TaskSumsAnswer:
+    sums = summary or aggregate_by_workflow
+    wanted = tuple(status for status in statuses if status in _STATUSES)
+    if statuses and not wanted:
+        return wire.TaskSumsAnswer(summaries=[]) if sums else wire.TaskListAnswer(tasks=[])
+    query = TaskQuery(
+        workflows=WorkflowQuery(
+            pools=tuple(pools),
+            users=() if all_users else tuple(users) or (user,),
+            priorities=tuple(priority),
+            name=workflow_id,
+        ),
+        statuses=wanted,
+        nodes=tuple(nodes),
+        started_after=None if started_after is None else started_after.timestamp(),
+        started_before=None if started_before is None else started_before.timestamp(),
+        limit=limit,
+        offset=offset,
+    )
+    if sums:
+        found = service.task_queries.sums(query, by_workflow=aggregate_by_workflow, visibility=visibility)
+        return wire.TaskSumsAnswer(summaries=[as_answers.summed(each) for each in found])
+    now = service.workflow_queries.now()
+    entries = [as_answers.listed(each, base, now) for each in service.task_queries.tasks(query, visibility)]
+    return wire.TaskListAnswer(tasks=entries if order == "DESC" else entries[::-1])

@@ -1,0 +1,95 @@
+"""Questions about the tasks of many workflows: which there are, and what they ask for together."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from runrig.domain.gangs import Priority
+from runrig.domain.quantities import Requests
+from runrig.domain.workflows import Task, Workflow, WorkflowSpec
+from runrig.ports.store import Store, TaskCount, TaskQuery
+from runrig.service.queries.visibility import ALL, Visibility
+from runrig.service.queries.workflow_queries import within
+
+_MOST_REMEMBERED = 10_000
+
+Amounts = Mapping[str, int]
+"""Resource → amount, in the unit of the resource."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTask:
+    """One attempt.  *asks*: empty where its specification was deleted by retention."""
+
+    task: Task
+    workflow: Workflow
+    asks: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSum:
+    """What the tasks of one user, pool and priority ask for together; of one *workflow*, unless that is None."""
+
+    user: str
+    pool: str
+    priority: Priority
+    asks: Amounts
+    workflow: str | None = None
+
+
+class TaskQueries:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._asked: dict[str, Mapping[str, Requests]] = {}
+
+    def tasks(self, query: TaskQuery, visibility: Visibility = ALL) -> tuple[ListedTask, ...]:
+        """A page: what waits, starts and runs first, then by start, the newest first."""
+        seen = _seen(query, visibility)
+        page = () if seen is None else self._store.tasks.page(seen)
+        asked = self._asked_by({workflow.spec_hash for _, workflow in page})
+        return tuple(ListedTask(task, whose, dict(asked[whose.spec_hash].get(task.spec, ()))) for task, whose in page)
+
+    def sums(self, query: TaskQuery, *, by_workflow: bool = False, visibility: Visibility = ALL) -> tuple[TaskSum, ...]:
+        """A page of sums by user, pool and priority; or of each workflow, the newest first.  O(distinct specifications)."""
+        seen = _seen(query, visibility)
+        if seen is None:
+            return ()
+        if by_workflow:
+            return tuple(self._summed(self._store.tasks.counts_by_workflow(seen)))
+        found = sorted(
+            self._summed(self._store.tasks.counts(seen)), key=lambda each: (each.user, each.pool, each.priority.value)
+        )
+        return tuple(found[seen.offset : seen.offset + seen.limit])
+
+    def _summed(self, counts: Iterable[TaskCount]) -> Iterator[TaskSum]:
+        """In the order in which *counts* names users, pools, priorities and workflows first."""
+        counts = tuple(counts)
+        asked = self._asked_by({count.spec_hash for count in counts})
+        sums: dict[tuple[str, str, Priority, str | None], Counter[str]] = {}
+        for each in counts:
+            amounts = sums.setdefault((each.user, each.pool, each.priority, each.workflow), Counter())
+            for resource, amount in asked[each.spec_hash].get(each.task, ()):
+                amounts[resource] += amount * each.pods
+        for (user, pool, priority, workflow), amounts in sums.items():
+            yield TaskSum(user, pool, priority, amounts, workflow)
+
+    def _asked_by(self, hashes: Collection[str]) -> Mapping[str, Mapping[str, Requests]]:
+        """By hash of the specification and name of the task as written.  What a hash stands for never changes."""
+        asked = {hash: found for hash in hashes if (found := self._asked.get(hash)) is not None}
+        unknown = set(hashes) - asked.keys()
+        if unknown:
+            read = {hash: _requests(spec) for hash, spec in self._store.specs(unknown).items()}
+            asked |= {hash: {} for hash in unknown} | read
+            if len(self._asked) > _MOST_REMEMBERED:
+                self._asked = {}
+            self._asked |= read
+        return asked
+
+
+def _requests(spec: WorkflowSpec) -> Mapping[str, Requests]:
+    return {task.name: task.requests for group in spec.groups for task in group.tasks}
+
+
+def _seen(query: TaskQuery, visibility: Visibility) -> TaskQuery | None:
+    workflows = within(query.workflows, visibility)
+    return None if workflows is None else replace(query, workflows=workflows)
