@@ -147,12 +147,12 @@ def refused(target: Target, answer: Answer, *statuses: int) -> dict[str, Any]:
 
 
 @contextmanager
-def up(folder: Path) -> Iterator[Target]:
-    """`runrig up` on a simulated cluster, with a workflow of somebody in pool team2."""
+def up(folder: Path, *more: str) -> Iterator[Target]:
+    """`runrig up` on a simulated cluster, with a workflow of somebody in pool team2.  *more*: arguments."""
     data, cluster = folder / "data", folder / "cluster.yaml"
     folder.mkdir(parents=True, exist_ok=True)
     cluster.write_text(CLUSTER)
-    arguments = ["up", "--cluster", str(cluster), "--data", str(data), "--port", "0"]
+    arguments = ["up", "--cluster", str(cluster), "--data", str(data), "--port", "0", *more]
     with started(arguments, folder / "stderr") as (running, _):
         port = int(json.loads((data / "server.json").read_text())["url"].rpartition(":")[2])
         target = Target(port, data, data / "server.log", running)

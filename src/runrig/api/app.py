@@ -80,7 +80,14 @@ def create_app(
         service.access.authentication.let_in(token, user)
     app.add_middleware(RouteNoted)
     hosts = own_names(port) if hosts is None else hosts
-    app.add_middleware(Guard, authenticate=service.access.authentication.authenticate, hosts=hosts, scheme=scheme)
+    access = service.access
+    app.add_middleware(
+        Guard,
+        authenticate=access.authentication.authenticate,
+        enter=access.dev_login.enter,
+        hosts=hosts,
+        scheme=scheme,
+    )
     app.add_middleware(Telemetry, metrics=service.metrics)  # the last one is the outermost
     return app
 

@@ -4,8 +4,10 @@ A page of another site can make a browser send requests here, and DNS rebinding 
 knows the token, and neither may even try one (Host and Origin must be the server's own).
 """
 
+import ipaddress
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
+from typing import Protocol
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -22,6 +24,10 @@ LARGEST_BODY = 2 * 1024 * 1024
 
 OPEN_PATHS = ("/healthz", "/readyz", "/api/auth/login", "/api/auth/jwt/access_token")
 """The last two are how the reference client logs in: it has no header yet, and the token is in the body."""
+USER_HEADER = "x-osmo-user"
+"""By which the reference client says who it is after `login --method dev`, and nothing else."""
+_PASSED_ON = ("forwarded", "via", "x-forwarded-", "x-original-", "x-real-ip", "origin", "sec-fetch-")
+"""How headers begin that proxies and browsers add, and the reference client does not."""
 SOCKETS = "/api/router/"
 """Where paths of WebSockets begin; there are no others."""
 SERVER_NAMES = ("127.0.0.1", "localhost", "[::1]")
@@ -43,6 +49,12 @@ Authenticate = Callable[[str | None, str], Identity]
 """(bearer token or None, client address) → identity.  Raises NotLoggedIn, TooMany."""
 
 
+class Enters(Protocol):
+    """As `DevLogin.enter`."""
+
+    def __call__(self, named: str, *, direct: bool) -> Identity: ...
+
+
 class Guard:
     """*hosts*: the server's own names as in the Host header; *scheme*: that of its own pages.
 
@@ -50,10 +62,11 @@ class Guard:
     """
 
     def __init__(
-        self, app: ASGIApp, *, authenticate: Authenticate, hosts: Collection[str], scheme: str = "http"
+        self, app: ASGIApp, *, authenticate: Authenticate, enter: Enters, hosts: Collection[str], scheme: str = "http"
     ) -> None:
         self._app = app
         self._authenticate = authenticate
+        self._enter = enter
         self._hosts = frozenset(host.lower() for host in hosts)
         self._origins = frozenset(f"{scheme}://{host}" for host in self._hosts)
 
@@ -70,7 +83,7 @@ class Guard:
             if guest is not None:
                 guest.asks(source(scope))
             if path not in OPEN_PATHS:
-                state["identity"] = identity = self._authenticate(_bearer(headers), source(scope))
+                state["identity"] = identity = self._identity(headers, source(scope))
                 if guest is not None:
                     guest.shows(identity.user)
             _check_path(path, scope.get("raw_path", b""))
@@ -88,6 +101,13 @@ class Guard:
             await self._app(scope, receive, send)
         else:
             await self._app(scope, _limited(receive), _secured(send))
+
+    def _identity(self, headers: Headers, address: str) -> Identity:
+        """Raises as `Authenticate` and `Enters`."""
+        names = headers.getlist(USER_HEADER)
+        if "authorization" in headers or len(names) != 1:
+            return self._authenticate(_bearer(headers), address)
+        return self._enter(names[0], direct=_is_direct(headers, address))
 
     def _check_place(self, headers: Headers) -> None:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
@@ -118,6 +138,15 @@ def source(scope: Scope) -> str:
     """The address that a request comes from."""
     client = scope.get("client")
     return str(client[0]) if client else "unknown"
+
+
+def _is_direct(headers: Headers, address: str) -> bool:
+    """True if a program of this machine sent the request, on behalf of nobody else: no browser does, and no proxy."""
+    between = any(name.startswith(_PASSED_ON) for name in headers)
+    try:
+        return ipaddress.ip_address(address).is_loopback and not between
+    except ValueError:
+        return False
 
 
 def _bearer(headers: Headers) -> str | None:

@@ -18,6 +18,7 @@ from runrig.api.routing import Found
 from runrig.domain.access import OF_OWNERS, Identity, Permission, allows
 from runrig.domain.errors import NotAllowed
 from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.service.access.dev_login import BY_TOKEN
 from runrig.service.queries.visibility import Visibility
 from runrig.service.queries.workflow_queries import Place
 from runrig.service.service import Service
@@ -264,6 +265,8 @@ _WITH = {
 
 
 def _not_allowed(identity: Identity, permission: Permission, about: About | None) -> NotAllowed:
+    if permission is Permission.OWN_TOKENS:
+        return NotAllowed(f"{identity.user} got in without a token, and so can neither make nor end one: {BY_TOKEN}")
     pool = "" if about is None else about.pool
     top = pool.partition(SUBPOOL_DELIMITER)[0]
     words = {"pool": pool, "top": top, "workflow": about and about.workflow, "owner": about and about.owner}

@@ -175,9 +175,13 @@ class AccessEvent:
     subject: str = ""
 
 
+DEV_LOGIN = "dev login"
+"""Stands for the id of a token where a user of this machine was let in by name alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The user who makes a request.  *token*: id of the token used; empty for the token of `up`.
+    """The user who makes a request.  *token*: id of the token used; empty for the token of `up`, DEV_LOGIN where there is none.
 
     *speaks_for_others*: this user started the server with `up` and may act in the name of other users.
     """
@@ -190,6 +194,11 @@ class Identity:
     @property
     def admin(self) -> bool:
         return any(grant.kind is Kind.ADMIN for grant in self.grants)
+
+    @property
+    def keeps_tokens(self) -> bool:
+        """False for who came without one: a token would outlive the permission to do so."""
+        return self.token != DEV_LOGIN
 
 
 # ---------------------------------------------------------------- the rule
@@ -245,8 +254,10 @@ def allows(
     *pool*: full name of the pool concerned.  *parent*: parent of a subpool that does not exist yet.  *owner*: the user whose
     workflow or tokens are concerned.
     """
-    if permission in (Permission.CONNECT, Permission.LIST_POOLS, Permission.OWN_TOKENS):
+    if permission in (Permission.CONNECT, Permission.LIST_POOLS):
         return True
+    if permission is Permission.OWN_TOKENS:
+        return identity.keeps_tokens
     if permission is Permission.READ_CLUSTER:
         return bool(identity.grants)
     mine = owner is not None and owner == identity.user

@@ -90,8 +90,10 @@ class NotAllowed(RunrigError):
 class NotLoggedIn(NotAllowed):
     """The message never says what is wrong with the token; the server's log does."""
 
-    def __init__(self) -> None:
-        super().__init__("the token is missing or wrong: send the header 'Authorization: Bearer TOKEN'")
+    def __init__(
+        self, message: str = "the token is missing or wrong: send the header 'Authorization: Bearer TOKEN'"
+    ) -> None:
+        super().__init__(message)
 
 
 class Unavailable(RunrigError):

@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import secrets
+import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -57,11 +58,12 @@ def up(
     port: int,
     gpus: int | None,
     drain_sweep_s: float = drain_sweep.EVERY_S,
+    dev_login: str | None = None,
 ) -> None:
     """Runs a server until SIGTERM (returns) or SIGINT (raises KeyboardInterrupt); the tasks go on.
 
     *cluster*: the text of a cluster file.  *port* 0: any free one.  *gpus* None: those of this machine or of the file.
-    *drain_sweep_s*: how often to check pools that are DELETING (law S3).
+    *drain_sweep_s*: how often to check pools that are DELETING (law S3).  *dev_login*: who gets in from this machine without a token.
     Raises InvalidInput for a wrong file, before anything is created; ServerFault if the machine does not allow it.
     """
     settings = _settings(backend, cluster, gpus)
@@ -82,8 +84,10 @@ def up(
         service = Service(store, parts.backend, parts.clock, node_labels=parts.node_labels, drain_sweep_s=drain_sweep_s)
         stack.callback(service.close)
         service.prepare(settings.cluster, user=user)
-        keep_what_is_loaded()
         app = create_app(service, token=_token(folder), port=port, user=user)
+        if dev_login is not None:
+            _allow_dev_login(service, dev_login, user)
+        keep_what_is_loaded()
         server = Server(connections.config(app, crowd=guests, timeout_graceful_shutdown=SHUTDOWN_S))
         server.when_ready = lambda: _is_up(service, settings.backend, folder, port)
         service.start()
@@ -231,6 +235,14 @@ def _user() -> str:
 
 
 # ---------------------------------------------------------------- serving
+
+
+def _allow_dev_login(service: Service, name: str, user: str) -> None:
+    """*user*: who runs the server."""
+    service.access.dev_login.allow(name, actor=user)
+    warning = f"every program and every user of this machine can act as {name}, without a token: --dev-login allows it"
+    _log.warning("event=dev_login user=%s warning=%r", name, warning)
+    sys.stderr.write(f"Warning: {warning}\n")
 
 
 def _is_up(service: Service, backend: str, folder: Path, port: int) -> None:

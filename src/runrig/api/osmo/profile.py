@@ -18,7 +18,7 @@ router = APIRouter(route_class=Route, tags=["access"])
 NEVER = "9999-12-31T00:00:00"
 """When a token without an end expires: the reference client stops at a null."""
 
-_OWN = [needs(Permission.OWN_TOKENS)]
+_CONNECT = [needs(Permission.CONNECT)]
 _NO_POOL: Said = ("there is no pool 'visoin': there are vision, vision--a", {})
 _ENDS: Said = ("pool vision takes no work any more: choose one of batch", {"pool": "vision"})
 
@@ -26,7 +26,7 @@ _ENDS: Said = ("pool vision takes no work any more: choose one of batch", {"pool
 @router.get(
     "/api/profile/settings",
     summary="Who you are, where you may submit, and what you set",
-    dependencies=_OWN,
+    dependencies=_CONNECT,
     responses=answers(wire.ProfileAnswer),
 )
 def profile(service: Serving, user: User, asker: Asking) -> wire.ProfileAnswer:
@@ -36,7 +36,7 @@ def profile(service: Serving, user: User, asker: Asking) -> wire.ProfileAnswer:
 @router.post(
     "/api/profile/settings",
     summary="Set your default pool, or whether you want notifications",
-    dependencies=_OWN,
+    dependencies=_CONNECT,
     responses=answers(wire.ProfileAnswer, 404, 409, said={404: _NO_POOL, 409: _ENDS}),
 )
 def set_profile(service: Serving, user: User, asker: Asking, body: wire.ProfileRequest) -> wire.ProfileAnswer:

@@ -27,7 +27,12 @@ _TWICE = "The same request with the same Idempotency-Key is told the same token 
 Ended = Annotated[bool, Query(description="Also those that are expired or revoked")]
 
 
-@router.get("/api/v1/me", summary="Who you are, and where you may submit", dependencies=_OWN, responses=shows(v1.Me))
+@router.get(
+    "/api/v1/me",
+    summary="Who you are, and where you may submit",
+    dependencies=[needs(Permission.CONNECT)],
+    responses=shows(v1.Me),
+)
 def get_me(service: Serving, who: Who) -> v1.Me:
     there = [view.pool.name for view in service.queries.pools() if view.pool.state is PoolState.ACTIVE]
     pools = sorted(name for name in there if allows(who, Permission.SUBMIT, pool=name))

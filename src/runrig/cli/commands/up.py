@@ -18,6 +18,7 @@ DRAIN_SWEEP_S = 900
         "runrig up",
         "runrig up --gpus 4 --port 0",
         "runrig up --backend simulated --cluster cluster.yaml --data /tmp/lab",
+        "runrig up --dev-login dev",
     )
 )
 @click.option(
@@ -38,6 +39,11 @@ DRAIN_SWEEP_S = 900
     metavar="SECONDS",
     help="How often pools that are DELETING are looked at, besides whenever something ends.",
 )
+@click.option(
+    "--dev-login",
+    metavar="USER",
+    help="Let USER in without a token, from this machine: `osmo login --method dev`. Never an administrator.",
+)
 @click.pass_context
 def up(
     context: click.Context,
@@ -47,6 +53,7 @@ def up(
     port: int,
     gpus: int | None,
     drain_sweep_s: int,
+    dev_login: str | None,
 ) -> None:
     """Start a server with everything in one process, for this machine; Ctrl-C stops it, and the tasks go on."""
     from runrig.wiring.up import up as run
@@ -56,4 +63,12 @@ def up(
     text = None if cluster is None else read_text(cluster)
     # Without a file there is nothing but options to be wrong.
     with nullcontext() if cluster is None else located(shown(cluster)):
-        run(backend=backend, cluster=text, data=folder, port=port, gpus=gpus, drain_sweep_s=drain_sweep_s)
+        run(
+            backend=backend,
+            cluster=text,
+            data=folder,
+            port=port,
+            gpus=gpus,
+            drain_sweep_s=drain_sweep_s,
+            dev_login=dev_login,
+        )

@@ -11,6 +11,7 @@ from runrig.domain.access import AccessEvent, AccessEventKind, Profile
 from runrig.ports.access import AccessStore
 from runrig.service.access.accounts import Accounts
 from runrig.service.access.authentication import Authentication, TokenUses
+from runrig.service.access.dev_login import DevLogin
 from runrig.service.access.logins import FailedLogins
 from runrig.service.access.tokens import Tokens
 from runrig.service.access.users import Users
@@ -34,8 +35,9 @@ class Access:
         self.now = now or _real_time
         self.uses = TokenUses(store)
         self._accounts = accounts = Accounts(store, self.now)
-        self.authentication = Authentication(accounts, store, self.uses, logins or FailedLogins())
         self.users = Users(accounts, pools)
+        self.dev_login = DevLogin(accounts, self.users)
+        self.authentication = Authentication(accounts, store, self.uses, logins or FailedLogins(), self.dev_login)
         self.tokens = Tokens(accounts, self.users, self.uses)
 
     def note(self, kind: AccessEventKind, *, actor: str, user: str, subject: str) -> None:

@@ -1,0 +1,71 @@
+"""The dev login of the reference client: one user, named at the start of `up`, gets in by that name, from this machine, without a token."""
+
+import logging
+
+from runrig.domain.access import DEV_LOGIN, Grant, Identity, Kind, User
+from runrig.domain.errors import Conflict, NotLoggedIn
+from runrig.service.access.accounts import Accounts
+from runrig.service.access.users import Users
+from runrig.service.runtime import logs
+
+BY_TOKEN = "log in with `login URL --method token --token-file FILE`"  # noqa: S105 - no token
+_NOT_HERE = f"no token came with the request, and `login --method dev` is not allowed here: {BY_TOKEN}"
+_ADMINS = (Kind.ADMIN, Kind.POOL_ADMIN)
+
+_log = logging.getLogger(__name__)
+
+
+class DevLogin:
+    """Nobody gets in this way until `allow` was called."""
+
+    def __init__(self, accounts: Accounts, users: Users) -> None:
+        self._accounts = accounts
+        self._users = users
+        self._user: str | None = None
+
+    def allow(self, user: str, *, actor: str) -> None:
+        """Lets *user* in from now on; one who is not there is made, with the role `user`.  Raises Conflict, InvalidInput."""
+        if user not in self._accounts.rows.users and user != self._owner:
+            self._users.create(user, [Grant(Kind.POOL_USER)], actor=actor)
+        if (problem := self._problem(user)) is not None:
+            raise Conflict(f"nobody may get in as {user} without a token: {problem}; name another user")
+        self._user = user
+
+    def enter(self, named: str, *, direct: bool) -> Identity:
+        """The identity of who says to be *named*.  *direct*: a program of this machine asks, and nobody on its behalf.
+
+        Raises NotLoggedIn.
+        """
+        if self._user is None:
+            raise NotLoggedIn(_NOT_HERE)
+        if not direct:
+            raise NotLoggedIn(f"`login --method dev` is for programs of this machine, and no page or proxy: {BY_TOKEN}")
+        if named != self._user:
+            raise NotLoggedIn(f"`login --method dev` is allowed for {self._user} alone: {BY_TOKEN}")
+        identity = self.identity()
+        if identity is None:
+            _log.warning("%s", logs.line("dev_login_refused", user=named, problem=self._problem(named)))
+            raise NotLoggedIn(f"nobody may get in as {named} without a token by now: {BY_TOKEN}")
+        return identity
+
+    def identity(self) -> Identity | None:
+        """That of the user, with the roles of now; None if it may not come in this way (any more)."""
+        if self._user is None or self._problem(self._user) is not None:
+            return None
+        user = self._accounts.rows.users[self._user]
+        return Identity(user.name, user.grants, DEV_LOGIN)
+
+    @property
+    def _owner(self) -> str | None:
+        owner = self._accounts.owner
+        return None if owner is None else owner.identity.user
+
+    def _problem(self, name: str) -> str | None:
+        """Why *name* may not come in without a token; None if it may."""
+        if name == self._owner:
+            return "that user runs this server, and may do everything"
+        user: User = self._accounts.rows.users[name]
+        if user.disabled:
+            return "that user is disabled"
+        found = [str(each) for each in user.grants if each.kind in _ADMINS]
+        return f"that user is an administrator ({', '.join(found)})" if found else None
