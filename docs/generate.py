@@ -7,9 +7,11 @@ A generated section stands between two comments, which name it and end it; every
 """
 
 import argparse
+import ast
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,11 @@ import click
 from runrig.api.app import described
 from runrig.api.failures import STATUSES
 from runrig.cli.main import cli
+from runrig.client import clients
+from runrig.client.calls import access as client_access
+from runrig.client.calls import cluster, workflows
+from runrig.client.calls import pools as client_pools
+from runrig.client.ways import Calls, call, stream
 from runrig.domain import access, errors, pools, transitions
 from runrig.domain.reasons import Code, Reason
 
@@ -26,6 +33,8 @@ ROOT = Path(__file__).parent.parent
 SHARED_OPTIONS = ("help", "format_type", "server", "data")
 COMMON_ERRORS = ("400", "401", "403", "422", "429", "500", "503")
 OURS = "/api/v1/"
+WIDE = 80
+"""Characters of arguments that stand on one line."""
 
 _SECTION = re.compile(r"<!-- generated: (?P<name>[a-z-]+) -->\n.*?<!-- end -->", re.DOTALL)
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
@@ -109,6 +118,44 @@ def _tables(found: Iterable[tuple[str, str, dict[str, Any]]]) -> Iterator[str]:
     for tag, rows in tables.items():
         yield f"### {tag}"
         yield "\n".join(["| route | | needs | query | errors |", "|---|---|---|---|---|", *rows])
+
+
+# ---------------------------------------------------------------- the Python client
+
+_CALLS: Mapping[str, type[Calls]] = {
+    "client": clients.ServerCalls,
+    "client.workflows": workflows.WorkflowCalls,
+    "client.pools": client_pools.PoolCalls,
+    "client.cohorts": client_pools.CohortCalls,
+    "client.nodes": cluster.NodeCalls,
+    "client.events": cluster.EventCalls,
+    "client.tokens": client_access.TokenCalls,
+    "client.users": client_access.UserCalls,
+    "client.roles": client_access.RoleCalls,
+}
+
+
+def client_calls() -> Iterator[str]:
+    """Every call with its docstring."""
+    for where, kind in _CALLS.items():
+        yield f"### {where}"
+        for name, member in vars(kind).items():
+            if isinstance(member, call | stream):
+                yield f"```text\n{where}.{name}{_signature(member.function)}\n```"
+                yield inspect.cleandoc(member.__doc__ or "")
+
+
+def _signature(function: Callable[..., Any]) -> str:
+    """As it is written, so that it is the same in each version of Python."""
+    found = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    assert isinstance(found, ast.AsyncFunctionDef)
+    found.args.args.pop(0)
+    answer = "None" if found.returns is None else ast.unparse(found.returns)
+    answer = re.sub(r"AsyncGenerator\[(.*), None\]$", r"Iterator[\1]", answer.replace("'", ""))
+    arguments = ast.unparse(found.args)
+    if len(arguments) > WIDE:
+        arguments = "\n    " + re.sub(r", (?=\w+: )", ",\n    ", arguments) + "\n"
+    return f"({arguments}) -> {answer}"
 
 
 # ---------------------------------------------------------------- roles
@@ -212,6 +259,7 @@ def _boxes(edges: Mapping[tuple[str, str], Mapping[str, None]]) -> dict[str, tup
 
 
 SECTIONS: dict[str, Callable[[], Iterable[str]]] = {
+    "client": client_calls,
     "commands": command_reference,
     "routes": other_routes,
     "our-routes": our_routes,

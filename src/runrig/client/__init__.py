@@ -1,1 +1,73 @@
-"""What talks to a server: the command line is made of it."""
+"""A client of a runrig server.
+
+    from runrig.client import Client
+
+    with Client() as client:
+        workflow = client.workflows.submit(Path("train.yaml"), pool="vision")
+        print(client.workflows.why(workflow.id).sentence)
+
+`Client` waits for its answers, `AsyncClient` is awaited.  `models` has what goes and comes.  All errors are RunrigErrors, drawn on top of
+`runrig.domain.errors`.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from runrig.domain.errors import (
+    Changed,
+    Conflict,
+    InvalidInput,
+    NotAllowed,
+    NotFound,
+    NotLoggedIn,
+    Problem,
+    Refused,
+    RunrigError,
+    ServerFault,
+    TooMany,
+    Unavailable,
+)
+
+if TYPE_CHECKING:
+    from runrig.client import models as models
+    from runrig.client.calls.cluster import Commit as Commit
+    from runrig.client.clients import AsyncClient as AsyncClient
+    from runrig.client.clients import Client as Client
+    from runrig.client.failure import NoAnswer as NoAnswer
+
+__all__ = [
+    "AsyncClient",
+    "Changed",
+    "Client",
+    "Commit",
+    "Conflict",
+    "InvalidInput",
+    "NoAnswer",
+    "NotAllowed",
+    "NotFound",
+    "NotLoggedIn",
+    "Problem",
+    "Refused",
+    "RunrigError",
+    "ServerFault",
+    "TooMany",
+    "Unavailable",
+    "models",
+]
+
+_HOMES = {
+    "AsyncClient": "runrig.client.clients",
+    "Client": "runrig.client.clients",
+    "Commit": "runrig.client.calls.cluster",
+    "NoAnswer": "runrig.client.failure",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The command line imports parts of this package, and not the rest."""
+    from importlib import import_module
+
+    if name == "models":
+        return import_module("runrig.client.models")
+    if name not in _HOMES:
+        raise AttributeError(f"runrig.client has no {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

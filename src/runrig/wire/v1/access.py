@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from runrig.wire.base import example
-from runrig.wire.v1.base import Page, Shown
+from runrig.wire.v1.base import Page, Shown, Tagged
 
 _TIME = "2026-01-31T12:00:00Z"
 
@@ -48,7 +48,7 @@ class TokenMade(Token):
     token: str
 
 
-class User(Shown):
+class User(Tagged):
     """*roles*: admin, viewer, user (of all pools), or those of a pool: vision-admin, vision-user, vision-viewer."""
 
     model_config = example({"name": "alice", "roles": ["vision-user"], "created_at": _TIME, "disabled": False})

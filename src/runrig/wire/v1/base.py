@@ -3,11 +3,24 @@
 from datetime import UTC, datetime
 from typing import overload
 
+from pydantic import PrivateAttr
+
 from runrig.wire.base import Model
 
 
 class Shown(Model):
     """Goes out.  Clients must expect further fields in later versions."""
+
+
+class Tagged(Shown):
+    """Its ETag is a header of the answer; a client keeps it here."""
+
+    _etag: str | None = PrivateAttr(default=None)
+
+    @property
+    def etag(self) -> str | None:
+        """For If-Match; None if the answer had none, as in a list."""
+        return self._etag
 
 
 class Page(Shown):

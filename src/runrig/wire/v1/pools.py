@@ -8,7 +8,7 @@ from pydantic import Field
 from runrig.wire.base import example
 from runrig.wire.history import PoolEditAnswer
 from runrig.wire.pools import BalanceAnswer, CohortEditRequest, PoolEditRequest, QuotaAnswer, TopologyKeyModel
-from runrig.wire.v1.base import Page, Shown
+from runrig.wire.v1.base import Page, Shown, Tagged
 
 _QUOTAS = {"default": {"gpu": QuotaAnswer.example()}}
 
@@ -89,7 +89,7 @@ _POOL: dict[str, Any] = {
 }
 
 
-class Pool(Shown):
+class Pool(Tagged):
     """*parent*: that of a subpool, whose settings but for its quota are its parent's; null of any other pool.
 
     *quotas*: flavor → resource → quota.  *flavors* empty: all of them.  *subpools*: those that are not ARCHIVED.  *workflows*: those of
@@ -262,7 +262,7 @@ _COHORT: dict[str, Any] = {
 }
 
 
-class Cohort(Shown):
+class Cohort(Tagged):
     """A node of the quota tree.  *kind*: cohort, pool, or root.  *declared* false: only others name it (law Q6).  *active* false: its
     parents run in a circle (law Q5).
 

@@ -1,0 +1,118 @@
+"""Users, their roles and tokens."""
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+from uuid import uuid4
+
+from runrig.client import models
+from runrig.client.caller import Request
+from runrig.client.calls.pools import matching
+from runrig.client.paths import path
+from runrig.client.ways import Awaiting, Blocking, Calls, call, stream
+
+
+class TokenCalls(Calls):
+    @stream
+    async def list(self, *, user: str | None = None, ended: bool = False) -> AsyncGenerator["models.Token", None]:
+        """Yields your tokens, or those of *user*, oldest first.  *ended*: also those that are expired or revoked."""
+        async for token in self._all(models.Token, _tokens(user), {"ended": ended or None}):
+            yield token
+
+    @call
+    async def create(
+        self, name: str, *, user: str | None = None, expires_in_s: float | None = 90 * 86400.0
+    ) -> "models.TokenMade":
+        """A new token, told this once.  *expires_in_s*: seconds from now, None: never."""
+        body = {"name": name, "expires_in_s": expires_in_s}
+        return await self._ask(models.TokenMade, Request("POST", _tokens(user), body=body, key=str(uuid4())))
+
+    @call
+    async def revoke(self, name: str, *, user: str | None = None) -> None:
+        """Ends the token *name*, from the next request on."""
+        await self._caller.answer(Request("DELETE", _tokens(user, name)))
+
+
+class UserCalls(Calls):
+    @stream
+    async def list(self) -> AsyncGenerator["models.User", None]:
+        """Yields users by name."""
+        async for user in self._all(models.User, path("users")):
+            yield user
+
+    @call
+    async def get(self, name: str) -> "models.User":
+        """The user *name* with the roles.  Its `etag` makes an edit depend on what was read."""
+        return await self._get(models.User, path("users", name))
+
+    @call
+    async def create(self, name: str, roles: Sequence[str] = ()) -> "models.User":
+        """The user that was made."""
+        body = {"name": name, "roles": [*roles]}
+        return await self._ask(models.User, Request("POST", path("users"), body=body, key=str(uuid4())))
+
+    @call
+    async def disable(self, name: str, *, if_match: str | None = None) -> "models.User":
+        """The user *name*, none of whose tokens works from now on; the work goes on."""
+        return await self._ask(models.User, _edit(name, if_match, disabled=True))
+
+    @call
+    async def enable(self, name: str, *, if_match: str | None = None) -> "models.User":
+        """The user *name*, whose tokens work again."""
+        return await self._ask(models.User, _edit(name, if_match, disabled=False))
+
+    @stream
+    async def changes(self, *, user: str | None = None) -> AsyncGenerator["models.AccessEvent", None]:
+        """Yields who changed users, roles and tokens, newest first.  *user*: only what is about this one."""
+        async for event in self._all(models.AccessEvent, path("access-events"), {"user": user}):
+            yield event
+
+
+class RoleCalls(Calls):
+    @stream
+    async def list(self, *, user: str | None = None) -> AsyncGenerator["models.Role", None]:
+        """Yields who has which role."""
+        async for role in self._all(models.Role, path("roles"), {"user": user}):
+            yield role
+
+    @call
+    async def grant(self, user: str, role: str) -> "models.Role":
+        """The *role* of *user*; one that is there already stays as it is."""
+        body = {"user": user, "role": role}
+        return await self._ask(models.Role, Request("POST", path("roles"), body=body, key=str(uuid4())))
+
+    @call
+    async def revoke(self, user: str, role: str) -> None:
+        """Takes the *role* of *user* back."""
+        await self._caller.answer(Request("DELETE", path("roles", user, role)))
+
+
+class Tokens(TokenCalls, Blocking):
+    """`client.tokens`."""
+
+
+class AsyncTokens(TokenCalls, Awaiting):
+    """`client.tokens` of an `AsyncClient`."""
+
+
+class Users(UserCalls, Blocking):
+    """`client.users`."""
+
+
+class AsyncUsers(UserCalls, Awaiting):
+    """`client.users` of an `AsyncClient`."""
+
+
+class Roles(RoleCalls, Blocking):
+    """`client.roles`."""
+
+
+class AsyncRoles(RoleCalls, Awaiting):
+    """`client.roles` of an `AsyncClient`."""
+
+
+def _tokens(user: str | None, *name: str) -> str:
+    return path("tokens", *name) if user is None else path("users", user, "tokens", *name)
+
+
+def _edit(name: str, if_match: str | None, **fields: Any) -> Request:
+    return Request("PATCH", path("users", name), body=fields, headers=matching(if_match))

@@ -1,0 +1,280 @@
+"""Workflows: submit, follow, ask why, cancel."""
+
+import json
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+from uuid import uuid4
+
+from runrig.client import localpath, models
+from runrig.client.caller import ANSWER_S, Request
+from runrig.client.paths import path
+from runrig.client.paths import time as as_time
+from runrig.client.ways import Awaiting, Blocking, Calls, call, stream
+from runrig.domain.errors import InvalidInput
+from runrig.domain.workflows import WorkflowStatus
+
+LONGEST_QUESTION_S = 20.0
+SHORTEST_QUESTION_S = 0.2
+PriorityName = Literal["HIGH", "NORMAL", "LOW"]
+_ALIVE = (WorkflowStatus.PENDING.value, WorkflowStatus.RUNNING.value)
+
+
+class WorkflowCalls(Calls):
+    @call
+    async def submit(
+        self,
+        file: str | Path,
+        *,
+        pool: str | None = None,
+        priority: PriorityName | None = None,
+        variables: Mapping[str, object] | None = None,
+        environment: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        key: str | None = None,
+    ) -> "models.WorkflowSubmitted":
+        """The id of the new workflow, and warnings about parts of its file that have no effect.
+
+        *file*: a Path to a workflow file, or its text.  *pool* None: the only one to which you may submit.  *variables*: of the template.
+        *key*: a UUID; the same submission with the same key, sent again, is answered as the first time.  Without it, it has a new one, so
+        that it can be repeated while a server is replaced.
+
+        Raises Refused if a rule forbids it, InvalidInput with all that is wrong with the file.
+        """
+        body = _file(file, variables) | _settings(priority, environment, labels)
+        body["pool"] = pool or await self._only_pool()
+        return await self._ask(
+            models.WorkflowSubmitted, Request("POST", path("workflows"), body=body, key=key or str(uuid4()))
+        )
+
+    @call
+    async def submit_many(
+        self,
+        files: Sequence[str | Path],
+        *,
+        pool: str | None = None,
+        priority: PriorityName | None = None,
+        variables: Mapping[str, object] | None = None,
+        environment: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        all_or_nothing: bool = False,
+        key: str | None = None,
+    ) -> "models.WorkflowOutcomes":
+        """What became of each of *files*, in their order: its id, or the problem for which it was not submitted.
+
+        Up to 1,000; with *all_or_nothing* up to 200, and none is submitted if one is refused.
+        """
+        body = _settings(priority, environment, labels) | {
+            "workflows": [_file(file, variables) for file in files],
+            "all_or_nothing": all_or_nothing,
+            "pool": pool or await self._only_pool(),
+        }
+        return await self._ask(
+            models.WorkflowOutcomes, Request("POST", path("workflows") + ":batch", body=body, key=key or str(uuid4()))
+        )
+
+    @call
+    async def check(
+        self,
+        file: str | Path,
+        *,
+        pool: str | None = None,
+        priority: PriorityName | None = None,
+        variables: Mapping[str, object] | None = None,
+    ) -> "models.WorkflowChecked":
+        """What a submission would give: the rendered file, and the id; nothing is stored.  Raises as `submit` does."""
+        body = _file(file, variables) | _settings(priority, None, None)
+        body["pool"] = pool or await self._only_pool()
+        return await self._ask(models.WorkflowChecked, Request("POST", path("workflows") + ":check", body=body))
+
+    async def _only_pool(self) -> str:
+        names = (await self._get(models.Me, path("me"))).pools
+        if len(names) == 1:
+            return names[0]
+        raise InvalidInput.one(
+            f"you may submit to {len(names)} pools: choose one of {', '.join(sorted(names))} with pool=..."
+            if names
+            else "there is no pool to which you may submit: ask an admin for one, or for a role"
+        )
+
+    @call
+    async def repeat(
+        self,
+        id: str,
+        *,
+        pool: str,
+        priority: PriorityName | None = None,
+        failed_only: bool = False,
+        key: str | None = None,
+    ) -> "models.WorkflowSubmitted":
+        """The id under which the file of the workflow *id* is submitted once more.  *failed_only*: refused unless it failed."""
+        body = {"pool": pool, "priority": priority, "failed_only": failed_only}
+        return await self._ask(
+            models.WorkflowSubmitted,
+            Request("POST", path("workflows", id, "repeat"), body=body, key=key or str(uuid4())),
+        )
+
+    @call
+    async def cancel(self, id: str, message: str = "") -> None:
+        """Stops the workflow *id*; *message* tells its owner why.  Raises Conflict if it has ended."""
+        body = {"message": message}
+        await self._ask(models.WorkflowCancelled, Request("POST", path("workflows", id, "cancel"), body=body))
+
+    @stream
+    async def list(
+        self,
+        *,
+        user: Sequence[str] = (),
+        status: Sequence[str] = (),
+        pool: Sequence[str] = (),
+        priority: Sequence[PriorityName] = (),
+        label: Sequence[str] = (),
+        no_label: Sequence[str] = (),
+        tag: Sequence[str] = (),
+        name: str | None = None,
+        submitted_after: datetime | None = None,
+        submitted_before: datetime | None = None,
+    ) -> AsyncGenerator["models.WorkflowEntry", None]:
+        """Yields workflows, newest first; of several values of a filter one has to fit.
+
+        *pool*: without its subpools.  *label*: ``KEY=VALUE``, with ``*`` and ``(a|b)`` in the value.  *name*: a part of the id.
+        """
+        query = {
+            "user": user,
+            "status": status,
+            "pool": pool,
+            "priority": priority,
+            "label": label,
+            "no_label": no_label,
+            "tag": tag,
+            "name": name,
+            "submitted_after": as_time(submitted_after),
+            "submitted_before": as_time(submitted_before),
+        }
+        async for entry in self._all(models.WorkflowEntry, path("workflows"), query):
+            yield entry
+
+    @call
+    async def get(self, id: str) -> "models.Workflow":
+        """The workflow *id* with its groups and tasks.  Raises NotFound."""
+        return await self._get(models.Workflow, path("workflows", id))
+
+    @call
+    async def why(self, id: str) -> "models.WorkflowWhy":
+        """Why the workflow *id* waits, in a sentence and as reasons with their numbers; who preempted it."""
+        return await self._get(models.WorkflowWhy, path("workflows", id, "why"))
+
+    @call
+    async def wait(self, id: str, *, status: str | None = None, timeout_s: float | None = None) -> "models.Workflow":
+        """The workflow *id* once it has *status* or has ended; None: once it has ended.
+
+        Raises TimeoutError after *timeout_s* seconds; None: waits as long as it takes.
+        """
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            begun = time.monotonic()
+            left = LONGEST_QUESTION_S if until is None else max(0.0, min(LONGEST_QUESTION_S, until - begun))
+            query = {"for": status, "timeout": f"{left:.3f}"}
+            request = Request("GET", path("workflows", id, "wait"), query, timeout_s=left + ANSWER_S)
+            found = await self._ask(models.Workflow, request)
+            if found.status == status or found.status not in _ALIVE:
+                return found
+            now = time.monotonic()
+            if until is not None and now >= until:
+                raise TimeoutError(f"{id} is {found.status} after {timeout_s:g} s")
+            # A server that is stopping answers at once.
+            await self._caller.network.sleep(max(0.0, begun + SHORTEST_QUESTION_S - now))
+
+    @stream
+    async def events(
+        self, id: str, *, task: str | None = None, attempt: int | None = None
+    ) -> AsyncGenerator["models.WorkflowEvent", None]:
+        """Yields what happened to the workflow *id*, in order.  *attempt* None: in all of them."""
+        query = {"task": task, "attempt": attempt}
+        async for event in self._all(models.WorkflowEvent, path("workflows", id, "events"), query):
+            yield event
+
+    @call
+    async def spec(self, id: str, *, template: bool = False) -> str:
+        """The file of the workflow *id* as rendered; *template*: as sent.  Who may not change it sees no secrets."""
+        request = Request("GET", path("workflows", id, "spec"), {"template": template or None})
+        return "".join([piece async for piece in self._caller.pieces(request)])
+
+    @stream
+    async def logs(
+        self,
+        id: str,
+        *,
+        task: str | None = None,
+        attempt: int | None = None,
+        stream: Literal["stdout", "stderr"] = "stdout",
+        last_lines: int | None = None,
+        follow: bool = False,
+    ) -> AsyncGenerator[str, None]:
+        """Yields the lines that the tasks wrote, each with its task in front unless there can be only one.
+
+        *attempt* None: the latest.  *follow*: goes on until they have ended.
+        """
+        query = {
+            "task": task,
+            "attempt": attempt,
+            "stream": stream,
+            "last_lines": last_lines,
+            "follow": follow or None,
+        }
+        timeout_s = None if follow else ANSWER_S
+        async for line in self._caller.lines(Request("GET", path("workflows", id, "logs"), query, timeout_s=timeout_s)):
+            yield line
+
+    @call
+    async def tag(self, id: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> Sequence[str]:
+        """The tags of the workflow *id*, after *add* were put on it and *remove* taken off."""
+        body = {"add": [*add], "remove": [*remove]}
+        return (await self._ask(models.WorkflowTags, Request("PATCH", path("workflows", id, "tags"), body=body))).tags
+
+    @call
+    async def tags(self) -> Sequence[str]:
+        """The tags of all workflows that you see."""
+        return (await self._get(models.WorkflowTags, path("workflow-tags"))).tags
+
+
+class Workflows(WorkflowCalls, Blocking):
+    """`client.workflows`."""
+
+
+class AsyncWorkflows(WorkflowCalls, Awaiting):
+    """`client.workflows` of an `AsyncClient`."""
+
+
+def _file(file: str | Path, variables: Mapping[str, object] | None) -> dict[str, Any]:
+    """Raises InvalidInput if a file, or one that it names, cannot be read."""
+    text = _text(file) if isinstance(file, Path) else file
+    plain, strings = [], []
+    for name, value in (variables or {}).items():
+        if isinstance(value, str):
+            strings.append(f"{name}={value}")
+        else:
+            plain.append(f"{name}={json.dumps(value)}")
+    return {"file": text, "variables": plain, "string_variables": strings}
+
+
+def _text(file: Path) -> str:
+    try:
+        return localpath.inlined(file.read_text(encoding="utf-8-sig"), file.parent)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput.one(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _settings(
+    priority: str | None, environment: Mapping[str, str] | None, labels: Mapping[str, str] | None
+) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    if priority is not None:
+        said["priority"] = priority
+    if environment:
+        said["environment"] = dict(environment)
+    if labels:
+        said["labels"] = dict(labels)
+    return said

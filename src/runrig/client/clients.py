@@ -1,0 +1,143 @@
+"""The two clients."""
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from runrig.client import models
+from runrig.client.caller import Caller, Request
+from runrig.client.calls import access, cluster, pools, workflows
+from runrig.client.network import BlockingNetwork, Network
+from runrig.client.paths import path
+from runrig.client.server_address import ServerAddress
+from runrig.client.transport import patience
+from runrig.client.ways import Awaiting, Blocking, Calls, call
+
+if TYPE_CHECKING:
+    import ssl
+
+
+class ServerCalls(Calls):
+    @call
+    async def me(self) -> "models.Me":
+        """Who you are, your roles, and the pools to which you may submit."""
+        return await self._get(models.Me, path("me"))
+
+    @call
+    async def version(self) -> str:
+        """The version of the server."""
+        return (await self._get(models.Version, path("version"))).version
+
+    @call
+    async def apply(self, file: str | Path, *, prune: bool = False, dry_run: bool = False) -> "models.ApplyAnswer":
+        """What a cluster *file* changed, a Path or its text; *dry_run*: what it would change.
+
+        *prune*: removes what an earlier file had and this one has not.
+        """
+        text = file.read_text(encoding="utf-8") if isinstance(file, Path) else file
+        body = {"file": text, "prune": prune, "dry_run": dry_run}
+        return await self._ask(models.ApplyAnswer, Request("POST", path("apply"), body=body))
+
+
+def _caller(
+    network: Network,
+    server: str | None,
+    token: str | None,
+    data: str | None,
+    patience_s: float | None,
+    tls: "ssl.SSLContext | None",
+) -> Caller:
+    found = ServerAddress(server, data)
+    address = found.address()
+    return Caller(
+        network,
+        address,
+        token or found.token(address),
+        f"; 'runrig login {address.url}' keeps one, RUNRIG_TOKEN sets one",
+        patience_s=patience(address, os.environ) if patience_s is None else patience_s,
+        tls=tls,
+        keeps=True,
+    )
+
+
+class Client(ServerCalls, Blocking):
+    """A server, whose answers are waited for.
+
+    Without arguments it is the server of the command line: RUNRIG_SERVER and RUNRIG_TOKEN, else those of `runrig login`, else those of a
+    server on this machine.  *data*: the data folder of that one.  *patience_s*: how long calls wait for a server that is not there, if
+    they can be repeated; None: RUNRIG_RETRY_S, else 15 s, and not at all on this machine.  *tls*: trusts other certificates than the
+    system does.
+
+    It keeps connections until it is closed, and may be used by several threads.
+    """
+
+    def __init__(
+        self,
+        server: str | None = None,
+        *,
+        token: str | None = None,
+        data: str | None = None,
+        patience_s: float | None = None,
+        tls: "ssl.SSLContext | None" = None,
+    ) -> None:
+        """Raises InvalidInput if *server* is no address."""
+        super().__init__(_caller(BlockingNetwork(), server, token, data, patience_s, tls))
+        self.workflows = workflows.Workflows(self._caller)
+        self.pools = pools.Pools(self._caller)
+        self.cohorts = pools.Cohorts(self._caller)
+        self.nodes = cluster.Nodes(self._caller)
+        self.events = cluster.Events(self._caller)
+        self.tokens = access.Tokens(self._caller)
+        self.users = access.Users(self._caller)
+        self.roles = access.Roles(self._caller)
+
+    def close(self) -> None:
+        """Closes its connections."""
+        self._caller.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class AsyncClient(ServerCalls, Awaiting):
+    """The same with calls that are awaited, and lists and streams for `async for`.  It belongs to one event loop."""
+
+    def __init__(
+        self,
+        server: str | None = None,
+        *,
+        token: str | None = None,
+        data: str | None = None,
+        patience_s: float | None = None,
+        tls: "ssl.SSLContext | None" = None,
+    ) -> None:
+        """Raises InvalidInput if *server* is no address."""
+        from runrig.client.awaiting import AwaitingNetwork
+
+        super().__init__(_caller(AwaitingNetwork(), server, token, data, patience_s, tls))
+        self.workflows = workflows.AsyncWorkflows(self._caller)
+        self.pools = pools.AsyncPools(self._caller)
+        self.cohorts = pools.AsyncCohorts(self._caller)
+        self.nodes = cluster.AsyncNodes(self._caller)
+        self.events = cluster.AsyncEvents(self._caller)
+        self.tokens = access.AsyncTokens(self._caller)
+        self.users = access.AsyncUsers(self._caller)
+        self.roles = access.AsyncRoles(self._caller)
+
+    async def close(self) -> None:
+        """Closes its connections."""
+        self._caller.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -1,0 +1,22 @@
+"""What goes to a server and comes back: the models of `/api/v1`, imported when the first of them is used.
+
+They and pydantic take three times as long to import as all the rest of the client.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from runrig.wire import ApplyAnswer as ApplyAnswer
+    from runrig.wire import ChangeAnswer as ChangeAnswer
+    from runrig.wire import TopologyAnswer as TopologyAnswer
+    from runrig.wire.v1 import *  # noqa: F403
+
+
+def __getattr__(name: str) -> Any:
+    from runrig import wire
+    from runrig.wire import v1
+
+    for module in (v1, wire):
+        if name in module.__all__:
+            return getattr(module, name)
+    raise AttributeError(f"there is no model {name!r}")

@@ -1,0 +1,128 @@
+"""Two ways to call what is written once: `Client` waits for each answer, `AsyncClient` is awaited.
+
+The calls are coroutines; `call` and `stream` hand them out as they are to the one, and run to their end to the other.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+
+from runrig.client.caller import Caller, Query, Request
+from runrig.client.network import done, each
+from runrig.domain.errors import ServerFault
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+P = ParamSpec("P")
+T = TypeVar("T")
+M = TypeVar("M", bound="BaseModel")
+
+PAGE = 1000
+"""Items that a list asks for at a time."""
+
+
+class Calls:
+    """Calls to one server."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def _ask(self, model: type[M], request: Request) -> M:
+        """Raises the server's error, NoAnswer, or ServerFault if the answer is not what *model* says."""
+        answer = await self._caller.answer(request)
+        read = self._read(model, answer.json)
+        if answer.etag is not None and "_etag" in model.__private_attributes__:
+            read._etag = answer.etag  # type: ignore[attr-defined]  # of models that are edited
+        return read
+
+    async def _get(self, model: type[M], path: str, query: Query | None = None) -> M:
+        return await self._ask(model, Request("GET", path, query))
+
+    async def _all(self, model: type[M], path: str, query: Query | None = None) -> AsyncGenerator[M, None]:
+        """Yields what a list has, page by page."""
+        cursor = None
+        while True:
+            answer = await self._caller.answer(Request("GET", path, {**(query or {}), "limit": PAGE, "cursor": cursor}))
+            page = answer.json if isinstance(answer.json, dict) else {}
+            for item in page.get("items", ()):
+                yield self._read(model, item)
+            cursor = page.get("next_cursor")
+            if cursor is None:
+                return
+
+    def _read(self, model: type[M], plain: Any) -> M:
+        from pydantic import ValidationError
+
+        try:
+            return model.model_validate(plain, extra="ignore")  # a later server may say more
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise ServerFault(
+                f"the answer of {self._caller.address.url} is no {model.__name__} ({'.'.join(map(str, first['loc']))}: {first['msg']}): "
+                "is it a runrig server, of this version?"
+            ) from None
+
+
+class Blocking(Calls):
+    """Calls of a `Client`."""
+
+
+class Awaiting(Calls):
+    """Calls of an `AsyncClient`."""
+
+
+class call(Generic[P, T]):  # noqa: N801 - a decorator
+    """A call with one answer."""
+
+    def __init__(self, function: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+
+    @overload
+    def __get__(self, calls: None, kind: type) -> Self: ...
+    @overload
+    def __get__(self, calls: Blocking, kind: type) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, calls: Awaiting, kind: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, calls: Calls | None, kind: type) -> Any:
+        if calls is None:
+            return self
+
+        @wraps(self.function)
+        def blocking(*args: P.args, **kwargs: P.kwargs) -> T:
+            return done(self.function(calls, *args, **kwargs))
+
+        @wraps(self.function)
+        def awaiting(*args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+            return self.function(calls, *args, **kwargs)
+
+        return blocking if isinstance(calls, Blocking) else awaiting
+
+
+class stream(Generic[P, T]):  # noqa: N801 - a decorator
+    """A call with many answers, one after the other."""
+
+    def __init__(self, function: Callable[Concatenate[Any, P], AsyncGenerator[T, None]]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+
+    @overload
+    def __get__(self, calls: None, kind: type) -> Self: ...
+    @overload
+    def __get__(self, calls: Blocking, kind: type) -> Callable[P, Iterator[T]]: ...
+    @overload
+    def __get__(self, calls: Awaiting, kind: type) -> Callable[P, AsyncIterator[T]]: ...
+    def __get__(self, calls: Calls | None, kind: type) -> Any:
+        if calls is None:
+            return self
+
+        @wraps(self.function)
+        def blocking(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+            return each(self.function(calls, *args, **kwargs))
+
+        @wraps(self.function)
+        def awaiting(*args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+            return self.function(calls, *args, **kwargs)
+
+        return blocking if isinstance(calls, Blocking) else awaiting

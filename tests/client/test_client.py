@@ -1,0 +1,324 @@
+"""The library: the same calls for those who wait and those who await, typed answers and errors, on real connections."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from runrig.client import (
+    AsyncClient,
+    Changed,
+    Client,
+    Conflict,
+    InvalidInput,
+    NoAnswer,
+    NotFound,
+    NotLoggedIn,
+    Refused,
+    RunrigError,
+    ServerFault,
+    TooMany,
+    Unavailable,
+    models,
+)
+from runrig.client.server_address import ServerAddress
+from tests.client.scripted import HANG_UP, answer, scripted
+from tests.worlds.command_line import Up, up, written
+
+CLUSTER = """\
+backend: {name: lab, type: simulated}
+nodes: [{name: "n{0..1}", resources: {gpu: 4, cpu: 8, memory: 8Gi}}]
+cohorts: [{name: org}]
+pools: [{name: vision, quota: 4, cohort: org}, {name: speech, quota: 4, cohort: org}]
+"""
+TRAIN = """\
+workflow:
+  name: {{ name }}
+  tasks: [{name: main, image: ubuntu, command: [sleep], duration: 3600}]
+  resources: {default: {gpu: {{ gpus }}}}
+default-values: {name: train, gpus: 1}
+"""
+VERSION = answer('{"version": "9.9"}')
+BUSY = answer('{"detail": "starting", "code": "UNAVAILABLE"}', "503 Service Unavailable")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    folder = tmp_path_factory.mktemp("server")
+    with up(folder / "data", "--cluster", written(folder, CLUSTER, "cluster.yaml")) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: Up) -> Iterator[Client]:
+    with Client(data=str(server.data)) as made:
+        yield made
+
+
+# ---------------------------------------------------------------- on a real server
+
+
+def test_a_workflow_is_submitted_followed_and_cancelled(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "wf.yaml").write_text(TRAIN)
+    made = client.workflows.submit(
+        tmp_path / "wf.yaml", pool="vision", priority="LOW", variables={"name": "low", "gpus": 2}, labels={"run": "1"}
+    )
+    running = client.workflows.wait(made.id, status="RUNNING")
+    assert (running.id, running.status, running.pool, running.priority) == (made.id, "RUNNING", "vision", "LOW")
+    assert [task.gpus for task in running.groups[0].tasks] == [[0, 1]]
+    assert [each.id for each in client.workflows.list(label=["run=1"])] == [made.id]
+    with pytest.raises(TimeoutError, match=f"{made.id} is RUNNING after 0.1 s"):
+        client.workflows.wait(made.id, timeout_s=0.1)
+    assert client.workflows.tag(made.id, add=["paper"]) == ["paper"]
+    assert "gpu: 2" in client.workflows.spec(made.id)
+    client.workflows.cancel(made.id, "enough")
+    assert client.workflows.wait(made.id).status == "FAILED_CANCELED"
+    kinds = [event.kind for event in client.workflows.events(made.id)]
+    assert (kinds[0], kinds[-1]) == ("Submit", "MoveWorkflow")
+
+
+def test_what_waits_is_explained(client: Client) -> None:
+    held = client.workflows.submit(TRAIN, pool="speech", variables={"gpus": 4})
+    waits = client.workflows.submit(TRAIN, pool="speech", variables={"gpus": 4})
+    client.workflows.wait(held.id, status="RUNNING")
+    why = client.workflows.why(waits.id)
+    assert (why.status, [reason.code for reason in why.groups[0].reasons]) == ("PENDING", ["QuotaFull"])
+    for id in (held.id, waits.id):
+        client.workflows.cancel(id)
+
+
+def test_the_same_key_submits_once(client: Client) -> None:
+    key = str(uuid4())
+    first = client.workflows.submit(TRAIN, pool="vision", key=key)
+    assert client.workflows.submit(TRAIN, pool="vision", key=key).id == first.id
+    assert client.workflows.submit(TRAIN, pool="vision").id != first.id
+
+
+def test_many_are_submitted_at_once_and_each_has_its_outcome(client: Client) -> None:
+    found = client.workflows.submit_many([TRAIN, "workflow: {}"], pool="vision")
+    assert found.submitted == 1
+    assert [each.problem is None for each in found.outcomes] == [True, False]
+
+
+def test_lists_go_over_all_pages(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [client.workflows.submit(TRAIN, pool="vision", variables={"name": "page"}).id for _ in range(5)]
+    monkeypatch.setattr("runrig.client.ways.PAGE", 2)
+    assert [each.id for each in client.workflows.list(name="page-")] == made[::-1]
+
+
+def test_edits_depend_on_what_was_read(client: Client) -> None:
+    pool = client.pools.get("vision")
+    wider = client.pools.update("vision", models.PoolEdit(description="eyes"), if_match=pool.etag)
+    assert (wider.description, wider.gpus.quota) == ("eyes", 4)
+    with pytest.raises(Changed):
+        client.pools.update("vision", models.PoolEdit(description="ears"), if_match=pool.etag)
+    assert client.pools.update("vision", models.PoolEdit(description=""), if_match=wider.etag).etag == pool.etag
+
+
+def test_subpools_and_cohorts_come_and_go(client: Client) -> None:
+    made = client.pools.create(models.PoolCreate(name="a", parent="speech", quota=1))
+    assert (made.name, made.parent, [each.name for each in client.pools.list(name=["speech"])]) == (
+        "speech--a",
+        "speech",
+        ["speech", "speech--a"],
+    )
+    assert client.pools.delete("speech--a").pool.state == "ARCHIVED"
+    assert [what for each in client.pools.history("speech", pool="a") for what in each.what] == [
+        "deleted",
+        "archived",
+        "created",
+    ]
+    client.cohorts.create(models.CohortCreate(name="lab", parent="org"))
+    assert [each.name for each in client.cohorts.list()] == ["lab", "org"]
+    client.cohorts.delete("lab")
+    assert {each.name for each in client.cohorts.tree().nodes} >= {"org", "vision", "speech"}
+
+
+def test_nodes_and_the_file_of_the_cluster(client: Client, tmp_path: Path) -> None:
+    assert [(node.name, node.resources["gpu"]) for node in client.nodes.list()] == [("n0", 4), ("n1", 4)]
+    assert client.nodes.get("n1").ready
+    size = client.nodes.topology(pool="vision", size=4).size
+    assert size is not None
+    assert (size.pods, size.gpus) == (4, 1)
+    assert client.apply(Path(written(tmp_path, CLUSTER)), dry_run=True).applied is False
+
+
+def test_users_roles_and_tokens(client: Client) -> None:
+    assert client.users.create("ann", ["vision-user"]).roles == ["vision-user"]
+    token = client.tokens.create("laptop", user="ann")
+    with Client(client._caller.address.url, token=token.token) as ann:
+        assert (ann.me().user, ann.me().pools) == ("ann", ["vision"])
+        assert ann.workflows.submit(TRAIN).id.startswith("train-")  # the only pool
+        client.roles.grant("ann", "speech-user")
+        with pytest.raises(InvalidInput, match="choose one of speech, vision with pool="):
+            ann.workflows.submit(TRAIN)
+        client.roles.revoke("ann", "speech-user")
+        client.users.disable("ann")
+        with pytest.raises(NotLoggedIn, match="the one that was sent is not good"):
+            ann.me()
+    assert client.users.enable("ann").disabled is False
+    client.tokens.revoke("laptop", user="ann")
+    assert [each.state for each in client.tokens.list(user="ann", ended=True)] == ["revoked"]
+    assert [each.what for each in client.users.changes(user="ann")][:2] == ["token revoked", "user enabled"]
+
+
+def test_those_who_await_have_the_same_calls(server: Up) -> None:
+    async def three() -> tuple[list[str], list[str]]:
+        async with AsyncClient(data=str(server.data)) as client:
+            made = await asyncio.gather(
+                *(client.workflows.submit(TRAIN, pool="vision", variables={"name": "await"}) for _ in range(3))
+            )
+            for each in made:
+                await client.workflows.cancel(each.id)
+            ended = await asyncio.gather(*(client.workflows.wait(each.id) for each in made))
+            return [each.status for each in ended], [each.id async for each in client.workflows.list(name="await-")]
+
+    statuses, ids = asyncio.run(three())
+    assert statuses == ["FAILED_CANCELED"] * 3
+    assert sorted(ids) == ["await-1", "await-2", "await-3"]
+
+
+def test_one_who_awaits_can_be_told_to_stop(server: Up, client: Client) -> None:
+    id = client.workflows.submit(TRAIN, pool="vision").id
+
+    async def impatient() -> None:
+        async with AsyncClient(data=str(server.data)) as waiting, asyncio.timeout(0.2):
+            await waiting.workflows.wait(id)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(impatient())
+
+
+def test_the_stream_tells_every_event_once_and_in_order(client: Client) -> None:
+    before = [(each.revision, each.seq) for each in client.events.list()]
+    id = client.workflows.submit(TRAIN, pool="vision").id
+    seen: list[tuple[int, int]] = []
+    for commit in client.events.stream(after=0):
+        seen += [(each.revision, each.seq) for each in commit.events]
+        if any(each.kind == "Submit" and each.workflow == id for each in commit.events):
+            break
+    assert seen[: len(before)] == before
+    assert seen == sorted(set(seen))
+
+
+# ---------------------------------------------------------------- on a server with a script
+
+
+def client_of(url: str, patience_s: float = 0.0) -> Client:
+    return Client(url, token="t", patience_s=patience_s)
+
+
+def test_a_connection_is_used_again_and_a_dead_one_is_replaced() -> None:
+    with scripted(VERSION, VERSION, HANG_UP, VERSION) as server, client_of(server.url) as client:
+        assert [client.version() for _ in range(3)] == ["9.9"] * 3
+        assert [number for number, *_ in server.asked] == [0, 0, 0, 1]
+
+
+def test_what_may_not_be_repeated_takes_no_connection_that_may_be_dead() -> None:
+    cancelled = answer('{"id": "w"}')
+    with scripted(VERSION, cancelled) as server, client_of(server.url) as client:
+        client.version()
+        client._caller._idle[0].close()  # as a server does that goes away
+        client.workflows.cancel("w")
+        assert [number for number, *_ in server.asked] == [0, 1]
+
+
+def test_a_submission_is_repeated_with_its_key_until_a_server_answers() -> None:
+    created = answer('{"id": "w-1", "warnings": []}', "201 Created")
+    with scripted(HANG_UP, BUSY, created) as server, client_of(server.url, patience_s=5) as client:
+        assert client.workflows.submit("file", pool="p").id == "w-1"
+        keys = [headers["idempotency-key"] for _, _, headers in server.asked]
+        assert len(keys) == 3
+        assert len(set(keys)) == 1
+
+
+def test_a_cancel_that_may_have_arrived_is_not_repeated() -> None:
+    with scripted(HANG_UP) as server, client_of(server.url, patience_s=5) as client:
+        with pytest.raises(NoAnswer, match="it closed the connection"):
+            client.workflows.cancel("w")
+        assert len(server.asked) == 1
+
+
+def sse(*messages: tuple[str, int, Any]) -> bytes:
+    head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: welcome\n\n"
+    told = (f"id: {id}\nevent: {kind}\ndata: {json.dumps(data)}\n\n" for kind, id, data in messages)
+    return (head + "".join(told)).encode()
+
+
+def test_the_stream_goes_on_where_it_broke() -> None:
+    event = models.ClusterEvent.example()
+    page = answer(json.dumps({"items": [], "next_cursor": None, "revision": 4}))
+    turns = (page, sse(("commit", 6, [event])), sse(("reset", 2, {"revision": 2}), ("commit", 3, [event])))
+    with scripted(*turns) as server, client_of(server.url) as client:
+        stream = client.events.stream()
+        told = [next(stream) for _ in range(3)]
+        assert [(each.revision, len(each.events), each.reset) for each in told] == [
+            (6, 1, False),
+            (2, 0, True),
+            (3, 1, False),
+        ]
+        assert [headers.get("last-event-id") for *_, headers in server.asked] == [None, "4", "6"]
+
+
+KINDS = [
+    (400, "RESOURCE", Refused, 1),
+    (404, "NOTFOUND", NotFound, 2),
+    (409, "CONFLICT", Conflict, 1),
+    (412, "CONFLICT", Changed, 1),
+    (422, "USAGE", InvalidInput, 2),
+    (429, "UNAVAILABLE", TooMany, 75),
+    (503, "UNAVAILABLE", Unavailable, 75),
+    (500, "SERVER", ServerFault, 10),
+    (401, "FORBIDDEN", NotLoggedIn, 4),
+]
+
+
+@pytest.mark.parametrize(("status", "code", "kind", "exit_code"), KINDS)
+def test_each_error_has_its_class(status: int, code: str, kind: type[RunrigError], exit_code: int) -> None:
+    details = {"law": "P3", "retry_after_s": 7}
+    problems = [{"message": "no name", "path": "workflow", "line": 1, "column": 2}]
+    body = json.dumps({"detail": "no: 9 of 8", "code": code, "details": details, "problems": problems})
+    with scripted(answer(body, f"{status} X")) as server, client_of(server.url) as client:
+        with pytest.raises(RunrigError, match="no: 9 of 8") as raised:
+            client.version()
+        error = raised.value
+        assert (type(error), error.code, error.exit_code, error.details["law"]) == (kind, code, exit_code, "P3")
+        assert getattr(error, "law", "P3") == "P3"
+        assert getattr(error, "retry_after_s", 7) == 7
+        assert [each.line for each in getattr(error, "problems", ())] == ([1] if kind is InvalidInput else [])
+
+
+@pytest.mark.parametrize(
+    ("turn", "message"),
+    [
+        (answer('{"versio": 1}'), "is no Version \\(version: Field required\\)"),
+        (answer("[]"), "is no Version"),
+        (answer("<html>"), "answers, but not like a runrig server \\('<html>'\\)"),
+        (b"SSH-2.0-OpenSSH_9.9\r\n", "it closed the connection"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{", "it closed the connection"),
+    ],
+)
+def test_an_answer_that_is_not_right_is_told_in_words(turn: bytes, message: str) -> None:
+    with scripted(turn) as server, client_of(server.url) as client, pytest.raises(ServerFault, match=message):
+        client.version()
+
+
+def test_fields_of_a_later_server_are_no_trouble() -> None:
+    with scripted(answer('{"version": "9.9", "built": "today"}')) as server, client_of(server.url) as client:
+        assert client.version() == "9.9"
+
+
+def test_the_environment_names_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    with scripted(VERSION) as server:
+        monkeypatch.setenv("RUNRIG_SERVER", server.url)
+        monkeypatch.setenv("RUNRIG_TOKEN", "from-the-environment")
+        with Client() as client:
+            client.version()
+        assert server.asked[0][2]["authorization"] == "Bearer from-the-environment"
+    with pytest.raises(InvalidInput, match="is not the address of a server"):
+        Client("ftp://x")
+    assert ServerAddress().address().source == "RUNRIG_SERVER"
