@@ -6,7 +6,7 @@ export UV_PROJECT_ENVIRONMENT := .venv
 # Some images set it. Tests start hundreds of processes, each of which would compile all that it imports: 2 s instead of 0.7.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test e2e attack coverage lint audit bench soak docs format clean
+.PHONY: help demo test e2e attack coverage lint apilint audit bench soak docs format clean
 help:  ## this list
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | sort
 
@@ -30,7 +30,7 @@ test: .venv/.synced  ## every test but the long ones and those of make e2e
 	@echo "left out: tests/kubernetes, which make e2e runs on a real Kubernetes API server"
 
 e2e: .venv/.synced  ## tests on a real Kubernetes API server; the first time it is built, which takes a while
-	@command -v go >/dev/null || test -x $(BIN)/go || $(UV) sync --quiet --frozen --extra dev --extra go --python $(PYTHON)
+	@command -v go >/dev/null || test -x $(BIN)/go || $(UV) sync --quiet --frozen --extra dev --extra programs --python $(PYTHON)
 	PATH="$$PATH:$(CURDIR)/$(BIN)" $(BIN)/python -m e2e.programs
 	$(BIN)/pytest -m "kubernetes and not soak" -rs tests/kubernetes
 
@@ -49,6 +49,17 @@ lint: .venv/.synced  ## format, style, types, who may import whom, and subjects 
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python .ci/subjects.py
+
+# Spectral, pinned with all that it needs by its own lock file.
+.spectral/.installed: .venv/.synced .ci/spectral/package.json .ci/spectral/package-lock.json
+	@command -v npm >/dev/null || test -x $(BIN)/npm || $(UV) sync --quiet --frozen --extra dev --extra programs --python $(PYTHON)
+	mkdir -p .spectral && cp .ci/spectral/package.json .ci/spectral/package-lock.json .spectral/
+	PATH="$$PATH:$(CURDIR)/$(BIN)" npm ci --prefix .spectral --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+apilint: .spectral/.installed  ## what Spectral says of the OpenAPI document; any finding fails
+	$(BIN)/python -c "import json, runrig.api.app as app; print(json.dumps(app.described().openapi()))" >.spectral/openapi.json
+	PATH="$$PATH:$(CURDIR)/$(BIN)" .spectral/node_modules/.bin/spectral lint --ruleset .ci/spectral/ruleset.yaml --fail-severity hint .spectral/openapi.json
 
 format: .venv/.synced  ## let ruff rewrite what it can
 	$(BIN)/ruff format .
@@ -79,4 +90,4 @@ docs: .venv/.synced deploy/requirements.txt  ## write what the docs take from th
 	$(BIN)/python -m docs.generate
 
 clean:  ## remove what make made
-	rm -rf .venv .uv .audit .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
+	rm -rf .venv .uv .audit .spectral .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
