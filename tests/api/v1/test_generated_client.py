@@ -39,9 +39,9 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generated]:
     ours = {path: each for path, each in document()["paths"].items() if path.startswith("/api/v1/")}
     (folder / "openapi.json").write_text(json.dumps({**document(), "paths": ours}))
     (folder / "config.yaml").write_text("post_hooks: []\n")
+    command = "generate --path openapi.json --output-path ours --meta none --config config.yaml --fail-on-warning"
     said = subprocess.run(
-        [sys.executable, "-m", "openapi_python_client", "generate", "--path", "openapi.json", "--output-path", "ours"]
-        + ["--meta", "none", "--config", "config.yaml", "--fail-on-warning"],
+        [sys.executable, "-m", "openapi_python_client", *command.split()],
         cwd=folder,
         capture_output=True,
         text=True,
