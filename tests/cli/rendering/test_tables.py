@@ -1,16 +1,16 @@
 """Tables and pictures on a terminal and in a pipe."""
 
-import io
 import os
 import pty
 import subprocess
 from datetime import UTC, datetime
 
-from rich.console import Console
+import click
+import pytest
 
 from runrig.cli.commands.watch import picture
 from runrig.cli.rendering import times
-from runrig.cli.rendering.tables import Table, plain
+from runrig.cli.rendering.tables import Table, drawn, plain
 from tests.cli.canned_server import entry, pool, pool_quota, serving, task, workflow
 from tests.worlds.command_line import process
 
@@ -20,11 +20,25 @@ def test_columns_are_as_wide_as_what_people_see() -> None:
     assert plain(table) == ["A     B", "----  --", "模型  1", "e\u0301     22", "----  --", "      23"]
 
 
-def drawn(answer: dict[str, object], why: str = "") -> str:
-    console = Console(file=io.StringIO(), width=120, color_system=None)
-    console.print(picture(answer, why))
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+def test_a_terminal_that_is_too_narrow_folds_the_widest_columns() -> None:
+    table = Table(("Name", "Message"), [("模型模型", "no room for all pods"), ("b", "-")], sums=("sum", "2"))
+    assert [click.unstyle(line) for line in drawn(table, 20)] == [
+        "Name      Message",
+        "────────  ──────────",
+        "模型模型  no room",
+        "          for all",
+        "          pods",
+        "b         -",
+        "────────  ──────────",
+        "sum       2",
+    ]
+
+
+def test_statuses_have_colours_unless_nobody_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(("Status", "Name"), [("FAILED_CANCELED", "RUNNINGS")])
+    assert drawn(table, 80)[2] == "\x1b[31mFAILED_CANCELED\x1b[0m  RUNNINGS"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert drawn(table, 80) == ["Status           Name", "───────────────  ────────", "FAILED_CANCELED  RUNNINGS"]
 
 
 def test_the_picture_shows_the_last_attempt_of_each_task_and_why_it_waits() -> None:
@@ -33,8 +47,9 @@ def test_the_picture_shows_the_last_attempt_of_each_task_and_why_it_waits() -> N
         task("b", status="RESCHEDULED", exit_code=3006),
         task("b", retry_id=1, status="SCHEDULING", node_name=None, gpus=[], start_time=None),
     )
-    text = drawn(workflow("PENDING", *tasks, end_time="2026-01-31T13:00:00.25"), "waits \x1b[2Jfor [bold]room[/bold]")
-    assert [line.split() for line in text.splitlines()] == [
+    answer = workflow("PENDING", *tasks, end_time="2026-01-31T13:00:00.25")
+    lines = picture(answer, "waits \x1b[2Jfor [bold]room[/bold]", 120)
+    assert [click.unstyle(line).split() for line in lines if "─" not in line] == [
         ["train-1", "PENDING", "━" * 12, "1", "of", "2", "tasks", "1h00m", "pool", "vision,", "NORMAL"],
         ["waits", "for", "[bold]room[/bold]"],
         ["Task", "Status", "Node", "GPUs", "Duration", "Message"],

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,14 +12,13 @@ from runrig.cli.commands.queries import task_row
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import on_terminal, style
+from runrig.cli.rendering.tables import Table, drawn, folded, on_terminal, styled, terminal
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Transport, path
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
 _POLL_S = 0.5
+_BAR = 24
+"""Characters of the bar."""
 _COLUMNS = ("Task", "Status", "Node", "GPUs", "Duration", "Message")
 _SHOWN = (0, 2, 4, 5, 7, 8)
 Answer = Mapping[str, Any]
@@ -83,39 +82,36 @@ def _news(answer: Answer, why: str) -> Iterator[tuple[str, str]]:
 
 def _draw(views: Iterator[tuple[Answer, str]]) -> Answer:
     """Draws each view over the one before, and leaves the last."""
-    from rich.console import Console
-    from rich.live import Live
-
-    with Live(console=Console(highlight=False), auto_refresh=False, transient=False) as live:
-        for answer, why in views:
-            live.update(picture(answer, why), refresh=True)
+    height = 0
+    for answer, why in views:
+        size = terminal()
+        lines = picture(answer, why, size.columns)
+        shown = lines if finished(answer) else lines[: size.lines - 1]  # nothing above the terminal can be drawn over
+        up = f"\x1b[{height}A" if height else ""
+        click.echo(f"{up}\r\x1b[J" + "\n".join(shown))
+        height = len(shown)
     return answer
 
 
-def picture(answer: Answer, why: str) -> "RenderableType":
-    """How *answer* looks on a terminal."""
-    from rich.console import Group
-    from rich.progress_bar import ProgressBar
-    from rich.table import Table
-    from rich.text import Text
-
+def picture(answer: Answer, why: str, width: int) -> list[str]:
+    """How *answer* looks on a terminal of *width* columns."""
     # A later attempt stands for the ones before it.
     current = {task["name"]: task for group in answer["groups"] for task in group["tasks"]}
     done = sum(task["status"] in ("COMPLETED", "RESCHEDULED") for task in current.values())
-    head = Table.grid(padding=(0, 2))
-    status = sanitize.line(answer["status"])
     elapsed = times.span(times.between(answer["submit_time"], answer["end_time"]))
-    head.add_row(
-        Text(sanitize.line(answer["name"]), style="bold"),
-        Text(status, style=style(status)),
-        ProgressBar(total=max(1, len(current)), completed=done, width=24),
-        Text(f"{done} of {len(current)} tasks"),
-        Text(elapsed),
-        Text(sanitize.line(f"pool {answer['pool']}, {answer['priority']}"), style="dim"),
-    )
-    tasks = Table(*_COLUMNS, box=None, pad_edge=False, header_style="dim")
-    for task in current.values():
-        cells = [sanitize.line(cell) for cell in task_row(task)]
-        tasks.add_row(*(Text(cells[at], style=style(cells[at])) for at in _SHOWN))
+    bar = "━" * (_BAR * done // max(1, len(current)))
+    head: list[tuple[str, dict[str, Any]]] = [
+        (answer["name"], {"bold": True}),
+        (answer["status"], {}),
+        (f"{bar:{_BAR}}", {"fg": "green"}),
+        (f"{done} of {len(current)} tasks", {}),
+        (elapsed, {}),
+        (f"pool {answer['pool']}, {answer['priority']}", {"dim": True}),
+    ]
+    while len("  ".join(text for text, _ in head)) > width and len(head) > 2:  # a second line could not be drawn over
+        head.pop()
+    rows = [tuple(sanitize.line(task_row(task)[at]) for at in _SHOWN) for task in current.values()]
     message = answer.get("failure_message") or why
-    return Group(head, *([Text(sanitize.line(message), style="yellow")] if message else []), tasks)
+    said = [styled(line, fg="yellow") for line in folded(sanitize.line(message), width)] if message else []
+    first = "  ".join(styled(sanitize.line(text), **how) for text, how in head)
+    return [first, *said, *drawn(Table(_COLUMNS, rows), width)]

@@ -1,17 +1,21 @@
-"""Tables: plain text that scripts can cut when piped, rich text on a terminal."""
+"""Tables: plain text that scripts can cut when piped; on a terminal coloured, and folded to its width."""
 
 import os
+import shutil
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import click
 
 from runrig.cli.rendering import sanitize
 
 _GAP = "  "
-_STYLES = {
+_NARROWEST = 4
+"""Characters below which no column is folded: a terminal that is narrower yet folds it itself."""
+_COLOURS = {
     "ONLINE": "green",
     "ACTIVE": "green",
     "Ready": "green",
@@ -36,22 +40,29 @@ class Table:
     widths: Mapping[str, int] = field(default_factory=dict)
 
 
-def style(status: str) -> str:
-    """The style of *status* on a terminal; "" for none."""
-    return "red" if status.startswith("FAILED") else _STYLES.get(status, "")
+def styled(text: str, **how: Any) -> str:
+    """*text* for a terminal; without *how*, in the colour of the status that it is, if it is one."""
+    bare = text.strip()
+    colour = "red" if bare.startswith("FAILED") else _COLOURS.get(bare)
+    how = how or ({"fg": colour} if colour else {})
+    if not how or not bare or os.environ.get("NO_COLOR"):
+        return text
+    return text.replace(bare, click.style(bare, **how))
 
 
 def on_terminal() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
+def terminal() -> os.terminal_size:
+    return shutil.get_terminal_size()
+
+
 def show(table: Table) -> None:
     """Prints *table* as suits stdout."""
     clean_table = Table(table.columns, [_cells(row) for row in table.rows], table.sums, table.widths)
-    if on_terminal():
-        _show_rich(clean_table)
-    else:
-        click.echo("\n".join(plain(clean_table)))
+    lines = drawn(clean_table, terminal().columns) if on_terminal() else plain(clean_table)
+    click.echo("\n".join(lines))
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> None:
@@ -64,16 +75,56 @@ def facts(pairs: Iterable[tuple[str, object]]) -> None:
 
 def plain(table: Table) -> list[str]:
     """Left-aligned columns two spaces apart, the header underlined; no line ends in spaces."""
-    everything = [table.columns, *table.rows, *([table.sums] if table.sums else [])]
-    widths = [
-        max(table.widths.get(name, 0), *(_width(row[at]) for row in everything))
-        for at, name in enumerate(table.columns)
-    ]
+    widths = _widths(table)
     dashes = tuple("-" * width for width in widths)
     lines = [table.columns, dashes, *table.rows]
     if table.sums:
         lines += [dashes, table.sums]
     return [_GAP.join(_padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in lines]
+
+
+def drawn(table: Table, width: int) -> list[str]:
+    """The same for a terminal of *width* columns: the widest columns are folded until it fits, and statuses have colours."""
+    widths = _widths(table)
+    room = width - len(_GAP) * (len(widths) - 1)
+    widest = max(widths, default=0)
+    while widest > _NARROWEST and sum(min(each, widest) for each in widths) > room:
+        widest -= 1
+    widths = [min(each, widest) for each in widths]
+    rule = styled(_GAP.join("─" * each for each in widths), dim=True)
+    lines = [*_row(table.columns, widths, bold=True), rule]
+    for row in table.rows:
+        lines += _row(row, widths)
+    return [*lines, rule, *_row(table.sums, widths, bold=True)] if table.sums else lines
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], **how: Any) -> list[str]:
+    columns = [folded(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    lines = []
+    for at in range(max(map(len, columns))):
+        parts = [part[at] if at < len(part) else "" for part in columns]
+        padded = [_padded(part, width) for part, width in zip(parts, widths, strict=True)]
+        lines.append(_GAP.join(styled(part, **how) for part in padded))
+    return [line.rstrip() for line in lines]
+
+
+def folded(text: str, width: int) -> list[str]:
+    """*text* in lines of *width* columns, cut at spaces where there are some."""
+    lines = []
+    while _width(text) > width:
+        cut = max(1, next(at for at in range(len(text), 0, -1) if _width(text[:at]) <= width or at == 1))
+        cut = max(text.rfind(" ", 1, cut + 1), 0) or cut
+        lines.append(text[:cut].rstrip())
+        text = text[cut:].lstrip()
+    return [*lines, text]
+
+
+def _widths(table: Table) -> list[int]:
+    everything = [table.columns, *table.rows, *([table.sums] if table.sums else [])]
+    return [
+        max(table.widths.get(name, 0), *(_width(row[at]) for row in everything))
+        for at, name in enumerate(table.columns)
+    ]
 
 
 def _cells(row: tuple[str, ...]) -> tuple[str, ...]:
@@ -91,17 +142,3 @@ def _width(text: str) -> int:
 
 def _padded(text: str, width: int) -> str:
     return text + " " * (width - _width(text))
-
-
-def _show_rich(table: Table) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    drawn = RichTable(box=SIMPLE_HEAD, show_footer=table.sums is not None, pad_edge=False)
-    for at, name in enumerate(table.columns):
-        drawn.add_column(Text(name), footer=Text(table.sums[at] if table.sums else ""), overflow="fold")
-    for row in table.rows:
-        drawn.add_row(*(Text(cell, style=style(cell)) for cell in row))
-    Console(highlight=False).print(drawn)
