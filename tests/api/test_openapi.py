@@ -97,6 +97,7 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
         "GET /api/user/{name}",
         "GET /api/user/{name}/token",
         "GET /api/v1/access-events",
+        "GET /api/v1/cluster-file",
         "GET /api/v1/cohorts",
         "GET /api/v1/cohorts/{name}",
         "GET /api/v1/events",

@@ -70,8 +70,12 @@ class Grant:
 
     def __str__(self) -> str:
         """The role's name: ``admin``, ``viewer``, ``user`` for all pools, else ``{pool}-admin``, ``{pool}-user``, ``{pool}-viewer``."""
-        word = _WORDS[self.kind]
-        return word if self.pool is None else f"{self.pool}-{word}"
+        return self.word if self.pool is None else f"{self.pool}-{self.word}"
+
+    @property
+    def word(self) -> str:
+        """``admin``, ``user`` or ``viewer``, as cluster files have it beside the pool."""
+        return _WORDS[self.kind]
 
 
 _WORDS: Mapping[Kind, str] = {

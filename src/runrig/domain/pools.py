@@ -2,7 +2,7 @@
 
 import enum
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from runrig.domain.quantities import GPU, FlavorResource
@@ -103,6 +103,14 @@ class Pool:
     default_platform: str | None = None
     default_exit_actions: tuple[tuple[str, int, int], ...] = ()
     description: str = ""
+
+
+def exit_actions(rules: Iterable[tuple[str, int, int]]) -> dict[str, str]:
+    """Action → codes, as cluster files have it: ``{"RESCHEDULE": "3006,100-110"}``."""
+    found: dict[str, list[str]] = {}
+    for action, first, last in rules:
+        found.setdefault(action, []).append(str(first) if first == last else f"{first}-{last}")
+    return {action: ",".join(codes) for action, codes in found.items()}
 
 
 def weight_problem(weight: int) -> str | None:

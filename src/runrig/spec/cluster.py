@@ -36,8 +36,10 @@ _KUBERNETES_RESOURCE = re.compile(
 )
 
 
-def read_cluster(text: str, *, there: tuple[Flavor, ...] = ()) -> ClusterSpec:
+def read_cluster(text: str, *, there: tuple[Flavor, ...] = (), resources: Sequence[str] = ()) -> ClusterSpec:
     """The cluster that *text* declares.  *there*: the flavors of a text that declares none; empty: one flavor that all nodes match.
+
+    *resources*: known ones besides the usual, and those of the text's own nodes.
 
     Raises InvalidInput with all problems.
     """
@@ -45,20 +47,20 @@ def read_cluster(text: str, *, there: tuple[Flavor, ...] = ()) -> ClusterSpec:
     fields = top.fields(
         "a cluster file", FIELDS, {"workflow": "this is a workflow file: `runrig workflow submit` takes it"}
     )
-    spec = cluster_of(fields, there) if fields else None
+    spec = cluster_of(fields, there, resources) if fields else None
     top.problems.raise_if_any()
     assert spec is not None, "a file without a problem declares a cluster"
     return spec
 
 
-def cluster_of(fields: Fields, there: tuple[Flavor, ...] = ()) -> ClusterSpec:
+def cluster_of(fields: Fields, there: tuple[Flavor, ...] = (), known: Sequence[str] = ()) -> ClusterSpec:
     """The cluster that *fields* declare; for readers of files that hold a cluster and more.  Problems are noted in *fields*."""
     name, kind, speed = _backend(fields)
     flavors = read_flavors(fields) if fields.get("flavors") or not there else there
     nodes = read_nodes(fields, flavors)
     resource_names = _resource_names(fields)
     declared = tuple(flavor.name for flavor in flavors)
-    resources = dict.fromkeys((*RESOURCES, *resource_names, *_resources_of(nodes)))
+    resources = dict.fromkeys((*RESOURCES, *known, *resource_names, *_resources_of(nodes)))
     kinds = Kinds(declared, declared, tuple(resources))
     cohorts = read_cohorts(fields, kinds)
     pools = read_pools(fields, kinds)

@@ -246,7 +246,7 @@ def _share_in_gpus(field: Field, parent: Quotas, kinds: Kinds) -> dict[str, int]
                 f"a subpool has GPUs alone, without limits: {key.resource} and the limits follow from its parent"
             )
             return {}
-    for key in quotas:
-        if key not in parent:
+    for key, quota in quotas.items():
+        if key not in parent and quota.nominal:
             field.wrong(f"its parent has no quota of {key}, so there is nothing to share")
     return {key.flavor: quota.nominal for key, quota in quotas.items() if key in parent}

@@ -119,6 +119,7 @@ ROWS: Mapping[str, Row] = {
     "DELETE /api/v1/tokens/{name}": Row("/api/v1/tokens/spare"),
     "DELETE /api/v1/users/{user}/tokens/{name}": Row("/api/v1/users/uwe/tokens/spare"),
     "GET /api/v1/access-events": Row("/api/v1/access-events"),
+    "GET /api/v1/cluster-file": Row("/api/v1/cluster-file"),
     "GET /api/v1/events": Row("/api/v1/events"),
     "GET /api/v1/me": Row("/api/v1/me"),
     "GET /api/v1/nodes": Row("/api/v1/nodes"),

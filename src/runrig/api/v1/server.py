@@ -34,6 +34,16 @@ def apply_cluster_file(service: Serving, user: User, body: ApplyRequest) -> Appl
     return ApplyAnswer(changes=[change(difference) for difference in differences], applied=not body.dry_run)
 
 
+@router.get(
+    "/api/v1/cluster-file",
+    summary="Cohorts, pools and roles as a cluster file, which apply accepts without a change",
+    dependencies=[needs(Permission.CHANGE_CLUSTER)],
+    responses=shows(v1.ClusterFile),
+)
+def export_cluster_file(service: Serving) -> v1.ClusterFile:
+    return v1.ClusterFile(file=service.declarations.export())
+
+
 @router.post(
     "/api/v1/clock/accept",
     summary="Believe the machine's clock again",

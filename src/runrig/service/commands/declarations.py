@@ -30,6 +30,7 @@ from runrig.service.runtime.reconciler import Reconciler
 from runrig.service.runtime.transactor import APPLY, Transactor
 from runrig.service.runtime.writing import Writing
 from runrig.spec import cluster
+from runrig.spec.export import cluster_text
 
 
 class Keep(enum.Enum):
@@ -154,9 +155,15 @@ class Declarations:
         there are.  Raises InvalidInput with all problems.
         """
         with self._transactor.reading() as state:
-            spec = cluster.read_cluster(text, there=tuple(state.flavors.values()))
+            spec = cluster.read_cluster(text, there=tuple(state.flavors.values()), resources=_resources(state))
             self._check_fixed(state, spec)
         return self.declare(spec, actor=APPLY + user, prune=prune, dry_run=dry_run)
+
+    def export(self) -> str:
+        """A cluster file of what is declared, which `apply` accepts without a change."""
+        grants = [(row.user, row.grant) for row in self._access.users.grants()]
+        with self._transactor.reading() as state:
+            return cluster_text(state.flavors.values(), state.cohorts.values(), state.pools.values(), grants)
 
     def declare(
         self, spec: ClusterSpec, *, actor: str, prune: bool = False, dry_run: bool = False
@@ -279,7 +286,7 @@ def _edited_cohort(cohort: Cohort, edit: CohortEdit, state: State) -> Cohort:
 def _edited_quotas(before: Quotas, edit: PoolEdit | CohortEdit, flavors: tuple[str, ...], state: State) -> Quotas:
     """A short form of a quota changes the nominals and keeps the limits; the full form replaces everything that it names."""
     quotas = dict(before)
-    resources = sorted({resource for node in state.nodes.values() for resource in node.resources})
+    resources = _resources(state)
     if isinstance(edit.quota, Mapping):
         quotas.update(cluster.quota_from_json(edit.quota, flavors, resources))
     elif isinstance(edit.quota, str):
@@ -296,6 +303,13 @@ def _edited_quotas(before: Quotas, edit: PoolEdit | CohortEdit, flavors: tuple[s
     for key, limit in _limits(edit.lending_limit, "lending_limit", quotas, flavors, resources):
         quotas[key] = replace(quotas.get(key, Quota()), lending_limit=limit)
     return quotas
+
+
+def _resources(state: State) -> list[str]:
+    """That nodes have, or that were promised: a node that had them may be gone."""
+    quotas = [each.quotas for each in state.pools.values()] + [each.quotas for each in state.cohorts.values()]
+    promised = {key.resource for each in quotas for key in each}
+    return sorted(promised.union(*(node.resources for node in state.nodes.values())))
 
 
 def _limits(

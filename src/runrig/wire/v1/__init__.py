@@ -40,7 +40,7 @@ from runrig.wire.v1.pools import (
     QuotaTree,
 )
 from runrig.wire.v1.problems import ProblemDetails, ProblemPart
-from runrig.wire.v1.server import ClockAccepted, Version
+from runrig.wire.v1.server import ClockAccepted, ClusterFile, Version
 from runrig.wire.v1.workflows import (
     GroupWhy,
     PoolEnding,
@@ -75,6 +75,7 @@ __all__ = [
     "ClockAccepted",
     "ClusterEvent",
     "ClusterEventPage",
+    "ClusterFile",
     "Cohort",
     "CohortCreate",
     "CohortEdit",

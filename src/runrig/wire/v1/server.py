@@ -12,6 +12,14 @@ class Version(Shown):
     version: str
 
 
+class ClusterFile(Shown):
+    """YAML.  Pools that are not ACTIVE are not in it; nodes and backend, which are fixed after start, are not either."""
+
+    model_config = example({"file": "pools:\n- name: vision\n  quota: {default: {gpu: {nominal: 8}}}\n"})
+
+    file: str
+
+
 class ClockAccepted(Shown):
     """The server's time before and after the machine's clock was accepted.  *doubt*: why it was not believed; null: it was."""
 

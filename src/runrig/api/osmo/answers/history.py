@@ -5,8 +5,8 @@ from enum import Enum
 from typing import Any
 
 from runrig import wire
-from runrig.api.osmo.answers.pools import exit_actions, quotas
-from runrig.domain.pools import TopologyKey
+from runrig.api.osmo.answers.pools import quotas
+from runrig.domain.pools import TopologyKey, exit_actions
 from runrig.service.queries.history import ChangePage, Edit, PoolAt, PoolChange, PoolThen
 
 

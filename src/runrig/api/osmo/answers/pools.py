@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from runrig import wire
 from runrig.domain.access import Grant
 from runrig.domain.nodes import Flavor
-from runrig.domain.pools import Cohort, Pool, PoolState, Quotas
+from runrig.domain.pools import Cohort, Pool, PoolState, Quotas, exit_actions
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.service.commands.declarations import Difference
 from runrig.service.queries.resource_queries import (
@@ -132,14 +132,6 @@ def _settings(view: PoolView, backend: str, platforms: Platforms) -> Plain:
         "subpool_name": own.subpool_name,
         "subpool_state": None if own.parent is None else own.state.value,
     }
-
-
-def exit_actions(rules: Iterable[tuple[str, int, int]]) -> dict[str, str]:
-    """Action → codes, in the reference's form: ``{"RESCHEDULE": "3006,100-110"}``."""
-    found: dict[str, list[str]] = {}
-    for action, first, last in rules:
-        found.setdefault(action, []).append(str(first) if first == last else f"{first}-{last}")
-    return {action: ",".join(codes) for action, codes in found.items()}
 
 
 def _countable(pool: Pool) -> Plain:

@@ -5,8 +5,8 @@ from dataclasses import fields
 from typing import Any
 
 from runrig.api.osmo.answers.history import edit_shown
-from runrig.api.osmo.answers.pools import balances, exit_actions, quotas
-from runrig.domain.pools import Pool
+from runrig.api.osmo.answers.pools import balances, quotas
+from runrig.domain.pools import Pool, exit_actions
 from runrig.service.commands.pool_steps import Deleted
 from runrig.service.queries.history import ChangePage, PoolAt, PoolChange, PoolThen
 from runrig.service.queries.resource_queries import CohortView, NodeSet, PoolBalance, PoolView, TreeView

@@ -1,0 +1,16 @@
+"""`runrig export`: what is declared, as a cluster file."""
+
+import click
+
+from runrig.cli.lazy import examples
+from runrig.cli.rendering.output import say
+from runrig.cli.transport.session import Session, with_session
+
+
+@click.command(epilog=examples("runrig export > cluster.yaml", "runrig export | runrig apply -f - --dry-run"))
+@with_session
+def export(session: Session) -> None:
+    """Print cohorts, pools and roles as a cluster file, which apply accepts without a change."""
+    answer = session.client.get("/api/v1/cluster-file")
+    if not session.show(answer):
+        say(answer["file"].removesuffix("\n"))

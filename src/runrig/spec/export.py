@@ -1,0 +1,116 @@
+"""What is declared → a cluster file that declares the same; the way back of `spec.cluster`.
+
+Nodes and backend are fixed once a server has started, and stay out.  What equals its default stays out too.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import yaml
+
+from runrig.domain.access import Grant
+from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor
+from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota, Quotas, exit_actions, gpus_of
+from runrig.domain.quantities import format_quantity
+
+_WIDTH = 140
+_PLAIN_POOL = Pool("")
+
+Mapped = dict[str, Any]
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Quotes every text that does not begin with a letter: our reader takes more of them for numbers (``08``) than YAML 1.1 does."""
+
+
+_Dumper.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, None if text[:1].isalpha() else '"'),
+)
+
+
+def cluster_text(
+    flavors: Iterable[Flavor], cohorts: Iterable[Cohort], pools: Iterable[Pool], grants: Iterable[tuple[str, Grant]]
+) -> str:
+    """A cluster file that `apply` accepts without a change.
+
+    Pools that are not ACTIVE are not in it, nor are roles on them: what is deleted is not declared.
+    """
+    kinds = tuple(flavors)
+    live = sorted((pool for pool in pools if pool.state is PoolState.ACTIVE), key=lambda pool: pool.name)
+    tops = [pool for pool in live if pool.parent is None]
+    names = {pool.name for pool in tops}
+    parts = {
+        "flavors": [] if kinds == (Flavor(DEFAULT_FLAVOR),) else [_flavor(each) for each in kinds],
+        "cohorts": [_cohort(each) for each in sorted(cohorts, key=lambda cohort: cohort.name)],
+        "pools": [_pool(top, [each for each in live if each.parent == top.name], kinds) for top in tops],
+        "roles": [_role(user, grant) for user, grant in grants if grant.pool is None or grant.pool in names],
+    }
+    said = {name: part for name, part in parts.items() if part}
+    return yaml.dump(said, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=_WIDTH)
+
+
+def _said(**fields: Any) -> Mapped:
+    """Without what is None or empty: that is the default of everything optional."""
+    return {name: value for name, value in fields.items() if value is not None and value not in ("", [], {})}
+
+
+def _flavor(flavor: Flavor) -> Mapped:
+    taints = [_said(key=each.key, value=each.value, effect=each.effect) for each in flavor.taints]
+    return _said(name=flavor.name, node_labels=dict(flavor.node_labels), taints=taints, allow=list(flavor.allow))
+
+
+def _cohort(cohort: Cohort) -> Mapped:
+    return _said(name=cohort.name, parent=cohort.parent, weight=_unless(1, cohort.weight), quota=_quotas(cohort.quotas))
+
+
+def _pool(pool: Pool, subpools: Iterable[Pool], flavors: Iterable[Flavor]) -> Mapped:
+    usable = pool.flavors or tuple(flavor.name for flavor in flavors)
+    return _said(
+        name=pool.name,
+        description=pool.description,
+        cohort=pool.cohort,
+        quota=_quotas(pool.quotas),
+        weight=_unless(_PLAIN_POOL.weight, pool.weight),
+        queueing=_unless(Queueing.BEST_EFFORT_FIFO.value, pool.queueing.value),
+        grace_s=_unless(_PLAIN_POOL.grace_s, pool.grace_s),
+        flavors=list(pool.flavors),
+        topology_keys=[{"key": each.key, "label": each.label} for each in pool.topology_keys],
+        default_platform=pool.default_platform,
+        default_exit_actions=exit_actions(pool.default_exit_actions),
+        subpools=[{"name": each.subpool_name, "quota": _share(each, usable)} for each in subpools],
+    )
+
+
+def _unless(usual: Any, value: Any) -> Any:
+    return None if value == usual else value
+
+
+def _quotas(quotas: Quotas) -> Mapped:
+    by_flavor: dict[str, Mapped] = {}
+    for key, quota in sorted(quotas.items()):
+        by_flavor.setdefault(key.flavor, {})[key.resource] = _quota(key.resource, quota)
+    return by_flavor
+
+
+def _quota(resource: str, quota: Quota) -> Mapped:
+    limits = {"borrowing_limit": quota.borrowing_limit, "lending_limit": quota.lending_limit}
+    shown = {name: _amount(resource, amount) for name, amount in limits.items() if amount is not None}
+    return {"nominal": _amount(resource, quota.nominal), **shown}
+
+
+def _amount(resource: str, amount: int) -> int | str:
+    text = format_quantity(resource, amount)
+    return int(text) if text.isdigit() else text
+
+
+def _share(subpool: Pool, usable: tuple[str, ...]) -> int | str:
+    """GPUs; of each flavor where a plain number would not be clear."""
+    gpus = gpus_of(subpool.quotas) or {usable[0]: 0}
+    if len(usable) == 1:
+        return sum(gpus.values())
+    return ",".join(f"{flavor}={amount}" for flavor, amount in sorted(gpus.items()))
+
+
+def _role(user: str, grant: Grant) -> Mapped:
+    return _said(user=user, role=grant.word, pool=grant.pool)
