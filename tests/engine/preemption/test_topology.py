@@ -150,6 +150,23 @@ def test_outside_of_the_rack_only_the_quota_makes_somebody_stop() -> None:
     assert sorted(world.cycle()) == ["admit half", "nominate rest", "preempt g0 for rest (RECLAIM)"]
 
 
+def test_who_gives_back_nothing_below_the_limit_that_refuses_is_not_tried() -> None:
+    """T4: 320 gangs of another cohort are cheaper, but only those of the own one give back what its limit refuses."""
+    lab, far = Cohort("lab", None, gpu_quota(0, borrowing=0)), Cohort("far")
+    mine, guest, away = team("mine", 16, cohort="lab"), team("guest", 0, cohort="lab"), team("away", 0, cohort="far")
+    racks = [f"a/r{at:02}: {' '.join(['8'] * 8)}" for at in range(40)]
+    drawn = " | ".join([*racks, "a/s0: 8", "a/s1: 8"])
+    world = city(drawn, cohorts=(lab, far), mine=mine, guest=guest, away=away)
+    for at in range(320):
+        hold_on(world, f"away{at}", {f"n{at}": 8}, pool="away")
+    for at, (name, count) in enumerate((("few", 2), ("many", 4))):
+        enter(world, group(name, pods("t", count, 8 // count)), "guest", LOW)
+        stand(world, name, {"t": {f"n{320 + at}": count}})
+        world.now += 1
+    submit(world, "hi", pods("t", 1, 8, "rack"), pool="mine", priority=HIGH)
+    assert world.cycle() == ["nominate hi", "preempt few for hi (RECLAIM)"]
+
+
 def test_of_nested_requirements_the_whole_is_compared_not_the_cheapest_rack() -> None:
     """T4: in zone a one rack is free and four gangs hold the other; in zone b one gang holds each."""
     world = city("a/r0: 8 8 | a/r1: 8 8 | b/r0: 8 8 | b/r1: 8 8", team=PLENTY)

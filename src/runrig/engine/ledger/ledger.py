@@ -158,24 +158,24 @@ class Ledger:
 
     # ------------------------------------------------------------ holding and letting go
 
-    def _record(self, entry: Entry, layer: int, *, give_back: bool) -> None:
+    def _record(self, entry: Entry, layer: int, *, give_back: bool, on_nodes: bool = True) -> None:
         (take if give_back else add)(self.leaf(entry), entry.request, layer)
-        if self.place:
+        if self.place and on_nodes:
             for each, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=True):
                 self.nodes.hold(each.shares, pod_set.requests, layer, give_back=give_back)
 
-    def charge(self, entry: Entry) -> None:
-        """Makes the gang count in decisions."""
+    def charge(self, entry: Entry, *, on_nodes: bool = True) -> None:
+        """Makes the gang count in decisions; *on_nodes* False: in quota alone."""
         assert not entry.charged, f"{entry.gang.id} is charged twice"
-        self._record(entry, CHARGED, give_back=False)
+        self._record(entry, CHARGED, give_back=False, on_nodes=on_nodes)
         entry.charged = True
         if entry.state is GangState.STOPPING:
             self.unclaimed[entry.gang.id] = entry
 
-    def uncharge(self, entry: Entry) -> None:
+    def uncharge(self, entry: Entry, *, on_nodes: bool = True) -> None:
         """Makes decisions take the gang as gone: the inverse of `charge`."""
         assert entry.charged, f"{entry.gang.id} is not charged"
-        self._record(entry, CHARGED, give_back=True)
+        self._record(entry, CHARGED, give_back=True, on_nodes=on_nodes)
         entry.charged = False
         if entry.state is GangState.STOPPING:
             del self.unclaimed[entry.gang.id]

@@ -87,12 +87,11 @@ def has_place(
     constraints: PlacementConstraints,
     within: Domain | None = None,
 ) -> bool:
-    """Whether `place` finds a place, which is a matter of counting for pods of one kind that may go anywhere."""
-    if len(requests) > 1 or constraints.asks or within is not None:
+    """Whether `place` finds a place."""
+    need = need_by_count(requests, constraints) if within is None else None
+    if need is None:
         return place(nodes, requests, layers, constraints, within).shares is not None
-    (request,) = requests
-    counts = nodes.counts(constraints.labels, PodShape(request.requests, request.flavor), tuple(layers))
-    return int(counts.levels[0].sum()) >= request.pods
+    return most_in_one_domain(nodes, need, layers) >= requests[0].pods
 
 
 def _tightest_node(
@@ -160,6 +159,18 @@ class DomainNeed(NamedTuple):
     labelled: bool
     shape: PodShape
     level: int
+
+
+def need_by_count(requests: Sequence[PodRequest], constraints: PlacementConstraints) -> DomainNeed | None:
+    """What has a place as soon as as many pods of it fit, wherever; None if there is more to it: several kinds, a required domain."""
+    if len(requests) != 1 or _requires(constraints.root):
+        return None
+    return DomainNeed(constraints.labels, constraints.asks, PodShape(requests[0].requests, requests[0].flavor), ROOT)
+
+
+@lru_cache(maxsize=256)
+def _requires(node: ConstraintNode) -> bool:
+    return node.required or any(_requires(part) for part in node.parts)
 
 
 def unmet_need(

@@ -1,9 +1,9 @@
 """The gangs that may be stopped for another, in the order of law R3, and the gangs that are safe from it (laws R1, R2)."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
-from itertools import chain
+from operator import itemgetter
 
 from runrig.domain.gangs import Placement
 from runrig.engine.ledger.ledger import Ledger
@@ -25,6 +25,7 @@ class Candidates:
         self._ledger = ledger
         self._entry = entry
         self._leaf = ledger.leaf(entry)
+        self._rank = entry.bucket.rank
         short = tuple(index for index, amount in request if amount > headroom(self._leaf, index))
         # If there is quota and only nodes are full, any holder of the same resources may be in the way.
         self._contested = short or tuple(index for index, _ in request)
@@ -46,13 +47,25 @@ class Candidates:
         for _, leaves, inner_too in self._borrowers():
             # The outermost pools are over nominal, or they were not entered.
             unprotected = {leaf.name: inner_too or self._unprotected(pools[1:]) for leaf, pools in leaves}
-            for _, candidate in sorted(chain.from_iterable(self._ledger.preemptible[name] for name in unprotected)):
-                if self._may_go(candidate):
-                    if not unprotected[candidate.gang.pool]:
-                        self._passed.setdefault(candidate.gang.id, "R2")
-                    elif self._draw(candidate):
-                        drawn.append(candidate)
+            holders = [each for name in unprotected for each in self._ledger.preemptible[name]]
+            holders.sort(key=itemgetter(0))
+            drawn += self._drawn([candidate for _, candidate in holders], unprotected)
         return drawn + [candidate for candidate in self._own() if self._draw(candidate)]
+
+    def _drawn(self, holders: Sequence[Entry], unprotected: Mapping[str, bool]) -> list[Entry]:
+        """Those of *holders* that are candidates and were not drawn before."""
+        passed, may_go = self._passed, self._may_go
+        drawn = []
+        for candidate in holders:
+            name = candidate.gang.id
+            if passed.get(name) != "R3" and may_go(candidate):
+                if unprotected[candidate.gang.pool]:
+                    passed[name] = "R3"
+                    drawn.append(candidate)
+                else:
+                    passed.setdefault(name, "R2")
+        self._ledger.effort += len(drawn)
+        return drawn
 
     def _draw(self, candidate: Entry) -> bool:
         """False if it has been drawn before."""
@@ -106,9 +119,7 @@ class Candidates:
 
     def _may_go(self, candidate: Entry) -> bool:
         """True if *candidate* still counts, ranks lower, and holds something that is short."""
-        return (
-            candidate.charged and candidate.bucket.rank < self._entry.bucket.rank and self._holds_contested(candidate)
-        )
+        return candidate.charged and candidate.bucket.rank < self._rank and self._holds_contested(candidate)
 
     def _holds_contested(self, candidate: Entry) -> bool:
         contested = self._contested
@@ -143,7 +154,7 @@ class Candidates:
                 if ancestor.kind is not Kind.OWN:
                     tops = ancestor.children if ancestor.kind is Kind.POOL else ancestor.over
                     least = 2 if inner_too and not self._ledger.tree.weighted else 0
-                    leaves = [leaf for top in tops if top is not below for leaf in self._low_leaves(top, least)]
+                    leaves = self._low_leaves([top for top in tops if top is not below], least)
                     if leaves:
                         yield ancestor, leaves, inner_too
                 below = ancestor
@@ -165,13 +176,14 @@ class Candidates:
             return iter(Tournament(ancestor, {leaf: list(held) for leaf, held in holders.items()}, largest_share))
         return (entry for _, entry in merge(*holders.values()))
 
-    def _low_leaves(self, top: QuotaNode, least: int) -> Iterator[LowLeaf]:
-        """Yields the low leaves under *top* that hold work, below *least* pools or more.
+    def _low_leaves(self, tops: Sequence[QuotaNode], least: int) -> list[LowLeaf]:
+        """The low leaves under *tops* that hold work, below *least* pools or more.
 
         Enters only subtrees with pools over nominal.  O(these).
         """
-        contested, held = self._contested, self._ledger.preemptible
-        stack: list[tuple[QuotaNode, tuple[QuotaNode, ...]]] = [(top, ())]
+        contested, held, low = self._contested, self._ledger.preemptible, self._ledger.tree.low
+        found: list[LowLeaf] = []
+        stack: list[tuple[QuotaNode, tuple[QuotaNode, ...]]] = [(top, ()) for top in reversed(tops)]
         while stack:
             node, pools = stack.pop()
             if node.kind is Kind.COHORT:
@@ -186,7 +198,8 @@ class Candidates:
                 if not lone:
                     stack += [(child, pools) for child in node.children if child.kind is Kind.POOL]
             if len(pools) >= least and held.get(node.name):
-                yield self._ledger.tree.low[node.name], pools
+                found.append((low[node.name], pools))
+        return found
 
     def _unprotected(self, pools: Sequence[QuotaNode]) -> bool:
         """True as long as *pools* are over nominal on trial: one that has come within its nominal is safe from then on."""

@@ -6,7 +6,7 @@ can be cheaper than the best set so far.  Gangs that stop already cost nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, islice
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -16,20 +16,20 @@ from runrig.engine.ledger.fit import CHARGED_ONLY, place_on_nodes
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import pod_requests
 from runrig.engine.ledger.queue import Entry
-from runrig.engine.nodes.topology import ROOT, Domain
+from runrig.engine.nodes.topology import ROOT, Domain, Ints
 from runrig.engine.placement.demand import Demand
 from runrig.engine.placement.place import needs_of
 from runrig.engine.placement.trial_capacity import TrialCapacity
 from runrig.engine.preemption.candidates import Candidates
 from runrig.engine.preemption.held_by_domain import HeldByDomain, held_by_domain
-from runrig.engine.quota.quota_node import CHARGED, Request, add_on_trial, fits, headroom, take_on_trial
+from runrig.engine.preemption.quota_lacks import QuotaLacks
+from runrig.engine.preemption.trial import PER_TRIAL
+from runrig.engine.quota.quota_node import CHARGED, Request, add_on_trial, fits, take_on_trial
 
 STEPS = 20_000
 """How many sets one search looks at."""
 TRIALS = 400
 """How many of these it tries out with a placement."""
-PER_TRIAL = 20
-"""A trial with a placement is as much effort as so many candidates looked at."""
 MOST_OUTSIDE = 16
 """How many candidates outside of a domain are considered where the quota is short."""
 
@@ -102,12 +102,9 @@ class DomainPreemption:
             irreducible and not stopping,
         )
 
-    def shortages(self) -> dict[int, int]:
-        """Index → how much the quota lacks, as things stand."""
-        leaf = self._ledger.leaf(self._entry)
-        return {
-            index: amount - headroom(leaf, index) for index, amount in self._request if amount > headroom(leaf, index)
-        }
+    def lacks(self, running: Sequence[Entry]) -> QuotaLacks:
+        """What the quota lacks, as things stand, and what *running* could give back."""
+        return QuotaLacks(self._ledger, self._entry, self._request, running)
 
     def place_without(self, chosen: Sequence[Entry], domain: Domain) -> Placement | None:
         """Where the preemptor goes with *chosen* gone, in the order of law R3; None if there is no room.  The quota is not asked."""
@@ -150,25 +147,28 @@ class _OverDomains:
         self._whole = self._topology.whole(labelled=True)
         self._held = held_by_domain(capacity, running, required.demand, required.level, self._whole)
         self._sizes = self._held.sizes
-        self._lightest = sorted(range(len(running)), key=self._sizes.__getitem__)
-        self._standing = {candidate: place for place, candidate in enumerate(self._lightest)}
-        self.short = preemption.shortages()
-        self.amounts = [tuple([_amount(each.request, index) for index in self.short]) for each in running]
-        self._useful = [at for at, amounts in enumerate(self.amounts) if any(amounts)]
+        pods, gpus = np.array(self._sizes, dtype=np.int64).reshape(-1, 2).T
+        lightest = np.lexsort((gpus, pods))
+        self._standing = np.empty_like(lightest)
+        self._standing[lightest] = np.arange(len(lightest))
+        self._lightest: list[int] = lightest.tolist()
+        self.lacks = preemption.lacks(running)
+        self._useful = self.lacks.useful(self._standing)
+        self._enough_quota = self.lacks.enough()
         self._enough: dict[tuple[int, ...], bool] = {}
         self._steps_left = STEPS
         self._trials_left = TRIALS
 
     def cheapest(self) -> tuple[_Found, bool] | None:
         """Also whether there are as few in it as the bound of its domain says that it takes."""
-        by_quota = self._least_for_quota()
+        by_quota = self.lacks.least()
         if by_quota is None:
             return None
         level = self._required.level
         first = self._topology.inside(self._whole, level)[0] if level > ROOT else 0
         best: tuple[_Found, bool] | None = None
         for bound, place in self._bounds(by_quota):
-            if best is not None and bound >= best[0].cost:
+            if self._steps_left < 0 or (best is not None and bound >= best[0].cost):
                 break
             domain = self._whole if level == ROOT else self._topology.domain(level, first + place)
             search = _Search(self, self._held, self._required, place, domain, bound[0])
@@ -177,28 +177,37 @@ class _OverDomains:
                 best = cheaper, len(cheaper.chosen) == bound[0]
         return best
 
-    def _least_for_quota(self) -> int | None:
-        """How many gangs have to stop for the quota alone, at least; None: all of them are not enough."""
-        least = 0
-        for at, short in enumerate(self.short.values()):
-            count = _least_count(sorted((amounts[at] for amounts in self.amounts), reverse=True), short)
-            if count is None:
-                return None
-            least = max(least, count)
-        return least
-
     def _bounds(self, by_quota: int) -> Iterator[tuple[Cost, int]]:
         """A lower bound of the cost in each domain that would be large enough with all candidates gone, and its place; in order."""
         overall = [self._sizes[candidate][0] for candidate in self._lightest[:by_quota]]
         held, demand = self._held, self._required.demand
-        enough = [most >= pods for most, (_, pods) in zip(held.most, demand, strict=True)]
-        places = np.flatnonzero(np.logical_and.reduce(enough)).tolist()
-        inside = held.least(demand).tolist()
-        count = [max(least, by_quota) for least in inside]
-        for _, alike in groupby(sorted(places, key=count.__getitem__), count.__getitem__):
-            yield from sorted(
-                (self._cost_at_least(place, inside[place], count[place], overall), place) for place in alike
-            )
+        large = np.logical_and.reduce([most >= pods for most, (_, pods) in zip(held.most, demand, strict=True)])
+        inside = held.least(demand)
+        count = np.maximum(inside, by_quota)
+        alone = np.where(inside == 0, self._cheapest_for_quota(), self._cheapest_inside())
+        count[(count == 1) & (alone == len(self._lightest))] = 2
+        for size in np.unique(count[large]).tolist():
+            places = np.flatnonzero(large & (count == size))
+            if size == 1:
+                order = places[alone[places].argsort(kind="stable")]
+                yield from ((self.cost([self._lightest[alone[place]]]), place) for place in order.tolist())
+                continue
+            yield from sorted((self._cost_at_least(at, int(inside[at]), size, overall), at) for at in places.tolist())
+
+    def _cheapest_for_quota(self) -> int:
+        """The cheapest candidate that may be enough for the quota, by its place in `_lightest`; the length of that if there is none."""
+        first = self._useful[:1]
+        return int(self._standing[first[0]]) if first and self._enough_quota[first[0]] else len(self._lightest)
+
+    def _cheapest_inside(self) -> Ints:
+        """Per domain, the cheapest candidate inside that may be enough alone; as in `_cheapest_for_quota`."""
+        held, nobody = self._held, len(self._lightest)
+        alone = np.full(len(held.starts) - 1, nobody, dtype=np.int64)
+        able = self._enough_quota[held.who]
+        for gain, now, (_, pods) in zip(held.gains, held.now, self._required.demand, strict=True):
+            able &= gain >= (pods - now)[held.domain]
+        np.minimum.at(alone, held.domain[able], self._standing[held.who[able]])
+        return alone
 
     def _cost_at_least(self, place: int, inside: int, count: int, overall: Sequence[int]) -> Cost:
         here = self._held.candidates(place)
@@ -221,10 +230,10 @@ class _OverDomains:
     def choices(self, inside: Iterable[int]) -> list[int]:
         """Who may be chosen for a domain: those *inside*, and where the quota is short some others; the cheapest first."""
         found = [*inside]
-        if self.short:
+        if self._useful:
             known = set(found)
             found += islice((each for each in self._useful if each not in known), MOST_OUTSIDE)
-        return sorted(found, key=self._standing.__getitem__)
+        return sorted(found, key=self._standing.item)
 
     def step(self) -> bool:
         """One more set may be looked at."""
@@ -256,8 +265,8 @@ class _Search:
         self._choices = over.choices(gains)
         nothing = (0,) * len(required.demand)
         missing = [pods - int(now[place]) for now, (_, pods) in zip(held.now, required.demand, strict=True)]
-        self._asks = (*missing, *over.short.values())
-        self._gives = [gains.get(each, nothing) + over.amounts[each] for each in self._choices]
+        self._asks = (*missing, *over.lacks.amounts)
+        self._gives = [(*gains.get(each, nothing), *over.lacks.given[each].tolist()) for each in self._choices]
         self._later = self._most_later()
         self._best: _Found | None = None
 
@@ -282,6 +291,8 @@ class _Search:
         left = size - len(chosen)
         bar = self._best.cost if self._best is not None else limit
         if not left:
+            if any(ask > 0 for ask in asks):
+                return
             cost = self._over.cost(chosen)
             if bar is None or cost < bar:
                 placement = self._over.place_without(sorted(chosen), self._domain)
@@ -316,19 +327,3 @@ def _below(demand: Demand) -> Iterator[Demand]:
     for part in demand.parts:
         yield part
         yield from _below(part)
-
-
-def _amount(request: Request, index: int) -> int:
-    for each, amount in request:
-        if each == index:
-            return amount
-    return 0
-
-
-def _least_count(amounts: Sequence[int], needed: int) -> int | None:
-    """How many of *amounts*, sorted from the largest, add up to *needed*; None if all do not."""
-    for count, amount in enumerate(amounts, start=1):
-        needed -= amount
-        if needed <= 0:
-            return count
-    return None

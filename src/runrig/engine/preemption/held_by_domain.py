@@ -19,13 +19,15 @@ class HeldByDomain:
     """*now*, *most*: pods that fit, per shape and domain, now and with all candidates gone; a domain is its place in its level.
 
     The rest has a row for each candidate in a domain, by domain, then in the order of the candidates.  *starts*: the first row
-    of each domain, and the end.  *who*: the candidate's number.  *gains*: per shape, the most pods that it could make room for there.
+    of each domain, and the end.  *domain*, *who*: the numbers of the domain and of the candidate.  *gains*: per shape, the most
+    pods that it could make room for there.
     *sizes*: pods and GPUs that each candidate holds anywhere.
     """
 
     now: list[Ints]
     most: list[Ints]
     starts: Ints
+    domain: Ints
     who: Ints
     gains: list[Ints]
     sizes: list[tuple[int, int]]
@@ -43,7 +45,7 @@ class HeldByDomain:
 
     def least(self, demand: ShapeCounts) -> Ints:
         """Per domain, how many of its candidates have to go at least, so that each shape of *demand* fits; all, if that is not enough."""
-        domain = np.arange(len(self.starts) - 1).repeat(np.diff(self.starts))
+        domain = self.domain
         least = np.zeros(len(self.starts) - 1, dtype=np.int64)
         for gain, now, (_, pods) in zip(self.gains, self.now, demand, strict=True):
             largest_first = gain[np.lexsort((-gain, domain))]
@@ -93,8 +95,8 @@ def held_by_domain(
     pairs = every[order][firsts]
     starts = np.searchsorted(pairs, np.arange(size + 1) * len(candidates))
     per_pair = [np.add.reduceat(gain[order], firsts) if len(firsts) else gain for gain in gains]
-    who = pairs % max(1, len(candidates))
-    return HeldByDomain(now, most, starts, who, per_pair, [each.size for each in holdings])
+    domain, who = np.divmod(pairs, max(1, len(candidates)))
+    return HeldByDomain(now, most, starts, domain, who, per_pair, [each.size for each in holdings])
 
 
 def _domains(topology: TopologyIndex, level: int, whole: Domain) -> Ints:

@@ -13,15 +13,16 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from runrig.domain.gangs import GangState, Law, Placement
-from runrig.engine.ledger.fit import place_on_nodes, room_on_nodes, would_start
+from runrig.engine.ledger.fit import would_start
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import Domain
 from runrig.engine.preemption.candidates import Candidates
-from runrig.engine.preemption.domain_preemption import PER_TRIAL, DomainPreemption
+from runrig.engine.preemption.domain_preemption import DomainPreemption
 from runrig.engine.preemption.fill_back import fill_back, take_until_fits
-from runrig.engine.quota.quota_node import Request, fits, within_promise
+from runrig.engine.preemption.trial import Trial
+from runrig.engine.quota.quota_node import Request, within_promise
 
 MOST_COUNTED_ON = 8
 """How many gangs that stop for others and lie on other nodes a preemptor waits for: each would do as well as the next."""
@@ -74,15 +75,14 @@ class _TargetSearch:
         self._entry = entry
         self._choice = choice
         self._request = request
-        self._leaf = ledger.leaf(entry)
         self._candidates = Candidates(ledger, entry, choice, request)
-        self._gone: list[Entry] = []
+        self._trial = Trial(ledger, entry, choice, request)
 
     def run(self) -> Targets | None:
         try:
             return self._by_domain() or self._one_by_one()
         finally:
-            self._all_back()
+            self._trial.all_back()
 
     def _by_domain(self) -> Targets | None:
         """The cheapest set over all domains, for a gang that requires one (law T4)."""
@@ -93,21 +93,22 @@ class _TargetSearch:
         if cheapest.irreducible:
             return self._with_laws(cheapest.gone, cheapest.placement)
         for candidate in cheapest.gone:
-            self._take(candidate)
-        if not self._fits(cheapest.domain):
+            self._trial.take(candidate)
+        if not self._trial.fits(cheapest.domain):
             return None
         # These were chosen together, not one by one: the last one may be as superfluous as any.
         return self._targets(cheapest.gone, cheapest.domain, last_is_needed=False)
 
     def _one_by_one(self) -> Targets | None:
         """Takes candidates in the order of law R3 until there is room."""
-        self._all_back()
+        self._trial.all_back()
         # The search by domain has drawn candidates too: a new order, so that it names only those that this one spares.
         self._candidates = Candidates(self._ledger, self._entry, self._choice, self._request)
-        if self._fits():
+        if self._trial.fits():
             return self._targets((), None, last_is_needed=False)
         order = self._candidates.in_order()
-        taken = take_until_fits(self._while_hopeful(order), self._take, self._ledger.charge, self._fits)
+        trial = self._trial
+        taken = take_until_fits(self._while_hopeful(order), trial.take, trial.put_back, trial.fits)
         if taken is None:
             return None
         next(order, None)  # whoever would have been next goes on by law R3
@@ -124,39 +125,22 @@ class _TargetSearch:
         """Whether it fits with all remaining candidates gone, law R2 or not.  If not, no part of them is enough."""
         others = Candidates(self._ledger, self._entry, self._choice, self._request).everybody()
         for other in others:
-            self._ledger.uncharge(other)
-        enough = self._fits()
+            self._trial.take(other)
+        enough = self._trial.fits()
         for other in others:
-            self._ledger.charge(other)
+            self._trial.put_back(other)
         return enough
-
-    def _take(self, candidate: Entry) -> None:
-        self._ledger.uncharge(candidate)
-        self._gone.append(candidate)
-
-    def _all_back(self) -> None:
-        for candidate in self._gone:
-            if not candidate.charged:
-                self._ledger.charge(candidate)
-        self._gone = []
-
-    def _fits(self, domain: Domain | None = None) -> bool:
-        """Whether quota and nodes are enough as things stand on trial."""
-        self._ledger.effort += PER_TRIAL
-        if not fits(self._leaf, self._request):
-            return False
-        return room_on_nodes(self._ledger, self._entry, self._choice, within=domain)
 
     def _targets(self, taken: Sequence[Entry], domain: Domain | None, *, last_is_needed: bool) -> Targets:
         """The minimal subset of *taken*: putting any of them back would lose the placement (law R3)."""
         needed = fill_back(
             taken,
-            self._ledger.uncharge,
-            self._ledger.charge,
-            lambda: self._fits(domain),
+            self._trial.take,
+            self._trial.put_back,
+            lambda: self._trial.fits(domain),
             last_is_needed=last_is_needed,
         )
-        placement = place_on_nodes(self._ledger, self._entry, self._choice, within=domain)
+        placement = self._trial.place(domain)
         assert placement is not None, "putting back must keep the fit"
         return self._with_laws(needed, placement)
 

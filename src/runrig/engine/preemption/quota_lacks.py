@@ -1,0 +1,101 @@
+"""What the quota lacks for a preemptor, limit by limit, and what each candidate could give back of it (law T4).
+
+Amounts are at most LARGEST, so that columns can hold them: who gave enough still does.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runrig.domain.quantities import LARGEST
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.queue import Entry
+from runrig.engine.nodes.topology import Ints
+from runrig.engine.quota.numbers import left_at
+from runrig.engine.quota.quota_node import Kind, QuotaNode, Request
+
+Limit = tuple[int, QuotaNode]
+"""An index of the quota tree, and a node on the way up that limits it."""
+
+NEVER = 1 << 62
+"""So many gangs that give back nothing would have to go."""
+
+
+class QuotaLacks:
+    """*amounts*: how much the request is above what each limit leaves, as things stand; only of limits that refuse it.
+
+    *given*: a row per candidate: the most that each of these limits leaves more without it.
+    """
+
+    def __init__(self, ledger: Ledger, entry: Entry, request: Request, candidates: Sequence[Entry]) -> None:
+        lacks = _lacks(ledger, entry, request)
+        self.amounts = tuple(lacks.values())
+        self.given = _most_given(candidates, tuple(lacks))
+
+    def least(self) -> int | None:
+        """How many have to go for the quota alone, at least; None: all of them are not enough."""
+        least = 0
+        for given, lack in zip(self.given.T, self.amounts, strict=True):
+            count = _least_count(sorted(given.tolist(), reverse=True), lack)
+            if count is None:
+                return None
+            least = max(least, count)
+        return least
+
+    def enough(self) -> NDArray[np.bool_]:
+        """Per candidate, whether it may be enough alone."""
+        enough: NDArray[np.bool_] = np.all(self.given >= np.array(self.amounts, dtype=np.int64), axis=1)
+        return enough
+
+    def useful(self, standing: Ints) -> list[int]:
+        """Who gives back anything: first those of whom the fewest would do, if all were alike; of these as *standing* says."""
+        if not self.amounts:
+            return []
+        few = np.where(self.given > 0, -(-np.array(self.amounts) // np.maximum(self.given, 1)), NEVER).max(axis=1)
+        order = np.lexsort((standing, few))
+        useful: list[int] = order[self.given[order].any(axis=1)].tolist()
+        return useful
+
+
+def _lacks(ledger: Ledger, entry: Entry, request: Request) -> dict[Limit, int]:
+    leaf = ledger.leaf(entry)
+    lacks = {
+        (index, node): amount - left_at(leaf, node, index)
+        for index, amount in request
+        for node in (*leaf.limits[index], leaf.path[-1])
+        if node.room[index] is not None or node.parent is None
+    }
+    return {limit: min(lack, LARGEST) for limit, lack in lacks.items() if lack > 0}
+
+
+def _most_given(candidates: Sequence[Entry], limits: Sequence[Limit]) -> Ints:
+    """At a node there is at most as much more room as is given back below it, so who lies elsewhere gives nothing."""
+    given = np.zeros((len(candidates), len(limits)), dtype=np.int64)
+    for at, (index, node) in enumerate(limits):
+        below = _pools_below(node)
+        for number, each in enumerate(candidates):
+            if each.gang.pool in below:
+                given[number, at] = min(dict(each.request).get(index, 0), LARGEST)
+    return given
+
+
+def _pools_below(node: QuotaNode) -> set[str]:
+    """The names of the pools whose LOW work counts at *node*."""
+    names: set[str] = set()
+    stack = [node]
+    while stack:
+        each = stack.pop()
+        stack += each.children
+        if each.kind is Kind.LOW:
+            names.add(each.name)
+    return names
+
+
+def _least_count(amounts: Sequence[int], needed: int) -> int | None:
+    """How many of *amounts*, sorted from the largest, add up to *needed*; None if all do not."""
+    for count, amount in enumerate(amounts, start=1):
+        needed -= amount
+        if needed <= 0:
+            return count
+    return None

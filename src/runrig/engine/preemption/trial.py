@@ -1,0 +1,125 @@
+"""Gangs that count as gone while targets are sought for one preemptor, and whether it fits then.
+
+Quota is edited.  Nodes are not, as long as counting tells whether there is room: then only what the gangs leave is added up.
+"""
+
+from runrig.domain.gangs import Placement
+from runrig.engine.ledger.fit import place_on_nodes, room_on_nodes
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.options import pod_requests
+from runrig.engine.ledger.queue import Entry
+from runrig.engine.nodes.cluster_nodes import ClusterNodes
+from runrig.engine.nodes.fit_counts import MOST_PER_NODE
+from runrig.engine.nodes.node_capacity import pods_in
+from runrig.engine.nodes.topology import Domain
+from runrig.engine.placement.place import DomainNeed, need_by_count
+from runrig.engine.quota.quota_node import CHARGED, Request, fits
+
+PER_TRIAL = 20
+"""A trial with a placement is as much effort as so many candidates looked at."""
+
+
+class Trial:
+    """*entry* is the preemptor in one choice of flavors.  Whoever takes candidates puts all of them back."""
+
+    def __init__(self, ledger: Ledger, entry: Entry, choice: Placement, request: Request) -> None:
+        self._ledger = ledger
+        self._entry = entry
+        self._choice = choice
+        self._request = request
+        self._leaf = ledger.leaf(entry)
+        self._room = self._counted() if ledger.place else None
+        self._gone: dict[Entry, None] = {}
+
+    def _counted(self) -> "CountedRoom | None":
+        constraints = self._ledger.constraints(self._entry, tuple(each.count for each in self._choice))
+        requests = pod_requests(self._entry, self._choice)
+        need = None if constraints is None else need_by_count(requests, constraints)
+        return None if need is None else CountedRoom(self._ledger.nodes, need, requests[0].pods)
+
+    def take(self, candidate: Entry) -> None:
+        """*candidate* is gone."""
+        self._ledger.uncharge(candidate, on_nodes=self._room is None)
+        if self._room is not None:
+            self._room.change(candidate, 1)
+        self._gone[candidate] = None
+
+    def put_back(self, candidate: Entry) -> None:
+        """The inverse of `take`, in whatever order."""
+        del self._gone[candidate]
+        if self._room is not None:
+            self._room.change(candidate, -1)
+        self._ledger.charge(candidate, on_nodes=self._room is None)
+
+    def all_back(self) -> None:
+        for candidate in list(self._gone):
+            self.put_back(candidate)
+
+    def fits(self, domain: Domain | None = None) -> bool:
+        """Whether quota and nodes, those of *domain*, are enough as things stand on trial."""
+        self._ledger.effort += PER_TRIAL
+        if not fits(self._leaf, self._request):
+            return False
+        if self._room is not None and domain is None:
+            return self._room.enough
+        self._on_nodes()
+        return room_on_nodes(self._ledger, self._entry, self._choice, within=domain)
+
+    def place(self, domain: Domain | None = None) -> Placement | None:
+        """Where it goes in *domain*; None if there is no room."""
+        self._on_nodes()
+        return place_on_nodes(self._ledger, self._entry, self._choice, within=domain)
+
+    def _on_nodes(self) -> None:
+        """From now on the nodes are edited, too."""
+        if self._room is not None:
+            self._room = None
+            for candidate in self._gone:
+                self._ledger.charge(candidate, on_nodes=False)
+                self._ledger.uncharge(candidate)
+
+
+class CountedRoom:
+    """How many pods of *need* fit, which may go anywhere, while gangs count as gone.  The nodes stay as they are meanwhile."""
+
+    def __init__(self, nodes: ClusterNodes, need: DomainNeed, pods: int) -> None:
+        topology = nodes.topology(need.labels)
+        counts = nodes.counts(need.labels, need.shape, (CHARGED,))
+        self._nodes = nodes.by_name
+        self._index = topology.index
+        self._last = topology.labelled if need.labelled else len(topology.nodes)
+        self._takes, self._fitting = counts.takes, counts.levels[-1]
+        self._requests = need.shape.requests
+        self._changed: dict[str, tuple[dict[str, int], int] | None] = {}
+        self._missing = pods - int(self._fitting[: self._last].sum())
+
+    @property
+    def enough(self) -> bool:
+        return self._missing <= 0
+
+    def change(self, gang: Entry, sign: int) -> None:
+        """What *gang* holds is free (1), or held again (-1).  O(its nodes)."""
+        changed = self._changed
+        for assignment, pod_set in zip(gang.placement, gang.gang.pod_sets, strict=True):
+            for share in assignment.shares:
+                name = share.node
+                if name not in changed:
+                    changed[name] = self._known(name)
+                known = changed[name]
+                if known is None:
+                    continue
+                free, fitting = known
+                for resource, amount in pod_set.requests:
+                    if resource in free:
+                        free[resource] += sign * amount * share.count
+                now = min(pods_in(free, self._requests), MOST_PER_NODE)
+                if now != fitting:
+                    self._missing += fitting - now
+                    changed[name] = free, now
+
+    def _known(self, name: str) -> tuple[dict[str, int], int] | None:
+        """What is free on the node, and the pods that fit; None if it takes none."""
+        at = self._index.get(name, self._last)
+        if at >= self._last or not self._takes[at]:
+            return None
+        return dict(self._nodes[name].free[CHARGED]), int(self._fitting[at])
