@@ -22,8 +22,18 @@ from runrig.domain.errors import NotAllowed, NotFound, RunrigError
 LARGEST_BODY = 2 * 1024 * 1024
 """Bytes.  Larger workflow files are refused by their reader anyway."""
 
-OPEN_PATHS = ("/healthz", "/readyz", "/api/auth/login", "/api/auth/jwt/access_token")
-"""The last two are how the reference client logs in: it has no header yet, and the token is in the body."""
+OPEN_PATHS = (
+    "/healthz",
+    "/readyz",
+    "/api/auth/login",
+    "/api/auth/jwt/access_token",
+    "/api/v1/sign-in",
+    "/api/v1/sign-in/code",
+    "/api/v1/sign-in/device",
+    "/api/v1/sign-in/device/token",
+    "/api/v1/sign-in/renewal",
+)
+"""After the first two, where people get in: they have no header yet, and what they show is in the body."""
 USER_HEADER = "x-osmo-user"
 """By which the reference client says who it is after `login --method dev`, and nothing else."""
 _PASSED_ON = ("forwarded", "via", "x-forwarded-", "x-original-", "x-real-ip", "origin", "sec-fetch-")

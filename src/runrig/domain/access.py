@@ -88,12 +88,16 @@ _WORDS: Mapping[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """*disabled*: no token of the user works.  The name stays taken, since logs refer to it."""
+    """*disabled*: no token of the user works.  The name stays taken, since logs refer to it.
+
+    *account*: ``issuer#subject`` of who signs in at the provider of identities; None: a local user, who has tokens.
+    """
 
     name: str
     grants: tuple[Grant, ...]
     created_at: float
     disabled: bool = False
+    account: str | None = None
 
     @property
     def removed(self) -> bool:
@@ -159,6 +163,7 @@ class AccessEventKind(enum.Enum):
     TOKEN_REVOKED = "token revoked"  # noqa: S105
     ROLE_GRANTED = "role granted"
     ROLE_REVOKED = "role revoked"
+    SIGNED_IN = "signed in"
     EXEC = "exec"
     PORT_FORWARD = "port-forward"
     RSYNC = "rsync"
@@ -184,16 +189,27 @@ DEV_LOGIN = "dev login"
 
 
 @dataclass(frozen=True, slots=True)
+class SignIn:
+    """What the provider of identities said of a user: the roles of the groups, good until *ends_at*."""
+
+    grants: tuple[Grant, ...]
+    ends_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Identity:
-    """The user who makes a request.  *token*: id of the token used; empty for the token of `up`, DEV_LOGIN where there is none.
+    """The user who makes a request.  *token*: id of the token used; empty for the token of `up` and after a sign-in, DEV_LOGIN where
+    there is none.
 
     *speaks_for_others*: this user started the server with `up` and may act in the name of other users.
+    *sign_in*: for who signed in at the provider; its roles are among *grants*.
     """
 
     user: str
     grants: tuple[Grant, ...]
     token: str = ""
     speaks_for_others: bool = False
+    sign_in: SignIn | None = None
 
     @property
     def admin(self) -> bool:

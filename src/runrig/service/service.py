@@ -30,6 +30,7 @@ from runrig.service.runtime import drain_sweep, logs, retention
 from runrig.service.runtime.metrics import Metrics
 from runrig.service.runtime.reconciler import Reconciler, Standstill
 from runrig.service.runtime.transactor import APPLY, Listener, Transactor
+from runrig.spec.serve_settings import OidcSpec
 
 DEFAULT_POOL = "default"
 
@@ -61,11 +62,13 @@ class Service:
         drain_sweep_s: float = drain_sweep.EVERY_S,
         retention_days: float | None = retention.DAYS,
         metrics: Metrics | None = None,
+        oidc: OidcSpec | None = None,
     ) -> None:
         """*node_labels*: what a cluster file says about this machine, which the backend cannot know.
 
         *drain_sweep_s*: how often to check pools that are DELETING (law S3).
         *retention_days*: after which finished workflows are deleted; None: never.  *metrics*: shared by all terms of this server.
+        *oidc*: where people sign in.
         """
         self.backend_name = backend.name
         self.metrics = metrics or Metrics()
@@ -78,7 +81,7 @@ class Service:
         self._backend = backend
         self._store = store
         self.retention = retention.Retention(store, backend, clock, retention_days, self.metrics)
-        self.access = Access(store.access, pools=self._top_pools)
+        self.access = Access(store.access, pools=self._top_pools, oidc=oidc)
         self.submissions = Submissions(self._transactor, store, backend, self._reconciler)
         self.batches = Batches(self.submissions, self._transactor, self._reconciler)
         self.arrivals = Arrivals(self._transactor, self.submissions, self.batches)

@@ -16,6 +16,7 @@ from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import InvalidInput
 from runrig.spec.cluster import read_cluster
 from runrig.spec.fields import Field, Fields, root
+from runrig.spec.serve_oidc import read_oidc
 from runrig.spec.serve_settings import DEFAULT_LISTEN, KubernetesSpec, ServeSpec, Tls, is_loopback
 from runrig.spec.yamltree import read_yaml
 
@@ -29,6 +30,7 @@ FIELDS = (
     "backend",
     "cluster",
     "auth",
+    "oidc",
     "drain_sweep_s",
     "bind_timeout_s",
     "start_timeout_s",
@@ -103,6 +105,7 @@ class _Reader:
             log_file=self._path("log_file"),
             connections=fields.whole("connections", 10, 100_000) or 1000,
             read_timeout_s=self._number("read_timeout_s", 1, 600, 30),
+            oidc=read_oidc(fields.get("oidc")),
         )
 
     # ------------------------------------------------------------ where it is reached

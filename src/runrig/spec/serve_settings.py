@@ -1,9 +1,11 @@
 """The settings in the file of `runrig serve`."""
 
 import ipaddress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from runrig.domain.access import Grant
 from runrig.domain.cluster import ClusterSpec
 
 DEFAULT_LISTEN = ("127.0.0.1", 8700)
@@ -30,11 +32,22 @@ class KubernetesSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class OidcSpec:
+    """The provider of identities.  *groups_claim*: the claim of ID tokens that names groups; *role_map*: what a group gives."""
+
+    issuer: str
+    client_id: str
+    groups_claim: str
+    role_map: Mapping[str, tuple[Grant, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class ServeSpec:
     """*database*: a URL.  *host*, *port*: where it listens (0: any free one).  *hosts*: further names by which clients may call it.
 
     *proxies*: addresses trusted to say on whose behalf they call; None: nobody.  *cluster* None: without a file.  Paths are absolute.
     *kubernetes*: for that backend, else None.  *log_store* None: below *data*.  *log_file* None: stderr.  *retention_days* None: for ever.
+    *oidc* None: people get in by tokens of ours alone.
     """
 
     database: str
@@ -53,6 +66,7 @@ class ServeSpec:
     log_file: Path | None = None
     connections: int = 1000
     read_timeout_s: float = 30.0
+    oidc: OidcSpec | None = None
 
     @property
     def loopback(self) -> bool:

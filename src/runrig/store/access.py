@@ -41,7 +41,7 @@ class AccessTables:
 
     def write(self, change: AccessChange) -> None:
         with self._transactions.writing() as connection:
-            put_rows(connection, schema.users, [(user.name, user.created_at, user.disabled) for user in change.users])
+            put_rows(connection, schema.users, [_user_row(user) for user in change.users])
             for row in change.withdrawn:
                 connection.execute(delete(schema.grants).where(_same_grant(row)))
             put_rows(connection, schema.grants, [_grant_row(row) for row in change.grants])
@@ -97,7 +97,11 @@ def _profile(connection: Connection, user: str) -> Profile:
 
 def _user_of(row: RowMapping, grants: list[GrantRow]) -> User:
     own = tuple(grant.grant for grant in grants if grant.user == row["name"])
-    return User(row["name"], own, row["created_at"], row["disabled"])
+    return User(row["name"], own, row["created_at"], row["disabled"], row["account"])
+
+
+def _user_row(user: User) -> tuple[Any, ...]:
+    return user.name, user.created_at, user.disabled, user.account
 
 
 def _token_row(token: TokenRow) -> tuple[Any, ...]:

@@ -28,7 +28,7 @@ from runrig.domain.pools import PoolState, Queueing, Quotas, TopologyKey
 from runrig.domain.workflows import Status, WorkflowSpec, WorkflowStatus
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words, plain_json
 
-HEAD = "0006"
+HEAD = "0007"
 """The newest migration, which makes these tables."""
 
 metadata = MetaData(
@@ -251,6 +251,7 @@ users = Table(
     Column("name", Words, primary_key=True),
     Column("created_at", UtcDateTime, nullable=False),
     Column("disabled", Boolean, nullable=False),
+    Column("account", Words, index=True, unique=True),
 )
 
 # *pool*: "" is all pools, since a key has no NULL.

@@ -20,11 +20,14 @@ from runrig.api.app import create_app
 from runrig.api.crowd import Crowd
 from runrig.api.standby import BROKEN, Standby, Standing
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock, stand_in_nodes
-from runrig.domain.errors import Conflict, ServerFault
+from runrig.domain.errors import Conflict, InvalidInput, ServerFault
 from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
 from runrig.ports.store import Store
 from runrig.service.access.access import Access
+from runrig.service.access.oidc.fetching import ProviderSilent
+from runrig.service.access.oidc.metadata import ProviderUnusable
+from runrig.service.access.oidc.provider import Deadline, Provider
 from runrig.service.runtime.leadership import UNREACHABLE, Leadership
 from runrig.service.runtime.metrics import Metrics
 from runrig.service.service import Service
@@ -94,10 +97,21 @@ def serve(spec: ServeSpec) -> None:
         raise KeyboardInterrupt
 
 
-def check(spec: ServeSpec) -> None:
-    """Raises InvalidInput for a kubeconfig or a context that cannot be used; nothing is sent to the cluster."""
+def check(spec: ServeSpec) -> str | None:
+    """Raises InvalidInput for a kubeconfig or a context that cannot be used, and for a provider that is not what the file says.
+
+    Nothing is sent to the cluster.  A provider that does not answer is no mistake of the file: that is said instead of raised.
+    """
     if spec.kubernetes is not None:
         _api(spec.kubernetes).close()
+    if spec.oidc is not None:
+        try:
+            Provider(spec.oidc).metadata(Deadline())
+        except ProviderUnusable as error:
+            raise InvalidInput.one(error.message, "oidc.issuer") from None
+        except ProviderSilent as error:
+            return f"{error.message}: nobody can sign in until it does"
+    return None
 
 
 def first_admin(spec: ServeSpec, name: str) -> str:
@@ -150,6 +164,7 @@ class ServerRuntime:
             drain_sweep_s=spec.drain_sweep_s,
             retention_days=spec.retention_days,
             metrics=self.metrics,
+            oidc=spec.oidc,
         )
         try:
             self._declare(service)

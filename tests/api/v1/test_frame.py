@@ -97,6 +97,11 @@ def test_the_document_says_how_to_sign_in() -> None:
     assert sorted(path for path, each in methods if each.get("security") == []) == [
         "/api/auth/jwt/access_token",
         "/api/auth/login",
+        "/api/v1/sign-in",
+        "/api/v1/sign-in/code",
+        "/api/v1/sign-in/device",
+        "/api/v1/sign-in/device/token",
+        "/api/v1/sign-in/renewal",
         "/healthz",
         "/readyz",
     ]

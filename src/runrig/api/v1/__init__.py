@@ -1,6 +1,6 @@
 """Our own door."""
 
-from runrig.api.v1 import access, cohorts, events, nodes, pools, server, sessions, tokens, workflow, workflows
+from runrig.api.v1 import access, cohorts, events, nodes, pools, server, sessions, sign_in, tokens, workflow, workflows
 
-MODULES = (workflows, workflow, pools, cohorts, nodes, events, tokens, access, server, sessions)
+MODULES = (workflows, workflow, pools, cohorts, nodes, events, tokens, access, sign_in, server, sessions)
 """Routes are tried in this order: the busiest come first."""

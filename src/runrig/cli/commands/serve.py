@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from runrig.cli.lazy import examples
-from runrig.cli.rendering.output import say
+from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
 from runrig.domain.errors import InvalidInput
@@ -38,7 +38,9 @@ def serve(config: str, check: bool, init_admin: str | None) -> None:
         say(serve.first_admin(spec, init_admin))
         return
     with located(shown(config)):
-        serve.check(spec)
+        doubt = serve.check(spec)
+    if doubt is not None:
+        warn(doubt)
     if check:
         say(f"{shown(config)} is valid")
         return

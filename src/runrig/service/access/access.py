@@ -8,19 +8,22 @@ import time
 from collections.abc import Callable, Collection, Mapping
 
 from runrig.domain.access import AccessEvent, AccessEventKind, Profile
+from runrig.domain.errors import NotFound
 from runrig.ports.access import AccessStore
 from runrig.service.access.accounts import Accounts
 from runrig.service.access.authentication import Authentication, TokenUses
 from runrig.service.access.dev_login import DevLogin
 from runrig.service.access.logins import FailedLogins
+from runrig.service.access.oidc.sign_ins import SignIns
 from runrig.service.access.tokens import Tokens
 from runrig.service.access.users import Users
+from runrig.spec.serve_settings import OidcSpec
 
 
 class Access:
     """*now*: seconds since the epoch in real time, whatever the backend's clock does.
 
-    *pools*: the names of the top-level pools; None: they are not checked.
+    *pools*: the names of the top-level pools; None: they are not checked.  *oidc*: the provider of identities.
     """
 
     def __init__(
@@ -30,6 +33,7 @@ class Access:
         now: Callable[[], float] | None = None,
         pools: Callable[[], Collection[str]] | None = None,
         logins: FailedLogins | None = None,
+        oidc: OidcSpec | None = None,
     ) -> None:
         self._store = store
         self.now = now or _real_time
@@ -39,6 +43,15 @@ class Access:
         self.dev_login = DevLogin(accounts, self.users)
         self.authentication = Authentication(accounts, store, self.uses, logins or FailedLogins(), self.dev_login)
         self.tokens = Tokens(accounts, self.users, self.uses)
+        self._sign_ins = None if oidc is None else SignIns(oidc, accounts, self.authentication.key)
+        self.authentication.signs_in = oidc is not None
+
+    @property
+    def sign_ins(self) -> SignIns:
+        """Raises NotFound."""
+        if self._sign_ins is None:
+            raise NotFound("nobody signs in at a provider of identities here: log in with a token, `runrig login URL`")
+        return self._sign_ins
 
     def note(self, kind: AccessEventKind, *, actor: str, user: str, subject: str) -> None:
         """Stores an entry of the audit trail that changes no rows."""

@@ -40,10 +40,11 @@ class MadeToken:
 
 
 class AccountRows:
-    """The rows, indexed; never changed.  Users by name, grants by user and role, tokens by id and by hash."""
+    """The rows, indexed; never changed.  Users by name and by account, grants by user and role, tokens by id and by hash."""
 
     def __init__(self, rows: AccessRows) -> None:
         self.users: dict[str, User] = {user.name: user for user in rows.users}
+        self.by_account: dict[str, User] = {user.account: user for user in rows.users if user.account is not None}
         self.grants: dict[tuple[str, Grant], GrantRow] = {(row.user, row.grant): row for row in rows.grants}
         self.tokens: dict[str, TokenRow] = {token.id: token for token in rows.tokens}
         self.by_hash: dict[str, TokenRow] = {token.hash: token for token in rows.tokens}

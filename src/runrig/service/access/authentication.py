@@ -7,7 +7,7 @@ import secrets
 import threading
 from dataclasses import replace
 
-from runrig.domain.access import DEV_LOGIN, Grant, Identity, Kind, TokenRow
+from runrig.domain.access import DEV_LOGIN, Grant, Identity, Kind, SignIn, TokenRow
 from runrig.domain.errors import NotLoggedIn, RunrigError, TooMany
 from runrig.ports.access import AccessStore
 from runrig.service.access import jwts
@@ -70,11 +70,14 @@ class Authentication:
     ) -> None:
         self._accounts = accounts
         self._dev_login = dev_login
-        self._key = store.secret("jwt", secrets.token_hex(32))
+        self.key = store.secret("jwt", secrets.token_hex(32))
+        """Signs what is given to those who got in."""
         self._uses = uses
         self._logins = logins
         self.failed_logins = 0
         """How many since the start."""
+        self.signs_in = False
+        """Whether people may sign in at a provider of identities."""
 
     def let_in(self, token: str, user: str) -> None:
         """Accepts *token* as that of *user*, who started this server with `up` and may do everything."""
@@ -98,6 +101,9 @@ class Authentication:
 
     def present(self, identity: Identity) -> Identity | None:
         """*identity* with the roles that it has by now; None if its token or its user is no longer good."""
+        if identity.sign_in is not None:
+            found = self._signed_in(identity.user, identity.sign_in, self._accounts.now())
+            return None if isinstance(found, str) else found
         if not identity.token:
             return identity
         if identity.token == DEV_LOGIN:
@@ -110,7 +116,7 @@ class Authentication:
 
     def derived(self, actor: str, key: str) -> str:
         """The token that a request of *actor* with the Idempotency-Key *key* is given, the same each time."""
-        digest = hmac.digest(self._key.encode(), f"token\0{actor}\0{key}".encode(), "sha256")
+        digest = hmac.digest(self.key.encode(), f"token\0{actor}\0{key}".encode(), "sha256")
         return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
     def exchange(self, token: str, source: str) -> tuple[str, int]:
@@ -121,7 +127,7 @@ class Authentication:
             raise self._failed(identity, source, now)
         if identity.token:
             self._uses.note(identity.token, now)
-        return jwts.signed(self._key, identity, identity.token or OWNER, now)
+        return jwts.signed(self.key, identity, identity.token or OWNER, now)
 
     def still(self, identity: Identity) -> Identity | None:
         """What *identity*, which got in before, may do now; None if its token does not work any more."""
@@ -130,6 +136,8 @@ class Authentication:
             return identity
         if identity.token == DEV_LOGIN:
             return self._dev_login.identity()
+        if identity.sign_in is not None:
+            return self.present(identity)
         row = rows.tokens.get(identity.token)
         found = "unknown" if row is None else self._behind(row, self._accounts.now())
         return None if isinstance(found, str) else found
@@ -138,12 +146,14 @@ class Authentication:
         """The identity, or a sentence that says why there is none."""
         owner, rows = self._accounts.owner, self._accounts.rows
         if jwts.looks_like_one(text):
-            id = jwts.token_id(self._key, text, now)
-            if id is None:
+            found = jwts.read(self.key, text, now)
+            if found is None:
                 return "no JWT of this server, or one that has ended"
-            if owner is not None and id == OWNER:
+            if isinstance(found, jwts.OfSignIn):
+                return self._signed_in(found.user, found.sign_in, now)
+            if owner is not None and found == OWNER:
                 return owner.identity
-            row = rows.tokens.get(id)
+            row = rows.tokens.get(found)
         else:
             digest = hash_of(text)
             if owner is not None and hmac.compare_digest(digest, owner.hash):
@@ -160,6 +170,17 @@ class Authentication:
         if user.disabled:
             return f"user {user.name} is disabled"
         return Identity(user.name, row.gives(user.grants), row.id)
+
+    def _signed_in(self, name: str, sign_in: SignIn, now: float) -> Identity | str:
+        """As `_identity`.  Roles that were granted here are added to those of the groups."""
+        user = self._accounts.rows.users.get(name)
+        if not self.signs_in or user is None or user.account is None:
+            return f"a sign-in of {name}, which is not signed in at a provider of this server"
+        if sign_in.ends_at <= now:
+            return f"the sign-in of {name} has ended"
+        if user.disabled:
+            return f"user {name} is disabled"
+        return Identity(name, tuple(dict.fromkeys((*user.grants, *sign_in.grants))), sign_in=sign_in)
 
     def _failed(self, problem: str, source: str, now: float) -> RunrigError:
         self.failed_logins += 1

@@ -1,12 +1,20 @@
-"""Signed, short-lived tokens for the reference client, which exchanges its access token for one and reads its expiry."""
+"""Signed, short-lived tokens of two kinds, of which neither is good as the other.
 
+For the reference client, which exchanges its access token for one and reads its expiry; and for who signed in at the provider of
+identities (`oidc/`), with the roles of the groups.  The second kind has an audience.
+"""
+
+from dataclasses import dataclass
 from typing import Any
 
 import jwt
 
-from runrig.domain.access import Identity
+from runrig.domain.access import Grant, Identity, SignIn, role_named
 
 LIFETIME_S = 300
+SIGN_IN_S = 900
+"""How long a withdrawn group goes on at most."""
+_SIGN_IN = "sign-in"
 _ALGORITHM = "HS256"
 LONGEST = 8192
 """Characters."""
@@ -25,24 +33,45 @@ def signed(key: str, identity: Identity, id: str, now: float) -> tuple[str, int]
     return jwt.encode(claims, key, algorithm=_ALGORITHM), expires_at
 
 
+def for_sign_in(key: str, user: str, grants: tuple[Grant, ...], now: float) -> tuple[str, int]:
+    """(the JWT, when it expires)"""
+    expires_at = int(now) + SIGN_IN_S
+    claims = {"aud": _SIGN_IN, "exp": expires_at, "iat": int(now), "sub": user, "roles": [str(each) for each in grants]}
+    return jwt.encode(claims, key, algorithm=_ALGORITHM), expires_at
+
+
 def looks_like_one(text: str) -> bool:
     return text.count(".") == 2
 
 
-def token_id(key: str, text: str, now: float) -> str | None:
-    """The id of the token that *text*, a JWT, stands for; None if it was not signed with *key*, or has ended.
+@dataclass(frozen=True, slots=True)
+class OfSignIn:
+    user: str
+    sign_in: SignIn
 
-    Its other claims are not trusted: the present grants decide.
+
+def read(key: str, text: str, now: float) -> str | OfSignIn | None:
+    """The id of the token that *text*, a JWT, stands for, or the sign-in; None if it was not signed with *key*, or has ended.
+
+    Of the first kind no other claim is trusted: the present grants decide.
     """
     if len(text) > LONGEST:
         return None
     # By our clock: a test cannot set the library's.
-    options: Any = {"require": ["exp", "jti"], "verify_exp": False, "verify_iat": False}
+    options: Any = {"require": ["exp"], "verify_exp": False, "verify_iat": False, "verify_aud": False}
     try:
         claims = jwt.decode(text, key, algorithms=[_ALGORITHM], options=options)
     except (jwt.InvalidTokenError, ValueError, RecursionError):  # not every version of the library catches all three
         return None
-    expires_at, id = claims["exp"], claims["jti"]
-    if type(expires_at) is not int or not isinstance(id, str) or expires_at <= now:
+    expires_at = claims["exp"]
+    if type(expires_at) is not int or expires_at <= now:
         return None
-    return id
+    if "aud" in claims:
+        return _of_sign_in(claims, expires_at) if claims["aud"] == _SIGN_IN else None
+    id = claims.get("jti")
+    return id if isinstance(id, str) else None
+
+
+def _of_sign_in(claims: dict[str, Any], expires_at: int) -> OfSignIn:
+    """Of what this server wrote itself."""
+    return OfSignIn(claims["sub"], SignIn(tuple(role_named(each) for each in claims["roles"]), expires_at))

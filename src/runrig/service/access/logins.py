@@ -67,6 +67,17 @@ class FailedLogins:
             total.left -= 1
             return None
 
+    def wait_s(self, source: str, now: float) -> int | None:
+        """Seconds until another failure of *source* is allowed; None: one is.  Counts nothing."""
+        with self._lock:
+            total, bucket = self._total, self._by_source.get(network_of(source))
+            missing_s = 0.0
+            for each, limit in ((total, self._all), (bucket, self._one)):
+                if each is not None:
+                    each.refill(limit, now)
+                    missing_s = max(missing_s, each.missing_s(limit))
+            return max(1, ceil(missing_s)) if missing_s > 0 else None
+
     def _bucket(self, network: str, now: float) -> _Bucket:
         bucket = self._by_source.setdefault(network, _Bucket(self._one, now))
         self._by_source.move_to_end(network)

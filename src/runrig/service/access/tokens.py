@@ -74,6 +74,11 @@ class Tokens:
                 change.grant(user, Grant(Kind.ADMIN))
             elif self._users.get(user).disabled:
                 raise Conflict(f"user {user} is disabled: `runrig user enable {user}` first")
+            elif self._users.get(user).account is not None:
+                raise Conflict(
+                    f"{user} signs in at the provider of identities and has no tokens of this server, which would outlive that: "
+                    "an admin makes a user for a program with `runrig user create`"
+                )
             self._check_room(user, name, change.now)
             given = self._given(user, roles, by)
             token = change.token(user, name, expires_in_s, text, description=description, roles=given)

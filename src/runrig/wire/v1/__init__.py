@@ -41,6 +41,14 @@ from runrig.wire.v1.pools import (
 )
 from runrig.wire.v1.problems import ProblemDetails, ProblemPart
 from runrig.wire.v1.server import ClockAccepted, ClusterFile, Version
+from runrig.wire.v1.sign_in import (
+    DeviceStarted,
+    SignedIn,
+    SignInByCode,
+    SignInByDevice,
+    SignInOffer,
+    SignInRenewal,
+)
 from runrig.wire.v1.workflows import (
     GroupWhy,
     PoolEnding,
@@ -80,6 +88,7 @@ __all__ = [
     "CohortCreate",
     "CohortEdit",
     "CohortPage",
+    "DeviceStarted",
     "GpuHolder",
     "GroupWhy",
     "Me",
@@ -107,6 +116,11 @@ __all__ = [
     "Role",
     "RolePage",
     "Shown",
+    "SignInByCode",
+    "SignInByDevice",
+    "SignInOffer",
+    "SignInRenewal",
+    "SignedIn",
     "Standstill",
     "TaskAttempt",
     "TaskGroup",

@@ -120,7 +120,7 @@ class AccessEventPage(Page):
 
 
 class MyToken(Shown):
-    """*expires_at* null: never."""
+    """*expires_at* null: never.  That of a sign-in at the provider of identities is called `sign-in`."""
 
     model_config = example({"name": "laptop", "expires_at": "2026-05-01T12:00:00Z"})
 

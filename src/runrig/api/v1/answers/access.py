@@ -63,5 +63,11 @@ def me(who: Identity, pools: Sequence[str], row: TokenRow | None) -> v1.Me:
         user=who.user,
         roles=[str(grant) for grant in who.grants],
         pools=list(pools),
-        token=None if row is None else v1.MyToken(name=row.name, expires_at=v1.at(row.expires_at)),
+        token=_own(who, row),
     )
+
+
+def _own(who: Identity, row: TokenRow | None) -> v1.MyToken | None:
+    if who.sign_in is not None:
+        return v1.MyToken(name="sign-in", expires_at=v1.at(who.sign_in.ends_at))
+    return None if row is None else v1.MyToken(name=row.name, expires_at=v1.at(row.expires_at))

@@ -1,0 +1,116 @@
+"""Sign-in at the provider of identities, for the command line and for pages of this server: codes in, a token of ours out.
+
+Open routes: who comes here has no token yet.  What the client shows is a code or a refresh token, which only the provider can judge.
+"""
+
+from typing import Annotated
+
+from fastapi import APIRouter
+
+from runrig.api.error_docs import Said
+from runrig.api.guard import source
+from runrig.api.permissions import OPEN
+from runrig.api.routing import Base, Found, Route, Serving
+from runrig.api.v1.frame import shows
+from runrig.service.access.oidc.provider import DeviceStart
+from runrig.service.access.oidc.sign_ins import SignedIn
+from runrig.wire import v1
+
+router = APIRouter(route_class=Route, tags=["access"])
+
+Address = Annotated[str, Found(lambda request: source(request.scope))]
+
+_NONE: Said = ("nobody signs in at a provider of identities here: log in with a token, `runrig login URL`", {})
+_REFUSED: Said = ("the provider of identities refuses: invalid_grant", {"provider": "invalid_grant"})
+_PENDING: Said = (
+    "the sign-in is not confirmed yet: ask again after the interval",
+    {"pending": True, "slower": False},
+)
+_SAID = {403: _REFUSED, 404: _NONE, 409: _PENDING}
+
+
+@router.get(
+    "/api/v1/sign-in",
+    summary="Where to sign in",
+    dependencies=[OPEN],
+    responses=shows(v1.SignInOffer, 404, said=_SAID),
+)
+def get_sign_in(service: Serving) -> v1.SignInOffer:
+    signs = service.access.sign_ins
+    found = signs.metadata()
+    return v1.SignInOffer(
+        issuer=signs.spec.issuer,
+        client_id=signs.spec.client_id,
+        authorization_endpoint=found.authorization_endpoint,
+        scope=found.scopes,
+        device=found.device_endpoint is not None,
+    )
+
+
+@router.post(
+    "/api/v1/sign-in/code",
+    summary="A token for the code that a browser brought from the provider",
+    dependencies=[OPEN],
+    responses=shows(v1.SignedIn, 404, 413, said=_SAID),
+)
+def sign_in_by_code(service: Serving, base: Base, address: Address, body: v1.SignInByCode) -> v1.SignedIn:
+    found = service.access.sign_ins.by_code(
+        body.code,
+        verifier=body.code_verifier,
+        redirect_uri=body.redirect_uri,
+        nonce=body.nonce,
+        own=base,
+        source=address,
+    )
+    return _signed_in(found)
+
+
+@router.post(
+    "/api/v1/sign-in/device",
+    summary="Begin a sign-in without a browser",
+    dependencies=[OPEN],
+    responses=shows(v1.DeviceStarted, 404, said=_SAID),
+)
+def start_device_sign_in(service: Serving, address: Address) -> v1.DeviceStarted:
+    return _started(service.access.sign_ins.start_device(address))
+
+
+@router.post(
+    "/api/v1/sign-in/device/token",
+    summary="A token, once the user has confirmed the device",
+    description="409 with `pending` until then: ask again after the interval, after five seconds more each time that `slower` is true.",
+    dependencies=[OPEN],
+    responses=shows(v1.SignedIn, 404, 409, 413, said=_SAID),
+)
+def sign_in_by_device(service: Serving, address: Address, body: v1.SignInByDevice) -> v1.SignedIn:
+    return _signed_in(service.access.sign_ins.by_device(body.device_code, address))
+
+
+@router.post(
+    "/api/v1/sign-in/renewal",
+    summary="A new token for a refresh token, with the groups as they are now",
+    dependencies=[OPEN],
+    responses=shows(v1.SignedIn, 404, 413, said=_SAID),
+)
+def renew_sign_in(service: Serving, address: Address, body: v1.SignInRenewal) -> v1.SignedIn:
+    return _signed_in(service.access.sign_ins.renewed(body.refresh_token, address))
+
+
+def _started(found: DeviceStart) -> v1.DeviceStarted:
+    return v1.DeviceStarted(
+        device_code=found.code,
+        user_code=found.user_code,
+        verification_uri=found.url,
+        verification_uri_complete=found.full_url,
+        expires_in_s=found.expires_in_s,
+        interval_s=found.interval_s,
+    )
+
+
+def _signed_in(found: SignedIn) -> v1.SignedIn:
+    return v1.SignedIn(
+        user=found.user,
+        token=found.token,
+        expires_at=v1.at(found.ends_at),
+        refresh_token=found.refresh_token,
+    )

@@ -1,0 +1,111 @@
+"""HTTP to the provider of identities: one request, one small answer, within a time that holds whatever it does.
+
+No redirects: an answer that leads elsewhere is no answer.  The environment names a proxy, as for other programs (HTTPS_PROXY, NO_PROXY).
+"""
+
+import http.client
+import socket
+import ssl
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from runrig.domain.errors import Unavailable
+
+LARGEST = 512 * 1024
+"""Bytes of an answer."""
+
+
+class ProviderSilent(Unavailable):
+    """The provider does not answer, or not in time, or with too much; *retry_after_s* is a guess."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, {"retry_after_s": 5})
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    status: int
+    body: bytes
+
+
+def fetch(url: str, form: Mapping[str, str] | None, timeout_s: float) -> Fetched:
+    """The answer to a GET, or to a POST of *form*.  Raises ProviderSilent after *timeout_s* at the latest."""
+    exchange = _Exchange(url, form, timeout_s)
+    exchange.start()
+    exchange.join(timeout_s)
+    if exchange.answer is not None:
+        return exchange.answer
+    why = exchange.failure or f"no whole answer within {timeout_s:.1f} s"
+    exchange.hang_up()
+    raise ProviderSilent(f"the provider of identities does not answer at {url} ({why})")
+
+
+class _Exchange(threading.Thread):
+    """In a thread of its own: neither a name that is looked up nor an answer that drips can be given up in any other way."""
+
+    def __init__(self, url: str, form: Mapping[str, str] | None, timeout_s: float) -> None:
+        super().__init__(name="provider", daemon=True)
+        self.answer: Fetched | None = None
+        self.failure = ""
+        self._url = url
+        self._form = form
+        self._connection = _connection(url, timeout_s + 1)  # who waits gives up first, and says so
+
+    def run(self) -> None:
+        try:
+            self.answer = self._ask()
+        except (OSError, http.client.HTTPException) as error:
+            self.failure = str(error) or type(error).__name__
+        finally:
+            self._connection.close()
+
+    def _ask(self) -> Fetched | None:
+        parts = urlsplit(self._url)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        headers = {"Accept": "application/json", "User-Agent": "runrig"}
+        if self._form is None:
+            self._connection.request("GET", target, headers=headers)
+        else:
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+            self._connection.request("POST", target, urlencode(self._form), headers)
+        response = self._connection.getresponse()
+        body = response.read(LARGEST + 1)
+        if len(body) > LARGEST:
+            self.failure = f"more than {LARGEST // 1024} KiB"
+            return None
+        if response.length:
+            self.failure = "the answer ends too early"
+            return None
+        return Fetched(response.status, body)
+
+    def hang_up(self) -> None:
+        """Ends what the thread waits for."""
+        connected = self._connection.sock
+        if connected is not None:
+            with suppress(OSError):  # below TLS, whose state belongs to the thread
+                socket.socket.shutdown(connected, socket.SHUT_RDWR)
+
+
+def _connection(url: str, timeout_s: float) -> http.client.HTTPConnection:
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme == "http":
+        return http.client.HTTPConnection(host, parts.port, timeout=timeout_s)
+    proxy = None if proxy_bypass(host) else getproxies().get("https")
+    if proxy is None:
+        return http.client.HTTPSConnection(host, parts.port, timeout=timeout_s, context=_tls())
+    through = urlsplit(proxy)
+    connection = http.client.HTTPSConnection(through.hostname or "", through.port, timeout=timeout_s, context=_tls())
+    connection.set_tunnel(host, parts.port or 443)
+    return connection
+
+
+@lru_cache
+def _tls() -> ssl.SSLContext:
+    """The certificates that this machine trusts; SSL_CERT_FILE names others."""
+    return ssl.create_default_context()

@@ -1,0 +1,214 @@
+"""The provider of identities as this server calls it: its metadata, its keys, and tokens for codes.
+
+Metadata and keys are kept for an hour.  A key that is not known is looked for again, but not for every token that names one.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from jwt import PyJWK, PyJWTError
+
+from runrig.domain.errors import Conflict, NotAllowed
+from runrig.service.access.oidc.fetching import ProviderSilent, fetch
+from runrig.service.access.oidc.metadata import Metadata, ProviderUnusable, discovery_url, read_metadata
+from runrig.spec.serve_settings import OidcSpec
+
+PATIENCE_S = 8.0
+"""For all that one sign-in asks of the provider: a connection that shows no token ends after 10 s."""
+KEPT_S = 3600.0
+SEARCH_EVERY_S = 30.0
+"""How often at most an unknown key is looked for."""
+MOST_KEYS = 100
+SHORTEST_RSA = 2048
+_PENDING = ("authorization_pending", "slow_down")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderTokens:
+    """*refresh* None: it cannot be renewed."""
+
+    id: str = field(repr=False)
+    access: str = field(repr=False)
+    refresh: str | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceStart:
+    """The user opens *url* elsewhere and writes *user_code* (*full_url* has it already); *code* is for us."""
+
+    code: str = field(repr=False)
+    user_code: str
+    url: str
+    full_url: str | None
+    expires_in_s: int
+    interval_s: int
+
+
+class Pending(Conflict):
+    """The user has not decided yet."""
+
+    def __init__(self, slower: bool) -> None:
+        details = {"pending": True, "slower": slower}
+        super().__init__("the sign-in is not confirmed yet: ask again after the interval", details)
+
+
+class Deadline:
+    def __init__(self, seconds: float = PATIENCE_S) -> None:
+        self._end = time.monotonic() + seconds
+
+    def left_s(self) -> float:
+        return max(0.05, self._end - time.monotonic())
+
+
+class Provider:
+    """Thread-safe.  *clock*: seconds of a clock that only runs forward."""
+
+    def __init__(self, spec: OidcSpec, clock: Callable[[], float] = time.monotonic) -> None:
+        self._spec = spec
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._metadata: tuple[float, Metadata] | None = None
+        self._keys: tuple[float, tuple[Mapping[str, Any], ...]] | None = None
+        self._searched_at = float("-inf")
+
+    def metadata(self, deadline: Deadline) -> Metadata:
+        """Raises ProviderSilent, ProviderUnusable."""
+        kept = self._fresh(self._metadata, KEPT_S)
+        if kept is None:
+            kept = read_metadata(self._document(discovery_url(self._spec.issuer), deadline), self._spec)
+            self._metadata = self._clock(), kept
+        return kept
+
+    def key(self, id: str | None, algorithm: str, deadline: Deadline) -> PyJWK:
+        """The public key *id* (None: the only one that fits) for *algorithm*.  Raises NotAllowed if there is none."""
+        with self._lock:  # who comes together looks once
+            keys = self._fresh(self._keys, KEPT_S)
+            if keys is None:
+                keys = self._load_keys(deadline)
+            found = self._found(keys, id, algorithm)
+            if found is None and self._clock() - self._searched_at >= SEARCH_EVERY_S:
+                self._searched_at = self._clock()
+                found = self._found(self._load_keys(deadline), id, algorithm)
+        if found is None:
+            raise NotAllowed(
+                f"the provider's ID token is signed with key {id!r:.80} for {algorithm}, which it does not publish"
+            )
+        return found
+
+    def _load_keys(self, deadline: Deadline) -> tuple[Mapping[str, Any], ...]:
+        plain = self._document(self.metadata(deadline).jwks_uri, deadline).get("keys")
+        keys = tuple(each for each in plain[:MOST_KEYS] if isinstance(each, dict)) if isinstance(plain, list) else ()
+        self._keys = self._clock(), keys
+        return keys
+
+    def _found(self, keys: tuple[Mapping[str, Any], ...], id: str | None, algorithm: str) -> PyJWK | None:
+        fitting = [each for each in keys if id in (None, each.get("kid")) and _fits(each, algorithm)]
+        if len(fitting) != 1:  # two keys with one name: neither can be believed
+            return None
+        try:
+            key = PyJWK(dict(fitting[0]), algorithm)
+        except (PyJWTError, ValueError, TypeError):
+            return None
+        short = key.key_type == "RSA" and key.key.key_size < SHORTEST_RSA
+        return None if short else key
+
+    def tokens(self, grant: Mapping[str, str], deadline: Deadline) -> ProviderTokens:
+        """What the token endpoint gives for *grant*.  Raises Pending, NotAllowed, ProviderSilent, ProviderUnusable."""
+        url = self.metadata(deadline).token_endpoint
+        plain = self._posted(url, grant, deadline)
+        if "id_token" not in plain and isinstance(plain.get("refresh_token"), str):
+            # RFC 8628 knows no ID token, so a device may be given one at the first renewal only.
+            plain = self._posted(
+                url, {"grant_type": "refresh_token", "refresh_token": plain["refresh_token"]}, deadline
+            )
+        id, access, refresh = (plain.get(name) for name in ("id_token", "access_token", "refresh_token"))
+        if not isinstance(id, str):
+            raise ProviderUnusable(
+                "the provider answers without an ID token: its client needs the scope openid, in renewals too"
+            )
+        return ProviderTokens(
+            id, access if isinstance(access, str) else "", refresh if isinstance(refresh, str) and refresh else None
+        )
+
+    def start_device(self, deadline: Deadline) -> DeviceStart:
+        metadata = self.metadata(deadline)
+        if metadata.device_endpoint is None:
+            raise NotAllowed("the provider knows no sign-in without a browser: leave --device out")
+        plain = self._posted(metadata.device_endpoint, {"scope": metadata.scopes}, deadline)
+        try:
+            full = plain.get("verification_uri_complete")
+            return DeviceStart(
+                _text(plain["device_code"]),
+                _text(plain["user_code"]),
+                _text(plain["verification_uri"]),
+                None if full is None else _text(full),
+                int(plain["expires_in"]),
+                max(1, min(60, int(plain.get("interval", 5)))),
+            )
+        except (KeyError, TypeError, ValueError):
+            raise ProviderUnusable("the provider's answer to a device has not what RFC 8628 says") from None
+
+    def _posted(self, url: str, form: Mapping[str, str], deadline: Deadline) -> Mapping[str, Any]:
+        status, plain = self._asked(url, {**form, "client_id": self._spec.client_id}, deadline)
+        if status == 200 and plain is not None:
+            return plain
+        error = plain.get("error") if plain is not None else None
+        if status >= 500 or not isinstance(error, str):
+            raise ProviderSilent(f"the provider of identities answers with status {status} at {url}")
+        if error in _PENDING:
+            raise Pending(error == _PENDING[1])
+        raise NotAllowed(
+            f"the provider of identities refuses: {_said(error)}{_because(plain)}", {"provider": _said(error)}
+        )
+
+    def _document(self, url: str, deadline: Deadline) -> Mapping[str, Any]:
+        status, plain = self._asked(url, None, deadline)
+        if status != 200 or plain is None:
+            raise ProviderSilent(
+                f"the provider of identities answers with status {status} at {url}, or with something else than JSON"
+            )
+        return plain
+
+    def _asked(
+        self, url: str, form: Mapping[str, str] | None, deadline: Deadline
+    ) -> tuple[int, Mapping[str, Any] | None]:
+        """(status, the object in the answer, None if there is none)"""
+        fetched = fetch(url, form, deadline.left_s())
+        try:
+            plain = json.loads(fetched.body)
+        except (ValueError, RecursionError):
+            plain = None
+        return fetched.status, plain if isinstance(plain, dict) else None
+
+    def _fresh(self, kept: tuple[float, T] | None, seconds: float) -> T | None:
+        return None if kept is None or self._clock() - kept[0] >= seconds else kept[1]
+
+
+def _fits(key: Mapping[str, Any], algorithm: str) -> bool:
+    return (
+        key.get("kty") in ("RSA", "EC", "OKP")
+        and key.get("use") in (None, "sig")
+        and key.get("alg") in (None, algorithm)
+    )
+
+
+def _text(value: object) -> str:
+    """Raises ValueError for what no terminal should be shown."""
+    if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= 2000:
+        raise ValueError
+    return value
+
+
+def _said(error: object) -> str:
+    return error if isinstance(error, str) and error.isidentifier() and len(error) <= 40 else "for a reason of its own"
+
+
+def _because(plain: Mapping[str, Any] | None) -> str:
+    words = plain.get("error_description") if plain is not None else None
+    return f" ({words[:200]})" if isinstance(words, str) and words.isprintable() and words else ""

@@ -1,0 +1,201 @@
+"""People who sign in at the provider of identities: what it says of them becomes a token of this server, for 15 minutes.
+
+The refresh token, by which the provider is asked again, stays with the client: here is nothing of it to steal.  A user of the
+provider is bound to its issuer and subject, and has a name that begins with `oidc:`, which no name of a local user does.
+"""
+
+import hashlib
+import ipaddress
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from runrig.domain.access import LONGEST_USER_NAME, AccessEventKind, Grant, User, user_problem
+from runrig.domain.errors import InvalidInput, NotAllowed, TooMany
+from runrig.service.access import jwts
+from runrig.service.access.accounts import Accounts
+from runrig.service.access.logins import FailedLogins, Limit
+from runrig.service.access.oidc.fetching import ProviderSilent
+from runrig.service.access.oidc.id_tokens import Expected, checked
+from runrig.service.access.oidc.metadata import Metadata
+from runrig.service.access.oidc.provider import Deadline, DeviceStart, Pending, Provider, ProviderTokens
+from runrig.service.runtime import logs
+from runrig.spec.serve_settings import OidcSpec
+
+PREFIX = "oidc:"
+AT_ONCE = 8
+"""Sign-ins in progress: a slow provider must not take the threads of everybody else."""
+FAILURES = Limit(30, 2.0)
+"""Of one address.  Every attempt asks the provider, so one too many is refused before it does."""
+_NAMES = ("preferred_username", "email", "upn", "sub")
+"""The claims that may become a name, the first that can."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """*ends_at*: of *token*, in seconds since the epoch.  *refresh_token* None: it cannot be renewed."""
+
+    user: str
+    token: str = field(repr=False)
+    ends_at: int
+    refresh_token: str | None = field(repr=False)
+
+
+class SignIns:
+    """*key* signs the tokens."""
+
+    def __init__(self, spec: OidcSpec, accounts: Accounts, key: str, provider: Provider | None = None) -> None:
+        self.spec = spec
+        self._accounts = accounts
+        self._key = key
+        self._provider = provider or Provider(spec)
+        self._turns = threading.BoundedSemaphore(AT_ONCE)
+        self._failures = FailedLogins(FAILURES)
+
+    def metadata(self) -> Metadata:
+        """Where a browser is to go.  Raises ProviderSilent, ProviderUnusable."""
+        with self._turn():
+            return self._provider.metadata(Deadline())
+
+    def start_device(self, source: str) -> DeviceStart:
+        with self._turn(), self._attempt(source):
+            return self._provider.start_device(Deadline())
+
+    def by_code(self, code: str, *, verifier: str, redirect_uri: str, nonce: str, own: str, source: str) -> SignedIn:
+        """*verifier*: of PKCE.  *own*: the address under which this server was called; only it and loopback may be returned to."""
+        if not _returns_here(redirect_uri, own):
+            raise InvalidInput.one(
+                f"redirect_uri {redirect_uri!r:.200} is neither on loopback nor on {own}: a code that went elsewhere is not taken",
+                "redirect_uri",
+            )
+        grant = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "code_verifier": verifier,
+            "redirect_uri": redirect_uri,
+        }
+        return self._signed_in(grant, nonce, source)
+
+    def by_device(self, code: str, source: str) -> SignedIn:
+        """Raises Pending until the user has decided."""
+        grant = {"grant_type": "urn:ietf:params:oauth:grant-type:device_code", "device_code": code}
+        return self._signed_in(grant, None, source)
+
+    def renewed(self, refresh_token: str, source: str) -> SignedIn:
+        """What the provider says by now."""
+        grant = {"grant_type": "refresh_token", "refresh_token": refresh_token}
+        found = self._signed_in(grant, None, source, note=False)
+        return found if found.refresh_token else replace(found, refresh_token=refresh_token)
+
+    def _signed_in(self, grant: Mapping[str, str], nonce: str | None, source: str, *, note: bool = True) -> SignedIn:
+        deadline = Deadline()
+        with self._turn(), self._attempt(source):
+            given = self._provider.tokens(grant, deadline)
+            claims = self._claims(given, nonce, deadline)
+            user = self._user(claims, note=note)
+            if user.disabled:
+                raise NotAllowed(f"user {user.name} is disabled on this server: `runrig user enable` lets in again")
+            token, ends_at = self._token(user, claims)
+        return SignedIn(user.name, token, ends_at, given.refresh)
+
+    def _claims(self, given: ProviderTokens, nonce: str | None, deadline: Deadline) -> Mapping[str, Any]:
+        algorithms = self._provider.metadata(deadline).algorithms
+        expected = Expected(algorithms, nonce, given.access, self._accounts.now())
+        return checked(given.id, self.spec, expected, lambda id, algorithm: self._provider.key(id, algorithm, deadline))
+
+    def _user(self, claims: Mapping[str, Any], *, note: bool) -> User:
+        """The user of the provider's account; made at the first sign-in."""
+        account = f"{self.spec.issuer}#{claims['sub']}"
+        with self._accounts.lock:
+            rows = self._accounts.rows
+            user = rows.by_account.get(account)
+            if user is not None and not note:
+                return user
+            change = self._accounts.draft("oidc")
+            if user is None:
+                user = User(_free_name(claims, account, rows.users), (), change.now, account=account)
+                change.user(user, AccessEventKind.USER_CREATED)
+            change.tell(AccessEventKind.SIGNED_IN, user.name, self.spec.issuer)
+            self._accounts.write(change)
+            return self._accounts.rows.users[user.name]
+
+    def _token(self, user: User, claims: Mapping[str, Any]) -> tuple[str, int]:
+        """(a token of this server with the roles of the groups, when it ends)"""
+        found = claims.get(self.spec.groups_claim)
+        named = [found] if isinstance(found, str) else found if isinstance(found, list) else []
+        groups = {each for each in named if isinstance(each, str)}
+        grants: dict[Grant, None] = {}
+        for group, roles in self.spec.role_map.items():
+            if group in groups:
+                grants |= dict.fromkeys(roles)
+        token, ends_at = jwts.for_sign_in(self._key, user.name, tuple(grants), self._accounts.now())
+        if len(token) > jwts.LONGEST:
+            raise NotAllowed(
+                f"the groups of {user.name} give {len(grants)} roles, more than a token holds: map a group to a role of all pools"
+            )
+        return token, ends_at
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._turns.acquire(blocking=False):
+            raise ProviderSilent(f"{AT_ONCE} others sign in just now: try again in some seconds")
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+    @contextmanager
+    def _attempt(self, source: str) -> Iterator[None]:
+        """Counts what is refused, and refuses further attempts of who had too many."""
+        now = self._accounts.now()
+        wait_s = self._failures.wait_s(source, now)
+        if wait_s is not None:
+            raise TooMany(f"too many failed sign-ins: try again in {wait_s} s", wait_s)
+        try:
+            yield
+        except Pending:
+            raise
+        except NotAllowed as error:
+            if self._failures.count(source, now) is None:
+                _log.warning("%s", logs.line("sign_in_failed", source=source, problem=error.message))
+            raise
+
+
+def _free_name(claims: Mapping[str, Any], account: str, taken: Mapping[str, object]) -> str:
+    """A name that nobody has: that of an account never goes over to another one."""
+    wanted = next(filter(None, (_name(claims.get(each)) for each in _NAMES)), None)
+    wanted = wanted or hashlib.sha256(account.encode()).hexdigest()[:16]
+    name, number = PREFIX + wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{PREFIX}{wanted}-{number}"
+    return name
+
+
+def _name(value: object) -> str | None:
+    room = LONGEST_USER_NAME - len(PREFIX) - 8
+    return value if isinstance(value, str) and len(value) <= room and user_problem(value) is None else None
+
+
+def _returns_here(uri: str, own: str) -> bool:
+    try:
+        parts = urlsplit(uri)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        return False
+    if not uri.isascii() or not uri.isprintable() or "@" in parts.netloc or "\\" in uri or parts.fragment:
+        return False
+    return (parts.scheme == "http" and _is_loopback(host)) or f"{parts.scheme}://{parts.netloc}" == own
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

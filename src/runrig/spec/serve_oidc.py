@@ -1,0 +1,84 @@
+"""The field `oidc` in the file of `runrig serve`: who signs people in, and which of our roles their groups give."""
+
+from urllib.parse import urlsplit
+
+from runrig.domain.access import Grant, role_named
+from runrig.domain.errors import InvalidInput
+from runrig.spec.fields import Field
+from runrig.spec.serve_settings import OidcSpec, is_loopback
+
+USUAL_CLAIM = "groups"
+MOST_GROUPS = 1000
+_LONGEST = 1000
+_EXAMPLE = "https://login.example.org/realms/people"
+
+
+def read_oidc(field: Field | None) -> OidcSpec | None:
+    """None if it is missing or wrong."""
+    fields = field.fields("oidc", ("issuer", "client_id", "groups_claim", "role_map")) if field else None
+    if fields is None:
+        return None
+    issuer = _issuer(fields.need("issuer", f"issuer: {_EXAMPLE}"))
+    client_id = _plain(fields.need("client_id", "client_id: runrig"))
+    claim = _plain(fields.get("groups_claim")) or USUAL_CLAIM
+    role_map = fields.get("role_map")
+    groups = _groups(role_map) if role_map else {}
+    if issuer is None or client_id is None:
+        return None
+    return OidcSpec(issuer, client_id, claim, groups)
+
+
+def _plain(field: Field | None) -> str | None:
+    text = field.text() if field else None
+    if field is not None and text is not None and (not text.isprintable() or not 0 < len(text) <= _LONGEST):
+        field.wrong(f"{text!r:.80} must be 1 to {_LONGEST} printable characters")
+        return None
+    return text
+
+
+def _issuer(field: Field | None) -> str | None:
+    text = _plain(field)
+    if field is None or text is None:
+        return None
+    problem = _issuer_problem(text)
+    if problem is not None:
+        field.wrong(f"{text!r:.200} {problem}: write it as the provider does, such as {_EXAMPLE}")
+        return None
+    return text
+
+
+def _issuer_problem(text: str) -> str | None:
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        return "is no address"
+    if not host or not text.isascii() or " " in text or "@" in parts.netloc or parts.query or parts.fragment:
+        return "is no address without a user, a query and a fragment"
+    if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host)):
+        return None
+    return "is not https, and who stands between could let anybody in"
+
+
+def _groups(field: Field) -> dict[str, tuple[Grant, ...]]:
+    entries = field.entries()
+    if len(entries) > MOST_GROUPS:
+        field.wrong(f"{len(entries)} groups, and more than {MOST_GROUPS} are not read")
+        return {}
+    return {group: _roles(found) for group, found in entries}
+
+
+def _roles(field: Field) -> tuple[Grant, ...]:
+    """A role, or a list of roles."""
+    items = field.items() if isinstance(field.node.value, tuple) else (field,)
+    found = [_role(item) for item in items]
+    return tuple(dict.fromkeys(each for each in found if each is not None))
+
+
+def _role(field: Field) -> Grant | None:
+    text = field.text()
+    try:
+        return None if text is None else role_named(text)
+    except InvalidInput as error:
+        field.wrong(error.problems[0].message)
+        return None

@@ -1,0 +1,17 @@
+"""The accounts of users who sign in at a provider of identities."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0007"
+down_revision = "0006"
+branch_labels = None
+depends_on = None
+
+# As in r0001.
+TEXT = sa.String().with_variant(sa.String(collation="C"), "postgresql")
+
+
+def upgrade() -> None:
+    op.add_column("users", sa.Column("account", TEXT))
+    op.create_index(op.f("ix_users_account"), "users", ["account"], unique=True)

@@ -1,0 +1,344 @@
+"""A provider of identities that lies, hangs or talks too much, and people who try codes: nobody gets in, and nobody else waits."""
+
+import hashlib
+import hmac
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from runrig.domain.errors import NotAllowed, NotLoggedIn, RunrigError, TooMany
+from runrig.service.access.oidc import fetching, provider
+from runrig.service.access.oidc.fetching import ProviderSilent
+from runrig.service.access.oidc.metadata import ProviderUnusable
+from runrig.service.access.oidc.sign_ins import AT_ONCE, FAILURES, SignedIn
+from tests.patience import until
+from tests.provider.access import BACK, ELSEWHERE, OWN, Signing, settings, signing
+from tests.provider.forger import ACCESS, NONCE, Forger, forger, public, said, some_key
+
+VERIFIER = "v" * 43
+DISCOVERY = "/o/.well-known/openid-configuration"
+
+
+@pytest.fixture
+def lying() -> Iterator[Forger]:
+    with forger() as it:
+        yield it
+
+
+@pytest.fixture
+def it(lying: Forger, tmp_path: Path) -> Iterator[Signing]:
+    with signing(tmp_path, settings(lying.issuer)) as made:
+        yield made
+
+
+def sign_in(it: Signing, code: str = "c") -> SignedIn:
+    return it.signs.by_code(code, verifier=VERIFIER, redirect_uri=BACK, nonce=NONCE, own=OWN, source=ELSEWHERE)
+
+
+def test_the_forger_gets_in_as_long_as_it_is_honest(it: Signing) -> None:
+    assert sign_in(it).user == "oidc:mallory"
+
+
+# ---------------------------------------------------------------- ID tokens
+
+Lie = Callable[[Forger], Any]
+
+
+def _claims(**changed: Any) -> Lie:
+    return lambda lying: lying.claims.update(changed)
+
+
+def _signed(key: Any, algorithm: str, **header: Any) -> Lie:
+    def lie(lying: Forger) -> None:
+        lying.key, lying.algorithm = key, algorithm
+        lying.header.update(header)
+
+    return lie
+
+
+def _with_the_public_key_as_a_secret(lying: Forger) -> None:
+    """The library refuses to make such a token, so it is made by hand."""
+    pem = some_key().public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+    def token() -> str:
+        head = jwt.utils.base64url_encode(b'{"alg":"HS256","kid":"k"}')
+        body = lying.signed().split(".")[1].encode()
+        mac = jwt.utils.base64url_encode(hmac.digest(pem, head + b"." + body, hashlib.sha256))
+        return b".".join((head, body, mac)).decode()
+
+    lying.token = token
+
+
+def _two_keys_of_one_name(lying: Forger) -> None:
+    lying.keys.append(public(some_key(number=1)))
+
+
+def _a_short_key(lying: Forger) -> None:
+    """The same."""
+    lying.keys = [public(some_key(1024))]
+
+    def token() -> str:
+        signed = lying.signed().rpartition(".")[0]
+        mac = some_key(1024).sign(signed.encode(), PKCS1v15(), SHA256())
+        return f"{signed}.{jwt.utils.base64url_encode(mac).decode()}"
+
+    lying.token = token
+
+
+def _a_shared_key(lying: Forger) -> None:
+    lying.key, lying.algorithm = "s" * 64, "HS256"
+    lying.keys = [{"kty": "oct", "k": jwt.utils.base64url_encode(b"s" * 64).decode(), "kid": "k"}]
+
+
+def _cut(lying: Forger) -> None:
+    lying.token = lambda: lying.signed().rpartition(".")[0] + "."
+
+
+def _changed(lying: Forger) -> None:
+    def token() -> str:
+        head, _, mac = lying.signed().split(".")
+        other = jwt.encode({**lying.claims, "sub": "1"}, some_key(), "RS256").split(".")[1]
+        return f"{head}.{other}.{mac}"
+
+    lying.token = token
+
+
+SOON = int(time.time())
+LIES: dict[str, tuple[Lie, str]] = {
+    "no signature": (_signed(None, "none"), "it is signed with 'none', and only RS256 count"),
+    "HS256 with the public key": (_with_the_public_key_as_a_secret, "it is signed with 'HS256', and only RS256 count"),
+    "a shared key": (_a_shared_key, "it is signed with 'HS256', and only RS256 count"),
+    "another key": (_signed(some_key(number=1), "RS256"), "its signature is wrong"),
+    "an unknown key": (_signed(some_key(number=1), "RS256", kid="other"), "is signed with key 'other' for RS256"),
+    "two keys of one name": (_two_keys_of_one_name, "which it does not publish"),
+    "a short key": (_a_short_key, "which it does not publish"),
+    "a cut signature": (_cut, "its signature is wrong"),
+    "a changed body": (_changed, "its signature is wrong"),
+    "no token": (lambda lying: setattr(lying, "token", lambda: "x"), "it cannot be read"),
+    "a long token": (lambda lying: setattr(lying, "token", lambda: "x" * 200_000), "it has 200000 characters"),
+    "another issuer": (_claims(iss="https://evil.example.org"), "its issuer is 'https://evil.example.org'"),
+    "another audience": (_claims(aud="elsewhere"), "its audience is 'elsewhere', not runrig"),
+    "no audience": (_claims(aud=None), "its audience is None"),
+    "several, and another party": (_claims(aud=["runrig", "x"], azp="x"), "its authorized party is 'x'"),
+    "several, and no party": (_claims(aud=["runrig", "x"]), "its authorized party is None"),
+    "another party": (_claims(azp="x"), "its authorized party is 'x'"),
+    "another nonce": (_claims(nonce="other"), "its nonce is not that of this sign-in"),
+    "no nonce": (_claims(nonce=None), "its nonce is not that of this sign-in"),
+    "another access token": (_claims(at_hash="x"), "its at_hash is not that of the access token"),
+    "ended": (_claims(exp=SOON - 70), r"it ended \d+ s ago"),
+    "no end": (_claims(exp=None), "its exp is None, no time"),
+    "an endless end": (_claims(exp=1e300), "its exp is 1e.300, no time"),
+    "from the future": (_claims(iat=SOON + 1000), r"it begins in \d+ s"),
+    "not yet": (_claims(nbf=SOON + 1000), r"it begins in \d+ s"),
+    "no subject": (_claims(sub=""), "its subject is ''"),
+    "a subject of another kind": (_claims(sub=["42"]), "its subject is \\['42'\\]"),
+    "a subject with a line break": (_claims(sub="4\n2"), "its subject is"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_no_forged_id_token_lets_anybody_in(it: Signing, lying: Forger, lie: str) -> None:
+    change, words = LIES[lie]
+    change(lying)
+    with pytest.raises(NotAllowed, match=words):
+        sign_in(it)
+    assert it.access.users.all() == ()
+
+
+@pytest.mark.parametrize("skew_s", [-50, 50])
+def test_clocks_may_be_a_little_apart(it: Signing, lying: Forger, skew_s: int) -> None:
+    now = int(time.time()) + skew_s
+    lying.claims.update(iat=now, nbf=now, exp=now + 5)
+    assert sign_in(it).user == "oidc:mallory"
+
+
+@pytest.mark.parametrize("groups", ["root", None, 7, {"root": 1}, [["root"], {"a": 1}, None], ["ROOT", "root ", ""]])
+def test_only_a_list_of_names_or_a_name_gives_roles(it: Signing, lying: Forger, groups: object) -> None:
+    lying.claims["groups"] = groups
+    assert it.roles(sign_in(it).token) == (["admin"] if groups == "root" else [])
+
+
+@pytest.mark.parametrize("name", ["admin/../x", "a b", "-x", "x" * 300, "\ud800", "é", "oidc:root", 7, None])
+def test_no_name_of_the_provider_is_taken_as_it_comes(it: Signing, lying: Forger, name: object) -> None:
+    lying.claims["preferred_username"] = name
+    assert sign_in(it).user == "oidc:42"
+
+
+def test_an_email_or_a_hash_is_the_name_where_nothing_better_is(it: Signing, lying: Forger) -> None:
+    lying.claims |= {"preferred_username": None, "email": "m@example.org"}
+    assert sign_in(it).user == "oidc:m@example.org"
+    lying.claims |= {"email": None, "sub": "auth0|7"}
+    account = hashlib.sha256(f"{lying.issuer}#auth0|7".encode()).hexdigest()
+    assert sign_in(it).user == f"oidc:{account[:16]}"
+
+
+def test_more_roles_than_a_token_holds_are_refused(lying: Forger, tmp_path: Path) -> None:
+    roles = {f"g{number}": (f"a-rather-long-name-of-a-pool-{number}-user",) for number in range(500)}
+    with signing(tmp_path, settings(lying.issuer, roles)) as it:
+        lying.claims["groups"] = list(roles)
+        with pytest.raises(NotAllowed, match="give 500 roles, more than a token holds"):
+            sign_in(it)
+
+
+def test_our_own_tokens_are_no_sign_ins_and_the_other_way_round(it: Signing, lying: Forger) -> None:
+    key = it.access.authentication.key
+    sign_in(it)
+    for claims in (
+        {"aud": "runrig", "sub": "oidc:mallory", "roles": ["admin"]},
+        {"aud": "sign-in", "sub": "nobody", "roles": ["admin"]},
+        {"sub": "oidc:mallory", "roles": ["admin"]},
+    ):
+        forged = jwt.encode({**claims, "exp": time.time_ns() // 10**9 + 100}, key, "HS256")
+        with pytest.raises(NotLoggedIn):
+            it.ask(forged)
+    with pytest.raises(NotLoggedIn):
+        it.ask(lying.signed())  # of the provider itself
+
+
+# ---------------------------------------------------------------- what the provider says about itself
+
+DOCUMENTS: dict[str, tuple[dict[str, Any], str]] = {
+    "another issuer": ({"issuer": "https://evil.example.org"}, "it calls itself 'https://evil.example.org'"),
+    "no issuer": ({"issuer": None}, "it calls itself None"),
+    "metadata of a cloud": ({"jwks_uri": "http://169.254.169.254/latest"}, "is not https"),
+    "a number": ({"token_endpoint": "https://169.254.169.254/token"}, "names a machine by its number"),
+    "a long number": ({"token_endpoint": "https://2130706433/token"}, "names a machine by its number"),
+    "a number in disguise": ({"jwks_uri": "https://0x7f.1/"}, "names a machine by its number"),
+    "a file": ({"jwks_uri": "file:///etc/passwd"}, "is no plain address"),
+    "no scheme": ({"token_endpoint": "/token"}, "is no plain address"),
+    "a user": ({"token_endpoint": "https://a@example.org/"}, "is no plain address"),
+    "a line break": ({"token_endpoint": "https://example.org/\r\nX: y"}, "is no plain address"),
+    "no address": ({"token_endpoint": "https://[::1"}, "is no address"),
+    "something else": ({"authorization_endpoint": ["x"]}, "is no text"),
+    "plain http": ({"token_endpoint": "http://example.org/token"}, "is not https"),
+    "no PKCE": ({"code_challenge_methods_supported": ["plain"]}, "it knows no PKCE with S256"),
+    "shared keys": ({"id_token_signing_alg_values_supported": ["HS256"]}, "none of these has a public key"),
+}
+
+
+@pytest.mark.parametrize("lie", DOCUMENTS)
+def test_a_provider_that_says_what_it_may_not_is_not_used(it: Signing, lying: Forger, lie: str) -> None:
+    change, words = DOCUMENTS[lie]
+    lying.document |= change
+    with pytest.raises(ProviderUnusable, match=words):
+        sign_in(it)
+    assert lying.asked == [DISCOVERY]
+
+
+@pytest.mark.parametrize("path", [DISCOVERY, "/o/token", "/o/jwks"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (302, {"Location": "/o/elsewhere"}, b"{}"),
+        (200, {}, b"[" * 100_000),
+        (200, {}, b"\xff\xfe"),
+        (200, {}, b'"text"'),
+        (200, {}, b" " * (fetching.LARGEST + 1)),
+        (500, {}, b"{}"),
+        (200, {"Content-Length": "9"}, b"{}"),
+    ],
+    ids=["a redirect", "deep", "no text", "no object", "too much", "broken", "too little"],
+)
+def test_odd_answers_are_no_answers(
+    it: Signing, lying: Forger, path: str, answer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provider.Deadline.__init__, "__defaults__", (0.5,))
+    lying.answers[path] = lambda: answer
+    with pytest.raises(ProviderSilent, match=r"does not answer|answers with status"):
+        sign_in(it)
+    assert "/o/elsewhere" not in lying.asked
+    assert it.access.users.all() == ()
+
+
+def test_too_many_keys_are_not_all_read(it: Signing, lying: Forger) -> None:
+    lying.keys = [{"kty": "RSA", "kid": str(number)} for number in range(2000)] + lying.keys
+    with pytest.raises(NotAllowed, match="which it does not publish"):
+        sign_in(it)
+
+
+# ---------------------------------------------------------------- many, and slow
+
+
+def test_who_tries_codes_waits_and_the_provider_is_not_asked(it: Signing, lying: Forger) -> None:
+    lying.answers["/o/token"] = lambda: said({"error": "invalid_grant", "error_description": "no\x1b[2J"}, 400)
+    for _ in range(FAILURES.at_once):
+        with pytest.raises(NotAllowed, match=r"^the provider of identities refuses: invalid_grant$"):
+            sign_in(it)
+    asked = len(lying.asked)
+    with pytest.raises(TooMany, match="too many failed sign-ins: try again in 2 s"):
+        sign_in(it)
+    assert len(lying.asked) == asked
+    del lying.answers["/o/token"]
+    it.shift[0] += FAILURES.every_s
+    assert sign_in(it).user == "oidc:mallory"
+
+
+def test_a_slow_provider_takes_few_threads_and_little_time(
+    it: Signing, lying: Forger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provider.Deadline.__init__, "__defaults__", (2.0,))
+    it.signs.metadata()
+    held, waiting = threading.Event(), threading.Semaphore(0)
+
+    def slow() -> Any:
+        waiting.release()
+        held.wait(30)
+        return said({})
+
+    def tried(_: int) -> RunrigError:
+        with pytest.raises(RunrigError) as refused:
+            sign_in(it)
+        return refused.value
+
+    lying.answers["/o/token"] = slow
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        found = [pool.submit(tried, number) for number in range(AT_ONCE)]
+        for _ in found:
+            waiting.acquire()
+        with pytest.raises(ProviderSilent, match="8 others sign in just now"):
+            sign_in(it)
+        errors = [each.result() for each in found]
+    held.set()
+    assert {type(each) for each in errors} == {ProviderSilent}
+    assert "no whole answer within" in errors[0].message
+
+
+def test_an_answer_that_drips_ends_in_time(it: Signing, lying: Forger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider.Deadline.__init__, "__defaults__", (1.0,))
+    ended = threading.Event()
+
+    def drops() -> Iterator[bytes]:
+        while not ended.wait(0.05):
+            yield b" "
+
+    lying.answers[DISCOVERY] = lambda: (200, {}, drops())
+    with pytest.raises(ProviderSilent, match="no whole answer within"):
+        it.signs.metadata()
+    ended.set()
+    until(lambda: not [each for each in threading.enumerate() if each.name == "provider"])
+
+
+def test_what_is_told_of_the_provider_cannot_harm_a_terminal(it: Signing, lying: Forger) -> None:
+    lying.answers["/o/token"] = lambda: said({"error": "\x1b]0;x", "error_description": "a\nb"}, 400)
+    with pytest.raises(NotAllowed, match=r"^the provider of identities refuses: for a reason of its own$"):
+        sign_in(it)
+    device = {"device_code": "d", "user_code": "\x1b[2J", "verification_uri": "https://x", "expires_in": 9}
+    lying.answers["/o/device"] = lambda: said(device)
+    with pytest.raises(ProviderUnusable, match="has not what RFC 8628 says"):
+        it.signs.start_device(ELSEWHERE)
+
+
+def test_the_tokens_of_the_provider_are_in_no_repr_and_no_log(it: Signing, caplog: pytest.LogCaptureFixture) -> None:
+    found = sign_in(it, code="the-code")
+    for secret in ("the-code", ACCESS, "a-refresh-token", found.token, VERIFIER):
+        assert secret not in caplog.text
+        assert secret not in repr(found)
