@@ -17,7 +17,7 @@ EXPORT = [
     "--frozen",
     "--all-extras",
     "--all-groups",
-    "--no-emit-project",
+    "--no-emit-workspace",
     "--no-header",
     "--no-annotate",
     "-o",

@@ -87,6 +87,11 @@ def run(args: Sequence[str]) -> int:
         return result if isinstance(result, int) else 0
     except RunrigError as error:
         return _fail(error, as_json=_json_asked(args))
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("runrig."):
+            raise
+        missing = "this needs the server package: pip install runrig"
+        return _fail(InvalidInput.one(missing), as_json=_json_asked(args))
     except click.ClickException as error:
         if _json_asked(args):
             return _fail(InvalidInput.one(error.format_message()), as_json=True)
