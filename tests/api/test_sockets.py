@@ -53,14 +53,22 @@ class World:
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
-                return answer.status, json.load(answer)
+                return answer.status, json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, json.load(error)
 
+    @contextmanager
+    def posted(self, path: str) -> Iterator[Any]:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        with urllib.request.urlopen(
+            urllib.request.Request(self.url + path, None, headers, method="POST"), timeout=PATIENCE_S
+        ) as answer:
+            yield answer
+
     def ok(self, method: str, path: str, body: Any = None) -> Any:
         status, answer = self.ask(method, path, body)
-        assert status == 200, answer
+        assert status in (200, 201, 204), answer
         return answer
 
     def log(self) -> str:
@@ -87,7 +95,10 @@ class World:
             pass
         response = caught.value.response
         said = json.loads(bytes(response.body or b""))
-        assert set(said) == {"message", "error_code", "details"}
+        if path.startswith("api/v1/"):
+            assert response.headers["content-type"] == "application/problem+json"
+        else:
+            assert set(said) == {"message", "error_code", "details"}
         return response.status_code, said
 
 
@@ -216,22 +227,47 @@ def test_a_port_of_somebody_else_is_refused_in_words(world: World) -> None:
 def test_our_own_client_gets_streams_apart_and_the_exit_code(world: World) -> None:
     body = {"command": ["sh", "-c", "cat; echo oh >&2; exit 4"]}
     key = world.ok("POST", "/api/v1/workflows/w-1/tasks/main:exec", body)["key"]
-    with world.socket(f"api/router/exec/w-1/client/{key}") as program:
+    with world.socket(f"api/v1/sessions/{key}") as program:
         program.send(b"\x00typed")
         program.send(b"\x00")
         frames = list(program)
     assert b"".join(each[1:] for each in frames if isinstance(each, bytes) and each[0] == 1) == b"typed"
     assert frames[-1] == b'\x03{"exit_code": 4, "message": ""}'
     assert b"\x02oh\n" in frames
+    assert world.refused(f"api/v1/sessions/{key}")[0] == 404
+
+
+def test_our_own_client_forwards_a_port(world: World) -> None:
+    key = world.ok("POST", "/api/v1/workflows/w-1/tasks/main:port-forward", {"port": world.port})["key"]
+    with world.socket(f"api/v1/sessions/{key}") as control:
+        control.send(b'{"key": "mine"}')
+        with world.socket("api/v1/sessions/mine") as connection:
+            connection.send(b"hello")
+            assert received(connection) == b"olleh"
+
+
+def test_a_session_that_cannot_begin_says_so_in_a_problem(world: World) -> None:
+    key = world.ok("POST", "/api/v1/workflows/w-1/tasks/main:exec", {"command": ["no-such-thing"]})["key"]
+    with world.socket(f"api/v1/sessions/{key}") as program:
+        end = program.recv(PATIENCE_S)
+    assert isinstance(end, bytes)
+    said = json.loads(end[1:])
+    assert (end[0], said) == (3, {"exit_code": 127, "message": "cannot start no-such-thing: No such file or directory"})
+
+
+def test_a_session_has_an_address_of_its_own(world: World) -> None:
+    with world.posted("/api/v1/workflows/w-1/tasks/main:rsync") as made:
+        key = json.load(made)["key"]
+        assert (made.status, made.headers["location"]) == (201, f"/api/v1/sessions/{key}")
 
 
 def test_a_key_is_good_once_for_its_user_kind_and_workflow_and_only_with_a_token(world: World) -> None:
     def key() -> str:
         return str(world.ok("POST", "/api/workflow/w-1/exec/task/main?entry_command=cat")["key"])
 
-    world.ask("POST", "/api/token", {"name": "first"})  # the holder of the folder's token is a user from now on
-    world.ask("POST", "/api/user", {"name": "eve", "roles": ["admin"]})
-    eve = world.ok("POST", "/api/user/eve/token", {"name": "laptop"})["token"]
+    world.ask("POST", "/api/v1/tokens", {"name": "first"})  # the holder of the folder's token is a user from now on
+    world.ask("POST", "/api/v1/users", {"name": "eve", "roles": ["admin"]})
+    eve = world.ok("POST", "/api/v1/users/eve/tokens", {"name": "laptop"})["token"]
     good = key()
     path = f"api/router/exec/w-1/client/{good}"
     assert world.refused(path, eve)[0] == 404
@@ -252,30 +288,30 @@ def test_a_key_is_good_once_for_its_user_kind_and_workflow_and_only_with_a_token
 @pytest.mark.parametrize("what", ["token", "user", "role"])
 def test_a_session_ends_when_its_user_may_not_any_more(world: World, what: str) -> None:
     name = f"bob-{what}"
-    world.ok("POST", "/api/user", {"name": name, "roles": ["default-admin"]})
-    token = world.ok("POST", f"/api/user/{name}/token", {"name": "laptop"})["token"]
+    world.ok("POST", "/api/v1/users", {"name": name, "roles": ["default-admin"]})
+    token = world.ok("POST", f"/api/v1/users/{name}/tokens", {"name": "laptop"})["token"]
     status, answer = world.ask("POST", "/api/v1/workflows/w-1/tasks/main:exec", {"command": ["cat"]}, token)
-    assert status == 200
-    with world.socket(f"api/router/exec/w-1/client/{answer['key']}", token) as program:
+    assert status == 201
+    with world.socket(f"api/v1/sessions/{answer['key']}", token) as program:
         program.send(b"\x00x")
         assert program.recv(PATIENCE_S) == b"\x01x"
         if what == "token":
-            world.ok("DELETE", f"/api/user/{name}/token/laptop")
+            world.ok("DELETE", f"/api/v1/users/{name}/tokens/laptop")
         elif what == "user":
-            world.ok("PATCH", f"/api/user/{name}", {"disabled": True})
+            world.ok("PATCH", f"/api/v1/users/{name}", {"disabled": True})
         else:
-            world.ok("DELETE", f"/api/role/{name}/default-admin")
+            world.ok("DELETE", f"/api/v1/roles/{name}/default-admin")
         end = program.recv(PATIENCE_S)
         assert isinstance(end, bytes)
         words = f"{name} may not enter w-1 any more" if what == "role" else "its token does not work any more"
-        assert json.loads(end[1:])["message"] == words
+        assert json.loads(end[1:])["detail"] == words
         with pytest.raises(ConnectionClosed):
             program.recv(PATIENCE_S)
 
 
 def test_who_may_not_change_a_workflow_may_not_enter_it(world: World) -> None:
-    world.ok("POST", "/api/user", {"name": "tess", "roles": ["default-user"]})
-    token = world.ok("POST", "/api/user/tess/token", {"name": "laptop"})["token"]
+    world.ok("POST", "/api/v1/users", {"name": "tess", "roles": ["default-user"]})
+    token = world.ok("POST", "/api/v1/users/tess/tokens", {"name": "laptop"})["token"]
     status, said = world.ask("POST", "/api/workflow/w-1/exec/task/main?entry_command=ls", None, token)
     assert (status, said["details"]["permission"]) == (403, "exec workflow")
     assert "may not run commands in the tasks of workflow w-1" in said["message"]
@@ -305,7 +341,7 @@ def test_the_trail_says_who_entered_which_task_and_no_log_says_what_was_typed(wo
     with world.socket(f"api/router/exec/w-1/client/{key}?more={secret}") as program:
         program.send(b'{"Rows": 24, "Cols": 80}')
         assert received(program) == f"{secret}\r\n".encode()
-    newest = world.ok("GET", "/api/access/event?limit=1")["events"][0]
+    newest = world.ok("GET", "/api/v1/access-events?limit=1")["items"][0]
     user = newest["actor"]
     assert (newest["what"], newest["user"], newest["subject"]) == ("exec", user, "w-1/main")
     until(lambda: re.search(rf"event=session_ended kind=exec task=w-1/main user={user}", world.log()))
@@ -320,7 +356,7 @@ def test_a_server_that_is_told_to_stop_ends_all_sessions_at_once(tmp_path: Path)
         key = world.ok("POST", "/api/v1/workflows/w-1/tasks/main:exec", body)["key"]
         port = world.ok("POST", "/api/workflow/w-1/portforward/main?task_ports=80")[0]["key"]
         with (
-            world.socket(f"api/router/exec/w-1/client/{key}") as program,
+            world.socket(f"api/v1/sessions/{key}") as program,
             world.socket(f"api/router/portforward/w-1/client/{port}"),
         ):
             said = program.recv(PATIENCE_S)

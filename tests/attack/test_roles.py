@@ -194,7 +194,7 @@ CHANGES: tuple[tuple[str, str, object], ...] = (
     ("POST", "/api/v1/workflows:batch", {"pool": "team2", "workflows": [{"file": TREASURE}]}),
     ("POST", "/api/v1/workflows/treasure-1/repeat", {"pool": "team"}),
     ("POST", "/api/v1/workflows/treasure-1/repeat", {"pool": "team2"}),
-    ("POST", "/api/v1/workflows/treasure-1/cancel", None),
+    ("POST", "/api/v1/workflows/treasure-1/cancel", {}),
     ("PATCH", "/api/v1/pools/team2", {"quota": 1}),
     ("DELETE", "/api/v1/pools/team2", None),
     ("POST", "/api/v1/pools", {"parent": "team2", "name": "a", "quota": 1}),

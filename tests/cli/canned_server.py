@@ -1,4 +1,4 @@
-"""A server with canned answers in the shapes of runrig.wire, and the command line run against it."""
+"""A server with canned answers in the shapes of runrig.wire.v1, and the command line run against it."""
 
 import json
 import threading
@@ -9,10 +9,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from runrig import wire
+from runrig.api.problems import problem
+from runrig.wire import v1
 from tests.worlds.command_line import Done, runrig
 
-SUBMITTED: dict[str, Any] = wire.SubmitAnswer.example()
+SUBMITTED: dict[str, Any] = v1.WorkflowSubmitted.example()
 
 Said = tuple[int, Any]
 """Status and body: text goes as text/plain, everything else as JSON.  A list of them is answered one after the other."""
@@ -72,7 +73,7 @@ def _said(answer: Any) -> Said | list[Said]:
 
 
 def _next(answers: Mapping[str, Said | list[Said]], route: str) -> Said:
-    said = answers.get(route, (404, {"message": f"no route {route}", "error_code": "NOTFOUND"}))
+    said: Said | list[Said] = answers.get(route) or (404, refused(f"no route {route}", "NOTFOUND"))
     if not isinstance(said, list):
         return said
     return said.pop(0) if len(said) > 1 else said[0]
@@ -88,32 +89,32 @@ def answered(answers: Mapping[str, Any], *args: str, stdin: str = "") -> Done:
 
 
 def refused(message: str, code: str, **details: Any) -> dict[str, Any]:
-    return {"message": message, "error_code": code, "details": details}
+    return dict(problem(400, message, code, details))
 
 
-def pool(name: str, **numbers: Any) -> dict[str, Any]:
-    """A pool of 8 GPUs with nothing in it, but for *numbers*."""
+def page(*items: Any, following: str | None = None) -> dict[str, Any]:
+    return {"items": list(items), "next_cursor": following}
+
+
+def pool(name: str, **fields: Any) -> dict[str, Any]:
+    """A pool of 8 GPUs with nothing in it, but for *fields*, some of which are numbers of GPUs."""
     idle = {"quota": 8, "unallocated": 8, "used": 0, "subtree_used": 0, "total": 0, "available": 8, "lent": 0}
-    return _full(wire.PoolAnswer, {"name": name, **idle, **numbers})
-
-
-def pool_quota(*pools: dict[str, Any], total_free: int = 16) -> dict[str, Any]:
-    sums = wire.ResourceUsageAnswer.example() | {"total_free": str(total_free)}
-    return {"node_sets": [{"pools": list(pools)}], "resource_sum": sums}
+    numbers = idle | {each: fields.pop(each) for each in list(fields) if each in v1.PoolGpus.model_fields}
+    return _full(v1.Pool, {"name": name, "subpools": [], "gpus": v1.PoolGpus.example() | numbers, **fields})
 
 
 def task(name: str = "main", **fields: Any) -> dict[str, Any]:
-    return _full(wire.TaskAnswer, {"name": name, **fields})
+    return _full(v1.TaskAttempt, {"name": name, **fields})
 
 
 def workflow(status: str, *tasks: dict[str, Any], group: str = "RUNNING", **fields: Any) -> dict[str, Any]:
     """train-1 with one group."""
-    groups = [_full(wire.GroupAnswer, {"status": group, "tasks": list(tasks) or [task()]})]
-    return _full(wire.WorkflowAnswer, {"status": status, "groups": groups, **fields})
+    groups = [_full(v1.TaskGroup, {"status": group, "tasks": list(tasks) or [task()]})]
+    return _full(v1.Workflow, {"status": status, "groups": groups, **fields})
 
 
-def entry(name: str, **fields: Any) -> dict[str, Any]:
-    return _full(wire.ListEntry, {"name": name, **fields})
+def entry(id: str, **fields: Any) -> dict[str, Any]:
+    return _full(v1.WorkflowEntry, {"id": id, **fields})
 
 
 def _full(model: Any, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import pytest
 
 from runrig import wire
 from runrig.cli.rendering.cohort_tree import question
+from runrig.wire import v1
 from tests.cli.canned_server import answered, at, serving
 from tests.worlds.command_line import lines, runrig
 
@@ -16,15 +17,15 @@ def balance(**numbers: int | None) -> dict[str, Any]:
 
 def node(name: str, parent: str | None = None, *, kind: str = "cohort", **fields: Any) -> dict[str, Any]:
     place = {"name": name, "kind": kind, "parent": parent, "parent_kind": "cohort" if parent else None}
-    return dict(wire.CohortAnswer.example() | place | fields)
+    return dict(v1.Cohort.example() | place | fields)
 
 
 def tree(*nodes: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return dict(wire.CohortsAnswer.example() | {"cohorts": list(nodes)} | fields)
+    return dict(v1.QuotaTree.example() | {"nodes": list(nodes)} | fields)
 
 
 def listed(answer: dict[str, Any]) -> list[str]:
-    done = answered({"GET /api/cohort": answer}, "cohort", "list")
+    done = answered({"GET /api/v1/quota-tree": answer}, "cohort", "list")
     assert (done.code, done.err) == (0, "")
     return list(lines(done.out))
 
@@ -75,12 +76,17 @@ def test_a_circle_of_cohorts_is_listed_and_said() -> None:
     )
 
 
-def test_the_json_is_the_answer_as_it_came() -> None:
-    assert answered({"GET /api/cohort": tree(node("a"))}, "cohort", "list", "-t", "json").json == tree(node("a"))
+def test_the_json_has_the_tree_as_it_is() -> None:
+    answer = tree(node("a"))
+    assert answered({"GET /api/v1/quota-tree": answer}, "cohort", "list", "-t", "json").json == {
+        "cohorts": [node("a")],
+        "root": answer["root"],
+        "overpromised": {},
+    }
 
 
 def test_a_cohort_is_shown_with_all_its_numbers() -> None:
-    done = answered({"GET /api/cohort/lab": node("lab", "org", declared=False)}, "cohort", "show", "lab")
+    done = answered({"GET /api/v1/cohorts/lab": node("lab", "org", declared=False)}, "cohort", "show", "lab")
     assert lines(done.out) == [
         "Cohort    lab",
         "Declared  no: it is only named by others (law Q6)",
@@ -95,27 +101,30 @@ def test_a_cohort_is_shown_with_all_its_numbers() -> None:
 
 
 def test_cohort_commands_send_what_was_said() -> None:
-    answer = wire.CohortAnswer.example()
-    routes = ("POST /api/cohort", "PATCH /api/cohort/c", "DELETE /api/cohort/c", "GET /api/cohort/c")
-    with serving(dict.fromkeys(routes, answer)) as server:
+    answers: dict[str, Any] = {"DELETE /api/v1/cohorts/c": (204, "")}
+    for route in ("POST /api/v1/cohorts", "PATCH /api/v1/cohorts/c", "GET /api/v1/cohorts/c"):
+        answers[route] = v1.Cohort.example()
+    with serving(answers) as server:
         assert at(server, "cohort", "create", "c", "--parent", "org", "--quota", "h100=8,cpu=none").code == 0
         assert at(server, "cohort", "update", "c", "--no-parent", "--borrowing-limit", "none", "-t", "json").code == 0
         assert at(server, "cohort", "show", "c").out.startswith("Cohort    research\nParent    org\n")
         assert at(server, "cohort", "delete", "c").out == "cohort c is deleted\n"
+        assert at(server, "cohort", "delete", "c", "-t", "json").json == {"name": "c"}
         assert at(server, "cohort", "delete", "c", "--leave-children").code == 0
     assert server.asked == [
-        ("POST /api/cohort", [], {"name": "c", "parent": "org", "quota": "h100=8,cpu=none"}),
-        ("PATCH /api/cohort/c", [], {"parent": None, "borrowing_limit": None}),
-        ("GET /api/cohort/c", [], None),
-        ("DELETE /api/cohort/c", [], None),
-        ("DELETE /api/cohort/c", [("leave_children", "True")], None),
+        ("POST /api/v1/cohorts", [], {"name": "c", "parent": "org", "quota": "h100=8,cpu=none"}),
+        ("PATCH /api/v1/cohorts/c", [], {"parent": None, "borrowing_limit": None}),
+        ("GET /api/v1/cohorts/c", [], None),
+        ("DELETE /api/v1/cohorts/c", [], None),
+        ("DELETE /api/v1/cohorts/c", [], None),
+        ("DELETE /api/v1/cohorts/c", [("leave_children", "True")], None),
     ]
 
 
 def test_cohort_create_and_update_say_what_was_done() -> None:
     before = node("lab", "org")
     after = node("lab", quotas={"default": {"gpu": {"nominal": 4, "borrowing_limit": 2, "lending_limit": None}}})
-    answers = {"POST /api/cohort": after, "GET /api/cohort/lab": before, "PATCH /api/cohort/lab": after}
+    answers = {"POST /api/v1/cohorts": after, "GET /api/v1/cohorts/lab": before, "PATCH /api/v1/cohorts/lab": after}
     made = answered(answers, "cohort", "create", "lab", "--quota", "4")
     assert lines(made.out)[0] == "cohort lab: created with quota 4, borrowing limit 2"
     changed = answered(answers, "cohort", "update", "lab", "--quota", "4")

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from runrig import wire
-from tests.cli.canned_server import answered, at, refused, serving
+from runrig.wire import v1
+from tests.cli.canned_server import answered, at, page, refused, serving
 from tests.cli.test_end_to_end import file as workflow_file
 from tests.cli.test_end_to_end import submitted
 from tests.worlds.command_line import lines, up
 
-ROUTE = "GET /api/configs/pool/team/history"
+ROUTE, PAST = "GET /api/v1/pools/team/history", "GET /api/v1/pools/team/past"
 
 
 @pytest.fixture(autouse=True)
@@ -26,11 +26,7 @@ def change(field: str, before: Any, after: Any, resource: str | None = None) -> 
 
 
 def entry(what: list[str], *changes: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return dict(wire.PoolChangeAnswer.example() | {"what": what, "changes": list(changes)} | fields)
-
-
-def page(*entries: dict[str, Any], following: str | None = None) -> dict[str, Any]:
-    return {"pool": "team", "entries": list(entries), "next": following}
+    return dict(v1.PoolChange.example() | {"what": what, "changes": list(changes)} | fields)
 
 
 def test_the_table_says_who_when_and_what_before_and_after() -> None:
@@ -75,7 +71,7 @@ def test_filters_are_asked_of_the_server_and_a_printed_time_includes_its_second(
                     ("until", "2026-01-31T14:00:00.999999"),
                     ("by", "ann"),
                     ("pool", "a"),
-                    ("limit", "7"),
+                    ("limit", "8"),
                 ],
                 None,
             )
@@ -83,18 +79,20 @@ def test_filters_are_asked_of_the_server_and_a_printed_time_includes_its_second(
 
 
 def test_more_than_one_page_is_fetched_and_the_rest_is_told() -> None:
-    pages = [(200, page(entry(["resized"]), following="9.1")), (200, page(entry(["moved"]), following="5.0"))]
+    pages = [(200, page(entry(["resized"]), following="x")), (200, page(entry(["moved"]), entry(["gone"])))]
     with serving({ROUTE: pages}) as server:
         done = at(server, "pool", "history", "team", "--limit", "2")
-        assert [dict(query) for _, query, _ in server.asked] == [{"limit": "2"}, {"limit": "1", "after": "9.1"}]
+        assert [dict(query) for _, query, _ in server.asked] == [{"limit": "3"}, {"limit": "2", "cursor": "x"}]
     assert [line.split()[4] for line in lines(done.out)[2:4]] == ["resized", "moved"]
     assert lines(done.out)[4] == (
         "there are older ones: --limit 4 shows more of them, --until the time of the last line the rest"
     )
-    as_json = answered(
-        {ROUTE: page(entry(["moved"]), following="5.0")}, "pool", "history", "team", "--limit", "1", "-t", "json"
-    )
-    assert as_json.json == page(entry(["moved"]), following="5.0")
+    both = page(entry(["moved"]), entry(["resized"], seq=1))
+    as_json = answered({ROUTE: both}, "pool", "history", "team", "--limit", "1", "-t", "json")
+    shown = entry(["moved"], time="2026-01-31T12:00:00.250000")
+    assert as_json.json == {"pool": "team", "entries": [shown], "next": "7.0"}
+    whole = answered({ROUTE: page(entry(["moved"]))}, "pool", "history", "team", "-t", "json")
+    assert whole.json == {"pool": "team", "entries": [shown], "next": None}
 
 
 @pytest.mark.parametrize(
@@ -115,13 +113,20 @@ def test_the_pool_as_it_stood_with_its_subpools() -> None:
     def then(name: str, quota: int, unallocated: int, **fields: Any) -> dict[str, Any]:
         quotas = {"default": {"gpu": {"nominal": quota, "borrowing_limit": None, "lending_limit": 2}}}
         numbers = {"name": name, "quota": quota, "unallocated": unallocated, "quotas": quotas}
-        return dict(wire.PoolThenAnswer.example() | numbers | fields)
+        return dict(v1.PoolThen.example() | numbers | fields)
 
-    answer = wire.PoolAtAnswer.example() | {
+    def printed(pool: dict[str, Any], short: str | None, state: str | None) -> dict[str, Any]:
+        changed = pool["changed"] | {"time": "2026-01-31T12:00:00.250000"}
+        return pool | {"changed": changed, "subpool_name": short, "subpool_state": state}
+
+    answer = v1.PoolPast.example() | {
         "pool": then("team", 100, 70),
-        "subpools": [then("team--a", 30, 30), then("team--b", 0, 0, state="DELETING", quotas={})],
+        "subpools": [
+            then("team--a", 30, 30, parent="team"),
+            then("team--b", 0, 0, parent="team", state="DELETING", quotas={}),
+        ],
     }
-    with serving({"GET /api/configs/pool/team": answer}) as server:
+    with serving({PAST: answer}) as server:
         done = at(server, "pool", "show", "team", "--at", "2026-01-31 12:00:00")
         assert [query for _, query, _ in server.asked] == [[("at", "2026-01-31T12:00:00.999999")]]
     assert (done.code, done.err) == (0, "")
@@ -144,15 +149,18 @@ def test_the_pool_as_it_stood_with_its_subpools() -> None:
         "",
         "This is what was declared; what ran and waited there then, and so used, total and available, is not part of it.",
     ]
-    as_json = answered(
-        {"GET /api/configs/pool/team": answer}, "pool", "show", "team", "--at", "2026-01-31", "-t", "json"
-    )
-    assert as_json.json == answer
+    as_json = answered({PAST: answer}, "pool", "show", "team", "--at", "2026-01-31", "-t", "json")
+    assert as_json.json == {
+        "at": "2026-01-31T12:00:00.250000",
+        "note": "what was declared; what ran and waited there then, and so used, total and available, is not part of it",
+        "pool": printed(answer["pool"], None, None),
+        "subpools": [printed(answer["subpools"][0], "a", "ACTIVE"), printed(answer["subpools"][1], "b", "DELETING")],
+    }
 
 
 def test_what_the_server_refuses_and_what_is_no_time_are_told() -> None:
     gone = refused("there was no pool 'team' at 2026-01-01 00:00:00 UTC", "NOTFOUND")
-    done = answered({"GET /api/configs/pool/team": (404, gone)}, "pool", "show", "team", "--at", "2026-01-01")
+    done = answered({PAST: (404, gone)}, "pool", "show", "team", "--at", "2026-01-01")
     assert (done.code, done.out) == (2, "")
     assert "there was no pool 'team'" in done.err
     for command in (("show", "team", "--at"), ("history", "team", "--since"), ("history", "team", "--until")):

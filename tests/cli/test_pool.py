@@ -6,25 +6,28 @@ from typing import Any
 import pytest
 
 from runrig import wire
-from tests.cli.canned_server import answered, at, pool, pool_quota, refused, serving
+from runrig.wire import v1
+from tests.cli.canned_server import answered, at, page, pool, refused, serving
 from tests.worlds.command_line import lines, runrig, written
+
+VISION = v1.Pool.example() | {"flavors": ["default"]}
 
 
 def team(**state: str) -> dict[str, Any]:
     """The table of the specification: team with 100 GPUs, 90 of them in subpools."""
 
     def subpool(name: str, quota: int, used: int, subpool_state: str = "ACTIVE") -> dict[str, Any]:
-        place = {"parent": "team", "subpool_name": name, "subpool_state": subpool_state, "state": subpool_state}
+        place = {"parent": "team", "state": subpool_state}
         return pool(f"team--{name}", quota=quota, unallocated=quota, used=used, available=quota - used, **place)
 
     names = ["team--a", "team--b", "team--c"]
     parent = pool("team", quota=100, unallocated=10, used=50, available=-40, subpools=names)
     children = [subpool("a", 30, 5), subpool("b", 40, 10), subpool("c", 20, 0, state.get("c", "ACTIVE"))]
-    return pool_quota(*reversed([parent, *children]))
+    return page(parent, *children)
 
 
 def listed(answer: dict[str, Any], *args: str) -> list[str]:
-    done = answered({"GET /api/pool_quota": answer}, "pool", "list", *args)
+    done = answered({"GET /api/v1/pools": answer}, "pool", "list", *args)
     assert (done.code, done.err) == (0, "")
     return list(lines(done.out))
 
@@ -41,7 +44,7 @@ def test_pool_list_is_the_table_of_the_specification() -> None:
 
 
 def test_several_pools_have_a_sum_in_which_shared_nodes_count_once() -> None:
-    both = pool_quota(
+    both = page(
         pool("b", used=2, available=6, total=6, lent=2, capacity=16), pool("a", total=4, borrowed=1, capacity=16)
     )
     assert listed(both, "--wide") == [
@@ -50,12 +53,12 @@ def test_several_pools_have_a_sum_in_which_shared_nodes_count_once() -> None:
         "a               ONLINE         -              8          0     8          4      1         0     16",
         "b               ONLINE         -              8          2     6          6      0         2     16",
         "--------------  -------------  -------------  ---------  ----  ---------  -----  --------  ----  --------",
-        "Sum                                           16         2     14         6      1         2     16",
+        "Sum                                           16         2     14         10     1         2     16",
     ]
 
 
 def test_mode_free_shows_what_is_left() -> None:
-    assert listed(pool_quota(pool("a", available=-3), total_free=5), "--mode", "free") == [
+    assert listed(page(pool("a", available=-3)), "--mode", "free") == [
         "Pool            Status         Subpool State  Quota Free  Capacity Free",
         "--------------  -------------  -------------  ----------  -------------",
         "a               ONLINE         -              -3          10",
@@ -64,12 +67,12 @@ def test_mode_free_shows_what_is_left() -> None:
 
 def test_what_cohorts_share_stands_beside_what_a_pool_has_of_its_own() -> None:
     drawing = {"shared": {"lab": 4, "org": 2}, "drawn": 3, "shared_left": 1, "available": 0, "used": 11}
-    assert listed(pool_quota(pool("a", **drawing))) == [
+    assert listed(page(pool("a", **drawing))) == [
         "Pool            Status         Subpool State  GPU Quota                              Used  Available",
         "--------------  -------------  -------------  -------------------------------------  ----  ------------",
         "a               ONLINE         -              8 + 4 shared by lab + 2 shared by org  11    0 + 1 shared",
     ]
-    shown = answered({"GET /api/configs/pool/a": pool("a", **drawing)}, "pool", "show", "a").out
+    shown = answered({"GET /api/v1/pools/a": pool("a", **drawing)}, "pool", "show", "a").out
     assert "Shared quota   4 by lab, 2 by org: draws 3, 1 left\n" in shown
 
 
@@ -80,42 +83,36 @@ def test_archived_pools_are_shown_only_if_asked() -> None:
 
 def test_a_top_level_pool_that_ends_shows_its_state_as_its_status() -> None:
     pools = [
-        pool("a", state="DELETING", status="MAINTENANCE"),
-        pool("b", state="ARCHIVED", status="OFFLINE"),
-        pool("c", status="OFFLINE"),
-        pool("c--d", state="DELETING", status="MAINTENANCE", parent="c", subpool_name="d", subpool_state="DELETING"),
+        pool("a", state="DELETING"),
+        pool("b", state="ARCHIVED"),
+        pool("c"),
+        pool("c--d", state="DELETING", parent="c"),
     ]
-    assert [line.replace("└─ ", "").split()[1:3] for line in listed(pool_quota(*pools), "--all")[2:6]] == [
+    assert [line.replace("└─ ", "").split()[1:3] for line in listed(page(*pools), "--all")[2:6]] == [
         ["DELETING", "-"],
         ["ARCHIVED", "-"],
-        ["OFFLINE", "-"],
+        ["ONLINE", "-"],
         ["MAINTENANCE", "DELETING"],
     ]
 
 
 def test_a_pool_that_drains_shows_what_it_still_holds_of_its_quota() -> None:
-    drains = {"state": "DELETING", "status": "MAINTENANCE", "subpool_state": "DELETING", "parent": "team"}
-    rows = listed(pool_quota(pool("team--a", quota=0, held=30, used=5, available=-5, **drains)))
+    drains = {"state": "DELETING", "parent": "team"}
+    rows = listed(page(pool("team--a", quota=0, held=30, used=5, available=-5, **drains)))
     assert rows[2] == "team--a         MAINTENANCE    DELETING       0 (Held: 30)  5     -5"
 
 
 def test_no_pools_says_how_to_make_one() -> None:
-    assert listed(pool_quota()) == ["no pools: 'runrig pool create NAME --quota GPUS' makes one"]
-
-
-def test_json_is_the_answer_as_it_came() -> None:
-    done = answered({"GET /api/pool_quota": team()}, "pool", "list", "-t", "json")
-    assert done.json == team()
-    assert done.out.startswith('{\n  "node_sets"')
+    assert listed(page()) == ["no pools: 'runrig pool create NAME --quota GPUS' makes one"]
 
 
 def test_pool_list_asks_for_what_was_said() -> None:
-    with serving({"GET /api/pool_quota": pool_quota()}) as server:
+    with serving({"GET /api/v1/pools": page()}) as server:
         at(server, "pool", "list")
         at(server, "pool", "list", "-p", "a", "--pool", "b", "--all")
     assert [query for _, query, _ in server.asked] == [
-        [("all_pools", "True")],
-        [("pools", "a"), ("pools", "b"), ("all_pools", "False"), ("subpools", "True"), ("archived", "True")],
+        [("limit", "1000")],
+        [("name", "a"), ("name", "b"), ("archived", "True"), ("limit", "1000")],
     ]
 
 
@@ -136,11 +133,12 @@ CREATE = [
 
 @pytest.mark.parametrize(("args", "body"), CREATE)
 def test_pool_create_and_update_send_what_was_said_and_nothing_else(args: list[str], body: dict[str, Any]) -> None:
-    answer = wire.PoolAnswer.example()
-    with serving({"POST /api/configs/pool": answer, "PATCH /api/configs/pool/p": answer}) as server:
+    answer, flavors = v1.Pool.example(), page(v1.Flavor.example())
+    answers = {"POST /api/v1/pools": (201, answer), "PATCH /api/v1/pools/p": answer, "GET /api/v1/flavors": flavors}
+    with serving(answers) as server:
         assert at(server, "pool", "create", "p", *args, "-t", "json").code == 0
-        assert at(server, "pool", "update", "p", *args, "-t", "json").json == answer
-    assert [sent for _, _, sent in server.asked] == [{"name": "p"} | body, body]
+        assert at(server, "pool", "update", "p", *args, "-t", "json").code == 0
+    assert [sent for _, _, sent in server.asked if sent] == [{"name": "p"} | body, body]
 
 
 def quotas(**gpus: tuple[int, int | None, int | None]) -> dict[str, Any]:
@@ -170,8 +168,8 @@ CHANGES = [
 
 @pytest.mark.parametrize(("after", "says"), CHANGES)
 def test_pool_update_says_what_changed_before_it_shows_the_pool(after: dict[str, Any], says: str) -> None:
-    before = wire.PoolAnswer.example() | {"weight": 1, "description": "Vision team"}
-    answers = {"GET /api/configs/pool/vision": before, "PATCH /api/configs/pool/vision": before | after}
+    before = v1.Pool.example() | {"weight": 1, "description": "Vision team"}
+    answers = {"GET /api/v1/pools/vision": before, "PATCH /api/v1/pools/vision": before | after}
     done = answered(answers, "pool", "update", "vision", "--weight", "2")
     assert lines(done.out)[:2] == [f"pool vision: {says}", ""]
     assert lines(done.out)[2].split() == ["Pool", "vision"]
@@ -181,17 +179,17 @@ def test_pool_create_says_what_the_pool_was_given() -> None:
     plain: dict[str, Any] = {"quotas": {}, "cohort": None, "topology_keys": []}
     for answer, says in (
         (
-            wire.PoolAnswer.example(),
+            v1.Pool.example(),
             "created with quota 8, cohort research, topology keys rack=topology.kubernetes.io/rack",
         ),
-        (wire.PoolAnswer.example() | plain, "created"),
+        (v1.Pool.example() | plain, "created"),
     ):
-        done = answered({"POST /api/configs/pool": answer}, "pool", "create", "vision")
+        done = answered({"POST /api/v1/pools": answer}, "pool", "create", "vision")
         assert lines(done.out)[:2] == [f"pool vision: {says}", ""]
 
 
 def test_a_pool_is_shown_with_its_balances() -> None:
-    done = answered({"GET /api/configs/pool/vision": wire.PoolAnswer.example()}, "pool", "show", "vision")
+    done = answered({"GET /api/v1/pools/vision": v1.Pool.example()}, "pool", "show", "vision")
     assert lines(done.out) == [
         "Pool           vision",
         "State          ACTIVE",
@@ -226,51 +224,50 @@ def test_a_wrong_option_is_told_before_the_server_is_asked(args: list[str], says
 def test_a_name_cannot_leave_its_place_in_the_address() -> None:
     with serving({}) as server:
         at(server, "pool", "show", "../../api/pool?x=1#")
-    assert server.asked[0][:2] == ("GET /api/configs/pool/..%2F..%2Fapi%2Fpool%3Fx%3D1%23", [])
+    assert server.asked[0][:2] == ("GET /api/v1/pools/..%2F..%2Fapi%2Fpool%3Fx%3D1%23", [])
 
 
 def test_pool_delete_says_the_state_and_asks_nobody_in_a_script() -> None:
-    answer = wire.PoolAnswer.example() | {"state": "DELETING", "held": 8}
-    done = answered({"DELETE /api/configs/pool/vision": answer}, "pool", "delete", "vision")
+    example = v1.Pool.example()
+    drains = example | {"state": "DELETING", "gpus": example["gpus"] | {"held": 8}}
+    done = answered({"DELETE /api/v1/pools/vision": {"pool": drains, "cancelled": []}}, "pool", "delete", "vision")
     assert (done.code, done.out) == (
         0,
         "pool vision is DELETING: 1 workflow with 6 GPUs still run there, and it keeps 8 GPUs until they have ended\n",
     )
-    answer = wire.PoolAnswer.example() | {"state": "ARCHIVED"}
-    done = answered({"DELETE /api/configs/pool/vision": answer}, "pool", "delete", "vision")
+    archived = {"pool": example | {"state": "ARCHIVED"}, "cancelled": []}
+    done = answered({"DELETE /api/v1/pools/vision": archived}, "pool", "delete", "vision")
     assert (done.code, done.out) == (0, "pool vision is ARCHIVED: nothing runs there\n")
 
 
 def test_resource_list_has_a_row_per_node() -> None:
-    down = wire.ResourceAnswer.example() | {
-        "hostname": "n01",
-        "ready": False,
-        "conditions": ["NotReady"],
-        "free": {},
-        "pool_platform_labels": {},
-    }
-    answers = {"GET /api/resources": {"resources": [down, wire.ResourceAnswer.example()]}}
+    down = v1.Node.example() | {"name": "n01", "ready": False, "conditions": ["NotReady"], "flavor": "b200"}
+    answers = {"GET /api/v1/nodes": page(v1.Node.example(), down), "GET /api/v1/pools": page(VISION)}
     assert lines(answered(answers, "resource", "list").out) == [
         "Node  State     Flavor   Pools   GPUs  CPU   Memory",
         "----  --------  -------  ------  ----  ----  -----------",
         "n00   Ready     default  vision  1/2   4/96  16Gi/1024Gi",
-        "n01   NotReady  default  -       1/2   4/96  16Gi/1024Gi",
+        "n01   NotReady  b200     -       1/2   4/96  16Gi/1024Gi",
     ]
     assert lines(answered(answers, "resource", "list", "--mode", "free").out)[2:] == [
         "n00   Ready     default  vision  1     92   1008Gi",
-        "n01   NotReady  default  -       -     -    -",
+        "n01   NotReady  b200     -       1     92   1008Gi",
     ]
 
 
 def test_of_a_node_that_takes_no_pods_the_state_and_the_taints_say_why() -> None:
-    node = wire.ResourceAnswer.example() | {
+    node = v1.Node.example() | {
         "conditions": ["Ready", "Tainted"],
         "taints": [
             {"key": "team", "value": "sim", "effect": "NoSchedule"},
             {"key": "broken", "value": "", "effect": "NoExecute"},
         ],
     }
-    answers = {"GET /api/resources": {"resources": [node]}, "GET /api/resources/n00": {"resources": [node]}}
+    answers = {
+        "GET /api/v1/nodes": page(node),
+        "GET /api/v1/nodes/n00": node,
+        "GET /api/v1/pools": page(VISION),
+    }
     assert (
         lines(answered(answers, "resource", "list").out)[2] == "n00   Tainted  default  vision  1/2   4/96  16Gi/1024Gi"
     )
@@ -283,12 +280,12 @@ def test_of_a_node_that_takes_no_pods_the_state_and_the_taints_say_why() -> None
 
 
 def test_a_node_of_no_flavor_is_shown_as_such() -> None:
-    node = wire.ResourceAnswer.example() | {
-        "conditions": ["Ready", "NoFlavor"],
-        "flavor": "",
-        "pool_platform_labels": {},
+    node = v1.Node.example() | {"conditions": ["Ready", "NoFlavor"], "flavor": ""}
+    answers = {
+        "GET /api/v1/nodes": page(node),
+        "GET /api/v1/nodes/n00": node,
+        "GET /api/v1/pools": page(VISION),
     }
-    answers = {"GET /api/resources": {"resources": [node]}, "GET /api/resources/n00": {"resources": [node]}}
     assert (
         lines(answered(answers, "resource", "list").out)[2] == "n00   NoFlavor  -       -      1/2   4/96  16Gi/1024Gi"
     )
@@ -297,7 +294,8 @@ def test_a_node_of_no_flavor_is_shown_as_such() -> None:
 
 
 def test_resource_info_says_who_holds_each_gpu() -> None:
-    done = answered({"GET /api/resources/n00": wire.ResourcesAnswer.example()}, "resource", "info", "n00")
+    answers = {"GET /api/v1/nodes/n00": v1.Node.example(), "GET /api/v1/pools": page(VISION)}
+    done = answered(answers, "resource", "info", "n00")
     assert lines(done.out)[-4:] == [
         "GPU  Workflow  Task",
         "---  --------  ----",
@@ -322,7 +320,7 @@ def test_apply_prints_each_change_with_what_differs(tmp_path: Path) -> None:
         {"action": "unchanged", "kind": "pool", "name": "same", "before": {}, "after": {}},
         {"action": "keep", "kind": "cohort", "name": "org", "before": {}, "after": {}},
     ]
-    with serving({"POST /api/apply": {"changes": changes, "applied": False}}) as server:
+    with serving({"POST /api/v1/apply": {"changes": changes, "applied": False}}) as server:
         done = at(server, "apply", "-f", file, "--dry-run")
         at(server, "apply", "-f", "-", "--prune", stdin="pools: []\n")
     assert lines(done.out) == [
@@ -344,5 +342,5 @@ def test_apply_prints_each_change_with_what_differs(tmp_path: Path) -> None:
 def test_a_broken_cluster_file_is_told_with_its_place(tmp_path: Path) -> None:
     file = written(tmp_path, "pools: 5\n", "cluster.yaml")
     problem = {"message": "pools is a list", "path": "pools", "line": 1, "column": 8}
-    done = answered({"POST /api/apply": (422, refused("x", "USAGE", problems=[problem]))}, "apply", "-f", file)
+    done = answered({"POST /api/v1/apply": (422, refused("x", "USAGE", problems=[problem]))}, "apply", "-f", file)
     assert (done.code, done.err) == (2, f"{file}:1:8: pools is a list\n")

@@ -4,30 +4,27 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.cli.canned_server import answered, at, serving
+from tests.cli.canned_server import answered, at, refused, serving
 from tests.worlds.command_line import runrig
 
-BATCH = "POST /api/workflow:batch"
-SUBMIT = "POST /api/pool/p/workflow"
+BATCH, CHECK = "POST /api/v1/workflows:batch", "POST /api/v1/workflows:check"
 FILE = "workflow:\n  name: train\n  tasks:\n  - {name: main, image: any, command: [x]}\n"
-REFUSED = {"message": "big asks 4 of default/gpu", "error_code": "RESOURCE", "details": {"law": "P3"}}
-WRONG = {
-    "message": "unknown field 'imge'",
-    "error_code": "USAGE",
-    "details": {"problems": [{"message": "unknown field 'imge'", "path": "workflow.imge", "line": 4, "column": 5}]},
-}
+REFUSED = refused("big asks 4 of default/gpu", "RESOURCE", law="P3")
+PROBLEM = {"message": "unknown field 'imge'", "path": "workflow.imge", "line": 4, "column": 5}
+WRONG = refused("unknown field 'imge'", "USAGE", problems=[PROBLEM])
+FULL = (503, refused("not now", "UNAVAILABLE"))
 
 
 def good(name: str, *warnings: str) -> dict[str, Any]:
-    return {"name": name, "overview": f"http://there/{name}", "logs": None, "warnings": list(warnings), "problem": None}
+    return {"id": name, "warnings": list(warnings), "problem": None}
 
 
 def bad(problem: dict[str, Any]) -> dict[str, Any]:
-    return {"name": None, "overview": None, "logs": None, "warnings": [], "problem": problem}
+    return {"id": None, "warnings": [], "problem": problem}
 
 
 def answer(*results: dict[str, Any]) -> dict[str, Any]:
-    return {"submitted": sum(each["problem"] is None for each in results), "results": list(results)}
+    return {"submitted": sum(each["problem"] is None for each in results), "outcomes": list(results)}
 
 
 def files(folder: Path, many: int) -> list[str]:
@@ -49,9 +46,9 @@ def test_all_go_in_one_request_and_a_table_has_their_ids(tmp_path: Path) -> None
         f"{b}  train-2",
     ]
     assert (done.code, done.err) == (0, f"Warning: {b}: image is ignored\n")
-    body = {"file": FILE, "set_variables": ["x=1"], "set_string_variables": []}
-    query = [("priority", "LOW"), ("pool", "p")]
-    assert server.asked == [(BATCH, query, {"workflows": [body, body], "all_or_nothing": False})]
+    body = {"file": FILE, "variables": ["x=1"], "string_variables": []}
+    whole = {"pool": "p", "priority": "LOW", "environment": {}, "labels": {}}
+    assert server.asked == [(BATCH, [], {**whole, "workflows": [body, body], "all_or_nothing": False})]
 
 
 def test_one_that_is_refused_does_not_keep_the_others(tmp_path: Path) -> None:
@@ -76,16 +73,12 @@ def test_the_exit_code_is_that_of_the_only_kind_of_failure(tmp_path: Path) -> No
     a, b = files(tmp_path, 2)
     assert answered({BATCH: answer(bad(WRONG), bad(WRONG))}, "workflow", "submit", a, b, "-p", "p").code == 2
     assert answered({BATCH: answer(bad(WRONG), bad(REFUSED))}, "workflow", "submit", a, b, "-p", "p").code == 1
-    full = (503, {"message": "not now", "error_code": "UNAVAILABLE", "details": {}})
-    assert answered({BATCH: full}, "workflow", "submit", a, b, "-p", "p").code == 75
+    assert answered({BATCH: FULL}, "workflow", "submit", a, b, "-p", "p").code == 75
 
 
 def test_more_than_a_thousand_go_in_parts_and_it_says_how_far_it_is(tmp_path: Path) -> None:
     (a,) = files(tmp_path, 1)
-    parts = [
-        (200, answer(*[good("t-1")] * 1000)),
-        (503, {"message": "not now", "error_code": "UNAVAILABLE", "details": {}}),
-    ]
+    parts = [(200, answer(*[good("t-1")] * 1000)), FULL]
     done = answered({BATCH: parts}, "workflow", "submit", *[a] * 1002, "-p", "p")
     assert done.code == 1
     assert len(done.out.splitlines()) == 2 + 1000
@@ -99,20 +92,19 @@ def test_more_than_a_thousand_go_in_parts_and_it_says_how_far_it_is(tmp_path: Pa
 
 def test_all_or_nothing_is_never_cut(tmp_path: Path) -> None:
     (a,) = files(tmp_path, 1)
-    refused = (422, {"message": "1002 workflows in one batch", "error_code": "USAGE", "details": {}})
-    with serving({BATCH: refused}) as server:
+    with serving({BATCH: (422, refused("1002 workflows in one batch", "USAGE"))}) as server:
         assert at(server, "workflow", "submit", *[a] * 1002, "-p", "p", "--all-or-nothing").code == 2
     assert [(len(body["workflows"]), body["all_or_nothing"]) for _, _, body in server.asked] == [(1002, True)]
 
 
 def test_a_dry_run_prints_each_and_submits_none(tmp_path: Path) -> None:
     a, b = files(tmp_path, 2)
-    rendered = {"name": "train-1", "spec": FILE, "warnings": []}
-    with serving({SUBMIT: [(200, rendered), (422, WRONG)]}) as server:
+    rendered = {"id": "train-1", "file": FILE, "warnings": []}
+    with serving({CHECK: [(200, rendered), (422, WRONG)]}) as server:
         done = at(server, "workflow", "submit", a, b, "-p", "p", "--dry-run")
     assert (done.code, done.out) == (1, f"# {a}\n{FILE}")
     assert done.err.splitlines() == [f"{b}:4:5: unknown field 'imge'", "1 of 2 files are checked"]
-    assert [query for _, query, _ in server.asked] == [[("dry_run", "True")]] * 2
+    assert [route for route, _, _ in server.asked] == [CHECK] * 2
 
 
 def test_without_a_server_a_dry_run_says_so_once(tmp_path: Path) -> None:

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from runrig import wire
-from tests.cli.canned_server import answered, at, pool, refused, serving
+from runrig.wire import v1
+from tests.cli.canned_server import answered, at, page, pool, refused, serving
 from tests.worlds.command_line import lines, runrig
 
-ROUTE = "/api/configs/pool/team/subpool"
+POOLS = "/api/v1/pools"
+ROUTE = f"{POOLS}/team--a"
 PARENT = pool("team", quota=100, unallocated=70, available=70, subpools=["team--a"])
 
 
@@ -17,24 +18,24 @@ def quotas(gpus: int) -> dict[str, Any]:
 
 
 def subpool(name: str = "a", gpus: int = 30, **fields: Any) -> dict[str, Any]:
-    place = {"parent": "team", "subpool_name": name, "subpool_state": "ACTIVE", "quotas": quotas(gpus)}
+    place = {"parent": "team", "quotas": quotas(gpus)}
     return pool(f"team--{name}", **{"quota": gpus, "unallocated": gpus, "available": gpus, **place, **fields})
 
 
 def deleted(state: str, *cancelled: str, **fields: Any) -> dict[str, Any]:
-    return subpool(**fields, state=state) | {"subpool_state": state, "cancelled": list(cancelled)}
+    return {"pool": subpool(**fields, state=state), "cancelled": list(cancelled)}
 
 
 def test_list_has_a_row_per_subpool() -> None:
-    rows = [subpool(), subpool("b", 0, used=5, available=-5, held=40, state="DELETING", subpool_state="DELETING")]
-    done = answered({f"GET {ROUTE}": {"subpools": rows}}, "pool", "subpool", "list", "team")
+    rows = [PARENT, subpool(), subpool("b", 0, used=5, available=-5, held=40, state="DELETING")]
+    done = answered({f"GET {POOLS}": page(*rows)}, "pool", "subpool", "list", "team")
     assert lines(done.out) == [
         "Pool            Status         Subpool State  GPU Quota     Used  Available",
         "--------------  -------------  -------------  ------------  ----  ---------",
         "team--a         ONLINE         ACTIVE         30            0     30",
-        "team--b         ONLINE         DELETING       0 (Held: 40)  5     -5",
+        "team--b         MAINTENANCE    DELETING       0 (Held: 40)  5     -5",
     ]
-    none = answered({f"GET {ROUTE}": {"subpools": []}}, "pool", "subpool", "list", "team")
+    none = answered({f"GET {POOLS}": page(PARENT)}, "pool", "subpool", "list", "team")
     assert none.out == "pool team has no subpools: 'runrig pool subpool create team NAME --quota GPUS' makes one\n"
 
 
@@ -42,18 +43,18 @@ def test_list_has_a_row_per_subpool() -> None:
     ("quota", "sent"), [("30", 30), ("33.3%", "33.3%"), ("h100=8,b200=4", "h100=8,b200=4"), ("0", 0), ("101%", "101%")]
 )
 def test_create_and_update_send_the_share_as_it_was_said(quota: str, sent: object) -> None:
-    answers = {f"POST {ROUTE}": subpool(), f"PATCH {ROUTE}/a": subpool()}
+    answers = {f"POST {POOLS}": (201, subpool()), f"PATCH {ROUTE}": subpool(), "GET /api/v1/flavors": page()}
     with serving(answers) as server:
-        assert at(server, "pool", "subpool", "create", "team", "a", "--quota", quota, "-t", "json").json == subpool()
+        at(server, "pool", "subpool", "create", "team", "a", "--quota", quota, "-t", "json")
         at(server, "pool", "subpool", "update", "team", "a", "--quota", quota, "--dry-run", "-t", "json")
-    assert server.asked == [
-        (f"POST {ROUTE}", [], {"name": "a", "quota": sent}),
-        (f"PATCH {ROUTE}/a", [("dry_run", "True")], {"quota": sent}),
+    assert [each for each in server.asked if each[2]] == [
+        (f"POST {POOLS}", [], {"parent": "team", "name": "a", "quota": sent}),
+        (f"PATCH {ROUTE}", [("dry_run", "True")], {"quota": sent}),
     ]
 
 
 def test_create_says_what_it_got_and_what_is_left_of_the_parent() -> None:
-    answers = {f"POST {ROUTE}": subpool(), "GET /api/configs/pool/team": PARENT}
+    answers = {f"POST {POOLS}": subpool(), f"GET {POOLS}/team": PARENT}
     done = answered(answers, "pool", "subpool", "create", "team", "a", "--quota", "30%")
     assert lines(done.out) == [
         "subpool team--a: created with quota 30",
@@ -65,9 +66,9 @@ def test_create_says_what_it_got_and_what_is_left_of_the_parent() -> None:
 
 def test_update_says_what_changed_and_what_drains() -> None:
     answers = {
-        f"GET {ROUTE}/a": subpool(),
-        f"PATCH {ROUTE}/a": subpool(gpus=4, used=9, available=-5),
-        "GET /api/configs/pool/team": PARENT,
+        f"GET {ROUTE}": subpool(),
+        f"PATCH {ROUTE}": subpool(gpus=4, used=9, available=-5),
+        f"GET {POOLS}/team": PARENT,
     }
     done = answered(answers, "pool", "subpool", "update", "team", "a", "--quota", "4")
     assert lines(done.out) == [
@@ -79,23 +80,23 @@ def test_update_says_what_changed_and_what_drains() -> None:
 
 def test_delete_says_whether_it_drains_and_what_still_runs() -> None:
     drains = deleted("DELETING", "w-3", "w-4", quota=0, held=30, total=5, workflows=2)
-    done = answered({f"DELETE {ROUTE}/a": drains}, "pool", "subpool", "delete", "team", "a")
+    done = answered({f"DELETE {ROUTE}": drains}, "pool", "subpool", "delete", "team", "a")
     assert lines(done.out) == [
         "pool team--a is DELETING: 2 workflows with 5 GPUs still run there, "
         "and it keeps 30 GPUs of team until they have ended",
         "cancelled, as they had not started: w-3, w-4",
     ]
-    done = answered({f"DELETE {ROUTE}/a": deleted("ARCHIVED")}, "pool", "subpool", "delete", "team", "a")
+    done = answered({f"DELETE {ROUTE}": deleted("ARCHIVED")}, "pool", "subpool", "delete", "team", "a")
     assert lines(done.out) == [
         "pool team--a is ARCHIVED: nothing runs there, and its quota is unallocated in team again"
     ]
-    with serving({f"DELETE {ROUTE}/a": drains}) as server:
+    with serving({f"DELETE {ROUTE}": drains}) as server:
         done = at(server, "pool", "subpool", "delete", "team", "a", "--dry-run")
     assert [line.split(":")[0] for line in lines(done.out)] == [
         "pool team--a would be DELETING",
         "would be cancelled, as they had not started",
     ]
-    assert server.asked == [(f"DELETE {ROUTE}/a", [("dry_run", "True")], None)]
+    assert server.asked == [(f"DELETE {ROUTE}", [("dry_run", "True")], None)]
 
 
 @pytest.mark.parametrize("quota", ["-1", "1.5", "x", "", "٣", "1e3", "<b>", "\x1b[31m"])
@@ -115,7 +116,7 @@ def test_a_quota_must_be_said() -> None:
     ("status", "code", "exit_code"), [(400, "RESOURCE", 1), (409, "CONFLICT", 1), (404, "NOTFOUND", 2)]
 )
 def test_what_the_server_refuses_is_told_with_the_right_exit_code(status: int, code: str, exit_code: int) -> None:
-    answers = {f"POST {ROUTE}": (status, refused("no, and why", code))}
+    answers = {f"POST {POOLS}": (status, refused("no, and why", code))}
     done = answered(answers, "pool", "subpool", "create", "team", "a", "--quota", "8")
     assert (done.code, done.out, done.err) == (exit_code, "", "Error: no, and why\n")
 
@@ -123,8 +124,8 @@ def test_what_the_server_refuses_is_told_with_the_right_exit_code(status: int, c
 def test_names_cannot_leave_their_place_in_the_address() -> None:
     with serving({}) as server:
         at(server, "pool", "subpool", "delete", "../x", "a/../../b?c#")
-    assert server.asked[0][0] == "DELETE /api/configs/pool/..%2Fx/subpool/a%2F..%2F..%2Fb%3Fc%23"
+    assert server.asked[0][0] == "DELETE /api/v1/pools/..%2Fx--a%2F..%2F..%2Fb%3Fc%23"
 
 
 def test_the_answer_of_a_delete_is_one_of_its_model() -> None:
-    assert wire.SubpoolDeletedAnswer.model_validate(deleted("DELETING")).state == "DELETING"
+    assert v1.PoolDeleted.model_validate(deleted("DELETING")).pool.state == "DELETING"

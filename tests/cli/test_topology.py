@@ -23,7 +23,7 @@ def _no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
-ROUTE = "GET /api/topology"
+ROUTE = "GET /api/v1/topology"
 ROOT = Path(__file__).parent.parent.parent
 ZONE, RACK = {"key": "zone", "label": "z"}, {"key": "rack", "label": "r"}
 

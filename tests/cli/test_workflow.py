@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from runrig import wire
-from tests.cli.canned_server import SUBMITTED, answered, at, entry, pool, refused, serving, task, workflow
+from runrig.wire import v1
+from tests.cli.canned_server import SUBMITTED, answered, at, entry, page, refused, serving, task, workflow
 from tests.worlds.command_line import Done, lines, runrig, written
 
 FILE = "workflow:\n  name: train\n  tasks: [{name: main, image: ubuntu, command: [sleep, '5']}]\n"
-SUBMIT = "POST /api/pool/p/workflow"
+SUBMIT, CHECK = "POST /api/v1/workflows", "POST /api/v1/workflows:check"
+CHECKED = v1.WorkflowChecked.example() | {"file": FILE}
+WHY = v1.WorkflowWhy.example()
 
 
 @pytest.fixture(autouse=True)
@@ -33,9 +35,9 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_submit_prints_the_id_and_what_to_type_next(tmp_path: Path) -> None:
     done = answered({SUBMIT: SUBMITTED}, "workflow", "submit", written(tmp_path, FILE), "--pool", "p")
     assert (done.code, done.err) == (0, "")
-    assert lines(done.out) == [
+    assert re.sub(r":[0-9]+/", ":8700/", done.out).splitlines() == [
         "Workflow ID       train-1",
-        "Overview          http://127.0.0.1:8700/api/workflow/train-1",
+        "Overview          http://127.0.0.1:8700/api/v1/workflows/train-1",
         "Watch it          runrig workflow watch train-1",
         "Ask why it waits  runrig workflow why train-1",
     ]
@@ -48,35 +50,49 @@ def test_submit_sends_everything_that_was_said() -> None:
     assert server.asked == [
         (
             SUBMIT,
-            [("priority", "LOW"), ("env_vars", "K=v=w"), ("env_vars", "L="), ("dry_run", "False")],
-            {"file": FILE, "set_variables": ["a=1"], "set_string_variables": ["b=2"]},
+            [],
+            {
+                "pool": "p",
+                "priority": "LOW",
+                "environment": {"K": "v=w", "L": ""},
+                "labels": {},
+                "file": FILE,
+                "variables": ["a=1"],
+                "string_variables": ["b=2"],
+            },
         )
     ]
 
 
 def test_a_dry_run_prints_the_rendered_file_only() -> None:
-    answer = SUBMITTED | {"spec": FILE, "warnings": ["image is ignored"]}
-    done = answered({SUBMIT: answer}, "workflow", "submit", "-", "--pool", "p", "--dry-run", stdin=FILE)
+    answer = CHECKED | {"warnings": ["image is ignored"]}
+    done = answered({CHECK: answer}, "workflow", "submit", "-", "--pool", "p", "--dry-run", stdin=FILE)
     assert (done.code, done.out, done.err) == (0, FILE, "Warning: image is ignored\n")
 
 
 def test_without_pool_the_only_one_is_taken() -> None:
-    pools = {"pools": {"p": pool("p"), "old": pool("old", state="ARCHIVED")}}
-    with serving({"GET /api/pool": pools, SUBMIT: SUBMITTED}) as server:
+    with serving({"GET /api/v1/me": v1.Me.example() | {"pools": ["p"]}, SUBMIT: SUBMITTED}) as server:
         assert at(server, "workflow", "submit", "-", stdin=FILE).code == 0
-    assert [route for route, _, _ in server.asked] == ["GET /api/pool", SUBMIT]
+    assert [(route, body and body["pool"]) for route, _, body in server.asked] == [
+        ("GET /api/v1/me", None),
+        (SUBMIT, "p"),
+    ]
 
 
 @pytest.mark.parametrize(
     ("names", "says"),
     [
         (["b", "a"], "there are 2 pools: choose one of a, b with --pool"),
-        ([], "there is no pool yet: 'runrig pool create NAME --quota GPUS' makes one"),
+        (
+            [],
+            "there is no pool to which you may submit: an admin makes one with 'runrig pool create NAME --quota GPUS', "
+            "or gives you a role",
+        ),
     ],
 )
 def test_without_pool_several_or_none_are_wrong_usage(names: list[str], says: str) -> None:
-    pools = {"pools": {name: pool(name) for name in names}}
-    done = answered({"GET /api/pool": pools}, "workflow", "submit", "-", stdin=FILE)
+    me = v1.Me.example() | {"pools": names}
+    done = answered({"GET /api/v1/me": me}, "workflow", "submit", "-", stdin=FILE)
     assert (done.code, done.err) == (2, f"Error: {says}\n")
 
 
@@ -127,12 +143,21 @@ def test_validate_without_a_pool_needs_no_server(tmp_path: Path) -> None:
 
 
 def test_validate_with_a_pool_asks_the_server() -> None:
-    with serving({SUBMIT: SUBMITTED}) as server:
+    with serving({CHECK: CHECKED}) as server:
         done = at(server, "workflow", "validate", "-", "--pool", "p", stdin=FILE)
+        json = at(server, "workflow", "validate", "-", "--pool", "p", "-t", "json", stdin=FILE).json
     assert (done.code, done.out) == (0, "<stdin> is valid in pool p\n")
-    assert server.asked[0][1] == [("validation_only", "True"), ("dry_run", "False")]
+    assert json == VALID
 
 
+VALID: dict[str, Any] = {
+    "name": "train-1",
+    "overview": None,
+    "logs": "train-1 would be accepted",
+    "spec": None,
+    "warnings": [],
+    "dashboard_url": None,
+}
 CLUSTER = """
 backend: {type: simulated}
 nodes: [{name: n0, resources: {gpu: 8}}]
@@ -171,10 +196,7 @@ def test_validate_with_a_cluster_file_needs_no_server(tmp_path: Path) -> None:
 def test_validate_with_a_cluster_file_answers_as_a_server_does(tmp_path: Path) -> None:
     text = gpus(2, name="{{ who }}")
     settings = ["--set", "who=lead", "--set-string", "x=1", "--set-env", "K=V"]
-    assert validated(tmp_path, text, "-p", "a", *settings, "-t", "json").json == SUBMITTED | {
-        "overview": None,
-        "logs": "train-1 would be accepted",
-    }
+    assert validated(tmp_path, text, "-p", "a", *settings, "-t", "json").json == VALID
     assert validated(tmp_path, text, "-p", "a", "--set-env", "1=V").code == 2
     assert validated(tmp_path, gpus(2), "-p", "c").err == "Error: no pool 'c': there are a, b\n"
 
@@ -219,31 +241,39 @@ def test_nodes_are_checked_only_where_the_cluster_file_lists_them(tmp_path: Path
 
 
 def test_validate_asks_the_server_with_the_same_settings() -> None:
-    with serving({SUBMIT: SUBMITTED}) as server:
-        options = ["--priority", "low", "--set", "a=1", "--set-env", "K=V"]
+    with serving({CHECK: CHECKED}) as server:
+        options = ["--priority", "low", "--set", "a=1", "--set-env", "K=V", "--label", "team=x"]
         assert at(server, "workflow", "validate", "-", "-p", "p", *options, stdin=FILE).code == 0
     assert server.asked == [
         (
-            SUBMIT,
-            [("priority", "LOW"), ("env_vars", "K=V"), ("validation_only", "True"), ("dry_run", "False")],
-            {"file": FILE, "set_variables": ["a=1"], "set_string_variables": []},
+            CHECK,
+            [],
+            {
+                "pool": "p",
+                "priority": "LOW",
+                "environment": {"K": "V"},
+                "labels": {"team": "x"},
+                "file": FILE,
+                "variables": ["a=1"],
+                "string_variables": [],
+            },
         )
     ]
 
 
 def test_restart_takes_the_pool_of_the_workflow() -> None:
-    route = "POST /api/pool/vision/workflow/train-1/restart"
-    with serving({"GET /api/workflow/train-1": workflow("FAILED"), route: SUBMITTED | {"name": "train-2"}}) as server:
+    route, repeated = "POST /api/v1/workflows/train-1/repeat", SUBMITTED | {"id": "train-2"}
+    with serving({"GET /api/v1/workflows/train-1": workflow("FAILED"), route: repeated}) as server:
         done = at(server, "workflow", "restart", "train-1")
     assert done.out.startswith("Workflow ID       train-2\n")
-    assert server.asked[-1][0] == route
+    assert server.asked[-1] == (route, [], {"pool": "vision", "failed_only": True})
 
 
 def test_cancel_reports_each_and_fails_if_one_failed() -> None:
     answers = {
-        "POST /api/workflow/a-1/cancel": {"name": "a-1"},
-        "POST /api/workflow/b-1/cancel": (409, refused("b-1 is COMPLETED", "CONFLICT")),
-        "POST /api/workflow/c-1/cancel": {"name": "c-1"},
+        "POST /api/v1/workflows/a-1/cancel": {"id": "a-1"},
+        "POST /api/v1/workflows/b-1/cancel": (409, refused("b-1 is COMPLETED", "CONFLICT")),
+        "POST /api/v1/workflows/c-1/cancel": {"id": "c-1"},
     }
     with serving(answers) as server:
         text = at(server, "workflow", "cancel", "a-1", "b-1", "c-1", "-m", "no", "--force")
@@ -257,7 +287,7 @@ def test_cancel_reports_each_and_fails_if_one_failed() -> None:
     failed = {"name": "b-1", "message": "b-1 is COMPLETED", "code": "CONFLICT"}
     assert (json.code, json.json) == (1, {"cancelled": ["a-1"], "failed": [failed]})
     assert alone.code == 2
-    assert server.asked[0][1] == [("force", "True"), ("message", "no")]
+    assert [body for _, _, body in server.asked[:4]] == [{"message": "no"}] * 3 + [{"message": ""}]
 
 
 # ---------------------------------------------------------------- questions
@@ -268,48 +298,49 @@ def test_workflow_list_is_a_table() -> None:
     entries = [
         entry("train-3", gpus=12, gpus_asked=17),
         entry("train-2", status="PENDING", priority="LOW", gpus=4, gpus_asked=4),
-        entry("train-1", user="bob", pool=None, gpus=None, gpus_asked=None),
+        entry("train-1", submitted_by="bob", gpus=None, gpus_asked=None),
     ]
-    done = answered({"GET /api/workflow": {"workflows": entries, "more_entries": True}}, "workflow", "list", "-c", "2")
+    done = answered({"GET /api/v1/workflows": page(*entries)}, "workflow", "list", "-c", "2")
     assert lines(done.out) == [
         "User   Workflow ID  Submit Time          Status   Priority  Pool    GPUs",
         "-----  -----------  -------------------  -------  --------  ------  --------",
         "alice  train-3      2026-01-31 12:00:00  RUNNING  NORMAL    vision  12 of 17",
         "alice  train-2      2026-01-31 12:00:00  PENDING  LOW       vision  4",
-        "bob    train-1      2026-01-31 12:00:00  RUNNING  NORMAL    -       -",
         "there are more: --count 4 or --offset 2 shows them",
     ]
+    done = answered({"GET /api/v1/workflows": page(*entries)}, "workflow", "list", "--offset", "2")
+    assert lines(done.out)[2:] == ["bob   train-1      2026-01-31 12:00:00  RUNNING  NORMAL    vision  -"]
 
 
 def test_workflow_list_asks_page_after_page() -> None:
     pages = [
-        (200, {"workflows": [entry(f"w-{at}") for at in range(1000)], "more_entries": True}),
-        (200, {"workflows": [entry("w-1000")], "more_entries": False}),
+        (200, page(*[entry(f"w-{at}") for at in range(1000)], following="next")),
+        (200, page(entry("w-1000"))),
     ]
-    with serving({"GET /api/workflow": pages}) as server:
+    with serving({"GET /api/v1/workflows": pages}) as server:
         done = at(server, "workflow", "list", "-c", "1500", "-t", "json")
     assert (len(done.json["workflows"]), done.json["more_entries"]) == (1001, False)
-    asked = [dict(query) for _, query, _ in server.asked]
-    assert [(query["limit"], query["offset"]) for query in asked] == [("1000", "0"), ("500", "1000")]
+    assert [query for _, query, _ in server.asked] == [
+        [("mine", "True"), ("limit", "1000")],
+        [("mine", "True"), ("limit", "501"), ("cursor", "next")],
+    ]
 
 
 def test_workflow_list_sends_its_filters() -> None:
     args = ["--status", "running", "-s", "FAILED", "--user", "bob", "-p", "a", "-n", "tr"]
     args += ["--submitted-after", "2026-01-31T13:00:00+01:00"]
-    with serving({"GET /api/workflow": {"workflows": [], "more_entries": False}}) as server:
+    with serving({"GET /api/v1/workflows": page()}) as server:
+        assert at(server, "workflow", "list", *args).out == "no workflows: --all shows those of all users\n"
         assert at(server, "workflow", "list", *args, "--all").out == "no workflows\n"
-    assert server.asked[0][1] == [
-        ("users", "bob"),
-        ("all_users", "True"),
-        ("statuses", "RUNNING"),
-        ("statuses", "FAILED"),
+    filters = [
+        ("status", "RUNNING"),
+        ("status", "FAILED"),
         ("name", "tr"),
-        ("pools", "a"),
+        ("pool", "a"),
         ("submitted_after", "2026-01-31T12:00:00"),
-        ("order", "DESC"),
-        ("limit", "20"),
-        ("offset", "0"),
+        ("limit", "21"),
     ]
+    assert [query for _, query, _ in server.asked] == [[("user", "bob"), *filters], filters]
 
 
 def test_a_time_that_is_none_is_wrong_usage() -> None:
@@ -319,13 +350,13 @@ def test_a_time_that_is_none_is_wrong_usage() -> None:
 
 
 def test_query_shows_every_attempt() -> None:
-    ended = {"end_time": "2026-01-31T12:01:05.310000"}
+    ended = {"end_time": "2026-01-31T12:01:05.310000Z"}
     tasks = (
-        task(status="RESCHEDULED", exit_code=3006, failure_message="preempted by x-1", **ended),
-        task(retry_id=1, status="SCHEDULING", node_name=None, gpus=[], start_time=None),
+        task(status="RESCHEDULED", exit_code=3006, message="preempted by x-1", **ended),
+        task(attempt=1, status="SCHEDULING", node=None, gpus=[], start_time=None),
     )
-    done = answered({"GET /api/workflow/train-1": workflow("RUNNING", *tasks)}, "workflow", "query", "train-1")
-    assert lines(done.out) == [
+    done = answered({"GET /api/v1/workflows/train-1": workflow("RUNNING", *tasks)}, "workflow", "query", "train-1")
+    assert lines(re.sub(r":[0-9]+/", ":8700/", done.out)) == [
         "Workflow ID  train-1",
         "Status       RUNNING",
         "Pool         vision",
@@ -336,7 +367,7 @@ def test_query_shows_every_attempt() -> None:
         "Ended        -",
         "Queued       0.1s",
         "Duration     12s",
-        "Overview     http://127.0.0.1:8700/api/workflow/train-1",
+        "Overview     http://127.0.0.1:8700/api/v1/workflows/train-1",
         "",
         "Task  Retry  Status       Exit Code  Node  GPUs  Start                Duration  Message",
         "----  -----  -----------  ---------  ----  ----  -------------------  --------  ----------------",
@@ -351,30 +382,34 @@ def test_query_says_how_many_pods_were_asked_for_would_do_and_run() -> None:
     runs["groups"][0]["pods"] = [{"task": "train", "asked": 4, "least": 2, "got": 3}]
     waits["groups"][0]["pods"] = [{"task": "train", "asked": 4, "least": 2, "got": None}]
     for answer, says in ((runs, "train: 3 of 4 (at least 2)"), (waits, "train: 4 (at least 2)")):
-        done = answered({"GET /api/workflow/train-1": answer}, "workflow", "query", "train-1")
+        done = answered({"GET /api/v1/workflows/train-1": answer}, "workflow", "query", "train-1")
         assert [line for line in lines(done.out) if line.startswith("Pods")] == [f"Pods         {says}"]
 
 
 def test_events_are_told_in_the_time_of_the_reader() -> None:
-    event = wire.EventAnswer.example()
-    with serving({"GET /api/workflow/w/events": [(200, [event])]}) as server:
-        assert at(server, "workflow", "events", "w", "-t", "json").json == [event]
-        assert at(server, "workflow", "events", "w").out == f"2026-01-31 12:00:00  {event['text']}\n"
-    assert [query for _, query, _ in server.asked] == [[("format", "json")]] * 2
+    event = v1.WorkflowEvent.example()
+    noted = event | {"revision": None, "seq": None, "actor": "kubelet", "kind": "Pulled", "law": "", "text": "pulled"}
+    naive = {"time": "2026-01-31T12:00:00.310000"}
+    with serving({"GET /api/v1/workflows/w/events": page(event, noted)}) as server:
+        found = at(server, "workflow", "events", "w", "-t", "json").json
+        assert at(server, "workflow", "events", "w").out == (
+            f"2026-01-31 12:00:00  {event['text']}\n2026-01-31 12:00:00  pulled\n"
+        )
+    assert found == [event | naive, noted | naive | {"law": None}]
 
 
 def test_the_file_of_a_workflow_is_text_or_json() -> None:
-    with serving({"GET /api/workflow/w/spec": FILE}) as server:
+    with serving({"GET /api/v1/workflows/w/spec": FILE}) as server:
         assert at(server, "workflow", "spec", "w", "--template").out == FILE
         assert at(server, "workflow", "spec", "w", "-t", "json").json == {"workflow": "w", "spec": FILE}
-    assert server.asked[0][1] == [("use_template", "True")]
+    assert server.asked[0][1] == [("template", "True")]
 
 
 def test_why_tells_the_sentence_then_the_laws_then_the_past() -> None:
-    done = answered({"GET /api/workflow/train-3/why": wire.WhyAnswer.example()}, "workflow", "why", "train-3")
+    done = answered({"GET /api/v1/workflows/train-3/why": WHY}, "workflow", "why", "train-3")
     assert lines(done.out) == [
         "train-3  PENDING",
-        wire.WhyAnswer.example()["sentence"],
+        WHY["sentence"],
         "",
         "main-group  SCHEDULING  number 2 in the queue of its pool, 4 ahead of it in all pools",
         "  law P2  QuotaFull: vision has 2 of its quota of default/gpu left, and it asks for 4; "
@@ -389,14 +424,14 @@ def test_why_tells_the_sentence_then_the_laws_then_the_past() -> None:
 
 def test_logs_are_shown_as_they_were_written_but_for_what_a_terminal_obeys() -> None:
     text = "\x1b[32mepoch 1\x1b[0m\t0.5\n 10%\r 20%\nno end"
-    with serving({"GET /api/workflow/w/logs": text, "GET /api/workflow/w/error_logs": "oops\n"}) as server:
+    with serving({"GET /api/v1/workflows/w/logs": [(200, text), (200, text), (200, "oops\n")]}) as server:
         assert at(server, "workflow", "logs", "w").out == "epoch 1\t0.5\n 10%\n 20%\nno end\n"
         assert at(server, "workflow", "logs", "w", "-t", "json").json == {"workflow": "w", "lines": text.split("\n")}
         assert (
             at(server, "workflow", "logs", "w", "--error", "--task", "a", "--retry", "0", "-n", "5", "-f").out
             == "oops\n"
         )
-    query = [("task_name", "a"), ("retry_id", "0"), ("last_n_lines", "5"), ("follow", "True")]
+    query = [("task", "a"), ("attempt", "0"), ("stream", "stderr"), ("last_lines", "5"), ("follow", "True")]
     assert [asked for _, asked, _ in server.asked] == [[], [], query]
 
 
@@ -416,13 +451,13 @@ WAIT = [
 
 @pytest.mark.parametrize(("status", "args", "code", "out", "err"), WAIT)
 def test_wait_ends_with_the_exit_code_of_what_came(status: str, args: list[str], code: int, out: str, err: str) -> None:
-    answer = workflow(status, failure_message="main exited with 1" if status.startswith("FAILED") else None)
-    done = answered({"GET /api/workflow/train-1/wait": answer}, "workflow", "wait", "train-1", *args)
+    answer = workflow(status, message="main exited with 1" if status.startswith("FAILED") else "")
+    done = answered({"GET /api/v1/workflows/train-1/wait": answer}, "workflow", "wait", "train-1", *args)
     assert (done.code, done.out, done.err) == (code, out, err)
 
 
 def test_wait_asks_again_until_the_status_has_come() -> None:
-    answers = {"GET /api/workflow/train-1/wait": [(200, workflow("PENDING")), (200, workflow("COMPLETED"))]}
+    answers = {"GET /api/v1/workflows/train-1/wait": [(200, workflow("PENDING")), (200, workflow("COMPLETED"))]}
     with serving(answers) as server:
         done = at(server, "workflow", "wait", "train-1", "-t", "json")
     assert (done.code, done.json["status"]) == (0, "COMPLETED")
@@ -434,17 +469,17 @@ def test_a_time_to_wait_that_is_no_number_is_wrong_usage() -> None:
 
 
 def test_watch_tells_each_change_once_when_piped() -> None:
-    waiting = workflow("PENDING", task(status="SCHEDULING", node_name=None, gpus=[]), group="SCHEDULING")
-    ended = workflow("FAILED", task(status="FAILED", exit_code=7), group="FAILED", failure_message="main exited with 7")
+    waiting = workflow("PENDING", task(status="SCHEDULING", node=None, gpus=[]), group="SCHEDULING")
+    ended = workflow("FAILED", task(status="FAILED", exit_code=7), group="FAILED", message="main exited with 7")
     answers = {
-        "GET /api/workflow/train-1": [(200, waiting), (200, waiting), (200, ended)],
-        "GET /api/workflow/train-1/why": wire.WhyAnswer.example(),
+        "GET /api/v1/workflows/train-1": [(200, waiting), (200, waiting), (200, ended)],
+        "GET /api/v1/workflows/train-1/why": WHY,
     }
     with no_pause():
         done = answered(answers, "workflow", "watch", "train-1")
     assert done.code == 1
     assert [line[10:] for line in lines(done.out)] == [
-        wire.WhyAnswer.example()["sentence"],
+        WHY["sentence"],
         "  main SCHEDULING",
         "train-1 is PENDING",
         "  main FAILED on n00 with exit code 7",
@@ -463,7 +498,7 @@ def no_pause() -> Iterator[None]:
 def test_watch_in_json_is_the_end_as_one_document() -> None:
     with no_pause():
         answers: dict[str, Any] = {
-            "GET /api/workflow/train-1": [(200, workflow("RUNNING")), (200, workflow("COMPLETED"))]
+            "GET /api/v1/workflows/train-1": [(200, workflow("RUNNING")), (200, workflow("COMPLETED"))]
         }
         done = answered(answers, "workflow", "watch", "train-1", "--format-type", "json")
     assert (done.code, done.json["status"]) == (0, "COMPLETED")

@@ -1,6 +1,7 @@
 """Files of this machine in a workflow file."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -10,6 +11,7 @@ from runrig.domain.errors import InvalidInput, Problem
 from tests.cli.canned_server import SUBMITTED, answered, at, serving
 from tests.worlds.command_line import written
 
+SUBMIT = "POST /api/v1/workflows"
 TEXT = """\
 workflow:
   name: train  # kept
@@ -64,7 +66,7 @@ def test_what_is_no_workflow_file_is_left_to_the_server(text: str, tmp_path: Pat
 def test_submit_inlines_files_beside_the_workflow_file(tmp_path: Path) -> None:
     written(tmp_path, "x = 1\n", "run.py")
     file = written(tmp_path, "workflow: {tasks: [{files: [{path: /a, localpath: run.py}], args: ['{{output}}']}]}\n")
-    with serving({"POST /api/pool/p/workflow": SUBMITTED}) as server:
+    with serving({SUBMIT: SUBMITTED}) as server:
         assert at(server, "workflow", "submit", file, "-p", "p").code == 0
     sent = "workflow: {tasks: [{files: [{path: /a, contents: \"x = 1\\n\"}], args: ['{{output}}']}]}\n"
     assert [body["file"] for _, _, body in server.asked] == [sent]
@@ -75,16 +77,20 @@ def test_a_template_is_rendered_by_the_server_before_its_files_are_read(tmp_path
     template = "workflow: {tasks: [{files: [{path: /a, localpath: '{{ file }}'}]}]}\n"
     rendered = template.replace("{{ file }}", "run.py")
     file = written(tmp_path, template)
-    answers = [(200, SUBMITTED | {"spec": rendered}), (200, SUBMITTED)]
-    with serving({"POST /api/pool/p/workflow": answers}) as server:
+    checked: dict[str, Any] = {"id": None, "file": rendered, "warnings": []}
+    with serving({f"{SUBMIT}:check": checked, SUBMIT: SUBMITTED}) as server:
         assert at(server, "workflow", "submit", file, "-p", "p", "--set", "file=run.py").code == 0
     first, second = server.asked
-    assert (first[1], first[2]["file"]) == ([("dry_run", "True")], template)
+    assert (first[0], first[2]["template_only"], first[2]["file"]) == (f"{SUBMIT}:check", True, template)
     assert second[2] == {
+        "pool": "p",
+        "priority": None,
+        "environment": {},
+        "labels": {},
         "file": 'workflow: {tasks: [{files: [{path: /a, contents: "x = 1\\n"}]}]}\n',
-        "set_variables": ["file=run.py"],
-        "set_string_variables": [],
-        "uploaded_templated_spec": template,
+        "variables": ["file=run.py"],
+        "string_variables": [],
+        "template": template,
     }
 
 

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from runrig.client.server_address import Address, ServerAddress
-from tests.cli.canned_server import serving
+from tests.cli.canned_server import page, refused, serving
 from tests.worlds.command_line import runrig
 
-VERSION = {"major": "0", "minor": "1", "revision": "0", "hash": "", "version": "0.1.0"}
-ANSWERS = {"GET /api/version": VERSION, "GET /api/pool_quota": {"node_sets": [], "resource_sum": {}}}
+ANSWERS = {"GET /api/v1/version": {"version": "0.1.0"}, "GET /api/v1/pools": page()}
 
 
 def data_folder(folder: Path, *, url: str | None = None, token: str | None = None) -> dict[str, str]:
@@ -63,7 +62,7 @@ def test_the_token_of_the_folder_goes_nowhere_else(host: str, tmp_path: Path) ->
 
 
 def test_a_refusal_without_a_token_says_where_one_would_be(tmp_path: Path) -> None:
-    answers = {"GET /api/pool_quota": (401, {"message": "a token is needed", "error_code": "FORBIDDEN"})}
+    answers = {"GET /api/v1/pools": (401, refused("a token is needed", "FORBIDDEN"))}
     with serving(answers) as server:
         done = runrig("pool", "list", env=data_folder(tmp_path, url=server.url))
     assert done.code == 4

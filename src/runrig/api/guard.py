@@ -38,8 +38,8 @@ USER_HEADER = "x-osmo-user"
 """By which the reference client says who it is after `login --method dev`, and nothing else."""
 _PASSED_ON = ("forwarded", "via", "x-forwarded-", "x-original-", "x-real-ip", "origin", "sec-fetch-")
 """How headers begin that proxies and browsers add, and the reference client does not."""
-SOCKETS = "/api/router/"
-"""Where paths of WebSockets begin; there are no others."""
+SOCKETS = ("/api/v1/sessions/", "/api/router/")
+"""Where paths of WebSockets begin: at our door, and at that of the reference client; there are no others."""
 SERVER_NAMES = ("127.0.0.1", "localhost", "[::1]")
 TOO_LARGE = f"the request has more than {LARGEST_BODY // 1024 // 1024} MiB: send less"
 
@@ -98,7 +98,7 @@ class Guard:
                     guest.shows(identity.user)
             _check_path(path, scope.get("raw_path", b""))
             if scope["type"] == "websocket" and not path.startswith(SOCKETS):
-                raise NotFound(f"there is no WebSocket at {path!r:.200}: they begin with {SOCKETS}")
+                raise NotFound(f"there is no WebSocket at {path!r:.200}: they begin with {' or '.join(SOCKETS)}")
         except RunrigError as error:
             await _refuse(scope, send, path, *_as_answer(error))
             return

@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from runrig.api import failures
+from runrig.api import failures, problems
 from runrig.api.guard import SOCKETS
 from runrig.api.osmo.waiting import changes, soon
 from runrig.domain.errors import InvalidInput, NotFound, RunrigError, Unavailable
@@ -60,12 +60,9 @@ async def connect(socket: WebSocket) -> None:
     try:
         ticket = await _ticket(service, socket)
     except RunrigError as error:
-        await socket.send_denial_response(
-            JSONResponse(
-                {"message": error.message, "error_code": error.code, "details": dict(error.details)},
-                failures.status_of(error),
-            )
-        )
+        status = failures.status_of(error)
+        body, media_type = problems.written(socket.url.path, status, error.message, error.code, error.details)
+        await socket.send_denial_response(Response(body, status, media_type=media_type))
         return
     began, over = time.monotonic(), Over(_FAILED, "it failed")
     try:
@@ -81,19 +78,23 @@ async def connect(socket: WebSocket) -> None:
         _log.info("%s", logs.line("session_ended", **about, s=time.monotonic() - began, why=over.why))
 
 
-ROUTES = (WebSocketRoute(f"{SOCKETS}{{kind}}/{{id}}/client/{{key}}", connect),)
+_OURS, _THEIRS = SOCKETS
+ROUTES = (
+    WebSocketRoute(_OURS + "{key}", connect),
+    WebSocketRoute(_THEIRS + "{kind}/{id}/client/{key}", connect),
+)
 
 
 async def _ticket(service: Service, socket: WebSocket) -> Ticket:
     """Raises NotFound if there is none for who asks."""
     path, identity = socket.path_params, socket.state.identity
-    kind = next((each for each in Kind if each.value == path["kind"]), None)
+    about = (path["kind"], path["id"]) if "kind" in path else None
     end = time.monotonic() + ANNOUNCED_S
-    while kind is not None:
-        ticket = service.sessions.take(path["key"], kind, path["id"], identity)
+    while True:
+        ticket = service.sessions.take(path["key"], identity, about)
         if ticket is not None:
             return ticket
-        if time.monotonic() > end or not service.sessions.expects(kind, path["id"], identity):
+        if time.monotonic() > end or not service.sessions.expects(identity, about):
             break
         await asyncio.sleep(0.05)  # its control connection is about to announce it
     raise NotFound(
@@ -120,7 +121,7 @@ class Session:
             ticket = self._ticket = await self._sized()
             passage = await self._service.sessions.passage(ticket)
         except RunrigError as error:
-            await self._tell_end(message=error.message, error_code=error.code, details=dict(error.details))
+            await self._tell_end(error)
             return Over(_FAILED, error.message)
         except WebSocketDisconnect:
             return _GONE
@@ -131,9 +132,9 @@ class Session:
             ended = await passage.close()
         with suppress(WebSocketDisconnect, OSError, RuntimeError):
             if over.code is not None and ended is not None:
-                await self._tell_end(exit_code=ended[0], message=ended[1])
+                await self._tell_end(ended)
             elif over.code is not None:
-                await self._tell_end(message=over.why, error_code=Unavailable.code, details={})
+                await self._tell_end(Unavailable(over.why))
         return over
 
     # ------------------------------------------------------------ the parts of a session, each until it is over
@@ -216,11 +217,19 @@ class Session:
             raise InvalidInput.one("the first message is the size of the terminal, and none came") from None
         return replace(ticket, program=replace(ticket.program, terminal=_size(first, "Rows", "Cols")))
 
-    async def _tell_end(self, **said: object) -> None:
+    async def _tell_end(self, end: tuple[int, str] | RunrigError) -> None:
+        """*end*: the exit code with what there is to say of it, or why there is none."""
+        message = end.message if isinstance(end, RunrigError) else end[1]
         if self._ticket.framed:
-            await self._socket.send_bytes(bytes((END,)) + json.dumps(said).encode())
-        elif self._ticket.kind is Kind.EXEC and said["message"]:
-            await self._socket.send_bytes(f"{said['message']}\r\n".encode())
+            await self._socket.send_bytes(bytes((END,)) + json.dumps(_told(end)).encode())
+        elif self._ticket.kind is Kind.EXEC and message:
+            await self._socket.send_bytes(f"{message}\r\n".encode())
+
+
+def _told(end: tuple[int, str] | RunrigError) -> dict[str, object]:
+    if isinstance(end, RunrigError):
+        return problems.problem(failures.status_of(end), end.message, end.code, failures.details_of(end))
+    return {"exit_code": end[0], "message": end[1]}
 
 
 async def _first(*parts: Callable[[], Coroutine[Any, Any, Over]]) -> Over:

@@ -1,4 +1,4 @@
-"""The one other protocol that is spoken here: WebSockets, on the paths of the router alone."""
+"""The one other protocol that is spoken here: WebSockets, on the paths of sessions alone."""
 
 import re
 from typing import Any
@@ -9,7 +9,7 @@ from runrig.api.guard import SOCKETS
 
 LARGEST_MESSAGE = 1024 * 1024
 """Bytes of one message."""
-_LINE = re.compile(rb"GET " + SOCKETS.encode() + rb"[^ ]* HTTP/1\.1\r\n")
+_LINE = re.compile(rb"GET (?:" + "|".join(SOCKETS).encode() + rb")[^ ]* HTTP/1\.1\r\n")
 _WISH = re.compile(rb"\r\nupgrade:[ \t]*websocket[ \t]*\r\n", re.IGNORECASE)
 
 

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from runrig.client.failure import server_said
-from runrig.client.transport import Transport
+from runrig.client.transport import Transport, path
 from runrig.domain.errors import ServerFault
 
 if TYPE_CHECKING:
@@ -95,13 +95,10 @@ class Channel:
 
 
 class Forwarder:
-    """Connections to *listener* go to where the ticket *answer* leads.  *path*: of its kind, up to the key."""
+    """Connections to *listener* go to where the session *answer* leads."""
 
-    def __init__(
-        self, client: Transport, path: str, answer: Mapping[str, Any], listener: socket.socket, timeout_s: float
-    ) -> None:
+    def __init__(self, client: Transport, answer: Mapping[str, Any], listener: socket.socket, timeout_s: float) -> None:
         self._client = client
-        self._path = path
         self._key = answer["key"]
         self._listener = listener
         self._timeout_s = timeout_s
@@ -115,7 +112,7 @@ class Forwarder:
 
     def _run(self) -> None:
         try:
-            with connected(self._client, self._path + self._key, self._timeout_s) as control:
+            with connected(self._client, path("sessions", self._key), self._timeout_s) as control:
                 threading.Thread(target=self._accept, args=(control,), daemon=True).start()
                 self._wait(control)
         except Exception as error:  # noqa: BLE001 - raised by whoever waits
@@ -159,7 +156,7 @@ class Forwarder:
                         return
 
         with closing(local), suppress(Exception):  # who connected sees that it ends
-            with connected(self._client, self._path + key, self._timeout_s) as remote:
+            with connected(self._client, path("sessions", key), self._timeout_s) as remote:
                 threading.Thread(target=outward, daemon=True).start()
                 for message in remote:
                     local.sendall(message if isinstance(message, bytes) else message.encode())

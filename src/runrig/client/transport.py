@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from runrig.client.caller import ANSWER_S, Caller, Query, Request, Value
 from runrig.client.network import BlockingNetwork, done, each
+from runrig.client.paths import path
 from runrig.client.server_address import Address
 from runrig.domain.errors import InvalidInput
 
@@ -15,11 +16,7 @@ RETRY = "RUNRIG_RETRY_S"
 PATIENCE_S = 15.0
 """A standby takes over within 10 s."""
 LONGEST_PATIENCE_S = 3600.0
-
-
-def path(*parts: str) -> str:
-    """``/api/a/b`` with each part quoted, so that a name cannot change the path."""
-    return "/api/" + "/".join(quote(part, safe="") for part in parts)
+LARGEST_PAGE = 1000
 
 
 class Transport:
@@ -51,6 +48,18 @@ class Transport:
         *key*: a new UUID, by which the server recognises the call when it is repeated.
         """
         return done(self._caller.answer(Request(method, path, query, body, timeout_s, key))).json
+
+    def items(self, path: str, query: Query | None = None, *, most: int | None = None) -> Iterator[dict[str, Any]]:
+        """Yields what the list at *path* has, page by page; *most* None: all of it."""
+        cursor, left = None, most
+        while left is None or left > 0:
+            limit = LARGEST_PAGE if left is None else min(left, LARGEST_PAGE)
+            answer = self.get(path, {**(query or {}), "limit": limit, "cursor": cursor})
+            yield from answer["items"]
+            cursor = answer["next_cursor"]
+            if cursor is None:
+                return
+            left = None if left is None else left - len(answer["items"])
 
     def lines(self, path: str, query: Query | None = None) -> Iterator[str]:
         """Yields the lines of a text as they arrive, without line ends, for as long as the server sends."""

@@ -73,12 +73,10 @@ from runrig.wire.pools import (
 from runrig.wire.render import RenderAnswer
 from runrig.wire.resources import GpuAnswer, ResourceAnswer, ResourcesAnswer
 from runrig.wire.sessions import (
-    ExecRequest,
     PluginConfigsAnswer,
     RouterAnswer,
     RsyncAnswer,
     RsyncPathAnswer,
-    TerminalRequest,
 )
 from runrig.wire.subpools import (
     SubpoolAnswer,
@@ -163,7 +161,6 @@ __all__ = [
     "EventAnswer",
     "ExchangeAnswer",
     "ExchangeRequest",
-    "ExecRequest",
     "GangSizeAnswer",
     "GpuAnswer",
     "GroupAnswer",
@@ -225,7 +222,6 @@ __all__ = [
     "TaskListAnswer",
     "TaskSumEntry",
     "TaskSumsAnswer",
-    "TerminalRequest",
     "TokenAnswer",
     "TokenCreateRequest",
     "TokenMadeAnswer",

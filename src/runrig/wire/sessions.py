@@ -1,8 +1,6 @@
-"""Sessions in tasks: what the reference client is told, and what our own says about a program to start."""
+"""Sessions in tasks: what the reference client is told."""
 
-from pydantic import Field
-
-from runrig.wire.base import Answer, Request, Whole, example
+from runrig.wire.base import Answer, example
 
 
 class RouterAnswer(Answer):
@@ -18,24 +16,6 @@ class RouterAnswer(Answer):
     router_address: str
     key: str
     cookie: str = ""
-
-
-class TerminalRequest(Request):
-    """Its size in characters."""
-
-    model_config = example({"rows": 24, "columns": 80})
-
-    rows: Whole = Field(ge=1, le=9999)
-    columns: Whole = Field(ge=1, le=9999)
-
-
-class ExecRequest(Request):
-    """*command*: words, no shell reads them.  *terminal* null: stdin, stdout and stderr are three pipes."""
-
-    model_config = example({"command": ["nvidia-smi", "-L"], "terminal": None})
-
-    command: list[str] = Field(min_length=1, max_length=1000)
-    terminal: TerminalRequest | None = None
 
 
 class RsyncPathAnswer(Answer):

@@ -101,6 +101,11 @@ ROWS: Mapping[str, Row] = {
     "POST /api/workflow/{id}/exec/task/{task}": Row("/api/workflow/{id}/exec/task/main", None, {"entry_command": "ls"}),
     "POST /api/workflow/{id}/portforward/{task}": Row("/api/workflow/{id}/portforward/main", None, {"task_ports": 80}),
     "POST /api/workflow/{id}/rsync/task/{task}": Row("/api/workflow/{id}/rsync/task/main"),
+    "POST /api/v1/workflows/{id}/tasks/{task}:port-forward": Row(
+        "/api/v1/workflows/{id}/tasks/main:port-forward", {"port": 80}
+    ),
+    "POST /api/v1/workflows/{id}/tasks/{task}:rsync": Row("/api/v1/workflows/{id}/tasks/main:rsync"),
+    "GET /api/v1/flavors": Row("/api/v1/flavors"),
     "DELETE /api/v1/cohorts/{name}": Row("/api/v1/cohorts/org", None, {"leave_children": True}),
     "DELETE /api/v1/pools/{name}": Row("/api/v1/pools/{pool}--{sub}"),
     "GET /api/v1/cohorts": Row("/api/v1/cohorts"),
@@ -149,7 +154,7 @@ ROWS: Mapping[str, Row] = {
     "POST /api/v1/users": Row("/api/v1/users", {"name": "eve"}),
     "POST /api/v1/users/{user}/tokens": Row("/api/v1/users/uwe/tokens", {"name": "another"}),
     "POST /api/v1/workflows": Row("/api/v1/workflows", {"pool": "{pool}", "file": one_task("x")}),
-    "POST /api/v1/workflows/{id}/cancel": Row("/api/v1/workflows/{id}/cancel"),
+    "POST /api/v1/workflows/{id}/cancel": Row("/api/v1/workflows/{id}/cancel", {}),
     "POST /api/v1/workflows/{id}/repeat": Row(
         "/api/v1/workflows/{old}/repeat", {"pool": "{pool}", "failed_only": True}
     ),

@@ -40,7 +40,7 @@ def test_a_workflow_is_submitted_shown_and_cancelled(tmp_path: Path) -> None:
         it.desk.later(31)
         ended = it.http.get("/api/v1/workflows/x-1").json()
         assert (ended["status"], ended["cancelled_by"]) == ("FAILED_CANCELED", "ann")
-        problem(it.http.post("/api/v1/workflows/x-1/cancel"), 409, "CONFLICT")
+        problem(it.http.post("/api/v1/workflows/x-1/cancel", json={}), 409, "CONFLICT")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from runrig.cli.rendering import sanitize
-from tests.cli.canned_server import answered, entry
+from tests.cli.canned_server import answered, entry, page, refused
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_json_escapes_what_a_terminal_would_obey() -> None:
 
 
 def test_names_of_a_server_reach_a_table_clean() -> None:
-    answer = {"workflows": [entry("tra\x1b[2Jin-1", user="a\nb")], "more_entries": False}
-    done = answered({"GET /api/workflow": answer}, "workflow", "list")
+    answer = page(entry("tra\x1b[2Jin-1", submitted_by="a\nb"))
+    done = answered({"GET /api/v1/workflows": answer}, "workflow", "list")
     assert "train-1" in done.out
     assert "a b" in done.out
     assert "\x1b" not in done.out
@@ -51,7 +51,7 @@ def test_names_of_a_server_reach_a_table_clean() -> None:
 
 def test_a_message_of_a_server_reaches_stderr_clean() -> None:
     done = answered(
-        {"GET /api/workflow/x/why": (404, {"message": "no \x1b]0;x\x07workflow", "error_code": "NOTFOUND"})},
+        {"GET /api/v1/workflows/x/why": (404, refused("no \x1b]0;x\x07workflow", "NOTFOUND"))},
         "workflow",
         "why",
         "x",

@@ -9,9 +9,10 @@ import click
 import pytest
 
 from runrig.cli.commands.watch import picture
+from runrig.cli.printed import workflows as printed
 from runrig.cli.rendering import times
 from runrig.cli.rendering.tables import Table, drawn, plain
-from tests.cli.canned_server import entry, pool, pool_quota, serving, task, workflow
+from tests.cli.canned_server import entry, page, pool, serving, task, workflow
 from tests.worlds.command_line import process
 
 
@@ -43,11 +44,11 @@ def test_statuses_have_colours_unless_nobody_wants_them(monkeypatch: pytest.Monk
 
 def test_the_picture_shows_the_last_attempt_of_each_task_and_why_it_waits() -> None:
     tasks = (
-        task("a", status="COMPLETED", exit_code=0, end_time="2026-01-31T12:01:00"),
+        task("a", status="COMPLETED", exit_code=0, end_time="2026-01-31T12:01:00Z"),
         task("b", status="RESCHEDULED", exit_code=3006),
-        task("b", retry_id=1, status="SCHEDULING", node_name=None, gpus=[], start_time=None),
+        task("b", attempt=1, status="SCHEDULING", node=None, gpus=[], start_time=None),
     )
-    answer = workflow("PENDING", *tasks, end_time="2026-01-31T13:00:00.25")
+    answer = printed.workflow(workflow("PENDING", *tasks, end_time="2026-01-31T13:00:00.25Z"), "http://there")
     lines = picture(answer, "waits \x1b[2Jfor [bold]room[/bold]", 120)
     assert [click.unstyle(line).split() for line in lines if "─" not in line] == [
         ["train-1", "PENDING", "━" * 12, "1", "of", "2", "tasks", "1h00m", "pool", "vision,", "NORMAL"],
@@ -76,8 +77,7 @@ def on_a_terminal(*args: str, answer: str = "") -> tuple[int, str]:
 
 
 def test_a_terminal_gets_a_drawn_table_and_no_markup_of_names() -> None:
-    answer = {"workflows": [entry("[red]train-1[/red]")], "more_entries": False}
-    with serving({"GET /api/workflow": answer}) as server:
+    with serving({"GET /api/v1/workflows": page(entry("[red]train-1[/red]"))}) as server:
         code, seen = on_a_terminal("--server", server.url, "workflow", "list")
     assert code == 0
     assert "[red]train-1[/red]" in seen
@@ -86,7 +86,7 @@ def test_a_terminal_gets_a_drawn_table_and_no_markup_of_names() -> None:
 
 def test_watch_redraws_until_the_end() -> None:
     states = [(200, workflow("RUNNING")), (200, workflow("COMPLETED", task(status="COMPLETED", exit_code=0)))]
-    with serving({"GET /api/workflow/train-1": states}) as server:
+    with serving({"GET /api/v1/workflows/train-1": states}) as server:
         code, seen = on_a_terminal("--server", server.url, "workflow", "watch", "train-1")
     assert code == 0
     assert "RUNNING" in seen
@@ -94,9 +94,7 @@ def test_watch_redraws_until_the_end() -> None:
 
 
 def test_delete_asks_a_person_and_a_no_changes_nothing() -> None:
-    with serving(
-        {"DELETE /api/configs/pool/p": pool("p", state="ARCHIVED"), "GET /api/pool_quota": pool_quota()}
-    ) as server:
+    with serving({"DELETE /api/v1/pools/p": {"pool": pool("p", state="ARCHIVED"), "cancelled": []}}) as server:
         no = on_a_terminal("--server", server.url, "pool", "delete", "p", answer="n\n")
         yes = on_a_terminal("--server", server.url, "pool", "delete", "p", answer="y\n")
         told = on_a_terminal("--server", server.url, "pool", "delete", "p", "--yes")

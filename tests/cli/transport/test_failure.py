@@ -37,7 +37,7 @@ EXIT = [
 
 @pytest.mark.parametrize(("status", "code", "exit_code"), EXIT)
 def test_an_error_of_the_server_has_the_exit_code_of_its_kind(status: int, code: str, exit_code: int) -> None:
-    answers = {"GET /api/workflow/w": (status, refused("no: 9 of 8", code))}
+    answers = {"GET /api/v1/workflows/w": (status, refused("no: 9 of 8", code))}
     with serving(answers) as server:
         text = runrig("--server", server.url, "workflow", "query", "w", env={"RUNRIG_TOKEN": "t"})
         json = runrig("--server", server.url, "workflow", "query", "w", "-t", "json", env={"RUNRIG_TOKEN": "t"})
@@ -57,7 +57,7 @@ def test_an_error_of_the_server_has_the_exit_code_of_its_kind(status: int, code:
     ],
 )
 def test_an_error_that_is_not_ours_is_told_all_the_same(status: int, body: str, exit_code: int, message: str) -> None:
-    done = answered({"GET /api/workflow/w": (status, body)}, "workflow", "query", "w")
+    done = answered({"GET /api/v1/workflows/w": (status, body)}, "workflow", "query", "w")
     assert (done.code, done.err) == (exit_code, f"Error: {message}\n")
 
 
@@ -71,15 +71,15 @@ def test_without_a_server_one_line_names_the_address_and_the_way_out() -> None:
 
 
 def test_a_stranger_on_the_port_is_told_apart_from_a_server() -> None:
-    done = answered({"GET /api/pool_quota": (200, "<html>")}, "pool", "list")
+    done = answered({"GET /api/v1/pools": (200, "<html>")}, "pool", "list")
     assert done.code == 10
     assert "answers, but not like a runrig server ('<html>')" in done.err
 
 
 def test_an_answer_of_another_version_is_told_as_such() -> None:
-    done = answered({"GET /api/pool_quota": {"pools": []}}, "pool", "list")
+    done = answered({"GET /api/v1/pools": {"pools": []}}, "pool", "list")
     assert (done.code, done.out) == (10, "")
-    assert "has no 'node_sets': is it a runrig server, of this version? 'runrig version' tells" in done.err
+    assert "has no 'items': is it a runrig server, of this version? 'runrig version' tells" in done.err
 
 
 def test_a_server_that_hangs_up_is_a_connection_error() -> None:
@@ -107,7 +107,7 @@ def test_all_problems_of_a_file_are_told_with_their_place(tmp_path: Path) -> Non
         {"message": "unknown field 'imge'", "path": "workflow.imge", "line": 3, "column": 7},
         {"message": "no tasks", "path": "workflow", "line": None, "column": None},
     ]
-    answers = {"POST /api/pool/p/workflow": (422, refused("2 problems", "USAGE", problems=problems))}
+    answers = {"POST /api/v1/workflows": (422, refused("2 problems", "USAGE", problems=problems))}
     with serving(answers) as server:
         text = at(server, "workflow", "submit", file, "--pool", "p")
         json = at(server, "workflow", "submit", file, "--pool", "p", "-t", "json")
@@ -127,7 +127,7 @@ def test_ctrl_c_is_exit_code_3_without_a_trace() -> None:
 
 def test_a_reader_that_goes_away_makes_no_noise() -> None:
     line = "x" * 200
-    with serving({"GET /api/workflow/w/logs": "\n".join([line] * 20_000)}) as server:
+    with serving({"GET /api/v1/workflows/w/logs": "\n".join([line] * 20_000)}) as server:
         logs = shlex.join(process("--server", server.url, "workflow", "logs", "w"))
         command = ["bash", "-c", f"set -o pipefail; {logs} | head -n 1"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

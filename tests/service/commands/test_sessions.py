@@ -47,17 +47,17 @@ def world(tmp_path: Path) -> Iterator[World]:
 def test_a_key_is_good_for_a_minute_and_one_connection(world: World) -> None:
     first, second = world.open(), world.open()
     world.time += sessions.KEY_S - 1
-    taken = world.sessions.take(first.key, EXEC, world.id, ANN)
+    taken = world.sessions.take(first.key, ANN, (EXEC.value, world.id))
     assert taken is not None
-    assert world.sessions.take(first.key, EXEC, world.id, ANN) is None
+    assert world.sessions.take(first.key, ANN, (EXEC.value, world.id)) is None
     world.time += 1
-    assert world.sessions.take(second.key, EXEC, world.id, ANN) is None
+    assert world.sessions.take(second.key, ANN, (EXEC.value, world.id)) is None
     assert world.sessions.over(taken) == "its token does not work any more"  # ann has none on this server
 
 
 def test_there_are_only_so_many_for_one_and_for_all(world: World) -> None:
     first = world.open()
-    taken = world.sessions.take(first.key, EXEC, world.id, ANN)
+    taken = world.sessions.take(first.key, ANN, (EXEC.value, world.id))
     assert taken is not None
     world.open()
     with pytest.raises(Unavailable, match="ann has 2 sessions in tasks open, which is all that there may be"):

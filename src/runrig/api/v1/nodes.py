@@ -1,5 +1,6 @@
 """Nodes, and the domains that they lie in."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -9,8 +10,9 @@ from runrig.api.osmo.answers.resources import conditions
 from runrig.api.permissions import Seeing, needs
 from runrig.api.routing import Route, Serving
 from runrig.api.v1.frame import shows
-from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, place_of
+from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
 from runrig.domain.access import Permission
+from runrig.domain.nodes import Flavor, Taint
 from runrig.service.queries.nodes import NodeView
 from runrig.service.queries.topology import MOST_HOLDERS
 from runrig.wire import v1
@@ -40,19 +42,21 @@ def list_nodes(
         pools=pool, platforms=flavor, visibility=visibility, limit=limit, after=after[0] if after else ""
     )
     return v1.NodePage(
-        items=[_node(view) for view in views], next_cursor=cursor_of((views[-1].node.name,)) if more else None
+        items=[_node(view, service.backend_name) for view in views],
+        next_cursor=cursor_of((views[-1].node.name,)) if more else None,
     )
 
 
 @router.get("/api/v1/nodes/{name}", summary="One node", dependencies=_READ, responses=shows(v1.Node, 404))
 def get_node(service: Serving, visibility: Seeing, name: str) -> v1.Node:
-    return _node(service.queries.node(name, visibility))
+    return _node(service.queries.node(name, visibility), service.backend_name)
 
 
-def _node(view: NodeView) -> v1.Node:
+def _node(view: NodeView, backend: str) -> v1.Node:
     node = view.node
     return v1.Node(
         name=node.name,
+        backend=backend,
         ready=node.ready,
         conditions=conditions(view),
         flavor=view.flavor.name,
@@ -64,8 +68,33 @@ def _node(view: NodeView) -> v1.Node:
         ],
         pools=view.shared_by,
         labels=dict(node.labels),
-        taints=[{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in node.taints],
+        taints=_taints(node.taints),
     )
+
+
+@router.get(
+    "/api/v1/flavors",
+    summary="Kinds of nodes, in the order of the cluster file",
+    dependencies=_READ,
+    responses=shows(v1.FlavorPage),
+)
+def list_flavors(service: Serving, limit: Limit = USUAL_PAGE, cursor: Cursor = None) -> v1.FlavorPage:
+    after = place_of(cursor, int)
+    page, following = cut(tuple(enumerate(service.queries.flavors())), lambda each: (each[0],), limit, after)
+    return v1.FlavorPage(items=[_flavor(flavor) for _, flavor in page], next_cursor=following)
+
+
+def _flavor(flavor: Flavor) -> v1.Flavor:
+    return v1.Flavor(
+        name=flavor.name,
+        node_labels=dict(flavor.node_labels),
+        taints=_taints(flavor.taints),
+        allow=sorted(flavor.allow),
+    )
+
+
+def _taints(taints: Iterable[Taint]) -> list[dict[str, str]]:
+    return [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in taints]
 
 
 @router.get(

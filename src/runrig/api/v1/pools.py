@@ -17,6 +17,7 @@ from runrig.domain.errors import InvalidInput
 from runrig.domain.tags import tag_of
 from runrig.service.queries.history import HistoryQuery
 from runrig.service.queries.resource_queries import PoolView
+from runrig.service.service import Service
 from runrig.wire import v1
 
 router = APIRouter(route_class=Route, tags=["pools"])
@@ -55,7 +56,9 @@ def list_pools(
     node_sets = service.queries.node_sets(names=name, archived=archived, visibility=visibility)
     found = sorted(as_answers.with_sets(node_sets), key=_place)
     page, following = cut(found, _place, limit, after)
-    return v1.PoolPage(items=[as_answers.pool(*each) for each in page], next_cursor=following)
+    return v1.PoolPage(
+        items=[as_answers.pool(view, service.backend_name, node_set) for view, node_set in page], next_cursor=following
+    )
 
 
 def _place(found: tuple[PoolView, str]) -> tuple[str, str]:
@@ -81,7 +84,7 @@ def create_pool(
     else:
         _check_subpool(body)
         view = service.subpools.create(body.parent, body.name, body.quota, user=user, dry_run=dry_run, again=again)
-    return _told(view, created=not dry_run)
+    return _told(service, view, created=not dry_run)
 
 
 def _check_subpool(body: v1.PoolCreate) -> None:
@@ -93,9 +96,10 @@ def _check_subpool(body: v1.PoolCreate) -> None:
         )
 
 
-def _told(view: PoolView, *, created: bool = False) -> Response:
+def _told(service: Service, view: PoolView, *, created: bool = False) -> Response:
     location = f"/api/v1/pools/{view.pool.name}" if created else None
-    return reply(as_answers.pool(view), 201 if created else 200, etag=quoted(tag_of(view.pool)), location=location)
+    shown = as_answers.pool(view, service.backend_name)
+    return reply(shown, 201 if created else 200, etag=quoted(tag_of(view.pool)), location=location)
 
 
 @router.get(
@@ -106,7 +110,7 @@ def _told(view: PoolView, *, created: bool = False) -> Response:
     responses=shows(v1.Pool, 404, tag=True),
 )
 def get_pool(service: Serving, visibility: Seeing, name: str) -> Response:
-    return _told(service.queries.pool(name, visibility))
+    return _told(service, service.queries.pool(name, visibility))
 
 
 @router.patch(
@@ -127,7 +131,7 @@ def update_pool(
 ) -> Response:
     check_promise(asker, name, body)
     view = service.declarations.update_pool(name, pool_edit(body), user=user, dry_run=dry_run, expected=expected)
-    return _told(view)
+    return _told(service, view)
 
 
 @router.delete(
@@ -137,7 +141,8 @@ def update_pool(
     responses=shows(v1.PoolDeleted, 404, 409, 412, said={409: _DRAINING}),
 )
 def delete_pool(service: Serving, user: User, expected: IfMatch, name: str, dry_run: DryRun = False) -> v1.PoolDeleted:
-    return as_answers.deleted(service.declarations.delete_pool(name, user=user, dry_run=dry_run, expected=expected))
+    done = service.declarations.delete_pool(name, user=user, dry_run=dry_run, expected=expected)
+    return as_answers.deleted(done, service.backend_name)
 
 
 # ---------------------------------------------------------------- the audit trail

@@ -1,32 +1,71 @@
-"""The route by which our own client asks for a program in a task that runs: words as words, and an exit code at the end."""
+"""Sessions in tasks that run: a program with an exit code at its end, a port, files.  `api.sockets` has the connections."""
 
-from fastapi import APIRouter
+from typing import Any
 
-from runrig import wire
-from runrig.api.osmo.sessions import router_answer
-from runrig.api.permissions import Asking, needs, workflow
-from runrig.api.routing import Base, Route, Serving, User
-from runrig.api.v1.frame import shows
+from fastapi import APIRouter, Response
+
+from runrig.api.permissions import Asker, Asking, needs, workflow
+from runrig.api.routing import Route, Serving, User
+from runrig.api.v1.frame import creates, reply
 from runrig.domain.access import Permission
 from runrig.ports.backend import Program, Size
+from runrig.service.commands.rsync import DAEMON
 from runrig.service.commands.sessions import Kind, Ticket
+from runrig.service.service import Service
+from runrig.wire import v1
 
 router = APIRouter(route_class=Route, tags=["sessions"])
+
+_EXEC = [needs(Permission.EXEC_WORKFLOW, workflow("id"))]
+_SHOWN = creates(v1.Session, 404, 409, 413)
 
 
 @router.post(
     "/api/v1/workflows/{id}/tasks/{task}:exec",
-    summary="A key for a program in a task",
+    summary="A session for a program in a task",
     description="The connection carries binary messages whose first byte says what follows: to the server 0 stdin (nothing more: its "
-    "end), 4 the size of the terminal as JSON; to the client 1 stdout, 2 stderr, 3 the end as JSON, with exit_code or an error.",
-    dependencies=[needs(Permission.EXEC_WORKFLOW, workflow("id"))],
-    responses=shows(wire.RouterAnswer, 404, 409),
+    "end), 4 the size of the terminal as JSON; to the client 1 stdout, 2 stderr, 3 the end as JSON, with exit_code or a problem.",
+    dependencies=_EXEC,
+    status_code=201,
+    response_model=v1.Session,
+    responses=_SHOWN,
 )
-def start(
-    service: Serving, asker: Asking, user: User, base: Base, id: str, task: str, body: wire.ExecRequest
-) -> wire.RouterAnswer:
+def start_exec(service: Serving, asker: Asking, user: User, id: str, task: str, body: v1.ExecStart) -> Response:
     size = None if body.terminal is None else Size(body.terminal.rows, body.terminal.columns)
     program = Program(tuple(body.command), size)
-    found = service.sessions.running(id, task)
-    ticket = Ticket(Kind.EXEC, found, asker.place(id), asker.identity, program=program, names=(id,), framed=True)
-    return router_answer(service.sessions.open(ticket, user=user), base)
+    return _begun(service, asker, user, id, task, kind=Kind.EXEC, program=program, framed=True)
+
+
+@router.post(
+    "/api/v1/workflows/{id}/tasks/{task}:port-forward",
+    summary="A session for connections to a port of a task",
+    description='Each connection is announced on that of the session as `{"key": TEXT}`, and begins under this key.',
+    dependencies=_EXEC,
+    status_code=201,
+    response_model=v1.Session,
+    responses=_SHOWN,
+)
+def start_port_forward(
+    service: Serving, asker: Asking, user: User, id: str, task: str, body: v1.PortForwardStart
+) -> Response:
+    return _begun(service, asker, user, id, task, kind=Kind.PORT_FORWARD, port=body.port, is_control=True)
+
+
+@router.post(
+    "/api/v1/workflows/{id}/tasks/{task}:rsync",
+    summary="A session for connections to an rsync in a task, which its image has to contain, with a shell",
+    description="Its connections are announced as those to a port.",
+    dependencies=_EXEC,
+    status_code=201,
+    response_model=v1.Session,
+    responses=_SHOWN,
+)
+def start_rsync(service: Serving, asker: Asking, user: User, id: str, task: str) -> Response:
+    return _begun(service, asker, user, id, task, kind=Kind.RSYNC, program=DAEMON, is_control=True)
+
+
+def _begun(service: Service, asker: Asker, user: str, id: str, task: str, **what: Any) -> Response:
+    running = service.sessions.running(id, task)
+    ticket = Ticket(task=running, place=asker.place(id), identity=asker.identity, names=(id,), **what)
+    key = service.sessions.open(ticket, user=user).key
+    return reply(v1.Session(key=key), 201, location=f"/api/v1/sessions/{key}")

@@ -9,7 +9,7 @@ from runrig.api.error_docs import Said
 from runrig.api.permissions import needs
 from runrig.api.routing import IdempotencyKey, Route, Serving, Who
 from runrig.api.v1.answers import access as as_answers
-from runrig.api.v1.frame import creates, empties, reply, shows
+from runrig.api.v1.frame import creates, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
 from runrig.domain.access import Identity, Permission, TokenRow, allows
 from runrig.domain.pools import PoolState
@@ -81,12 +81,10 @@ def _made(service: Service, who: Identity, user: str, key: str | None, body: Tok
     "/api/v1/tokens/{name}",
     summary="Revoke a token of yours",
     dependencies=_OWN,
-    status_code=204,
-    responses=empties(404),
+    responses=shows(v1.Token, 404),
 )
-def revoke_token(service: Serving, who: Who, name: str) -> Response:
-    service.access.tokens.revoke(who.user, name, actor=who.user)
-    return Response(status_code=204)
+def revoke_token(service: Serving, who: Who, name: str) -> v1.Token:
+    return as_answers.token(service.access.tokens.revoke(who.user, name, actor=who.user), service.access.now())
 
 
 # ---------------------------------------------------------------- those of others
@@ -118,9 +116,8 @@ def create_user_token(service: Serving, who: Who, key: IdempotencyKey, user: str
     "/api/v1/users/{user}/tokens/{name}",
     summary="Revoke a token of a user",
     dependencies=_ACCESS,
-    status_code=204,
-    responses=empties(404),
+    responses=shows(v1.Token, 404),
 )
-def revoke_user_token(service: Serving, who: Who, user: str, name: str) -> Response:
-    service.access.tokens.revoke(service.access.users.get(user).name, name, actor=who.user)
-    return Response(status_code=204)
+def revoke_user_token(service: Serving, who: Who, user: str, name: str) -> v1.Token:
+    found = service.access.users.get(user)
+    return as_answers.token(service.access.tokens.revoke(found.name, name, actor=who.user), service.access.now())

@@ -38,7 +38,7 @@ Attempt = Annotated[int | None, Query(ge=0, description="None: the latest")]
     responses=shows(v1.Workflow, 404),
 )
 def get_workflow(service: Serving, visibility: Seeing, id: str) -> v1.Workflow:
-    return as_answers.workflow(service.workflow_queries.workflow(id, visibility))
+    return as_answers.workflow(service.workflow_queries.workflow(id, visibility), service.backend_name)
 
 
 @router.get(
@@ -67,7 +67,8 @@ async def wait_for_workflow(
     async for reached in statuses(service, id, timeout):
         if reached is status:
             break
-    return as_answers.workflow(await run_in_threadpool(service.workflow_queries.workflow, id, visibility))
+    view = await run_in_threadpool(service.workflow_queries.workflow, id, visibility)
+    return as_answers.workflow(view, service.backend_name)
 
 
 @router.get(

@@ -17,7 +17,7 @@ from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.domain.workflows import WorkflowStatus
 from runrig.ports.store import WorkflowQuery
-from runrig.service.commands.submissions import Accepted, Submission
+from runrig.service.commands.submissions import Accepted, Submission, filled_in
 from runrig.service.runtime.rendering import DEFAULT_NAMESPACE
 from runrig.spec.labels import read_key, read_selector, read_tags
 from runrig.wire import v1
@@ -97,8 +97,11 @@ async def submit_workflows(
     dependencies=[_SUBMIT],
     responses=shows(v1.WorkflowChecked, 404, 413),
 )
-def check_workflow(service: Serving, user: User, body: v1.WorkflowSubmit) -> v1.WorkflowChecked:
-    found = service.submissions.rendered(_submission(body, body, user))
+def check_workflow(service: Serving, user: User, body: v1.WorkflowCheck) -> v1.WorkflowChecked:
+    submission = _submission(body, body, user)
+    if body.template_only:
+        return v1.WorkflowChecked(id=None, file=filled_in(submission), warnings=[])
+    found = service.submissions.check(submission)
     return v1.WorkflowChecked(id=found.id, file=found.text, warnings=list(found.warnings))
 
 
@@ -136,11 +139,8 @@ async def repeat_workflow(
     dependencies=[_CHANGE],
     responses=shows(v1.WorkflowCancelled, 404, 409, 413),
 )
-async def cancel_workflow(
-    service: Serving, user: User, id: str, body: v1.WorkflowCancel | None = None
-) -> v1.WorkflowCancelled:
-    message = "" if body is None else body.message
-    return v1.WorkflowCancelled(id=await service.arrivals.cancel(id, user=user, message=message))
+async def cancel_workflow(service: Serving, user: User, id: str, body: v1.WorkflowCancel) -> v1.WorkflowCancelled:
+    return v1.WorkflowCancelled(id=await service.arrivals.cancel(id, user=user, message=body.message))
 
 
 @router.get(
@@ -151,8 +151,10 @@ async def cancel_workflow(
 )
 def list_workflows(
     service: Serving,
+    asks: User,
     visibility: Seeing,
     user: Annotated[list[str], Query(description="Submitted by these")] = [],  # noqa: B006
+    mine: Annotated[bool, Query(description="Submitted by you; then `user` says nothing more")] = False,
     status: list[WorkflowStatus] = Query(default=[]),  # noqa: B008
     pool: Annotated[list[str], Query(description="In these, without their subpools")] = [],  # noqa: B006
     priority: list[v1.PriorityName] = Query(default=[]),  # noqa: B008
@@ -168,7 +170,7 @@ def list_workflows(
     behind = place_of(cursor, float, int, str)
     query = WorkflowQuery(
         pools=tuple(pool),
-        users=tuple(user),
+        users=(asks,) if mine else tuple(user),
         statuses=tuple(each.value for each in status),
         priorities=tuple(priority),
         labels=tuple(map(read_selector, label)),

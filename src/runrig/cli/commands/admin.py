@@ -3,6 +3,7 @@
 import click
 
 from runrig.cli.lazy import examples
+from runrig.cli.printed.times import naive
 from runrig.cli.rendering import times
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.session import Session, with_session
@@ -22,7 +23,8 @@ def accept_clock(session: Session) -> None:
     See first that the clock is right: what the server's time goes forward by counts for the limits of what runs, and for what is
     deleted by age. It never goes back; of a clock that is behind, the difference is no longer reported.
     """
-    answer = session.client.call("POST", path("clock", "accept"))
+    found = session.client.call("POST", path("clock", "accept"))
+    answer = found | {name: naive(found[name]) for name in ("before", "now")}
     if session.show(answer):
         return
     before, now = times.local(answer["before"]), times.local(answer["now"])

@@ -9,6 +9,7 @@ import click
 from runrig.cli.commands import pool_changes
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
+from runrig.cli.printed.pools import quota_tree
 from runrig.cli.quota_options import quota_options, request, something
 from runrig.cli.rendering import cohort_tree, sanitize
 from runrig.cli.rendering.output import say
@@ -30,7 +31,7 @@ def list_cohorts(session: Session) -> None:
 
     Used is held by HIGH and NORMAL, Total by all; Headroom is what a node may still use, limits at all levels applied.
     """
-    answer = session.client.get(path("cohort"))
+    answer = quota_tree(session.client.get(path("quota-tree")))
     if session.show(answer):
         return
     cohort_tree.show_tree(answer)
@@ -41,7 +42,7 @@ def list_cohorts(session: Session) -> None:
 @with_session
 def show_cohort(session: Session, name: str) -> None:
     """Quota, limits and balances of the cohort NAME."""
-    _print(session, session.client.get(path("cohort", name)))
+    _print(session, session.client.get(path("cohorts", name)))
 
 
 @cohort.command(
@@ -58,7 +59,7 @@ def show_cohort(session: Session, name: str) -> None:
 @with_session
 def create(session: Session, name: str, **settings: Any) -> None:
     """Create the cohort NAME."""
-    answer = session.client.call("POST", path("cohort"), body={"name": name} | request(**settings))
+    answer = session.client.call("POST", path("cohorts"), body={"name": name} | request(**settings))
     _print(session, answer, pool_changes.created)
 
 
@@ -80,7 +81,7 @@ def update(session: Session, name: str, no_parent: bool, **settings: Any) -> Non
     if no_parent and settings["parent"] is not None:
         raise click.UsageError("--parent and --no-parent say opposite things: give one of them")
     body = something(request(**settings) | ({"parent": None} if no_parent else {}), "cohort")
-    client, route = session.client, path("cohort", name)
+    client, route = session.client, path("cohorts", name)
     before = {} if session.as_json else client.get(route)
     _print(session, client.call("PATCH", route, body=body), partial(pool_changes.updated, before))
 
@@ -98,10 +99,10 @@ def update(session: Session, name: str, no_parent: bool, **settings: Any) -> Non
 @with_session
 def delete(session: Session, name: str, leave_children: bool, yes: bool) -> None:
     """Delete the cohort NAME with its quota.  Work that runs is never stopped."""
-    client, route = session.client, path("cohort", name)
+    client, route = session.client, path("cohorts", name)
     confirmed(lambda: cohort_tree.question(client.get(route), leave_children=leave_children), yes=yes)
-    answer = client.call("DELETE", route, query={"leave_children": leave_children or None})
-    if not session.show(answer):
+    client.call("DELETE", route, query={"leave_children": leave_children or None})
+    if not session.show({"name": name}):
         say(f"cohort {name} is deleted")
 
 

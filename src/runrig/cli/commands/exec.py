@@ -101,7 +101,7 @@ def _refuse_shell(words: list[str]) -> None:
 
 
 def _running(session: Session, id: str, group: str) -> list[str]:
-    groups = session.client.get(path("workflow", id))["groups"]
+    groups = session.client.get(path("workflows", id))["groups"]
     found = next((each for each in groups if each["name"] == group), None)
     if found is None:
         there = ", ".join(each["name"] for each in groups)

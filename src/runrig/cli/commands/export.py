@@ -5,12 +5,13 @@ import click
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import path
 
 
 @click.command(epilog=examples("runrig export > cluster.yaml", "runrig export | runrig apply -f - --dry-run"))
 @with_session
 def export(session: Session) -> None:
     """Print cohorts, pools and roles as a cluster file, which apply accepts without a change."""
-    answer = session.client.get("/api/v1/cluster-file")
+    answer = session.client.get(path("cluster-file"))
     if not session.show(answer):
         say(answer["file"].removesuffix("\n"))

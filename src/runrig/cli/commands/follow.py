@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from runrig.cli.lazy import examples
+from runrig.cli.printed import workflows
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import ANSWER_S, Transport, path
@@ -42,8 +43,14 @@ def logs(
     """What the tasks of the workflow ID wrote; with several, each line begins with its task."""
     if retry is not None and task is None:
         raise click.UsageError("--retry needs --task: attempts are counted per task")
-    query = {"task_name": task, "retry_id": retry, "last_n_lines": count, "follow": follow or None}
-    lines = session.client.lines(path("workflow", id, "error_logs" if error else "logs"), query)
+    query = {
+        "task": task,
+        "attempt": retry,
+        "stream": "stderr" if error else None,
+        "last_lines": count,
+        "follow": follow or None,
+    }
+    lines = session.client.lines(path("workflows", id, "logs"), query)
     if session.as_json:
         session.show({"workflow": id, "lines": list(lines)})
         return
@@ -89,7 +96,8 @@ def _awaited(client: Transport, id: str, status: str, timeout: float | None) -> 
         begun = time.monotonic()
         ask = _POLL_S if until is None else max(0.0, min(_POLL_S, until - begun))
         query = {"for": status, "timeout": f"{ask:.3f}"}
-        answer: dict[str, Any] = client.get(path("workflow", id, "wait"), query, timeout_s=ask + ANSWER_S)
+        found = client.get(path("workflows", id, "wait"), query, timeout_s=ask + ANSWER_S)
+        answer = workflows.workflow(found, client.url)
         now = time.monotonic()
         if reached(answer, status) or finished(answer) or (until is not None and now >= until):
             return answer

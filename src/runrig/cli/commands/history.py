@@ -7,16 +7,16 @@ import click
 
 from runrig.cli.commands.queries import Moment
 from runrig.cli.lazy import examples
+from runrig.cli.printed import pools
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, facts, show
 from runrig.cli.transport.session import Session, with_session
-from runrig.client.transport import Query, Transport, path
+from runrig.client.transport import path
 from runrig.domain.quantities import format_quantity
 
 Entry = Mapping[str, Any]
 
-_LARGEST_PAGE = 1000
 _DEFAULT_FLAVOR = "default"
 _NONE = "none"
 _FIELDS = {"nominal": "quota"}
@@ -49,7 +49,9 @@ def history(session: Session, name: str, limit: int, **filters: Any) -> None:
 
     Nothing of it is ever deleted: pools that are ARCHIVED have theirs too.
     """
-    answer = _pages(session.client, name, {each: filters[each] for each in ("since", "until", "by", "pool")}, limit)
+    query = {each: filters[each] for each in ("since", "until", "by", "pool")}
+    found = list(session.client.items(path("pools", name, "history"), query, most=limit + 1))
+    answer = pools.history(name, found[:limit], more=len(found) > limit)
     if session.show(answer):
         return
     if not answer["entries"]:
@@ -64,19 +66,6 @@ def _nothing(name: str, *, since: str | None, until: str | None, by: str | None,
     where = f"pool {name}" if pool is None else f"{pool} of pool {name}"
     who = "" if by is None else f" by {by!r}"
     return f"nothing was changed in {where}{who}{' in that time' if since or until else ''}"
-
-
-def _pages(client: Transport, name: str, filters: Query, limit: int) -> dict[str, Any]:
-    """Up to *limit* entries in one answer, however many the server gives at once."""
-    found: list[Any] = []
-    after: str | None = None
-    while True:
-        page: Query = {**filters, "limit": min(limit - len(found), _LARGEST_PAGE), "after": after}
-        answer = client.get(path("configs", "pool", name, "history"), page)
-        found += answer["entries"]
-        after = answer["next"]
-        if len(found) >= limit or after is None or not answer["entries"]:
-            return {"pool": answer["pool"], "entries": found, "next": after}
 
 
 def _table(entries: list[Entry]) -> Table:
@@ -135,7 +124,7 @@ at_option = click.option(
 
 def show_at(session: Session, name: str, at: str) -> None:
     """The pool NAME and its subpools as they stood at *at*."""
-    answer = session.client.get(path("configs", "pool", name), {"at": at})
+    answer = pools.past(session.client.get(path("pools", name, "past"), {"at": at}))
     if session.show(answer):
         return
     pool = answer["pool"]
@@ -160,11 +149,11 @@ def show_at(session: Session, name: str, at: str) -> None:
     say(f"\nThis is {answer['note']}.")
 
 
-def _quotas(pools: list[Mapping[str, Any]]) -> Table:
+def _quotas(shown: list[Mapping[str, Any]]) -> Table:
     """A row per pool and resource.  The unallocated part of a parent is shown in GPUs."""
     columns = ("Pool", "State", "GPU Quota", "Flavor/Resource", "Quota", "Borrowing Limit", "Lending Limit")
     rows = []
-    for pool in pools:
+    for pool in shown:
         whole = pool["quota"] == pool["unallocated"]
         gpus = str(pool["quota"]) if whole else f"{pool['unallocated']} (Total: {pool['quota']})"
         for place, quota in _places(pool):

@@ -34,10 +34,10 @@ def login(url: str, token_file: str | None, plain_http: bool) -> None:
             f"{address.url} is not encrypted, and everybody on the way could read the token: write https://, or --plain-http"
         )
     token = _token(token_file)
-    answer = Transport(address, token).get(path("profile", "settings"))
+    answer = Transport(address, token).get(path("me"))
     saved.write(saved.read().with_token(address.url, token))
     roles = ", ".join(answer["roles"]) or "no roles yet"
-    say(sanitize.line(f"logged in at {address.url} as {answer['profile']['username']}: {roles}"))
+    say(sanitize.line(f"logged in at {address.url} as {answer['user']}: {roles}"))
     ends = (answer["token"] or {}).get("expires_at")
     if ends is not None:
         say(f"the token ends {times.local(ends)}")

@@ -10,12 +10,13 @@ from runrig.cli.commands import history, pool_changes
 from runrig.cli.commands.subpool import subpool
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
+from runrig.cli.printed import pools as printed
 from runrig.cli.quota_options import TopologyKey, quota_options, request, something
 from runrig.cli.rendering import balances, pool_table, sanitize
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, facts, show
 from runrig.cli.transport.session import Session, with_session
-from runrig.client.transport import Value, path
+from runrig.client.transport import path
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,13 +57,9 @@ def _settings(command: F) -> F:
 @with_session
 def list_pools(session: Session, pools: tuple[str, ...], mode: str, wide: bool, archived: bool) -> None:
     """Quota and use of the pools, in GPUs."""
-    query: dict[str, Value] = {
-        "pools": pools,
-        "all_pools": not pools,
-        "subpools": bool(pools) or None,
-        "archived": archived or None,
-    }
-    answer = session.client.get(path("pool_quota"), query)
+    client = session.client
+    found = list(client.items(path("pools"), {"name": pools, "archived": archived or None}))
+    answer = printed.pool_quota(found, session.flavors() if found else ())
     if session.show(answer):
         return
     table = pool_table.table(answer, free=mode == "free", wide=wide, archived=archived)
@@ -81,7 +78,7 @@ def show_pool(session: Session, name: str, at: str | None) -> None:
     if at is not None:
         history.show_at(session, name, at)
     else:
-        _print(session, session.client.get(path("configs", "pool", name)))
+        _print(session, session.client.get(path("pools", name)))
 
 
 pool.add_command(history.history)
@@ -101,7 +98,7 @@ pool.add_command(history.history)
 @with_session
 def create(session: Session, name: str, **settings: Any) -> None:
     """Create the pool NAME, or bring back one that is ARCHIVED."""
-    answer = session.client.call("POST", path("configs", "pool"), body={"name": name} | request(**settings))
+    answer = session.client.call("POST", path("pools"), body={"name": name} | request(**settings))
     _print(session, answer, pool_changes.created)
 
 
@@ -117,7 +114,7 @@ def create(session: Session, name: str, **settings: Any) -> None:
 def update(session: Session, name: str, no_cohort: bool, **settings: Any) -> None:
     """Change the pool NAME.  Options left out keep their value; running work is never stopped."""
     body = something(request(**settings) | ({"cohort": None} if no_cohort else {}), "pool")
-    client, route = session.client, path("configs", "pool", name)
+    client, route = session.client, path("pools", name)
     before = {} if session.as_json else client.get(route)
     _print(session, client.call("PATCH", route, body=body), partial(pool_changes.updated, before))
 
@@ -133,13 +130,15 @@ def update(session: Session, name: str, no_cohort: bool, **settings: Any) -> Non
 def delete(session: Session, name: str, yes: bool) -> None:
     """Delete the pool NAME: what waits there is cancelled, what runs goes on to its end."""
     confirmed(f"Delete pool {name}? What waits there is cancelled, what runs goes on to its end.", yes=yes)
-    answer = session.client.call("DELETE", path("configs", "pool", name))
+    deleted = session.client.call("DELETE", path("pools", name))
+    answer = printed.pool(deleted["pool"], session.flavors()) | {"cancelled": deleted["cancelled"]}
     if not session.show(answer):
         say(pool_changes.deleted(answer))
 
 
-def _print(session: Session, answer: dict[str, Any], headline: Callable[[dict[str, Any]], str] | None = None) -> None:
+def _print(session: Session, found: dict[str, Any], headline: Callable[[dict[str, Any]], str] | None = None) -> None:
     """*headline*: the line before the pool, about what was done to it."""
+    answer = printed.pool(found, session.flavors())
     if session.show(answer):
         return
     if headline is not None:

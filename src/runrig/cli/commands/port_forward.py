@@ -12,7 +12,7 @@ from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.channel import CONNECT_S, Forwarder
-from runrig.client.transport import Query, path
+from runrig.client.transport import path
 from runrig.domain.errors import InvalidInput, ServerFault
 
 _PORT = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")
@@ -89,14 +89,16 @@ def port_forward(
     """Give ports of TASK of the workflow ID to this machine, until you interrupt it or the task ends."""
     pairs = list(itertools.chain.from_iterable(ports))
     client = session.client
-    query: Query = {"task_ports": [str(remote) for _, remote in pairs], "use_udp": udp}
+    if udp:
+        raise InvalidInput.one("UDP is not forwarded here: leave --udp out, or use a TCP port of the task", "--udp")
+    asked = path("workflows", id, "tasks", task) + ":port-forward"
     with ExitStack() as stack:
         listeners = [stack.enter_context(listening(host, local)) for local, _ in pairs]
-        answers = client.call("POST", path("workflow", id, "portforward", task), query=query, timeout_s=timeout_s)
-        way = path("router", "portforward", id, "client", "")
         forwarders = [
-            Forwarder(client, way, answer, listener, timeout_s)
-            for answer, listener in zip(answers, listeners, strict=True)
+            Forwarder(
+                client, client.call("POST", asked, body={"port": remote}, timeout_s=timeout_s), listener, timeout_s
+            )
+            for (_, remote), listener in zip(pairs, listeners, strict=True)
         ]
         for forwarder, (local, remote) in zip(forwarders, pairs, strict=True):
             forwarder.start()

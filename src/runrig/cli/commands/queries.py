@@ -6,14 +6,14 @@ from typing import Any
 import click
 
 from runrig.cli.lazy import examples
+from runrig.cli.printed import workflows
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, facts, show
 from runrig.cli.transport.session import Session, with_session
-from runrig.client.transport import Query, Transport, Value, path
+from runrig.client.transport import Value, path
 from runrig.domain.workflows import WorkflowStatus
 
-_LARGEST_PAGE = 1000
 _STATUS = click.Choice([status.value for status in WorkflowStatus], case_sensitive=False)
 
 
@@ -71,44 +71,35 @@ class Moment(click.ParamType[str]):
 @with_session
 def list_workflows(session: Session, count: int, offset: int, **filters: Any) -> None:
     """Your workflows, newest first."""
+    users, everybody = filters["users"], filters["all_users"]
     query: dict[str, Value] = {
-        "users": filters["users"],
-        "all_users": filters["all_users"],
-        "statuses": filters["statuses"],
+        "user": () if everybody else users,
+        "mine": None if everybody or users else True,
+        "status": filters["statuses"],
         "name": filters["name"],
-        "pools": filters["pools"],
-        "all_pools": None if filters["pools"] else True,
+        "pool": filters["pools"],
         "priority": filters["priorities"],
         "label": filters["labels"],
         "no_label": filters["no_labels"],
-        "tags": filters["tags"],
+        "tag": filters["tags"],
         "submitted_after": filters["submitted_after"],
         "submitted_before": filters["submitted_before"],
-        "order": "DESC",
     }
-    answer = _pages(session.client, query, count, offset)
-    if session.show(answer):
+    client = session.client
+    found = list(client.items(path("workflows"), query, most=offset + count + 1))[offset:]
+    entries = [workflows.listed(each, client.url) for each in found[:count]]
+    more = len(found) > count
+    if session.show({"workflows": entries, "more_entries": more}):
         return
-    if not answer["workflows"]:
+    if not entries:
         say("no workflows" + ("" if filters["all_users"] else ": --all shows those of all users"))
         return
-    show(_table(answer["workflows"]))
-    if answer["more_entries"]:
+    show(_table(entries))
+    if more:
         say(f"there are more: --count {count * 2} or --offset {offset + count} shows them")
 
 
-def _pages(client: Transport, query: Query, count: int, offset: int) -> dict[str, Any]:
-    """Up to *count* entries in one answer, however many the server gives at once."""
-    found: list[Any] = []
-    while True:
-        page = {"limit": min(count - len(found), _LARGEST_PAGE), "offset": offset + len(found)}
-        answer = client.get(path("workflow"), {**query, **page})
-        found += answer["workflows"]
-        if len(found) >= count or not answer["more_entries"] or not answer["workflows"]:
-            return {"workflows": found, "more_entries": answer["more_entries"]}
-
-
-def _table(workflows: list[Mapping[str, Any]]) -> Table:
+def _table(entries: list[dict[str, Any]]) -> Table:
     columns = ("User", "Workflow ID", "Submit Time", "Status", "Priority", "Pool", "GPUs")
     rows = [
         (
@@ -120,7 +111,7 @@ def _table(workflows: list[Mapping[str, Any]]) -> Table:
             workflow.get("pool") or "-",
             _gpus(workflow),
         )
-        for workflow in workflows
+        for workflow in entries
     ]
     return Table(columns, rows)
 
@@ -138,7 +129,8 @@ def _gpus(workflow: Mapping[str, Any]) -> str:
 @with_session
 def query(session: Session, id: str) -> None:
     """The workflow ID, and every attempt of its tasks."""
-    answer = session.client.get(path("workflow", id))
+    client = session.client
+    answer = workflows.workflow(client.get(path("workflows", id)), client.url)
     if session.show(answer):
         return
     facts(_header(answer))
@@ -199,7 +191,7 @@ def task_row(task: Mapping[str, Any]) -> tuple[str, ...]:
 @with_session
 def events(session: Session, id: str) -> None:
     """Everything that happened to the workflow ID: what was decided, and what programs of its cluster noted, in order."""
-    answer = session.client.get(path("workflow", id, "events"), {"format": "json"})
+    answer = workflows.events(session.client.items(path("workflows", id, "events")))
     if not session.show(answer):
         for event in answer:
             say(f"{times.local(event['time'])}  {sanitize.line(event['text'])}")
@@ -211,6 +203,6 @@ def events(session: Session, id: str) -> None:
 @with_session
 def spec(session: Session, id: str, template: bool) -> None:
     """The file of the workflow ID."""
-    text = session.client.text(path("workflow", id, "spec"), {"use_template": template})
+    text = session.client.text(path("workflows", id, "spec"), {"template": template or None})
     if not session.show({"workflow": id, "spec": text}):
         say(text.rstrip("\n"))

@@ -61,12 +61,10 @@ def _by_server(
     session: Session, text: str, file: str, pool: str | None, namespace: str, settings: Settings
 ) -> list[dict[str, Any]]:
     client = session.client
-    into = pool or default_pool(client)
-    body = settings.body(text)
+    whole = settings.whole(pool or default_pool(client))
     with located(shown(file)):
-        body |= with_local_files(client, path("pool", into, "workflow"), body, file)
-        query = settings.query() | {"namespace": namespace}
-        answer = client.call("POST", path("pool", into, "render"), body=body, query=query)
+        body = whole | with_local_files(client, whole, settings.body(text), file)
+        answer = client.call("POST", path("workflows") + ":render", body=body | {"namespace": namespace})
     objects: list[dict[str, Any]] = answer["objects"]
     return objects
 

@@ -1,18 +1,18 @@
 """`runrig resource`: the nodes, what they have, and who holds it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import click
 
 from runrig.cli.lazy import examples
+from runrig.cli.printed import nodes as printed
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, facts, show
 from runrig.cli.transport.session import Session, with_session
-from runrig.client.transport import Query, Transport, Value, path
+from runrig.client.transport import path
 
 Node = Mapping[str, Any]
-_PAGE = 200
 _AMOUNTS = (("GPUs", "gpu"), ("CPU", "cpu"), ("Memory", "memory"))
 
 
@@ -31,8 +31,8 @@ def resource() -> None:
 @with_session
 def list_nodes(session: Session, pools: tuple[str, ...], platforms: tuple[str, ...], mode: str) -> None:
     """A row per node: used / capacity, or what is free."""
-    query: dict[str, Value] = {"pools": pools, "all_pools": not pools, "platforms": platforms}
-    nodes = _all(session.client, query)
+    found = session.client.items(path("nodes"), {"pool": pools, "flavor": platforms})
+    nodes = _with_pools(session, list(found), pools)
     if session.show({"resources": nodes}):
         return
     if nodes:
@@ -41,14 +41,11 @@ def list_nodes(session: Session, pools: tuple[str, ...], platforms: tuple[str, .
         say("no nodes")
 
 
-def _all(client: Transport, query: Query) -> list[Node]:
-    """By name.  Page by page, because each node repeats all pools that may use it."""
-    nodes: list[Node] = []
-    while True:
-        answer = client.get(path("resources"), {**query, "limit": _PAGE, "offset": len(nodes)})
-        nodes += answer["resources"]
-        if not answer.get("more_entries"):  # an older server sends all at once
-            return sorted(nodes, key=lambda node: str(node["hostname"]))
+def _with_pools(session: Session, nodes: Sequence[Node], only: Collection[str] = ()) -> list[Node]:
+    """*nodes* as they are printed, with the pools that may use them; *only*: these alone, if any."""
+    pools = [each for each in session.client.items(path("pools")) if not only or each["name"] in only] if nodes else []
+    flavors = session.flavors() if nodes else ()
+    return [printed.resource(node, pools, flavors) for node in nodes]
 
 
 def _table(nodes: Sequence[Node], *, free: bool) -> Table:
@@ -89,10 +86,9 @@ def _free(node: Node, resource: str) -> str:
 @with_session
 def info(session: Session, node: str) -> None:
     """What the node NODE has, and who holds each of its GPUs."""
-    answer = session.client.get(path("resources", node))
-    if session.show(answer):
+    (node_answer,) = _with_pools(session, [session.client.get(path("nodes", node))])
+    if session.show({"resources": [node_answer], "more_entries": False}):
         return
-    node_answer = answer["resources"][0]
     facts(
         (
             ("Node", node_answer["hostname"]),

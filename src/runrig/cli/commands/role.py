@@ -1,11 +1,9 @@
 """`runrig role`: who may do what; for admins."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import click
 
 from runrig.cli.lazy import examples
+from runrig.cli.printed.access import row
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, show
@@ -28,8 +26,8 @@ def role() -> None:
 @with_session
 def list_roles(session: Session, user: str | None, pool: str | None) -> None:
     """Who has which role, since when, and by whom."""
-    answer = session.client.get(path("role"))
-    roles = [each for each in answer["roles"] if user in (None, each["user"]) and pool in (None, each["pool"])]
+    found = session.client.items(path("roles"), {"user": user})
+    roles = [row(each) for each in found if pool in (None, each["pool"])]
     if session.show({"roles": roles}):
         return
     if not roles:
@@ -45,7 +43,8 @@ def list_roles(session: Session, user: str | None, pool: str | None) -> None:
 @with_session
 def grant(session: Session, user: str, role: str) -> None:
     """Give USER the ROLE: admin, viewer, user, or POOL-admin, POOL-user, POOL-viewer of a top-level pool."""
-    _tell(session, session.client.call("POST", path("role"), body={"user": user, "role": role}))
+    session.client.call("POST", path("roles"), body={"user": user, "role": role})
+    _tell(session, user)
 
 
 @role.command("revoke", epilog=examples("runrig role revoke alice vision-user"))
@@ -54,9 +53,12 @@ def grant(session: Session, user: str, role: str) -> None:
 @with_session
 def revoke(session: Session, user: str, role: str) -> None:
     """Take the ROLE from USER.  It counts from the next request on."""
-    _tell(session, session.client.call("DELETE", path("role", user, role)))
+    session.client.call("DELETE", path("roles", user, role))
+    _tell(session, user)
 
 
-def _tell(session: Session, answer: Mapping[str, Any]) -> None:
+def _tell(session: Session, user: str) -> None:
+    """What *user* has now."""
+    answer = row(session.client.get(path("users", user)))
     if not session.show(answer):
         say(sanitize.line(f"user {answer['name']} has: {', '.join(answer['roles']) or 'no roles'}"))

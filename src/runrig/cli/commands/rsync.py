@@ -155,10 +155,9 @@ class _Rsync:
         if program is None:
             raise InvalidInput.one("there is no rsync on this machine: install it first")
         task = self._task or self._lead()
-        answer = self._client.call("POST", path("workflow", self._id, "rsync", "task", task))
-        way = path("router", "rsync", self._id, "client", "")
+        answer = self._client.call("POST", path("workflows", self._id, "tasks", task) + ":rsync")
         with listening(_HOST, 0) as listener:
-            forwarder = Forwarder(self._client, way, answer, listener, self._timeout_s)
+            forwarder = Forwarder(self._client, answer, listener, self._timeout_s)
             forwarder.start()
             url = f"rsync://{_HOST}:{listener.getsockname()[1]}/{module}"
             words = [program, "-av", *(["--progress"] if self._progress else []), *arguments(url)]
@@ -169,7 +168,7 @@ class _Rsync:
 
     def _lead(self) -> str:
         """The lead task of the first group."""
-        groups = self._client.get(path("workflow", self._id))["groups"]
+        groups = self._client.get(path("workflows", self._id))["groups"]
         tasks = groups[0]["tasks"] if groups else []
         found = next((task["name"] for task in tasks if task["lead"]), None)
         if found is None:

@@ -1,7 +1,7 @@
 """`runrig workflow submit`, `validate`, `restart` and `cancel`: what changes a workflow."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,20 +11,22 @@ import click
 
 from runrig.cli.commands import submit_many
 from runrig.cli.lazy import examples
+from runrig.cli.printed import workflows
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import facts
 from runrig.cli.transport.failure import document, located
 from runrig.cli.transport.files import read_text, shown
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.localpath import KEY, inlined
-from runrig.client.transport import Transport, Value, path
+from runrig.client.transport import Transport, path
 from runrig.domain.cluster import ClusterSpec
-from runrig.domain.errors import InvalidInput, NotFound, RunrigError, ServerFault
+from runrig.domain.errors import InvalidInput, RunrigError, ServerFault
 from runrig.domain.tokens import TOKEN
 
 _PRIORITY = click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False)
 _TEMPLATE = re.compile(r"""\{%|\{\{|\{#|^["']?default-values""", re.MULTILINE)
 _REFUSED = 1
+_SUBMIT, _CHECK = path("workflows"), path("workflows") + ":check"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -50,8 +52,14 @@ class Settings:
     env_vars: tuple[str, ...]
     labels: tuple[str, ...]
 
-    def query(self) -> dict[str, Value]:
-        return {"priority": self.priority, "env_vars": self.env_vars, "label": self.labels}
+    def whole(self, pool: str) -> dict[str, Any]:
+        """What a request says of all its files, which go to *pool*."""
+        return {
+            "pool": pool,
+            "priority": self.priority,
+            "environment": _by_name(self.env_vars),
+            "labels": _by_name(self.labels),
+        }
 
     def said(self) -> dict[str, Any]:
         """The arguments that `wiring` takes."""
@@ -64,7 +72,13 @@ class Settings:
         }
 
     def body(self, text: str) -> dict[str, Any]:
-        return {"file": text, "set_variables": list(self.variables), "set_string_variables": list(self.strings)}
+        """What a request says of one file."""
+        return {"file": text, "variables": list(self.variables), "string_variables": list(self.strings)}
+
+
+def _by_name(pairs: Iterable[str]) -> dict[str, str]:
+    """``K=V`` as a map; of the same K the last one counts."""
+    return {key: value for key, _, value in (pair.partition("=") for pair in pairs)}
 
 
 def submit_options(command: F) -> F:
@@ -87,20 +101,8 @@ def submit_options(command: F) -> F:
 
 def default_pool(client: Transport) -> str:
     """The only pool that takes work of this user.  Raises InvalidInput, with the names, if there are several or none."""
-    answer = client.get(path("pool"))["pools"]
-    names = [str(name) for name, pool in answer.items() if pool["state"] == "ACTIVE"]
-    if len(names) > 1:  # pools that the user sees; some may be closed to them
-        names = _open_to_me(client, names)
-    return only_pool(names, "there is no pool yet: 'runrig pool create NAME --quota GPUS' makes one")
-
-
-def _open_to_me(client: Transport, names: list[str]) -> list[str]:
-    """The pools of *names* to which this user may submit; all of them on a server of 0.1, which knows no roles."""
-    try:
-        mine = client.get(path("profile", "settings"))["pools"]
-    except NotFound:
-        return names
-    return [name for name in names if name in mine]
+    none = "there is no pool to which you may submit: an admin makes one with 'runrig pool create NAME --quota GPUS', or gives you a role"
+    return only_pool(client.get(path("me"))["pools"], none)
 
 
 def only_pool(names: Iterable[str], none: str) -> str:
@@ -140,11 +142,13 @@ def submit(
     (file,) = files
     text = read_text(file)
     client = session.client
-    route = path("pool", pool or default_pool(client), "workflow")
-    body = settings.body(text)
+    whole = settings.whole(pool or default_pool(client))
     with located(shown(file)):
-        body |= with_local_files(client, route, body, file)
-        answer = client.call("POST", route, body=body, query=settings.query() | {"dry_run": dry_run}, key=str(uuid4()))
+        body = whole | with_local_files(client, whole, settings.body(text), file)
+        if dry_run:
+            answer = workflows.rendered(client.call("POST", _CHECK, body=body))
+        else:
+            answer = workflows.submitted(client.call("POST", _SUBMIT, body=body, key=str(uuid4())), client.url)
     if session.show(answer):
         return
     if dry_run:
@@ -161,36 +165,32 @@ def _submit_many(
         raise InvalidInput.one("stdin is named twice: write - once")
     texts = dict(zip(files, map(read_text, files), strict=True))
     client = session.client
-    into = pool or default_pool(client)
-    route = path("pool", into, "workflow")
+    whole = settings.whole(pool or default_pool(client))
 
     def body(file: str) -> dict[str, Any]:
         with located(shown(file)):
-            plain = settings.body(texts[file])
-            return plain | with_local_files(client, route, plain, file)
+            return with_local_files(client, whole, settings.body(texts[file]), file)
 
     def check(file: str) -> dict[str, Any]:
-        answer: dict[str, Any] = client.call("POST", route, body=body(file), query=settings.query() | {"dry_run": True})
-        return answer
+        return workflows.rendered(client.call("POST", _CHECK, body=whole | body(file)))
 
     if dry_run:
         submit_many.report(session, files, submit_many.each_of(files, check), done="checked")
         return
-    query = settings.query() | {"pool": into}
-    results = submit_many.send(client, files, [body(file) for file in files], query, together=together)
+    results = submit_many.send(client, files, [body(file) for file in files], whole, together=together)
     submit_many.report(session, files, results, done="submitted")
 
 
-def with_local_files(client: Transport, route: str, body: dict[str, Any], file: str) -> dict[str, Any]:
-    """The changes to *body* for files with ``localpath``.  The server renders a template first, because only then are they known."""
+def with_local_files(client: Transport, whole: Mapping[str, Any], body: dict[str, Any], file: str) -> dict[str, Any]:
+    """*body* with its files of ``localpath`` in it.  The server renders a template first, because only then are they known."""
     text = body["file"]
     if KEY not in text:
-        return {}
+        return body
     folder = _folder(file)
     if not _TEMPLATE.search(TOKEN.sub("", text)):
-        return {"file": inlined(text, folder)}
-    rendered = client.call("POST", route, body=body, query={"dry_run": True})["spec"]
-    return {"file": inlined(rendered, folder), "uploaded_templated_spec": text}
+        return body | {"file": inlined(text, folder)}
+    rendered = client.call("POST", _CHECK, body={**whole, **body, "template_only": True})["file"]
+    return body | {"file": inlined(rendered, folder), "template": text}
 
 
 def _submitted(answer: dict[str, Any]) -> None:
@@ -234,11 +234,9 @@ def validate(session: Session, file: str, pool: str | None, cluster: str | None,
     elif pool is not None:
         with located(shown(file)):
             client = session.client
-            route = path("pool", pool, "workflow")
-            query = settings.query() | {"validation_only": True, "dry_run": False}
-            body = settings.body(text)
-            body |= with_local_files(client, route, body, file)
-            answer = client.call("POST", route, body=body, query=query)
+            whole = settings.whole(pool)
+            body = whole | with_local_files(client, whole, settings.body(text), file)
+            answer = workflows.validated(client.call("POST", _CHECK, body=body))
     else:
         with located(shown(file)):
             answer = _checked_here(text, _folder(file), settings)
@@ -302,8 +300,10 @@ def with_files_here(text: str, file: str, settings: Settings) -> str:
 def restart(session: Session, id: str, pool: str | None) -> None:
     """Submit the failed workflow ID again, as a new one."""
     client = session.client
-    into = pool or client.get(path("workflow", id))["pool"]
-    answer = client.call("POST", path("pool", into, "workflow", id, "restart"), key=str(uuid4()))
+    into = pool or client.get(path("workflows", id))["pool"]
+    body = {"pool": into, "failed_only": True}
+    made = client.call("POST", path("workflows", id, "repeat"), body=body, key=str(uuid4()))
+    answer = workflows.submitted(made, client.url)
     if not session.show(answer):
         _submitted(answer)
 
@@ -313,17 +313,17 @@ def restart(session: Session, id: str, pool: str | None) -> None:
 )
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @click.option("--message", "-m", help="Why; it is kept with the workflow.")
-@click.option("--force", "-f", is_flag=True, help="Makes no difference: a cancel always arrives.")
+@click.option("--force", "-f", is_flag=True, expose_value=False, help="Makes no difference: a cancel always arrives.")
 @with_session
-def cancel(session: Session, ids: tuple[str, ...], message: str | None, force: bool) -> None:
+def cancel(session: Session, ids: tuple[str, ...], message: str | None) -> None:
     """Stop each workflow ID.  One that cannot be stopped does not keep the others."""
     client = session.client
     cancelled: list[str] = []
     failed: list[tuple[str, RunrigError]] = []
     for id in ids:
         try:
-            answer = client.call("POST", path("workflow", id, "cancel"), query={"force": force, "message": message})
-            cancelled.append(answer["name"])
+            answer = client.call("POST", path("workflows", id, "cancel"), body={"message": message or ""})
+            cancelled.append(answer["id"])
         except ServerFault:
             raise
         except RunrigError as error:

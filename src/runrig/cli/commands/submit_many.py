@@ -1,22 +1,22 @@
 """`runrig workflow submit` with several files: few requests, and what became of each file."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
 import click
 
+from runrig.cli.printed import workflows
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import Table, show
 from runrig.cli.transport.failure import FileProblems, document, located
 from runrig.cli.transport.files import shown
 from runrig.cli.transport.session import Session
 from runrig.client.failure import server_said
-from runrig.client.transport import Query, Transport
+from runrig.client.transport import Transport, path
 from runrig.domain.errors import RunrigError, ServerFault
 
-BATCH = "/api/workflow:batch"
 MOST = 1_000
 LARGEST = 1_500_000
 """Characters of workflows in one request, unless one alone has more."""
@@ -41,21 +41,27 @@ def each_of(files: Sequence[str], ask: Callable[[str], dict[str, Any]]) -> list[
 
 
 def send(
-    client: Transport, files: Sequence[str], bodies: Sequence[dict[str, Any]], query: Query, *, together: bool
+    client: Transport,
+    files: Sequence[str],
+    bodies: Sequence[dict[str, Any]],
+    whole: Mapping[str, Any],
+    *,
+    together: bool,
 ) -> list[Result]:
-    """Submits *bodies*, which are of *files*; *together*: all of them, or none.  Raises what the first request raises."""
+    """Submits *bodies*, which are of *files*; *whole*: what is said of all; *together*: all of them, or none.
+
+    Raises what the first request raises."""
     found: list[Result] = []
     for part in [bodies] if together else list(_parts(bodies)):
         try:
-            answer = client.call(
-                "POST", BATCH, body={"workflows": part, "all_or_nothing": together}, query=query, key=str(uuid4())
-            )
+            body = {**whole, "workflows": part, "all_or_nothing": together}
+            answer = client.call("POST", path("workflows") + ":batch", body=body, key=str(uuid4()))
         except RunrigError as error:
             if not found:
                 raise
             return found + [error] * (len(files) - len(found))
         of_part = files[len(found) : len(found) + len(part)]
-        found += [_result(file, each) for file, each in zip(of_part, answer["results"], strict=True)]
+        found += [_result(file, each, client.url) for file, each in zip(of_part, answer["outcomes"], strict=True)]
         if len(part) < len(bodies):
             warn(f"{len(found):,} of {len(files):,} files are sent")
     return found
@@ -74,11 +80,11 @@ def _parts(bodies: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     yield part
 
 
-def _result(file: str, answer: dict[str, Any]) -> Result:
-    problem = answer["problem"]
+def _result(file: str, outcome: dict[str, Any], url: str) -> Result:
+    problem = outcome["problem"]
     if problem is None:
-        return answer
-    error = server_said(400, json.dumps(problem))
+        return workflows.one_of_many(outcome, url)
+    error = server_said(problem["status"], json.dumps(problem))
     try:
         with located(shown(file)):
             raise error
@@ -91,10 +97,7 @@ def report(session: Session, files: Sequence[str], results: Sequence[Result], *,
     good = [(file, each) for file, each in zip(files, results, strict=True) if isinstance(each, dict)]
     failed = [(file, each) for file, each in zip(files, results, strict=True) if isinstance(each, RunrigError)]
     in_json = {
-        done: [
-            {"file": shown(file)} | {name: value for name, value in each.items() if name != "problem"}
-            for file, each in good
-        ],
+        done: [{"file": shown(file)} | each for file, each in good],
         "failed": [{"file": shown(file)} | document(error) for file, error in failed],
     }
     if not session.show(in_json):

@@ -8,11 +8,13 @@ import click
 from runrig.cli.commands import pool_changes
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
+from runrig.cli.printed import pools as printed
 from runrig.cli.rendering import pool_table, sanitize
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
+from runrig.domain.pools import SUBPOOL_DELIMITER
 
 Pool = Mapping[str, Any]
 
@@ -56,7 +58,9 @@ def subpool() -> None:
 @with_session
 def list_subpools(session: Session, parent: str, archived: bool) -> None:
     """Quota and use of the subpools of the pool PARENT, in GPUs."""
-    answer = session.client.get(_route(parent), {"archived": archived or None})
+    found = session.client.items(path("pools"), {"name": parent, "archived": archived or None})
+    flavors = session.flavors()
+    answer = {"subpools": [printed.pool(each, flavors) for each in found if each["parent"] == parent]}
     if session.show(answer):
         return
     if answer["subpools"]:
@@ -79,8 +83,9 @@ def create(session: Session, parent: str, subpool: str, quota: int | str, dry_ru
 
     It is called PARENT--SUBPOOL.  Work that runs in PARENT goes on.
     """
-    body = {"name": subpool, "quota": quota}
-    answer = session.client.call("POST", _route(parent), body=body, query={"dry_run": dry_run or None})
+    body = {"parent": parent, "name": subpool, "quota": quota}
+    found = session.client.call("POST", path("pools"), body=body, query={"dry_run": dry_run or None})
+    answer = printed.pool(found, session.flavors())
     done = "would be created" if dry_run else "created"
     _tell(session, parent, answer, f"{done} with {pool_changes.given(answer['quotas'])}", dry_run=dry_run)
 
@@ -95,7 +100,8 @@ def update(session: Session, parent: str, subpool: str, quota: int | str, dry_ru
     """Give SUBPOOL of the pool PARENT another quota.  Work that runs is never stopped: Available may go below zero."""
     client, route = session.client, _route(parent, subpool)
     before = {} if session.as_json else client.get(route)
-    answer = client.call("PATCH", route, body={"quota": quota}, query={"dry_run": dry_run or None})
+    found = client.call("PATCH", route, body={"quota": quota}, query={"dry_run": dry_run or None})
+    answer = printed.pool(found, session.flavors())
     if session.as_json:
         session.show(answer)
         return
@@ -122,13 +128,14 @@ def delete(session: Session, parent: str, subpool: str, dry_run: bool, yes: bool
         f"Delete {parent}--{subpool}? What never started there is cancelled, what has started goes on to its end."
     )
     confirmed(question, yes=yes or dry_run)
-    answer = session.client.call("DELETE", _route(parent, subpool), query={"dry_run": dry_run or None})
+    deleted = session.client.call("DELETE", _route(parent, subpool), query={"dry_run": dry_run or None})
+    answer = printed.pool(deleted["pool"], session.flavors()) | {"cancelled": deleted["cancelled"]}
     if not session.show(answer):
         say(pool_changes.deleted(answer, dry_run=dry_run))
 
 
-def _route(parent: str, *subpool: str) -> str:
-    return path("configs", "pool", parent, "subpool", *subpool)
+def _route(parent: str, subpool: str) -> str:
+    return path("pools", f"{parent}{SUBPOOL_DELIMITER}{subpool}")
 
 
 def _tell(session: Session, parent: str, answer: Pool, what: str, *, dry_run: bool) -> None:
@@ -139,5 +146,5 @@ def _tell(session: Session, parent: str, answer: Pool, what: str, *, dry_run: bo
     if answer["available"] < 0:
         say(f"{answer['used']} GPUs are in use there: Available is {answer['available']} until as many are free")
     if not dry_run:
-        above = session.client.get(path("configs", "pool", parent))
-        say(f"pool {above['name']} has {above['unallocated']} of its {above['quota']} GPUs unallocated")
+        gpus = session.client.get(path("pools", parent))["gpus"]
+        say(f"pool {parent} has {gpus['unallocated']} of its {gpus['quota']} GPUs unallocated")

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Mapping
 from typing import Any
+from uuid import uuid4
 
 import click
 
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
+from runrig.cli.printed.access import row
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import Table, show
@@ -46,7 +48,7 @@ def token() -> None:
 @with_session
 def list_tokens(session: Session, user: str | None, ended: bool) -> None:
     """Your tokens: when they were made, when they end, and when they were used last."""
-    answer = session.client.get(_route(user), {"all": ended or None})
+    answer = {"tokens": [row(each) for each in session.client.items(_route(user), {"ended": ended or None})]}
     if session.show(answer):
         return
     if not answer["tokens"]:
@@ -73,7 +75,8 @@ def _times(each: Mapping[str, Any]) -> tuple[str, str, str]:
 @with_session
 def create(session: Session, name: str, expires: float | None, user: str | None) -> None:
     """Make a token called NAME.  It is printed this once and kept nowhere: stdout has the token alone."""
-    answer = session.client.call("POST", _route(user), body={"name": name, "expires_in_s": expires})
+    body = {"name": name, "expires_in_s": expires}
+    answer = row(session.client.call("POST", _route(user), body=body, key=str(uuid4())))
     if session.show(answer):
         return
     ends = f"until {times.local(answer['expires_at'])}" if answer["expires_at"] else "until it is deleted"
@@ -89,10 +92,10 @@ def create(session: Session, name: str, expires: float | None, user: str | None)
 def delete(session: Session, name: str, user: str | None, yes: bool) -> None:
     """Revoke the token NAME: it stops working immediately."""
     confirmed(f"Revoke the token {sanitize.line(name)}? It stops working immediately.", yes=yes)
-    answer = session.client.call("DELETE", _route(user, name))
+    answer = row(session.client.call("DELETE", _route(user, name)))
     if not session.show(answer):
         say(sanitize.line(f"token {answer['name']} of {answer['user']} is revoked"))
 
 
 def _route(user: str | None, *name: str) -> str:
-    return path("token", *name) if user is None else path("user", user, "token", *name)
+    return path("tokens", *name) if user is None else path("users", user, "tokens", *name)

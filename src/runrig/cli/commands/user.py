@@ -7,13 +7,12 @@ import click
 
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
+from runrig.cli.printed import access
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, facts, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
-
-_LARGEST_PAGE = 1000
 
 
 @click.group(epilog=examples("runrig user list", "runrig user create alice --role vision-user"))
@@ -25,7 +24,7 @@ def user() -> None:
 @with_session
 def list_users(session: Session) -> None:
     """All users with their roles."""
-    answer = session.client.get(path("user"))
+    answer = {"users": [access.row(each) for each in session.client.items(path("users"))]}
     if session.show(answer):
         return
     if not answer["users"]:
@@ -40,7 +39,7 @@ def list_users(session: Session) -> None:
 @with_session
 def show_user(session: Session, name: str) -> None:
     """The user NAME with the roles."""
-    answer = session.client.get(path("user", name))
+    answer = access.row(session.client.get(path("users", name)))
     if not session.show(answer):
         facts(
             (
@@ -60,7 +59,8 @@ def show_user(session: Session, name: str) -> None:
 @with_session
 def create(session: Session, name: str, roles: tuple[str, ...]) -> None:
     """Make the user NAME.  'runrig token create NAME --user' then makes what lets this user in."""
-    _tell(session, session.client.call("POST", path("user"), body={"name": name, "roles": list(roles)}), "created")
+    made = session.client.call("POST", path("users"), body={"name": name, "roles": list(roles)})
+    _tell(session, made, "created")
 
 
 @user.command("disable", epilog=examples("runrig user disable alice"))
@@ -70,7 +70,7 @@ def create(session: Session, name: str, roles: tuple[str, ...]) -> None:
 def disable(session: Session, name: str, yes: bool) -> None:
     """Keep the user NAME out: no token works, while the work goes on.  The name stays taken, because the logs name it."""
     confirmed(f"Disable {sanitize.line(name)}? None of the tokens works then; the work goes on.", yes=yes)
-    _tell(session, session.client.call("PATCH", path("user", name), body={"disabled": True}), "disabled")
+    _tell(session, session.client.call("PATCH", path("users", name), body={"disabled": True}), "disabled")
 
 
 @user.command("enable", epilog=examples("runrig user enable alice"))
@@ -78,7 +78,7 @@ def disable(session: Session, name: str, yes: bool) -> None:
 @with_session
 def enable(session: Session, name: str) -> None:
     """Let the user NAME in again, with the tokens that are still good."""
-    _tell(session, session.client.call("PATCH", path("user", name), body={"disabled": False}), "enabled")
+    _tell(session, session.client.call("PATCH", path("users", name), body={"disabled": False}), "enabled")
 
 
 @user.command("history", epilog=examples("runrig user history", "runrig user history alice -t json"))
@@ -87,25 +87,22 @@ def enable(session: Session, name: str) -> None:
 @with_session
 def history(session: Session, name: str | None, limit: int) -> None:
     """Who changed users, roles and tokens, newest first; of the user NAME only, if one is named.  Nothing is ever deleted."""
-    found: list[Mapping[str, Any]] = []
-    before: int | None = None
-    while len(found) < limit:
-        query = {"user": name, "limit": min(limit - len(found), _LARGEST_PAGE), "before": before}
-        answer = session.client.get(path("access", "event"), query)
-        found += answer["events"]
-        before = answer["next"]
-        if before is None:
-            break
-    if session.show({"events": found, "next": before}):
+    found = list(session.client.items(path("access-events"), {"user": name}, most=limit + 1))
+    answer = access.events(found[:limit], more=len(found) > limit)
+    if session.show(answer):
         return
     if not found:
         say("nothing was changed")
         return
-    rows = [(times.local(each["time"]), each["actor"], each["user"], each["what"], each["subject"]) for each in found]
+    rows = [
+        (times.local(each["time"]), each["actor"], each["user"], each["what"], each["subject"])
+        for each in answer["events"]
+    ]
     show(Table(("Time", "By", "User", "What", "Which"), rows))
 
 
-def _tell(session: Session, answer: Mapping[str, Any], what: str) -> None:
+def _tell(session: Session, found: Mapping[str, Any], what: str) -> None:
+    answer = access.row(found)
     if not session.show(answer):
         say(sanitize.line(f"{what} user {answer['name']} (roles: {_roles(answer)})"))
 

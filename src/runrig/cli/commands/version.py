@@ -21,10 +21,16 @@ def version(session: Session) -> None:
     client = session.client
     server: dict[str, Any] | None
     try:
-        server = client.get(path("version"), timeout_s=_ANSWER_S)
+        server = _numbered(client.get(path("version"), timeout_s=_ANSWER_S)["version"])
     except ServerFault:
         server = None
     if session.show({"client": {"version": __version__}, "server": server}):
         return
     say(f"runrig {__version__}")
     say(f"server {server['version']} at {client.url}" if server else f"no server answers at {client.url}")
+
+
+def _numbered(version: str) -> dict[str, Any]:
+    """As the reference client's JSON has it."""
+    major, minor, revision = version.split(".")[:3]
+    return {"major": major, "minor": minor, "revision": revision, "hash": "", "version": version}

@@ -10,6 +10,7 @@ import click
 from runrig.cli.commands.follow import ENDED_OTHERWISE, ending, finished
 from runrig.cli.commands.queries import task_row
 from runrig.cli.lazy import examples
+from runrig.cli.printed import workflows
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, drawn, folded, on_terminal, styled, terminal
@@ -44,9 +45,9 @@ def watch(session: Session, id: str) -> None:
 def _views(client: Transport, id: str) -> Iterator[tuple[Answer, str]]:
     """The workflow as it is now and again, and why it waits ("" if it does not); the last one is finished."""
     while True:
-        answer = client.get(path("workflow", id))
+        answer = workflows.workflow(client.get(path("workflows", id)), client.url)
         waits = any(group["status"] == "SCHEDULING" for group in answer["groups"])
-        yield answer, str(client.get(path("workflow", id, "why"))["sentence"]) if waits else ""
+        yield answer, str(client.get(path("workflows", id, "why"))["sentence"]) if waits else ""
         if finished(answer):
             return
         time.sleep(_POLL_S)

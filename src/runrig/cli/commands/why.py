@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from runrig.cli.lazy import examples
+from runrig.cli.printed import workflows
 from runrig.cli.rendering import times
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.session import Session, with_session
@@ -18,7 +19,7 @@ from runrig.domain.quantities import format_quantity
 @with_session
 def why(session: Session, id: str) -> None:
     """Why the workflow ID waits, with the law and its numbers; who preempted it, and under which law."""
-    answer = session.client.get(path("workflow", id, "why"))
+    answer = workflows.why(session.client.get(path("workflows", id, "why")))
     if session.show(answer):
         return
     say(f"{answer['workflow']}  {answer['status']}")

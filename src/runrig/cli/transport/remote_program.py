@@ -38,12 +38,11 @@ class RemoteProgram:
     def run(self, sink: Sink, feed: Feed, size: os.terminal_size | None = None) -> int:
         """The exit code; *feed* runs in a thread.  Raises the server's error, ServerFault if the connection breaks."""
         terminal = None if size is None else {"rows": size.lines or 24, "columns": size.columns or 80}
-        asked = path("v1", "workflows", self._id, "tasks", self.task) + ":exec"
+        asked = path("workflows", self._id, "tasks", self.task) + ":exec"
         answer = self._client.call(
             "POST", asked, body={"command": self._command, "terminal": terminal}, timeout_s=self._timeout_s
         )
-        way = path("router", "exec", self._id, "client", answer["key"])
-        with connected(self._client, way, self._timeout_s) as connection:
+        with connected(self._client, path("sessions", answer["key"]), self._timeout_s) as connection:
             channel = Channel(connection)
             threading.Thread(target=feed, args=(channel,), daemon=True).start()
             for stream, data in channel.read():

@@ -1,7 +1,7 @@
 """Shared by every command that talks to the server: the options that find it, and JSON or text as output."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
@@ -9,7 +9,7 @@ import click
 
 from runrig.cli.rendering import sanitize
 from runrig.client.server_address import ServerAddress
-from runrig.client.transport import Transport, patience
+from runrig.client.transport import Transport, path, patience
 from runrig.domain.errors import ServerFault
 
 Command = Callable[..., None]
@@ -31,6 +31,10 @@ class Session:
         if address.loopback and token is None:
             hint = f": there is none in {self.server_address.data_folder()}; --data names the folder of the server"
         return Transport(address, token, hint, patience_s=patience(address, os.environ))
+
+    def flavors(self) -> Sequence[Mapping[str, Any]]:
+        """All flavors, which only JSON tells of; none in text mode."""
+        return list(self.client.items(path("flavors"))) if self.as_json else ()
 
     def show(self, answer: Any) -> bool:
         """Prints *answer* in JSON mode; True if it did."""

@@ -24,7 +24,7 @@ from runrig.service.access import roles
 from runrig.service.access.access import Access
 from runrig.service.access.roles import RoleChanges
 from runrig.service.commands.pool_steps import Deleted, created, deleted, done
-from runrig.service.queries.lookup import live_pool
+from runrig.service.queries.lookup import known_pool, live_pool
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.runtime.reconciler import Reconciler
 from runrig.service.runtime.transactor import APPLY, Transactor
@@ -120,8 +120,7 @@ class Declarations:
 
     def delete_pool(self, name: str, *, user: str, dry_run: bool = False, expected: Expected = None) -> Deleted:
         with self.editing(user) as writing:
-            if (before := writing.state.pools.get(name)) is not None:
-                check_unchanged(expected, before)
+            check_unchanged(expected, known_pool(writing.state, name))
             return deleted(writing, name, user=user, dry_run=dry_run)
 
     def create_cohort(self, name: str, edit: CohortEdit, *, user: str, again: bool = False) -> None:

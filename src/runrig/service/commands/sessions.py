@@ -69,6 +69,10 @@ class Ticket:
         return f"{self.task.workflow}/{self.task.name}{port}"
 
 
+About = tuple[str, str] | None
+"""The kind and the workflow that a path names besides the key; None: it names neither."""
+
+
 class Sessions:
     """Thread-safe: requests ask in threads, connections in the event loop."""
 
@@ -163,26 +167,20 @@ class Sessions:
 
     # ------------------------------------------------------------ using it
 
-    def take(self, key: str, kind: Kind, id: str, identity: Identity) -> Ticket | None:
+    def take(self, key: str, identity: Identity, about: About = None) -> Ticket | None:
         """The ticket *key*, which then is used; None if there is no such ticket for *identity*."""
         with self._lock:
             self._forget_old()
             ticket = self._tickets.get(key)
-            if ticket is None or ticket.until is None or ticket.kind is not kind:
-                return None
-            same = ticket.identity.user == identity.user and id in ticket.names
-            if not same:
+            if ticket is None or ticket.until is None or not _is_of(ticket, identity, about):
                 return None
             used = self._tickets[key] = replace(ticket, until=None, identity=identity)
             return used
 
-    def expects(self, kind: Kind, id: str, identity: Identity) -> bool:
+    def expects(self, identity: Identity, about: About = None) -> bool:
         """Whether *identity* holds a control connection that could announce one more."""
         with self._lock:
-            return any(
-                each.is_control and each.kind is kind and each.identity.user == identity.user and id in each.names
-                for each in self._tickets.values()
-            )
+            return any(each.is_control and _is_of(each, identity, about) for each in self._tickets.values())
 
     def leave(self, ticket: Ticket) -> None:
         """The connection has ended."""
@@ -221,6 +219,11 @@ class Sessions:
         """Ends all of them soon, and lets no new one begin."""
         with self._lock:
             self._is_closed = True
+
+
+def _is_of(ticket: Ticket, identity: Identity, about: About) -> bool:
+    named = about is None or (about[0] == ticket.kind.value and about[1] in ticket.names)
+    return named and ticket.identity.user == identity.user
 
 
 def _one_running(id: str, name: str, attempts: list[Task]) -> Task:

@@ -112,7 +112,7 @@ class ParsedSubmission:
 
 def read(submission: Submission) -> ParsedSubmission:
     """Raises InvalidInput with all problems of the file."""
-    text = _rendered(submission)
+    text = filled_in(submission)
     spec = workflow.with_environment(_read(text), workflow.parse_environment(submission.environment))
     spec = with_labels(spec, submission.labels)
     source = submission.text if submission.template is None else submission.template
@@ -179,7 +179,7 @@ class Submissions:
 
     def rendered(self, submission: Submission) -> Accepted:
         """The text after templating.  Checked as a whole too, unless files are still to be put into it by the client."""
-        text = _rendered(submission)
+        text = filled_in(submission)
         if "localpath" in text:
             return Accepted("", text)
         return self.check(submission)
@@ -282,7 +282,8 @@ class Submissions:
             raise Refused(f"{error.message}; {last}", error.law, details | told) from None
 
 
-def _rendered(submission: Submission) -> str:
+def filled_in(submission: Submission) -> str:
+    """Its text, rendered if it is a template.  Raises InvalidInput, Unavailable if too many wait for that."""
     with _templates.turn(submission.user) if template.is_template(submission.text) else nullcontext():
         return template.render(submission.text, submission.variables, submission.string_variables)
 

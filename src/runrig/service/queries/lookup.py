@@ -12,11 +12,18 @@ def live_pool(state: State, name: str, visibility: Visibility = ALL) -> Pool:
     """The pool *name* unless it is ARCHIVED.  Raises NotFound, with the names that exist."""
     pool = state.pools.get(name)
     if pool is None or pool.state is PoolState.ARCHIVED or not visibility.sees(name):
-        live = (each.name for each in state.pools.values() if each.state is not PoolState.ARCHIVED)
-        raise NotFound(
-            f"there is no pool {name!r}: there are {cluster.listed(sorted(visibility.of(live))) or visibility.none_there}"
-        )
+        raise _no_pool(state, name, visibility)
     return pool
+
+
+def _no_pool(state: State, name: str, visibility: Visibility) -> NotFound:
+    live = visibility.of(each.name for each in state.pools.values() if each.state is not PoolState.ARCHIVED)
+    parent, _, short = name.partition(SUBPOOL_DELIMITER)
+    if short and parent in live:
+        names = [child.subpool_name or "" for child in subpools.children_of(state.pools, parent)]
+        has = f"it has {cluster.listed(names)}" if names else "it has none"
+        return NotFound(f"pool {parent} has no subpool {short!r}: {has}")
+    return NotFound(f"there is no pool {name!r}: there are {cluster.listed(sorted(live)) or visibility.none_there}")
 
 
 def known_pool(state: State, name: str, visibility: Visibility = ALL) -> Pool:
@@ -27,13 +34,12 @@ def known_pool(state: State, name: str, visibility: Visibility = ALL) -> Pool:
 
 def any_subpool(state: State, parent: str, short: str, visibility: Visibility = ALL) -> Pool:
     """The subpool *short* of *parent*, whatever its state.  Raises NotFound, with the names that exist."""
-    subpool = state.pools.get(f"{parent}{SUBPOOL_DELIMITER}{short}")
+    name = f"{parent}{SUBPOOL_DELIMITER}{short}"
+    subpool = state.pools.get(name)
     if subpool is not None and subpool.parent == parent and visibility.sees(parent):
         return subpool
     live_pool(state, parent, visibility)
-    names = [child.subpool_name or "" for child in subpools.children_of(state.pools, parent)]
-    has = f"it has {cluster.listed(names)}" if names else "it has none"
-    raise NotFound(f"pool {parent} has no subpool {short!r}: {has}")
+    raise _no_pool(state, name, visibility)
 
 
 def no_workflow(id: str) -> NotFound:

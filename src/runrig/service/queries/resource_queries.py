@@ -203,9 +203,10 @@ class ResourceQueries:
         with self._transactor.reading() as state:
             return sum(node.resources.get(GPU, 0) for node in state.nodes.values())
 
-    def flavors(self) -> tuple[str, ...]:
+    def flavors(self) -> tuple[Flavor, ...]:
+        """In the order of the cluster file."""
         with self._transactor.reading() as state:
-            return tuple(state.flavors)
+            return tuple(state.flavors.values())
 
 
 # ---------------------------------------------------------------- pools

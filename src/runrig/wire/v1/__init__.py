@@ -20,7 +20,7 @@ from runrig.wire.v1.events import (
     WorkflowEvent,
     WorkflowEventPage,
 )
-from runrig.wire.v1.nodes import GpuHolder, Node, NodePage
+from runrig.wire.v1.nodes import Flavor, FlavorPage, GpuHolder, Node, NodePage
 from runrig.wire.v1.pools import (
     Cohort,
     CohortCreate,
@@ -41,6 +41,7 @@ from runrig.wire.v1.pools import (
 )
 from runrig.wire.v1.problems import ProblemDetails, ProblemPart
 from runrig.wire.v1.server import ClockAccepted, ClusterFile, Version
+from runrig.wire.v1.sessions import ExecStart, PortForwardStart, Session, Terminal
 from runrig.wire.v1.sign_in import (
     DeviceStarted,
     SignedIn,
@@ -61,6 +62,7 @@ from runrig.wire.v1.workflows import (
     WorkflowBatch,
     WorkflowCancel,
     WorkflowCancelled,
+    WorkflowCheck,
     WorkflowChecked,
     WorkflowEntry,
     WorkflowFile,
@@ -89,6 +91,9 @@ __all__ = [
     "CohortEdit",
     "CohortPage",
     "DeviceStarted",
+    "ExecStart",
+    "Flavor",
+    "FlavorPage",
     "GpuHolder",
     "GroupWhy",
     "Me",
@@ -108,6 +113,7 @@ __all__ = [
     "PoolPage",
     "PoolPast",
     "PoolThen",
+    "PortForwardStart",
     "Preemption",
     "PriorityName",
     "ProblemDetails",
@@ -115,6 +121,7 @@ __all__ = [
     "QuotaTree",
     "Role",
     "RolePage",
+    "Session",
     "Shown",
     "SignInByCode",
     "SignInByDevice",
@@ -124,6 +131,7 @@ __all__ = [
     "Standstill",
     "TaskAttempt",
     "TaskGroup",
+    "Terminal",
     "Token",
     "TokenMade",
     "TokenPage",
@@ -134,6 +142,7 @@ __all__ = [
     "WorkflowBatch",
     "WorkflowCancel",
     "WorkflowCancelled",
+    "WorkflowCheck",
     "WorkflowChecked",
     "WorkflowEntry",
     "WorkflowEvent",

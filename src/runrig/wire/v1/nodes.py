@@ -17,6 +17,7 @@ class GpuHolder(Shown):
 
 _NODE: dict[str, Any] = {
     "name": "n00",
+    "backend": "default",
     "ready": True,
     "conditions": ["Ready"],
     "flavor": "default",
@@ -34,12 +35,13 @@ class Node(Shown):
 
     *conditions*: Ready or NotReady, as *ready*; behind it Cordoned (Kubernetes), NoFlavor (it matches none; *flavor* is empty then) or
     Tainted (by what its flavor does not name): it takes no new pods either.  *pools*: how many may use it: those whose flavors have
-    its *flavor*, or that have none.
+    its *flavor*, or that have none.  *backend*: who runs the tasks there.
     """
 
     model_config = example(_NODE)
 
     name: str
+    backend: str
     ready: bool
     conditions: list[str]
     flavor: str
@@ -57,3 +59,30 @@ class NodePage(Page):
     model_config = example({"items": [_NODE], "next_cursor": None})
 
     items: list[Node]
+
+
+class Flavor(Shown):
+    """A kind of node.  *node_labels*: by which a node is of it.  *taints*: that its tasks tolerate.  *allow*: privileged, hostNetwork and
+    volumeMounts are refused unless they stand here."""
+
+    model_config = example(
+        {
+            "name": "h100",
+            "node_labels": {"gpu": "h100"},
+            "taints": [{"key": "gpu", "value": "h100", "effect": "NoSchedule"}],
+            "allow": ["hostNetwork"],
+        }
+    )
+
+    name: str
+    node_labels: dict[str, str]
+    taints: list[dict[str, str]]
+    allow: list[str]
+
+
+class FlavorPage(Page):
+    """In the order of the cluster file."""
+
+    model_config = example({"items": [Flavor.example()], "next_cursor": None})
+
+    items: list[Flavor]

@@ -81,6 +81,7 @@ _POOL: dict[str, Any] = {
     "topology_keys": [TopologyKeyModel.example()],
     "default_platform": "default",
     "default_exit_actions": {},
+    "backend": "default",
     "subpools": ["vision--a"],
     "workflows": 1,
     "gpus": PoolGpus.example(),
@@ -92,8 +93,9 @@ _POOL: dict[str, Any] = {
 class Pool(Tagged):
     """*parent*: that of a subpool, whose settings but for its quota are its parent's; null of any other pool.
 
-    *quotas*: flavor → resource → quota.  *flavors* empty: all of them.  *subpools*: those that are not ARCHIVED.  *workflows*: those of
-    the pool itself that have not ended.  *balances*: ``flavor/resource`` → the pool's node of the quota tree.
+    *quotas*: flavor → resource → quota.  *flavors* empty: all of them.  *backend*: who runs the tasks.  *subpools*: those that are
+    not ARCHIVED.  *workflows*: those of the pool itself that have not ended.  *balances*: ``flavor/resource`` → the pool's node of the
+    quota tree.
     """
 
     model_config = example(_POOL)
@@ -111,6 +113,7 @@ class Pool(Tagged):
     topology_keys: list[TopologyKeyModel]
     default_platform: str | None
     default_exit_actions: dict[str, str]
+    backend: str
     subpools: list[str]
     workflows: int
     gpus: PoolGpus

@@ -84,12 +84,18 @@ class WorkflowSubmitted(Shown):
     warnings: list[str]
 
 
+class WorkflowCheck(WorkflowSubmit):
+    """*template_only*: only fill the template in, because its file still names others that you are to put into it."""
+
+    template_only: bool = False
+
+
 class WorkflowChecked(Shown):
-    """What a submission would give: the *id* that it would get, "" where files are still to be put in, and the rendered file."""
+    """What a submission would give: the *id* that it would get, and the rendered file.  *id* null: only the template was looked at."""
 
     model_config = example({"id": "train-1", "file": _FILE, "warnings": []})
 
-    id: str
+    id: str | None
     file: str
     warnings: list[str]
 
@@ -272,11 +278,13 @@ class TaskGroup(Shown):
 
 
 class Workflow(WorkflowHead):
-    """*message*: how it ended.  *repeats*: the workflow whose file it is again.  Timeouts in seconds, null: none."""
+    """*backend*: who runs its tasks.  *message*: how it ended.  *repeats*: the workflow whose file it is again.
+    Timeouts in seconds, null: none."""
 
     model_config = example(
         _ENTRY
         | {
+            "backend": "default",
             "message": "",
             "cancelled_by": None,
             "repeats": None,
@@ -287,6 +295,7 @@ class Workflow(WorkflowHead):
         }
     )
 
+    backend: str
     message: str
     cancelled_by: str | None
     repeats: str | None

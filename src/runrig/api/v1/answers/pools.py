@@ -24,11 +24,12 @@ def with_sets(node_sets: Iterable[NodeSet]) -> Iterator[tuple[PoolView, str]]:
             yield view, node_set.pools[0].pool.name
 
 
-def pool(view: PoolView, node_set: str | None = None) -> v1.Pool:
+def pool(view: PoolView, backend: str, node_set: str | None = None) -> v1.Pool:
     """*node_set* None: the pool was looked at alone."""
     own, balance = view.pool, view.balance
     return v1.Pool(
         **_declared(own, view.settings),
+        backend=backend,
         subpools=list(view.subpools),
         workflows=view.workflows,
         gpus=v1.PoolGpus(shared=dict(balance.shared), **{name: getattr(balance, name) for name in _NUMBERS}),
@@ -55,8 +56,8 @@ def _declared(own: Pool, settings: Pool) -> dict[str, Any]:
     }
 
 
-def deleted(done: Deleted) -> v1.PoolDeleted:
-    return v1.PoolDeleted(pool=pool(done.view), cancelled=list(done.cancelled))
+def deleted(done: Deleted, backend: str) -> v1.PoolDeleted:
+    return v1.PoolDeleted(pool=pool(done.view, backend), cancelled=list(done.cancelled))
 
 
 # ---------------------------------------------------------------- the audit trail

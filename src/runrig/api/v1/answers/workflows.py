@@ -46,10 +46,11 @@ def _head(it: Workflow, now: float) -> dict[str, Any]:
     }
 
 
-def workflow(view: WorkflowView) -> v1.Workflow:
+def workflow(view: WorkflowView, backend: str) -> v1.Workflow:
     it, spec = view.stored.workflow, view.spec
     return v1.Workflow(
         **_head(it, view.now),
+        backend=backend,
         message=it.failure_message,
         cancelled_by=it.cancelled_by,
         repeats=it.parent,

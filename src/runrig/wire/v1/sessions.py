@@ -1,0 +1,40 @@
+"""Sessions in tasks that run."""
+
+from pydantic import Field
+
+from runrig.wire.base import Request, Whole, example
+from runrig.wire.v1.base import Shown
+
+
+class Session(Shown):
+    """Where a WebSocket begins it: ``/api/v1/sessions/{key}``, within a minute and with a token of the same user."""
+
+    model_config = example({"key": "EXEC-2vQb0cCkq3mV6aT1y0nXzw"})
+
+    key: str
+
+
+class Terminal(Request):
+    """Its size in characters."""
+
+    model_config = example({"rows": 24, "columns": 80})
+
+    rows: Whole = Field(ge=1, le=9999)
+    columns: Whole = Field(ge=1, le=9999)
+
+
+class ExecStart(Request):
+    """*command*: words, no shell reads them.  *terminal* null: stdin, stdout and stderr are three pipes."""
+
+    model_config = example({"command": ["nvidia-smi", "-L"], "terminal": None})
+
+    command: list[str] = Field(min_length=1, max_length=1000)
+    terminal: Terminal | None = None
+
+
+class PortForwardStart(Request):
+    """*port*: of the task, TCP."""
+
+    model_config = example({"port": 6006})
+
+    port: Whole = Field(ge=1, le=65535)
