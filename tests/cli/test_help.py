@@ -35,6 +35,7 @@ RELEASE = """
     | login | logout | token list | token create | token delete | user list | user show | user create | user disable
     | user enable | user history | role list | role grant | role revoke
     | workflow exec | workflow port-forward | workflow rsync upload | workflow rsync download
+    | credential list | credential set | credential delete | admin credential-key | admin reseal-credentials
     | workflow wait | workflow watch | workflow why | simulate"""
 
 
@@ -49,6 +50,7 @@ def test_the_commands_are_those_of_the_release() -> None:
         "workflow",
         "workflow rsync",
         "token",
+        "credential",
         "user",
         "role",
         "admin",

@@ -6,6 +6,7 @@ from threading import Event, Thread
 
 from sqlalchemy import select
 
+from runrig.domain.credentials import CredentialKind
 from runrig.domain.gangs import Priority
 from runrig.store import SqlStore
 from runrig.store.backup import TABLES
@@ -72,3 +73,4 @@ def some_users(it: Desk) -> None:
     access = it.service.access
     access.users.create("bob", [], actor="ann")
     access.tokens.create("bob", "laptop", actor="ann")
+    access.credentials.set("bob", "wandb", CredentialKind.GENERIC, {"key": "value"}, actor="bob")

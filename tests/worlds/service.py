@@ -104,6 +104,10 @@ workflow:
 """
 
 
+KEYS = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"
+"""A key file of credentials."""
+
+
 @contextmanager
 def desk(
     folder: Path,
@@ -122,7 +126,9 @@ def desk(
     clock = SimulatedClock(1.0, folder, real_time=lambda: moments[0])
     backend = Backend(nodes or (Node("n0", {"gpu": gpus}),), clock, folder)
     store = SqlStore.open(database or with_tables(folder / "runrig.db"), exclusive=database is not None)
-    service = Service(store, backend, clock)
+    (folder / "credential.key").write_text(KEYS)
+    (folder / "credential.key").chmod(0o600)
+    service = Service(store, backend, clock, credential_key=folder / "credential.key")
     try:
         service.prepare(None if cluster is None else read_cluster(cluster), user="ann")
         service.settle()

@@ -46,6 +46,9 @@ STATUSES: Mapping[type[RunrigError], int] = {
 MOST_PROBLEMS = 100
 """Problems listed in one answer: nobody reads more, and a body full of mistakes must not cost much."""
 
+SECRET = ("api/credentials", "api/v1/credentials")
+"""Where paths begin whose bodies are repeated in no answer."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -63,8 +66,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def _shape(request: Request, error: RequestValidationError) -> Response:
-        found = error.errors()
-        problems = [_of_pydantic(each) for each in found[:MOST_PROBLEMS]]
+        found, secret = error.errors(), request.url.path.lstrip("/").startswith(SECRET)
+        problems = [_of_pydantic(each, secret=secret) for each in found[:MOST_PROBLEMS]]
         if len(found) > MOST_PROBLEMS:
             problems.append(Problem(f"{len(found) - MOST_PROBLEMS} more problems like these"))
         return answer(
@@ -129,8 +132,8 @@ def _problem(problem: Problem) -> dict[str, Any]:
     ).model_dump()
 
 
-def _of_pydantic(error: Mapping[str, Any]) -> Problem:
-    """A problem that pydantic found, with its place and value in the sentence."""
+def _of_pydantic(error: Mapping[str, Any], *, secret: bool) -> Problem:
+    """A problem that pydantic found, with its place and value in the sentence; *secret*: without the value."""
     path = ".".join(str(part) for part in error["loc"][1:] if not str(part).startswith(("function-", "dict[")))
     where = path or str(error["loc"][0])
     match error["type"]:
@@ -140,6 +143,8 @@ def _of_pydantic(error: Mapping[str, Any]) -> Problem:
             return Problem(f"{where} is missing", path)
         case "json_invalid":
             return Problem("the body is not JSON", path)
+    if secret:
+        return Problem(f"{where} is not right: {error['msg']}", path)
     shown = repr(error.get("input"))
     shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
     return Problem(f"{where}: {shown} is not right: {error['msg']}", path)

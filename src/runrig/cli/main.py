@@ -43,6 +43,10 @@ class _Root(LazyGroup):
         "token": ("runrig.cli.commands.token:token", "Tokens: what lets a person or a program in."),
         "user": ("runrig.cli.commands.user:user", "Users: who may have tokens and roles."),
         "role": ("runrig.cli.commands.role:role", "Roles: who may do what."),
+        "credential": (
+            "runrig.cli.commands.credential:credential",
+            "Credentials: values that your tasks are handed.",
+        ),
         "pool": ("runrig.cli.commands.pool:pool", "Pools: named shares of GPUs that people submit to."),
         "cohort": ("runrig.cli.commands.cohort:cohort", "Cohorts: inner nodes of the quota tree."),
         "apply": ("runrig.cli.commands.apply:apply", "Declare cohorts and pools from a cluster file."),

@@ -31,7 +31,8 @@ class Permission(enum.Enum):
     CONNECT: any valid token.  LIST_POOLS: list the pools that the user may see.  CHANGE_WORKFLOW: cancel, restart.
     EXEC_WORKFLOW: run commands in its tasks, reach their ports and files.  CHANGE_POOL: settings of a pool.
     READ_CLUSTER: nodes, topology.  READ_EVERYTHING: data about all pools at once, such as metrics.  CHANGE_CLUSTER: cluster files,
-    cohorts, top-level pools and their quotas.  OWN_TOKENS: the user's own tokens.  ACCESS: users, roles, and tokens of other users.
+    cohorts, top-level pools and their quotas.  OWN_TOKENS, OWN_CREDENTIALS: the user's.
+    ACCESS: users, roles, and tokens of other users.
     """
 
     CONNECT = "connect"
@@ -47,6 +48,7 @@ class Permission(enum.Enum):
     READ_EVERYTHING = "read everything"
     CHANGE_CLUSTER = "change cluster"
     OWN_TOKENS = "own tokens"
+    OWN_CREDENTIALS = "own credentials"
     ACCESS = "access"
 
 
@@ -167,6 +169,9 @@ class AccessEventKind(enum.Enum):
     EXEC = "exec"
     PORT_FORWARD = "port-forward"
     RSYNC = "rsync"
+    CREDENTIAL_SET = "credential set"
+    CREDENTIAL_DELETED = "credential deleted"
+    CREDENTIALS_RESEALED = "credentials resealed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +279,7 @@ def allows(
     *pool*: full name of the pool concerned.  *parent*: parent of a subpool that does not exist yet.  *owner*: the user whose
     workflow or tokens are concerned.
     """
-    if permission in (Permission.CONNECT, Permission.LIST_POOLS):
+    if permission in (Permission.CONNECT, Permission.LIST_POOLS, Permission.OWN_CREDENTIALS):
         return True
     if permission is Permission.OWN_TOKENS:
         return identity.keeps_tokens

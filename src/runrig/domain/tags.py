@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 from runrig.domain.access import User
+from runrig.domain.credentials import Credential
 from runrig.domain.errors import Changed
 from runrig.domain.pools import Cohort, Pool
 
@@ -15,12 +16,12 @@ Expected = frozenset[str] | None
 """The tags that an edit is made for; None: whatever there is."""
 
 
-def tag_of(record: Pool | Cohort | User) -> str:
+def tag_of(record: Pool | Cohort | User | Credential) -> str:
     written = [(field.name, _ordered(getattr(record, field.name))) for field in fields(record)]
     return hashlib.sha256(repr(written).encode()).hexdigest()[:16]
 
 
-def check_unchanged(expected: Expected, record: Pool | Cohort | User) -> None:
+def check_unchanged(expected: Expected, record: Pool | Cohort | User | Credential) -> None:
     """Raises Changed."""
     if expected is not None and tag_of(record) not in expected:
         raise Changed(

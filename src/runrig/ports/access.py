@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from runrig.domain.access import AccessEvent, GrantRow, Profile, TokenRow, User
+from runrig.domain.credentials import Credential
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,11 +15,14 @@ class AccessRows:
     users: tuple[User, ...] = ()
     grants: tuple[GrantRow, ...] = ()
     tokens: tuple[TokenRow, ...] = ()
+    credentials: tuple[Credential, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AccessChange:
     """Rows to write, and events for the audit trail.  *grants* and *withdrawn* name users that exist or are in *users*.
+
+    *dropped*: credentials that are no more.
 
     The store gives an event its *number*.
     """
@@ -28,6 +32,8 @@ class AccessChange:
     grants: tuple[GrantRow, ...] = ()
     withdrawn: tuple[GrantRow, ...] = ()
     tokens: tuple[TokenRow, ...] = ()
+    credentials: tuple[Credential, ...] = ()
+    dropped: tuple[Credential, ...] = ()
 
 
 class AccessStore(Protocol):

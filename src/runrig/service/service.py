@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor
@@ -63,12 +64,14 @@ class Service:
         retention_days: float | None = retention.DAYS,
         metrics: Metrics | None = None,
         oidc: OidcSpec | None = None,
+        credential_key: Path | None = None,
     ) -> None:
         """*node_labels*: what a cluster file says about this machine, which the backend cannot know.
 
         *drain_sweep_s*: how often to check pools that are DELETING (law S3).
         *retention_days*: after which finished workflows are deleted; None: never.  *metrics*: shared by all terms of this server.
         *oidc*: where people sign in.
+        *credential_key*: the file with the keys that seal credentials; None: none are kept.
         """
         self.backend_name = backend.name
         self.metrics = metrics or Metrics()
@@ -81,7 +84,7 @@ class Service:
         self._backend = backend
         self._store = store
         self.retention = retention.Retention(store, backend, clock, retention_days, self.metrics)
-        self.access = Access(store.access, pools=self._top_pools, oidc=oidc)
+        self.access = Access(store.access, pools=self._top_pools, oidc=oidc, credential_key=credential_key)
         self.submissions = Submissions(self._transactor, store, backend, self._reconciler)
         self.batches = Batches(self.submissions, self._transactor, self._reconciler)
         self.arrivals = Arrivals(self._transactor, self.submissions, self.batches)

@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from runrig.domain.cluster import ClusterSpec
+from runrig.domain.credentials import read_keys
 from runrig.domain.errors import InvalidInput
 from runrig.spec.cluster import read_cluster
 from runrig.spec.fields import Field, Fields, root
@@ -39,6 +40,7 @@ FIELDS = (
     "log_file",
     "connections",
     "read_timeout_s",
+    "credential_key",
 )
 _DAY_S = 86_400
 _YEARS_DAYS = 36_500
@@ -106,6 +108,7 @@ class _Reader:
             connections=fields.whole("connections", 10, 100_000) or 1000,
             read_timeout_s=self._number("read_timeout_s", 1, 600, 30),
             oidc=read_oidc(fields.get("oidc")),
+            credential_key=self._credential_key(),
         )
 
     # ------------------------------------------------------------ where it is reached
@@ -305,6 +308,19 @@ class _Reader:
         if field is not None and field.node.value == "never":
             return None
         return self._number("retention_days", 0.01, _YEARS_DAYS, 90)
+
+    def _credential_key(self) -> Path | None:
+        field = self._fields.get("credential_key")
+        path = self._file(field) if field else None
+        if field is None or path is None:
+            return None
+        if path.stat().st_mode & (stat.S_IRWXO | stat.S_IWGRP):
+            field.wrong(f"{path} can be read by others, or written: chmod 600 {path}")
+        try:
+            read_keys(path.read_text(encoding="ascii", errors="replace"))
+        except ValueError as error:
+            field.wrong(f"{path} is no key file: {error}; make one with `runrig admin credential-key {path}`")
+        return path
 
     # ------------------------------------------------------------ values
 

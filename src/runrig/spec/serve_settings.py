@@ -48,6 +48,7 @@ class ServeSpec:
     *proxies*: addresses trusted to say on whose behalf they call; None: nobody.  *cluster* None: without a file.  Paths are absolute.
     *kubernetes*: for that backend, else None.  *log_store* None: below *data*.  *log_file* None: stderr.  *retention_days* None: for ever.
     *oidc* None: people get in by tokens of ours alone.
+    *credential_key* None: no credentials are kept.
     """
 
     database: str
@@ -67,6 +68,7 @@ class ServeSpec:
     connections: int = 1000
     read_timeout_s: float = 30.0
     oidc: OidcSpec | None = None
+    credential_key: Path | None = None
 
     @property
     def loopback(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, and_, delete, func, select, update
 
 from runrig.domain.access import AccessEvent, Grant, GrantRow, Profile, TokenRow, User
+from runrig.domain.credentials import Credential
 from runrig.ports.access import AccessChange, AccessRows
 from runrig.store import schema
 from runrig.store.dialect import insert_new, insert_rows, put_rows
@@ -18,7 +19,10 @@ _PROFILE = schema.profiles.c
 _SECRET = schema.secrets.c
 _TOKEN = schema.tokens.c
 _TOKEN_FIELDS = tuple(field.name for field in fields(TokenRow))
+_CREDENTIAL = schema.credentials.c
+_CREDENTIAL_FIELDS = tuple(field.name for field in fields(Credential))
 assert tuple(schema.tokens.columns.keys()) == _TOKEN_FIELDS, "a token is stored field by field"
+assert tuple(schema.credentials.columns.keys()) == _CREDENTIAL_FIELDS, "so is a credential"
 
 
 class AccessTables:
@@ -32,11 +36,13 @@ class AccessTables:
             users = connection.execute(select(schema.users)).mappings().all()
             found = connection.execute(select(schema.grants)).mappings().all()
             tokens = connection.execute(select(schema.tokens)).mappings().all()
+            credentials = connection.execute(select(schema.credentials)).mappings().all()
         grants = sorted((_grant_of(row) for row in found), key=lambda each: (each.user, str(each.grant)))
         return AccessRows(
             tuple(_user_of(row, grants) for row in sorted(users, key=lambda row: row["name"])),
             tuple(grants),
             tuple(TokenRow(**row) for row in sorted(tokens, key=lambda row: row["id"])),
+            tuple(Credential(**row) for row in sorted(credentials, key=lambda row: (row["user"], row["name"]))),
         )
 
     def write(self, change: AccessChange) -> None:
@@ -45,7 +51,13 @@ class AccessTables:
             for row in change.withdrawn:
                 connection.execute(delete(schema.grants).where(_same_grant(row)))
             put_rows(connection, schema.grants, [_grant_row(row) for row in change.grants])
-            put_rows(connection, schema.tokens, [_token_row(token) for token in change.tokens])
+            put_rows(connection, schema.tokens, [_values(token, _TOKEN_FIELDS) for token in change.tokens])
+            for gone in change.dropped:
+                connection.execute(
+                    delete(schema.credentials).where(and_(_CREDENTIAL.user == gone.user, _CREDENTIAL.name == gone.name))
+                )
+            rows = [_values(each, _CREDENTIAL_FIELDS) for each in change.credentials]
+            put_rows(connection, schema.credentials, rows)
             last = connection.execute(select(func.max(_EVENT.number))).scalar_one() or 0
             events = [
                 (number, event.time, event.actor, event.kind, event.user, event.subject)
@@ -104,8 +116,8 @@ def _user_row(user: User) -> tuple[Any, ...]:
     return user.name, user.created_at, user.disabled, user.account
 
 
-def _token_row(token: TokenRow) -> tuple[Any, ...]:
-    return tuple(getattr(token, name) for name in _TOKEN_FIELDS)
+def _values(record: TokenRow | Credential, names: tuple[str, ...]) -> tuple[Any, ...]:
+    return tuple(getattr(record, name) for name in names)
 
 
 def _grant_of(row: RowMapping) -> GrantRow:

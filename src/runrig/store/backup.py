@@ -11,11 +11,11 @@ import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import PurePosixPath
 from typing import IO, Any
 
-from sqlalchemy import JSON, Column, Connection, Select, String, Table, inspect, select, type_coerce, update
+from sqlalchemy import JSON, Column, Connection, Select, String, Table, inspect, literal, select, type_coerce, update
 
 from runrig.domain.errors import Conflict, InvalidInput, ServerFault
 from runrig.store import schema
@@ -54,11 +54,12 @@ HEAD = tuple(field.name for field in fields(Header))
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """*rows*: by table."""
+    """*rows*: by table.  *lost*: credentials, as USER/NAME, whose values are not in it; known once it was read."""
 
     header: Header
     rows: Mapping[str, int]
     files: int
+    lost: tuple[str, ...] = field(default=(), compare=False)
 
 
 # ---------------------------------------------------------------- writing
@@ -136,7 +137,9 @@ def _in_order(table: Table) -> Select[Any]:
 
 
 def _plain(column: Column[Any]) -> Any:
-    """The column as the database stores it, but JSON decoded."""
+    """The column as the database stores it, but JSON decoded; sealed values are left out."""
+    if column is schema.credentials.c.sealed:
+        return literal("").label(column.name)
     match column.type:
         case Encoded():
             return type_coerce(column, JSON(none_as_null=True)).label(column.name)
@@ -172,7 +175,7 @@ class BackupReader:
                     if entry != expected or next(lines, b""):
                         raise Undecodable("its checksum does not match")
                     content.end()
-                    return Contents(header, content.rows, content.files)
+                    return Contents(header, content.rows, content.files, tuple(content.lost))
                 digest.update(line)
                 content.take(entry)
             raise Undecodable("its end is missing")
@@ -255,6 +258,7 @@ class _Content:
     def __init__(self, revision: int) -> None:
         self.rows: dict[str, int] = {}
         self.files = 0
+        self.lost: list[str] = []
         self._rows_checked = RowChecker(revision)
         self._table: Table | None = None
         self._wrong: Undecodable | None = None
@@ -264,6 +268,8 @@ class _Content:
             case list() if self._table is not None:
                 self.rows[self._table.name] += 1
                 self._check_row(self._table, entry)
+                if self._table is schema.credentials:
+                    self.lost.append(f"{entry[0]}/{entry[1]}")
             case {"table": _}:
                 self._table = _named(entry)
                 if len(self.rows) == len(TABLES) or self._table is not TABLES[len(self.rows)]:

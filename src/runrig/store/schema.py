@@ -22,13 +22,14 @@ from sqlalchemy import (
 )
 
 from runrig.domain.access import AccessEventKind, Kind
+from runrig.domain.credentials import CredentialKind
 from runrig.domain.gangs import GangState, Law, Placement, PodSet, Priority
 from runrig.domain.nodes import Taint
 from runrig.domain.pools import PoolState, Queueing, Quotas, TopologyKey
 from runrig.domain.workflows import Status, WorkflowSpec, WorkflowStatus
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words, plain_json
 
-HEAD = "0007"
+HEAD = "0008"
 """The newest migration, which makes these tables."""
 
 metadata = MetaData(
@@ -289,6 +290,19 @@ tokens = Table(
     Column("revoked_at", UtcDateTime),
     Column("description", Prose, nullable=False, server_default=""),
     Column("roles", Encoded(Texts)),
+)
+
+# Values are sealed by a key that is not here.  *user* may be the owner of `up`, who has no row.
+credentials = Table(
+    "credentials",
+    metadata,
+    Column("user", Words, primary_key=True),
+    Column("name", Words, primary_key=True),
+    Column("kind", OneOf(CredentialKind), nullable=False),
+    Column("keys", Encoded(Texts), nullable=False),
+    Column("profile", Prose, nullable=False),
+    Column("changed_at", UtcDateTime, nullable=False),
+    Column("sealed", Prose, nullable=False),
 )
 
 # The audit trail of users, roles and tokens, kept for ever.

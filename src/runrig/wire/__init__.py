@@ -32,6 +32,12 @@ from runrig.wire.accounts import (
     RoleAssignRequest,
 )
 from runrig.wire.base import utc
+from runrig.wire.credentials import (
+    CredentialAnswer,
+    CredentialsAnswer,
+    CredentialSetRequest,
+    GenericCredential,
+)
 from runrig.wire.history import (
     PoolAtAnswer,
     PoolChangeAnswer,
@@ -152,6 +158,9 @@ __all__ = [
     "CohortEditRequest",
     "CohortsAnswer",
     "CountableAnswer",
+    "CredentialAnswer",
+    "CredentialSetRequest",
+    "CredentialsAnswer",
     "DeletedAnswer",
     "DomainAnswer",
     "DomainGangsAnswer",
@@ -162,6 +171,7 @@ __all__ = [
     "ExchangeAnswer",
     "ExchangeRequest",
     "GangSizeAnswer",
+    "GenericCredential",
     "GpuAnswer",
     "GroupAnswer",
     "GroupWhyAnswer",

@@ -67,6 +67,13 @@ def in_words(contents: Contents) -> str:
     return f"revision {head.revision} of {head.taken_at}, {', '.join(parts)} (runrig {head.version} on {head.store})"
 
 
+def missing(contents: Contents) -> str | None:
+    """Which values the backup does not have, in words; None if there are none."""
+    if not contents.lost:
+        return None
+    return f"credentials without their values, to be set again by their users: {', '.join(contents.lost)}"
+
+
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 

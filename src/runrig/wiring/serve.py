@@ -165,6 +165,7 @@ class ServerRuntime:
             retention_days=spec.retention_days,
             metrics=self.metrics,
             oidc=spec.oidc,
+            credential_key=spec.credential_key,
         )
         try:
             self._declare(service)

@@ -19,6 +19,7 @@ from runrig.backends.kubernetes import objects
 from runrig.backends.local import LocalBackend
 from runrig.backends.simulated import DEFAULT_GPUS, SimulatedBackend, SimulatedClock, stand_in_nodes
 from runrig.domain.cluster import ClusterSpec
+from runrig.domain.credentials import KEY_BYTES, written_keys
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.domain.quantities import GPU
@@ -46,6 +47,8 @@ from runrig.wiring.process import (
 
 HOST = "127.0.0.1"
 BACKENDS = ("local", "simulated")
+CREDENTIAL_KEY = "credential.key"
+"""In the data folder; in no backup."""
 
 _log = logging.getLogger("runrig")
 
@@ -81,7 +84,14 @@ def up(
         keep_backend(folder, settings.backend, "choose another folder with --data")
         parts = _parts(settings, folder, store)
         user = _user()
-        service = Service(store, parts.backend, parts.clock, node_labels=parts.node_labels, drain_sweep_s=drain_sweep_s)
+        service = Service(
+            store,
+            parts.backend,
+            parts.clock,
+            node_labels=parts.node_labels,
+            drain_sweep_s=drain_sweep_s,
+            credential_key=_credential_key(folder),
+        )
         stack.callback(service.close)
         service.prepare(settings.cluster, user=user)
         app = create_app(service, token=_token(folder), port=port, user=user)
@@ -210,21 +220,31 @@ def _parts(settings: _Settings, folder: Path, store: SqlStore) -> _Parts:
 
 
 def _token(folder: Path) -> str:
-    """The folder's token, made at the first start.  From the first moment on only its owner can read it."""
-    file = folder / "token"
+    """The folder's token, made at the first start."""
+    return _kept_text(folder / "token", secrets.token_urlsafe(32)).strip()
+
+
+def _credential_key(folder: Path) -> Path:
+    """The file with the keys of credentials, made at the first start."""
+    file = folder / CREDENTIAL_KEY
+    _kept_text(file, written_keys((secrets.token_bytes(KEY_BYTES),)))
+    return file
+
+
+def _kept_text(file: Path, made: str) -> str:
+    """What *file* holds, which is *made* if it was not there.  From the first moment on only its owner can read it."""
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         file.chmod(0o600)
-        token = file.read_text(encoding="ascii").strip()
-        if token:
-            return token
+        kept = file.read_text(encoding="ascii")
+        if kept.strip():
+            return kept
         file.unlink()  # a start was killed between creating and writing it
-        return _token(folder)
-    token = secrets.token_urlsafe(32)
+        return _kept_text(file, made)
     with os.fdopen(descriptor, "w", encoding="ascii") as stream:
-        stream.write(f"{token}\n")
-    return token
+        stream.write(made if made.endswith("\n") else f"{made}\n")
+    return made
 
 
 def _user() -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 
 from runrig.domain.access import role_named
+from runrig.domain.credentials import CredentialKind
 from runrig.domain.gangs import Priority
 from runrig.ports.store import WorkflowQuery
 from runrig.service.commands.submissions import Submission
@@ -85,6 +86,8 @@ def two_teams(folder: Path, **settings: Any) -> Iterator[TwoTeams]:
         for user, roles in ROLES.items():
             access.users.create(user, [role_named(role) for role in roles], actor="ada")
         tokens = {user: access.tokens.create(user, "laptop", actor=user).text for user in ROLES}
+        for user in ROLES:
+            access.credentials.set(user, "spare", CredentialKind.GENERIC, {"key": CANARY}, actor=user)
         found = TwoTeams(it, tokens, {}, {})
         found.old = {pool: found.submit(user, f"{user}old", pool) for user, pool in (("tom", "team"), ("uwe", "team2"))}
         for id in found.old.values():

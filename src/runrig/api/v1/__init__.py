@@ -1,6 +1,32 @@
 """Our own door."""
 
-from runrig.api.v1 import access, cohorts, events, nodes, pools, server, sessions, sign_in, tokens, workflow, workflows
+from runrig.api.v1 import (
+    access,
+    cohorts,
+    credentials,
+    events,
+    nodes,
+    pools,
+    server,
+    sessions,
+    sign_in,
+    tokens,
+    workflow,
+    workflows,
+)
 
-MODULES = (workflows, workflow, pools, cohorts, nodes, events, tokens, access, sign_in, server, sessions)
+MODULES = (
+    workflows,
+    workflow,
+    pools,
+    cohorts,
+    nodes,
+    events,
+    tokens,
+    access,
+    credentials,
+    sign_in,
+    server,
+    sessions,
+)
 """Routes are tried in this order: the busiest come first."""

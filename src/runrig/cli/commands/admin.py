@@ -1,5 +1,9 @@
 """`runrig admin`: what an admin does to a server that runs."""
 
+import os
+import secrets
+from pathlib import Path
+
 import click
 
 from runrig.cli.lazy import examples
@@ -8,9 +12,11 @@ from runrig.cli.rendering import times
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
+from runrig.domain.credentials import KEY_BYTES, read_keys, written_keys
+from runrig.domain.errors import InvalidInput
 
 
-@click.group(epilog=examples("runrig admin accept-clock"))
+@click.group(epilog=examples("runrig admin accept-clock", "runrig admin credential-key /etc/runrig/credential.key"))
 def admin() -> None:
     """What an admin does to a server that runs."""
 
@@ -29,3 +35,67 @@ def accept_clock(session: Session) -> None:
         return
     before, now = times.local(answer["before"]), times.local(answer["now"])
     say(f"the server's time was {before} and is {now}; {answer['doubt'] or 'nothing was wrong with the clock'}")
+
+
+@admin.command(
+    "credential-key",
+    epilog=examples(
+        "runrig admin credential-key /etc/runrig/credential.key",
+        "runrig admin credential-key /etc/runrig/credential.key --drop-old",
+    ),
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--drop-old", is_flag=True, help="Only leave out all keys but the newest, once `reseal-credentials` was run."
+)
+def credential_key(file: Path, drop_old: bool) -> None:
+    """Make the key file of a server's credentials, or put a new key first in it; the old ones still open what they sealed.
+
+    The server reads the file at each use. Several servers of one database need the same file.
+    """
+    old = _keys_of(file)
+    if drop_old and not old:
+        raise InvalidInput.one(f"{file} is not there: there is nothing to drop")
+    keys = old[:1] if drop_old else (secrets.token_bytes(KEY_BYTES), *old)
+    _replace(file, written_keys(keys))
+    say(f"{file} has {len(keys)} key{'' if len(keys) == 1 else 's'}" + ("" if drop_old or not old else f"; {_NEXT}"))
+
+
+_NEXT = "now run `runrig admin reseal-credentials`, and then this with --drop-old"
+
+
+def _keys_of(file: Path) -> tuple[bytes, ...]:
+    """None are there if the file is not.  Raises InvalidInput."""
+    try:
+        return read_keys(file.read_text(encoding="ascii", errors="replace"))
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise InvalidInput.one(f"{file} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InvalidInput.one(f"{file} is no key file: {error}; name another") from None
+
+
+def _replace(file: Path, text: str) -> None:
+    """Writes *file* whole or not at all; only its owner can read it."""
+    partial = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        partial.replace(file)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise InvalidInput.one(f"{file} cannot be written: {error.strerror}") from None
+
+
+@admin.command("reseal-credentials", epilog=examples("runrig admin reseal-credentials"))
+@with_session
+def reseal_credentials(session: Session) -> None:
+    """Seal all credentials with the newest key of the server's key file, so that older keys can be dropped from it."""
+    answer = session.client.call("POST", "/api/v1/credentials:reseal")
+    if session.show(answer):
+        return
+    left = f"; {answer['unread']} could not be opened and stay as they are" if answer["unread"] else ""
+    say(f"{answer['count']} credentials are sealed with the newest key{left}")

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from runrig.cli.lazy import examples
+from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
@@ -55,13 +56,16 @@ def restore(context: click.Context, file: Path, config: str | None, data: str | 
 
     All of it or nothing is restored. No server may run on the database; one that starts afterwards goes on from there.
     """
-    from runrig.wiring.backup import check_backup, in_words, restore_backup
+    from runrig.wiring.backup import check_backup, in_words, missing, restore_backup
 
     if check:
-        say(f"{file} is whole: {in_words(check_backup(file))}")
-        return
-    database, folder = _place(context, config, data)
-    say(f"restored {in_words(restore_backup(file, database, folder))}")
+        contents = check_backup(file)
+        say(f"{file} is whole: {in_words(contents)}")
+    else:
+        contents = restore_backup(file, *_place(context, config, data))
+        say(f"restored {in_words(contents)}")
+    if (lost := missing(contents)) is not None:
+        say(sanitize.line(lost))
 
 
 def _place(context: click.Context, config: str | None, data: str | None) -> tuple[str | Path, Path]:

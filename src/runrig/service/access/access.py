@@ -6,15 +6,18 @@ writes.  Every change is in the audit trail.
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 
 from runrig.domain.access import AccessEvent, AccessEventKind, Profile
 from runrig.domain.errors import NotFound
 from runrig.ports.access import AccessStore
 from runrig.service.access.accounts import Accounts
 from runrig.service.access.authentication import Authentication, TokenUses
+from runrig.service.access.credentials import Credentials
 from runrig.service.access.dev_login import DevLogin
 from runrig.service.access.logins import FailedLogins
 from runrig.service.access.oidc.sign_ins import SignIns
+from runrig.service.access.sealing import KeyFile
 from runrig.service.access.tokens import Tokens
 from runrig.service.access.users import Users
 from runrig.spec.serve_settings import OidcSpec
@@ -24,6 +27,7 @@ class Access:
     """*now*: seconds since the epoch in real time, whatever the backend's clock does.
 
     *pools*: the names of the top-level pools; None: they are not checked.  *oidc*: the provider of identities.
+    *credential_key*: the file with the keys that seal; None: no credentials are kept.
     """
 
     def __init__(
@@ -34,6 +38,7 @@ class Access:
         pools: Callable[[], Collection[str]] | None = None,
         logins: FailedLogins | None = None,
         oidc: OidcSpec | None = None,
+        credential_key: Path | None = None,
     ) -> None:
         self._store = store
         self.now = now or _real_time
@@ -43,6 +48,7 @@ class Access:
         self.dev_login = DevLogin(accounts, self.users)
         self.authentication = Authentication(accounts, store, self.uses, logins or FailedLogins(), self.dev_login)
         self.tokens = Tokens(accounts, self.users, self.uses)
+        self.credentials = Credentials(accounts, KeyFile(credential_key))
         self._sign_ins = None if oidc is None else SignIns(oidc, accounts, self.authentication.key)
         self.authentication.signs_in = oidc is not None
 

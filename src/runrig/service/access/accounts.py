@@ -20,6 +20,7 @@ from runrig.domain.access import (
     User,
     user_problem,
 )
+from runrig.domain.credentials import Credential
 from runrig.domain.errors import InvalidInput, RunrigError
 from runrig.ports.access import AccessChange, AccessRows, AccessStore
 from runrig.service.runtime import logs
@@ -48,6 +49,9 @@ class AccountRows:
         self.grants: dict[tuple[str, Grant], GrantRow] = {(row.user, row.grant): row for row in rows.grants}
         self.tokens: dict[str, TokenRow] = {token.id: token for token in rows.tokens}
         self.by_hash: dict[str, TokenRow] = {token.hash: token for token in rows.tokens}
+        self.credentials: dict[tuple[str, str], Credential] = {
+            (each.user, each.name): each for each in rows.credentials
+        }
 
     def after(self, change: AccessChange) -> "AccountRows":
         """The rows after *change*, without reading the store again, which keeps every token there ever was."""
@@ -61,11 +65,15 @@ class AccountRows:
             own.setdefault(row.user, []).append(row.grant)
         users = self.users | {user.name: user for user in change.users}
         tokens = self.tokens | {token.id: token for token in change.tokens}
+        dropped = {(each.user, each.name) for each in change.dropped}
+        credentials = {key: each for key, each in self.credentials.items() if key not in dropped}
+        credentials |= {(each.user, each.name): each for each in change.credentials}
         return AccountRows(
             AccessRows(
                 tuple(replace(users[name], grants=tuple(own.get(name, ()))) for name in sorted(users)),
                 tuple(ordered),
                 tuple(tokens.values()),
+                tuple(credentials.values()),
             )
         )
 
@@ -91,6 +99,8 @@ class AccessDraft:
         self._grants: list[GrantRow] = []
         self._withdrawn: list[GrantRow] = []
         self._tokens: list[TokenRow] = []
+        self.credentials: list[Credential] = []
+        self._dropped: list[Credential] = []
 
     def rows(self) -> AccessChange:
         return AccessChange(
@@ -99,6 +109,8 @@ class AccessDraft:
             tuple(self._grants),
             tuple(self._withdrawn),
             tuple(self._tokens),
+            tuple(self.credentials),
+            tuple(self._dropped),
         )
 
     def user(self, user: User, kind: AccessEventKind) -> None:
@@ -127,6 +139,18 @@ class AccessDraft:
     def revoke(self, token: TokenRow) -> None:
         self._tokens.append(replace(token, revoked_at=self.now))
         self.tell(AccessEventKind.TOKEN_REVOKED, token.user, token.name)
+
+    def credential(self, made: Credential) -> None:
+        self.resealed(made)
+        self.tell(AccessEventKind.CREDENTIAL_SET, made.user, made.name)
+
+    def resealed(self, credential: Credential) -> None:
+        """With the same values."""
+        self.credentials.append(credential)
+
+    def drop(self, gone: Credential) -> None:
+        self._dropped.append(gone)
+        self.tell(AccessEventKind.CREDENTIAL_DELETED, gone.user, gone.name)
 
     def tell(self, kind: AccessEventKind, user: str, subject: str = "") -> None:
         self.events.append(AccessEvent(0, self.now, self.actor, kind, user, subject))

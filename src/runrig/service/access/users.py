@@ -59,7 +59,7 @@ class Users:
             return self._accounts.rows.users[name]
 
     def remove(self, name: str, *, actor: str) -> None:
-        """Takes tokens, roles and the way in from *name*, which stays taken: logs refer to it.  Raises NotFound, Conflict."""
+        """Takes tokens, roles, credentials and the way in from *name*, which stays taken: logs refer to it.  Raises NotFound, Conflict."""
         with self._accounts.lock:
             user = self.get(name)
             if not user.disabled:
@@ -72,6 +72,9 @@ class Users:
             for row in rows.grants.values():
                 if row.user == name:
                     change.withdraw(row)
+            for credential in rows.credentials.values():
+                if credential.user == name:
+                    change.drop(credential)
             self._accounts.write(change)
 
     def set_disabled(self, name: str, disabled: bool, *, actor: str, expected: Expected = None) -> User:

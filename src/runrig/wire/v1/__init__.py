@@ -14,6 +14,7 @@ from runrig.wire.v1.access import (
     UserPage,
 )
 from runrig.wire.v1.base import Page, Shown, at
+from runrig.wire.v1.credentials import Credential, CredentialPage, CredentialRequest, Resealed
 from runrig.wire.v1.events import (
     ClusterEvent,
     ClusterEventPage,
@@ -90,6 +91,9 @@ __all__ = [
     "CohortCreate",
     "CohortEdit",
     "CohortPage",
+    "Credential",
+    "CredentialPage",
+    "CredentialRequest",
     "DeviceStarted",
     "ExecStart",
     "Flavor",
@@ -119,6 +123,7 @@ __all__ = [
     "ProblemDetails",
     "ProblemPart",
     "QuotaTree",
+    "Resealed",
     "Role",
     "RolePage",
     "Session",

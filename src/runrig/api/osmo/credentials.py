@@ -1,0 +1,81 @@
+"""Routes by which the reference client sets, lists and deletes credentials."""
+
+from collections.abc import Iterable, Mapping
+
+from fastapi import APIRouter
+
+from runrig import wire
+from runrig.api.error_docs import Said
+from runrig.api.permissions import needs
+from runrig.api.routing import Route, Serving, User, answers
+from runrig.domain.access import Permission
+from runrig.domain.credentials import Credential, CredentialKind
+from runrig.domain.errors import InvalidInput
+
+router = APIRouter(route_class=Route, tags=["access"])
+
+_OWN = [needs(Permission.OWN_CREDENTIALS)]
+_NONE: Said = ("alice has no credential 'wandbb': there are wandb", {})
+
+
+@router.get(
+    "/api/credentials",
+    summary="Your credentials, without their values",
+    dependencies=_OWN,
+    responses=answers(wire.CredentialsAnswer),
+)
+def list_credentials(service: Serving, user: User) -> wire.CredentialsAnswer:
+    return _answer(service.access.credentials.of(user))
+
+
+@router.post(
+    "/api/credentials/{name}",
+    summary="Set a credential, or replace it",
+    dependencies=_OWN,
+    responses=answers(wire.CredentialsAnswer, 404, 409, 413),
+)
+def set_credential(service: Serving, user: User, name: str, body: wire.CredentialSetRequest) -> wire.CredentialsAnswer:
+    kind, values = _sent(body)
+    made, _ = service.access.credentials.set(user, name, kind, values, actor=user)
+    return _answer([made])
+
+
+def _sent(body: wire.CredentialSetRequest) -> tuple[CredentialKind, Mapping[str, str]]:
+    """Raises InvalidInput unless exactly one kind was sent."""
+    generic = None if body.generic_credential is None else body.generic_credential.credential
+    data = None if body.data_credential is None else {key: each for key, each in body.data_credential.items() if each}
+    sent = {
+        CredentialKind.GENERIC: generic,
+        CredentialKind.REGISTRY: _with_auth(body.registry_credential),
+        CredentialKind.DATA: data,
+    }
+    found = [(kind, values) for kind, values in sent.items() if values is not None]
+    if len(found) != 1:
+        raise InvalidInput.one("send one of generic_credential, registry_credential and data_credential")
+    return found[0]
+
+
+def _with_auth(values: Mapping[str, str] | None) -> Mapping[str, str] | None:
+    """`password` is another name of `auth` there."""
+    if values is None or "password" not in values or "auth" in values:
+        return values
+    return {"auth" if key == "password" else key: value for key, value in values.items()}
+
+
+@router.delete(
+    "/api/credentials/{name}",
+    summary="Delete a credential",
+    dependencies=_OWN,
+    responses=answers(wire.CredentialsAnswer, 404, said={404: _NONE}),
+)
+def delete_credential(service: Serving, user: User, name: str) -> wire.CredentialsAnswer:
+    return _answer([service.access.credentials.delete(user, name, actor=user)])
+
+
+def _answer(found: Iterable[Credential]) -> wire.CredentialsAnswer:
+    return wire.CredentialsAnswer(
+        credentials=[
+            wire.CredentialAnswer(cred_name=each.name, cred_type=each.kind.value, profile=each.profile or "-")
+            for each in found
+        ]
+    )

@@ -1,0 +1,107 @@
+"""Credentials of the one who asks: they are set, listed without their values, and deleted; nobody is told a value."""
+
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Path, Response
+
+from runrig.api.error_docs import Said
+from runrig.api.permissions import needs
+from runrig.api.routing import Route, Serving, User
+from runrig.api.v1.frame import IfMatch, creates, empties, quoted, reply, shows
+from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
+from runrig.domain.access import Permission
+from runrig.domain.credentials import Credential, CredentialKind
+from runrig.domain.tags import tag_of
+from runrig.wire import v1
+
+router = APIRouter(route_class=Route, tags=["access"])
+
+_OWN = [needs(Permission.OWN_CREDENTIALS)]
+_NONE: Said = ("alice has no credential 'wandbb': there are wandb", {})
+
+Name = Annotated[str, Path(description="Letters, digits, '-' and '_'")]
+
+
+@router.get(
+    "/api/v1/credentials",
+    summary="Your credentials, without their values",
+    dependencies=_OWN,
+    responses=shows(v1.CredentialPage),
+)
+def list_credentials(
+    service: Serving, user: User, limit: Limit = USUAL_PAGE, cursor: Cursor = None
+) -> v1.CredentialPage:
+    after = place_of(cursor, str)
+    page, following = cut(service.access.credentials.of(user), _by_name, limit, after)
+    return v1.CredentialPage(items=[_shown(each) for each in page], next_cursor=following)
+
+
+def _by_name(credential: Credential) -> tuple[str]:
+    return (credential.name,)
+
+
+@router.get(
+    "/api/v1/credentials/{name}",
+    summary="A credential of yours, without its values",
+    dependencies=_OWN,
+    response_model=v1.Credential,
+    responses=shows(v1.Credential, 404, tag=True, said={404: _NONE}),
+)
+def get_credential(service: Serving, user: User, name: Name) -> Response:
+    return _told(service.access.credentials.get(user, name))
+
+
+@router.put(
+    "/api/v1/credentials/{name}",
+    summary="Set a credential, or replace it whole",
+    description="201 for a new one, 200 for one that was there.",
+    dependencies=_OWN,
+    status_code=201,
+    response_model=v1.Credential,
+    responses=creates(v1.Credential, 404, 409, 412, 413, tag=True, tries=True),
+)
+def put_credential(service: Serving, user: User, name: Name, expected: IfMatch, body: v1.CredentialRequest) -> Response:
+    kind = CredentialKind(body.type)
+    made, new = service.access.credentials.set(user, name, kind, body.values, actor=user, expected=expected)
+    return _told(made, created=new)
+
+
+def _told(credential: Credential, *, created: bool = False) -> Response:
+    location = f"/api/v1/credentials/{quote(credential.name, safe='')}" if created else None
+    shown, etag = _shown(credential), quoted(tag_of(credential))
+    return reply(shown, 201 if created else 200, etag=etag, location=location)
+
+
+def _shown(credential: Credential) -> v1.Credential:
+    return v1.Credential(
+        name=credential.name,
+        type=credential.kind.value,
+        keys=list(credential.keys),
+        profile=credential.profile,
+        changed_at=v1.at(credential.changed_at),
+        lost=not credential.sealed,
+    )
+
+
+@router.delete(
+    "/api/v1/credentials/{name}",
+    summary="Delete a credential",
+    dependencies=_OWN,
+    status_code=204,
+    responses=empties(404, said={404: _NONE}),
+)
+def delete_credential(service: Serving, user: User, name: Name) -> Response:
+    service.access.credentials.delete(user, name, actor=user)
+    return Response(status_code=204)
+
+
+@router.post(
+    "/api/v1/credentials:reseal",
+    summary="Seal all credentials with the newest key of the key file",
+    dependencies=[needs(Permission.ACCESS)],
+    responses=shows(v1.Resealed),
+)
+def reseal_credentials(service: Serving, user: User) -> v1.Resealed:
+    count, unread = service.access.credentials.reseal(actor=user)
+    return v1.Resealed(count=count, unread=unread)

@@ -1,0 +1,122 @@
+"""`runrig credential`: values that one's tasks are handed, such as keys of other services."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from runrig.cli.confirm import confirmed
+from runrig.cli.lazy import examples
+from runrig.cli.rendering import sanitize, times
+from runrig.cli.rendering.output import say
+from runrig.cli.rendering.tables import Table, show
+from runrig.cli.transport.files import read_text, shown
+from runrig.cli.transport.session import Session, with_session
+from runrig.domain.errors import InvalidInput
+
+ROUTE = "/api/v1/credentials"
+TYPES = ("GENERIC", "REGISTRY", "DATA")
+
+
+@click.group(epilog=examples("runrig credential list", "runrig credential set wandb api_key=key.txt"))
+def credential() -> None:
+    """Credentials: values that your tasks are handed, and that nobody is told."""
+
+
+@credential.command("list", epilog=examples("runrig credential list", "runrig credential list -t json"))
+@with_session
+def list_credentials(session: Session) -> None:
+    """Your credentials: their names, types and keys, never their values."""
+    found = _all(session)
+    if session.show({"credentials": found}):
+        return
+    if not found:
+        say("no credentials")
+        return
+    rows = [
+        (each["name"], each["type"], ", ".join(each["keys"]), each["profile"] or "-", times.local(_naive(each)))
+        for each in found
+    ]
+    show(Table(("Name", "Type", "Keys", "For", "Changed"), rows))
+    if lost := [each["name"] for each in found if each["lost"]]:
+        say(sanitize.line(f"without their values since a restore, to be set again: {', '.join(lost)}"))
+
+
+def _all(session: Session) -> list[Any]:
+    found: list[Any] = []
+    cursor = None
+    while True:
+        page = session.client.get(ROUTE, {"cursor": cursor, "limit": 200})
+        found += page["items"]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return found
+
+
+def _naive(each: Mapping[str, Any]) -> str:
+    """As the other times of the command line."""
+    return str(each["changed_at"]).removesuffix("Z")
+
+
+@credential.command(
+    "set",
+    epilog=examples(
+        "runrig credential set wandb api_key=key.txt",
+        "pass show wandb | runrig credential set wandb api_key=-",
+        "runrig credential set bucket --type DATA -f bucket.yaml",
+    ),
+)
+@click.argument("name")
+@click.argument("values", metavar="[KEY=FILE ...]", nargs=-1)
+@click.option("--type", "kind", type=click.Choice(TYPES, case_sensitive=False), default="GENERIC", show_default=True)
+@click.option("-f", "--file", metavar="FILE", help="A file of lines KEY: VALUE, in YAML; - is stdin.")
+@with_session
+def set_credential(session: Session, name: str, values: tuple[str, ...], kind: str, file: str | None) -> None:
+    """Set the credential NAME, or replace it whole; each KEY has what FILE holds, without the line end; - is stdin.
+
+    Values are never written on the command line, where everybody on the machine can read them.
+    """
+    sent = {} if file is None else _of_file(file)
+    for each in values:
+        key, equals, source = each.partition("=")
+        if not (key and equals and source):
+            raise InvalidInput.one(
+                f"{sanitize.line(key)!r}: write KEY=FILE, such as api_key=key.txt, or KEY=- for stdin"
+            )
+        sent[key] = read_text(source).rstrip("\r\n")
+    if not sent:
+        raise InvalidInput.one("no value is given: write KEY=FILE, or -f FILE")
+    body = {"type": kind.upper(), "values": sent}
+    answer = session.client.call("PUT", _route(name), body=body)
+    if not session.show(answer):
+        say(sanitize.line(f"credential {answer['name']} is set: {', '.join(answer['keys'])}"))
+
+
+def _of_file(name: str) -> dict[str, str]:
+    """Raises InvalidInput, without a value."""
+    import yaml
+
+    try:
+        found = yaml.load(read_text(name), Loader=yaml.BaseLoader)  # noqa: S506 - makes text and nothing else
+    except (yaml.YAMLError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(each, str) for pair in found.items() for each in pair):
+        raise InvalidInput.one(f"{shown(name)} is no list of values: write lines KEY: VALUE")
+    return {key: value.rstrip("\r\n") for key, value in found.items()}
+
+
+def _route(name: str) -> str:
+    return f"{ROUTE}/{quote(name, safe='')}"
+
+
+@credential.command("delete", epilog=examples("runrig credential delete wandb", "runrig credential delete wandb --yes"))
+@click.argument("name")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@with_session
+def delete(session: Session, name: str, yes: bool) -> None:
+    """Delete the credential NAME. Tasks that run keep what they were handed; those that start later fail without it."""
+    confirmed(f"Delete the credential {sanitize.line(name)}?", yes=yes)
+    session.client.call("DELETE", _route(name))
+    if not session.show({"name": name}):
+        say(sanitize.line(f"credential {name} is deleted"))

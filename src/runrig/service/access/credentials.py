@@ -1,0 +1,95 @@
+"""Credentials of users: kept sealed, told to nobody, and opened where a task is handed them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from runrig.domain.access import AccessEventKind
+from runrig.domain.credentials import Credential, CredentialKind, check_values, name_problem, profile_of
+from runrig.domain.errors import Conflict, InvalidInput, NotFound
+from runrig.domain.tags import Expected, check_unchanged
+from runrig.service.access.accounts import Accounts
+from runrig.service.access.sealing import KeyFile, opened, seal
+from runrig.spec.cluster import listed
+
+MOST = 100
+"""Of one user."""
+
+
+class Credentials:
+    def __init__(self, accounts: Accounts, keys: KeyFile) -> None:
+        self._accounts = accounts
+        self._keys = keys
+
+    def of(self, user: str) -> tuple[Credential, ...]:
+        """Those of *user*, by name."""
+        found = self._accounts.rows.credentials.values()
+        return tuple(sorted((each for each in found if each.user == user), key=lambda each: each.name))
+
+    def get(self, user: str, name: str) -> Credential:
+        """Raises NotFound."""
+        found = self._accounts.rows.credentials.get((user, name))
+        if found is None:
+            has = listed([each.name for each in self.of(user)])
+            raise NotFound(f"{user} has no credential {name!r:.80}: there are {has or 'none'}")
+        return found
+
+    def set(
+        self,
+        user: str,
+        name: str,
+        kind: CredentialKind,
+        values: Mapping[str, str],
+        *,
+        actor: str,
+        expected: Expected = None,
+    ) -> tuple[Credential, bool]:
+        """(the credential, whether it is new).  Raises InvalidInput, Conflict, Changed, ServerFault."""
+        problem = name_problem(name)
+        if problem is not None:
+            raise InvalidInput.one(problem, "name")
+        check_values(kind, values)
+        keys = self._keys.keys()
+        with self._accounts.lock:
+            before = self._accounts.rows.credentials.get((user, name))
+            if expected is not None:
+                check_unchanged(expected, self.get(user, name))
+            if before is None and len(self.of(user)) >= MOST:
+                raise Conflict(f"{user} has {MOST} credentials, and nobody may have more: delete some")
+            change = self._accounts.draft(actor)
+            made = Credential(user, name, kind, tuple(sorted(values)), profile_of(kind, values), change.now, "")
+            made = replace(made, sealed=seal(keys, values, made))
+            change.credential(made)
+            self._accounts.write(change)
+            return made, before is None
+
+    def delete(self, user: str, name: str, *, actor: str) -> Credential:
+        """Raises NotFound.  Tasks that run keep what they were handed."""
+        with self._accounts.lock:
+            gone = self.get(user, name)
+            change = self._accounts.draft(actor)
+            change.drop(gone)
+            self._accounts.write(change)
+            return gone
+
+    def opened(self, user: str, name: str) -> Mapping[str, str]:
+        """The values, for a task of *user*.  Raises NotFound, Conflict, ServerFault."""
+        return opened(self._keys.keys(), self.get(user, name))
+
+    def reseal(self, *, actor: str) -> tuple[int, int]:
+        """Seals all with the newest key of the file: (how many, how many stay as they are, because no key opens them).
+
+        Raises Conflict, ServerFault.
+        """
+        keys = self._keys.keys()
+        with self._accounts.lock:
+            change = self._accounts.draft(actor)
+            for each in self._accounts.rows.credentials.values():
+                try:
+                    values = opened(keys, each)
+                except Conflict:
+                    continue
+                change.resealed(replace(each, sealed=seal(keys, values, each)))
+            if change.credentials:
+                change.tell(AccessEventKind.CREDENTIALS_RESEALED, actor, str(len(change.credentials)))
+                self._accounts.write(change)
+            return len(change.credentials), len(self._accounts.rows.credentials) - len(change.credentials)

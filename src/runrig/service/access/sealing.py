@@ -1,0 +1,86 @@
+"""Sealing of values with AES-256-GCM under the keys of a file, the newest of which seals.
+
+What is sealed names its key and is bound to what it belongs to: a row that is put in the place of another does not open.
+"""
+
+import base64
+import binascii
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from runrig.domain.credentials import Credential, read_keys
+from runrig.domain.errors import Conflict, ServerFault
+
+_FORMAT = "1"
+_NONCE_BYTES = 12
+
+
+class KeyFile:
+    """Read anew each time, so that a key that was added counts at once.  *path* None: this server keeps no credentials."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+
+    def keys(self) -> tuple[bytes, ...]:
+        """The newest first.  Raises Conflict if there is no file, ServerFault if it cannot be used."""
+        path = self._path
+        if path is None:
+            raise Conflict(
+                "this server keeps no credentials: an admin names a key file as credential_key in the server file"
+            )
+        try:
+            with path.open("rb") as file:
+                found = os.fstat(file.fileno())
+                if not stat.S_ISREG(found.st_mode) or found.st_mode & (stat.S_IRWXO | stat.S_IWGRP):
+                    raise ServerFault(f"key file {path} can be read by others, or is no file: chmod 600 it")
+                return read_keys(file.read(64 * 1024).decode("ascii"))
+        except FileNotFoundError:
+            raise ServerFault(
+                f"key file {path} is not there: put it back, or make one with `runrig admin credential-key {path}`"
+            ) from None
+        except OSError as error:
+            raise ServerFault(f"key file {path} cannot be read ({error.strerror})") from None
+        except ValueError as error:
+            raise ServerFault(f"key file {path} cannot be used: {error}") from None
+
+
+def seal(keys: tuple[bytes, ...], values: Mapping[str, str], about: Credential) -> str:
+    """*values* sealed for *about*, with the first of *keys*."""
+    nonce = os.urandom(_NONCE_BYTES)
+    text = json.dumps(dict(values), sort_keys=True).encode()
+    content = nonce + AESGCM(keys[0]).encrypt(nonce, text, _bound(about))
+    return f"{_FORMAT}.{_id_of(keys[0])}.{base64.b64encode(content).decode()}"
+
+
+def opened(keys: tuple[bytes, ...], credential: Credential) -> dict[str, str]:
+    """The values.  Raises Conflict if none of *keys* opens it."""
+    found = {_id_of(key): key for key in keys}
+    written, _, rest = credential.sealed.partition(".")
+    id, _, text = rest.partition(".")
+    try:
+        if written != _FORMAT or id not in found:
+            raise ValueError
+        content = base64.b64decode(text, validate=True)
+        plain = AESGCM(found[id]).decrypt(content[:_NONCE_BYTES], content[_NONCE_BYTES:], _bound(credential))
+        values: dict[str, str] = json.loads(plain)
+    except (InvalidTag, ValueError, binascii.Error):
+        raise Conflict(
+            f"the values of credential {credential.name!r} of {credential.user} cannot be read any more: their key is not in the key "
+            f"file, or they were left out of a backup; set it again with `runrig credential set {credential.name}`"
+        ) from None
+    return values
+
+
+def _bound(about: Credential) -> bytes:
+    return "\0".join(("runrig credential", about.user, about.name, about.kind.value)).encode()
+
+
+def _id_of(key: bytes) -> str:
+    return hashlib.sha256(b"runrig key\0" + key).hexdigest()[:16]

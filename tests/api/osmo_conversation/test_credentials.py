@@ -1,0 +1,118 @@
+"""`credential list|set|delete`, of all three types."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.api.permissions.two_teams import CANARY, TwoTeams, two_teams
+
+from .client import fits, refused, said, send
+
+CREDENTIAL = {"cred_name": str, "cred_type": str, "profile": str}
+GENERIC = {"generic_credential": {"credential": {"omni_user": "tom", "omni_pass": CANARY}}}
+REGISTRY = {"registry_credential": {"registry": "nvcr.io/team", "username": "$oauthtoken", "auth": CANARY}}
+DATA = {"data_credential": {"access_key_id": "tom", "access_key": CANARY, "endpoint": "s3://bucket", "region": None}}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[TwoTeams]:
+    with two_teams(tmp_path) as it:
+        yield it
+
+
+def listed(world: TwoTeams, actor: str) -> list[tuple[str, str, str]]:
+    """As `credential list` reads them, but for the one that is there at the start."""
+    answer = said(world, actor, "GET", "api/credentials")
+    fits(answer, {"credentials": [CREDENTIAL]})
+    rows = [(each["cred_name"], each["cred_type"], each["profile"]) for each in answer["credentials"]]
+    return [row for row in rows if row[0] != "spare"]
+
+
+@pytest.mark.parametrize("actor", ["tom", "ada", "nina"])
+def test_credentials_are_set_listed_and_deleted(world: TwoTeams, actor: str) -> None:
+    for name, body in (("omni", GENERIC), ("nvcr", REGISTRY), ("bucket", DATA)):
+        answer = send(world, actor, "POST", f"api/credentials/{name}", body)
+        assert answer.status_code == 200
+        fits(answer.json(), {"credentials": [CREDENTIAL]})
+        assert CANARY not in answer.text
+    assert listed(world, actor) == [
+        ("bucket", "DATA", "s3://bucket"),
+        ("nvcr", "REGISTRY", "nvcr.io/team"),
+        ("omni", "GENERIC", "-"),
+    ]
+    assert [listed(world, other) for other in ("tess", "vera")] == [[], []]
+    gone = said(world, actor, "DELETE", "api/credentials/bucket")
+    assert gone == {"credentials": [{"cred_name": "bucket", "cred_type": "DATA", "profile": "s3://bucket"}]}
+    assert [row[0] for row in listed(world, actor)] == ["nvcr", "omni"]
+    status, message = refused(world, actor, "DELETE", "api/credentials/bucket")
+    assert (status, message) == (404, f"{actor} has no credential 'bucket': there are nvcr, omni, spare")
+
+
+def test_what_is_set_again_is_replaced_whole(world: TwoTeams) -> None:
+    said(world, "tom", "POST", "api/credentials/x", GENERIC)
+    said(world, "tom", "POST", "api/credentials/x", REGISTRY)
+    assert listed(world, "tom") == [("x", "REGISTRY", "nvcr.io/team")]
+    found = world.api.desk.service.access.credentials
+    assert found.opened("tom", "x") == {"registry": "nvcr.io/team", "username": "$oauthtoken", "auth": CANARY}
+
+
+def test_a_password_is_the_auth_of_a_registry(world: TwoTeams) -> None:
+    said(world, "tom", "POST", "api/credentials/x", {"registry_credential": {"registry": "r", "password": CANARY}})
+    assert world.api.desk.service.access.credentials.opened("tom", "x") == {"registry": "r", "auth": CANARY}
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "words"),
+    [
+        ("x", {}, "send one of"),
+        ("x", {**GENERIC, **REGISTRY}, "send one of"),
+        ("x", {"generic_credential": {"credential": {}}}, "a credential has 1 to 64 values"),
+        ("x", {"generic_credential": {"credential": {"a b": CANARY}}}, "key 'a b' must be"),
+        ("x", {"generic_credential": {"credential": {"..": CANARY}}}, "key '..' must be"),
+        ("x", {"generic_credential": {"credential": {"a/b": CANARY}}}, "key 'a/b' must be"),
+        ("x", {"generic_credential": {"credential": {"a": ""}}}, "value of 'a'"),
+        ("x", {"generic_credential": {"credential": {"a": f"{CANARY}\0"}}}, "value of 'a'"),
+        ("x", {"generic_credential": {"credential": {"a": CANARY * 10_000}}}, "the values have"),
+        ("x", {"generic_credential": {"credential": {"a": [CANARY]}}}, "generic_credential.credential.a is not right"),
+        ("x", {"generic_credential": CANARY}, "generic_credential is not right"),
+        ("x", {"registry_credential": {"registry": "r"}}, "a credential of type REGISTRY needs auth"),
+        (
+            "x",
+            {"registry_credential": {"auth": CANARY, "token": CANARY}},
+            "a credential of type REGISTRY has no 'token'",
+        ),
+        ("x", {"data_credential": {"access_key": CANARY}}, "a credential of type DATA needs access_key_id, endpoint"),
+        (
+            "x",
+            {"data_credential": {**DATA["data_credential"], "endpoint": f"s3://me:{CANARY}@host"}},
+            "endpoint is shown in lists",
+        ),
+        ("1x", GENERIC, "credential '1x' must be"),
+        ("x-", GENERIC, "credential 'x-' must be"),
+        ("x" * 65, GENERIC, "a name of 65 characters"),
+    ],
+)
+def test_what_cannot_be_a_credential_is_refused_without_its_value(
+    world: TwoTeams, name: str, body: Any, words: str
+) -> None:
+    before = world.portrait()
+    answer = send(world, "tom", "POST", f"api/credentials/{name}", body)
+    assert (answer.status_code, answer.json()["message"][: len(words)]) == (422, words)
+    assert CANARY not in answer.text
+    assert world.portrait() == before
+
+
+def test_nobody_keeps_more_than_a_hundred(world: TwoTeams) -> None:
+    for number in range(99):
+        said(world, "tom", "POST", f"api/credentials/c{number}", GENERIC)
+    status, message = refused(world, "tom", "POST", "api/credentials/more", GENERIC)
+    assert (status, message) == (409, "tom has 100 credentials, and nobody may have more: delete some")
+    said(world, "tom", "POST", "api/credentials/c0", REGISTRY)
+
+
+def test_who_is_deleted_has_no_credentials_left(world: TwoTeams) -> None:
+    said(world, "ada", "DELETE", "api/auth/user/tom")
+    said(world, "ada", "POST", "api/auth/user", {"id": "tom"})
+    assert world.api.desk.service.access.credentials.of("tom") == ()

@@ -1,0 +1,90 @@
+"""`runrig credential`, the keys that seal them, and what a backup leaves out, against a real server."""
+
+import stat
+from pathlib import Path
+
+from runrig.domain.credentials import read_keys
+from tests.worlds.command_line import runrig, up, written
+
+CANARY = "s3cr3t-canary"
+
+
+def test_credentials_are_set_from_files_and_stdin_and_their_key_is_changed(tmp_path: Path) -> None:
+    key = tmp_path / "data" / "credential.key"
+    with up(tmp_path / "data", "--backend", "simulated") as it:
+        assert stat.S_IMODE(key.stat().st_mode) == 0o600
+        assert it.runrig("credential", "list").out == "no credentials\n"
+        file = written(tmp_path, f"{CANARY}\n", "key.txt")
+        done = it.runrig("credential", "set", "wandb", f"api_key={file}", "other=-", stdin="two\nlines\n")
+        assert (done.code, done.out) == (0, "credential wandb is set: api_key, other\n")
+        bucket = f"access_key_id: me\naccess_key: {CANARY}\nendpoint: s3://bucket/\nregion: 1\n"
+        done = it.runrig("credential", "set", "bucket", "--type", "data", "-f", "-", stdin=bucket)
+        assert (done.code, done.out) == (
+            0,
+            "credential bucket is set: access_key, access_key_id, endpoint, region\n",
+        )
+        shown = it.json("credential", "list")["credentials"]
+        assert [(each["name"], each["type"], each["profile"]) for each in shown] == [
+            ("bucket", "DATA", "s3://bucket"),
+            ("wandb", "GENERIC", ""),
+        ]
+        assert CANARY not in it.runrig("credential", "list").out
+        before = read_keys(key.read_text())
+        done = it.runrig("admin", "credential-key", str(key))
+        assert (done.code, done.out.partition(";")[0]) == (0, f"{key} has 2 keys")
+        assert it.runrig("admin", "reseal-credentials").out == "2 credentials are sealed with the newest key\n"
+        assert it.runrig("admin", "credential-key", str(key), "--drop-old").out == f"{key} has 1 key\n"
+        assert (len(read_keys(key.read_text())), read_keys(key.read_text()) == before) == (1, False)
+        assert stat.S_IMODE(key.stat().st_mode) == 0o600
+        assert it.runrig("admin", "reseal-credentials").out == "2 credentials are sealed with the newest key\n"
+        assert it.runrig("credential", "delete", "bucket", "--yes").out == "credential bucket is deleted\n"
+        assert it.runrig("credential", "delete", "bucket", "--yes").code == 2
+
+
+def test_what_is_no_value_is_refused_without_it(tmp_path: Path) -> None:
+    with up(tmp_path / "data", "--backend", "simulated") as it:
+        for args, stdin, said in (
+            (("wandb",), "", "no value is given: write KEY=FILE, or -f FILE"),
+            (("wandb", CANARY), "", "write KEY=FILE"),
+            (("wandb", f"api_key={tmp_path / 'none'}"), "", "no such file"),
+            (("wandb", "-f", "-"), CANARY, "<stdin> is no list of values: write lines KEY: VALUE"),
+            (("wandb", "-f", "-"), f"a: [{CANARY}]", "<stdin> is no list of values: write lines KEY: VALUE"),
+            (("wandb", "-f", "-"), f"a: '{CANARY}", "<stdin> is no list of values: write lines KEY: VALUE"),
+            (("wandb", "--type", "DATA", "access_key=-"), CANARY, "a credential of type DATA needs"),
+        ):
+            done = it.runrig("credential", "set", *args, stdin=stdin)
+            assert (done.code, done.out, "Traceback" in done.err) == (2, "", False)
+            assert said in done.err
+            assert CANARY not in done.err or CANARY in args
+        assert it.runrig("credential", "list").out == "no credentials\n"
+
+
+def test_a_backup_has_no_value_and_restore_says_which_are_missing(tmp_path: Path) -> None:
+    backup = tmp_path / "b.backup"
+    with up(tmp_path / "data", "--backend", "simulated") as it:
+        it.runrig("credential", "set", "wandb", "api_key=-", stdin=CANARY)
+        assert it.runrig("backup", "--data", str(it.data), "-o", str(backup)).code == 0
+    missing = "credentials without their values, to be set again by their users: "
+    for args in (("restore", str(backup), "--check"), ("restore", str(backup), "--data", str(tmp_path / "new"))):
+        first, second = runrig(*args).out.splitlines()
+        assert "revision" in first
+        assert (second.startswith(missing), second.endswith("/wandb")) == (True, True)
+    assert not (tmp_path / "new" / "credential.key").exists()
+    with up(tmp_path / "new", "--backend", "simulated") as it:
+        (shown,) = it.json("credential", "list")["credentials"]
+        assert (shown["name"], shown["lost"]) == ("wandb", True)
+        assert "to be set again: wandb" in it.runrig("credential", "list").out
+        it.runrig("credential", "set", "wandb", "api_key=-", stdin=CANARY)
+        assert it.json("credential", "list")["credentials"][0]["lost"] is False
+
+
+def test_a_key_file_is_made_once_and_not_taken_from_something_else(tmp_path: Path) -> None:
+    file = tmp_path / "k"
+    assert runrig("admin", "credential-key", str(file)).out == f"{file} has 1 key\n"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    other = Path(written(tmp_path, "important\n", "notes"))
+    done = runrig("admin", "credential-key", str(other))
+    assert (done.code, other.read_text()) == (2, "important\n")
+    assert "is no key file: line 1 is no key" in done.err
+    assert runrig("admin", "credential-key", str(tmp_path / "none"), "--drop-old").code == 2
+    assert not (tmp_path / "none").exists()
