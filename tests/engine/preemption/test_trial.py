@@ -58,6 +58,9 @@ def test_what_is_counted_is_what_editing_the_nodes_finds(seed: int) -> None:
         (trial.put_back if each in gone else trial.take)(each)
         gone = [other for other in gone if other is not each] if each in gone else [*gone, each]
         told.append((list(gone), trial.fits()))
+        others = [other for other in mix.sample(held, k=3) if other not in gone]
+        told.append(([*gone, *others], trial.would_fit_without(others)))
+    told.append((list(gone), trial.fits()))
     placed = trial.place()
     assert (placed is not None) == told[-1][1]
     trial.all_back()

@@ -14,6 +14,8 @@ from runrig.engine.quota.tournament import Tournament, largest_share
 LowLeaf = tuple[QuotaLeaf, tuple[QuotaNode, ...]]
 """A low leaf, and the pools between it and a common ancestor, outermost first."""
 
+COHORT, POOL = Kind.COHORT, Kind.POOL  # looked up for each node of a tree
+
 MOST_SPARED = 8
 """How many cheaper candidates a preemption names (law R6)."""
 
@@ -54,16 +56,23 @@ class Candidates:
 
     def _drawn(self, holders: Sequence[Entry], unprotected: Mapping[str, bool]) -> list[Entry]:
         """Those of *holders* that are candidates and were not drawn before."""
-        passed, may_go = self._passed, self._may_go
+        passed, contested, rank = self._passed, self._contested, self._rank
         drawn = []
         for candidate in holders:
             name = candidate.gang.id
-            if passed.get(name) != "R3" and may_go(candidate):
-                if unprotected[candidate.gang.pool]:
-                    passed[name] = "R3"
-                    drawn.append(candidate)
-                else:
-                    passed.setdefault(name, "R2")
+            if not candidate.charged or candidate.bucket.rank >= rank or passed.get(name) == "R3":
+                continue
+            for index, _ in candidate.request:
+                if index in contested:
+                    break
+            else:
+                if not self._in_the_way(candidate):
+                    continue
+            if unprotected[candidate.gang.pool]:
+                passed[name] = "R3"
+                drawn.append(candidate)
+            else:
+                passed.setdefault(name, "R2")
         self._ledger.effort += len(drawn)
         return drawn
 
@@ -186,17 +195,17 @@ class Candidates:
         stack: list[tuple[QuotaNode, tuple[QuotaNode, ...]]] = [(top, ()) for top in reversed(tops)]
         while stack:
             node, pools = stack.pop()
-            if node.kind is Kind.COHORT:
+            if node.kind is COHORT:
                 if any(node.pools_over_nominal[index] for index in contested):
                     stack += [(child, ()) for child in node.over]
                 continue
-            if node.kind is Kind.POOL:
+            if node.kind is POOL:
                 lone = len(node.children) == 1  # no subpools beside its own work
                 if not pools and ((lone and least > 1) or not node.over_nominal(contested)):
                     continue
                 pools = (*pools, node)
                 if not lone:
-                    stack += [(child, pools) for child in node.children if child.kind is Kind.POOL]
+                    stack += [(child, pools) for child in node.children if child.kind is POOL]
             if len(pools) >= least and held.get(node.name):
                 found.append((low[node.name], pools))
         return found

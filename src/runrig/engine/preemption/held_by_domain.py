@@ -70,7 +70,12 @@ def held_by_domain(
     """For the domains of *level* inside *whole*, or *whole* itself if it is of that level.  O(nodes that candidates hold)."""
     topology = capacity.topology
     resources = sorted({resource for shape, _ in demand for resource, _ in capacity.shapes[shape].requests})
-    holdings = [_holdings(topology, each) for each in candidates]
+    holdings = [
+        known
+        if (known := each.holdings) is not None and known.topology is topology and known.placement is each.placement
+        else _holdings(topology, each)
+        for each in candidates
+    ]
     rows = _rows(holdings, resources, whole)
     touched = np.flatnonzero(np.bincount(rows.node, minlength=len(topology.nodes)))
     place = np.zeros(len(topology.nodes), dtype=np.int64)
@@ -129,18 +134,17 @@ def _only(resources: Sequence[str], held: Holdings) -> Ints:
 
 
 def _holdings(topology: TopologyIndex, entry: Entry) -> Holdings:
-    known = entry.holdings
-    if known is not None and known.topology is topology and known.placement is entry.placement:
-        return known
     resources = tuple(sorted({resource for each in entry.gang.pod_sets for resource, _ in each.requests}))
-    rows: list[tuple[int, ...]] = []
+    columns: list[list[int]] = [[] for _ in range(1 + len(resources))]
     for assignment, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=True):
         requests = dict(pod_set.requests)
-        for share in assignment.shares:
-            amounts = (requests.get(resource, 0) * share.count for resource in resources)
-            rows.append((topology.index.get(share.node, -1), *amounts))
-    columns = np.array(rows, dtype=np.int64).reshape(len(rows), 1 + len(resources)).T.copy()
-    entry.holdings = Holdings(topology, entry.placement, resources, columns, _size(entry))
+        counts = [share.count for share in assignment.shares]
+        columns[0] += [topology.index.get(share.node, -1) for share in assignment.shares]
+        for column, resource in zip(columns[1:], resources, strict=True):
+            amount = requests.get(resource, 0)
+            column += [amount * count for count in counts]
+    held = np.array(columns, dtype=np.int64)
+    entry.holdings = Holdings(topology, entry.placement, resources, held, _size(entry))
     return entry.holdings
 
 

@@ -18,6 +18,9 @@ from runrig.engine.quota.quota_node import Kind, QuotaNode, Request
 Limit = tuple[int, QuotaNode]
 """An index of the quota tree, and a node on the way up that limits it."""
 
+INSIDE_A_POOL = (Kind.OWN, Kind.LOW)
+"""Nodes with the name of the pool, below which there is no other pool."""
+
 NEVER = 1 << 62
 """So many gangs that give back nothing would have to go."""
 
@@ -73,10 +76,12 @@ def _most_given(candidates: Sequence[Entry], limits: Sequence[Limit]) -> Ints:
     """At a node there is at most as much more room as is given back below it, so who lies elsewhere gives nothing."""
     given = np.zeros((len(candidates), len(limits)), dtype=np.int64)
     for at, (index, node) in enumerate(limits):
-        below = _pools_below(node)
-        for number, each in enumerate(candidates):
-            if each.gang.pool in below:
-                given[number, at] = min(dict(each.request).get(index, 0), LARGEST)
+        amounts = {each: min(dict(each).get(index, 0), LARGEST) for each in {each.request for each in candidates}}
+        if node.parent is None:
+            given[:, at] = [amounts[each.request] for each in candidates]
+        else:
+            below = _pools_below(node)
+            given[:, at] = [amounts[each.request] if each.gang.pool in below else 0 for each in candidates]
     return given
 
 
@@ -86,9 +91,10 @@ def _pools_below(node: QuotaNode) -> set[str]:
     stack = [node]
     while stack:
         each = stack.pop()
-        stack += each.children
-        if each.kind is Kind.LOW:
+        if each.kind in INSIDE_A_POOL:
             names.add(each.name)
+        else:
+            stack += each.children
     return names
 
 

@@ -3,6 +3,8 @@
 Quota is edited.  Nodes are not, as long as counting tells whether there is room: then only what the gangs leave is added up.
 """
 
+from collections.abc import Sequence
+
 from runrig.domain.gangs import Placement
 from runrig.engine.ledger.fit import place_on_nodes, room_on_nodes
 from runrig.engine.ledger.ledger import Ledger
@@ -65,6 +67,19 @@ class Trial:
         self._on_nodes()
         return room_on_nodes(self._ledger, self._entry, self._choice, within=domain)
 
+    def would_fit_without(self, others: Sequence[Entry]) -> bool:
+        """`fits` with all of *others* gone too."""
+        room = self._room
+        if room is None or not fits(self._leaf, self._request):
+            for other in others:
+                self.take(other)
+            enough = self.fits()
+            for other in others:
+                self.put_back(other)
+            return enough
+        self._ledger.effort += PER_TRIAL
+        return room.enough_without(others)
+
     def place(self, domain: Domain | None = None) -> Placement | None:
         """Where it goes in *domain*; None if there is no room."""
         self._on_nodes()
@@ -90,12 +105,25 @@ class CountedRoom:
         self._last = topology.labelled if need.labelled else len(topology.nodes)
         self._takes, self._fitting = counts.takes, counts.levels[-1]
         self._requests = need.shape.requests
+        self._asked = [resource for resource, _ in self._requests]
         self._changed: dict[str, tuple[dict[str, int], int] | None] = {}
         self._missing = pods - int(self._fitting[: self._last].sum())
 
     @property
     def enough(self) -> bool:
         return self._missing <= 0
+
+    def enough_without(self, gangs: Sequence[Entry]) -> bool:
+        """`enough` with all of *gangs* gone too.  O(their nodes), as far as it takes."""
+        changed, missing = self._changed, self._missing
+        self._changed = {name: known and (dict(known[0]), known[1]) for name, known in changed.items()}
+        for gang in gangs:
+            self.change(gang, 1)
+            if self.enough:
+                break
+        enough = self.enough
+        self._changed, self._missing = changed, missing
+        return enough
 
     def change(self, gang: Entry, sign: int) -> None:
         """What *gang* holds is free (1), or held again (-1).  O(its nodes)."""
@@ -118,8 +146,9 @@ class CountedRoom:
                     changed[name] = free, now
 
     def _known(self, name: str) -> tuple[dict[str, int], int] | None:
-        """What is free on the node, and the pods that fit; None if it takes none."""
+        """What is free on the node of what the pods ask, and how many fit; None if it takes none."""
         at = self._index.get(name, self._last)
         if at >= self._last or not self._takes[at]:
             return None
-        return dict(self._nodes[name].free[CHARGED]), int(self._fitting[at])
+        free = self._nodes[name].free[CHARGED]
+        return {resource: free[resource] for resource in self._asked if resource in free}, int(self._fitting[at])
