@@ -1,6 +1,7 @@
 """A server that says what a test tells it, byte for byte, on connections that stay open."""
 
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -24,12 +25,12 @@ class Scripted:
 
 
 @contextmanager
-def scripted(*turns: bytes) -> Iterator[Scripted]:
+def scripted(*turns: bytes, tls: ssl.SSLContext | None = None) -> Iterator[Scripted]:
     """HANG_UP closes the connection instead of an answer; so does an answer without a Content-Length, at its end."""
     script = Scripted(list(turns))
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        script.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        thread = threading.Thread(target=_serve, args=(listener, script), daemon=True)
+        script.url = f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}"
+        thread = threading.Thread(target=_serve, args=(listener, script, tls), daemon=True)
         thread.start()
         try:
             yield script
@@ -39,14 +40,19 @@ def scripted(*turns: bytes) -> Iterator[Scripted]:
             thread.join()
 
 
-def _serve(listener: socket.socket, script: Scripted) -> None:
+def _serve(listener: socket.socket, script: Scripted, tls: ssl.SSLContext | None) -> None:
     number = 0
-    with suppress(OSError):
-        while True:
+    while True:
+        try:
             connection = listener.accept()[0]
-            with closing(connection), suppress(ConnectionError):
+        except OSError:
+            return
+        with closing(connection), suppress(OSError):
+            if tls is not None:
+                connection = tls.wrap_socket(connection, server_side=True)
+            with closing(connection):
                 _answer(connection, number, script)
-            number += 1
+        number += 1
 
 
 def _answer(connection: socket.socket, number: int, script: Scripted) -> None:

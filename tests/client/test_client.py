@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import ssl
+import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -25,6 +28,7 @@ from runrig.client import (
     Unavailable,
     models,
 )
+from runrig.client.caller import MOST_IDLE
 from runrig.client.server_address import ServerAddress
 from tests.client.scripted import HANG_UP, answer, scripted
 from tests.worlds.command_line import Up, up, written
@@ -145,6 +149,7 @@ def test_nodes_and_the_file_of_the_cluster(client: Client, tmp_path: Path) -> No
     assert size is not None
     assert (size.pods, size.gpus) == (4, 1)
     assert client.apply(Path(written(tmp_path, CLUSTER)), dry_run=True).applied is False
+    assert client.apply(client.export(), dry_run=True).changes[0].action == "unchanged"
 
 
 def test_users_roles_and_tokens(client: Client) -> None:
@@ -310,6 +315,55 @@ def test_an_answer_that_is_not_right_is_told_in_words(turn: bytes, message: str)
 def test_fields_of_a_later_server_are_no_trouble() -> None:
     with scripted(answer('{"version": "9.9", "built": "today"}')) as server, client_of(server.url) as client:
         assert client.version() == "9.9"
+
+
+def test_threads_share_a_client(server: Up, client: Client) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        made = list(threads.map(lambda _: client.workflows.submit(TRAIN, pool="vision").id, range(16)))
+        assert [each.id for each in threads.map(client.workflows.get, made)] == made
+    assert len(client._caller._idle) <= MOST_IDLE
+
+
+# ---------------------------------------------------------------- where the server is, and whom to trust
+
+
+def certified(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A server's certificate for 127.0.0.1, and who trusts it."""
+    cert, key = str(folder / "cert.pem"), str(folder / "key.pem")
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=here"]
+    names = ["-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run(
+        ["openssl", "req", "-x509", *curve, *names, "-out", cert, "-keyout", key], check=True, capture_output=True
+    )
+    ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ours.load_cert_chain(cert, key)
+    return ours, ssl.create_default_context(cafile=cert)
+
+
+def test_a_certificate_is_checked_by_both(tmp_path: Path) -> None:
+    ours, trusting = certified(tmp_path)
+
+    async def awaited(url: str) -> str:
+        async with AsyncClient(url, token="t", tls=trusting) as client:
+            return await client.version()
+
+    async def refused(url: str) -> str:
+        async with AsyncClient(url, token="t", patience_s=0) as client:
+            return await client.version()
+
+    with scripted(VERSION, VERSION, tls=ours) as server:
+        with Client(server.url, token="t", tls=trusting) as client:
+            assert client.version() == "9.9"
+        assert asyncio.run(awaited(server.url)) == "9.9"
+        with client_of(server.url) as client, pytest.raises(NoAnswer, match="certificate verify failed"):
+            client.version()
+        with pytest.raises(NoAnswer, match="certificate verify failed"):
+            asyncio.run(refused(server.url))
+
+
+def test_a_token_that_no_header_can_hold_is_refused_and_not_told() -> None:
+    with pytest.raises(InvalidInput, match=r"^the token in token= has characters that no token has: write it again$"):
+        Client("http://127.0.0.1:1", token="se\ncret")
 
 
 def test_the_environment_names_the_server(monkeypatch: pytest.MonkeyPatch) -> None:

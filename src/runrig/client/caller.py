@@ -152,8 +152,8 @@ class Caller:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     async def _asked(self, request: Request) -> tuple[Exchange, Head]:
-        if request.harmless and self._idle:
-            exchange = self._idle.pop()
+        exchange = self._kept() if request.harmless else None
+        if exchange is not None:
             try:  # the server may have closed it in the meantime
                 return exchange, await self._sent(exchange, request)
             except BROKEN as error:
@@ -161,6 +161,13 @@ class Caller:
                     raise
         exchange = Exchange(await self._connected(request.timeout_s))
         return exchange, await self._sent(exchange, request)
+
+    def _kept(self) -> Exchange | None:
+        """A connection that another call has left; threads may ask at once."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
 
     async def _sent(self, exchange: Exchange, request: Request) -> Head:
         parts = urlsplit(self.address.url)

@@ -10,7 +10,7 @@ from runrig.client.caller import Caller, Request
 from runrig.client.calls import access, cluster, pools, workflows
 from runrig.client.network import BlockingNetwork, Network
 from runrig.client.paths import path
-from runrig.client.server_address import ServerAddress
+from runrig.client.server_address import ServerAddress, one_line
 from runrig.client.transport import patience
 from runrig.client.ways import Awaiting, Blocking, Calls, call
 
@@ -39,6 +39,11 @@ class ServerCalls(Calls):
         body = {"file": text, "prune": prune, "dry_run": dry_run}
         return await self._ask(models.ApplyAnswer, Request("POST", path("apply"), body=body))
 
+    @call
+    async def export(self) -> str:
+        """Cohorts, pools and roles as a cluster file, which `apply` accepts without a change."""
+        return (await self._get(models.ClusterFile, path("cluster-file"))).file
+
 
 def _caller(
     network: Network,
@@ -53,7 +58,7 @@ def _caller(
     return Caller(
         network,
         address,
-        token or found.token(address),
+        one_line(token, "token=") if token else found.token(address),
         f"; 'runrig login {address.url}' keeps one, RUNRIG_TOKEN sets one",
         patience_s=patience(address, os.environ) if patience_s is None else patience_s,
         tls=tls,

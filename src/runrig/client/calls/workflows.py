@@ -14,6 +14,7 @@ from runrig.client.paths import path
 from runrig.client.paths import time as as_time
 from runrig.client.ways import Awaiting, Blocking, Calls, call, stream
 from runrig.domain.errors import InvalidInput
+from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.workflows import WorkflowStatus
 
 LONGEST_QUESTION_S = 20.0
@@ -37,7 +38,8 @@ class WorkflowCalls(Calls):
     ) -> "models.WorkflowSubmitted":
         """The id of the new workflow, and warnings about parts of its file that have no effect.
 
-        *file*: a Path to a workflow file, or its text.  *pool* None: the only one to which you may submit.  *variables*: of the template.
+        *file*: a Path to a workflow file, or its text.  *pool* None: the only one to which you may submit,
+        whatever subpools it has.  *variables*: of the template.
         *key*: a UUID; the same submission with the same key, sent again, is answered as the first time.  Without it, it has a new one, so
         that it can be repeated while a server is replaced.
 
@@ -91,6 +93,7 @@ class WorkflowCalls(Calls):
 
     async def _only_pool(self) -> str:
         names = (await self._get(models.Me, path("me"))).pools
+        names = [name for name in names if SUBPOOL_DELIMITER not in name] or names
         if len(names) == 1:
             return names[0]
         raise InvalidInput.one(
