@@ -3,6 +3,7 @@
 import gzip
 import stat
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from sqlalchemy import select, update
 
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, RunrigError, ServerFault, Unavailable
 from runrig.domain.gangs import Priority
+from runrig.service.runtime.writing import Said
 from runrig.store import SqlStore, schema
 from runrig.store.backup import BackupWriter
 from runrig.store.schema import HEAD
@@ -32,6 +34,9 @@ def filled(it: Desk) -> None:
     it.later(0)
     it.later(5)
     it.service.submissions.tag("low0-1", add=("paper",), remove=())
+    said = Said("for the deadline", ("june",))
+    pool = it.service.queries.pool("pool1").pool
+    it.service.declarations.put_pool(replace(pool, description="ours"), user="ann", expected=None, said=said)
     it.service.access.set_profile("ann", {"pool": "pool2", "slack_notification": True})
 
 

@@ -35,7 +35,7 @@ from runrig.domain.plan import (
 )
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota, TopologyKey
 from runrig.domain.quantities import FlavorResource
-from runrig.domain.records import Event, GangRow, Loaded, Record, RowChange
+from runrig.domain.records import Event, GangRow, Loaded, Note, Record, RowChange
 from runrig.domain.workflows import (
     ExitAction,
     ExitRule,
@@ -86,6 +86,8 @@ def key_of(record: Record) -> tuple[str | int, ...]:
             return record.key
         case GangRow(gang=gang):
             return (gang.id,)
+        case Note(revision=revision):
+            return (revision,)
         case _:
             return (record.name,)
 

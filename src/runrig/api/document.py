@@ -14,6 +14,7 @@ BEARER = "bearer"
 TAGS = {
     "access": "Users, roles, tokens, and the trail of their changes",
     "cohorts": "The inner nodes of the quota tree",
+    "configs": "Settings, what they were, and who changed them, as the reference client asks for them",
     "events": "What happened, in order, and as it happens",
     "nodes": "Nodes, and the domains that they lie in",
     "pools": "Named shares of GPUs that people submit to",

@@ -1,5 +1,6 @@
 """What the body of an edit says, as a command of the service."""
 
+from collections.abc import Collection
 from typing import Any
 
 from runrig import wire
@@ -7,15 +8,18 @@ from runrig.api.permissions import About, Asker
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.pools import SUBPOOL_DELIMITER, Queueing, TopologyKey
-from runrig.service.commands.declarations import KEEP, CohortEdit, Keep, PoolEdit
+from runrig.service.commands.edits import KEEP, CohortEdit, Keep, PoolEdit
 
 _ITS_PROMISE = {"quota", "cohort", "borrowing_limit", "lending_limit", "flavors", "weight"}
 """The fields of a top-level pool that cost others."""
 
 
-def check_promise(asker: Asker, name: str, body: wire.PoolEditRequest) -> None:
-    """Raises NotAllowed: a pool's admin may not change what the pool is promised, only what its subpools are (within law S1)."""
-    if SUBPOOL_DELIMITER not in name and body.model_fields_set & _ITS_PROMISE:
+def check_promise(asker: Asker, name: str, fields: Collection[str]) -> None:
+    """Raises NotAllowed: a pool's admin may not change what the pool is promised, only what its subpools are (within law S1).
+
+    *fields*: of an edit, that it mentions.
+    """
+    if SUBPOOL_DELIMITER not in name and not _ITS_PROMISE.isdisjoint(fields):
         asker.need(Permission.CHANGE_CLUSTER, About(name))
 
 

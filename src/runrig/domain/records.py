@@ -23,13 +23,22 @@ class GangRow:
     law: Law | None = None
 
 
-Record = Flavor | Node | Cohort | Pool | Workflow | Group | Task | GangRow
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What somebody said about the change *revision* that they made."""
+
+    revision: int
+    description: str
+    tags: tuple[str, ...] = ()
+
+
+Record = Flavor | Node | Cohort | Pool | Workflow | Group | Task | GangRow | Note
 
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
     """A row to write: *record* None deletes it.  *kind* is the record's class name, *key* its identity:
-    name | workflow id | (workflow, group) | (workflow, task, retry_id) | gang id."""
+    name | workflow id | (workflow, group) | (workflow, task, retry_id) | gang id | revision."""
 
     kind: str
     key: tuple[str | int, ...]

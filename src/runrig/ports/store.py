@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from runrig.domain.gangs import Priority
-from runrig.domain.records import Event, Loaded, RowChange
+from runrig.domain.records import Event, Loaded, Note, RowChange
 from runrig.domain.workflows import Group, LabelSelector, Task, Workflow, WorkflowSpec
 from runrig.ports.access import AccessStore
 
@@ -123,6 +123,12 @@ class EventLog(Protocol):
 
     def cohort_changes(self) -> tuple[Event, ...]:
         """Every PutCohort, in order."""
+
+    def every_pool_change(self) -> tuple[Event, ...]:
+        """Every PutPool, in order."""
+
+    def notes(self) -> Mapping[int, Note]:
+        """What people said about changes, by revision."""
 
     def pools_at(self, pool: str, at: float) -> tuple[Event, ...]:
         """The last change of *pool* and of each of its subpools at or before *at*; a pool created later has none."""

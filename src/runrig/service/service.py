@@ -23,6 +23,7 @@ from runrig.service.commands.submissions import Submissions
 from runrig.service.commands.subpools import Subpools
 from runrig.service.queries.feed import Feed
 from runrig.service.queries.history import History
+from runrig.service.queries.pool_revisions import PoolRevisions
 from runrig.service.queries.resource_queries import ResourceQueries
 from runrig.service.queries.task_queries import TaskQueries
 from runrig.service.queries.topology import Topology
@@ -50,7 +51,8 @@ class AcceptedClock:
 class Service:
     """*submissions*, *batches*, *declarations*, *subpools*, *sessions*: commands.  *arrivals*: the first two, for an event loop.
 
-    *queries*, *topology*, *workflow_queries*, *task_queries*, *history*, *feed*: questions.  `start` begins to reconcile.
+    *queries*, *topology*, *workflow_queries*, *task_queries*, *pool_revisions*, *history*,
+    *feed*: questions.  `start` begins to reconcile.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Service:
         *credential_key*: the file with the keys that seal credentials; None: none are kept.
         """
         self.backend_name = backend.name
+        self.drain_sweep_s = drain_sweep_s
         self.metrics = metrics or Metrics()
         self.clock = clock
         self._transactor = Transactor(
@@ -94,6 +97,7 @@ class Service:
         self.topology = Topology(self._transactor)
         self.workflow_queries = WorkflowQueries(self._transactor, store, backend, clock, self._reconciler)
         self.task_queries = TaskQueries(store)
+        self.pool_revisions = PoolRevisions(store)
         self.history = History(self._transactor, store, clock)
         self.sessions = Sessions(self.workflow_queries, backend, self.access)
         self.feed = Feed(self._transactor, store, numbered=not backend.queues)

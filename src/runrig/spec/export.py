@@ -43,7 +43,7 @@ def cluster_text(
     parts = {
         "flavors": [] if kinds == (Flavor(DEFAULT_FLAVOR),) else [_flavor(each) for each in kinds],
         "cohorts": [_cohort(each) for each in sorted(cohorts, key=lambda cohort: cohort.name)],
-        "pools": [_pool(top, [each for each in live if each.parent == top.name], kinds) for top in tops],
+        "pools": [pool_settings(top, [each for each in live if each.parent == top.name], kinds) for top in tops],
         "roles": [_role(user, grant) for user, grant in grants if grant.pool is None or grant.pool in names],
     }
     said = {name: part for name, part in parts.items() if part}
@@ -64,7 +64,8 @@ def _cohort(cohort: Cohort) -> Mapped:
     return _said(name=cohort.name, parent=cohort.parent, weight=_unless(1, cohort.weight), quota=_quotas(cohort.quotas))
 
 
-def _pool(pool: Pool, subpools: Iterable[Pool], flavors: Iterable[Flavor]) -> Mapped:
+def pool_settings(pool: Pool, subpools: Iterable[Pool], flavors: Iterable[Flavor]) -> Mapped:
+    """One of `pools` of a cluster file, with *subpools* in it."""
     usable = pool.flavors or tuple(flavor.name for flavor in flavors)
     return _said(
         name=pool.name,
@@ -95,11 +96,12 @@ def _quotas(quotas: Quotas) -> Mapped:
 
 def _quota(resource: str, quota: Quota) -> Mapped:
     limits = {"borrowing_limit": quota.borrowing_limit, "lending_limit": quota.lending_limit}
-    shown = {name: _amount(resource, amount) for name, amount in limits.items() if amount is not None}
-    return {"nominal": _amount(resource, quota.nominal), **shown}
+    shown = {name: amount_text(resource, amount) for name, amount in limits.items() if amount is not None}
+    return {"nominal": amount_text(resource, quota.nominal), **shown}
 
 
-def _amount(resource: str, amount: int) -> int | str:
+def amount_text(resource: str, amount: int) -> int | str:
+    """*amount* as a cluster file has it."""
     text = format_quantity(resource, amount)
     return int(text) if text.isdigit() else text
 

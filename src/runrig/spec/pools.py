@@ -1,7 +1,7 @@
 """The `cohorts` and `pools` of a cluster file."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from runrig.domain.pools import (
@@ -19,9 +19,10 @@ from runrig.domain.pools import (
     topology_problem,
 )
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.spec.fields import Field, Fields, closest, repeated
-from runrig.spec.quota import Kinds, read_quota, read_share
+from runrig.spec.fields import Field, Fields, Problems, closest, repeated
+from runrig.spec.quota import RESOURCES, Kinds, read_quota, read_share
 from runrig.spec.task import exit_rules
+from runrig.spec.yamltree import node_of
 
 _COHORT = ("name", "parent", "quota", "weight")
 _POOL = (
@@ -103,6 +104,22 @@ def read_pools(fields: Fields, kinds: Kinds) -> tuple[Pool, ...]:
         pools += [pool, *_subpools(inner, pool, own)]
     repeated(names, "pool")
     return tuple(pools)
+
+
+def pool_from_json(
+    settings: Mapping[str, object], flavors: tuple[str, ...], resources: Collection[str], path: str
+) -> Pool:
+    """The pool that *settings* declare, one of `pools`.  *flavors*: all that there are; *resources*: known ones besides the usual.
+
+    Raises InvalidInput with all problems, below *path*.
+    """
+    problems = Problems()
+    kinds = Kinds(flavors, flavors, tuple(dict.fromkeys((*RESOURCES, *resources))))
+    inner = Field(node_of(settings), path, problems).fields("a pool", _POOL, _HINTS)
+    pool = _pool(inner, read_name(inner.get("name"), "pool"), kinds)[0] if inner else None
+    problems.raise_if_any()
+    assert pool is not None, "settings without a problem declare a pool"
+    return pool
 
 
 def _pool(fields: Fields, name: str, kinds: Kinds) -> tuple[Pool, Kinds]:

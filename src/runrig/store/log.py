@@ -4,14 +4,14 @@ The changes of pools are read from the index on (pool, revision, seq), so their 
 with the length of the log.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Select, and_, bindparam, func, or_, select
 
-from runrig.domain.plan import PutCohort
-from runrig.domain.records import Event
+from runrig.domain.plan import PutCohort, PutPool
+from runrig.domain.records import Event, Note
 from runrig.ports.store import ChangesQuery
 from runrig.store import retention, schema
 from runrig.store.rows import event_of
@@ -77,14 +77,26 @@ class SqlLog:
         return events[: query.limit], len(events) > query.limit
 
     def cohort_changes(self) -> tuple[Event, ...]:
+        return self._of_kind(PutCohort)
+
+    def _of_kind(self, action: type) -> tuple[Event, ...]:
         """O(changes of the cluster): the index on workflows passes over everything that work did."""
         statement = (
             select(schema.events)
-            .where(_EVENT.workflow.is_(None), _EVENT.kind == PutCohort.__name__)
+            .where(_EVENT.workflow.is_(None), _EVENT.kind == action.__name__)
             .order_by(_EVENT.revision, _EVENT.seq)
         )
         with self._transactions.reading() as connection:
             return tuple(event_of(row) for row in connection.execute(statement).mappings())
+
+    def every_pool_change(self) -> tuple[Event, ...]:
+        """As `cohort_changes`."""
+        return self._of_kind(PutPool)
+
+    def notes(self) -> Mapping[int, Note]:
+        with self._transactions.reading() as connection:
+            rows = connection.execute(select(schema.notes)).mappings()
+            return {row["revision"]: Note(**row) for row in rows}
 
     def pools_at(self, pool: str, at: float) -> tuple[Event, ...]:
         newest = func.row_number().over(partition_by=_EVENT.pool, order_by=(_EVENT.revision.desc(), _EVENT.seq.desc()))

@@ -11,7 +11,7 @@ from sqlalchemy import RowMapping, Table
 from runrig.domain.gangs import Gang
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Cohort, Pool
-from runrig.domain.records import Event, GangRow
+from runrig.domain.records import Event, GangRow, Note
 from runrig.domain.subjects import pool_of, workflow_of
 from runrig.domain.workflows import Group, Task, Workflow
 from runrig.store import schema
@@ -74,6 +74,7 @@ KINDS: Mapping[str, Kind] = {
     "Group": _same_fields(Group, schema.groups),
     "Task": _same_fields(Task, schema.tasks),
     "GangRow": Kind(schema.gangs, _of_gang, _to_gang, _to_gangs),
+    "Note": _same_fields(Note, schema.notes),
 }
 """Kinds by the name of the record's class, each after those it refers to."""
 

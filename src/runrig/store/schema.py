@@ -29,7 +29,7 @@ from runrig.domain.pools import PoolState, Queueing, Quotas, TopologyKey
 from runrig.domain.workflows import Status, WorkflowSpec, WorkflowStatus
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words, plain_json
 
-HEAD = "0008"
+HEAD = "0009"
 """The newest migration, which makes these tables."""
 
 metadata = MetaData(
@@ -230,6 +230,15 @@ events = Table(
     Column("pool", Words),
     Index(None, "workflow", "revision", "seq"),
     Index(None, "pool", "revision", "seq"),
+)
+
+# What people said about revisions that they made; most say nothing.
+notes = Table(
+    "notes",
+    metadata,
+    Column("revision", BigInteger, primary_key=True, autoincrement=False),
+    Column("description", Prose, nullable=False),
+    Column("tags", Encoded(Texts), nullable=False),
 )
 
 # The highest number of a workflow's name among what was pruned: numbers are never given twice.

@@ -290,6 +290,14 @@ class PoolEditRequest(Request):
     description: str | None = None
 
 
+class PoolPatchRequest(PoolEditRequest):
+    """Ours; or the reference client's, which has *configs_dict*: what changes of the settings as they are shown, and then *description* and
+    *tags* of the change."""
+
+    configs_dict: dict[str, Any] | None = None
+    tags: list[str] | None = None
+
+
 class PoolCreateRequest(PoolEditRequest):
     model_config = example({"name": "vision", "quota": 8, "cohort": "research", "borrowing_limit": 8})
 

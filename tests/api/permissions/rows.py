@@ -55,6 +55,17 @@ ROWS: Mapping[str, Row] = {
     "GET /api/app": Row("/api/app"),
     "GET /api/cohort": Row("/api/cohort"),
     "GET /api/cohort/{name}": Row("/api/cohort/org"),
+    "GET /api/configs/backend": Row("/api/configs/backend"),
+    "GET /api/configs/diff": Row(
+        "/api/configs/diff", None, {"config_type": "POOL", "first_revision": 1, "second_revision": 1}
+    ),
+    "GET /api/configs/history": Row("/api/configs/history"),
+    "GET /api/configs/role": Row("/api/configs/role"),
+    "GET /api/configs/service": Row("/api/configs/service"),
+    "GET /api/configs/workflow": Row("/api/configs/workflow"),
+    "POST /api/configs/history/rollback": Row(
+        "/api/configs/history/rollback", {"config_type": "POOL", "revision": 1, "description": "back"}
+    ),
     "GET /api/configs/pool": Row("/api/configs/pool"),
     "GET /api/configs/pool/{name}": Row("/api/configs/pool/{pool}"),
     "GET /api/configs/pool/{name}/history": Row("/api/configs/pool/{pool}/history"),

@@ -23,7 +23,7 @@ from runrig.domain.records import Loaded
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Desired, Launch, LogFile, Passage, Program
 from runrig.ports.clock import Clock
-from runrig.service.commands.declarations import PoolEdit
+from runrig.service.commands.edits import PoolEdit
 from runrig.service.commands.submissions import Submission
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.service import Service

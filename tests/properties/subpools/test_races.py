@@ -21,7 +21,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.plan import PutPool, Submit
 from runrig.domain.pools import PoolState
 from runrig.domain.records import Event
-from runrig.service.commands.declarations import PoolEdit
+from runrig.service.commands.edits import PoolEdit
 from runrig.service.commands.submissions import Submission
 from tests.patience import PATIENCE_S
 from tests.properties.subpools.restartable_server import RestartableServer, file

@@ -9,7 +9,7 @@ from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused
 from runrig.domain.gangs import Priority
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import FlavorResource
-from runrig.service.commands.declarations import CohortEdit, PoolEdit
+from runrig.service.commands.edits import CohortEdit, PoolEdit
 from tests.worlds.service import Desk, desk
 from tests.worlds.sql import plans, statements
 

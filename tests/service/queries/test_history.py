@@ -21,7 +21,7 @@ from runrig.domain.pools import Pool, PoolState, Queueing, Quota, TopologyKey
 from runrig.domain.quantities import FlavorResource
 from runrig.domain.records import Event
 from runrig.ports.store import ChangesQuery
-from runrig.service.commands.declarations import CohortEdit, PoolEdit
+from runrig.service.commands.edits import CohortEdit, PoolEdit
 from runrig.service.queries.history import Edit, HistoryQuery, PoolChange, change_of, is_reserved
 from runrig.store import SqlStore, schema
 from tests.store import make_dump

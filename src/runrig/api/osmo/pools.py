@@ -8,6 +8,7 @@ from runrig import wire
 from runrig.api.edits import check_promise, pool_edit
 from runrig.api.osmo.answers import pools as as_answers
 from runrig.api.osmo.history import pool_at
+from runrig.api.osmo.patches import patched
 from runrig.api.permissions import Asking, Seeing, named, needs
 from runrig.api.routing import Route, Serving, User, answers
 from runrig.api.times import At
@@ -97,8 +98,10 @@ def create_pool(service: Serving, user: User, body: wire.PoolCreateRequest) -> w
     dependencies=_CHANGE,
     responses=answers(wire.PoolAnswer, 404, 409),
 )
-def update_pool(service: Serving, user: User, asker: Asking, name: str, body: wire.PoolEditRequest) -> wire.PoolAnswer:
-    check_promise(asker, name, body)
+def update_pool(service: Serving, user: User, asker: Asking, name: str, body: wire.PoolPatchRequest) -> wire.PoolAnswer:
+    if body.configs_dict is not None:
+        return as_answers.pool(patched(service, user, asker, name, body), service.backend_name)
+    check_promise(asker, name, body.model_fields_set)
     return as_answers.pool(service.declarations.update_pool(name, pool_edit(body), user=user), service.backend_name)
 
 
@@ -108,7 +111,7 @@ def update_pool(service: Serving, user: User, asker: Asking, name: str, body: wi
     dependencies=_CHANGE,
     responses=answers(wire.PoolAnswer, 404, 409),
 )
-def put_pool(service: Serving, user: User, asker: Asking, name: str, body: wire.PoolEditRequest) -> wire.PoolAnswer:
+def put_pool(service: Serving, user: User, asker: Asking, name: str, body: wire.PoolPatchRequest) -> wire.PoolAnswer:
     return update_pool(service, user, asker, name, body)
 
 

@@ -129,7 +129,7 @@ def update_pool(
     body: v1.PoolEdit,
     dry_run: DryRun = False,
 ) -> Response:
-    check_promise(asker, name, body)
+    check_promise(asker, name, body.model_fields_set)
     view = service.declarations.update_pool(name, pool_edit(body), user=user, dry_run=dry_run, expected=expected)
     return _told(service, view)
 

@@ -3,18 +3,16 @@
 Who made what is in the event log: the actor of what an apply made begins with `APPLY`, so that a later one may prune it.
 """
 
-import enum
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 
 from runrig.domain.access import Grant
 from runrig.domain.cluster import ClusterSpec
-from runrig.domain.errors import Conflict, InvalidInput, NotFound, Problem
+from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.nodes import Flavor
 from runrig.domain.plan import DropCohort, Plan, PutCohort, PutPool, SetFlavors
-from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota, Quotas, TopologyKey
-from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.pools import Cohort, Pool, PoolState
 from runrig.domain.tags import Expected, check_unchanged
 from runrig.engine.lifecycle import pools
 from runrig.engine.state.state import State
@@ -23,51 +21,15 @@ from runrig.ports.store import Store
 from runrig.service.access import roles
 from runrig.service.access.access import Access
 from runrig.service.access.roles import RoleChanges
+from runrig.service.commands.edits import CohortEdit, PoolEdit, edited_cohort, edited_pool, known_resources
 from runrig.service.commands.pool_steps import Deleted, created, deleted, done
 from runrig.service.queries.lookup import known_pool, live_pool
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.runtime.reconciler import Reconciler
 from runrig.service.runtime.transactor import APPLY, Transactor
-from runrig.service.runtime.writing import Writing
+from runrig.service.runtime.writing import Said, Writing
 from runrig.spec import cluster
 from runrig.spec.export import cluster_text
-
-
-class Keep(enum.Enum):
-    """Fields an edit does not mention stay; None removes one."""
-
-    KEEP = "keep"
-
-
-KEEP = Keep.KEEP
-
-QuotaText = int | str | Mapping[str, object]
-"""GPUs; ``h100=8,b200/cpu=96``, ``none`` for no quota; or per flavor and resource, as in a cluster file."""
-
-LimitText = int | str
-"""GPUs of the only flavor, or ``h100=8,b200/cpu=none``."""
-
-
-@dataclass(frozen=True, slots=True)
-class PoolEdit:
-    quota: QuotaText | Keep = KEEP
-    cohort: str | Keep | None = KEEP
-    borrowing_limit: LimitText | Keep | None = KEEP
-    lending_limit: LimitText | Keep | None = KEEP
-    topology_keys: tuple[TopologyKey, ...] | Keep = KEEP
-    flavors: tuple[str, ...] | Keep = KEEP
-    queueing: Queueing | Keep = KEEP
-    weight: int | Keep = KEEP
-    description: str | Keep = KEEP
-
-
-@dataclass(frozen=True, slots=True)
-class CohortEdit:
-    quota: QuotaText | Keep = KEEP
-    parent: str | Keep | None = KEEP
-    borrowing_limit: LimitText | Keep | None = KEEP
-    lending_limit: LimitText | Keep | None = KEEP
-    weight: int | Keep = KEEP
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +67,31 @@ class Declarations:
         Raises Conflict if it exists; InvalidInput, NotFound, Refused as the rules say.
         """
         with self.editing(user) as writing:
-            pool = _edited_pool(Pool(name), edit, writing.state)
+            pool = edited_pool(Pool(name), edit, writing.state)
             return done(writing, created(writing.state, pool, again=again), name, dry_run=dry_run)
 
     def update_pool(
-        self, name: str, edit: PoolEdit, *, user: str, dry_run: bool = False, expected: Expected = None
+        self,
+        name: str,
+        edit: PoolEdit,
+        *,
+        user: str,
+        dry_run: bool = False,
+        expected: Expected = None,
     ) -> PoolView:
         """Raises also Changed if the pool is not as *expected*."""
         with self.editing(user) as writing:
             before = live_pool(writing.state, name)
             check_unchanged(expected, before)
-            pool = _edited_pool(before, edit, writing.state)
+            pool = edited_pool(before, edit, writing.state)
             return done(writing, pools.put_pool(writing.state, pool, create=False), name, dry_run=dry_run)
+
+    def put_pool(self, pool: Pool, *, user: str, expected: Expected, said: Said | None = None) -> PoolView:
+        """The same with all settings at once, but for the state."""
+        with self.editing(user) as writing:
+            writing.said = said
+            check_unchanged(expected, live_pool(writing.state, pool.name))
+            return done(writing, pools.put_pool(writing.state, pool, create=False), pool.name, dry_run=False)
 
     def delete_pool(self, name: str, *, user: str, dry_run: bool = False, expected: Expected = None) -> Deleted:
         with self.editing(user) as writing:
@@ -126,7 +101,7 @@ class Declarations:
     def create_cohort(self, name: str, edit: CohortEdit, *, user: str, again: bool = False) -> None:
         """*again*: nothing is left to do if it is there just so."""
         with self.editing(user) as writing:
-            cohort = _edited_cohort(Cohort(name), edit, writing.state)
+            cohort = edited_cohort(Cohort(name), edit, writing.state)
             if not (again and writing.state.cohorts.get(name) == cohort):
                 writing.commit(pools.put_cohort(writing.state, cohort, create=True))
 
@@ -136,7 +111,7 @@ class Declarations:
             if before is None:
                 raise NotFound(f"there is no cohort {name!r}: `runrig cohort list` lists them all")
             check_unchanged(expected, before)
-            cohort = _edited_cohort(before, edit, writing.state)
+            cohort = edited_cohort(before, edit, writing.state)
             writing.commit(pools.put_cohort(writing.state, cohort, create=False))
 
     def delete_cohort(self, name: str, *, user: str, leave_children: bool = False, expected: Expected = None) -> None:
@@ -145,7 +120,30 @@ class Declarations:
                 check_unchanged(expected, before)
             writing.commit(pools.delete_cohort(writing.state, name, leave_children=leave_children))
 
+    def roll_back(self, wanted: Sequence[Pool], *, user: str, said: Said | None = None) -> int | None:
+        """Makes the ACTIVE pools those of *wanted* again; the revision that this made, None if nothing differs.
+
+        Others are deleted, as `delete_pool` does.  All of it is done or nothing (law Q7).  Raises what the single edits raise.
+        """
+        with self.editing(user) as writing:
+            writing.said, state = said, writing.state
+            kept = {pool.name for pool in wanted}
+            others = [pool.name for pool in state.pools.values() if pool.state is PoolState.ACTIVE]
+            spec = ClusterSpec(
+                flavors=tuple(state.flavors.values()),
+                pools=tuple(sorted(wanted, key=lambda pool: (pool.parent is not None, pool.name))),
+            )
+            gone = [f"pool/{name}" for name in others if name not in kept]
+            writing.commit(pools.declare(state, spec, prune=gone, user=user))
+        return None if writing.revision is None else writing.revision.number
+
     # ------------------------------------------------------------ whole files
+
+    def read_pool(self, settings: Mapping[str, object], path: str) -> Pool:
+        """The pool that *settings*, one of `pools` of a cluster file, declare here.  Raises InvalidInput, below *path*."""
+        with self._transactor.reading() as state:
+            flavors, resources = tuple(state.flavors), known_resources(state)
+        return cluster.pool_from_json(settings, flavors, resources, path)
 
     def apply(self, text: str, *, user: str, prune: bool = False, dry_run: bool = False) -> tuple[Difference, ...]:
         """The changes that *text*, a cluster file, makes; done unless *dry_run*, as a whole or not at all (law Q7).
@@ -154,7 +152,7 @@ class Declarations:
         there are.  Raises InvalidInput with all problems.
         """
         with self._transactor.reading() as state:
-            spec = cluster.read_cluster(text, there=tuple(state.flavors.values()), resources=_resources(state))
+            spec = cluster.read_cluster(text, there=tuple(state.flavors.values()), resources=known_resources(state))
             self._check_fixed(state, spec)
         return self.declare(spec, actor=APPLY + user, prune=prune, dry_run=dry_run)
 
@@ -229,110 +227,6 @@ class Declarations:
             yield writing
         if writing.committed:
             self._reconciler.wake()
-
-
-# ---------------------------------------------------------------- edits
-
-
-def _edited_pool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
-    if pool.parent is not None:
-        return _edited_subpool(pool, edit, state)
-    changed = replace(
-        pool,
-        cohort=pool.cohort if isinstance(edit.cohort, Keep) else edit.cohort,
-        topology_keys=pool.topology_keys if isinstance(edit.topology_keys, Keep) else edit.topology_keys,
-        flavors=pool.flavors if isinstance(edit.flavors, Keep) else edit.flavors,
-        queueing=pool.queueing if isinstance(edit.queueing, Keep) else edit.queueing,
-        weight=pool.weight if isinstance(edit.weight, Keep) else edit.weight,
-        description=pool.description if isinstance(edit.description, Keep) else edit.description,
-    )
-    return replace(changed, quotas=_edited_quotas(pool.quotas, edit, changed.flavors or tuple(state.flavors), state))
-
-
-def _edited_subpool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
-    """A subpool has only its quota of its own (law S5)."""
-    others = [
-        field.name
-        for field in fields(edit)
-        if field.name != "quota" and not isinstance(getattr(edit, field.name), Keep)
-    ]
-    if others:
-        raise InvalidInput(
-            tuple(
-                Problem(
-                    f"subpool {pool.name} has no {name} of its own: it is that of {pool.parent}, change it there", name
-                )
-                for name in others
-            )
-        )
-    if isinstance(edit.quota, Keep):
-        return pool
-    parent = state.pools[pool.parent or ""]
-    return replace(
-        pool, quotas=cluster.share_from_json(edit.quota, parent.quotas, parent.flavors or tuple(state.flavors))
-    )
-
-
-def _edited_cohort(cohort: Cohort, edit: CohortEdit, state: State) -> Cohort:
-    return replace(
-        cohort,
-        parent=cohort.parent if isinstance(edit.parent, Keep) else edit.parent,
-        weight=cohort.weight if isinstance(edit.weight, Keep) else edit.weight,
-        quotas=_edited_quotas(cohort.quotas, edit, tuple(state.flavors), state),
-    )
-
-
-def _edited_quotas(before: Quotas, edit: PoolEdit | CohortEdit, flavors: tuple[str, ...], state: State) -> Quotas:
-    """A short form of a quota changes the nominals and keeps the limits; the full form replaces everything that it names."""
-    quotas = dict(before)
-    resources = _resources(state)
-    if isinstance(edit.quota, Mapping):
-        quotas.update(cluster.quota_from_json(edit.quota, flavors, resources))
-    elif isinstance(edit.quota, str):
-        for key, amount in cluster.amounts_from_text(edit.quota, flavors, resources).items():
-            if amount is None:
-                quotas.pop(key, None)
-            else:
-                quotas[key] = replace(quotas.get(key, Quota()), nominal=amount)
-    elif not isinstance(edit.quota, Keep):
-        for key, quota in cluster.quota_from_json(edit.quota, flavors).items():
-            quotas[key] = replace(quotas.get(key, Quota()), nominal=quota.nominal)
-    for key, limit in _limits(edit.borrowing_limit, "borrowing_limit", quotas, flavors, resources):
-        quotas[key] = replace(quotas.get(key, Quota()), borrowing_limit=limit)
-    for key, limit in _limits(edit.lending_limit, "lending_limit", quotas, flavors, resources):
-        quotas[key] = replace(quotas.get(key, Quota()), lending_limit=limit)
-    return quotas
-
-
-def _resources(state: State) -> list[str]:
-    """That nodes have, or that were promised: a node that had them may be gone."""
-    quotas = [each.quotas for each in state.pools.values()] + [each.quotas for each in state.cohorts.values()]
-    promised = {key.resource for each in quotas for key in each}
-    return sorted(promised.union(*(node.resources for node in state.nodes.values())))
-
-
-def _limits(
-    limit: LimitText | Keep | None, name: str, quotas: Quotas, flavors: tuple[str, ...], resources: Sequence[str]
-) -> Iterator[tuple[FlavorResource, int | None]]:
-    """(key, limit) of all that is said."""
-    if isinstance(limit, str):
-        yield from cluster.amounts_from_text(limit, flavors, resources, path=name).items()
-    elif not isinstance(limit, Keep):
-        if limit is not None and limit < 0:
-            raise InvalidInput.one(f"{name} {limit} is negative: limits start at 0", name)
-        yield _gpu_key(quotas, flavors, name), limit
-
-
-def _gpu_key(quotas: Quotas, flavors: tuple[str, ...], name: str) -> FlavorResource:
-    """The one GPU quota that a plain limit speaks of."""
-    keys = sorted(key for key in quotas if key.resource == GPU) or [FlavorResource(name, GPU) for name in flavors]
-    if len(keys) != 1:
-        raise InvalidInput.one(
-            f"there are {len(keys)} kinds of GPUs ({', '.join(key.flavor for key in keys)}), so a plain limit is not clear: "
-            f"say it for each, such as {','.join(f'{key.flavor}=8' for key in keys)}",
-            name,
-        )
-    return keys[0]
 
 
 # ---------------------------------------------------------------- differences

@@ -1,12 +1,12 @@
 """A command at work: what it decides is applied to the state at once, and stored when its turn ends."""
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from runrig.domain.plan import Plan, law_of
-from runrig.domain.records import Event, RowChange
+from runrig.domain.records import Event, Note, RowChange
 from runrig.domain.workflows import Workflow, WorkflowStatus
 from runrig.engine.state.state import State
 from runrig.ports.store import SpecText
@@ -58,10 +58,18 @@ class Revision:
         return touched
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the one who asks says about a change, kept beside it."""
+
+    description: str
+    tags: tuple[str, ...] = ()
+
+
 class Writing:
     """A command reads *state*, decides at *now*, and commits at most once; what it committed is stored when it has returned.
 
-    If it raises, or what it committed cannot be stored, nothing has changed.
+    If it raises, or what it committed cannot be stored, nothing has changed.  *said*: stored with what is committed.
     """
 
     def __init__(self, state: State, now: float, actor: str) -> None:
@@ -69,6 +77,7 @@ class Writing:
         self.now = now
         self.actor = actor
         self.revision: Revision | None = None
+        self.said: Said | None = None
 
     @property
     def committed(self) -> bool:
@@ -81,7 +90,12 @@ class Writing:
             specs = tuple(spec for spec in specs if spec.hash not in self.state.specs)
             self.state.specs.update((spec.hash, spec.spec) for spec in specs)
             self.state.apply_all(plan.actions, self.now)
-            self.revision = Revision.of(self.state, plan, self.now, self.actor, specs)
+            revision = Revision.of(self.state, plan, self.now, self.actor, specs)
+            if self.said is not None:
+                note = Note(revision.number, self.said.description, self.said.tags)
+                change = RowChange("Note", (note.revision,), note)
+                revision = replace(revision, changes=(*revision.changes, change))
+            self.revision = revision
 
 
 class Job:

@@ -231,17 +231,22 @@ def _declared(record: Pool | Cohort | Flavor | Grant | None) -> dict[str, Any] |
             return {"role": str(record)}
         case Cohort():
             return {"parent": record.parent, "weight": record.weight, "quotas": _quotas(record.quotas)}
+    return declared(record)
+
+
+def declared(pool: Pool) -> Plain:
+    """The fields that a cluster file can set."""
     return {
-        "cohort": record.cohort,
-        "parent": record.parent,
-        "state": record.state.value,
-        "weight": record.weight,
-        "queueing": record.queueing.value,
-        "grace_s": record.grace_s,
-        "flavors": list(record.flavors),
-        "topology_keys": [{"key": each.key, "label": each.label} for each in record.topology_keys],
-        "default_platform": record.default_platform,
-        "default_exit_actions": exit_actions(record.default_exit_actions),
-        "description": record.description,
-        "quotas": _quotas(record.quotas),
+        "cohort": pool.cohort,
+        "parent": pool.parent,
+        "state": pool.state.value,
+        "weight": pool.weight,
+        "queueing": pool.queueing.value,
+        "grace_s": pool.grace_s,
+        "flavors": list(pool.flavors),
+        "topology_keys": [{"key": each.key, "label": each.label} for each in pool.topology_keys],
+        "default_platform": pool.default_platform,
+        "default_exit_actions": exit_actions(pool.default_exit_actions),
+        "description": pool.description,
+        "quotas": _quotas(pool.quotas),
     }

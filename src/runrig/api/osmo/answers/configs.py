@@ -1,0 +1,67 @@
+"""Configurations and their history as answers."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from runrig import wire
+from runrig.api.osmo.answers.accounts import name_of
+from runrig.api.osmo.answers.pools import declared
+from runrig.domain.access import Grant, Kind
+from runrig.domain.pools import SUBPOOL_DELIMITER, Pool
+from runrig.service.queries.pool_revisions import PoolRevision
+
+_READ = ["workflow:List", "workflow:Read", "pool:List", "resources:Read", "profile:*"]
+_ACTIONS: Mapping[Kind, tuple[list[str], str]] = {
+    Kind.ADMIN: (["*:*"], "do everything"),
+    Kind.VIEWER: (_READ, "read"),
+    Kind.POOL_ADMIN: (["workflow:*", "pool:List", "resources:Read", "profile:*"], "manage"),
+    Kind.POOL_USER: (["workflow:*", "pool:List", "resources:Read", "profile:*"], "submit to"),
+}
+"""Actions in the reference's words, and what they come to in ours."""
+
+
+def revision(found: PoolRevision, data: Mapping[str, Pool] | None) -> wire.ConfigRevision:
+    moment = wire.utc(found.time)
+    assert moment is not None, "a time that is set"
+    return wire.ConfigRevision(
+        config_type="POOL",
+        name=_name(found),
+        revision=found.revision,
+        username=found.by,
+        created_at=moment,
+        description=found.said,
+        tags=list(found.tags),
+        data=None if data is None else pools(data),
+    )
+
+
+def _name(found: PoolRevision) -> str:
+    """The one pool that changed, or whose subpools followed it; empty where there were more."""
+    first, *others = found.pools
+    return first if all(each.startswith(first + SUBPOOL_DELIMITER) for each in others) else ""
+
+
+def pools(then: Mapping[str, Pool]) -> dict[str, Any]:
+    """As they were declared; the settings of a subpool are its parent's, which it carries."""
+    return {name: {"name": name, **declared(pool)} for name, pool in then.items()}
+
+
+def roles(tops: Iterable[str]) -> Iterator[wire.RoleConfigAnswer]:
+    """Those on all pools, then those on each of *tops*."""
+    yield from map(_role, (Grant(Kind.ADMIN), Grant(Kind.POOL_USER), Grant(Kind.VIEWER)))
+    for pool in tops:
+        yield from (_role(Grant(kind, pool)) for kind in (Kind.POOL_ADMIN, Kind.POOL_USER, Kind.VIEWER))
+
+
+def _role(grant: Grant) -> wire.RoleConfigAnswer:
+    actions, doing = _ACTIONS[grant.kind]
+    where = "all pools" if grant.pool is None else f"pool {grant.pool} and its subpools"
+    on = ["*"] if grant.pool is None else [f"pool/{grant.pool}", f"pool/{grant.pool}{SUBPOOL_DELIMITER}*"]
+    description = doing if grant.kind is Kind.ADMIN else f"{doing} {where}"
+    policies = [wire.RolePolicyAnswer(actions=actions, resources=on)]
+    return wire.RoleConfigAnswer(name=name_of(grant), description=description, policies=policies)
+
+
+def duration(seconds: float) -> str:
+    """In the reference's form: whole seconds, or milliseconds."""
+    return f"{int(seconds)}s" if seconds == int(seconds) else f"{round(seconds * 1000)}ms"

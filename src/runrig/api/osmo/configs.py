@@ -1,0 +1,171 @@
+"""Configurations as the reference client's `config` commands see them: pools with their history, and what else is fixed."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+from fastapi.responses import JSONResponse
+
+from runrig import __version__, wire
+from runrig.api.osmo.answers import configs as as_answers
+from runrig.api.osmo.patches import said_with
+from runrig.api.permissions import Seeing, needs
+from runrig.api.routing import Base, Route, Serving, User, answers
+from runrig.api.times import At
+from runrig.domain.access import Permission
+from runrig.domain.errors import InvalidInput, NotFound
+from runrig.domain.pools import PoolState
+from runrig.service.queries.pool_revisions import RevisionQuery
+from runrig.spec.labels import read_tags
+from runrig.spec.workflow import MOST_TASKS
+
+router = APIRouter(route_class=Route, tags=["configs"])
+
+POOL = "POOL"
+ConfigType = Literal[
+    "BACKEND",
+    "BACKEND_TEST",
+    "DATASET",
+    "GROUP_TEMPLATE",
+    "POD_TEMPLATE",
+    "POOL",
+    "RESOURCE_VALIDATION",
+    "ROLE",
+    "SERVICE",
+    "WORKFLOW",
+]
+LONGEST_PAGE = 1000
+MOST_WITH_DATA = 20
+LARGEST = 2**62
+
+_READ = [needs(Permission.READ_EVERYTHING)]
+Revision = Annotated[int, Query(ge=1, le=LARGEST)]
+
+
+@router.get(
+    "/api/configs/history",
+    summary="Changes of pools, by revision; nothing else has a history",
+    dependencies=[needs(Permission.LIST_POOLS)],
+    responses=answers(wire.ConfigHistoryAnswer),
+)
+def config_history(
+    service: Serving,
+    visibility: Seeing,
+    config_types: list[ConfigType] = Query(default=[]),  # noqa: B008
+    name: Annotated[str | None, Query(description="Only what changed this pool")] = None,
+    revision: Annotated[int | None, Query(ge=1, le=LARGEST)] = None,
+    tags: Annotated[list[str], Query(description="With one of these tags")] = [],  # noqa: B006
+    created_after: Annotated[At | None, Query(description="This time is still in it")] = None,
+    created_before: Annotated[At | None, Query(description="This time is no longer in it")] = None,
+    at_timestamp: Annotated[At | None, Query(description="Only the one that held at this time")] = None,
+    omit_data: Annotated[bool, Query(description="Without the pools themselves")] = False,
+    order: Literal["ASC", "DESC"] = "ASC",
+    limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 20,
+    offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
+) -> wire.ConfigHistoryAnswer:
+    if not omit_data and limit > MOST_WITH_DATA:
+        raise InvalidInput.one(f"limit {limit} is too large with data: at most {MOST_WITH_DATA}, or omit_data", "limit")
+    if config_types and POOL not in config_types:
+        return wire.ConfigHistoryAnswer(configs=[])
+    query = RevisionQuery(
+        name=name,
+        revision=revision,
+        tags=read_tags(tags),
+        created_after=None if created_after is None else created_after.timestamp(),
+        created_before=None if created_before is None else created_before.timestamp(),
+        at=None if at_timestamp is None else at_timestamp.timestamp(),
+        newest_first=order == "DESC",
+        limit=limit,
+        offset=offset,
+    )
+    found = service.pool_revisions.page(query, visibility)
+    asked = () if omit_data else tuple(each.revision for each in found)
+    data = {each: service.pool_revisions.pools_at(each, visibility) for each in asked}
+    return wire.ConfigHistoryAnswer(configs=[as_answers.revision(each, data.get(each.revision)) for each in found])
+
+
+@router.get(
+    "/api/configs/diff",
+    summary="Pools as they were declared after two revisions",
+    dependencies=[needs(Permission.READ_CLUSTER)],
+    responses=answers(wire.ConfigDiffAnswer, 404),
+)
+def config_diff(
+    service: Serving, visibility: Seeing, config_type: ConfigType, first_revision: Revision, second_revision: Revision
+) -> wire.ConfigDiffAnswer:
+    _check_has_history(config_type)
+    first, second = (
+        as_answers.pools(service.pool_revisions.pools_at(each, visibility))
+        for each in (first_revision, second_revision)
+    )
+    return wire.ConfigDiffAnswer(first_data=first, second_data=second)
+
+
+@router.post(
+    "/api/configs/history/rollback",
+    summary="Make pools what they were after a revision; others are deleted, and their work goes on to its end",
+    dependencies=[needs(Permission.CHANGE_CLUSTER)],
+    responses=answers(wire.ConfigRollbackAnswer, 404, 409),
+)
+def roll_back_config(service: Serving, user: User, body: wire.ConfigRollbackRequest) -> wire.ConfigRollbackAnswer:
+    _check_has_history(body.config_type)
+    said = said_with(body)
+    then = service.pool_revisions.pools_at(body.revision).values()
+    wanted = [pool for pool in then if pool.state is PoolState.ACTIVE]
+    return wire.ConfigRollbackAnswer(revision=service.declarations.roll_back(wanted, user=user, said=said))
+
+
+def _check_has_history(config_type: str) -> None:
+    if config_type != POOL:
+        raise NotFound(f"{config_type:.40} has no history: only {POOL} changes while a server runs")
+
+
+# ---------------------------------------------------------------- what is fixed
+
+
+@router.get(
+    "/api/configs/role",
+    summary="Roles and what they allow",
+    dependencies=_READ,
+    response_model=list[wire.RoleConfigAnswer],
+    responses=answers(wire.RoleConfigsAnswer),
+)
+def role_configs(service: Serving) -> JSONResponse:
+    pools = [view.pool.name for view in service.queries.pools() if view.pool.parent is None]
+    return JSONResponse([each.model_dump(mode="json") for each in as_answers.roles(pools)])
+
+
+@router.get(
+    "/api/configs/backend",
+    summary="The backend of this server",
+    dependencies=_READ,
+    responses=answers(wire.BackendsAnswer),
+)
+def backend_configs(service: Serving) -> wire.BackendsAnswer:
+    online = service.standstill is None
+    return wire.BackendsAnswer(
+        backends=[wire.BackendAnswer(name=service.backend_name, version=__version__, online=online)]
+    )
+
+
+@router.get(
+    "/api/configs/workflow",
+    summary="What is fixed for all workflows, and how often drains are looked at",
+    dependencies=_READ,
+    responses=answers(wire.WorkflowConfigAnswer),
+)
+def workflow_config(service: Serving) -> wire.WorkflowConfigAnswer:
+    return wire.WorkflowConfigAnswer(
+        max_num_tasks=MOST_TASKS, subpool_drain_interval=as_answers.duration(service.drain_sweep_s)
+    )
+
+
+@router.get(
+    "/api/configs/service",
+    summary="Where the server is reached, and how often drains are looked at",
+    dependencies=_READ,
+    responses=answers(wire.ServiceConfigAnswer),
+)
+def service_config(service: Serving, base: Base) -> wire.ServiceConfigAnswer:
+    return wire.ServiceConfigAnswer(
+        service_base_url=base, subpool_drain_interval=as_answers.duration(service.drain_sweep_s)
+    )

@@ -1,0 +1,173 @@
+"""The reference client's `config update POOL NAME`: the settings that differ from those shown, by the names that these have.
+
+Maps are merged; a list takes the place of the one before.  What comes out is read as a pool of a cluster file, with its rules.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from runrig import wire
+from runrig.api.edits import check_promise
+from runrig.api.osmo.answers.pools import NO_LIMIT, settings
+from runrig.api.permissions import Asker
+from runrig.domain.errors import InvalidInput, Problem
+from runrig.domain.pools import Pool, Quota
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.tags import tag_of
+from runrig.service.queries.resource_queries import PoolView
+from runrig.service.runtime.writing import Said
+from runrig.service.service import Service
+from runrig.spec.export import amount_text, pool_settings
+from runrig.spec.labels import read_tags
+
+LONGEST_DESCRIPTION = 1000
+PATH = "configs_dict"
+_RENAMED = "a pool keeps its name, which workflows, roles and the audit trail refer to: create another one instead"
+_FIXED = {
+    "name": _RENAMED,
+    "subpool_name": _RENAMED,
+    "enable_maintenance": "there is no maintenance by hand: `runrig pool delete` lets the work of a pool end and takes no more",
+    "platforms": "platforms are the flavors of the cluster file: `runrig apply` changes them",
+    "backend": "the backend of a server is fixed",
+}
+_NOT_KEPT = "runrig keeps no such setting of a pool"
+_AS_IN_A_FILE = (
+    "description",
+    "topology_keys",
+    "default_platform",
+    "cohort",
+    "queueing",
+    "weight",
+    "grace_s",
+    "flavors",
+)
+_SETTABLE = {*_AS_IN_A_FILE, "default_exit_actions", "resources", "quotas"}
+_PROMISED = {"quotas": "quota", "cohort": "cohort", "flavors": "flavors", "weight": "weight"}
+"""Fields of a pool, by the name under which `check_promise` knows them."""
+
+
+def said_with(body: wire.PoolPatchRequest | wire.ConfigRollbackRequest) -> Said:
+    """Raises InvalidInput."""
+    text = (body.description or "").strip()
+    if len(text) > LONGEST_DESCRIPTION or not text.replace("\n", "").isprintable():
+        raise InvalidInput.one(f"a description has at most {LONGEST_DESCRIPTION} printable characters", "description")
+    return Said(text, read_tags(body.tags or ()))
+
+
+def patched(service: Service, user: str, asker: Asker, name: str, body: wire.PoolPatchRequest) -> PoolView:
+    """The pool afterwards.  Raises NotFound, NotAllowed, InvalidInput with all problems, and Changed if somebody was quicker."""
+    others = sorted(body.model_fields_set - {PATH, "description", "tags"})
+    if others:
+        raise InvalidInput.one(f"{others[0]} stands beside {PATH}: write it in there", others[0])
+    said = said_with(body)
+    before = service.queries.pool(name, asker.visibility)
+    shown = settings(before, service.backend_name).model_dump(mode="json")
+    changes = {key: value for key, value in (body.configs_dict or {}).items() if shown.get(key, _NOT_KEPT) != value}
+    problems = tuple(_problems(before.pool, changes))
+    if problems:
+        raise InvalidInput(problems)
+    if before.pool.parent is None:
+        after = service.declarations.read_pool(_merged(before.pool, shown, changes), PATH)
+    else:
+        after = _of_subpool(before.pool, shown, changes)
+    changed = {text for field, text in _PROMISED.items() if getattr(before.pool, field) != getattr(after, field)}
+    check_promise(asker, name, changed)
+    expected = frozenset((tag_of(before.pool),))
+    return service.declarations.put_pool(after, user=user, expected=expected, said=said)
+
+
+def _problems(pool: Pool, changes: Mapping[str, Any]) -> Iterator[Problem]:
+    for key in changes:
+        if key not in _SETTABLE:
+            yield Problem(f"{key}: {_FIXED.get(key, _NOT_KEPT)}", f"{PATH}.{key}")
+        elif pool.parent is not None and key != "resources":
+            text = f"{key}: a subpool has only resources.gpu.guarantee of its own; the rest is that of {pool.parent}"
+            yield Problem(text, f"{PATH}.{key}")
+
+
+def _merged(pool: Pool, shown: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The pool as a cluster file would declare it with *changes*."""
+    merged = pool_settings(pool, (), ()) | {key: changes[key] for key in _AS_IN_A_FILE if key in changes}
+    if "default_exit_actions" in changes:
+        codes = _mapping(changes["default_exit_actions"], "default_exit_actions")
+        merged["default_exit_actions"] = {**shown["default_exit_actions"], **codes}
+    quota = {flavor: dict(each) for flavor, each in merged.get("quota", {}).items()}
+    if "quotas" in changes:
+        for flavor, each in _mapping(changes["quotas"], "quotas").items():
+            for resource, limits in _mapping(each, f"quotas.{flavor}").items():
+                before = quota.get(flavor, {}).get(resource, {})
+                texts = {
+                    name: _text(resource, value)
+                    for name, value in _mapping(limits, f"quotas.{flavor}.{resource}").items()
+                }
+                quota.setdefault(flavor, {})[resource] = before | texts
+    if "resources" in changes:
+        gpu = _countable(shown, changes)
+        quota |= _gpu_quota(pool, quota, gpu)
+        if gpu["weight"] != shown["resources"]["gpu"]["weight"]:
+            merged["weight"] = gpu["weight"]
+    return merged | {"quota": quota}
+
+
+def _text(resource: str, value: Any) -> Any:
+    """An amount as it is shown, in the smallest unit, as a file has it."""
+    return amount_text(resource, value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _mapping(value: Any, path: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InvalidInput.one(f"{path}: expected a mapping, got {value!r:.60}", f"{PATH}.{path}")
+    return value
+
+
+def _countable(shown: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, int]:
+    """guarantee, maximum and weight of resources.gpu.  Raises InvalidInput."""
+    resources = _mapping(changes["resources"], "resources")
+    for name in resources:
+        if name != GPU:
+            raise InvalidInput.one(
+                f"resources.{name}: only gpu is counted there; see quotas", f"{PATH}.resources.{name}"
+            )
+    sent = _mapping(resources.get(GPU, {}), "resources.gpu")
+    usual: dict[str, int] = shown["resources"][GPU]
+    for name, value in sent.items():
+        path = f"resources.gpu.{name}"
+        least = NO_LIMIT if name == "maximum" else 0
+        if name not in usual:
+            raise InvalidInput.one(f"{path}: there are {', '.join(usual)}", f"{PATH}.{path}")
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise InvalidInput.one(f"{path}: {value!r:.60} is no whole number from {least} on", f"{PATH}.{path}")
+    return {**usual, **sent}
+
+
+def _gpu_quota(pool: Pool, quota: Mapping[str, Any], gpu: Mapping[str, int]) -> dict[str, Any]:
+    """The flavor whose GPUs *gpu* counts, with its quota.  Raises InvalidInput."""
+    flavors = [flavor for flavor, each in quota.items() if GPU in each] or list(pool.flavors) or ["default"]
+    if len(flavors) != 1:
+        text = f"resources.gpu: {pool.name} has GPUs of {', '.join(flavors)}, so one number is not clear: change quotas"
+        raise InvalidInput.one(text, f"{PATH}.resources.gpu")
+    limit = gpu["maximum"] - gpu["guarantee"]
+    if gpu["maximum"] != NO_LIMIT and limit < 0:
+        text = f"resources.gpu: the maximum of {gpu['maximum']} is below the guarantee of {gpu['guarantee']}"
+        raise InvalidInput.one(f"{text}: raise it, or say {NO_LIMIT} for none", f"{PATH}.resources.gpu.maximum")
+    (flavor,) = flavors
+    own = dict(quota.get(flavor, {}))
+    kept = {name: value for name, value in own.get(GPU, {}).items() if name == "lending_limit"}
+    limits = {} if gpu["maximum"] == NO_LIMIT else {"borrowing_limit": limit}
+    return {flavor: own | {GPU: {"nominal": gpu["guarantee"], **limits, **kept}}}
+
+
+def _of_subpool(pool: Pool, shown: Mapping[str, Any], changes: Mapping[str, Any]) -> Pool:
+    if "resources" not in changes:
+        return pool
+    gpu = _countable(shown, changes)
+    for name in ("maximum", "weight"):
+        if gpu[name] != shown["resources"][GPU][name]:
+            text = f"resources.gpu.{name}: a subpool has only a guarantee of its own; the rest is that of {pool.parent}"
+            raise InvalidInput.one(text, f"{PATH}.resources.gpu.{name}")
+    flavors = sorted({key.flavor for key in pool.quotas if key.resource == GPU})
+    if len(flavors) != 1:
+        text = f"resources.gpu: {pool.name} has GPUs of {', '.join(flavors) or 'no flavor'}, so one number is not clear"
+        raise InvalidInput.one(f"{text}: `runrig pool subpool update` takes one for each", f"{PATH}.resources.gpu")
+    return replace(pool, quotas={**pool.quotas, FlavorResource(flavors[0], GPU): Quota(gpu["guarantee"])})

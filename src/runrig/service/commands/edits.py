@@ -1,0 +1,154 @@
+"""Edits of one pool or cohort: what they mention changes, everything else stays."""
+
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+from runrig.domain.errors import InvalidInput, Problem
+from runrig.domain.pools import Cohort, Pool, Queueing, Quota, Quotas, TopologyKey
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.engine.state.state import State
+from runrig.spec import cluster
+
+
+class Keep(enum.Enum):
+    """Fields an edit does not mention stay; None removes one."""
+
+    KEEP = "keep"
+
+
+KEEP = Keep.KEEP
+
+QuotaText = int | str | Mapping[str, object]
+"""GPUs; ``h100=8,b200/cpu=96``, ``none`` for no quota; or per flavor and resource, as in a cluster file."""
+
+LimitText = int | str
+"""GPUs of the only flavor, or ``h100=8,b200/cpu=none``."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolEdit:
+    quota: QuotaText | Keep = KEEP
+    cohort: str | Keep | None = KEEP
+    borrowing_limit: LimitText | Keep | None = KEEP
+    lending_limit: LimitText | Keep | None = KEEP
+    topology_keys: tuple[TopologyKey, ...] | Keep = KEEP
+    flavors: tuple[str, ...] | Keep = KEEP
+    queueing: Queueing | Keep = KEEP
+    weight: int | Keep = KEEP
+    description: str | Keep = KEEP
+
+
+@dataclass(frozen=True, slots=True)
+class CohortEdit:
+    quota: QuotaText | Keep = KEEP
+    parent: str | Keep | None = KEEP
+    borrowing_limit: LimitText | Keep | None = KEEP
+    lending_limit: LimitText | Keep | None = KEEP
+    weight: int | Keep = KEEP
+
+
+# ---------------------------------------------------------------- edited records
+
+
+def edited_pool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
+    """Raises InvalidInput."""
+    if pool.parent is not None:
+        return _edited_subpool(pool, edit, state)
+    changed = replace(
+        pool,
+        cohort=pool.cohort if isinstance(edit.cohort, Keep) else edit.cohort,
+        topology_keys=pool.topology_keys if isinstance(edit.topology_keys, Keep) else edit.topology_keys,
+        flavors=pool.flavors if isinstance(edit.flavors, Keep) else edit.flavors,
+        queueing=pool.queueing if isinstance(edit.queueing, Keep) else edit.queueing,
+        weight=pool.weight if isinstance(edit.weight, Keep) else edit.weight,
+        description=pool.description if isinstance(edit.description, Keep) else edit.description,
+    )
+    return replace(changed, quotas=_edited_quotas(pool.quotas, edit, changed.flavors or tuple(state.flavors), state))
+
+
+def _edited_subpool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
+    """A subpool has only its quota of its own (law S5)."""
+    others = [
+        field.name
+        for field in fields(edit)
+        if field.name != "quota" and not isinstance(getattr(edit, field.name), Keep)
+    ]
+    if others:
+        raise InvalidInput(
+            tuple(
+                Problem(
+                    f"subpool {pool.name} has no {name} of its own: it is that of {pool.parent}, change it there", name
+                )
+                for name in others
+            )
+        )
+    if isinstance(edit.quota, Keep):
+        return pool
+    parent = state.pools[pool.parent or ""]
+    return replace(
+        pool, quotas=cluster.share_from_json(edit.quota, parent.quotas, parent.flavors or tuple(state.flavors))
+    )
+
+
+def edited_cohort(cohort: Cohort, edit: CohortEdit, state: State) -> Cohort:
+    """Raises InvalidInput."""
+    return replace(
+        cohort,
+        parent=cohort.parent if isinstance(edit.parent, Keep) else edit.parent,
+        weight=cohort.weight if isinstance(edit.weight, Keep) else edit.weight,
+        quotas=_edited_quotas(cohort.quotas, edit, tuple(state.flavors), state),
+    )
+
+
+def _edited_quotas(before: Quotas, edit: PoolEdit | CohortEdit, flavors: tuple[str, ...], state: State) -> Quotas:
+    """A short form of a quota changes the nominals and keeps the limits; the full form replaces everything that it names."""
+    quotas = dict(before)
+    resources = known_resources(state)
+    if isinstance(edit.quota, Mapping):
+        quotas.update(cluster.quota_from_json(edit.quota, flavors, resources))
+    elif isinstance(edit.quota, str):
+        for key, amount in cluster.amounts_from_text(edit.quota, flavors, resources).items():
+            if amount is None:
+                quotas.pop(key, None)
+            else:
+                quotas[key] = replace(quotas.get(key, Quota()), nominal=amount)
+    elif not isinstance(edit.quota, Keep):
+        for key, quota in cluster.quota_from_json(edit.quota, flavors).items():
+            quotas[key] = replace(quotas.get(key, Quota()), nominal=quota.nominal)
+    for key, limit in _limits(edit.borrowing_limit, "borrowing_limit", quotas, flavors, resources):
+        quotas[key] = replace(quotas.get(key, Quota()), borrowing_limit=limit)
+    for key, limit in _limits(edit.lending_limit, "lending_limit", quotas, flavors, resources):
+        quotas[key] = replace(quotas.get(key, Quota()), lending_limit=limit)
+    return quotas
+
+
+def known_resources(state: State) -> list[str]:
+    """That nodes have, or that were promised: a node that had them may be gone."""
+    quotas = [each.quotas for each in state.pools.values()] + [each.quotas for each in state.cohorts.values()]
+    promised = {key.resource for each in quotas for key in each}
+    return sorted(promised.union(*(node.resources for node in state.nodes.values())))
+
+
+def _limits(
+    limit: LimitText | Keep | None, name: str, quotas: Quotas, flavors: tuple[str, ...], resources: Sequence[str]
+) -> Iterator[tuple[FlavorResource, int | None]]:
+    """(key, limit) of all that is said."""
+    if isinstance(limit, str):
+        yield from cluster.amounts_from_text(limit, flavors, resources, path=name).items()
+    elif not isinstance(limit, Keep):
+        if limit is not None and limit < 0:
+            raise InvalidInput.one(f"{name} {limit} is negative: limits start at 0", name)
+        yield _gpu_key(quotas, flavors, name), limit
+
+
+def _gpu_key(quotas: Quotas, flavors: tuple[str, ...], name: str) -> FlavorResource:
+    """The one GPU quota that a plain limit speaks of."""
+    keys = sorted(key for key in quotas if key.resource == GPU) or [FlavorResource(name, GPU) for name in flavors]
+    if len(keys) != 1:
+        raise InvalidInput.one(
+            f"there are {len(keys)} kinds of GPUs ({', '.join(key.flavor for key in keys)}), so a plain limit is not clear: "
+            f"say it for each, such as {','.join(f'{key.flavor}=8' for key in keys)}",
+            name,
+        )
+    return keys[0]

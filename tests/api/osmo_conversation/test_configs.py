@@ -1,0 +1,319 @@
+"""`config show`, `update`, `list`, `history`, `diff` and `rollback`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.api.permissions.two_teams import TwoTeams, two_teams
+
+from .client import fits, refused, said
+
+COUNTABLE = {"guarantee": int, "maximum": int, "weight": int}
+POOL = {
+    "name": str,
+    "description": str,
+    "status": str,
+    "backend": str,
+    "default_platform": str | None,
+    "default_exit_actions": {str: str},
+    "resources": {"gpu": COUNTABLE},
+    "topology_keys": [{"key": str, "label": str}],
+    "platforms": {str: {"labels": {str: str}}},
+}
+ENTRY = {
+    "config_type": str,
+    "name": str,
+    "revision": int,
+    "username": str,
+    "created_at": str,
+    "description": str,
+    "tags": [str],
+}
+ROLE = {"name": str, "description": str, "policies": [{"effect": str, "actions": [str], "resources": [str]}]}
+TYPES = ["BACKEND", "BACKEND_TEST", "GROUP_TEMPLATE", "POD_TEMPLATE", "POOL", "RESOURCE_VALIDATION", "ROLE", "SERVICE"]
+NOW = "2100-01-01T00:00:00"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[TwoTeams]:
+    with two_teams(tmp_path) as it:
+        yield it
+
+
+def shown(world: TwoTeams, name: str, actor: str = "ada") -> dict[str, Any]:
+    """As `config show POOL NAME` asks."""
+    answer = said(world, actor, "GET", "api/configs/pool")
+    fits(answer, {"pools": {str: POOL}})
+    found: dict[str, Any] = answer["pools"][name]
+    return found
+
+
+def update(world: TwoTeams, name: str, configs: Any, actor: str = "ada", **more: Any) -> Any:
+    """As `config update POOL NAME --file F -d DESC` sends what differs."""
+    body = {"configs_dict": configs, "description": "for June", **more}
+    return said(world, actor, "PATCH", f"api/configs/pool/{name}", body)
+
+
+def history(world: TwoTeams, actor: str = "ada", **filters: Any) -> list[dict[str, Any]]:
+    """As `config history` asks."""
+    usual = {"omit_data": True, "offset": 0, "limit": 20, "order": "ASC"}
+    answer = said(world, actor, "GET", "api/configs/history", **usual | filters)
+    fits(answer, {"configs": [ENTRY]})
+    found: list[dict[str, Any]] = answer["configs"]
+    return found
+
+
+# ---------------------------------------------------------------- config update
+
+RACKS = [{"key": "rack", "label": "example.com/rack"}, {"key": "host", "label": "kubernetes.io/hostname"}]
+RESCHEDULE = {"RESCHEDULE": "3006"}
+
+
+@pytest.mark.parametrize(
+    ("configs", "wanted"),
+    [
+        (
+            {"resources": {"gpu": {"guarantee": 3}}},
+            {"resources": {"gpu": {"guarantee": 3, "maximum": -1, "weight": 1}}},
+        ),
+        (
+            {"resources": {"gpu": {"maximum": 6, "weight": 2}}},
+            {"resources": {"gpu": {"guarantee": 4, "maximum": 6, "weight": 2}}, "weight": 2},
+        ),
+        ({"topology_keys": RACKS}, {"topology_keys": RACKS}),
+        ({"description": "theirs"}, {"description": "theirs"}),
+        ({"default_platform": "default"}, {"default_platform": "default"}),
+        ({"default_exit_actions": RESCHEDULE}, {"default_exit_actions": RESCHEDULE}),
+        ({"queueing": "STRICT_FIFO", "grace_s": 5.0}, {"queueing": "STRICT_FIFO", "grace_s": 5.0}),
+        (
+            {"quotas": {"default": {"gpu": {"nominal": 3}, "cpu": {"nominal": 1500}}}},
+            {
+                "quotas": {
+                    "default": {
+                        "gpu": {"nominal": 3, "borrowing_limit": None, "lending_limit": None},
+                        "cpu": {"nominal": 1500, "borrowing_limit": None, "lending_limit": None},
+                    }
+                },
+                "resources": {"gpu": {"guarantee": 3, "maximum": -1, "weight": 1}},
+            },
+        ),
+        ({"name": "team", "status": "ONLINE"}, {}),
+    ],
+)
+def test_an_update_changes_what_it_names_and_nothing_else(
+    world: TwoTeams, configs: dict[str, Any], wanted: dict[str, Any]
+) -> None:
+    before = shown(world, "team")
+    update(world, "team", configs)
+    after = shown(world, "team")
+    quotas = {} if "quotas" in wanted else {"quotas": after["quotas"]}
+    assert after == before | wanted | (quotas if "resources" in wanted else {})
+
+
+def test_a_maximum_stays_where_only_the_guarantee_changes(world: TwoTeams) -> None:
+    update(world, "team", {"resources": {"gpu": {"maximum": 6}}})
+    update(world, "team", {"resources": {"gpu": {"guarantee": 2}}})
+    assert shown(world, "team")["resources"]["gpu"] == {"guarantee": 2, "maximum": 6, "weight": 1}
+    update(world, "team", {"resources": {"gpu": {"maximum": -1}}})
+    assert shown(world, "team")["resources"]["gpu"] == {"guarantee": 2, "maximum": -1, "weight": 1}
+
+
+def test_a_list_takes_the_place_of_the_one_before_and_maps_are_merged(world: TwoTeams) -> None:
+    update(world, "team", {"topology_keys": RACKS[1:], "default_exit_actions": RESCHEDULE})
+    update(world, "team", {"topology_keys": RACKS, "default_exit_actions": {"FAIL": "1-9"}})
+    found = shown(world, "team")
+    assert (found["topology_keys"], found["default_exit_actions"]) == (RACKS, {**RESCHEDULE, "FAIL": "1-9"})
+
+
+def test_a_subpool_can_be_given_another_guarantee(world: TwoTeams) -> None:
+    update(world, "team--a", {"resources": {"gpu": {"guarantee": 0}}})
+    assert shown(world, "team--a")["resources"]["gpu"]["guarantee"] == 0
+    status, message = refused(
+        world, "ada", "PATCH", "api/configs/pool/team--a", {"configs_dict": {"description": "x"}, "description": "d"}
+    )
+    assert (status, "that of team" in message) == (422, True)
+
+
+@pytest.mark.parametrize(
+    ("actor", "pool", "configs", "status", "says"),
+    [
+        ("ada", "team", {"name": "squad"}, 422, "name: a pool keeps its name, which workflows"),
+        ("ada", "team", {"enable_maintenance": True}, 422, "there is no maintenance by hand"),
+        ("ada", "team", {"platforms": {"x": {}}}, 422, "platforms are the flavors of the cluster file"),
+        ("ada", "team", {"max_exec_timeout": "1h"}, 422, "runrig keeps no such setting of a pool"),
+        ("ada", "team", {"nonsense": 1}, 422, "nonsense: runrig keeps no such setting of a pool"),
+        ("ada", "team", {"resources": {"gpu": {"guarantee": -1}}}, 422, "is no whole number from 0 on"),
+        ("ada", "team", {"resources": {"gpu": {"guarantee": "8"}}}, 422, "is no whole number from 0 on"),
+        ("ada", "team", {"resources": {"gpu": {"guarantee": 2**63}}}, 422, "more than 64 bits can hold"),
+        ("ada", "team", {"resources": {"gpu": {"maximum": 1}}}, 422, "maximum of 1 is below the guarantee of 4"),
+        ("ada", "team", {"resources": {"gpu": 5}}, 422, "expected a mapping"),
+        ("ada", "team", {"resources": {"cpu": {}}}, 422, "only gpu is counted there"),
+        ("ada", "team", {"resources": {"gpu": {"guarantee": 0}}}, 400, "its subpools hold 1"),
+        ("ada", "team", {"topology_keys": [RACKS[0], RACKS[0]]}, 422, "rack"),
+        ("ada", "team", {"topology_keys": "rack"}, 422, "topology_keys"),
+        ("ada", "team", {"default_platform": "h200"}, 422, "is not one of the pool's flavors"),
+        ("ada", "team", {"default_exit_actions": {"STAY": "1"}}, 422, "is no exit action"),
+        ("ada", "team", {"quotas": {"h200": {"gpu": {"nominal": 1}}}}, 422, "there is no flavor 'h200'"),
+        ("ada", "team", {"quotas": {"default": 3}}, 422, "expected a mapping"),
+        ("ada", "team", {"weight": 0}, 422, "too small"),
+        ("ada", "teem", {"description": "x"}, 404, "there is no pool 'teem'"),
+        ("tina", "team", {"resources": {"gpu": {"guarantee": 3}}}, 403, "tina may not"),
+        ("tom", "team", {"description": "x"}, 403, "tom may not change the settings of pool team"),
+        ("uwe", "team", {"description": "x"}, 404, "there is no pool 'team'"),
+        ("nina", "team", {"description": "x"}, 404, "there is no pool 'team'"),
+    ],
+)
+def test_what_cannot_be_updated_is_refused_and_changes_nothing(
+    world: TwoTeams, actor: str, pool: str, configs: Any, status: int, says: str
+) -> None:
+    before = world.portrait()
+    body = {"configs_dict": configs, "description": "d"}
+    found, message = refused(world, actor, "PATCH", f"api/configs/pool/{pool}", body)
+    assert (found, says in message) == (status, True), message
+    assert world.portrait() == before
+
+
+def test_an_admin_of_a_pool_changes_what_costs_nobody(world: TwoTeams) -> None:
+    update(world, "team", {"description": "ours"}, actor="tina")
+    assert shown(world, "team", "tina")["description"] == "ours"
+
+
+# ---------------------------------------------------------------- the history
+
+
+def test_every_change_is_in_the_history_with_what_was_said(world: TwoTeams) -> None:
+    first = history(world)
+    update(world, "team", {"description": "one"}, tags=["june", "a"])
+    update(world, "team2", {"description": "two"})
+    said(world, "ada", "DELETE", "api/configs/pool/team2--b", None)
+    entries = history(world)[len(first) :]
+    assert [
+        (each["name"], each["description"], each["tags"], each["username"], each["config_type"]) for each in entries
+    ] == [
+        ("team", "for June", ["a", "june"], "ada", "POOL"),
+        ("team2", "for June", [], "ada", "POOL"),
+        ("team2--b", "team2--b deleted and archived", [], "ada", "POOL"),
+    ]
+    assert "T" in entries[0]["created_at"]
+    assert "+" not in entries[0]["created_at"]
+
+
+def test_every_filter_of_the_history_filters(world: TwoTeams) -> None:
+    update(world, "team", {"description": "one"}, tags=["june"])
+    world.api.desk.later(10)
+    update(world, "team2", {"description": "two"})
+    everything = history(world)
+    one, two = everything[-2:]
+    assert history(world, order="DESC", limit=1) == [two]
+    assert history(world, offset=len(everything) - 1) == [two]
+    assert history(world, tags=["june", "none"]) == [one]
+    assert history(world, tags=["none"]) == []
+    assert history(world, revision=one["revision"]) == [one]
+    assert history(world, name="team2")[-1] == two
+    assert one not in history(world, name="team2")
+    assert history(world, created_after=two["created_at"]) == [two]
+    assert history(world, created_before=two["created_at"]) == everything[:-1]
+    assert history(world, at_timestamp=one["created_at"]) == [one]
+    assert history(world, config_types=TYPES, at_timestamp=NOW) == [two]
+    assert history(world, config_types=["ROLE", "SERVICE"]) == []
+    assert history(world, "tom")[-1] == one
+    assert history(world, "nina") == []
+    for wrong, status in ({"pool": "team"}, 400), ({"config_types": ["NODE"]}, 422), ({"revision": 0}, 422):
+        assert refused(world, "ada", "GET", "api/configs/history", **wrong)[0] == status
+
+
+def test_a_revision_is_shown_and_compared(world: TwoTeams) -> None:
+    update(world, "team", {"description": "one"})
+    update(world, "team", {"description": "two"})
+    one, two = (each["revision"] for each in history(world)[-2:])
+    answer = said(world, "ada", "GET", "api/configs/history", config_types=["POOL"], omit_data=False, revision=one)
+    assert answer["configs"][0]["data"]["team"]["description"] == "one"
+    latest = said(world, "ada", "GET", "/api/configs/history", config_types=["POOL"], order="DESC", limit=1)
+    assert latest["configs"][0]["revision"] == two
+    params = {"config_type": "POOL", "first_revision": str(one), "second_revision": str(two)}
+    found = said(world, "ada", "GET", "/api/configs/diff", **params)
+    rest = {"team": None, "team--a": None}  # a subpool follows its parent
+    assert found["first_data"] | rest == found["second_data"] | rest
+    assert [found[part]["team"]["description"] for part in ("first_data", "second_data")] == ["one", "two"]
+    seen = said(world, "tom", "GET", "/api/configs/diff", **params)
+    assert sorted(seen["first_data"]) == ["team", "team--a"]
+    assert refused(world, "nina", "GET", "/api/configs/diff", **params)[0] == 403
+    status, message = refused(world, "ada", "GET", "/api/configs/diff", **params | {"first_revision": "99999"})
+    assert (status, message.partition(":")[0]) == (404, "there is no revision 99999 of pools")
+    assert refused(world, "ada", "GET", "/api/configs/diff", **params | {"config_type": "ROLE"})[0] == 404
+
+
+# ---------------------------------------------------------------- config rollback
+
+
+def back(world: TwoTeams, revision: int, actor: str = "ada") -> Any:
+    body = {"revision": revision, "config_type": "POOL", "description": "back", "tags": ["undo"]}
+    return said(world, actor, "POST", "api/configs/history/rollback", body)
+
+
+def test_a_rollback_makes_the_pools_what_they_were(world: TwoTeams) -> None:
+    start = history(world)[-1]["revision"]
+    before = said(world, "ada", "GET", "api/configs/pool")["pools"]
+    update(world, "team", {"description": "one", "resources": {"gpu": {"guarantee": 3, "maximum": 5}}})
+    said(world, "ada", "POST", "api/configs/pool", {"name": "new", "quota": 1})
+    said(world, "ada", "DELETE", "api/configs/pool/team2--b", None)
+    answer = back(world, start)
+    assert said(world, "ada", "GET", "api/configs/pool")["pools"] == before
+    latest = history(world)[-1]
+    assert (latest["revision"], latest["description"], latest["tags"], latest["name"]) == (
+        answer["revision"],
+        "back",
+        ["undo"],
+        "",
+    )
+    assert back(world, start) == {"revision": None}
+
+
+def test_a_rollback_that_a_rule_forbids_changes_nothing(world: TwoTeams) -> None:
+    start = history(world)[-1]["revision"]
+    for name in ("team--a", "team"):
+        said(world, "ada", "DELETE", f"api/configs/pool/{name}", None)
+    before = world.portrait()
+    body = {"revision": start, "config_type": "POOL", "description": "back"}
+    status, message = refused(world, "ada", "POST", "api/configs/history/rollback", body)
+    assert (status, "DELETING" in message) == (409, True), message
+    for actor, changes, wanted in (
+        ("ada", {"revision": 99999}, 404),
+        ("ada", {"config_type": "SERVICE"}, 404),
+        ("ada", {"revision": "x"}, 422),
+        ("ada", {"description": "x" * 1001}, 422),
+        ("ada", {"tags": ["a b"]}, 422),
+        ("tina", {}, 403),
+        ("nina", {}, 403),
+    ):
+        assert refused(world, actor, "POST", "api/configs/history/rollback", body | changes)[0] == wanted
+    assert world.portrait() == before
+
+
+# ---------------------------------------------------------------- what is fixed
+
+
+def test_roles_backend_workflow_and_service_are_shown(world: TwoTeams) -> None:
+    roles = said(world, "ada", "GET", "api/configs/role")
+    fits(roles, [ROLE])
+    named = {role["name"]: role["policies"] for role in roles}
+    assert sorted(named) == sorted(
+        ["osmo-admin", "osmo-user", "osmo-viewer"]
+        + [f"osmo-{pool}-{word}" for pool in ("team", "team2") for word in ("admin", "user", "viewer")]
+    )
+    assert named["osmo-team-user"][0]["resources"] == ["pool/team", "pool/team--*"]
+    backends = said(world, "ada", "GET", "api/configs/backend")
+    fits(backends, {"backends": [{"name": str, "description": str, "version": str, "online": bool}]})
+    assert said(world, "ada", "GET", "api/configs/workflow")["subpool_drain_interval"] == "900s"
+    service = said(world, "ada", "GET", "api/configs/service")
+    assert (service["service_base_url"].startswith("http://"), service["subpool_drain_interval"]) == (True, "900s")
+
+
+@pytest.mark.parametrize("kind", ["role", "backend", "workflow", "service"])
+def test_what_is_about_all_pools_is_for_those_who_may_read_everything(world: TwoTeams, kind: str) -> None:
+    said(world, "vera", "GET", f"api/configs/{kind}")
+    for actor in ("tom", "tina", "nina"):
+        assert refused(world, actor, "GET", f"api/configs/{kind}")[0] == 403
+    assert refused(world, "ada", "GET", f"api/configs/{kind}", verbose=True)[0] == 400
