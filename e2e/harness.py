@@ -33,6 +33,8 @@ from runrig.spec.cluster import read_cluster
 DATA = Path(__file__).parent / "data"
 SCHEDULER = "kai-scheduler"
 """What pods of ours name in `schedulerName`."""
+NOBODY = 9
+"""A port of every pod on which nobody listens."""
 _RUNS_KEPT = 5
 _START_S = 90
 
@@ -233,18 +235,29 @@ def _start_server(plane: ControlPlane) -> None:
         "enable-priority-and-fairness": "false",
         "max-requests-inflight": "0",
         "max-mutating-requests-inflight": "0",
+        "vmodule": "conn=4",  # so that its log says when a client has said all
     }
     plane.run("kube-apiserver", "kube-apiserver", *(f"--{name}={value}" for name, value in arguments.items()))
     plane.until(plane.ready, "the API server is ready", timeout_s=_START_S)
 
 
 def _start_kubelets(plane: ControlPlane) -> None:
-    """KWOK for all of them.  Every container of every pod has said what is in the file `pod_log`."""
+    """KWOK for all of them.  Every container of every pod has said what is in the file `pod_log`.  What is run in one runs on this
+    machine, and every port of a pod sends back what it is sent; on port `NOBODY` nobody listens."""
     plane.pod_log.touch()
-    said = {"logs": [{"logsFile": str(plane.pod_log), "follow": False}]}
-    logs = {"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "ClusterLogs", "metadata": {"name": "all"}, "spec": said}
-    place = plane.folder / "state" / "logs.yaml"
-    place.write_text(yaml.safe_dump(logs))
+    plays = {
+        "ClusterLogs": {"logs": [{"logsFile": str(plane.pod_log), "follow": False}]},
+        "ClusterExec": {"execs": [{"local": {"workDir": str(plane.folder)}}]},
+        "ClusterPortForward": {
+            "forwards": [
+                {"command": ["cat"]},
+                {"ports": [NOBODY], "target": {"address": "127.0.0.1", "port": NOBODY}},
+            ]
+        },
+    }
+    about = {"apiVersion": "kwok.x-k8s.io/v1alpha1", "metadata": {"name": "all"}}
+    place = plane.folder / "state" / "kubelet.yaml"
+    place.write_text(yaml.safe_dump_all([about | {"kind": kind, "spec": spec} for kind, spec in plays.items()]))
     server = (
         f"--server-address=127.0.0.1:{plane.kubelet_port}",
         "--node-ip=127.0.0.1",

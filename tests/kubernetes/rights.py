@@ -1,7 +1,7 @@
-"""An account with the rights of `deploy/kubernetes/rbac.yaml`, in a namespace of the tests."""
+"""An account with the rights of the files in `deploy/kubernetes`, in a namespace of the tests."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,20 +10,24 @@ import yaml
 from e2e.api import Object
 from tests.kubernetes.world import World
 
-FILE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "rbac.yaml"
+_FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
+USUAL = (_FOLDER / "rbac.yaml",)
+SESSIONS = (*USUAL, _FOLDER / "rbac-sessions.yaml")
+"""Also those to enter tasks."""
 
 
-def objects(namespace: str, without: Collection[str] = ()) -> Iterator[Object]:
-    """Those of the file, for *namespace*.  *without*: resources to which there is no right."""
-    for each in yaml.safe_load_all(re.sub(r"\b(name|namespace): runrig\b", rf"\1: {namespace}", FILE.read_text())):
+def objects(namespace: str, without: Collection[str] = (), *, files: Sequence[Path] = USUAL) -> Iterator[Object]:
+    """Those of *files*, for *namespace*.  *without*: resources to which there is no right."""
+    text = "\n---\n".join(file.read_text() for file in files)
+    for each in yaml.safe_load_all(re.sub(r"\b(name|namespace): runrig\b", rf"\1: {namespace}", text)):
         if "rules" in each:
             each["rules"] = [rule for rule in each["rules"] if not {*rule["resources"]} & {*without}]
         yield each
 
 
-def as_account(world: World, folder: Path, without: Collection[str] = ()) -> None:
+def as_account(world: World, folder: Path, without: Collection[str] = (), *, files: Sequence[Path] = USUAL) -> None:
     """From now on who starts in *world* logs in as it."""
-    for each in objects(world.namespace, without):
+    for each in objects(world.namespace, without, files=files):
         if each["kind"] != "Namespace":  # which is there
             world.api.create(each)
     where = f"/api/v1/namespaces/{world.namespace}/serviceaccounts/{world.namespace}/token"

@@ -128,6 +128,8 @@ class Session:
         ended = None
         try:
             over = await _first(lambda: self._outward(passage), lambda: self._inward(passage), self._watch)
+        except RunrigError as error:
+            over = Over(_FAILED, error.message)
         finally:
             ended = await passage.close()
         with suppress(WebSocketDisconnect, OSError, RuntimeError):
@@ -192,7 +194,7 @@ class Session:
     async def _plain(self, passage: Passage, data: bytes) -> None:
         program = self._ticket.program
         if data.startswith(RESIZE) and program is not None and program.terminal is not None:
-            passage.resize(_size(data.removeprefix(RESIZE), "Rows", "Cols"))
+            await passage.resize(_size(data.removeprefix(RESIZE), "Rows", "Cols"))
         else:
             await passage.write(data)
 
@@ -201,7 +203,7 @@ class Session:
         if kind == STDIN:
             await passage.write(data[1:])
         elif kind == TERMINAL:
-            passage.resize(_size(data[1:], "rows", "columns"))
+            await passage.resize(_size(data[1:], "rows", "columns"))
         else:
             raise InvalidInput.one(f"a message begins with {kind}: write {STDIN} for stdin, {TERMINAL} for a size")
 

@@ -154,12 +154,12 @@ class Passage(Protocol):
     """Bytes from and to something in a task that runs.  Used in the event loop, by one reader and one writer at a time."""
 
     async def read(self) -> tuple[int, bytes] | None:
-        """(OUT or ERR, what has come); None once nothing more can come."""
+        """(OUT or ERR, what has come); None once nothing more can come.  Raises Unavailable if the way there has broken."""
 
     async def write(self, data: bytes) -> None:
         """Returns when it has room for more; b"": that was all.  What nobody reads any more is thrown away."""
 
-    def resize(self, size: Size) -> None: ...
+    async def resize(self, size: Size) -> None: ...
 
     async def close(self) -> tuple[int, str] | None:
         """Ends it, with all that it has started.  (exit code, what kept it from starting) of a program that had ended; else None."""

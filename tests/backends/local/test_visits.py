@@ -104,7 +104,7 @@ def test_a_program_on_a_terminal_knows_its_size_and_each_new_one_and_is_interrup
             part = await passage.read()
             assert part is not None
             said += part[1]
-        passage.resize(Size(33, 44))
+        await passage.resize(Size(33, 44))
         await passage.write(b"\x03")
         rest = await all_of(passage)
         return said + rest[OUT], await passage.close()

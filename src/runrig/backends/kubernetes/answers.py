@@ -64,7 +64,7 @@ class Stream(Generic[T]):
         self._socket: socket.socket = response.extensions["network_stream"].get_extra_info("socket")
         self._reading = threading.Lock()
         self._closed = False
-        _probe(self._socket)
+        probe(self._socket)
 
     def __enter__(self) -> "Stream[T]":
         return self
@@ -181,7 +181,7 @@ def _told(retry_after: Any) -> Mapping[str, object]:
         return {}
 
 
-def _probe(connection: socket.socket) -> None:
+def probe(connection: socket.socket) -> None:
     with contextlib.suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in _PROBES.items():

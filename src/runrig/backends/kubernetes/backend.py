@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from runrig.backends.kubernetes import names, status
+from runrig.backends.kubernetes import names, passages, status
 from runrig.backends.kubernetes.apply import Maker, Wanted
 from runrig.backends.kubernetes.cluster import Cluster, Refusal
 from runrig.backends.kubernetes.cluster_view import ClusterView
@@ -142,11 +142,21 @@ class KubernetesBackend:
     def events(self, workflow: str) -> tuple[ClusterEvent, ...]:
         return self._events.of(workflow)
 
-    async def enter(self, key: TaskKey, program: Program) -> Passage:  # noqa: ARG002
-        raise Conflict(f"{key.workflow}/{key.task} runs on Kubernetes, where tasks cannot be entered yet")
+    async def enter(self, key: TaskKey, program: Program) -> Passage:
+        return await passages.enter(self._cluster, self._running(key), names.CONTAINER, program)
 
-    async def connect(self, key: TaskKey, port: int) -> Passage:  # noqa: ARG002
-        raise Conflict(f"{key.workflow}/{key.task} runs on Kubernetes, where tasks cannot be entered yet")
+    async def connect(self, key: TaskKey, port: int) -> Passage:
+        return await passages.forward(self._cluster, self._running(key), port)
+
+    def _running(self, key: TaskKey) -> Object:
+        wanted = self._wanted  # `sync` may replace it meanwhile
+        launch = wanted.desired.run.get(key)
+        pod = None if launch is None else self._view.ours.get(wanted.pod_name(launch))
+        if pod is None or status.over(pod):
+            raise Conflict(
+                f"{key.workflow}/{key.task} has no pod that runs: see `runrig workflow query {key.workflow}`"
+            )
+        return pod
 
     def discard(self, workflow: str) -> None:
         self._events.discard(workflow)

@@ -5,6 +5,7 @@ delete on condition of a uid nor end a quiet watch.  Thread-safe.
 """
 
 import os
+import ssl
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,14 +13,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import httpx2
-import yaml
 from lightkube.config.client_adapter import ConnectionParams
-from lightkube.config.kubeconfig import DEFAULT_KUBECONFIG, KubeConfig, SingleConfig
+from lightkube.config.kubeconfig import DEFAULT_KUBECONFIG, KubeConfig
 from lightkube.core.exceptions import ConfigError
 
 from runrig.backends.kubernetes import answers
 from runrig.backends.kubernetes.answers import Batch, Event, Object, Refusal, Stream
-from runrig.domain.errors import InvalidInput, ServerFault, Unavailable
+from runrig.backends.kubernetes.login import in_words, logins, look_at_files, no_login, unsendable
+from runrig.domain.errors import InvalidInput, Unavailable
 
 __all__ = [
     "CONFIG_MAP", "EVENT", "NAMESPACE", "NODE", "POD", "POD_GROUP", "PRIORITY_CLASS", "QUEUE", "SECRET", "SERVICE", "TOPOLOGY",
@@ -82,12 +83,17 @@ class Listing(NamedTuple):
 class Cluster:
     """Raises Refusal and Unavailable; ServerFault if login fails for a reason on this side."""
 
-    def __init__(self, http: httpx2.Client, url: str, timeouts: Timeouts) -> None:
-        self.url = url
+    def __init__(self, http: httpx2.Client, url: str, timeouts: Timeouts, tls: ssl.SSLContext | None = None) -> None:
+        """*tls*: that of *http*, for connections that speak something else."""
+        self.url, self.tls = url, tls
         self._http, self._timeouts = http, timeouts
 
     def close(self) -> None:
         self._http.close()
+
+    def logins(self) -> Iterator[str]:
+        """As `login.logins`."""
+        return logins(self._http, self.url)
 
     # ------------------------------------------------------------ questions
 
@@ -282,9 +288,7 @@ class Cluster:
                 response.close()
         except (httpx2.LocalProtocolError, UnicodeError):
             # Their text may hold the token.
-            raise ServerFault(
-                f"the login for {self.url} cannot be sent: it holds characters that a header cannot"
-            ) from None
+            raise unsendable(self.url) from None
         except httpx2.HTTPError as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 raise Unavailable(
@@ -293,9 +297,7 @@ class Cluster:
                 ) from None
             raise answers.unanswered(self.url, error) from None
         except (ConfigError, OSError, ValueError, LookupError) as error:
-            raise ServerFault(
-                f"no login for {self.url}: {_said(error)}; try kubectl with the same kubeconfig"
-            ) from None
+            raise no_login(self.url, error) from None
         if not response.is_success:
             raise answers.refused(response)
         return response
@@ -358,37 +360,16 @@ def connect(
         url = httpx2.URL(chosen.cluster.server)
         if url.scheme not in ("http", "https") or not url.host:
             raise ConfigError(f"the server of cluster {chosen.context.cluster!r} is not a URL with https://")
-        _look_at_files(chosen)
+        look_at_files(chosen)
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=_CONNECTIONS)
         params = ConnectionParams(timeout=httpx2.Timeout(timeouts.read, connect=timeouts.connect))
-        http = httpx2.Client(**params.httpx_params(chosen), limits=limits)
+        parts: dict[str, Any] = params.httpx_params(chosen)
+        http = httpx2.Client(**parts, limits=limits)
     except Exception as error:  # noqa: BLE001  what a broken file can raise is long: its library checks little
         if isinstance(error, ConfigError) and str(error).startswith("Configuration file"):
             raise InvalidInput.one(
                 f"no kubeconfig at {place}: name one as backend.kubeconfig or in KUBECONFIG, or run in a pod that has a service account"
             ) from None
-        raise InvalidInput.one(f"kubeconfig {place} cannot be used: {_said(error)}") from None
-    return Cluster(http, str(url.copy_with(userinfo=b"")).rstrip("/"), timeouts)
-
-
-def _look_at_files(chosen: SingleConfig) -> None:
-    """Raises OSError naming the first file that cannot be read: ssl does not say which."""
-    user = chosen.user
-    for each in (chosen.cluster.certificate_auth, user and user.client_cert, user and user.client_key):
-        if each:
-            with open(chosen.abs_file(each), "rb"):
-                pass
-
-
-def _said(error: Exception) -> str:
-    """*error* in words, without quoting the file: the line may hold the token."""
-    if isinstance(error, yaml.YAMLError):
-        mark = getattr(error, "problem_mark", None)
-        return f"it is not YAML (line {mark.line + 1})" if mark else "it is not YAML"
-    if isinstance(error, AttributeError):
-        return "it is no mapping, as a kubeconfig is"
-    if isinstance(error, KeyError):
-        return f"{error.args[0]!r} is missing"
-    if isinstance(error, OSError):
-        return " ".join(filter(None, (error.strerror or str(error), str(error.filename or ""))))
-    return str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
+        raise InvalidInput.one(f"kubeconfig {place} cannot be used: {in_words(error)}") from None
+    tls = parts["verify"] if url.scheme == "https" else None
+    return Cluster(http, str(url.copy_with(userinfo=b"")).rstrip("/"), timeouts, tls)

@@ -65,7 +65,7 @@ class PortPassage:
             elif self._writer.can_write_eof():
                 self._writer.write_eof()
 
-    def resize(self, size: Size) -> None:
+    async def resize(self, size: Size) -> None:
         """It has no terminal."""
 
     async def close(self) -> None:

@@ -214,7 +214,7 @@ class Visit:
             except OSError:  # it has closed its side
                 return
 
-    def resize(self, size: Size) -> None:
+    async def resize(self, size: Size) -> None:
         if self._is_terminal and self._input is not None:
             with contextlib.suppress(OSError):
                 _set_size(self._input, size)

@@ -1,0 +1,64 @@
+"""How runrig logs in to the API server, and what is wrong when it cannot."""
+
+from collections.abc import Iterator
+
+import httpx2
+import yaml
+from lightkube.config.kubeconfig import SingleConfig
+from lightkube.core.exceptions import ConfigError
+
+from runrig.domain.errors import ServerFault
+
+_NOT_KNOWN = 401
+
+
+def logins(http: httpx2.Client, url: str) -> Iterator[str]:
+    """Values of the header Authorization, each to be tried when the API server did not know the one before; empty: none is needed.
+
+    May read a file or run a program.  Raises ServerFault.
+    """
+    flow = (http.auth or httpx2.Auth()).sync_auth_flow(http.build_request("GET", url))
+    try:
+        asked = next(flow)
+        while True:
+            value = str(asked.headers.get("authorization", ""))
+            if not (value.isascii() and value.isprintable()):
+                raise unsendable(url)
+            yield value
+            asked = flow.send(httpx2.Response(_NOT_KNOWN, request=asked))
+    except StopIteration:
+        return
+    except (ConfigError, OSError, ValueError, LookupError) as error:
+        raise no_login(url, error) from None
+
+
+def unsendable(url: str) -> ServerFault:
+    """Without words of who noticed: they may hold the token."""
+    return ServerFault(f"the login for {url} cannot be sent: it holds characters that a header cannot")
+
+
+def no_login(url: str, error: Exception) -> ServerFault:
+    return ServerFault(f"no login for {url}: {in_words(error)}; try kubectl with the same kubeconfig")
+
+
+def look_at_files(chosen: SingleConfig) -> None:
+    """Raises OSError naming the first file that cannot be read: ssl does not say which."""
+    user = chosen.user
+    for each in (chosen.cluster.certificate_auth, user and user.client_cert, user and user.client_key):
+        if each:
+            with open(chosen.abs_file(each), "rb"):
+                pass
+
+
+def in_words(error: Exception) -> str:
+    """*error* in words, without quoting the file: the line may hold the token."""
+    if isinstance(error, yaml.YAMLError):
+        mark = getattr(error, "problem_mark", None)
+        return f"it is not YAML (line {mark.line + 1})" if mark else "it is not YAML"
+    if isinstance(error, AttributeError):
+        return "it is no mapping, as a kubeconfig is"
+    if isinstance(error, KeyError):
+        return f"{error.args[0]!r} is missing"
+    if isinstance(error, OSError):
+        return " ".join(filter(None, (error.strerror or str(error), str(error.filename or ""))))
+    return str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,230 @@
+"""Programs in pods and ports of pods: through the server, a real API server, and KWOK in the place of kubelets (docs/kubernetes-tests.md).
+
+KWOK runs commands on this machine.  It never ends their stdin and passes on no exit code but 0.
+"""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from e2e.api import path_of
+from e2e.harness import NOBODY
+from e2e.processes import free_ports
+from tests.kubernetes.faults import CLUSTER, begin_again, gang, submit
+from tests.kubernetes.rights import SESSIONS, as_account, objects
+from tests.kubernetes.runrigs import Rig, rig
+from tests.kubernetes.test_claim import MERGE
+from tests.kubernetes.world import World
+from tests.patience import PATIENCE_S
+from tests.worlds.command_line import process
+
+OUT, END = 1, 3
+
+
+@pytest.fixture
+def here(world: World, tmp_path: Path) -> Iterator[Rig]:
+    """With no more rights than those of the two files."""
+    as_account(world, tmp_path, files=SESSIONS)
+    with rig(world, tmp_path, CLUSTER) as found:
+        yield found
+
+
+def runs(here: Rig) -> str:
+    """The id of a workflow whose task `main-0` runs."""
+    id = submit(here, gang("w", 1))
+    here.runs(id)
+    return id
+
+
+def environment(here: Rig) -> dict[str, str]:
+    assert here.server is not None
+    return {**os.environ, "RUNRIG_SERVER": here.server.url, "RUNRIG_TOKEN": here.token}
+
+
+def executed(here: Rig, id: str, *command: str) -> "subprocess.CompletedProcess[str]":
+    return said(here, "exec", id, "main-0", "--", *command)
+
+
+def said(here: Rig, *args: str) -> "subprocess.CompletedProcess[str]":
+    """What `runrig workflow` says, as a process that has nothing to read."""
+    line = process("workflow", *args)
+    return subprocess.run(
+        line, env=environment(here), input="", capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+
+
+@contextmanager
+def entered(here: Rig, id: str, *command: str, size: tuple[int, int] | None = None) -> Iterator[ClientConnection]:
+    terminal = None if size is None else {"rows": size[0], "columns": size[1]}
+    answer = here.post(f"/api/v1/workflows/{id}/tasks/main-0:exec", {"command": command, "terminal": terminal})
+    with connected(here, f"exec/{id}", answer) as connection:
+        yield connection
+
+
+@contextmanager
+def connected(here: Rig, place: str, answer: dict[str, str]) -> Iterator[ClientConnection]:
+    kind, _, id = place.partition("/")
+    url = f"{answer['router_address']}/api/router/{kind}/{id}/client/{answer['key']}"
+    bearer = {"Authorization": f"Bearer {here.token}"}
+    with connect(url, additional_headers=bearer, open_timeout=PATIENCE_S, proxy=None) as connection:
+        yield connection
+
+
+def heard(connection: ClientConnection) -> tuple[dict[int, bytes], dict[str, object]]:
+    """(channel → all that came, what was said about the end)."""
+    found: dict[int, bytes] = {}
+    try:
+        while True:
+            message = connection.recv(PATIENCE_S)
+            assert isinstance(message, bytes)
+            found[message[0]] = found.get(message[0], b"") + message[1:]
+    except ConnectionClosed:
+        return found, json.loads(found.pop(END))
+
+
+def first(connection: ClientConnection) -> bytes:
+    message = connection.recv(PATIENCE_S)
+    assert isinstance(message, bytes)
+    return message
+
+
+def test_a_program_has_its_streams_through_the_command_line(here: Rig) -> None:
+    id = runs(here)
+    done = executed(here, id, "sh", "-c", "echo out; echo oh >&2")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "out\n", "oh\n")
+    missing = executed(here, id, "no-such-thing")
+    assert (missing.returncode, "executable file not found" in missing.stderr) == (127, True), missing
+    assert "Traceback" not in here.log.read_text()
+
+
+def test_what_is_typed_arrives_and_its_end_reaches_the_api_server(here: Rig) -> None:
+    id = runs(here)
+    log = here.world.plane.folder / "logs" / "kube-apiserver.log"
+    words = "Received half-close signal from client; close 0 stream"
+    before = log.read_text().count(words)
+    with entered(here, id, "sh", "-c", "read line; echo got $line") as connection:
+        connection.send(b"\0typed\n")
+        assert heard(connection) == ({OUT: b"got typed\n"}, {"exit_code": 0, "message": ""})
+    with entered(here, id, "cat") as connection:
+        connection.send(b"\0typed")
+        assert first(connection) == b"\1typed"
+        connection.send(b"\0")
+        here.until(lambda: log.read_text().count(words) > before, "the API server was told that this was all")
+
+
+def test_a_terminal_has_its_size_and_hears_of_another(here: Rig) -> None:
+    id = runs(here)
+    is_now = "until [ \"$(stty size)\" = '%s' ]; do sleep 0.05; done; echo %s"
+    script = "; ".join((is_now % ("33 44", "one"), is_now % ("12 34", "two"), "tty -s"))
+    with entered(here, id, "sh", "-c", script, size=(33, 44)) as connection:
+        assert first(connection) == b"\1one\r\n"
+        connection.send(b'\4{"rows": 12, "columns": 34}')
+        assert heard(connection) == ({OUT: b"two\r\n"}, {"exit_code": 0, "message": ""})
+
+
+def test_a_terminal_that_is_left_hears_two_keys(here: Rig) -> None:
+    """KWOK's terminals control nobody, so that no key interrupts there."""
+    id, keys = runs(here), here.folder / "keys"
+    with entered(here, id, "sh", "-c", f"stty raw; echo on; head -c 2 >{keys}", size=(9, 9)) as connection:
+        assert first(connection).startswith(b"\1on")
+    here.until(
+        lambda: keys.exists() and keys.read_bytes() == b"\x03\x04", "the program heard that its terminal is left"
+    )
+
+
+def test_a_session_ends_with_its_task(here: Rig) -> None:
+    id = runs(here)
+    with entered(here, id, "sleep", "60") as connection:
+        here.post(f"/api/workflow/{id}/cancel")
+        _, end = heard(connection)
+        assert "does not run any more" in str(end.get("message")), end
+    assert executed(here, id, "true").returncode == 1
+
+
+def test_a_session_ends_in_words_when_the_api_server_goes_and_the_next_one_works(here: Rig) -> None:
+    id = runs(here)
+    with entered(here, id, "sh", "-c", "echo on; sleep 60") as connection:
+        assert first(connection) == b"\1on\n"
+        begin_again(here.world.plane, "kube-apiserver")
+        _, end = heard(connection)
+    assert end["error_code"] == "UNAVAILABLE"
+    assert "has ended the connection to the task" in str(end["message"])
+    done = here.until(lambda: _said(here, id), "a program can be started again")
+    assert done == "hello\n"
+
+
+def _said(here: Rig, id: str) -> str | None:
+    done = executed(here, id, "echo", "hello")
+    return done.stdout if done.returncode == 0 else None
+
+
+@pytest.mark.skipif(shutil.which("rsync") is None, reason="there is no rsync on this machine")
+def test_files_go_there_and_come_back(here: Rig) -> None:
+    id, there, back = runs(here), here.folder / "there", here.folder / "back"
+    (here.folder / "file").write_bytes(b"x" * 300_000)
+    for way, paths in (("upload", f"{here.folder}/file:{there}/"), ("download", f"{there}/file:{back}")):
+        done = said(here, "rsync", way, id, "main-0", paths)
+        assert done.returncode == 0, done
+    assert (back / "file").read_bytes() == b"x" * 300_000
+
+
+def test_a_port_is_one_of_this_machine(here: Rig) -> None:
+    id, (local,) = runs(here), free_ports(1)
+    command = process("workflow", "port-forward", id, "main-0", "--port", f"{local}:8080")
+    with subprocess.Popen(command, env=environment(here), stdout=subprocess.PIPE, text=True) as child:
+        try:
+            assert child.stdout is not None
+            assert child.stdout.readline() == f"localhost:{local} is port 8080 of {id}/main-0\n"
+            with socket.create_connection(("127.0.0.1", local), timeout=PATIENCE_S) as connection:
+                connection.sendall(b"hello")
+                assert connection.recv(5, socket.MSG_WAITALL) == b"hello"
+        finally:
+            child.terminate()
+
+
+def test_a_port_carries_bytes_and_says_when_nobody_listens(here: Rig) -> None:
+    id = runs(here)
+    for port, sent, expected in ((8080, b"x" * 100_000, None), (NOBODY, b"x", "nothing listens on the port")):
+        (answer,) = here.post(f"/api/workflow/{id}/portforward/main-0", task_ports=str(port))
+        with connected(here, f"portforward/{id}", answer) as control:
+            control.send(json.dumps({"key": f"c-{port}", "cookie": ""}))
+            with connected(here, f"portforward/{id}", answer | {"key": f"c-{port}"}) as connection:
+                connection.send(sent)
+                if expected is None:
+                    assert _bytes(connection, len(sent)) == sent
+                else:
+                    with pytest.raises(ConnectionClosed) as caught:
+                        _bytes(connection, 1)
+                    assert expected in str(caught.value.rcvd)
+
+
+def _bytes(connection: ClientConnection, count: int) -> bytes:
+    found = b""
+    while len(found) < count:
+        found += first(connection)
+    return found
+
+
+@pytest.mark.parametrize("verb", ["get", "create"])
+def test_a_right_that_is_missing_is_named_and_nothing_else_fails(world: World, tmp_path: Path, verb: str) -> None:
+    as_account(world, tmp_path, files=SESSIONS)
+    *_, role = [each for each in objects(world.namespace, files=SESSIONS) if each["kind"] == "Role"]
+    less = [rule | {"verbs": [verb]} for rule in role["rules"]]
+    world.api.call("PATCH", path_of(role), {"rules": less}, kind=MERGE)
+    with rig(world, tmp_path, CLUSTER) as here:
+        id = runs(here)
+        done = executed(here, id, "true")
+        assert done.returncode == 1, done
+        assert "runrig may not enter tasks on this cluster" in done.stderr
+        assert "the right to get and create pods/exec is optional (deploy/kubernetes/rbac-sessions.yaml" in done.stderr
+        world.api.call("PATCH", path_of(role), {"rules": role["rules"]}, kind=MERGE)
+        here.until(lambda: _said(here, id), "a program can be started")
