@@ -122,7 +122,7 @@ def _tables(found: Iterable[tuple[str, str, dict[str, Any]]]) -> Iterator[str]:
 
 # ---------------------------------------------------------------- the Python client
 
-_CALLS: Mapping[str, type[Calls]] = {
+CLIENT: Mapping[str, type[Calls]] = {
     "client": clients.ServerCalls,
     "client.workflows": workflows.WorkflowCalls,
     "client.pools": client_pools.PoolCalls,
@@ -132,12 +132,13 @@ _CALLS: Mapping[str, type[Calls]] = {
     "client.tokens": client_access.TokenCalls,
     "client.users": client_access.UserCalls,
     "client.roles": client_access.RoleCalls,
+    "client.credentials": client_access.CredentialCalls,
 }
 
 
 def client_calls() -> Iterator[str]:
     """Every call with its docstring."""
-    for where, kind in _CALLS.items():
+    for where, kind in CLIENT.items():
         yield f"### {where}"
         for name, member in vars(kind).items():
             if isinstance(member, call | stream):

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
+import psutil
 import pytest
 
 from runrig.client import (
@@ -31,6 +33,7 @@ from runrig.client import (
 from runrig.client.caller import MOST_IDLE
 from runrig.client.server_address import ServerAddress
 from tests.client.scripted import HANG_UP, answer, scripted
+from tests.patience import PATIENCE_S
 from tests.worlds.command_line import Up, up, written
 
 CLUSTER = """\
@@ -68,6 +71,8 @@ def client(server: Up) -> Iterator[Client]:
 
 def test_a_workflow_is_submitted_followed_and_cancelled(client: Client, tmp_path: Path) -> None:
     (tmp_path / "wf.yaml").write_text(TRAIN)
+    assert client.workflows.check(tmp_path / "wf.yaml", pool="vision").file.startswith("workflow:")
+    assert "Pod" in [each["kind"] for each in client.workflows.render(tmp_path / "wf.yaml", pool="vision")]
     made = client.workflows.submit(
         tmp_path / "wf.yaml", pool="vision", priority="LOW", variables={"name": "low", "gpus": 2}, labels={"run": "1"}
     )
@@ -145,6 +150,7 @@ def test_subpools_and_cohorts_come_and_go(client: Client) -> None:
 def test_nodes_and_the_file_of_the_cluster(client: Client, tmp_path: Path) -> None:
     assert [(node.name, node.resources["gpu"]) for node in client.nodes.list()] == [("n0", 4), ("n1", 4)]
     assert client.nodes.get("n1").ready
+    assert [flavor.name for flavor in client.nodes.flavors()] == ["default"]
     size = client.nodes.topology(pool="vision", size=4).size
     assert size is not None
     assert (size.pods, size.gpus) == (4, 1)
@@ -169,6 +175,17 @@ def test_users_roles_and_tokens(client: Client) -> None:
     client.tokens.revoke("laptop", user="ann")
     assert [each.state for each in client.tokens.list(user="ann", ended=True)] == ["revoked"]
     assert [each.what for each in client.users.changes(user="ann")][:2] == ["token revoked", "user enabled"]
+
+
+def test_credentials_are_told_without_their_values(client: Client) -> None:
+    made = client.credentials.set("wandb", {"api_key": "secret"})
+    assert (made.name, made.type, made.keys) == ("wandb", "GENERIC", ["api_key"])
+    assert "secret" not in repr([*client.credentials.list(), client.credentials.get("wandb")])
+    with pytest.raises(Changed):
+        client.credentials.set("wandb", {"api_key": "other"}, if_match='"x"')
+    assert client.credentials.set("wandb", {"token": "other"}, if_match=made.etag).keys == ["token"]
+    client.credentials.delete("wandb")
+    assert list(client.credentials.list()) == []
 
 
 def test_those_who_await_have_the_same_calls(server: Up) -> None:
@@ -196,6 +213,30 @@ def test_one_who_awaits_can_be_told_to_stop(server: Up, client: Client) -> None:
 
     with pytest.raises(TimeoutError):
         asyncio.run(impatient())
+
+
+def test_who_stops_listening_leaves_no_connection(server: Up) -> None:
+    async def listened() -> int:
+        async with AsyncClient(data=str(server.data)) as client:
+            port = urlsplit(client._caller.address.url).port
+            async for _ in (stream := client.events.stream(after=0)):
+                break
+            open_now = connections_to(port)
+            await stream.aclose()
+            client._caller.close()
+            async with asyncio.timeout(PATIENCE_S):
+                while connections_to(port):
+                    await asyncio.sleep(0.01)
+            return open_now
+
+    assert asyncio.run(listened()) == 1
+
+
+def connections_to(port: int | None) -> int:
+    found = psutil.Process().net_connections()
+    return sum(
+        each.status == psutil.CONN_ESTABLISHED and bool(each.raddr) and each.raddr.port == port for each in found
+    )
 
 
 def test_the_stream_tells_every_event_once_and_in_order(client: Client) -> None:

@@ -9,6 +9,7 @@ import json
 import socket
 import time
 from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
@@ -104,16 +105,18 @@ class Caller:
     async def pieces(self, request: Request) -> AsyncGenerator[str, None]:
         """Yields the text of the answer as it arrives, for as long as the server sends."""
         exchange, _ = await self._answered(request)
-        async for piece in self._text(exchange):
-            yield piece
+        async with aclosing(self._text(exchange)) as pieces:  # who stops in the middle stops the connection
+            async for piece in pieces:
+                yield piece
 
     async def lines(self, request: Request) -> AsyncGenerator[str, None]:
         """The same, line by line, without line ends."""
         rest = ""
-        async for piece in self.pieces(request):
-            *whole, rest = (rest + piece).split("\n")
-            for line in whole:
-                yield line
+        async with aclosing(self.pieces(request)) as pieces:
+            async for piece in pieces:
+                *whole, rest = (rest + piece).split("\n")
+                for line in whole:
+                    yield line
         if rest:
             yield rest
 

@@ -96,6 +96,7 @@ class Client(ServerCalls, Blocking):
         self.tokens = access.Tokens(self._caller)
         self.users = access.Users(self._caller)
         self.roles = access.Roles(self._caller)
+        self.credentials = access.Credentials(self._caller)
 
     def close(self) -> None:
         """Closes its connections."""
@@ -134,6 +135,7 @@ class AsyncClient(ServerCalls, Awaiting):
         self.tokens = access.AsyncTokens(self._caller)
         self.users = access.AsyncUsers(self._caller)
         self.roles = access.AsyncRoles(self._caller)
+        self.credentials = access.AsyncCredentials(self._caller)
 
     async def close(self) -> None:
         """Closes its connections."""

@@ -3,7 +3,7 @@
 The calls are coroutines; `call` and `stream` hand them out as they are to the one, and run to their end to the other.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
@@ -112,7 +112,7 @@ class stream(Generic[P, T]):  # noqa: N801 - a decorator
     @overload
     def __get__(self, calls: Blocking, kind: type) -> Callable[P, Iterator[T]]: ...
     @overload
-    def __get__(self, calls: Awaiting, kind: type) -> Callable[P, AsyncIterator[T]]: ...
+    def __get__(self, calls: Awaiting, kind: type) -> Callable[P, AsyncGenerator[T, None]]: ...
     def __get__(self, calls: Calls | None, kind: type) -> Any:
         if calls is None:
             return self
@@ -122,7 +122,7 @@ class stream(Generic[P, T]):  # noqa: N801 - a decorator
             return each(self.function(calls, *args, **kwargs))
 
         @wraps(self.function)
-        def awaiting(*args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+        def awaiting(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
             return self.function(calls, *args, **kwargs)
 
         return blocking if isinstance(calls, Blocking) else awaiting

@@ -1,7 +1,7 @@
-"""Users, their roles and tokens."""
+"""Users, their roles and tokens, and your own credentials."""
 
-from collections.abc import AsyncGenerator, Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any, Literal
 from uuid import uuid4
 
 from runrig.client import models
@@ -9,6 +9,8 @@ from runrig.client.caller import Request
 from runrig.client.calls.pools import matching
 from runrig.client.paths import path
 from runrig.client.ways import Awaiting, Blocking, Calls, call, stream
+
+CredentialType = Literal["GENERIC", "REGISTRY", "DATA"]
 
 
 class TokenCalls(Calls):
@@ -75,6 +77,11 @@ class RoleCalls(Calls):
             yield role
 
     @call
+    async def get(self, user: str, role: str) -> "models.Role":
+        """Since when *user* has the *role*, and from whom."""
+        return await self._get(models.Role, path("roles", user, role))
+
+    @call
     async def grant(self, user: str, role: str) -> "models.Role":
         """The *role* of *user*; one that is there already stays as it is."""
         body = {"user": user, "role": role}
@@ -84,6 +91,33 @@ class RoleCalls(Calls):
     async def revoke(self, user: str, role: str) -> None:
         """Takes the *role* of *user* back."""
         await self._caller.answer(Request("DELETE", path("roles", user, role)))
+
+
+class CredentialCalls(Calls):
+    @stream
+    async def list(self) -> AsyncGenerator["models.Credential", None]:
+        """Yields your credentials by name, without their values."""
+        async for credential in self._all(models.Credential, path("credentials")):
+            yield credential
+
+    @call
+    async def get(self, name: str) -> "models.Credential":
+        """Your credential *name*, without its values."""
+        return await self._get(models.Credential, path("credentials", name))
+
+    @call
+    async def set(
+        self, name: str, values: Mapping[str, str], *, type: CredentialType = "GENERIC", if_match: str | None = None
+    ) -> "models.Credential":
+        """Your credential *name*, made or replaced whole.  *if_match*: an `etag`."""
+        body = {"type": type, "values": dict(values)}
+        request = Request("PUT", path("credentials", name), body=body, headers=matching(if_match))
+        return await self._ask(models.Credential, request)
+
+    @call
+    async def delete(self, name: str) -> None:
+        """Deletes your credential *name*."""
+        await self._caller.answer(Request("DELETE", path("credentials", name)))
 
 
 class Tokens(TokenCalls, Blocking):
@@ -108,6 +142,14 @@ class Roles(RoleCalls, Blocking):
 
 class AsyncRoles(RoleCalls, Awaiting):
     """`client.roles` of an `AsyncClient`."""
+
+
+class Credentials(CredentialCalls, Blocking):
+    """`client.credentials`."""
+
+
+class AsyncCredentials(CredentialCalls, Awaiting):
+    """`client.credentials` of an `AsyncClient`."""
 
 
 def _tokens(user: str | None, *name: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from runrig.client import models
@@ -27,6 +28,12 @@ class NodeCalls(Calls):
     async def get(self, name: str) -> "models.Node":
         """The node *name*."""
         return await self._get(models.Node, path("nodes", name))
+
+    @stream
+    async def flavors(self) -> AsyncGenerator["models.Flavor", None]:
+        """Yields kinds of nodes, in the order of the cluster file."""
+        async for flavor in self._all(models.Flavor, path("flavors")):
+            yield flavor
 
     @call
     async def topology(self, *, pool: str | None = None, size: int | None = None) -> "models.TopologyAnswer":
@@ -68,11 +75,12 @@ class EventCalls(Calls):
             )
             begun = False
             try:
-                async for message in self._messages(request):
-                    begun = True
-                    if message is not None:
-                        after = message.revision
-                        yield message
+                async with aclosing(self._messages(request)) as messages:
+                    async for message in messages:
+                        begun = True
+                        if message is not None:
+                            after = message.revision
+                            yield message
             except NoAnswer:
                 if not begun:  # and nobody came for as long as a call waits
                     raise
@@ -81,13 +89,14 @@ class EventCalls(Calls):
     async def _messages(self, request: Request) -> AsyncGenerator[Commit | None, None]:
         """Yields server-sent events, each with data on one line; None for a comment, which says that the server is there."""
         message: dict[str, str] = {}
-        async for line in self._caller.lines(request):
-            name, _, value = line.partition(": ")
-            if line:
-                message[name] = value
-            else:
-                yield self._commit(message) if "data" in message else None
-                message = {}
+        async with aclosing(self._caller.lines(request)) as lines:
+            async for line in lines:
+                name, _, value = line.partition(": ")
+                if line:
+                    message[name] = value
+                else:
+                    yield self._commit(message) if "data" in message else None
+                    message = {}
 
     def _commit(self, message: Mapping[str, str]) -> Commit:
         revision, data = int(message["id"]), json.loads(message["data"])

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -90,6 +91,22 @@ class WorkflowCalls(Calls):
         body = _file(file, variables) | _settings(priority, None, None)
         body["pool"] = pool or await self._only_pool()
         return await self._ask(models.WorkflowChecked, Request("POST", path("workflows") + ":check", body=body))
+
+    @call
+    async def render(
+        self,
+        file: str | Path,
+        *,
+        pool: str | None = None,
+        priority: PriorityName | None = None,
+        variables: Mapping[str, object] | None = None,
+        namespace: str | None = None,
+    ) -> Sequence[Mapping[str, Any]]:
+        """The Kubernetes objects that the workflow becomes; nothing is stored.  *namespace*: else that of the server."""
+        body = _file(file, variables) | _settings(priority, None, None)
+        body |= {"pool": pool or await self._only_pool()} | ({"namespace": namespace} if namespace else {})
+        request = Request("POST", path("workflows") + ":render", body=body)
+        return (await self._ask(models.RenderAnswer, request)).objects
 
     async def _only_pool(self) -> str:
         names = (await self._get(models.Me, path("me"))).pools
@@ -228,8 +245,10 @@ class WorkflowCalls(Calls):
             "follow": follow or None,
         }
         timeout_s = None if follow else ANSWER_S
-        async for line in self._caller.lines(Request("GET", path("workflows", id, "logs"), query, timeout_s=timeout_s)):
-            yield line
+        request = Request("GET", path("workflows", id, "logs"), query, timeout_s=timeout_s)
+        async with aclosing(self._caller.lines(request)) as lines:
+            async for line in lines:
+                yield line
 
     @call
     async def tag(self, id: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> Sequence[str]:

@@ -6,12 +6,12 @@ from typing import Literal
 from pydantic import Field
 
 from runrig.wire.base import Request, example
-from runrig.wire.v1.base import Page, Shown
+from runrig.wire.v1.base import Page, Shown, Tagged
 
 CredentialType = Literal["GENERIC", "REGISTRY", "DATA"]
 
 
-class Credential(Shown):
+class Credential(Tagged):
     """*keys*: the names of its values, which are never told.  *profile*: the registry, or the address of the data, if it has one.
 
     *lost*: the values were left out of a backup: it has to be set again.
