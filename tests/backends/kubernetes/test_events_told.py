@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from runrig import wire
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.workflows import TaskKey
 from tests.api.client import api
@@ -82,6 +81,7 @@ def test_objects_say_which_program_spoke_and_the_terminal_is_not_obeyed(tmp_path
         it.submit(one_task("a"))
         it.desk.later(0)
         found = it.get("/api/workflow/a-1/events", format="json")
+        listed = it.get("/api/v1/workflows/a-1/events")
     ours, backoff = found[0], next(each for each in found if each["kind"] == "BackOff")
     assert (ours["actor"], ours["kind"], ours["law"]) == ("ann", "Submit", "P3")
     assert backoff == {
@@ -93,7 +93,7 @@ def test_objects_say_which_program_spoke_and_the_terminal_is_not_obeyed(tmp_path
         "law": None,
         "text": BACKOFF,
     }
-    event = wire.EventAnswer.model_validate(backoff).model_dump(mode="json")
-    with serving({"GET /api/workflow/w/events": [(200, [event])]}) as server:
+    with serving({"GET /api/v1/workflows/w/events": listed}) as server:
         said = at(server, "workflow", "events", "w").out
-    assert said.endswith("  kubelet: task other (attempt 1): BackOff: again (x7)\n")
+    assert "  kubelet: task other (attempt 1): BackOff: again (x7)\n" in said
+    assert "\x1b" not in said
