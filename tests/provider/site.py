@@ -64,6 +64,7 @@ def _configure(issuer: str) -> None:
             "OIDC_RSA_PRIVATE_KEY": new_key(),
             "OAUTH2_VALIDATOR_CLASS": "tests.provider.urls.Validator",
             "OAUTH_DEVICE_VERIFICATION_URI": f"{issuer}/device/",
+            "DEVICE_FLOW_INTERVAL": 1,
             "REFRESH_TOKEN_REUSE_PROTECTION": True,
             "ID_TOKEN_EXPIRE_SECONDS": 300,
             "SCOPES": dict.fromkeys(("openid", "profile", "email", "groups"), "to sign in"),

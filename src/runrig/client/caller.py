@@ -8,7 +8,7 @@ import codecs
 import json
 import socket
 import time
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Value = str | int | bool | None | Iterable[str]
 Query = Mapping[str, Value]
+Token = str | Callable[[], str | None] | None
 
 ANSWER_S = 60.0
 FIRST_PAUSE_S = 0.25
@@ -63,8 +64,9 @@ class Answer(NamedTuple):
 
 
 class Caller:
-    """*token* None: calls carry none, and the server says what it thinks of that.  *token_hint*: where to find a valid one.
+    """*token* None: calls carry none, and the server says what it thinks of that; one that is called may be another each time.
 
+    *token_hint*: where to find a valid one.
     *patience_s*: how long to wait for a server that is not there.  *keeps*: connections are used again, until `close`.
     """
 
@@ -72,7 +74,7 @@ class Caller:
         self,
         network: Network,
         address: Address,
-        token: str | None,
+        token: Token,
         token_hint: str = "",
         *,
         patience_s: float = 0.0,
@@ -83,6 +85,7 @@ class Caller:
         self.patience_s = patience_s
         self.network = network
         self._token = token
+        self._token_sent: str | None = None
         self._token_hint = token_hint
         self._tls = tls
         self._keeps = keeps
@@ -175,15 +178,15 @@ class Caller:
     async def _sent(self, exchange: Exchange, request: Request) -> Head:
         parts = urlsplit(self.address.url)
         body = None if request.body is None else json.dumps(request.body).encode()
-        headers = {
-            "Host": parts.netloc.rpartition("@")[2],
-            **self.headers,
-            "Content-Type": "application/json",
-            "Accept": "*/*",
-        }
-        headers |= {**request.headers, **({"Idempotency-Key": request.key} if request.key else {})}
-        headers |= {} if self._keeps else {"Connection": "close"}
         try:
+            headers = {
+                "Host": parts.netloc.rpartition("@")[2],
+                **self.headers,
+                "Content-Type": "application/json",
+                "Accept": "*/*",
+            }
+            headers |= {**request.headers, **({"Idempotency-Key": request.key} if request.key else {})}
+            headers |= {} if self._keeps else {"Connection": "close"}
             target = parts.path + request.path + _encoded(request.query)
             return await exchange.ask(request.method, target, headers, body, request.timeout_s)
         except BaseException:
@@ -205,8 +208,9 @@ class Caller:
     @property
     def headers(self) -> dict[str, str]:
         """Of every request."""
+        self._token_sent = self._token() if callable(self._token) else self._token
         return {"User-Agent": f"runrig/{__version__}"} | (
-            {"Authorization": f"Bearer {self._token}"} if self._token else {}
+            {"Authorization": f"Bearer {self._token_sent}"} if self._token_sent else {}
         )
 
     async def _refusal(self, exchange: Exchange, status: int) -> RunrigError:
@@ -219,8 +223,8 @@ class Caller:
         finally:
             exchange.close()
         remark = ""
-        if status == 401 or (status == 403 and not self._token):
-            remark = "the one that was sent is not good" if self._token else "no token was sent"
+        if status == 401:
+            remark = "the one that was sent is not good" if self._token_sent else "no token was sent"
             remark = f" ({remark}{self._token_hint})"
         return server_said(status, body.decode("utf-8", "replace"), remark)
 

@@ -6,8 +6,9 @@ One file in the user's configuration folder, unreadable for others from the firs
 import json
 import os
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from runrig.domain.errors import ServerFault
@@ -16,22 +17,40 @@ _PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
+class Renewal:
+    """How the token of a sign-in is renewed.  *begun_at*: when it came, *ends_at*: when it ends, both by the clock of this machine."""
+
+    refresh_token: str = field(repr=False)
+    begun_at: float
+    ends_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Logins:
-    """*current*: the server that commands call unless told otherwise.  *tokens*: by `key_of` the server."""
+    """*current*: the server that commands call unless told otherwise.  *tokens* and *renewals*: by `key_of` the server."""
 
     current: str | None = None
     tokens: dict[str, str] = field(default_factory=dict, repr=False)
+    renewals: dict[str, Renewal] = field(default_factory=dict, repr=False)
 
     def token(self, url: str) -> str | None:
         return self.tokens.get(key_of(url))
 
-    def with_token(self, url: str, token: str) -> "Logins":
-        return Logins(url, {**self.tokens, key_of(url): token})
+    def renewal(self, url: str) -> Renewal | None:
+        """None for a token that is kept as it is."""
+        return self.renewals.get(key_of(url))
+
+    def with_token(self, url: str, token: str, renewal: Renewal | None = None) -> "Logins":
+        """That of the server *url*, which becomes the current one."""
+        rest = self.without(url)
+        renewals = {**rest.renewals, key_of(url): renewal} if renewal is not None else rest.renewals
+        return Logins(url, {**rest.tokens, key_of(url): token}, renewals)
 
     def without(self, url: str) -> "Logins":
         tokens = {key: token for key, token in self.tokens.items() if key != key_of(url)}
+        renewals = {key: renewal for key, renewal in self.renewals.items() if key != key_of(url)}
         current = None if self.current is not None and key_of(self.current) == key_of(url) else self.current
-        return Logins(current, tokens)
+        return Logins(current, tokens, renewals)
 
 
 def key_of(url: str) -> str:
@@ -56,14 +75,27 @@ def read() -> Logins:
         return Logins()
     if not isinstance(tokens, dict) or not (current is None or isinstance(current, str)):
         return Logins()
-    return Logins(current, {str(key): str(token) for key, token in tokens.items()})
+    return Logins(current, {str(key): str(token) for key, token in tokens.items()}, _renewals(plain.get("renewals")))
+
+
+def _renewals(plain: object) -> dict[str, Renewal]:
+    found = {}
+    for key, each in plain.items() if isinstance(plain, dict) else ():
+        try:
+            found[key] = Renewal(str(each["refresh_token"]), float(each["begun_at"]), float(each["ends_at"]))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return found
 
 
 def write(logins: Logins) -> Path:
     """Writes *logins*; returns the file.  Raises ServerFault if it cannot be written."""
     target = file()
     partial = target.with_name(f"{target.name}.{secrets.token_hex(4)}")
-    text = json.dumps({"current": logins.current, "tokens": logins.tokens}, indent=2) + "\n"
+    plain: dict[str, Any] = {"current": logins.current, "tokens": logins.tokens}
+    if logins.renewals:
+        plain["renewals"] = {key: asdict(each) for key, each in logins.renewals.items()}
+    text = json.dumps(plain, indent=2) + "\n"
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:

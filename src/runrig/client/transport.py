@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from runrig.client.caller import ANSWER_S, Caller, Query, Request, Value
+from runrig.client.caller import ANSWER_S, Caller, Query, Request, Token, Value
 from runrig.client.network import BlockingNetwork, done, each
 from runrig.client.paths import path
 from runrig.client.server_address import Address
@@ -22,7 +22,7 @@ LARGEST_PAGE = 1000
 class Transport:
     """*token* None: calls carry none, and the server says what it thinks of that.  *token_hint*: where to find a valid one."""
 
-    def __init__(self, address: Address, token: str | None, token_hint: str = "", *, patience_s: float = 0.0) -> None:
+    def __init__(self, address: Address, token: Token, token_hint: str = "", *, patience_s: float = 0.0) -> None:
         """*patience_s*: how long to wait for a server that is not there."""
         self._caller = Caller(BlockingNetwork(), address, token, token_hint, patience_s=patience_s)
 

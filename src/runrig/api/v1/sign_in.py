@@ -12,6 +12,7 @@ from runrig.api.guard import source
 from runrig.api.permissions import OPEN
 from runrig.api.routing import Base, Found, Route, Serving
 from runrig.api.v1.frame import shows
+from runrig.service.access.jwts import SIGN_IN_S
 from runrig.service.access.oidc.provider import DeviceStart
 from runrig.service.access.oidc.sign_ins import SignedIn
 from runrig.wire import v1
@@ -112,5 +113,6 @@ def _signed_in(found: SignedIn) -> v1.SignedIn:
         user=found.user,
         token=found.token,
         expires_at=v1.at(found.ends_at),
+        expires_in_s=SIGN_IN_S,
         refresh_token=found.refresh_token,
     )

@@ -15,35 +15,64 @@ from runrig.client.transport import Transport, path
 from runrig.domain.errors import InvalidInput, NotFound
 
 _LONGEST = 10_000
+TOKEN, OIDC = "token", "oidc"
 
 
 @click.command(
-    epilog=examples("runrig login https://gpu.example.org", "runrig login https://gpu.example.org --token-file token")
+    epilog=examples(
+        "runrig login https://gpu.example.org",
+        "runrig login https://gpu.example.org --token-file token",
+        "runrig login https://gpu.example.org --method oidc",
+    )
 )
 @click.argument("url")
+@click.option(
+    "--method",
+    type=click.Choice([TOKEN, OIDC]),
+    default=TOKEN,
+    help="oidc: sign in at the provider of identities that the server names.",
+)
+@click.option(
+    "--device", is_flag=True, help="With oidc: confirm a code in a browser anywhere; usual where there is no display."
+)
 @click.option("--token-file", metavar="FILE", help="Reads the token from there; - reads stdin.")
 @click.option("--plain-http", is_flag=True, help="Send the token unencrypted over the network.")
-def login(url: str, token_file: str | None, plain_http: bool) -> None:
+def login(url: str, method: str, device: bool, token_file: str | None, plain_http: bool) -> None:
     """Log in to the server at URL: its token is checked, and kept for later commands, which then call this server.
 
     The token is asked for, or read from --token-file or stdin; never from the command line, which others can see.
+    With --method oidc a browser opens instead; what it brings is renewed by later commands, for as long as the provider agrees.
     """
+    if method == OIDC and token_file is not None:
+        raise InvalidInput.one("--token-file is for --method token: leave one of them out")
+    if method == TOKEN and device:
+        raise InvalidInput.one("--device is for --method oidc: write both")
     address = checked(url, "the command line")
     if address.url.startswith("http://") and not address.loopback and not plain_http:
         raise InvalidInput.one(
             f"{address.url} is not encrypted, and everybody on the way could read the token: write https://, or --plain-http"
         )
-    token = _token(token_file)
-    answer = Transport(address, token).get(path("me"))
-    saved.write(saved.read().with_token(address.url, token))
+    kept = _signed_in(address, device) if method == OIDC else saved.read().with_token(address.url, _token(token_file))
+    answer = Transport(address, kept.token(address.url)).get(path("me"))
+    saved.write(kept)
     roles = ", ".join(answer["roles"]) or "no roles yet"
     say(sanitize.line(f"logged in at {address.url} as {answer['user']}: {roles}"))
     ends = (answer["token"] or {}).get("expires_at")
-    if ends is not None:
+    if kept.renewal(address.url) is not None:
+        say("later commands renew it for as long as the provider agrees")
+    elif ends is not None:
         say(f"the token ends {times.local(ends)}")
     for name in ("RUNRIG_SERVER", "RUNRIG_TOKEN"):
         if name in os.environ:
             warn(f"{name} is set, and is stronger than this login")
+
+
+def _signed_in(address: Address, device: bool) -> saved.Logins:
+    from runrig.cli.commands import sign_in  # a server of its own, which no other login needs
+    from runrig.client.sign_in import with_sign_in
+
+    answer = sign_in.signed_in(Transport(address, None), device=device)
+    return with_sign_in(saved.read(), address.url, answer)
 
 
 def _token(file: str | None) -> str:

@@ -86,14 +86,17 @@ class DeviceStarted(Shown):
 
 
 class SignedIn(Shown):
-    """*token*: of this server, good until *expires_at*, for 15 minutes.  *refresh_token*: of the provider, for the next renewal; it may
-    be another one each time.  Null: it cannot be renewed."""
+    """*token*: of this server, good until *expires_at*, by its clock, or for *expires_in_s* from now.
+
+    *refresh_token*: of the provider, for the next renewal; it may be another one each time.  Null: it cannot be renewed.
+    """
 
     model_config = example(
         {
             "user": "oidc:alice",
             "token": "a.token.of-this-server",
             "expires_at": "2026-01-31T12:15:00Z",
+            "expires_in_s": 900,
             "refresh_token": "the-refresh-token-of-the-provider",
         }
     )
@@ -101,4 +104,5 @@ class SignedIn(Shown):
     user: str
     token: str
     expires_at: datetime
+    expires_in_s: int
     refresh_token: str | None

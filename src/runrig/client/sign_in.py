@@ -1,0 +1,107 @@
+"""The token of a sign-in at a provider of identities: kept like any other, and renewed before it ends.
+
+One process at a time renews: many providers accept a refresh token once, and take a second use for a theft.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from runrig.client import saved
+from runrig.client.saved import Logins, Renewal
+from runrig.client.server_address import Address, ServerAddress
+from runrig.client.transport import Transport
+from runrig.domain.errors import NotAllowed, RunrigError
+
+AHEAD_S = 300.0
+"""How long before its end a token is renewed."""
+AGAIN_S = 30.0
+"""How long a program waits after a renewal that failed, while the token is good."""
+ANSWER_S = 20.0
+SIGN_IN = "/api/v1/sign-in"
+
+
+class KeptToken:
+    """The token for *address*, a good one each time that it is called.  None: there is none."""
+
+    def __init__(self, found: ServerAddress, address: Address) -> None:
+        self._address = address
+        self._token = found.token(address)
+        kept = saved.read()
+        mine = self._token is not None and kept.token(address.url) == self._token
+        self._renewal = kept.renewal(address.url) if mine else None
+        self._quiet_until = 0.0
+
+    def __call__(self) -> str | None:
+        """Raises NotAllowed if the sign-in cannot go on, and the error of the renewal if the token has ended."""
+        if self._renewal is not None and _due(self._renewal) and time.time() >= self._quiet_until:
+            self._renew()
+        return self._token
+
+    def _renew(self) -> None:
+        with _alone():
+            kept = saved.read()
+            self._token, renewal = kept.token(self._address.url), kept.renewal(self._address.url)
+            if renewal is not None and _due(renewal):  # else another process has renewed it, or logged in anew
+                kept = self._renewed(kept, renewal)
+                self._token, renewal = kept.token(self._address.url), kept.renewal(self._address.url)
+            self._renewal = renewal
+
+    def _renewed(self, kept: Logins, renewal: Renewal) -> Logins:
+        url = self._address.url
+        body = {"refresh_token": renewal.refresh_token}
+        try:
+            answer = Transport(self._address, None).call("POST", f"{SIGN_IN}/renewal", body=body, timeout_s=ANSWER_S)
+        except NotAllowed as error:
+            raise NotAllowed(
+                f"{error.message}; sign in again: 'runrig login {url} --method oidc'", error.details
+            ) from None
+        except RunrigError as error:
+            if time.time() >= renewal.ends_at:
+                raise
+            self._quiet_until = min(time.time() + AGAIN_S, renewal.ends_at)
+            _warn(f"{error.message}; the sign-in is not renewed, and ends {_clock(renewal.ends_at)}")
+            return kept
+        after = with_sign_in(kept, url, answer)
+        saved.write(Logins(kept.current, after.tokens, after.renewals))
+        return after
+
+
+def with_sign_in(kept: Logins, url: str, answer: Mapping[str, Any]) -> Logins:
+    """*kept* with what the server *url* answered to a sign-in or a renewal."""
+    now = time.time()
+    refresh_token = answer["refresh_token"]
+    renewal = None if refresh_token is None else Renewal(refresh_token, now, now + answer["expires_in_s"])
+    return kept.with_token(url, answer["token"], renewal)
+
+
+def _due(renewal: Renewal) -> bool:
+    return not renewal.begun_at <= time.time() < renewal.ends_at - AHEAD_S
+
+
+def _clock(at: float) -> str:
+    return datetime.fromtimestamp(at).astimezone().strftime("at %H:%M:%S")
+
+
+def _warn(text: str) -> None:
+    """On stderr, unless the program that uses this has other wishes for its log."""
+    import logging
+
+    shown = "".join(character if character.isprintable() else "?" for character in text)
+    logging.getLogger(__name__).warning("%s", shown)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Where there are no locks of files, two processes may renew at once, and one of them has to sign in again."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    file = saved.file().with_name("logins.lock")
+    with file.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
