@@ -10,6 +10,8 @@ import pytest
 
 from runrig.domain.credentials import written_keys
 from tests.attack.target import CANARY, Target, refused, serve
+from tests.patience import until
+from tests.worlds.command_line import up as real
 
 KEY = bytes(range(32))
 OURS, THEIRS = "/api/v1/credentials", "/api/credentials"
@@ -105,3 +107,41 @@ def test_variables_in_a_query_are_in_no_log_and_no_trail(shared: Target) -> None
     assert {name for name, rows in stored.items() if f"{CANARY}q" in repr(rows)} <= {"specifications"}
     trail = shared.ask("GET", "/api/v1/access-events?limit=1000").body
     assert CANARY.encode() not in trail
+
+
+USES = """
+workflow:
+  name: uses
+  tasks:
+  - name: main
+    image: any
+    command: [sh, -c, "test $K = $(cat /keys/k) && echo equal; echo /keys/k; sleep 1"]
+    credentials: {one: {K: k}, two: /keys}
+    resource: none
+  resources:
+    none: {}
+"""
+
+
+def test_tasks_are_handed_values_and_the_data_folder_keeps_none(tmp_path: Path) -> None:
+    """With `up` and real processes; afterwards nothing is left, in files, logs, tables and answers."""
+    (tmp_path / "uses.yaml").write_text(USES)
+    with real(tmp_path / "data", "--gpus", "0") as it:
+        for name in ("one", "two"):
+            it.runrig("credential", "set", name, "k=-", stdin=CANARY)
+        done = it.runrig("workflow", "submit", str(tmp_path / "uses.yaml"))
+        assert done.code == 0, done
+        assert it.runrig("workflow", "wait", "uses-1", "--timeout", "60").code == 0
+        first, second = it.runrig("workflow", "logs", "uses-1", "--task", "main").out.splitlines()
+        assert (first, second.endswith("/credentials/two/k")) == ("equal", True)
+        told = [it.runrig("workflow", each, "uses-1").out for each in ("query", "events", "spec")]
+        told += [it.runrig("user", "history").out, it.runrig("credential", "list", "-t", "json").out]
+        assert [text for text in told if CANARY in text] == []
+        it.runrig("credential", "delete", "two", "--yes")
+        refused_ = it.runrig("workflow", "submit", str(tmp_path / "uses.yaml"))
+        assert (refused_.code, "has no credential 'two'" in refused_.err) == (1, True)
+        until(lambda: not (it.data / "tasks/uses-1/main/0/credentials/two").exists())
+        with sqlite3.connect(it.data / "runrig.db") as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    holding = [str(file) for file in it.data.rglob("*") if file.is_file() and CANARY.encode() in file.read_bytes()]
+    assert holding == []

@@ -8,6 +8,7 @@ from runrig.domain.errors import (
     Changed,
     Conflict,
     InvalidInput,
+    NoCredential,
     NotAllowed,
     NotFound,
     NotLoggedIn,
@@ -20,7 +21,8 @@ from runrig.domain.errors import (
 )
 
 _BY_CODE: Mapping[str, type[RunrigError]] = {
-    kind.code: kind for kind in (Conflict, InvalidInput, NotAllowed, NotFound, Refused, ServerFault, Unavailable)
+    kind.code: kind
+    for kind in (Conflict, InvalidInput, NoCredential, NotAllowed, NotFound, Refused, ServerFault, Unavailable)
 }
 _BY_STATUS: Mapping[int, type[RunrigError]] = {
     401: NotLoggedIn,

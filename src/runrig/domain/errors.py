@@ -6,6 +6,7 @@ RunrigError
 ├─ Conflict        the name is taken, or the object is in a state that forbids it  exit 1
 │  └─ Changed      it is no longer what the request was made for                  exit 1
 ├─ Refused         a rule forbids it, with the numbers                            exit 1
+├─ NoCredential    a credential that the work names is not there                  exit 1
 ├─ NotAllowed      wrong token, wrong origin, not your pool                       exit 4
 │  └─ NotLoggedIn  no token, or one that is not valid                             exit 4
 ├─ Unavailable     not now: starting, stopping, another server wrote              exit 75
@@ -80,6 +81,10 @@ class Refused(RunrigError):
     def __init__(self, message: str, law: str, details: Mapping[str, object] | None = None) -> None:
         super().__init__(message, {"law": law, **(details or {})})
         self.law = law
+
+
+class NoCredential(RunrigError):
+    code = "CREDENTIAL"
 
 
 class NotAllowed(RunrigError):

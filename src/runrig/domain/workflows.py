@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from runrig.domain.credentials import CredentialUse
 from runrig.domain.gangs import Priority, Requirement
 from runrig.domain.quantities import Requests
 
@@ -126,6 +127,7 @@ class TaskSpec:
     allow: tuple[str, ...] = ()
     """What it asks beyond the ordinary: ``privileged``, ``hostNetwork``, ``volumeMounts``."""
     topology: tuple[Requirement, ...] = ()
+    credentials: tuple[CredentialUse, ...] = ()
 
     @property
     def pods(self) -> int:

@@ -1,15 +1,25 @@
 """Backends run attempts: each gets the whole desired state, and reports what it observes."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from runrig.domain.credentials import CredentialUse
+from runrig.domain.errors import Conflict
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Flavor
 from runrig.domain.observed import ClusterEvent, Observation
 from runrig.domain.pools import Pool
 from runrig.domain.subgroups import Outline
 from runrig.domain.workflows import FileSpec, GroupSpec, TaskKey
+
+Opens = Callable[[str, str], Mapping[str, str]]
+"""(user, name of a credential) → its values, for a task of that user.  Raises RunrigError in words."""
+
+
+def no_credentials(user: str, name: str) -> Mapping[str, str]:
+    """`Opens` where none are kept."""
+    raise Conflict(f"this server keeps no credentials, so credential {name!r} of {user} is not there")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +29,7 @@ class Launch:
     *gang*: the id of its gang; *spec*: the name of its task as written; *flavor*: that of the node, as it was granted.
     *command* includes the args; *command*, *environment* and the contents of *files* may hold the tokens of ``domain.tokens``.
     *inputs*: (name of the task as written, the attempts whose output folders hold it), in the order of the file.
-    *hosts*: pods of the gang → node.  *grace_s*: between SIGTERM and SIGKILL.
+    *hosts*: pods of the gang → node.  *grace_s*: between SIGTERM and SIGKILL.  *credentials*: of *user*, to be opened by `Opens`.
     """
 
     key: TaskKey
@@ -39,6 +49,8 @@ class Launch:
     max_count: int
     grace_s: float
     duration_s: float | None = None
+    credentials: tuple[CredentialUse, ...] = ()
+    user: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +189,9 @@ class Backend(Protocol):
 
     outputs: bool
     """Later tasks can read what a task writes to ``{{output}}``."""
+
+    def use_credentials(self, opens: Opens) -> None:
+        """*opens*: how to come by the values for tasks that start from now on."""
 
     def observe(self) -> Observation: ...
 

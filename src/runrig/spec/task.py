@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from runrig.domain.workflows import ExitAction, ExitRule, FileSpec, TaskSpec
+from runrig.spec.credentials import read_credentials
 from runrig.spec.fields import Field, Fields, closest, repeated
 from runrig.spec.resources import Resource, check_slices_of_task
 from runrig.spec.values import parse_duration, parse_exit_codes
@@ -24,13 +25,13 @@ _ALLOWABLE = ("privileged", "hostNetwork", "volumeMounts")
 _REFUSED = {
     "outputs": "outputs to a url are not supported yet: write to {{output}}, and read it in another task by inputs",
     "checkpoint": "checkpoints are not supported yet: leave it out",
-    "credentials": "credentials are not supported yet: leave them out",
     "downloadType": "is not supported yet: leave it out",
     "cacheSize": "is not supported yet: leave it out",
     "kpis": "are not supported yet: leave them out",
 }
 _TASK = (
     *("name", "image", "command", "args", "lead", "environment", "files", "resource", "inputs", "exitActions"),
+    "credentials",
     *("count", "minCount", "duration", *_ALLOWABLE, *_REFUSED),
 )
 _HINTS = {"resources": "it stands under workflow; here write resource: NAME"}
@@ -82,6 +83,7 @@ def read_task(field: Field, resources: Mapping[str, Resource]) -> DraftTask | No
     check_slices_of_task(fields, resource.topology)
     inputs = _inputs(fields)
     duration = fields.get("duration")
+    files = _files(fields)
     spec = TaskSpec(
         name=name,
         image=_reference(image) if image else "",
@@ -89,7 +91,7 @@ def read_task(field: Field, resources: Mapping[str, Resource]) -> DraftTask | No
         args=tuple(_argument(item) for item in fields.items("args")),
         lead=fields.flag("lead", False),
         environment={key: _variable(key, item) for key, item in fields.map("environment")},
-        files=_files(fields),
+        files=files,
         requests=resource.requests,
         platform=resource.platform,
         inputs=tuple(item.text() or "" for item in inputs),
@@ -99,6 +101,7 @@ def read_task(field: Field, resources: Mapping[str, Resource]) -> DraftTask | No
         duration_s=duration.parsed(parse_duration) if duration else None,
         allow=_allow(fields),
         topology=resource.topology,
+        credentials=read_credentials(fields, ENVIRONMENT_NAME, files),
     )
     return DraftTask(spec, field, inputs)
 

@@ -116,3 +116,75 @@ def test_who_is_deleted_has_no_credentials_left(world: TwoTeams) -> None:
     said(world, "ada", "DELETE", "api/auth/user/tom")
     said(world, "ada", "POST", "api/auth/user", {"id": "tom"})
     assert world.api.desk.service.access.credentials.of("tom") == ()
+
+
+# ---------------------------------------------------------------- work that names them
+
+FILE = """
+workflow:
+  name: uses
+  tasks:
+  - name: main
+    image: any
+    command: [train]
+    credentials: {omni: {PASSWORD: omni_pass}, spare: /etc/spare}
+"""
+
+
+def submit(world: TwoTeams, actor: str, text: str = FILE, pool: str = "team", **params: Any) -> Any:
+    body: dict[str, Any] = {
+        "file": text,
+        "set_variables": [],
+        "set_string_variables": [],
+        "uploaded_templated_spec": None,
+    }
+    return send(world, actor, "POST", f"api/pool/{pool}/workflow", body, {"priority": "LOW", **params})
+
+
+def test_a_submission_that_names_what_is_not_there_is_refused_in_one_sentence(world: TwoTeams) -> None:
+    checks: tuple[dict[str, Any], ...] = ({}, {"validation_only": True, "dry_run": False})
+    for params in checks:
+        answer = submit(world, "tom", **params).json()
+        assert (answer["error_code"], answer["message"]) == (
+            "CREDENTIAL",
+            "tom has no credential 'omni': there are spare; set it with `runrig credential set omni`",
+        )
+    said(world, "tom", "POST", "api/credentials/omni", REGISTRY)
+    assert submit(world, "tom").json()["message"] == (
+        "credential 'omni' of tom has no key 'omni_pass': it has auth, registry, username"
+    )
+    assert submit(world, "tom").status_code == 400
+    said(world, "tom", "POST", "api/credentials/omni", GENERIC)
+    assert submit(world, "tom").json()["name"] == "uses-1"
+    assert submit(world, "tess").json()["error_code"] == "CREDENTIAL"
+
+
+def test_nobody_sees_a_value_in_what_was_submitted(world: TwoTeams) -> None:
+    said(world, "tom", "POST", "api/credentials/omni", GENERIC)
+    id = submit(world, "tom").json()["name"]
+    for path in ("", "/spec", "/events", "/why", "/spec?use_template=True"):
+        for actor in ("tom", "tina", "tess"):
+            answer = send(world, actor, "GET", f"api/workflow/{id}{path}")
+            assert (answer.status_code, CANARY in answer.text) == (200, False)
+    rendered = world.send("tom", "POST", "/api/v1/workflows:render", {"pool": "team", "file": FILE})
+    assert (rendered.status_code, CANARY in rendered.text) == (200, False)
+    assert "(hidden)" in rendered.text
+
+
+def test_who_repeats_work_of_others_is_not_handed_anything_to_it(world: TwoTeams) -> None:
+    """Or tom's program would get what tina keeps under the name that tom wrote."""
+    for actor in ("tom", "tina"):
+        said(world, actor, "POST", "api/credentials/omni", GENERIC)
+    id = submit(world, "tom").json()["name"]
+    said(world, "tom", "POST", f"api/workflow/{id}/cancel", None, force=False)
+    world.api.desk.later(31)
+    for path, params in (
+        (f"api/pool/team/workflow/{id}/restart", {}),
+        ("api/pool/team/workflow", {"workflow_id": id}),
+    ):
+        answer = send(world, "tina", "POST", path, None, params)
+        assert (answer.status_code, answer.json()["message"]) == (
+            400,
+            f"{id} names credential 'omni' of tom, and would be handed that of tina: let tom repeat it, or submit its file",
+        )
+    assert said(world, "tom", "POST", f"api/pool/team/workflow/{id}/restart")["name"] == "uses-2"

@@ -21,7 +21,7 @@ from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU
 from runrig.domain.records import Loaded
 from runrig.domain.workflows import TaskKey
-from runrig.ports.backend import Desired, Launch, LogFile, Passage, Program
+from runrig.ports.backend import Desired, Launch, LogFile, Opens, Passage, Program
 from runrig.ports.clock import Clock
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.commands.submissions import Submission
@@ -68,6 +68,9 @@ class Cluster:
         self._ever: set[TaskKey] = set()
         self._lock = threading.Lock()
         self._woken = threading.Event()
+
+    def use_credentials(self, opens: Opens) -> None:
+        """No task is handed any."""
 
     def observe(self) -> Observation:
         with self._lock:

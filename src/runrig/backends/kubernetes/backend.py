@@ -29,7 +29,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU, STORAGE
 from runrig.domain.workflows import ExitCode, TaskKey
-from runrig.ports.backend import Desired, LogFile, Passage, Program
+from runrig.ports.backend import Desired, LogFile, Opens, Passage, Program, no_credentials
 
 Object = dict[str, Any]
 
@@ -79,6 +79,7 @@ class KubernetesBackend:
         self._bind_timeout_s = bind_timeout_s
         self._start_timeout_s = start_timeout_s
         self._claim = claim
+        self._opens: Opens = no_credentials
         self._changed = threading.Event()
         self._view = ClusterView(cluster, namespace, self._changed.set)
         self._crew = Crew()
@@ -95,6 +96,9 @@ class KubernetesBackend:
         self._buried_again = math.inf
 
     # ------------------------------------------------------------ the port
+
+    def use_credentials(self, opens: Opens) -> None:
+        self._opens = opens
 
     def observe(self) -> Observation:
         """Also repairs what others changed, so that the report matches what is wanted.  Raises Unavailable."""
@@ -257,7 +261,7 @@ class KubernetesBackend:
         return min(self._carried_out[1], self._buried_again)
 
     def _settings(self, desired: Desired) -> Settings:
-        return Settings(self._namespace, desired.flavors, self._names, self._claim.term)
+        return Settings(self._namespace, desired.flavors, self._names, self._claim.term, self._opens)
 
     def _carry_out(self) -> None:
         generation = self._view.generation

@@ -4,12 +4,13 @@ Pure: equal input gives equal objects, keys in the same order.  Nothing here tal
 object after those that it needs.
 """
 
+import base64
 from collections.abc import Iterator, Mapping, Sequence
 
 from runrig.backends.kubernetes import names
 from runrig.backends.kubernetes.names import MANAGED, Object
 from runrig.backends.kubernetes.pods import WHOLE, GangPods, Settings
-from runrig.domain.errors import InvalidInput
+from runrig.domain.errors import InvalidInput, RunrigError
 from runrig.domain.gangs import Priority
 from runrig.domain.subgroups import Constraint, Subgroup
 from runrig.ports.backend import Blueprint, PoolQueues, QueueQuota
@@ -17,6 +18,7 @@ from runrig.ports.backend import Blueprint, PoolQueues, QueueQuota
 PRIORITY_CLASSES = {Priority.HIGH: 125, Priority.NORMAL: 100, Priority.LOW: 50}
 NEVER = "87600h"
 UNLIMITED = -1
+HIDDEN = "(hidden)"
 
 
 def render(plan: Blueprint) -> tuple[Object, ...]:
@@ -107,7 +109,7 @@ def before_the_group(pods: GangPods) -> tuple[Object, ...]:
 
     Raises ValueError with a sentence for impossible files.
     """
-    return (*_service(pods), *_secrets(pods))
+    return (*_service(pods), *_secrets(pods), *_credentials(pods))
 
 
 def _service(pods: GangPods) -> Iterator[Object]:
@@ -123,6 +125,30 @@ def _secrets(pods: GangPods) -> Iterator[Object]:
         metadata = _metadata(pods, names.secret_name(pods.gang.uuid, number))
         # Immutable, so that no kubelet watches it for changes.
         yield {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "immutable": True, "data": dict(data)}
+
+
+def _credentials(pods: GangPods) -> Iterator[Object]:
+    """Without values where they are only shown.  Not immutable: a server that starts later finds the values of then.
+
+    Raises ValueError with a sentence for one that is not there (any more), unless the gang has begun.
+    """
+    for name, secret in pods.credentials.items():
+        try:
+            data = _credential_data(pods, name)
+        except RunrigError as error:
+            if pods.begun:
+                continue
+            raise ValueError(error.message) from None
+        yield {"apiVersion": "v1", "kind": "Secret", "metadata": _metadata(pods, secret), "type": "Opaque"} | data
+
+
+def _credential_data(pods: GangPods, name: str) -> Object:
+    if pods.settings.opens is None:
+        uses = [use for task in pods.gang.group.tasks for use in task.credentials if use.name == name]
+        keys = sorted({key for use in uses for key in use.variables.values()})
+        return {"stringData": dict.fromkeys(keys, HIDDEN)}
+    values = pods.settings.opens(pods.gang.user, name)
+    return {"data": {key: base64.b64encode(value.encode()).decode() for key, value in sorted(values.items())}}
 
 
 def pod_group(pods: GangPods, alive: Mapping[str, int] | None = None) -> Object:

@@ -18,7 +18,7 @@ from runrig.domain.quantities import BYTES, CPU, GPU, MEMORY, STORAGE
 from runrig.domain.subgroups import Outline
 from runrig.domain.tokens import expand
 from runrig.domain.workflows import TaskKey, TaskSpec, task_uuid
-from runrig.ports.backend import GangLaunch, Launch
+from runrig.ports.backend import GangLaunch, Launch, Opens
 
 LONGEST_VARIABLE = 128 * 1024
 """Bytes of a variable with its name and final NUL; Linux starts no program with a longer one."""
@@ -27,6 +27,8 @@ WHOLE = ""
 """The leaf that holds all pods of a gang without subgroups."""
 
 _ALONE = "127.0.0.1"
+_CREDENTIAL_MODE = 0o444
+"""As files: an image may run its task as any user."""
 _RESOURCE_NAMES = {GPU: "nvidia.com/gpu", STORAGE: "ephemeral-storage"}
 _HUGE_PAGES = "hugepages-"
 
@@ -35,13 +37,14 @@ _HUGE_PAGES = "hugepages-"
 class Settings:
     """*resource_names*: our name of a resource → the cluster's, if that is not the usual one.
 
-    *epoch*: that of the server that makes the pods; None: they are only shown.
+    *epoch*: that of the server that makes the pods; None: they are only shown.  *opens*: the values of credentials; None: not told.
     """
 
     namespace: str
     flavors: Mapping[str, Flavor]
     resource_names: Mapping[str, str]
     epoch: int | None = None
+    opens: Opens | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +69,9 @@ class GangPods:
     Nearly everything comes from the gang, so it does not matter which of its attempts still live.
     """
 
-    def __init__(self, gang: GangLaunch, settings: Settings) -> None:
-        self.gang, self.settings = gang, settings
+    def __init__(self, gang: GangLaunch, settings: Settings, *, begun: bool = False) -> None:
+        """*begun*: some of them have run, so that they go on with what they were handed."""
+        self.gang, self.settings, self.begun = gang, settings, begun
 
     def pod(self, launch: Launch) -> Object:
         """The pod of *launch*, tied to its node.
@@ -108,6 +112,12 @@ class GangPods:
     @cached_property
     def files(self) -> GangFiles:
         return files_of(self.gang.group.tasks, self._values)
+
+    @cached_property
+    def credentials(self) -> Mapping[str, str]:
+        """Credential → the name of its Secret."""
+        found = sorted({use.name for task in self.gang.group.tasks for use in task.credentials})
+        return {name: names.credential_name(self.gang.uuid, number) for number, name in enumerate(found)}
 
     @cached_property
     def labels(self) -> Mapping[str, str]:
@@ -185,7 +195,7 @@ class GangPods:
             spec |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
         mounts = self.files.mounts.get(attempt.name, ())
         spec |= _where(attempt)
-        spec |= {"volumes": self._volumes(mounts), "containers": [self._container(attempt, mounts)]}
+        spec |= {"volumes": self._volumes(attempt.task, mounts), "containers": [self._container(attempt, mounts)]}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
     def _pod_labels(self, attempt: _Attempt) -> Mapping[str, str]:
@@ -202,13 +212,17 @@ class GangPods:
         name = task.platform or pool.default_platform or (allowed[0] if len(allowed) == 1 else None)
         return None if name is None else flavors[name]
 
-    def _volumes(self, mounts: tuple[Mount, ...]) -> list[Object]:
+    def _volumes(self, task: TaskSpec, mounts: tuple[Mount, ...]) -> list[Object]:
         volumes: list[Object] = [{"name": "output", "emptyDir": {}}]
         for number in sorted({mount.secret for mount in mounts}):
             mode_by_key = {each.key: each.mode for each in mounts if each.secret == number}
             items = [{"key": key, "path": key, "mode": mode} for key, mode in mode_by_key.items()]
             secret = {"secretName": names.secret_name(self.gang.uuid, number), "items": items}
             volumes.append({"name": f"files-{number}", "secret": secret})
+        for number, use in enumerate(task.credentials):
+            if use.path:
+                whole = {"secretName": self.credentials[use.name], "defaultMode": _CREDENTIAL_MODE}
+                volumes.append({"name": f"credential-{number}", "secret": whole})
         return volumes
 
     def _container(self, attempt: _Attempt, mounts: tuple[Mount, ...]) -> Object:
@@ -225,12 +239,23 @@ class GangPods:
         environment = {key: _literal(value, values) for key, value in task.environment.items()}
         environment |= self._own_environment(attempt)
         container["env"] = [{"name": key, "value": value} for key, value in environment.items()]
+        container["env"] += [
+            {"name": name, "valueFrom": {"secretKeyRef": {"name": self.credentials[use.name], "key": key}}}
+            for use in task.credentials
+            for name, key in use.variables.items()
+            if name not in environment
+        ]
         if task.requests:
             amounts = dict(self._amounts(task))
             container["resources"] = {"limits": amounts, "requests": dict(amounts)}
         container["volumeMounts"] = [{"name": "output", "mountPath": OUTPUT}] + [
             {"name": f"files-{mount.secret}", "mountPath": mount.path, "subPath": mount.key, "readOnly": True}
             for mount in mounts
+        ]
+        container["volumeMounts"] += [
+            {"name": f"credential-{number}", "mountPath": use.path, "readOnly": True}
+            for number, use in enumerate(task.credentials)
+            if use.path
         ]
         if "privileged" in task.allow:
             container["securityContext"] = {"privileged": True}

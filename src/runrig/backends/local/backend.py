@@ -26,7 +26,7 @@ from runrig.backends.local.wake_pipe import WakePipe
 from runrig.domain.errors import Conflict, ServerFault
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.workflows import ExitCode, TaskKey
-from runrig.ports.backend import Desired, Launch, LogFile, Passage, Program
+from runrig.ports.backend import Desired, Launch, LogFile, Opens, Passage, Program, no_credentials
 
 _POLL_S = 0.5
 """How late the end of a task is seen at most if its supervisor could not ring."""
@@ -88,6 +88,7 @@ class LocalBackend:
             ) from error
         self._machine = machine.inspect(self._folder, gpus, find_gpus)
         self._nodes_told = False
+        self._opens: Opens = no_credentials
         self._lock = threading.RLock()
         self._wanted: Mapping[TaskKey, Launch] = {}
         self._live: dict[TaskKey, _Live] = {}
@@ -96,6 +97,9 @@ class LocalBackend:
         self._load()
 
     # ------------------------------------------------------------ the port
+
+    def use_credentials(self, opens: Opens) -> None:
+        self._opens = opens
 
     def observe(self) -> Observation:
         with self._lock:
@@ -279,7 +283,7 @@ class LocalBackend:
             return
         try:
             if not attempt.prepared:
-                prepare(attempt, self._tasks, launch, self._machine.visible)
+                prepare(attempt, self._tasks, launch, self._machine.visible, self._opens)
         except ValueError as error:
             self._see(live, _settle(attempt, ExitCode.START_ERROR, str(error)))
         except OSError as error:
@@ -327,6 +331,7 @@ class LocalBackend:
         """Forgets the attempt if it has ended; else kills it, and a later call forgets it."""
         self._stop(live, 0.0)
         if live.ended:
+            supervisor.forget_secrets(str(live.attempt.folder))
             self._markers.remove(live.attempt.key)
             self._doors.pop(live.attempt.key, None)
             del self._live[live.attempt.key]

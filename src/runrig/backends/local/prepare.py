@@ -5,6 +5,8 @@ output/    {{output}}
 inputs/    {{input:NAME}} where NAME has a count: inputs/NAME/POD is a link to the output of each;
            the output of a single pod is named directly
 tmp/       TMPDIR
+credentials/, secrets
+           what the task takes of credentials, as files and as variables; gone when it has ended, the second when it starts
 launch     what the supervisor reads; written last: without it nothing was ever started
 """
 
@@ -19,10 +21,11 @@ from pathlib import Path, PurePosixPath
 
 from runrig.backends.local import supervisor
 from runrig.backends.local.attempt import Attempt
+from runrig.backends.local.credentials import hand_over
 from runrig.backends.local.processes import MARKER
 from runrig.domain.tokens import contents_of, expand
 from runrig.domain.workflows import FileSpec
-from runrig.ports.backend import Launch
+from runrig.ports.backend import Launch, Opens
 
 ADDRESS = "127.0.0.1"
 
@@ -30,7 +33,7 @@ _IN_A_PATH = r"\w/\-+~@%"
 _INPUT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
 
 
-def prepare(attempt: Attempt, tasks: Path, launch: Launch, visible: tuple[str, ...]) -> None:
+def prepare(attempt: Attempt, tasks: Path, launch: Launch, visible: tuple[str, ...], opens: Opens) -> None:
     """Makes the folder of *attempt* anew.  *visible*: index of a GPU → its name in CUDA_VISIBLE_DEVICES.
 
     Raises ValueError with a sentence if the launch asks for the impossible, OSError if the machine fails.
@@ -43,12 +46,16 @@ def prepare(attempt: Attempt, tasks: Path, launch: Launch, visible: tuple[str, .
     values = _token_values(attempt, tasks, launch)
     for file in launch.files:
         _write_file(attempt.folder / "work", file, values)
-    relocate = _relocation(attempt.folder / "work", launch.files)
+    handed, variables = hand_over(attempt.folder, launch, opens)
+    relocate = _relocation(attempt.folder / "work", launch.files, handed)
     command = tuple(expand(relocate(word), values) for word in launch.command)
     if not command:
         raise ValueError(f"{launch.key} has no command")
     asked = {name: expand(relocate(value), values) for name, value in launch.environment.items()}
     environment = _base_environment(attempt) | asked | _own_environment(attempt, launch, visible)
+    if variables:
+        data = supervisor.encode_launch(0.0, (), variables)
+        supervisor.write(str(attempt.folder / supervisor.SECRETS), data, durable=False)
     data = supervisor.encode_launch(launch.grace_s, command, environment)
     supervisor.write(str(attempt.folder / "launch"), data, durable=False)
 
@@ -136,9 +143,13 @@ def _gather(inputs: Path, name: str, outputs: Iterable[Attempt]) -> Path:
 # ---------------------------------------------------------------- files
 
 
-def _relocation(work: Path, files: Iterable[FileSpec]) -> Callable[[str], str]:
-    """A function that replaces each file's absolute path, where it stands as a whole path, by where the file really is."""
+def _relocation(work: Path, files: Iterable[FileSpec], handed: Mapping[str, str]) -> Callable[[str], str]:
+    """A function that replaces each file's absolute path, where it stands as a whole path, by where the file really is.
+
+    *handed*: the same of credentials.
+    """
     real = {file.path: str(work / file.path.lstrip("/")) for file in files if file.path.startswith("/")}
+    real |= handed
     if not real:
         return str
     longest_first = "|".join(re.escape(path) for path in sorted(real, key=lambda path: (-len(path), path)))

@@ -4,6 +4,9 @@ Started as ``python -I -S supervisor.py FOLDER``, in a session of its own.  It i
 library, because every task start pays for it.  Files of FOLDER that it knows:
 
     launch    read: the fields of `encode_launch`
+    secrets   read and removed: variables from credentials
+    credentials/NAME/KEY
+              removed at the end: files from credentials
     door      a socket, while the server waits at it for a visitor
     claim     locked by the supervisor that lives; holds the pid of the one that ran it, or runs it
     stop      read: somebody wants it to end, with this grace in seconds; SIGTERM tells us to look
@@ -33,6 +36,8 @@ from collections.abc import Callable
 
 WAKE_PIPE = "../../../../bell"  # its name on disk, which servers of other versions look for too
 DOOR = "door"
+SECRETS = "secrets"
+CREDENTIALS = "credentials"
 STOPPED = 128 + signal.SIGTERM
 VISITOR = os.path.join(os.path.dirname(__file__), "visitor.py")
 BACKEND_ERROR = 3001
@@ -48,6 +53,7 @@ _HINTS = {
     errno.EACCES: "it is not executable: begin the file with #!, or name its interpreter",
     errno.ENOEXEC: "it is neither a program nor a script: begin the file with #!, or name its interpreter",
 }
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -74,6 +80,41 @@ def decode_launch(data: bytes) -> tuple[float, list[bytes], dict[bytes, bytes]]:
     words = int(count)
     variables = (field.partition(b"=") for field in rest[words:])
     return float(grace), rest[:words], {name: value for name, _, value in variables}
+
+
+def take_secrets() -> dict[bytes, bytes]:
+    """The variables from credentials, which are on disk no longer."""
+    try:
+        data = read(SECRETS)
+    except FileNotFoundError:
+        return {}
+    os.unlink(SECRETS)
+    return decode_launch(data)[2]
+
+
+def forget_secrets(folder: str) -> None:
+    """Removes what an attempt was handed of credentials.  Follows no link that the task has put there."""
+    with contextlib.suppress(OSError):
+        os.unlink(os.path.join(folder, SECRETS))
+    with contextlib.suppress(OSError):
+        top = os.open(os.path.join(folder, CREDENTIALS), _FOLDER)
+        try:
+            for name in os.listdir(top):
+                _empty(top, name)
+        finally:
+            os.close(top)
+
+
+def _empty(top: int, name: str) -> None:
+    with contextlib.suppress(OSError):
+        inner = os.open(name, _FOLDER, dir_fd=top)
+        try:
+            for key in os.listdir(inner):
+                with contextlib.suppress(OSError):
+                    os.unlink(key, dir_fd=inner)
+        finally:
+            os.close(inner)
+        os.rmdir(name, dir_fd=top)
 
 
 def read(path: str) -> bytes:
@@ -262,6 +303,7 @@ def run() -> tuple[int, str]:
     if os.path.exists("stop"):  # the claim is written: from here on whoever stops us can find us
         return STOPPED, "stopped before it started"
     grace_s, command, environment = read_launch()
+    environment = take_secrets() | environment
     try:
         pid = start(command, environment, into_logs)
     except OSError as error:
@@ -316,6 +358,7 @@ def main(folder: str) -> None:
     os.write(claim, b"%d" % os.getpid())
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     code, message = run()
+    forget_secrets(".")
     report(code, message)
     os.close(claim)  # before it rings: while the claim is locked nobody believes the end
     ring()

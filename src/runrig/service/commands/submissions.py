@@ -14,6 +14,8 @@ from runrig.engine.lifecycle import submission_gate, workflows
 from runrig.engine.state.state import State
 from runrig.ports.backend import Backend, Blueprint
 from runrig.ports.store import SpecText, Store
+from runrig.service.access.credentials import Credentials
+from runrig.service.commands.credential_checks import check_credentials, check_repeated
 from runrig.service.queries.pool_deletions import pool_deletions, utc
 from runrig.service.runtime import rendering
 from runrig.service.runtime.reconciler import Reconciler
@@ -153,7 +155,15 @@ def _hash(submission: Submission, text: str) -> str:
 
 
 class Submissions:
-    def __init__(self, transactor: Transactor, store: Store, backend: Backend, reconciler: Reconciler) -> None:
+    def __init__(
+        self,
+        transactor: Transactor,
+        store: Store,
+        backend: Backend,
+        reconciler: Reconciler,
+        credentials: Credentials,
+    ) -> None:
+        self._credentials = credentials
         self._transactor = transactor
         self._store = store
         self._backend = backend
@@ -206,6 +216,7 @@ class Submissions:
         """Submits the specification of workflow *id* once more, with its priority unless another is given."""
         old = self._store.head(id)
         spec = self._store.spec(old.spec_hash)
+        check_repeated(old, spec.spec, user)
         parsed = ParsedSubmission(spec, pool, user, priority or old.priority, parent=old.id, uuid=uuid)
         return (yield from self.submitting(parsed))
 
@@ -270,6 +281,7 @@ class Submissions:
         """The gate's plan; its refusal also names who closed the pool, and when.  *before*: as of the gate."""
         if not self._backend.outputs:
             _without_inputs(parsed.spec.spec, self._backend.name)
+        check_credentials(parsed.spec.spec, parsed.user, self._credentials)
         try:
             return parsed.plan(writing.state, writing.now, before=before)
         except Refused as error:

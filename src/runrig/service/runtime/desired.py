@@ -93,6 +93,8 @@ def _launch(state: State, entry: Entry, task: Task, hosts: Mapping[str, str]) ->
         max_count=spec.pods,
         grace_s=state.pools[workflow.pool].grace_s,
         duration_s=spec.duration_s,
+        credentials=spec.credentials,
+        user=workflow.submitted_by if spec.credentials else "",
     )
 
 

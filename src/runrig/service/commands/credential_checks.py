@@ -1,0 +1,39 @@
+"""Whether the credentials that a workflow names are there, for the one who submits it."""
+
+from runrig.domain.credentials import CredentialUse
+from runrig.domain.errors import NoCredential
+from runrig.domain.workflows import Workflow, WorkflowSpec
+from runrig.service.access.credentials import Credentials
+
+
+def check_credentials(spec: WorkflowSpec, user: str, credentials: Credentials) -> None:
+    """Raises NoCredential for the first that *user* does not have as *spec* needs it."""
+    uses = _uses(spec)
+    there = {each.name: each for each in credentials.of(user)} if uses else {}
+    for use in uses:
+        found, way = there.get(use.name), f"`runrig credential set {use.name}`"
+        if found is None:
+            said = f"{user} has no credential {use.name!r}: there are {', '.join(there) or 'none'}; set it with {way}"
+            raise NoCredential(said, {"credential": use.name})
+        missing = [key for key in use.variables.values() if key not in found.keys]
+        if missing:
+            said = f"credential {use.name!r} of {user} has no key {missing[0]!r:.80}: it has {', '.join(found.keys)}"
+            raise NoCredential(said, {"credential": use.name})
+        if not found.sealed:
+            said = f"the values of credential {use.name!r} of {user} were left out of a backup: set it again with {way}"
+            raise NoCredential(said, {"credential": use.name})
+
+
+def check_repeated(old: Workflow, spec: WorkflowSpec, user: str) -> None:
+    """Raises NoCredential if *user* repeats work of others with credentials: it would be handed those of *user* under these names."""
+    uses = _uses(spec)
+    if uses and old.submitted_by != user:
+        raise NoCredential(
+            f"{old.id} names credential {uses[0].name!r} of {old.submitted_by}, and would be handed that of {user}: let "
+            f"{old.submitted_by} repeat it, or submit its file",
+            {"credential": uses[0].name},
+        )
+
+
+def _uses(spec: WorkflowSpec) -> list[CredentialUse]:
+    return [use for group in spec.groups for task in group.tasks for use in task.credentials]

@@ -1,0 +1,91 @@
+"""What a task takes of credentials: `credentials:` of a workflow file, a map from the name to a folder or to variables."""
+
+import posixpath
+import re
+from itertools import pairwise
+
+from runrig.domain.credentials import CredentialUse, name_problem
+from runrig.domain.workflows import FileSpec
+from runrig.spec.fields import Field, Fields
+
+MOST = 32
+"""Credentials of one task."""
+
+_HOW = "write a folder, such as /etc/keys, or VARIABLE: key"
+
+
+def read_credentials(
+    fields: Fields, variable: re.Pattern[str], files: tuple[FileSpec, ...]
+) -> tuple[CredentialUse, ...]:
+    """*variable*: what names of variables look like.  *files*: those of the task."""
+    whole = fields.get("credentials")
+    if whole is None:
+        return ()
+    found: list[CredentialUse] = []
+    for name, field in fields.map("credentials"):
+        problem = name_problem(name)
+        if problem is not None:
+            field.wrong(problem)
+        use = _use(name, field, variable)
+        if use is not None:
+            found.append(use)
+    if len(found) > MOST:
+        whole.wrong(f"{len(found)} credentials are too many for one task: at most {MOST}")
+    _check_apart(whole, found, [file.path for file in files])
+    _check_variables(whole, found, [key for key, _ in fields.map("environment")])
+    return tuple(found)
+
+
+def _use(name: str, field: Field, variable: re.Pattern[str]) -> CredentialUse | None:
+    if isinstance(field.node.value, str):
+        path = _path(field)
+        return None if path is None else CredentialUse(name, path=path)
+    if not isinstance(field.node.value, dict):
+        field.wrong(f"expected a folder or a map, got {field.shown()}: {_HOW}")
+        return None
+    variables: dict[str, str] = {}
+    for key, item in field.entries():
+        if not variable.fullmatch(key):
+            item.wrong(f"{key!r} cannot name a variable: letters, digits and '_', not first a digit")
+        variables[key] = item.text() or ""
+    if not variables:
+        field.wrong(f"is empty: {_HOW}")
+    return CredentialUse(name, variables=variables)
+
+
+def _path(field: Field) -> str | None:
+    """The absolute path in its shortest form."""
+    path = field.text() or ""
+    wrong = (
+        not path.startswith("/")
+        or ".." in path.split("/")
+        or ":" in path
+        or not path.isprintable()
+        or len(path.encode()) > 1024
+        or any(len(part.encode()) > 255 for part in path.split("/"))
+    )
+    short = "/" + posixpath.normpath(path).lstrip("/")
+    if wrong or short == "/":
+        field.wrong(
+            f"{path!r:.80} is no folder for a credential: write an absolute path without '..' and ':', such as /etc/keys"
+        )
+        return None
+    return short
+
+
+def _check_apart(whole: Field, found: list[CredentialUse], files: list[str]) -> None:
+    """No folder is in another, or has a file of the task."""
+    paths = sorted(each.path for each in found if each.path)
+    for one, other in pairwise(paths):
+        if other == one or other.startswith(f"{one}/"):
+            whole.wrong(f"{other!r} lies in {one!r}, which is the folder of another credential")
+    for path in paths:
+        for file in files:
+            if file == path or file.startswith(f"{path}/") or path.startswith(f"{file}/"):
+                whole.wrong(f"{path!r} and the file {file!r} are in each other's place")
+
+
+def _check_variables(whole: Field, found: list[CredentialUse], environment: list[str]) -> None:
+    taken = environment + [name for each in found for name in each.variables]
+    for name in sorted({name for name in taken if taken.count(name) > 1}):
+        whole.wrong(f"the variable {name!r} has a value already")
