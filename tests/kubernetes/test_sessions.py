@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx2
 import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
@@ -46,8 +47,7 @@ def runs(here: Rig) -> str:
 
 
 def environment(here: Rig) -> dict[str, str]:
-    assert here.server is not None
-    return {**os.environ, "RUNRIG_SERVER": here.server.url, "RUNRIG_TOKEN": here.token}
+    return {**os.environ, "RUNRIG_SERVER": address(here), "RUNRIG_TOKEN": here.token}
 
 
 def executed(here: Rig, id: str, *command: str) -> "subprocess.CompletedProcess[str]":
@@ -65,17 +65,30 @@ def said(here: Rig, *args: str) -> "subprocess.CompletedProcess[str]":
 @contextmanager
 def entered(here: Rig, id: str, *command: str, size: tuple[int, int] | None = None) -> Iterator[ClientConnection]:
     terminal = None if size is None else {"rows": size[0], "columns": size[1]}
-    answer = here.post(f"/api/v1/workflows/{id}/tasks/main-0:exec", {"command": command, "terminal": terminal})
-    with connected(here, f"exec/{id}", answer) as connection:
+    with connected(here, opened(here, id, "exec", {"command": command, "terminal": terminal})) as connection:
         yield connection
 
 
-@contextmanager
-def connected(here: Rig, place: str, answer: dict[str, str]) -> Iterator[ClientConnection]:
-    kind, _, id = place.partition("/")
-    url = f"{answer['router_address']}/api/router/{kind}/{id}/client/{answer['key']}"
+def opened(here: Rig, id: str, kind: str, body: object) -> str:
+    """The key of a session."""
     bearer = {"Authorization": f"Bearer {here.token}"}
-    with connect(url, additional_headers=bearer, open_timeout=PATIENCE_S, proxy=None) as connection:
+    url = f"{address(here)}/api/v1/workflows/{id}/tasks/main-0:{kind}"
+    answer = httpx2.post(url, json=body, headers=bearer, timeout=PATIENCE_S)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["key"])
+
+
+def address(here: Rig) -> str:
+    assert here.server is not None
+    return here.server.url
+
+
+@contextmanager
+def connected(here: Rig, key: str) -> Iterator[ClientConnection]:
+    url, bearer = address(here).replace("http", "ws", 1), {"Authorization": f"Bearer {here.token}"}
+    with connect(
+        f"{url}/api/v1/sessions/{key}", additional_headers=bearer, open_timeout=PATIENCE_S, proxy=None
+    ) as connection:
         yield connection
 
 
@@ -146,7 +159,7 @@ def test_a_session_ends_with_its_task(here: Rig) -> None:
     with entered(here, id, "sleep", "60") as connection:
         here.post(f"/api/workflow/{id}/cancel")
         _, end = heard(connection)
-        assert "does not run any more" in str(end.get("message")), end
+        assert "does not run any more" in str(end.get("detail")), end
     assert executed(here, id, "true").returncode == 1
 
 
@@ -156,8 +169,8 @@ def test_a_session_ends_in_words_when_the_api_server_goes_and_the_next_one_works
         assert first(connection) == b"\1on\n"
         begin_again(here.world.plane, "kube-apiserver")
         _, end = heard(connection)
-    assert end["error_code"] == "UNAVAILABLE"
-    assert "has ended the connection to the task" in str(end["message"])
+    assert end["code"] == "UNAVAILABLE"
+    assert "has ended the connection to the task" in str(end["detail"])
     done = here.until(lambda: _said(here, id), "a program can be started again")
     assert done == "hello\n"
 
@@ -194,10 +207,9 @@ def test_a_port_is_one_of_this_machine(here: Rig) -> None:
 def test_a_port_carries_bytes_and_says_when_nobody_listens(here: Rig) -> None:
     id = runs(here)
     for port, sent, expected in ((8080, b"x" * 100_000, None), (NOBODY, b"x", "nothing listens on the port")):
-        (answer,) = here.post(f"/api/workflow/{id}/portforward/main-0", task_ports=str(port))
-        with connected(here, f"portforward/{id}", answer) as control:
-            control.send(json.dumps({"key": f"c-{port}", "cookie": ""}))
-            with connected(here, f"portforward/{id}", answer | {"key": f"c-{port}"}) as connection:
+        with connected(here, opened(here, id, "port-forward", {"port": port})) as control:
+            control.send(json.dumps({"key": f"c-{port}"}))
+            with connected(here, f"c-{port}") as connection:
                 connection.send(sent)
                 if expected is None:
                     assert _bytes(connection, len(sent)) == sent
