@@ -66,12 +66,12 @@ def test_a_server_renders_what_a_cluster_file_does(tmp_path: Path) -> None:
 
 def test_without_a_cluster_file_the_server_is_asked() -> None:
     answer = {"objects": [{"kind": "A", "spec": {"b": 1, "a": ["x"]}}, {"kind": "B"}]}
-    with serving({"POST /api/pool/p/render": answer}) as server:
+    with serving({"POST /api/v1/workflows:render": answer}) as server:
         done = at(server, "workflow", "render", "-", "-p", "p", "-n", "jobs", "--priority", "LOW", stdin=TEXT)
     assert (done.code, done.out) == (0, "kind: A\nspec:\n  b: 1\n  a:\n  - x\n---\nkind: B\n")
-    asked = [("priority", "LOW"), ("namespace", "jobs")]
-    body = {"file": TEXT, "set_variables": [], "set_string_variables": []}
-    assert server.asked == [("POST /api/pool/p/render", asked, body)]
+    said = {"pool": "p", "priority": "LOW", "environment": {}, "labels": {}, "namespace": "jobs"}
+    body = {"file": TEXT, "variables": [], "string_variables": []}
+    assert server.asked == [("POST /api/v1/workflows:render", [], said | body)]
 
 
 def test_what_no_cluster_takes_is_an_error_of_the_file(tmp_path: Path) -> None:
