@@ -3,6 +3,7 @@
 The world of `waiting`: a thousand pools, each promised its part of the nodes.  LOW gangs of random pools hold nearly all of it.
 """
 
+import gc
 from collections.abc import Iterator
 from itertools import count
 from random import Random
@@ -39,6 +40,8 @@ class Measured(NamedTuple):
 def measured(nodes: int, waiting: int) -> Measured:
     ledger = full(nodes)
     queue(ledger, _gangs("firm", waiting, FIRM, at=nodes))
+    gc.collect()
+    gc.freeze()  # as `up` does
     longest, nominated, stopped = 0.0, 0, 0
     start = began = process_time()
     steps = count(1)
@@ -51,6 +54,7 @@ def measured(nodes: int, waiting: int) -> Measured:
             now = process_time()
             longest, began = max(longest, now - began), now
     first = process_time() - start
+    gc.unfreeze()
     assert nominated
     assert stopped
     assert all(amount >= 0 for room in ledger.nodes.by_name.values() for amount in room.free[CHARGED].values())
