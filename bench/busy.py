@@ -112,7 +112,7 @@ def _questions(ids: Sequence[str]) -> dict[str, list[Question]]:
     changed = json.dumps({"description": "changed"})
     pools = [f"/api/configs/pool/{pool_name(at)}" for at in range(len(ids))]
     return {
-        "why a workflow waits": [("GET", f"/api/workflow/{id}/why", None) for id in ids],
+        "why a workflow waits": [("GET", f"/api/v1/workflows/{id}/why", None) for id in ids],
         "one that waits is cancelled": [("POST", f"/api/workflow/{id}/cancel", None) for id in ids],
         "a pool is changed": [("PATCH", pool, changed) for pool in pools],
         "a page of five nodes": [("GET", f"/api/resources?limit=5&offset={at}", None) for at in range(len(ids))],

@@ -88,12 +88,12 @@ class Client:
 def _submit_to_running(client: Client) -> float:
     start = perf_counter()
     name = client.call("POST", "/api/pool/default/workflow", {"file": SLEEPER})["name"]
-    status = client.call("GET", f"/api/workflow/{name}/wait?for=RUNNING&timeout=20")["status"]
+    status = client.call("GET", f"/api/v1/workflows/{name}/wait?for=RUNNING&timeout=20")["status"]
     seconds = perf_counter() - start
     if status != "RUNNING":
         raise RuntimeError(f"{name} is {status}")
     client.call("POST", f"/api/workflow/{name}/cancel?force=true")
-    client.call("GET", f"/api/workflow/{name}/wait?for=FAILED_CANCELED&timeout=20")
+    client.call("GET", f"/api/v1/workflows/{name}/wait?for=FAILED_CANCELED&timeout=20")
     return seconds
 
 

@@ -33,12 +33,19 @@ class Api:
         return self.call("POST", f"/api/pool/{pool}/workflow", {"file": text}, **query)
 
     def error(self, method: str, path: str, body: Any = None, **query: Any) -> tuple[int, dict[str, Any]]:
+        """Status and body of a refusal; what our own door says is told in the words of the other."""
         answer = self.http.request(method, path, json=body, params=query)
-        return answer.status_code, answer.json()
+        said = answer.json()
+        if path.startswith("/api/v1/") and answer.status_code >= 400:
+            details = said.get("details", {}) | ({"problems": said["problems"]} if "problems" in said else {})
+            said = {"message": said["detail"], "error_code": said["code"], "details": details}
+        return answer.status_code, said
 
     @staticmethod
     def _ok(answer: Any) -> Any:
-        assert answer.status_code == 200, answer.text
+        assert answer.status_code in (200, 201, 204), answer.text
+        if answer.status_code == 204:
+            return None
         return answer.json() if answer.headers["content-type"] == "application/json" else answer.text
 
 

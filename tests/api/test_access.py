@@ -18,30 +18,32 @@ WRONG = {
 
 def made(it: Api, user: str, *roles: str) -> str:
     """The token of a new user."""
-    it.call("POST", "/api/user", {"name": user, "roles": list(roles)})
-    return str(it.call("POST", f"/api/user/{user}/token", {"name": "t"})["token"])
+    it.call("POST", "/api/v1/users", {"name": user, "roles": list(roles)})
+    return str(it.call("POST", f"/api/v1/users/{user}/tokens", {"name": "t"})["token"])
 
 
 def asked(it: Api, bearer: str, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
     answer = it.http.request(method, path, json=body, headers={"Authorization": f"Bearer {bearer}", **headers})
-    return answer.status_code, answer.json()
+    return answer.status_code, answer.json() if answer.content else None
 
 
 def test_an_admin_makes_a_user_a_token_and_a_role_and_takes_them_back(tmp_path: Path) -> None:
     with api(tmp_path) as it:
-        assert it.get("/api/user") == {"users": []}
-        bob = it.call("POST", "/api/user", {"name": "bob", "roles": ["pool1-user"]})
+        assert it.get("/api/v1/users")["items"] == []
+        bob = it.call("POST", "/api/v1/users", {"name": "bob", "roles": ["pool1-user"]})
         assert (bob["name"], bob["roles"], bob["disabled"]) == ("bob", ["pool1-user"], False)
-        token = it.call("POST", "/api/user/bob/token", {"name": "laptop", "expires_in_s": 60})
+        token = it.call("POST", "/api/v1/users/bob/tokens", {"name": "laptop", "expires_in_s": 60})
         shown = {name: value for name, value in token.items() if name != "token"}
-        assert it.get("/api/user/bob/token") == {"tokens": [shown]}
+        assert it.get("/api/v1/users/bob/tokens")["items"] == [shown]
         assert (shown["name"], shown["user"], shown["state"]) == ("laptop", "bob", "good")
-        assert it.call("POST", "/api/role", {"user": "bob", "role": "viewer"})["roles"] == ["pool1-user", "viewer"]
-        assert [(each["user"], each["role"], each["pool"]) for each in it.get("/api/role")["roles"]] == [
+        assert it.call("POST", "/api/v1/roles", {"user": "bob", "role": "viewer"})["role"] == "viewer"
+        assert it.get("/api/v1/users/bob")["roles"] == ["pool1-user", "viewer"]
+        assert [(each["user"], each["role"], each["pool"]) for each in it.get("/api/v1/roles")["items"]] == [
             ("bob", "pool1-user", "pool1"),
             ("bob", "viewer", None),
         ]
-        assert it.call("DELETE", "/api/role/bob/viewer")["roles"] == ["pool1-user"]
+        it.call("DELETE", "/api/v1/roles/bob/viewer")
+        assert it.get("/api/v1/users/bob")["roles"] == ["pool1-user"]
         assert asked(it, token["token"], "GET", "/api/profile/settings") == (
             200,
             {
@@ -53,15 +55,15 @@ def test_an_admin_makes_a_user_a_token_and_a_role_and_takes_them_back(tmp_path: 
                 },
                 "roles": ["osmo-pool1-user"],
                 "pools": ["pool1"],
-                "token": {"name": "laptop", "expires_at": shown["expires_at"]},
+                "token": {"name": "laptop", "expires_at": shown["expires_at"].removesuffix("Z")},
             },
         )
-        assert it.call("DELETE", "/api/user/bob/token/laptop")["state"] == "revoked"
+        assert it.call("DELETE", "/api/v1/users/bob/tokens/laptop")["state"] == "revoked"
         assert asked(it, token["token"], "GET", "/api/version") == (401, WRONG)
-        assert it.get("/api/user/bob/token") == {"tokens": []}
-        assert [each["state"] for each in it.get("/api/user/bob/token", all=True)["tokens"]] == ["revoked"]
-        assert it.call("PATCH", "/api/user/bob", {"disabled": True})["disabled"] is True
-        assert [(each["number"], each["actor"], each["what"]) for each in it.get("/api/access/event")["events"]] == [
+        assert it.get("/api/v1/users/bob/tokens")["items"] == []
+        assert [each["state"] for each in it.get("/api/v1/users/bob/tokens", ended=True)["items"]] == ["revoked"]
+        assert it.call("PATCH", "/api/v1/users/bob", {"disabled": True})["disabled"] is True
+        assert [(each["number"], each["actor"], each["what"]) for each in it.get("/api/v1/access-events")["items"]] == [
             (7, "ann", "user disabled"),
             (6, "ann", "token revoked"),
             (5, "ann", "role revoked"),
@@ -70,47 +72,47 @@ def test_an_admin_makes_a_user_a_token_and_a_role_and_takes_them_back(tmp_path: 
             (2, "ann", "role granted"),
             (1, "ann", "user created"),
         ]
-        page = it.get("/api/access/event", limit=3, user="bob")
-        assert ([each["number"] for each in page["events"]], page["next"]) == ([7, 6, 5], 5)
-        page = it.get("/api/access/event", limit=4, before=5)
-        assert ([each["number"] for each in page["events"]], page["next"]) == ([4, 3, 2, 1], None)
+        page = it.get("/api/v1/access-events", limit=3, user="bob")
+        assert [each["number"] for each in page["items"]] == [7, 6, 5]
+        page = it.get("/api/v1/access-events", limit=4, cursor=page["next_cursor"])
+        assert ([each["number"] for each in page["items"]], page["next_cursor"]) == ([4, 3, 2, 1], None)
 
 
 def test_a_user_has_tokens_of_their_own_and_nobody_elses(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         bob, _carl = made(it, "bob", "pool1-user"), made(it, "carl", "pool1-admin")
-        status, second = asked(it, bob, "POST", "/api/token", {"name": "ci"})
-        assert (status, second["user"], second["state"]) == (200, "bob", "good")
-        assert [each["name"] for each in asked(it, bob, "GET", "/api/token")[1]["tokens"]] == ["t", "ci"]
-        assert asked(it, second["token"], "DELETE", "/api/token/t")[0] == 200
-        assert asked(it, bob, "GET", "/api/token") == (401, WRONG)
-        before = it.get("/api/access/event")
+        status, second = asked(it, bob, "POST", "/api/v1/tokens", {"name": "ci"})
+        assert (status, second["user"], second["state"]) == (201, "bob", "good")
+        assert [each["name"] for each in asked(it, bob, "GET", "/api/v1/tokens")[1]["items"]] == ["t", "ci"]
+        assert asked(it, second["token"], "DELETE", "/api/v1/tokens/t")[0] == 200
+        assert asked(it, bob, "GET", "/api/v1/tokens")[0] == 401
+        before = it.get("/api/v1/access-events")
         for method, path, body in (
-            ("GET", "/api/user", None),
-            ("POST", "/api/user", {"name": "eve"}),
-            ("GET", "/api/user/carl", None),
-            ("PATCH", "/api/user/carl", {"disabled": True}),
-            ("GET", "/api/user/carl/token", None),
-            ("POST", "/api/user/carl/token", {"name": "x"}),
-            ("POST", "/api/user/bob/token", {"name": "x"}),
-            ("DELETE", "/api/user/carl/token/t", None),
-            ("GET", "/api/role", None),
-            ("POST", "/api/role", {"user": "bob", "role": "admin"}),
-            ("DELETE", "/api/role/carl/pool1-admin", None),
-            ("GET", "/api/access/event", None),
+            ("GET", "/api/v1/users", None),
+            ("POST", "/api/v1/users", {"name": "eve"}),
+            ("GET", "/api/v1/users/carl", None),
+            ("PATCH", "/api/v1/users/carl", {"disabled": True}),
+            ("GET", "/api/v1/users/carl/tokens", None),
+            ("POST", "/api/v1/users/carl/tokens", {"name": "x"}),
+            ("POST", "/api/v1/users/bob/tokens", {"name": "x"}),
+            ("DELETE", "/api/v1/users/carl/tokens/t", None),
+            ("GET", "/api/v1/roles", None),
+            ("POST", "/api/v1/roles", {"user": "bob", "role": "admin"}),
+            ("DELETE", "/api/v1/roles/carl/pool1-admin", None),
+            ("GET", "/api/v1/access-events", None),
         ):
             status, answer = asked(it, second["token"], method, path, body)
-            assert (status, answer["error_code"], method, path) == (403, "FORBIDDEN", method, path)
-        assert asked(it, second["token"], "DELETE", "/api/token/nope")[0] == 404
-        assert it.get("/api/access/event") == before
+            assert (status, answer["code"], method, path) == (403, "FORBIDDEN", method, path)
+        assert asked(it, second["token"], "DELETE", "/api/v1/tokens/nope")[0] == 404
+        assert it.get("/api/v1/access-events") == before
 
 
 def test_whoever_runs_up_is_admin_and_may_have_tokens(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         assert it.get("/api/profile/settings")["profile"]["username"] == "ann"
-        own = it.call("POST", "/api/token", {"name": "phone"})
-        assert asked(it, own["token"], "GET", "/api/user")[1]["users"][0]["roles"] == ["admin"]
-        assert it.get("/api/token")["tokens"][0]["name"] == "phone"
+        own = it.call("POST", "/api/v1/tokens", {"name": "phone"})
+        assert asked(it, own["token"], "GET", "/api/v1/users")[1]["items"][0]["roles"] == ["admin"]
+        assert it.get("/api/v1/tokens")["items"][0]["name"] == "phone"
 
 
 def test_a_header_names_the_user_only_for_whoever_runs_up(tmp_path: Path) -> None:
@@ -128,29 +130,35 @@ def test_a_header_names_the_user_only_for_whoever_runs_up(tmp_path: Path) -> Non
             ["osmo-pool1-user"],
             ["pool1"],
         )
-        assert asked(it, bob, "GET", "/api/user", **headers)[0] == 403
+        assert asked(it, bob, "GET", "/api/v1/users", **headers)[0] == 403
 
 
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "message"),
     [
-        ("POST", "/api/user", {"name": "b b"}, 422, "user name 'b b' must be letters"),
-        ("POST", "/api/user", {"name": "x", "roles": ["boss"]}, 422, "'boss' is not a role"),
-        ("POST", "/api/user", {"name": "x", "roles": ["pool9-user"]}, 404, "there is no pool 'pool9'"),
-        ("POST", "/api/user", {"name": "bob"}, 409, "user bob exists already"),
-        ("GET", "/api/user/eve", None, 404, "there is no user 'eve'"),
-        ("PATCH", "/api/user/eve", {"disabled": True}, 404, "there is no user 'eve'"),
-        ("POST", "/api/user/eve/token", {"name": "x"}, 404, "there is no user 'eve'"),
-        ("POST", "/api/user/bob/token", {"name": "t"}, 409, "bob has a token 't' already"),
-        ("POST", "/api/user/bob/token", {"name": "x", "expires_in_s": 0}, 422, "a token cannot end after 0 s"),
-        ("POST", "/api/user/bob/token", {"name": "x", "expires_in_s": 1e300}, 422, "a token cannot end after 1e+300 s"),
-        ("POST", "/api/user/bob/token", {"name": "x", "expires_in_s": "soon"}, 422, "expires_in_s: 'soon'"),
-        ("POST", "/api/user/bob/token", {"name": "x", "hash": "y"}, 422, "unknown field 'hash'"),
-        ("DELETE", "/api/user/bob/token/x", None, 404, "bob has no token 'x': there are t"),
-        ("POST", "/api/role", {"user": "eve", "role": "admin"}, 404, "there is no user 'eve'"),
-        ("DELETE", "/api/role/bob/viewer", None, 404, "user bob does not have the role viewer"),
-        ("DELETE", "/api/role/bob/boss", None, 422, "'boss' is not a role"),
-        ("POST", "/api/user", {"name": "engine"}, 422, "'engine' is how the log names what no person did"),
+        ("POST", "/api/v1/users", {"name": "b b"}, 422, "user name 'b b' must be letters"),
+        ("POST", "/api/v1/users", {"name": "x", "roles": ["boss"]}, 422, "'boss' is not a role"),
+        ("POST", "/api/v1/users", {"name": "x", "roles": ["pool9-user"]}, 404, "there is no pool 'pool9'"),
+        ("POST", "/api/v1/users", {"name": "bob"}, 409, "user bob exists already"),
+        ("GET", "/api/v1/users/eve", None, 404, "there is no user 'eve'"),
+        ("PATCH", "/api/v1/users/eve", {"disabled": True}, 404, "there is no user 'eve'"),
+        ("POST", "/api/v1/users/eve/tokens", {"name": "x"}, 404, "there is no user 'eve'"),
+        ("POST", "/api/v1/users/bob/tokens", {"name": "t"}, 409, "bob has a token 't' already"),
+        ("POST", "/api/v1/users/bob/tokens", {"name": "x", "expires_in_s": 0}, 422, "a token cannot end after 0 s"),
+        (
+            "POST",
+            "/api/v1/users/bob/tokens",
+            {"name": "x", "expires_in_s": 1e300},
+            422,
+            "a token cannot end after 1e+300 s",
+        ),
+        ("POST", "/api/v1/users/bob/tokens", {"name": "x", "expires_in_s": "soon"}, 422, "expires_in_s: 'soon'"),
+        ("POST", "/api/v1/users/bob/tokens", {"name": "x", "hash": "y"}, 422, "unknown field 'hash'"),
+        ("DELETE", "/api/v1/users/bob/tokens/x", None, 404, "bob has no token 'x': there are t"),
+        ("POST", "/api/v1/roles", {"user": "eve", "role": "admin"}, 404, "there is no user 'eve'"),
+        ("DELETE", "/api/v1/roles/bob/viewer", None, 404, "user bob does not have the role viewer"),
+        ("DELETE", "/api/v1/roles/bob/boss", None, 422, "'boss' is not a role"),
+        ("POST", "/api/v1/users", {"name": "engine"}, 422, "'engine' is how the log names what no person did"),
     ],
 )
 def test_what_is_wrong_is_said_and_changes_nothing(
@@ -158,10 +166,10 @@ def test_what_is_wrong_is_said_and_changes_nothing(
 ) -> None:
     with api(tmp_path) as it:
         made(it, "bob", "pool1-user")
-        before = (it.get("/api/user"), it.get("/api/role"), it.get("/api/access/event"))
+        before = (it.get("/api/v1/users"), it.get("/api/v1/roles"), it.get("/api/v1/access-events"))
         answered, answer = it.error(method, path, body)
         assert (answered, answer["message"][: len(message)]) == (status, message)
-        assert (it.get("/api/user"), it.get("/api/role"), it.get("/api/access/event")) == before
+        assert (it.get("/api/v1/users"), it.get("/api/v1/roles"), it.get("/api/v1/access-events")) == before
 
 
 # ---------------------------------------------------------------- the reference client

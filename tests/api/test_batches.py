@@ -5,21 +5,21 @@ from typing import Any
 
 from runrig.domain.plan import Submit
 from runrig.service.commands.batches import MOST, MOST_TOGETHER, PART
+from runrig.wire import v1
 from tests.api.client import Api, api
 from tests.replaying import replayed
 from tests.worlds.service import one_task
 
 KEY = "5f0c3a1e-8d2b-4c47-9a3e-2f6b7c1d0e9f"
-BATCH = "/api/workflow:batch"
+BATCH = "/api/v1/workflows:batch"
 
 
 def sent(
-    it: Api, *texts: str, key: str | None = None, together: bool = False, pool: str = "pool1", **query: Any
+    it: Api, *texts: str, key: str | None = None, together: bool = False, pool: str = "pool1", **more: Any
 ) -> tuple[int, dict[str, Any]]:
     answer = it.http.post(
         BATCH,
-        json={"workflows": [{"file": text} for text in texts], "all_or_nothing": together},
-        params={"pool": pool, **query},
+        json={"pool": pool, "workflows": [{"file": text} for text in texts], "all_or_nothing": together, **more},
         headers={"Idempotency-Key": key} if key else {},
     )
     return answer.status_code, answer.json()
@@ -29,8 +29,8 @@ def said(answer: tuple[int, dict[str, Any]]) -> list[str]:
     """Of each result the id, or the code of its problem."""
     status, body = answer
     assert status == 200, body
-    found = [each["name"] or each["problem"]["error_code"] for each in body["results"]]
-    assert body["submitted"] == sum(each["problem"] is None for each in body["results"])
+    found = [each["id"] or each["problem"]["code"] for each in body["outcomes"]]
+    assert body["submitted"] == sum(each["problem"] is None for each in body["outcomes"])
     return found
 
 
@@ -53,11 +53,9 @@ def test_each_has_what_it_would_have_had_alone(tmp_path: Path) -> None:
         texts = [one_task("a"), "workflow: 7", one_task("big", gpus=9), one_task("a"), one_task("b")]
         answer = sent(it, *texts)
         assert said(answer) == ["a-1", "USAGE", "RESOURCE", "a-2", "b-1"]
-        alone = [it.http.post("/api/pool/pool1/workflow", json={"file": text}).json() for text in texts[1:3]]
-        assert [each["problem"] for each in answer[1]["results"][1:3]] == alone
-        first = answer[1]["results"][0]
-        assert first["overview"].endswith("/api/workflow/a-1")
-        assert first["logs"] == first["overview"] + "/logs"
+        bodies = [{"pool": "pool1", "file": text} for text in texts[1:3]]
+        alone = [v1.ProblemDetails(**it.http.post("/api/v1/workflows", json=body).json()) for body in bodies]
+        assert [v1.ProblemDetails(**each["problem"]) for each in answer[1]["outcomes"][1:3]] == alone
         assert submits(it, before) == [(1, "a-1"), (2, "a-2"), (3, "b-1")]
         check_memory(it)
 
@@ -68,7 +66,7 @@ def test_all_or_nothing_is_one_revision_or_none(tmp_path: Path) -> None:
         for bad, code in ((one_task("big", gpus=9), "RESOURCE"), ("workflow: 7", "USAGE")):
             answer = sent(it, one_task("a"), bad, one_task("b"), together=True)
             assert said(answer) == ["CONFLICT", code, "CONFLICT"]
-            assert answer[1]["results"][2]["problem"]["details"] == {"refused": 2}
+            assert answer[1]["outcomes"][2]["problem"]["details"] == {"refused": 2}
         assert it.desk.revision == before
         assert said(sent(it, *[one_task("a")] * 2, one_task("b"), together=True)) == ["a-1", "a-2", "b-1"]
         assert submits(it, before) == [(1, "a-1"), (1, "a-2"), (1, "b-1")]
@@ -94,7 +92,7 @@ def test_all_or_nothing_with_a_key_is_answered_as_before(tmp_path: Path) -> None
         assert sent(it, one_task("b"), one_task("a"), key=key, together=True)[0] == 409
         status, body = sent(it, *texts, one_task("a"), key=key, together=True)
         said_so = "the Idempotency-Key belongs to another batch: send each one with a key of its own"
-        assert (status, body["message"]) == (409, said_so)
+        assert (status, body["detail"]) == (409, said_so)
         assert it.desk.revision == revision
 
 
@@ -103,14 +101,18 @@ def test_a_batch_has_a_pool_and_a_length(tmp_path: Path) -> None:
         revision = it.desk.revision
         assert [sent(it)[0], sent(it, *["x"] * (MOST + 1))[0]] == [422, 422]
         status, body = sent(it, *[one_task("a")] * (MOST_TOGETHER + 1), together=True)
-        assert (status, body["message"]) == (422, "201 workflows in one batch: send 1 to 200 at once, all or nothing")
+        assert (status, body["detail"]) == (422, "201 workflows in one batch: send 1 to 200 at once, all or nothing")
         assert it.http.post(BATCH, json={"workflows": [{"file": one_task("a")}]}).status_code == 422
         assert said(sent(it, one_task("a"), pool="nope")) == ["NOTFOUND"]
+        assert it.http.post(f"{BATCH}?pool=pool1", json={"pool": "pool1", "workflows": []}).status_code == 400
         assert it.desk.revision == revision
 
 
 def test_options_are_those_of_one_submission(tmp_path: Path) -> None:
     with api(tmp_path) as it:
-        assert said(sent(it, one_task("a"), one_task("b"), priority="LOW", env_vars="MODE=fast")) == ["a-1", "b-1"]
+        assert said(sent(it, one_task("a"), one_task("b"), priority="LOW", environment={"MODE": "fast"})) == [
+            "a-1",
+            "b-1",
+        ]
         assert it.get("/api/workflow/b-1")["priority"] == "LOW"
         assert sent(it, one_task("a"), priority="URGENT")[0] == 422

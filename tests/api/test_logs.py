@@ -101,5 +101,5 @@ def test_following_goes_on_until_the_task_has_ended(tmp_path: Path) -> None:
 def test_a_local_task_runs_soon_after_it_was_submitted(tmp_path: Path) -> None:
     with local(tmp_path) as (_, http):
         id = http.post("/api/pool/default/workflow", json={"file": FLAG.format(flag=tmp_path / "x")}).json()["name"]
-        answer = http.get(f"/api/workflow/{id}/wait", params={"for": "RUNNING", "timeout": 20}).json()
+        answer = http.get(f"/api/v1/workflows/{id}/wait", params={"for": "RUNNING", "timeout": 20}).json()
         assert answer["status"] == "RUNNING"

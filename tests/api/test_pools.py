@@ -1,10 +1,12 @@
 """Routes of pools, cohorts, nodes and cluster files."""
 
+import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from runrig import wire
+from runrig.cli.printed import pools as printed
 from runrig.domain.nodes import Node, Taint
 from tests.api.client import api
 from tests.worlds.service import one_task
@@ -56,7 +58,8 @@ def test_a_pool_is_shown_whole(tmp_path: Path) -> None:
         it.desk.later(0)
         assert it.get("/api/pool")["pools"]["pool1"] == SETTINGS
         assert it.get("/api/configs/pool", verbose=True) == it.get("/api/pool")
-        assert it.get("/api/configs/pool/pool1") == SETTINGS | {
+        shown = it.get("/api/pool_quota", pools="pool1")["node_sets"][0]["pools"][0]
+        assert shown == SETTINGS | {
             "resource_usage": {
                 "quota_used": "1",
                 "quota_free": "1",
@@ -135,24 +138,31 @@ def test_the_pools_of_pool_quota_are_the_pools_themselves(tmp_path: Path) -> Non
         body = it.http.get("/api/pool_quota").content
         answer = wire.PoolQuotaAnswer.model_validate_json(body)
         assert answer.model_dump_json().encode() == body
-        pools = [pool for each in answer.node_sets for pool in each.pools]
-        assert sorted(pool.name for pool in pools) == ["narrow", "wide", "wide--a"]
-        for pool in pools:
-            assert pool.model_dump(mode="json") == it.get(f"/api/configs/pool/{pool.name}")
+        names = [pool.name for each in answer.node_sets for pool in each.pools]
+        assert sorted(names) == ["narrow", "wide", "wide--a"]
+        # What the command line prints is made of what our own door says, and says the same.
+        pools, flavors = it.get("/api/v1/pools")["items"], it.get("/api/v1/flavors")["items"]
+        assert printed.pool_quota(pools, flavors) == json.loads(body)
 
 
 def test_a_pool_is_created_changed_and_deleted(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         body = {"name": "new", "quota": 1, "borrowing_limit": 2, "queueing": "STRICT_FIFO", "description": "x"}
-        made = it.call("POST", "/api/configs/pool", body)
+        made = it.call("POST", "/api/v1/pools", body)
         limited = {"nominal": 1, "borrowing_limit": 2, "lending_limit": None}
         shown = ("quota", "quotas", "queueing", "description", "state")
-        assert [made[key] for key in shown] == [1, {"default": {"gpu": limited}}, "STRICT_FIFO", "x", "ACTIVE"]
-        changed = it.call("PATCH", "/api/configs/pool/new", {"quota": 0, "borrowing_limit": None})
+        assert [(made | made["gpus"])[key] for key in shown] == [
+            1,
+            {"default": {"gpu": limited}},
+            "STRICT_FIFO",
+            "x",
+            "ACTIVE",
+        ]
+        changed = it.call("PATCH", "/api/v1/pools/new", {"quota": 0, "borrowing_limit": None})
         assert changed["quotas"] == {"default": {"gpu": QUOTA | {"nominal": 0}}}
-        assert it.call("PUT", "/api/configs/pool/new", {"weight": 3})["weight"] == 3
-        gone = it.call("DELETE", "/api/configs/pool/new")
-        assert (gone["state"], gone["status"], gone["quota"]) == ("ARCHIVED", "OFFLINE", 0)
+        assert it.call("PATCH", "/api/v1/pools/new", {"weight": 3})["weight"] == 3
+        gone = it.call("DELETE", "/api/v1/pools/new")["pool"]
+        assert (gone["state"], gone["gpus"]["quota"]) == ("ARCHIVED", 0)
         assert "new" not in it.get("/api/pool")["pools"]
         archived = it.get("/api/pool_quota", archived=True)
         assert [pool["name"] for each in archived["node_sets"] for pool in each["pools"]] == ["new", "pool1", "pool2"]
@@ -180,41 +190,41 @@ def test_a_busy_pool_drains(tmp_path: Path) -> None:
             },
         )
         it.desk.later(200)
-        assert it.get("/api/configs/pool/pool1")["state"] == "ARCHIVED"
+        assert it.get("/api/v1/pools/pool1")["state"] == "ARCHIVED"
 
 
 def test_bad_pools_are_refused_and_nothing_is_stored(tmp_path: Path) -> None:
     cases: list[tuple[str, str, dict[str, Any], int, str]] = [
-        ("POST", "/api/configs/pool", {"name": "a--b", "quota": 1}, 422, "pool name 'a--b' contains '--'"),
-        ("POST", "/api/configs/pool", {"name": "UP", "quota": 1}, 422, "pool name 'UP' must be lower-case"),
-        ("POST", "/api/configs/pool", {"name": "pool1", "quota": 1}, 409, "pool pool1 is ACTIVE"),
-        ("POST", "/api/configs/pool", {"quota": 1}, 422, "name is missing"),
-        ("POST", "/api/configs/pool", {"name": "p", "quotas": 1}, 422, "unknown field 'quotas': leave it out"),
-        ("POST", "/api/configs/pool", {"name": "p", "quota": -1}, 422, "-1"),
-        ("POST", "/api/configs/pool", {"name": "p", "quota": 1.5}, 422, "1.5"),
-        ("POST", "/api/configs/pool", {"name": "p", "quota": "h100=1"}, 422, "h100"),
+        ("POST", "/api/v1/pools", {"name": "a--b", "quota": 1}, 422, "pool name 'a--b' contains '--'"),
+        ("POST", "/api/v1/pools", {"name": "UP", "quota": 1}, 422, "pool name 'UP' must be lower-case"),
+        ("POST", "/api/v1/pools", {"name": "pool1", "quota": 1}, 409, "pool pool1 is ACTIVE"),
+        ("POST", "/api/v1/pools", {"quota": 1}, 422, "name is missing"),
+        ("POST", "/api/v1/pools", {"name": "p", "quotas": 1}, 422, "unknown field 'quotas': leave it out"),
+        ("POST", "/api/v1/pools", {"name": "p", "quota": -1}, 422, "-1"),
+        ("POST", "/api/v1/pools", {"name": "p", "quota": 1.5}, 422, "1.5"),
+        ("POST", "/api/v1/pools", {"name": "p", "quota": "h100=1"}, 422, "h100"),
         (
             "POST",
-            "/api/configs/pool",
+            "/api/v1/pools",
             {"name": "p", "quota": 1, "borrowing_limit": -2},
             422,
             "borrowing_limit -2 is negative",
         ),
         (
             "POST",
-            "/api/configs/pool",
+            "/api/v1/pools",
             {"name": "p", "quota": 1, "queueing": "LIFO"},
             422,
             "queueing 'LIFO' is not known",
         ),
-        ("POST", "/api/configs/pool", {"name": "p", "quota": 1, "flavors": ["x"]}, 422, "'x'"),
+        ("POST", "/api/v1/pools", {"name": "p", "quota": 1, "flavors": ["x"]}, 422, "'x'"),
         ("PATCH", "/api/configs/pool/nope", {"quota": 1}, 404, "there is no pool 'nope': there are pool1, pool2"),
-        ("DELETE", "/api/configs/pool/nope", {}, 404, "no pool 'nope'"),
-        ("POST", "/api/cohort", {"name": "a", "parent": "a"}, 400, "circle"),
-        ("PATCH", "/api/cohort/nope", {"quota": 1}, 404, "there is no cohort 'nope'"),
-        ("DELETE", "/api/cohort/nope", {}, 404, "no cohort 'nope'"),
-        ("POST", "/api/apply", {"file": "pools: [{name: p, quotta: 1}]"}, 422, "quotta"),
-        ("POST", "/api/apply", {"file": "pools: [{name: p"}, 422, "line"),
+        ("DELETE", "/api/configs/pool/nope", {}, 404, "there is no pool 'nope'"),
+        ("POST", "/api/v1/cohorts", {"name": "a", "parent": "a"}, 400, "circle"),
+        ("PATCH", "/api/v1/cohorts/nope", {"quota": 1}, 404, "there is no cohort 'nope'"),
+        ("DELETE", "/api/v1/cohorts/nope", {}, 404, "no cohort 'nope'"),
+        ("POST", "/api/v1/apply", {"file": "pools: [{name: p, quotta: 1}]"}, 422, "quotta"),
+        ("POST", "/api/v1/apply", {"file": "pools: [{name: p"}, 422, "line"),
     ]
     with api(tmp_path) as it:
         before = it.desk.revision
@@ -226,7 +236,7 @@ def test_bad_pools_are_refused_and_nothing_is_stored(tmp_path: Path) -> None:
 
 def test_cohorts_form_a_tree_with_pools_as_leaves(tmp_path: Path) -> None:
     with api(tmp_path) as it:
-        made = it.call("POST", "/api/cohort", {"name": "lab", "parent": "org", "quota": 1, "lending_limit": 0})
+        made = it.call("POST", "/api/v1/cohorts", {"name": "lab", "parent": "org", "quota": 1, "lending_limit": 0})
         assert made == {
             "name": "lab",
             "kind": "cohort",
@@ -244,24 +254,24 @@ def test_cohorts_form_a_tree_with_pools_as_leaves(tmp_path: Path) -> None:
             },
         }
         it.call("PATCH", "/api/configs/pool/pool1", {"cohort": "lab"})
-        rows = it.get("/api/cohort")["cohorts"]
+        rows = it.get("/api/v1/quota-tree")["nodes"]
         assert [(row["kind"], row["name"], row["parent"], row["declared"], row["children"]) for row in rows] == [
             ("cohort", "lab", "org", True, ["pool1"]),
             ("cohort", "org", None, False, ["lab"]),
             ("pool", "pool1", "lab", True, []),
             ("pool", "pool2", None, True, []),
         ]
-        assert it.call("PATCH", "/api/cohort/lab", {"parent": None})["parent"] is None
-        assert it.error("DELETE", "/api/cohort/lab")[0] == 409
+        assert it.call("PATCH", "/api/v1/cohorts/lab", {"parent": None})["parent"] is None
+        assert it.error("DELETE", "/api/v1/cohorts/lab")[0] == 409
         it.call("PATCH", "/api/configs/pool/pool1", {"cohort": None})
-        assert it.call("DELETE", "/api/cohort/lab") == {"name": "lab"}
+        it.call("DELETE", "/api/v1/cohorts/lab")
 
 
 def test_the_root_has_what_nobody_was_promised_and_promises_beyond_the_nodes_are_said(tmp_path: Path) -> None:
     """Q8."""
     with api(tmp_path) as it:
         it.call("PATCH", "/api/configs/pool/pool1", {"quota": 1})
-        answer = it.get("/api/cohort")
+        answer = it.get("/api/v1/quota-tree")
         assert answer["root"] == {
             "name": "",
             "kind": "root",
@@ -279,8 +289,8 @@ def test_the_root_has_what_nobody_was_promised_and_promises_beyond_the_nodes_are
             },
         }
         assert answer["overpromised"] == {}
-        it.call("POST", "/api/cohort", {"name": "lab", "quota": 3})
-        assert it.get("/api/cohort")["overpromised"] == {"default/gpu": 2}
+        it.call("POST", "/api/v1/cohorts", {"name": "lab", "quota": 3})
+        assert it.get("/api/v1/quota-tree")["overpromised"] == {"default/gpu": 2}
 
 
 def test_a_quota_below_what_is_held_is_over_and_nothing_stops(tmp_path: Path) -> None:
@@ -302,34 +312,34 @@ def test_limits_are_set_per_flavor_and_resource_and_taken_away(tmp_path: Path) -
             QUOTA | {"nominal": 1, "lending_limit": 0},
             {"nominal": 4000, "borrowing_limit": 500, "lending_limit": None},
         )
-        assert it.call("POST", "/api/cohort", body)["quotas"] == {"default": {"cpu": cpu, "gpu": gpu}}
-        changed = it.call("PUT", "/api/cohort/lab", {"borrowing_limit": "cpu=none", "lending_limit": None})
+        assert it.call("POST", "/api/v1/cohorts", body)["quotas"] == {"default": {"cpu": cpu, "gpu": gpu}}
+        changed = it.call("PATCH", "/api/v1/cohorts/lab", {"borrowing_limit": "cpu=none", "lending_limit": None})
         assert changed["quotas"] == {
             "default": {"cpu": cpu | {"borrowing_limit": None}, "gpu": gpu | {"lending_limit": None}}
         }
-        gone = it.call("PATCH", "/api/cohort/lab", {"quota": "default/cpu=none"})
+        gone = it.call("PATCH", "/api/v1/cohorts/lab", {"quota": "default/cpu=none"})
         assert gone["quotas"] == {"default": {"gpu": QUOTA | {"nominal": 1}}}
 
 
 def test_a_cohort_with_children_goes_only_if_they_are_left_under_its_name(tmp_path: Path) -> None:
     """Q6."""
     with api(tmp_path) as it:
-        it.call("POST", "/api/cohort", {"name": "lab", "quota": 1})
+        it.call("POST", "/api/v1/cohorts", {"name": "lab", "quota": 1})
         it.call("PATCH", "/api/configs/pool/pool1", {"cohort": "lab"})
-        status, answer = it.error("DELETE", "/api/cohort/lab")
+        status, answer = it.error("DELETE", "/api/v1/cohorts/lab")
         assert (status, answer["error_code"]) == (409, "CONFLICT")
         assert answer["message"].startswith(
             "cohort lab still has pool1 under it: move or delete them first, or leave them"
         )
-        assert it.call("DELETE", "/api/cohort/lab", leave_children=True) == {"name": "lab"}
-        left = it.get("/api/cohort/lab")
+        it.call("DELETE", "/api/v1/cohorts/lab", leave_children=True)
+        left = it.get("/api/v1/cohorts/lab")
         assert [left[key] for key in ("declared", "quotas", "children")] == [False, {}, ["pool1"]]
 
 
 def test_apply_shows_before_and_after(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         text = "pools: [{name: pool1, quota: 1}]"
-        answer = it.call("POST", "/api/apply", {"file": text, "dry_run": True})
+        answer = it.call("POST", "/api/v1/apply", {"file": text, "dry_run": True})
         (change,) = answer["changes"]
         assert (answer["applied"], change["action"], change["kind"], change["name"]) == (
             False,
@@ -339,9 +349,9 @@ def test_apply_shows_before_and_after(tmp_path: Path) -> None:
         )
         assert change["before"]["quotas"] == {"default": {"gpu": QUOTA}}
         assert change["after"]["quotas"] == {"default": {"gpu": QUOTA | {"nominal": 1}}}
-        assert it.get("/api/configs/pool/pool1")["quota"] == 2
-        assert it.call("POST", "/api/apply", {"file": text})["applied"] is True
-        assert it.get("/api/configs/pool/pool1")["quota"] == 1
+        assert it.get("/api/v1/pools/pool1")["gpus"]["quota"] == 2
+        assert it.call("POST", "/api/v1/apply", {"file": text})["applied"] is True
+        assert it.get("/api/v1/pools/pool1")["gpus"]["quota"] == 1
 
 
 def test_a_node_says_who_holds_its_gpus(tmp_path: Path) -> None:

@@ -39,9 +39,8 @@ def test_a_subpool_is_the_pool_quota_object_with_its_place(tmp_path: Path) -> No
         assert it.get(ROUTE) == {"subpools": [made]}
         sets = it.get("/api/pool_quota")["node_sets"]
         assert [pool for each in sets for pool in each["pools"] if pool["name"] == "team--a"] == [made]
-        assert it.get("/api/configs/pool/team--a") == made
-        parent = it.get("/api/configs/pool/team")
-        assert (parent["subpools"], numbers(parent)) == (["team--a"], [10, 6, 0, 0, 0, 6, 0, 0])
+        parent = it.get("/api/v1/pools/team")
+        assert (parent["subpools"], numbers(parent["gpus"] | parent)) == (["team--a"], [10, 6, 0, 0, 0, 6, 0, 0])
         assert numbers(it.call("PUT", f"{ROUTE}/a", {"quota": 6})) == [6, 6, 0, 0, 0, 6, 0, 0]
         assert numbers(it.call("PATCH", f"{ROUTE}/a", {"quota": "35%"}))[0] == 3
 
@@ -86,12 +85,12 @@ def test_delete_drains_with_its_numbers_and_the_name_can_come_back(tmp_path: Pat
         gone = it.call("DELETE", f"{ROUTE}/a")
         assert gone == would
         assert (gone["state"], numbers(gone), gone["cancelled"]) == ("DELETING", [0, 0, 3, 3, 3, -3, 4, 1], ["waits-1"])
-        assert it.get("/api/configs/pool/team")["unallocated"] == 6
+        assert it.get("/api/v1/pools/team")["gpus"]["unallocated"] == 6
         it.desk.later(200)
         assert it.get(ROUTE) == {"subpools": []}
         (kept,) = it.get(ROUTE, archived=True)["subpools"]
         assert (kept["state"], kept["quota"], kept["held"]) == ("ARCHIVED", 0, 0)
-        assert it.get("/api/configs/pool/team")["unallocated"] == 10
+        assert it.get("/api/v1/pools/team")["gpus"]["unallocated"] == 10
         assert numbers(it.call("POST", ROUTE, {"name": "a", "quota": 5}))[0] == 5
         idle = it.call("DELETE", f"{ROUTE}/a")
         assert (idle["state"], idle["cancelled"]) == ("ARCHIVED", [])
@@ -200,7 +199,7 @@ def test_an_update_may_take_all_gpus_of_a_subpool_and_give_them_back(tmp_path: P
             "available": -3,
             "state": "ACTIVE",
         }
-        assert it.get("/api/configs/pool/team")["unallocated"] == 10
+        assert it.get("/api/v1/pools/team")["gpus"]["unallocated"] == 10
         assert it.get("/api/workflow/runs-1")["status"] == "RUNNING"
         status, answer = it.error("POST", "/api/pool/team--a/workflow", {"file": one_task("firm")})
         assert (status, answer["details"]["law"]) == (400, "P3")
@@ -300,7 +299,7 @@ def test_states_and_places_that_forbid_it_are_told_and_nothing_changes(tmp_path:
             ("PATCH", "/api/configs/pool/team", {"quota": 3}, 400, "its subpools hold 4 (a 2, busy 2 DELETING)"),
             ("PATCH", "/api/configs/pool/team--a", {"cohort": "x"}, 422, "subpool team--a has no cohort of its own"),
             ("PATCH", "/api/configs/pool/team--a", {"borrowing_limit": 1}, 422, "no borrowing_limit of its own"),
-            ("POST", "/api/configs/pool", {"name": "team--new", "quota": 1}, 422, "contains '--'"),
+            ("POST", "/api/v1/pools", {"name": "team--new", "quota": 1}, 422, "contains '--'"),
             ("POST", "/api/pool/team--gone/workflow", {"file": one_task("v")}, 400, "pool team--gone is ARCHIVED and"),
             ("POST", "/api/pool/team--busy/workflow", {"file": one_task("v")}, 400, "choose one of team--a; it was deleted"),
             ("POST", "/api/pool/team--x/workflow", {"file": one_task("v")}, 404, "it has team--a"),
@@ -319,22 +318,22 @@ def test_who_deleted_the_pool_of_a_cancelled_workflow_is_told(tmp_path: Path) ->
             it.submit(one_task(name, gpus=2), "team--a")
             it.desk.later(0)
         it.http.delete(f"{ROUTE}/a", headers={"x-osmo-user": "eve"})
-        deleted = {"pool": "team--a", "by": "eve", "at": "2027-01-15T08:00:00", "then": "DELETING"}
-        why = it.get("/api/workflow/waits-1/why")
+        deleted = {"pool": "team--a", "by": "eve", "at": "2027-01-15T08:00:00Z", "then": "DELETING"}
+        why = it.get("/api/v1/workflows/waits-1/why")
         assert (why["ending"], why["sentence"]) == (
             deleted | {"state": "DELETING"},
             "waits-1 is FAILED_CANCELED: cancelled by eve: pool team--a was deleted before it started; "
             "pool team--a became DELETING with that: it was deleted by eve at 2027-01-15 08:00:00 UTC",
         )
-        why = it.get("/api/workflow/runs-1/why")
+        why = it.get("/api/v1/workflows/runs-1/why")
         assert why["ending"] == deleted | {"state": "DELETING"}
         assert why["sentence"].endswith("and what has started there goes on to its end")
         it.desk.later(200)
-        assert it.get("/api/workflow/runs-1/why")["ending"] is None
-        assert it.get("/api/workflow/waits-1/why")["ending"] == deleted | {"state": "ARCHIVED"}
+        assert it.get("/api/v1/workflows/runs-1/why")["ending"] is None
+        assert it.get("/api/v1/workflows/waits-1/why")["ending"] == deleted | {"state": "ARCHIVED"}
         it.call("POST", ROUTE, {"name": "a", "quota": 2})
         it.call("DELETE", f"{ROUTE}/a")
-        assert it.get("/api/workflow/waits-1/why")["ending"] == deleted | {"state": "ARCHIVED"}
+        assert it.get("/api/v1/workflows/waits-1/why")["ending"] == deleted | {"state": "ARCHIVED"}
         events = it.get("/api/workflow/waits-1/events")
         assert "cancelled by eve: pool team--a was deleted before it started" in str(events)
 
@@ -343,7 +342,7 @@ def test_apply_makes_changes_and_prunes_subpools(tmp_path: Path) -> None:
     """S1, S5."""
 
     def changes(text: str, **options: Any) -> list[tuple[str, str]]:
-        answer = it.call("POST", "/api/apply", {"file": text, **options})
+        answer = it.call("POST", "/api/v1/apply", {"file": text, **options})
         return [(change["action"], change["name"]) for change in answer["changes"]]
 
     def cut(team: int, **shares: Any) -> str:
@@ -374,8 +373,8 @@ def test_apply_makes_changes_and_prunes_subpools(tmp_path: Path) -> None:
             ({"x" * 300: 1}, "too long"),
             ({"а": 1}, "must be lower-case letters"),
         ):
-            status, answer = it.error("POST", "/api/apply", {"file": cut(9, **shares)})
+            status, answer = it.error("POST", "/api/v1/apply", {"file": cut(9, **shares)})
             assert (status, says in answer["message"]) == (422, True), answer
-        status, answer = it.error("POST", "/api/apply", {"file": cut(3, b=1)})
+        status, answer = it.error("POST", "/api/v1/apply", {"file": cut(3, b=1)})
         assert (status, "team would have 3 of default/gpu, and its subpools hold 5" in answer["message"]) == (400, True)
         assert state_of(it) == before

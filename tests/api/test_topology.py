@@ -47,7 +47,7 @@ def level(key: dict[str, str], domains: int, gangs: Any = None) -> dict[str, Any
 
 def test_one_map_for_each_list_of_keys_those_without_last(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
-        answer = it.get("/api/topology")
+        answer = it.get("/api/v1/topology")
     node = domain(None, ["n0"], state="Ready")
     flavors = {"flavors": ["default"], "apart": []}
     assert answer == {
@@ -83,7 +83,7 @@ def busy(it: Api) -> None:
 def test_a_pool_with_a_size_tells_who_holds_what_and_what_fits(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
         busy(it)
-        answer = it.get("/api/topology", pool="hosts", size="1x2", holders=1)
+        answer = it.get("/api/v1/topology", pool="hosts", size="1x2", holders=1)
     fit = {"now": 0, "after_low": 1, "ever": 2}
     of_first = {"gang": "first-1/main-group", "pool": "hosts", "priority": "NORMAL", "state": "ADMITTED"}
     held = {
@@ -109,14 +109,14 @@ def test_a_pool_with_a_size_tells_who_holds_what_and_what_fits(tmp_path: Path) -
 
 def test_a_subpool_has_the_keys_of_its_parent(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
-        (found,) = it.get("/api/topology", pool="team--a")["maps"]
+        (found,) = it.get("/api/v1/topology", pool="team--a")["maps"]
     assert (found["pools"], found["keys"]) == (["team--a"], [HOST])
 
 
 def test_a_level_narrows_what_is_shown_to_the_maps_that_have_it(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
-        of_rack = it.get("/api/topology", level="rack")["maps"]
-        of_host = it.get("/api/topology", level="host")["maps"]
+        of_rack = it.get("/api/v1/topology", level="rack")["maps"]
+        of_host = it.get("/api/v1/topology", level="host")["maps"]
     assert [each["pools"] for each in of_rack] == [["racks"]]
     assert [each["pools"] for each in of_host] == [["hosts", "team", "team--a"], ["racks"]]
 
@@ -124,8 +124,8 @@ def test_a_level_narrows_what_is_shown_to_the_maps_that_have_it(tmp_path: Path) 
 def test_without_pools_there_is_nothing_to_show(tmp_path: Path) -> None:
     with api(tmp_path, cluster="pools: [{name: gone, quota: 1}]") as it:
         it.call("DELETE", "/api/configs/pool/gone")
-        assert it.get("/api/topology") == {"size": None, "maps": []}
-        assert it.error("GET", "/api/topology", pool="gone")[0] == 404
+        assert it.get("/api/v1/topology") == {"size": None, "maps": []}
+        assert it.error("GET", "/api/v1/topology", pool="gone")[0] == 404
 
 
 SIZE = "is no size of a gang: write its pods of one GPU, such as 64, or PODSxGPUS, such as 8x8, each at least 1"
@@ -147,7 +147,7 @@ def test_what_is_wrong_is_said_with_the_way_out(
     query: dict[str, Any], status: int, where: str, message: str, tmp_path: Path
 ) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
-        found, body = it.error("GET", "/api/topology", **query)
+        found, body = it.error("GET", "/api/v1/topology", **query)
     assert (found, body["error_code"]) == (status, {404: "NOTFOUND", 422: "USAGE"}[status])
     assert message in body["message"]
     if status == 422:
@@ -159,20 +159,20 @@ def test_what_is_wrong_is_said_with_the_way_out(
 )
 def test_a_size_is_pods_or_pods_times_gpus(text: str, size: tuple[int, int], tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
-        assert it.get("/api/topology", size=text)["size"] == {"pods": size[0], "gpus": size[1]}
+        assert it.get("/api/v1/topology", size=text)["size"] == {"pods": size[0], "gpus": size[1]}
 
 
 def test_it_needs_the_token_as_every_route(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
         del it.http.headers["Authorization"]
-        assert it.error("GET", "/api/topology")[0] == 401
+        assert it.error("GET", "/api/v1/topology")[0] == 401
 
 
 def test_the_document_shows_the_answer_and_the_errors_of_this_route(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
-        responses = it.get("/openapi.json")["paths"]["/api/topology"]["get"]["responses"]
-        _, said = it.error("GET", "/api/topology", size="8by8")
-    shown = {status: each["content"]["application/json"]["example"] for status, each in responses.items()}
+        responses = it.get("/openapi.json")["paths"]["/api/v1/topology"]["get"]["responses"]
+        said = it.http.get("/api/v1/topology", params={"size": "8by8"}).json()
+    shown = {status: next(iter(each["content"].values()))["example"] for status, each in responses.items()}
     assert shown["200"] == wire.TopologyAnswer.example()
     assert shown["422"] == said
     assert "404" in shown

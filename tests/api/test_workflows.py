@@ -190,8 +190,8 @@ def test_why_names_the_law_with_its_numbers(tmp_path: Path) -> None:
             "shared": {},
             "sentence": "pool1 has 0 of its quota of default/gpu left, and it asks for 2; held by a-1/main-group",
         }
-        assert it.get("/api/workflow/b-1/why") == {
-            "workflow": "b-1",
+        assert it.get("/api/v1/workflows/b-1/why") == {
+            "id": "b-1",
             "status": "PENDING",
             "groups": [
                 {
@@ -219,9 +219,9 @@ def test_a_workflow_that_was_preempted_says_by_whom_even_when_it_has_ended(tmp_p
         for _ in range(3):
             it.desk.later(2)
         it.call("POST", "/api/workflow/low-1/cancel")
-        answer = it.get("/api/workflow/low-1/why")
+        answer = it.get("/api/v1/workflows/low-1/why")
         assert answer == {
-            "workflow": "low-1",
+            "id": "low-1",
             "status": "FAILED_CANCELED",
             "groups": [
                 {
@@ -274,7 +274,7 @@ def test_what_was_admitted_is_shown_beside_what_was_asked_for(tmp_path: Path) ->
         assert shown() == (12, 17, [pods | {"got": 2}])
         says = "wide-1/train is admitted on n0 (GPU 0-11), with 2 of 3 pods of worker (at least 1)"
         assert it.get("/api/workflow/wide-1/events").splitlines()[2].endswith(f"  {says}")
-        assert it.get("/api/workflow/wide-1/events", format="json")[2]["text"] == says
+        assert it.get("/api/v1/workflows/wide-1/events")["items"][2]["text"] == says
         it.desk.later(200)
         assert it.get("/api/workflow/wide-1")["status"] == "COMPLETED"
         assert shown() == (12, 17, [pods | {"got": 2}])
@@ -293,11 +293,11 @@ def test_events_are_lines_or_objects(tmp_path: Path) -> None:
             f"{at}  group main-group is RUNNING",
             f"{at}  a-1 is RUNNING",
         ]
-        events = it.get("/api/workflow/a-1/events", format="json")
+        events = it.get("/api/v1/workflows/a-1/events")["items"]
         first = {key: value for key, value in events[0].items() if key != "revision"}
         assert first == {
             "seq": 0,
-            "time": SUBMITTED,
+            "time": f"{SUBMITTED}Z",
             "actor": "ann",
             "kind": "Submit",
             "law": "P3",
@@ -372,12 +372,14 @@ def test_cancel_and_restart(tmp_path: Path) -> None:
 def test_wait_returns_when_the_status_is_reached(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.submit(one_task("a"))
-        assert it.get("/api/workflow/a-1/wait", **{"for": "RUNNING", "timeout": 0})["status"] == "PENDING"
+        assert it.get("/api/v1/workflows/a-1/wait", **{"for": "RUNNING", "timeout": 0})["status"] == "PENDING"
         found: list[str] = []
         names = ("a-1", it.get("/api/workflow/a-1")["uuid"])
         waiting = [
             threading.Thread(
-                target=lambda name: found.append(it.get(f"/api/workflow/{name}/wait", timeout=PATIENCE_S)["status"]),
+                target=lambda name: found.append(
+                    it.get(f"/api/v1/workflows/{name}/wait", timeout=PATIENCE_S)["status"]
+                ),
                 args=(name,),
                 daemon=True,
             )
@@ -386,12 +388,12 @@ def test_wait_returns_when_the_status_is_reached(tmp_path: Path) -> None:
         for each in waiting:
             each.start()
         it.desk.later(0)
-        assert it.get("/api/workflow/a-1/wait", **{"for": "RUNNING", "timeout": 20})["status"] == "RUNNING"
+        assert it.get("/api/v1/workflows/a-1/wait", **{"for": "RUNNING", "timeout": 20})["status"] == "RUNNING"
         it.desk.later(200)
         for each in waiting:
             each.join(PATIENCE_S)
         assert found == ["COMPLETED", "COMPLETED"]
-        assert it.get("/api/workflow/a-1/wait", **{"for": "RUNNING", "timeout": 20})["status"] == "COMPLETED"
+        assert it.get("/api/v1/workflows/a-1/wait", **{"for": "RUNNING", "timeout": 20})["status"] == "COMPLETED"
 
 
 BAD: list[tuple[str, dict[str, Any], int, str, str]] = [
@@ -445,11 +447,11 @@ def test_all_problems_of_a_file_come_at_once_with_their_places(tmp_path: Path) -
     "path",
     [
         "/api/workflow/nope-1",
-        "/api/workflow/nope-1/why",
+        "/api/v1/workflows/nope-1/why",
         "/api/workflow/nope-1/events",
         "/api/workflow/nope-1/spec",
         "/api/workflow/nope-1/logs",
-        "/api/workflow/nope-1/wait",
+        "/api/v1/workflows/nope-1/wait",
     ],
 )
 def test_a_workflow_that_is_not_there_is_404(tmp_path: Path, path: str) -> None:
@@ -464,7 +466,7 @@ def test_bad_queries_are_422_with_the_value(tmp_path: Path) -> None:
             ("/api/workflow", {"statuses": "DONE"}, "'DONE' is not right"),
             ("/api/workflow", {"limit": 0}, "'0' is not right"),
             ("/api/workflow", {"submitted_after": "yesterday"}, "'yesterday' is not right"),
-            ("/api/workflow/a-1/wait", {"for": "DONE"}, "'DONE' is not right"),
+            ("/api/v1/workflows/a-1/wait", {"for": "DONE"}, "'DONE' is not right"),
         ):
             status, answer = it.error("GET", path, **query)
             assert (status, words in answer["message"]) == (422, True), answer

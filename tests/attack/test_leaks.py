@@ -21,8 +21,8 @@ SPILLS = (
     ("POST", "/api/pool/team/workflow", {"file": TREASURE.replace(CANARY, f"{{{{ '{CANARY}' | nothing }}}}")}),
     ("POST", "/api/pool/team/workflow", {"file": f"{TREASURE}\n  - {CANARY}: ["}),
     ("POST", "/api/pool/team/workflow", {"file": TREASURE, "set_variables": [f"password={CANARY}"]}),
-    ("POST", "/api/pool/team/render", {"file": TREASURE}),
-    ("POST", "/api/apply", {"file": f"pools: [{{name: team, description: {CANARY}, unknown: 1}}]"}),
+    ("POST", "/api/v1/workflows:render", {"file": TREASURE}),
+    ("POST", "/api/v1/apply", {"file": f"pools: [{{name: team, description: {CANARY}, unknown: 1}}]"}),
     ("GET", f"/api/workflow?name={CANARY}", None),
     ("POST", "/api/pool/team2/workflow/treasure-1/restart", None),
     ("POST", "/api/pool/team2/workflow?workflow_id=treasure-1", None),
@@ -34,12 +34,13 @@ def test_what_is_secret_in_a_workflow_stays_in_its_specification(tmp_path: Path)
     with serve(tmp_path) as target:
         for method, path, body in SPILLS:
             assert target.ask(method, path, body=body).status < 500, (method, path)
-        target.ok("GET", "/api/workflow/treasure-1/wait?timeout=120")
-        told = [target.ask("GET", f"/api/workflow/treasure-1{end}").body for end in ("", "/events", "/why", "/logs")]
-        told += [
-            target.ask("GET", path).body for path in ("/api/workflow?all_users=true", "/metrics", "/api/resources")
-        ]
-        assert [text for text in told if CANARY.encode() in text] == []
+        target.ok("GET", "/api/v1/workflows/treasure-1/wait?timeout=120")
+        ours = (f"/api/v1/workflows/treasure-1{end}" for end in ("", "/events", "/why", "/logs"))
+        others = (f"/api/workflow/treasure-1{end}" for end in ("", "/events", "/logs"))
+        lists = ("/api/v1/workflows", "/api/v1/nodes", "/api/workflow?all_users=true", "/metrics", "/api/resources")
+        told = [target.ask("GET", path) for path in (*ours, *others, *lists)]
+        assert [each.status for each in told] == [200] * len(told)
+        assert [each.body for each in told if CANARY.encode() in each.body] == []
         _check_rests(target, tmp_path)
 
 

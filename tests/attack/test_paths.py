@@ -68,7 +68,7 @@ READS = (
     "/api/configs/pool/team/subpool/team--a",
     "/api/configs/pool/team/subpool/a%2f..%2fb",
     "/api/resources/..%2fpool",
-    "/api/cohort/%2e%2e",
+    "/api/v1/cohorts/%2e%2e",
 )
 
 
@@ -106,7 +106,7 @@ def test_a_path_that_is_none_shows_nothing(target: Target, path: str) -> None:
 )
 def test_no_subpool_gets_a_name_that_is_a_path(target: Target, name: str) -> None:
     refused(target, target.ask("POST", "/api/configs/pool/team/subpool", body={"name": name, "quota": 1}), 409, 422)
-    assert name == "a" or refused(target, target.ask("POST", "/api/cohort", body={"name": f"{name}/.."}), 422)
+    assert name == "a" or refused(target, target.ask("POST", "/api/v1/cohorts", body={"name": f"{name}/.."}), 422)
 
 
 def test_the_same_path_twice_is_checked_as_one(target: Target) -> None:

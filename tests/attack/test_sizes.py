@@ -90,7 +90,7 @@ BODIES = {
 @pytest.mark.parametrize("name", BODIES)
 def test_a_body_that_no_client_sends_is_refused(target: Target, name: str) -> None:
     body = BODIES[name]
-    for path in (SUBMIT, "/api/configs/pool", "/api/configs/pool/team/subpool", "/api/apply", "/api/cohort"):
+    for path in (SUBMIT, "/api/v1/pools", "/api/configs/pool/team/subpool", "/api/v1/apply", "/api/v1/cohorts"):
         refused(target, target.ask("POST", path, body=body), 400, 422)
 
 
@@ -133,7 +133,7 @@ def test_a_workflow_file_that_explodes_is_refused(target: Target, name: str) -> 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_cluster_file_that_explodes_is_refused(target: Target, name: str) -> None:
-    refused(target, target.ask("POST", "/api/apply", body={"file": FILES[name], "dry_run": True}), 400, 413, 422)
+    refused(target, target.ask("POST", "/api/v1/apply", body={"file": FILES[name], "dry_run": True}), 400, 413, 422)
 
 
 TEMPLATES = {

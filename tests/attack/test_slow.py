@@ -66,7 +66,7 @@ def test_a_body_that_does_not_end_is_dropped_with_a_word(target: Target) -> None
         (lambda _: b"", b"\r\n"),
         (lambda target: _post(target) + b"[", b"1"),
         (lambda target: request("POST", "/api/nothing", [*target.headers()[:-1], ("Content-Length", "100")]), b"x"),
-        (lambda target: request("POST", "/api/apply", [("Host", "evil"), ("Content-Length", "100")]), b"x"),
+        (lambda target: request("POST", "/api/v1/apply", [("Host", "evil"), ("Content-Length", "100")]), b"x"),
     ],
     ids=["head", "empty lines", "body", "body after an answer", "body after a refusal"],
 )
@@ -91,7 +91,7 @@ def test_a_second_request_is_given_as_much_time_as_the_first(target: Target) -> 
 def test_a_long_answer_is_not_a_slow_request(target: Target) -> None:
     """What is asked has arrived: how long the answer takes is the server's business."""
     start = time.monotonic()
-    target.ok("GET", f"/api/workflow/treasure-1/wait?timeout={2 * READ_TIMEOUT_S}")
+    target.ok("GET", f"/api/v1/workflows/treasure-1/wait?timeout={2 * READ_TIMEOUT_S}")
     assert time.monotonic() - start > 1.9 * READ_TIMEOUT_S
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from tests.attack.target import TREASURE, Target, refused, up
 
-OPEN = ("/healthz", "/readyz", "/api/auth/login", "/api/auth/jwt/access_token")
+SIGN_IN = [f"/api/v1/sign-in{each}" for each in ("", "/code", "/device", "/device/token", "/renewal")]
+OPEN = ("/healthz", "/readyz", "/api/auth/login", "/api/auth/jwt/access_token", *SIGN_IN)
 NOT_BY_NAME = (
     "no token came with the request, and `login --method dev` is not allowed here: "
     "log in with `login URL --method token --token-file FILE`"

@@ -178,10 +178,10 @@ class Campaign:
 
     def _booked(self, client: Client) -> tuple[int, int, list[str]]:
         """What the server says is held: GPUs of quota; GPUs of nodes; tasks that hold two, or one that another holds."""
-        pools = client.ok("GET", "/api/configs/pool/default")
+        pools = client.ok("GET", "/api/v1/pools/default")
         resources = client.ok("GET", "/api/resources?all_pools=true")["resources"]
         holders = [f"{gpu['workflow']}/{gpu['task']}" for node in resources for gpu in node["gpus"] if gpu is not None]
-        return pools["total"], len(holders), sorted({each for each in holders if holders.count(each) > 1})
+        return pools["gpus"]["total"], len(holders), sorted({each for each in holders if holders.count(each) > 1})
 
     def _until(self, holds: Callable[[], bool]) -> None:
         def pause() -> None:

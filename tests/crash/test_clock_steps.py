@@ -72,7 +72,7 @@ def listed(client: Client) -> list[str]:
 
 
 def why(client: Client, id: str) -> str:
-    return str(client.ok("GET", f"/api/workflow/{id}/why"))
+    return str(client.ok("GET", f"/api/v1/workflows/{id}/why"))
 
 
 def ahead(client: Client) -> float:
@@ -119,7 +119,7 @@ def accept(client: Client, past: str, limited: str) -> None:
     assert past in listed(client)
     for id in ("a-1", "b-1", "c-1", "again-1", "again-2"):  # or they would run when the limited one has ended
         client.ok("POST", f"/api/workflow/{id}/cancel")
-    client.ok("POST", "/api/clock/accept", {})
+    client.ok("POST", "/api/v1/clock/accept", {})
     until(lambda: status(client, limited) == "FAILED_EXEC_TIMEOUT")
     until(lambda: past not in listed(client))
     assert abs(ahead(client)) < MINUTE

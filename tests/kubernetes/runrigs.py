@@ -199,7 +199,7 @@ class Rig:
     def wait(self, id: str, status: str, *, timeout_s: float = 60) -> None:
         query = {"for": status, "timeout": str(_POLL_S)}
         self.until(
-            lambda: self.get(f"/api/workflow/{id}/wait", **query)["status"] == status,
+            lambda: self.get(f"/api/v1/workflows/{id}/wait", **query)["status"] == status,
             f"{id} is {status}",
             timeout_s=timeout_s,
         )

@@ -223,7 +223,7 @@ def test_a_gang_of_which_no_scheduler_takes_notice_keeps_its_place_and_says_so(w
 
 
 def reasons(here: Rig, id: str) -> list[str]:
-    (group,) = here.get(f"/api/workflow/{id}/why")["groups"]
+    (group,) = here.get(f"/api/v1/workflows/{id}/why")["groups"]
     return [str(reason["code"]) for reason in group["reasons"]]
 
 

@@ -125,7 +125,7 @@ async def _live(number: int, client: Client, end: float, think_s: float) -> None
         text = FILE.format(name=f"load-{number % 20}")
         made = await client.ask("submit", "POST", "/api/pool/team/workflow", {"file": text})
         if made is not None:
-            await client.ask("wait", "GET", f"/api/workflow/{made['name']}/wait?timeout=20")
+            await client.ask("wait", "GET", f"/api/v1/workflows/{made['name']}/wait?timeout=20")
             await client.ask("query", "GET", f"/api/workflow/{made['name']}")
         await client.ask("list", "GET", "/api/workflow?all_users=true&limit=20")
         if chance.random() < 0.2:

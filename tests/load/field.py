@@ -57,7 +57,7 @@ def house(folder: Path, *, past: int, run: str = RUN) -> Iterator[Target]:
     with serve(folder, cluster=CLUSTER) as target:
         text = crowd.FILE.format(name="first")
         id = target.ok("POST", "/api/pool/team/workflow", {"file": text})["name"]
-        target.ok("GET", f"/api/workflow/{id}/wait?timeout=120")
+        target.ok("GET", f"/api/v1/workflows/{id}/wait?timeout=120")
         target.process.terminate()
         target.process.wait(PATIENCE_S)
         tokens = target.tokens

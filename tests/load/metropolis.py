@@ -79,7 +79,7 @@ def metropolis(folder: Path, size: Size = Size()) -> Iterator[Target]:
     with serve(folder, cluster=_cluster(size)) as target:
         for pool in full:
             _submit(target, pool, "holder", pods=size.per_pool)
-        target.ok("GET", f"/api/workflow/holder-{len(full)}/wait?for=RUNNING&timeout=120")
+        target.ok("GET", f"/api/v1/workflows/holder-{len(full)}/wait?for=RUNNING&timeout=120")
         for name, (gpus, priority) in SHAPES.items():
             _submit(target, full[0], name, gpus=gpus, priority=priority)
         target.process.terminate()

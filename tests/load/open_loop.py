@@ -61,7 +61,7 @@ async def _resize(client: Client, plan: Plan, chance: random.Random) -> None:
 
 
 async def _why(client: Client, plan: Plan, chance: random.Random) -> None:
-    await client.ask("why", "GET", f"/api/workflow/{chance.choice(list(SHAPES))}-{chance.randrange(1, 100)}-1/why")
+    await client.ask("why", "GET", f"/api/v1/workflows/{chance.choice(list(SHAPES))}-{chance.randrange(1, 100)}-1/why")
 
 
 async def _pools(client: Client, plan: Plan, chance: random.Random) -> None:

@@ -218,7 +218,7 @@ def test_who_waits_at_a_leader_that_ends_is_told_and_not_left_alone(here: Site) 
         with closing(Client(server.url.partition("://")[2], headers)) as client:
             client.ok("POST", "/api/pool/team/workflow", body)
         connection = http.client.HTTPConnection(server.url.partition("://")[2], timeout=PATIENCE_S)
-        connection.request("GET", "/api/workflow/long-1/wait?timeout=600", headers=headers)
+        connection.request("GET", "/api/v1/workflows/long-1/wait?timeout=600", headers=headers)
         until(lambda: "event=committed" in server.log())
         server.send(signal.SIGTERM)
         start = time.monotonic()

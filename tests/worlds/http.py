@@ -64,7 +64,7 @@ class Client:
     def ok(self, method: str, path: str, body: object = None) -> Any:
         """The JSON of an answer that must not be an error."""
         status, answer = self.call(method, path, body)
-        assert status == 200, f"{method} {path}: {status} {answer}"
+        assert status in (200, 201, 204), f"{method} {path}: {status} {answer}"
         return answer
 
     def close(self) -> None:

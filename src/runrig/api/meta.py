@@ -1,15 +1,11 @@
 """Health, version, and whole cluster files."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Body
+from fastapi import APIRouter
 
 from runrig import __version__, wire
 from runrig.api.error_docs import documented
-from runrig.api.osmo.answers import pools as as_answers
-from runrig.api.osmo.answers.clock import accepted
 from runrig.api.permissions import OPEN, needs
-from runrig.api.routing import Responses, Route, Serving, User, answers
+from runrig.api.routing import Responses, Route, Serving, answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import Unavailable
 
@@ -46,28 +42,3 @@ async def ready(service: Serving) -> wire.HealthAnswer:
 async def version() -> wire.VersionAnswer:
     major, minor, revision = __version__.split(".")[:3]
     return wire.VersionAnswer(major=major, minor=minor, revision=revision, hash="", version=__version__)
-
-
-@router.post(
-    "/api/clock/accept",
-    summary="Believe the machine's clock again",
-    dependencies=[needs(Permission.CHANGE_CLUSTER)],
-    responses=answers(wire.ClockAnswer),
-)
-def accept_clock(service: Serving, user: User) -> wire.ClockAnswer:
-    return accepted(service.accept_clock(user=user))
-
-
-@router.post(
-    "/api/apply",
-    summary="Declare cohorts and pools as a cluster file says, or show what that would change",
-    dependencies=[needs(Permission.CHANGE_CLUSTER)],
-    responses=answers(wire.ApplyAnswer, 400, 404, 409, 413),
-)
-def apply(
-    service: Serving, user: User, body: Annotated[wire.ApplyRequest, Body(examples=[wire.ApplyRequest.example()])]
-) -> wire.ApplyAnswer:
-    differences = service.declarations.apply(body.file, user=user, prune=body.prune, dry_run=body.dry_run)
-    return wire.ApplyAnswer(
-        changes=[as_answers.change(difference) for difference in differences], applied=not body.dry_run
-    )

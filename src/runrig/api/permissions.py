@@ -98,15 +98,6 @@ def named(parameter: str) -> Finds:
     return find
 
 
-def asked(parameter: str) -> Finds:
-    """The pool in the query."""
-
-    def find(_: Asker, request: Request) -> About:
-        return About(request.query_params.get(parameter, ""))
-
-    return find
-
-
 def workflow(parameter: str) -> Finds:
     """The pool of the workflow that the path names."""
 

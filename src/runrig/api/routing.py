@@ -37,12 +37,9 @@ def answers(model: type[Answer], *errors: int, said: Mapping[int, Said] | None =
     return {200: {"description": "Done", "content": content}, **documented(*ALWAYS, *errors, said=said)}
 
 
-def text_answers(example: str, *errors: int, listed: type[Answer] | None = None) -> Responses:
-    """The same for a route that returns plain text or, on request, a JSON list of *listed*."""
-    content: dict[str, Any] = {"text/plain": {"schema": {"type": "string"}, "example": example}}
-    if listed is not None:
-        schema = {"type": "array", "items": listed.model_json_schema()}
-        content["application/json"] = {"schema": schema, "example": [listed.example()]}
+def text_answers(example: str, *errors: int) -> Responses:
+    """The same for a route that returns plain text."""
+    content = {"text/plain": {"schema": {"type": "string"}, "example": example}}
     return {200: {"description": "Text", "content": content}, **documented(*ALWAYS, *errors)}
 
 

@@ -20,7 +20,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from runrig.api import failures, problems
 from runrig.api.guard import SOCKETS
-from runrig.api.osmo.waiting import changes, soon
+from runrig.api.waiting import changes, soon
 from runrig.domain.errors import InvalidInput, NotFound, RunrigError, Unavailable
 from runrig.ports.backend import ERR, Passage, Size
 from runrig.service.commands.sessions import Kind, Ticket

@@ -1,6 +1,5 @@
 """Users, roles, tokens, and the login of the reference client."""
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import Field, StrictBool
@@ -10,36 +9,6 @@ from runrig.wire.base import Answer, Request, example
 DEFAULT_EXPIRY_S = 90 * 86_400.0
 
 
-class TokenAnswer(Answer):
-    """*expires_at* null: never.  *state*: good, expired, revoked; the token of a disabled user does not work either way."""
-
-    model_config = example(
-        {
-            "name": "laptop",
-            "user": "alice",
-            "state": "good",
-            "created_at": "2026-01-31T12:00:00",
-            "expires_at": "2026-05-01T12:00:00",
-            "last_used_at": None,
-            "revoked_at": None,
-        }
-    )
-
-    name: str
-    user: str
-    state: str
-    created_at: datetime
-    expires_at: datetime | None
-    last_used_at: datetime | None
-    revoked_at: datetime | None
-
-
-class TokensAnswer(Answer):
-    model_config = example({"tokens": [TokenAnswer.example()]})
-
-    tokens: list[TokenAnswer]
-
-
 class TokenCreateRequest(Request):
     """*expires_in_s*: seconds from now, null: never."""
 
@@ -47,33 +16,6 @@ class TokenCreateRequest(Request):
 
     name: str
     expires_in_s: Annotated[float | None, Field(allow_inf_nan=False)] = DEFAULT_EXPIRY_S
-
-
-class TokenMadeAnswer(TokenAnswer):
-    """*token* is shown only once, and stored nowhere."""
-
-    model_config = example(TokenAnswer.example() | {"token": "the-43-characters-that-are-told-this-once-only"})
-
-    token: str
-
-
-class UserAnswer(Answer):
-    """*roles*: admin, viewer, user (of all pools), or those of a pool: vision-admin, vision-user, vision-viewer."""
-
-    model_config = example(
-        {"name": "alice", "roles": ["vision-user"], "created_at": "2026-01-31T12:00:00", "disabled": False}
-    )
-
-    name: str
-    roles: list[str]
-    created_at: datetime
-    disabled: bool
-
-
-class UsersAnswer(Answer):
-    model_config = example({"users": [UserAnswer.example()]})
-
-    users: list[UserAnswer]
 
 
 class UserCreateRequest(Request):
@@ -91,68 +33,11 @@ class UserEditRequest(Request):
     disabled: bool
 
 
-class RoleAnswer(Answer):
-    """*role* is a name such as vision-user, *pool* null if it is one on all pools.  *granted_by*: who, or `apply by` who."""
-
-    model_config = example(
-        {
-            "user": "alice",
-            "role": "vision-user",
-            "pool": "vision",
-            "granted_at": "2026-01-31T12:00:00",
-            "granted_by": "apply by root",
-        }
-    )
-
-    user: str
-    role: str
-    pool: str | None
-    granted_at: datetime
-    granted_by: str
-
-
-class RolesAnswer(Answer):
-    model_config = example({"roles": [RoleAnswer.example()]})
-
-    roles: list[RoleAnswer]
-
-
 class RoleGrantRequest(Request):
     model_config = example({"user": "alice", "role": "vision-user"})
 
     user: str
     role: str
-
-
-class AccessEventAnswer(Answer):
-    """*actor* did it, *user* is whom it is about, *subject* the name of the role, of the token, or of the task that was entered."""
-
-    model_config = example(
-        {
-            "number": 7,
-            "time": "2026-01-31T12:00:00",
-            "actor": "root",
-            "what": "role granted",
-            "user": "alice",
-            "subject": "vision-user",
-        }
-    )
-
-    number: int
-    time: datetime
-    actor: str
-    what: str
-    user: str
-    subject: str
-
-
-class AccessEventsAnswer(Answer):
-    """The newest first.  *next*: the number to send as *before* for the next page; null at the end."""
-
-    model_config = example({"events": [AccessEventAnswer.example()], "next": None})
-
-    events: list[AccessEventAnswer]
-    next: int | None = None
 
 
 class LoginAnswer(Answer):

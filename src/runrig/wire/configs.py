@@ -101,14 +101,6 @@ class RoleConfigAnswer(Answer):
     external_roles: list[str] = Field(default_factory=list)
 
 
-class RoleConfigsAnswer(Answer):
-    """Sent as its list alone."""
-
-    model_config = example({"roles": [RoleConfigAnswer.example()]})
-
-    roles: list[RoleConfigAnswer]
-
-
 class BackendAnswer(Answer):
     model_config = example({"name": "lab", "description": "", "version": "0.1.0", "online": True})
 

@@ -1,6 +1,5 @@
 """Errors, health, version, and the declaration of a whole cluster."""
 
-from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import Field
@@ -45,25 +44,6 @@ class VersionAnswer(Answer):
     revision: str
     hash: str
     version: str
-
-
-class ClockAnswer(Answer):
-    """*before* and *now*: the server's time before and after the machine's clock was accepted.
-
-    *doubt*: why it was not believed; null: it was.
-    """
-
-    model_config = example(
-        {
-            "before": "2026-01-31T12:00:00",
-            "now": "2026-01-31T13:30:00",
-            "doubt": "the machine's clock is 90.0 minutes ahead of the server's time",
-        }
-    )
-
-    before: datetime
-    now: datetime
-    doubt: str | None = None
 
 
 class ApplyRequest(Request):

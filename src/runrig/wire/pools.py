@@ -298,12 +298,6 @@ class PoolPatchRequest(PoolEditRequest):
     tags: list[str] | None = None
 
 
-class PoolCreateRequest(PoolEditRequest):
-    model_config = example({"name": "vision", "quota": 8, "cohort": "research", "borrowing_limit": 8})
-
-    name: str
-
-
 class CohortEditRequest(Request):
     """What is absent stays.  *parent* and the limits null: none."""
 
@@ -314,69 +308,3 @@ class CohortEditRequest(Request):
     borrowing_limit: LimitRequest | None = None
     lending_limit: LimitRequest | None = None
     weight: Whole | None = None
-
-
-class CohortCreateRequest(CohortEditRequest):
-    model_config = example({"name": "research", "parent": "org", "quota": 16})
-
-    name: str
-
-
-class CohortAnswer(Answer):
-    """A node of the tree.  *kind*: cohort, pool or root.  *declared* false: it is only named by others (law Q6).  *active* false: its
-    parents run in a circle (law Q5).
-
-    *parent* null: under the implicit root.  *parent_kind* tells a pool from a cohort of the same name.
-    """
-
-    model_config = example(
-        {
-            "name": "research",
-            "kind": "cohort",
-            "parent": "org",
-            "parent_kind": "cohort",
-            "children": ["batch", "vision"],
-            "declared": True,
-            "active": True,
-            "weight": 1,
-            "quotas": _QUOTAS,
-            "balances": {"default/gpu": _BALANCE},
-        }
-    )
-
-    name: str
-    kind: str
-    parent: str | None
-    parent_kind: str | None
-    children: list[str]
-    declared: bool
-    active: bool
-    weight: int
-    quotas: dict[str, dict[str, QuotaAnswer]]
-    balances: dict[str, BalanceAnswer]
-
-
-class CohortsAnswer(Answer):
-    """The quota tree: cohorts, then pools, each by name.  *root*: above all of them, with what nobody was promised.
-
-    *overpromised*: ``flavor/resource`` → how much more was promised than the nodes have (law Q8).
-    """
-
-    model_config = example(
-        {
-            "cohorts": [CohortAnswer.example()],
-            "root": CohortAnswer.example()
-            | {"name": "", "kind": "root", "parent": None, "parent_kind": None, "children": ["research"], "quotas": {}},
-            "overpromised": {},
-        }
-    )
-
-    cohorts: list[CohortAnswer]
-    root: CohortAnswer
-    overpromised: dict[str, int]
-
-
-class DeletedAnswer(Answer):
-    model_config = example({"name": "research"})
-
-    name: str

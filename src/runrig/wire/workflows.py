@@ -6,7 +6,6 @@ from typing import Any
 from pydantic import Field
 
 from runrig.wire.base import Answer, Request, example
-from runrig.wire.meta import ErrorAnswer
 
 _URL = "http://127.0.0.1:8700/api/workflow/train-1"
 _SUBMITTED = "2026-01-31T12:00:00.250000"
@@ -53,55 +52,6 @@ class SubmitAnswer(Answer):
     spec: str | None = None
     warnings: list[str] = Field(default_factory=list)
     dashboard_url: str | None = None
-
-
-class BatchRequest(Request):
-    """*workflows*: 1 to 1,000, or to 200 with *all_or_nothing*: then none is submitted if one is refused."""
-
-    model_config = example({"workflows": [SubmitRequest.example()], "all_or_nothing": False})
-
-    workflows: list[SubmitRequest]
-    all_or_nothing: bool = False
-
-
-class BatchResult(Answer):
-    """What became of one workflow of a batch: *name*, the id that it got, or *problem*, why it was not submitted."""
-
-    model_config = example(
-        {"name": "train-1", "overview": _URL, "logs": f"{_URL}/logs", "warnings": [], "problem": None}
-    )
-
-    name: str | None = None
-    overview: str | None = None
-    logs: str | None = None
-    warnings: list[str] = Field(default_factory=list)
-    problem: ErrorAnswer | None = None
-
-
-class BatchAnswer(Answer):
-    """*submitted*: how many.  *results*: one for each workflow, in the order of the request."""
-
-    model_config = example(
-        {
-            "submitted": 1,
-            "results": [
-                BatchResult.example(),
-                {
-                    **dict.fromkeys(("name", "overview", "logs")),
-                    "warnings": [],
-                    "problem": {
-                        "message": "big/main-group asks 4 of default/gpu in one gang; pool vision has 2 as its quota: ask for less, or "
-                        "submit with priority LOW",
-                        "error_code": "RESOURCE",
-                        "details": {"law": "P3", "pool": "vision", "resource": "default/gpu", "asked": 4, "limit": 2},
-                    },
-                },
-            ],
-        }
-    )
-
-    submitted: int
-    results: list[BatchResult]
 
 
 class CancelAnswer(Answer):
@@ -357,30 +307,3 @@ class WorkflowAnswer(Answer):
     labels: dict[str, str] = Field(default_factory=dict)
     warnings: list[str] = Field(default_factory=list)
     failure_message: str | None = None
-
-
-class EventAnswer(Answer):
-    """One entry of the log.  *kind* is the name of the action, *text* the same in words, *law* the rule behind it or "".
-
-    In an event that a program of the cluster noted, *actor* is the program, *kind* its reason, and *revision*, *seq* and *law* are null.
-    """
-
-    model_config = example(
-        {
-            "revision": 7,
-            "seq": 1,
-            "time": _STARTED,
-            "actor": "engine",
-            "kind": "Preempt",
-            "law": "RECLAIM",
-            "text": "sweep-3/main-group is preempted by train-1/main-group, which takes back what was borrowed (law R2)",
-        }
-    )
-
-    revision: int | None
-    seq: int | None
-    time: datetime
-    actor: str
-    kind: str
-    law: str | None
-    text: str

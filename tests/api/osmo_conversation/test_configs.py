@@ -257,7 +257,7 @@ def test_a_rollback_makes_the_pools_what_they_were(world: TwoTeams) -> None:
     start = history(world)[-1]["revision"]
     before = said(world, "ada", "GET", "api/configs/pool")["pools"]
     update(world, "team", {"description": "one", "resources": {"gpu": {"guarantee": 3, "maximum": 5}}})
-    said(world, "ada", "POST", "api/configs/pool", {"name": "new", "quota": 1})
+    assert world.send("ada", "POST", "/api/v1/pools", {"name": "new", "quota": 1}).status_code == 201
     said(world, "ada", "DELETE", "api/configs/pool/team2--b", None)
     answer = back(world, start)
     assert said(world, "ada", "GET", "api/configs/pool")["pools"] == before

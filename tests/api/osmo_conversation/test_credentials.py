@@ -162,9 +162,11 @@ def test_a_submission_that_names_what_is_not_there_is_refused_in_one_sentence(wo
 def test_nobody_sees_a_value_in_what_was_submitted(world: TwoTeams) -> None:
     said(world, "tom", "POST", "api/credentials/omni", GENERIC)
     id = submit(world, "tom").json()["name"]
-    for path in ("", "/spec", "/events", "/why", "/spec?use_template=True"):
+    theirs = [f"workflow/{id}{each}" for each in ("", "/spec", "/events", "/spec?use_template=True")]
+    ours = [f"v1/workflows/{id}{each}" for each in ("", "/spec", "/events", "/why")]
+    for path in (*theirs, *ours):
         for actor in ("tom", "tina", "tess"):
-            answer = send(world, actor, "GET", f"api/workflow/{id}{path}")
+            answer = send(world, actor, "GET", f"api/{path}")
             assert (answer.status_code, CANARY in answer.text) == (200, False)
     rendered = world.send("tom", "POST", "/api/v1/workflows:render", {"pool": "team", "file": FILE})
     assert (rendered.status_code, CANARY in rendered.text) == (200, False)

@@ -82,8 +82,8 @@ def test_lists_have_ones_own_pools_only(tmp_path: Path) -> None:
 
 def test_the_quota_tree_has_what_lies_above_ones_own_pools(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
-        whole, seen = it.get("ada", "/api/cohort"), it.get("tom", "/api/cohort")
-        assert [each["name"] for each in seen["cohorts"]] == ["org", "team", "team--a"]
+        whole, seen = it.get("ada", "/api/v1/quota-tree"), it.get("tom", "/api/v1/quota-tree")
+        assert [each["name"] for each in seen["nodes"]] == ["org", "team", "team--a"]
         assert seen["root"]["children"] == ["org"]
         assert seen["root"]["balances"] == whole["root"]["balances"]
 
@@ -101,14 +101,14 @@ def test_nodes_show_how_much_others_hold_and_not_who(tmp_path: Path) -> None:
 
 def test_the_map_counts_others_among_those_that_it_does_not_name(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
-        seen, whole = (it.get(actor, "/api/topology", holders=1)["maps"][0]["all"] for actor in ("tom", "vera"))
+        seen, whole = (it.get(actor, "/api/v1/topology", holders=1)["maps"][0]["all"] for actor in ("tom", "vera"))
         assert ([each["gang"] for each in seen["holders"]], seen["others"]) == (
             ["tomjob-1/main-group"],
             {"gangs": 1, "gpus": 1},
         )
         assert seen["gpus"] == whole["gpus"]
-        assert it.get("tom", "/api/topology", holders=0)["maps"][0]["all"]["others"] == {"gangs": 2, "gpus": 2}
-        assert it.send("tom", "GET", "/api/topology", pool="team2").json()["message"] == (
+        assert it.get("tom", "/api/v1/topology", holders=0)["maps"][0]["all"]["others"] == {"gangs": 2, "gpus": 2}
+        assert it.send("tom", "GET", "/api/v1/topology", pool="team2").json()["detail"] == (
             "there is no pool 'team2': there are team, team--a"
         )
 
@@ -125,21 +125,21 @@ def test_why_tells_each_side_of_a_preemption_about_its_own(tmp_path: Path) -> No
     with two_teams(tmp_path) as it:
         low, firm = _reclaimed(it)
         assert (
-            it.get("tom", f"/api/workflow/{low}/why")["sentence"]
+            it.get("tom", f"/api/v1/workflows/{low}/why")["sentence"]
             == f"{low} stops: it is preempted by work of another pool"
         )
-        waits = it.get("uwe", f"/api/workflow/{firm}/why")
+        waits = it.get("uwe", f"/api/v1/workflows/{firm}/why")
         assert (waits["groups"][0]["waits_for"], waits["groups"][0]["reasons"][0]["holders"]) == (
             ["work of another pool"],
             ["work of another pool"],
         )
         assert waits["sentence"].startswith(f"{firm} waits: has a place, and waits for work of another pool to stop")
-        assert it.get("ada", f"/api/workflow/{firm}/why")["groups"][0]["waits_for"] == [f"{low}/main-group"]
+        assert it.get("ada", f"/api/v1/workflows/{firm}/why")["groups"][0]["waits_for"] == [f"{low}/main-group"]
         it.api.desk.later(31)
-        (story,) = it.get("tom", f"/api/workflow/{low}/why")["groups"][0]["preempted"]
+        (story,) = it.get("tom", f"/api/v1/workflows/{low}/why")["groups"][0]["preempted"]
         assert (story["by"], story["law"]) == ("work of another pool", "RECLAIM")
         assert story["sentence"].startswith("was preempted by work of another pool, whose pool takes back")
-        (told,) = it.get("ada", f"/api/workflow/{low}/why")["groups"][0]["preempted"]
+        (told,) = it.get("ada", f"/api/v1/workflows/{low}/why")["groups"][0]["preempted"]
         assert told["by"] == f"{firm}/main-group"
 
 
@@ -149,9 +149,10 @@ def test_no_address_of_preempted_work_names_who_came_instead(tmp_path: Path) -> 
         for seconds in (0, 31, 0):
             it.api.desk.later(seconds)
             for actor, id, others in (("tom", low, "uwe"), ("uwe", firm, "tom")):
-                for rest in ("", "/why", "/events", "/events?format=json", "/wait?timeout=0", "/logs"):
-                    text = str(it.get(actor, f"/api/workflow/{id}{rest}"))
-                    assert others not in text.replace("custom", ""), (actor, rest)
+                ours = [f"/api/v1/workflows/{id}{rest}" for rest in ("", "/why", "/events", "/wait?timeout=0", "/logs")]
+                for path in (*ours, *(f"/api/workflow/{id}{rest}" for rest in ("", "/events", "/logs"))):
+                    text = str(it.get(actor, path))
+                    assert others not in text.replace("custom", ""), (actor, path)
         assert "preempted by work of another pool" in str(it.get("tom", f"/api/workflow/{low}"))
         assert f"preempted by {firm}/main-group" in str(it.get("ada", f"/api/workflow/{low}"))
 

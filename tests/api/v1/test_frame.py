@@ -36,7 +36,7 @@ def test_every_error_is_a_problem(tmp_path: Path) -> None:
 
 def test_the_other_door_keeps_its_own_errors(tmp_path: Path) -> None:
     with api(tmp_path) as it:
-        for path in ("/api/configs/pool/nope", "/api/v10/pools", "/api/v1x", "/nothing"):
+        for path in ("/api/resources/nope", "/api/v10/pools", "/api/v1x", "/nothing"):
             answer = it.http.get(path)
             assert (answer.status_code, answer.headers["content-type"]) == (404, "application/json")
             assert set(answer.json()) == {"message", "error_code", "details"}

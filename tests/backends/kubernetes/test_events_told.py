@@ -8,7 +8,7 @@ import pytest
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.workflows import TaskKey
 from tests.api.client import api
-from tests.cli.canned_server import at, serving
+from tests.cli.canned_server import at, page, serving
 from tests.worlds.service import T0, one_task
 
 MAIN = TaskKey("a-1", "main", 0)
@@ -80,20 +80,19 @@ def test_objects_say_which_program_spoke_and_the_terminal_is_not_obeyed(tmp_path
     with api(tmp_path) as it:
         it.submit(one_task("a"))
         it.desk.later(0)
-        found = it.get("/api/workflow/a-1/events", format="json")
-        listed = it.get("/api/v1/workflows/a-1/events")
+        found = it.get("/api/v1/workflows/a-1/events")["items"]
     ours, backoff = found[0], next(each for each in found if each["kind"] == "BackOff")
     assert (ours["actor"], ours["kind"], ours["law"]) == ("ann", "Submit", "P3")
     assert backoff == {
         "revision": None,
         "seq": None,
-        "time": f"{DAY}T08:00:01",
+        "time": f"{DAY}T08:00:01Z",
         "actor": "kubelet",
         "kind": "BackOff",
-        "law": None,
+        "law": "",
         "text": BACKOFF,
     }
-    with serving({"GET /api/v1/workflows/w/events": listed}) as server:
+    with serving({"GET /api/v1/workflows/w/events": page(backoff)}) as server:
         said = at(server, "workflow", "events", "w").out
     assert "  kubelet: task other (attempt 1): BackOff: again (x7)\n" in said
     assert "\x1b" not in said

@@ -57,10 +57,10 @@ def test_topology_keys_of_a_pool_are_set_changed_and_shown_over_http(tmp_path: P
         return [dict(zip(("key", "label"), pair.split("="), strict=True)) for pair in pairs]
 
     with api(tmp_path) as it:
-        it.call("POST", "/api/configs/pool", {"name": "k", "topology_keys": keys("zone=z", "rack=r")})
-        before = it.get("/api/configs/pool/k")["topology_keys"]
+        it.call("POST", "/api/v1/pools", {"name": "k", "topology_keys": keys("zone=z", "rack=r")})
+        before = it.get("/api/v1/pools/k")["topology_keys"]
         it.call("PATCH", "/api/configs/pool/k", {"topology_keys": keys("rack=r")})
-        after = it.get("/api/configs/pool/k")["topology_keys"]
+        after = it.get("/api/v1/pools/k")["topology_keys"]
         wrong = [
             it.error("PATCH", "/api/configs/pool/k", {"topology_keys": keys(*pairs)})[1]["message"]
             for pairs in (
@@ -70,7 +70,7 @@ def test_topology_keys_of_a_pool_are_set_changed_and_shown_over_http(tmp_path: P
                 tuple(f"k{number}=l{number}" for number in range(17)),
             )
         ]
-        kept = it.get("/api/configs/pool/k")["topology_keys"]
+        kept = it.get("/api/v1/pools/k")["topology_keys"]
     assert (before, after, kept) == (keys("zone=z", "rack=r"), keys("rack=r"), keys("rack=r"))
     assert wrong == [
         "topology keys and their labels must be unique",

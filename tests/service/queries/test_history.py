@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from runrig.api.osmo.answers import history as history_answers
-from runrig.api.osmo.answers import pools as pool_answers
+from runrig.api.v1.answers import pools as answers
 from runrig.domain.errors import InvalidInput, NotFound, RunrigError
 from runrig.domain.plan import PutPool
 from runrig.domain.pools import Pool, PoolState, Queueing, Quota, TopologyKey
@@ -362,13 +361,14 @@ def take(it: Desk, step: tuple[Any, ...]) -> None:
 def shown(it: Desk) -> dict[str, Any]:
     """`pool show` of every pool."""
     views = it.service.queries.pools(archived=True)
-    return {view.pool.name: pool_answers.pool(view, "simulated").model_dump() for view in views}
+    found = [answers.pool(view, "simulated").model_dump() for view in views]
+    return {each["name"]: each | each["gpus"] for each in found}
 
 
 def shown_at(it: Desk, name: str, time: float) -> dict[str, Any]:
     """`pool show --at` in the same form, without who made it so."""
-    view = history_answers.pool_at(it.service.history.pool_at(name, time))
-    fields = view.pool.model_dump(exclude={"changed"})
+    view = answers.past(it.service.history.pool_at(name, time))
+    fields: dict[str, Any] = view.pool.model_dump(exclude={"changed"})
     return fields | {"subpools": [each.name for each in view.subpools]}
 
 

@@ -20,6 +20,7 @@ from tests.worlds.command_line import runrig
 from tests.worlds.engine import HIGH, LOW, World, gpu_quota, task
 
 KEYS = {"zone": "topology.kubernetes.io/zone", "rack": "topology.kubernetes.io/rack"}
+RENDER = "/api/v1/workflows:render"
 TEXT = workflow({"a": ["zone/z", "rack/r1"], "b": ["zone/z", "rack/r2"]})
 EXAMPLES = Path(__file__).parents[3] / "examples" / "topology"
 FLEET = (
@@ -55,10 +56,10 @@ def test_as_json_it_is_one_object_with_the_same_documents(tmp_path: Path) -> Non
 def test_a_server_renders_what_a_cluster_file_does(tmp_path: Path) -> None:
     here = rendered(tmp_path, TEXT, cluster(KEYS), "-t", "json")
     with api(tmp_path / "server", cluster=cluster(KEYS)) as it:
-        answer = it.call("POST", "/api/pool/p/render", {"file": TEXT})
+        answer = it.call("POST", RENDER, {"pool": "p", "file": TEXT})
         revision = it.desk.revision
-        missing = it.error("POST", "/api/pool/q/render", {"file": TEXT})[0]
-        bad = it.error("POST", "/api/pool/p/render", {"file": TEXT}, namespace="a--B")
+        missing = it.error("POST", RENDER, {"pool": "q", "file": TEXT})[0]
+        bad = it.error("POST", RENDER, {"pool": "p", "file": TEXT, "namespace": "a--B"})
         assert it.desk.revision == revision
     assert answer == here.json
     assert (missing, bad[0], bad[1]["message"].startswith("namespace 'a--B' must be")) == (404, 422, True)
@@ -66,12 +67,12 @@ def test_a_server_renders_what_a_cluster_file_does(tmp_path: Path) -> None:
 
 def test_without_a_cluster_file_the_server_is_asked() -> None:
     answer = {"objects": [{"kind": "A", "spec": {"b": 1, "a": ["x"]}}, {"kind": "B"}]}
-    with serving({"POST /api/v1/workflows:render": answer}) as server:
+    with serving({f"POST {RENDER}": answer}) as server:
         done = at(server, "workflow", "render", "-", "-p", "p", "-n", "jobs", "--priority", "LOW", stdin=TEXT)
     assert (done.code, done.out) == (0, "kind: A\nspec:\n  b: 1\n  a:\n  - x\n---\nkind: B\n")
     said = {"pool": "p", "priority": "LOW", "environment": {}, "labels": {}, "namespace": "jobs"}
     body = {"file": TEXT, "variables": [], "string_variables": []}
-    assert server.asked == [("POST /api/v1/workflows:render", [], said | body)]
+    assert server.asked == [(f"POST {RENDER}", [], said | body)]
 
 
 def test_what_no_cluster_takes_is_an_error_of_the_file(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Configurations as the reference client's `config` commands see them: pools with their history, and what else is fixed."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
@@ -122,12 +122,18 @@ def _check_has_history(config_type: str) -> None:
 # ---------------------------------------------------------------- what is fixed
 
 
+_LIST_OF_ROLES: dict[str, Any] = {
+    "description": "Done",
+    "content": {"application/json": {"example": [wire.RoleConfigAnswer.example()]}},
+}
+
+
 @router.get(
     "/api/configs/role",
     summary="Roles and what they allow",
     dependencies=_READ,
     response_model=list[wire.RoleConfigAnswer],
-    responses=answers(wire.RoleConfigsAnswer),
+    responses=answers(wire.RoleConfigAnswer) | {200: _LIST_OF_ROLES},
 )
 def role_configs(service: Serving) -> JSONResponse:
     pools = [view.pool.name for view in service.queries.pools() if view.pool.parent is None]

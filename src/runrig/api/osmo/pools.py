@@ -7,11 +7,9 @@ from fastapi import APIRouter, Query, Response
 from runrig import wire
 from runrig.api.edits import check_promise, pool_edit
 from runrig.api.osmo.answers import pools as as_answers
-from runrig.api.osmo.history import pool_at
 from runrig.api.osmo.patches import patched
 from runrig.api.permissions import Asking, Seeing, named, needs
 from runrig.api.routing import Route, Serving, User, answers
-from runrig.api.times import At
 from runrig.domain.access import Permission
 from runrig.service.queries.visibility import Visibility
 
@@ -63,35 +61,6 @@ def pool_quota(
     return Response(as_answers.pool_quota(node_sets, service.backend_name), media_type="application/json")
 
 
-@router.get(
-    "/api/configs/pool/{name}",
-    summary="One pool with its balances",
-    dependencies=_READ,
-    responses=answers(wire.PoolAnswer, 404),
-)
-def show_pool_now_or_then(
-    service: Serving,
-    visibility: Seeing,
-    name: str,
-    at: Annotated[At | None, Query(description="As it stood at that time: PoolAtAnswer, without balances")] = None,
-) -> wire.PoolAnswer | wire.PoolAtAnswer:
-    if at is not None:
-        return pool_at(service, name, at, visibility)
-    return as_answers.pool(service.queries.pool(name, visibility), service.backend_name)
-
-
-@router.post(
-    "/api/configs/pool",
-    summary="Create a pool",
-    dependencies=[needs(Permission.CHANGE_CLUSTER)],
-    responses=answers(wire.PoolAnswer, 404, 409),
-)
-def create_pool(service: Serving, user: User, body: wire.PoolCreateRequest) -> wire.PoolAnswer:
-    return as_answers.pool(
-        service.declarations.create_pool(body.name, pool_edit(body), user=user), service.backend_name
-    )
-
-
 @router.patch(
     "/api/configs/pool/{name}",
     summary="Change a pool",
@@ -103,16 +72,6 @@ def update_pool(service: Serving, user: User, asker: Asking, name: str, body: wi
         return as_answers.pool(patched(service, user, asker, name, body), service.backend_name)
     check_promise(asker, name, body.model_fields_set)
     return as_answers.pool(service.declarations.update_pool(name, pool_edit(body), user=user), service.backend_name)
-
-
-@router.put(
-    "/api/configs/pool/{name}",
-    summary="Change a pool, like PATCH",
-    dependencies=_CHANGE,
-    responses=answers(wire.PoolAnswer, 404, 409),
-)
-def put_pool(service: Serving, user: User, asker: Asking, name: str, body: wire.PoolPatchRequest) -> wire.PoolAnswer:
-    return update_pool(service, user, asker, name, body)
 
 
 @router.delete(

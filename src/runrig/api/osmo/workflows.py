@@ -3,13 +3,12 @@
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, Query
-from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from runrig import wire
-from runrig.api.osmo import logs
+from runrig.api import logs
 from runrig.api.osmo.answers import workflows as as_answers
-from runrig.api.osmo.waiting import statuses
 from runrig.api.permissions import Asking, Seeing, named, needs, workflow
 from runrig.api.routing import Base, IdempotencyKey, Route, Serving, User, answers, text_answers
 from runrig.api.times import At
@@ -25,7 +24,6 @@ from runrig.spec.masked import masked
 router = APIRouter(route_class=Route, tags=["workflows"])
 
 LONGEST_PAGE = 1000
-LONGEST_WAIT_S = 3600.0
 
 PriorityName = Literal["HIGH", "NORMAL", "LOW"]
 _STATUSES = frozenset(status.value for status in WorkflowStatus)
@@ -223,37 +221,6 @@ def query(service: Serving, visibility: Seeing, base: Base, id: str, verbose: bo
 
 
 @router.get(
-    "/api/workflow/{id}/why",
-    summary="Why it waits, and who preempted it",
-    dependencies=_READ,
-    responses=answers(wire.WhyAnswer, 404),
-)
-def why(service: Serving, visibility: Seeing, id: str) -> wire.WhyAnswer:
-    return as_answers.why(service.workflow_queries.why(id, visibility))
-
-
-@router.get(
-    "/api/workflow/{id}/wait",
-    summary="The workflow, once it has a status or has ended, or when the time is up",
-    dependencies=_READ,
-    responses=answers(wire.WorkflowAnswer, 404),
-)
-async def wait(
-    service: Serving,
-    visibility: Seeing,
-    base: Base,
-    id: str,
-    status: Annotated[WorkflowStatus | None, Query(alias="for", description="None: until it has ended")] = None,
-    timeout: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, description="Seconds")] = 30.0,
-) -> wire.WorkflowAnswer:
-    async for reached in statuses(service, id, timeout):
-        if reached is status:
-            break
-    view = await run_in_threadpool(service.workflow_queries.workflow, id, visibility)
-    return as_answers.workflow(view, base, service.backend_name)
-
-
-@router.get(
     "/api/workflow/{id}/events",
     summary="What happened to it, a line each",
     dependencies=_READ,
@@ -261,20 +228,16 @@ async def wait(
     responses=text_answers(
         "2026-01-31 12:00:00.250000  train-1 is submitted to pool vision with priority NORMAL by alice\n",
         404,
-        listed=wire.EventAnswer,
     ),
 )
 def events(
     service: Serving,
     visibility: Seeing,
     id: str,
-    format: Annotated[Literal["text", "json"], Query(description="json: a list of objects")] = "text",
     task_name: str | None = None,
     retry_id: int | None = None,
 ) -> Response:
     found = service.workflow_queries.events(id, task=task_name, retry_id=retry_id, visibility=visibility)
-    if format == "json":
-        return JSONResponse([each.model_dump(mode="json") for each in as_answers.events(found)])
     return Response(as_answers.event_lines(found), media_type=TEXT)
 
 

@@ -12,13 +12,13 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 
-from runrig.api.osmo.waiting import soon
 from runrig.api.permissions import Seeing, needs
 from runrig.api.pulse import Pulse
 from runrig.api.routing import Found, Route, Serving, Who
 from runrig.api.v1.answers.events import cluster_event
 from runrig.api.v1.frame import shows, texts
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, place_of
+from runrig.api.waiting import soon
 from runrig.domain.access import Identity, Permission
 from runrig.domain.errors import InvalidInput
 from runrig.service.queries.feed import FeedPage

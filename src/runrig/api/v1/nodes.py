@@ -5,20 +5,34 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from runrig.api.osmo import topology as shared
-from runrig.api.osmo.answers.resources import conditions
 from runrig.api.permissions import Seeing, needs
 from runrig.api.routing import Route, Serving
+from runrig.api.shown.nodes import conditions
+from runrig.api.v1.answers import topology as as_maps
 from runrig.api.v1.frame import shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
 from runrig.domain.access import Permission
+from runrig.domain.errors import InvalidInput
 from runrig.domain.nodes import Flavor, Taint
 from runrig.service.queries.nodes import NodeView
-from runrig.service.queries.topology import MOST_HOLDERS
+from runrig.service.queries.topology import MOST_HOLDERS, MapQuery, parse_size
 from runrig.wire import v1
 from runrig.wire.topology import TopologyAnswer
 
 router = APIRouter(route_class=Route, tags=["nodes"])
+
+
+_BOTH = "nodes stand below the finest level: leave level out"
+_NO_SIZE = (
+    "size '8by8' is no size of a gang: write its pods of one GPU, such as 64, or PODSxGPUS, such as 8x8, "
+    "each at least 1 and at most 999999999"
+)
+_SAID = {
+    422: (
+        _NO_SIZE,
+        {"problems": [{"message": _NO_SIZE, "path": "size", "line": None, "column": None}]},
+    )
+}
 
 _READ = [needs(Permission.READ_CLUSTER)]
 
@@ -101,15 +115,25 @@ def _taints(taints: Iterable[Taint]) -> list[dict[str, str]]:
     "/api/v1/topology",
     summary="Zones, spines, racks: what is free there, who holds the rest, how many gangs of a size fit",
     dependencies=_READ,
-    responses=shows(TopologyAnswer, 404, said=shared.SAID),
+    responses=shows(TopologyAnswer, 404, said=_SAID),
 )
 def get_topology(
     service: Serving,
     visibility: Seeing,
-    pool: shared.OfPool = None,
-    size: shared.OfSize = None,
-    level: shared.Level = None,
-    nodes: shared.WithNodes = False,
-    holders: shared.Holders = MOST_HOLDERS,
+    pool: Annotated[
+        str | None, Query(description="The nodes and keys of this pool; else one map per list of keys")
+    ] = None,
+    size: Annotated[
+        str | None, Query(description="Of a gang: 64 is that many pods of one GPU, 8x8 is 8 pods of 8 GPUs each")
+    ] = None,
+    level: Annotated[str | None, Query(description="The finest level to show, by its topology key")] = None,
+    nodes: Annotated[
+        bool, Query(description="Nodes below the finest level; without keys they are always there")
+    ] = False,
+    holders: Annotated[int, Query(ge=0, le=1000, description="How many gangs are named per domain")] = MOST_HOLDERS,
 ) -> TopologyAnswer:
-    return shared.topology(service, visibility, pool, size, level, nodes, holders)
+    if nodes and level is not None:
+        raise InvalidInput.one(_BOTH, "nodes")
+    wanted = None if size is None else parse_size(size)
+    found = service.topology.maps(MapQuery(pool, wanted, level, nodes, holders), visibility)
+    return as_maps.maps(found, wanted)

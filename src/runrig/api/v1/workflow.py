@@ -6,14 +6,14 @@ from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from runrig.api.osmo import logs
-from runrig.api.osmo.waiting import statuses
+from runrig.api import logs
 from runrig.api.permissions import Asking, Seeing, needs, workflow
 from runrig.api.routing import Route, Serving
 from runrig.api.v1.answers import events as as_events
 from runrig.api.v1.answers import workflows as as_answers
 from runrig.api.v1.frame import shows, texts
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
+from runrig.api.waiting import statuses
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotAllowed
 from runrig.domain.workflows import WorkflowStatus

@@ -6,7 +6,6 @@ from typing import Any
 from pydantic import Field
 
 from runrig.wire.base import example
-from runrig.wire.history import PoolEditAnswer
 from runrig.wire.pools import BalanceAnswer, CohortEditRequest, PoolEditRequest, QuotaAnswer, TopologyKeyModel
 from runrig.wire.v1.base import Page, Shown, Tagged
 
@@ -158,6 +157,20 @@ class PoolCreate(PoolEdit):
 _TIME = "2026-01-31T12:00:00.250000Z"
 
 
+class PoolFieldEdit(Shown):
+    """One field, before and after.  *resource*: ``flavor/resource`` of a quota, null for what is no quota.
+
+    *before* is null for a pool that was not there.  A nominal of null: no quota of that resource; a limit of null: no limit.
+    """
+
+    model_config = example({"field": "nominal", "resource": "default/gpu", "before": 30, "after": 40})
+
+    field: str
+    resource: str | None
+    before: Any
+    after: Any
+
+
 class PoolChange(Shown):
     """Who changed a pool and when.
 
@@ -174,7 +187,7 @@ class PoolChange(Shown):
             "via": "command",
             "pool": "team--a",
             "what": ["resized"],
-            "changes": [PoolEditAnswer.example()],
+            "changes": [PoolFieldEdit.example()],
         }
     )
 
@@ -185,7 +198,7 @@ class PoolChange(Shown):
     via: str
     pool: str
     what: list[str]
-    changes: list[PoolEditAnswer]
+    changes: list[PoolFieldEdit]
 
 
 class PoolChangePage(Page):

@@ -5,7 +5,7 @@ from typing import Any
 
 from runrig import wire
 from runrig.api.osmo.answers.accounts import name_of
-from runrig.api.osmo.answers.pools import declared
+from runrig.api.shown.pools import declared
 from runrig.domain.access import Grant, Kind
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool
 from runrig.service.queries.pool_revisions import PoolRevision

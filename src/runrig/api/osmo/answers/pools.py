@@ -1,39 +1,28 @@
-"""Pools, cohorts and differences as answers."""
+"""Pools as answers."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from operator import attrgetter
-from typing import Any
 
 from pydantic_core import to_json
 
 from runrig import wire
-from runrig.domain.access import Grant
+from runrig.api.shown.pools import Plain, plain_balances, plain_quotas
 from runrig.domain.nodes import Flavor
-from runrig.domain.pools import Cohort, Pool, PoolState, Quotas, exit_actions
-from runrig.domain.quantities import GPU, FlavorResource
-from runrig.service.commands.declarations import Difference
+from runrig.domain.pools import Pool, PoolState, exit_actions
+from runrig.domain.quantities import GPU
 from runrig.service.queries.resource_queries import (
-    CohortView,
     GpuTotals,
-    NodeBalance,
     NodeSet,
     PoolBalance,
     PoolView,
-    TreeView,
 )
 
 NO_LIMIT = -1
 """Stands for no limit, only in the reference's fields."""
 
-Plain = dict[str, Any]
-"""An answer, or a part of one, as JSON has it: with a thousand pools the models of it would take most of the time."""
-
 _NUMBERS = tuple(field.name for field in fields(PoolBalance))
 _numbers_of = attrgetter(*_NUMBERS)
-_BALANCE = tuple(field.name for field in fields(NodeBalance))
-_balance_of = attrgetter(*_BALANCE)
-"""An answer has all of them, by the same names."""
 _SETTINGS, _POOL = (
     {name: field.default for name, field in model.model_fields.items()}
     for model in (wire.PoolSettingsAnswer, wire.PoolAnswer)
@@ -84,7 +73,7 @@ def _pool(view: PoolView, backend: str, platforms: Platforms) -> Plain:
         "resource_usage": _usage(balance.used, balance.available, balance.unallocated, balance.total, view.totals),
         "subpools": view.subpools,
         "workflows": view.workflows,
-        "balances": {} if view.row is None else _balances(view.row.balances),
+        "balances": {} if view.row is None else plain_balances(view.row.balances),
     }
 
 
@@ -122,7 +111,7 @@ def _settings(view: PoolView, backend: str, platforms: Platforms) -> Plain:
         "topology_keys": [{"key": each.key, "label": each.label} for each in inherited.topology_keys],
         "platforms": {flavor.name: platforms[flavor.name] for flavor in view.flavors},
         "cohort": own.cohort,
-        "quotas": _quotas(own.quotas),
+        "quotas": plain_quotas(own.quotas),
         "queueing": inherited.queueing.value,
         "weight": own.weight,
         "grace_s": inherited.grace_s,
@@ -150,103 +139,3 @@ def _platform(flavor: Flavor) -> Plain:
         labels=dict(flavor.node_labels),
     )
     return answer.model_dump()
-
-
-def quotas(values: Quotas) -> dict[str, dict[str, wire.QuotaAnswer]]:
-    """Flavor → resource → quota, sorted."""
-    return {
-        flavor: {resource: wire.QuotaAnswer.model_validate(quota) for resource, quota in by_resource.items()}
-        for flavor, by_resource in _quotas(values).items()
-    }
-
-
-def _quotas(values: Quotas) -> dict[str, dict[str, Plain]]:
-    by_flavor: dict[str, dict[str, Plain]] = {}
-    for key, quota in sorted(values.items()):
-        by_flavor.setdefault(key.flavor, {})[key.resource] = {
-            "nominal": quota.nominal,
-            "borrowing_limit": quota.borrowing_limit,
-            "lending_limit": quota.lending_limit,
-        }
-    return by_flavor
-
-
-def balances(values: Mapping[FlavorResource, NodeBalance]) -> dict[str, wire.BalanceAnswer]:
-    """``flavor/resource`` → balance, sorted."""
-    return {key: wire.BalanceAnswer.model_validate(balance) for key, balance in _balances(values).items()}
-
-
-def _balances(values: Mapping[FlavorResource, NodeBalance]) -> dict[str, Plain]:
-    return {str(key): dict(zip(_BALANCE, _balance_of(balance), strict=True)) for key, balance in sorted(values.items())}
-
-
-# ---------------------------------------------------------------- cohorts and differences
-
-
-def quota_tree(view: TreeView) -> wire.CohortsAnswer:
-    return wire.CohortsAnswer(
-        cohorts=[cohort(node) for node in view.nodes],
-        root=cohort(view.root),
-        overpromised={str(key): amount for key, amount in sorted(view.overpromised.items())},
-    )
-
-
-def cohort(view: CohortView) -> wire.CohortAnswer:
-    node = view.cohort or view.pool
-    return wire.CohortAnswer(
-        name=view.row.name,
-        kind=view.row.kind,
-        parent=view.row.parent or None,
-        parent_kind=view.parent_kind,
-        children=list(view.children),
-        declared=view.row.declared,
-        active=view.row.active,
-        weight=1 if node is None else node.weight,
-        quotas={} if node is None else quotas(node.quotas),
-        balances=balances(view.row.balances),
-    )
-
-
-def change(difference: Difference) -> wire.ChangeAnswer:
-    return wire.ChangeAnswer.model_validate(
-        {
-            "action": difference.action,
-            "kind": difference.kind,
-            "name": difference.name,
-            "before": _declared(difference.before),
-            "after": _declared(difference.after),
-        }
-    )
-
-
-def _declared(record: Pool | Cohort | Flavor | Grant | None) -> dict[str, Any] | None:
-    """The fields that a cluster file can set."""
-    match record:
-        case None:
-            return None
-        case Flavor():
-            taints = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in record.taints]
-            return {"node_labels": dict(record.node_labels), "taints": taints, "allow": list(record.allow)}
-        case Grant():
-            return {"role": str(record)}
-        case Cohort():
-            return {"parent": record.parent, "weight": record.weight, "quotas": _quotas(record.quotas)}
-    return declared(record)
-
-
-def declared(pool: Pool) -> Plain:
-    """The fields that a cluster file can set."""
-    return {
-        "cohort": pool.cohort,
-        "parent": pool.parent,
-        "state": pool.state.value,
-        "weight": pool.weight,
-        "queueing": pool.queueing.value,
-        "grace_s": pool.grace_s,
-        "flavors": list(pool.flavors),
-        "topology_keys": [{"key": each.key, "label": each.label} for each in pool.topology_keys],
-        "default_platform": pool.default_platform,
-        "default_exit_actions": exit_actions(pool.default_exit_actions),
-        "description": pool.description,
-        "quotas": _quotas(pool.quotas),
-    }

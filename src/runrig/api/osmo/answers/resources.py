@@ -6,14 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from runrig import wire
-from runrig.domain.nodes import NO_FLAVOR
+from runrig.api.shown.nodes import conditions
 from runrig.domain.quantities import format_quantity
 from runrig.service.queries.nodes import NodeView
 
 _REFERENCE_KINDS = ("gpu", "cpu", "memory", "storage")
-_CORDONED = "node.kubernetes.io/unschedulable"
-_DOWN = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
-"""Taints by which Kubernetes itself says why a node takes no new pods."""
 
 
 _BY_POOL = {"platform_allocatable_fields", "pool_platform_labels", "config_fields"}
@@ -82,17 +79,6 @@ def resource(view: NodeView, backend: str) -> wire.ResourceAnswer:
             for index, holder in enumerate(view.gpus)
         ],
     )
-
-
-def conditions(view: NodeView) -> list[str]:
-    """The conditions of a node; the last one is the most telling."""
-    node = view.node
-    if node.ready:
-        if node.flavor == NO_FLAVOR:
-            return ["Ready", "NoFlavor"]
-        return ["Ready", "Tainted"] if view.tainted else ["Ready"]
-    taints = {taint.key for taint in node.taints}
-    return ["NotReady", "Cordoned"] if _CORDONED in taints and not _DOWN & taints else ["NotReady"]
 
 
 def _texts(amounts: Mapping[str, int]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from runrig.api.osmo.answers.workflows import each_in_words
+from runrig.api.shown.workflows import each_in_words
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.records import Event
 from runrig.service.queries.events import in_words

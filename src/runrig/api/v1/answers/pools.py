@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
+from enum import Enum
 from typing import Any
 
-from runrig.api.osmo.answers.history import edit_shown
-from runrig.api.osmo.answers.pools import balances, quotas
-from runrig.domain.pools import Pool, exit_actions
+from runrig.api.shown.pools import balances, quotas
+from runrig.domain.pools import Pool, TopologyKey, exit_actions
 from runrig.service.commands.pool_steps import Deleted
-from runrig.service.queries.history import ChangePage, PoolAt, PoolChange, PoolThen
+from runrig.service.queries.history import ChangePage, Edit, PoolAt, PoolChange, PoolThen
 from runrig.service.queries.resource_queries import CohortView, NodeSet, PoolBalance, PoolView, TreeView
 from runrig.wire import v1
 from runrig.wire.pools import TopologyKeyModel
@@ -76,8 +76,31 @@ def _change(entry: PoolChange) -> v1.PoolChange:
         via=entry.via,
         pool=entry.pool,
         what=list(entry.what),
-        changes=[edit_shown(each) for each in entry.edits],
+        changes=[_edit(each) for each in entry.edits],
     )
+
+
+def _edit(edit: Edit) -> v1.PoolFieldEdit:
+    return v1.PoolFieldEdit(
+        field=edit.field,
+        resource=None if edit.resource is None else str(edit.resource),
+        before=_plain(edit.field, edit.before),
+        after=_plain(edit.field, edit.after),
+    )
+
+
+def _plain(field: str, value: object) -> Any:
+    """*value* as the same field shows it in the settings of a pool."""
+    if field == "default_exit_actions" and isinstance(value, tuple):
+        return exit_actions(value)
+    match value:
+        case Enum():
+            return value.value
+        case TopologyKey(key, label):
+            return {"key": key, "label": label}
+        case tuple():
+            return [_plain(field, each) for each in value]
+    return value
 
 
 def past(view: PoolAt) -> v1.PoolPast:

@@ -3,10 +3,10 @@
 from typing import Any
 
 from runrig.api.failures import details_of, status_of
-from runrig.api.osmo.answers import workflows as shared
 from runrig.api.problems import problem
+from runrig.api.shown import workflows as shared
 from runrig.domain.errors import RunrigError
-from runrig.domain.workflows import Group, Task, Workflow, task_uuid
+from runrig.domain.workflows import Group, Status, Task, Workflow, task_uuid
 from runrig.service.commands.batches import Outcome
 from runrig.service.commands.submissions import Accepted
 from runrig.service.queries.pool_deletions import PoolDeletion
@@ -126,8 +126,13 @@ def _former(view: WhyView) -> list[v1.GroupWhy]:
     """The preemptors of a workflow that has ended, by group."""
     return [
         _group_why(group, view).model_copy(update={"state": view.workflow.status.value})
-        for group in shared.former_groups(view)
+        for group in _former_groups(view)
     ]
+
+
+def _former_groups(view: WhyView) -> list[GroupWhy]:
+    gangs = sorted({each.gang for each in view.preempted})
+    return [GroupWhy(gang.partition("/")[2], Status.FAILED_PREEMPTED) for gang in gangs]
 
 
 def _preemption(each: Preempted) -> v1.Preemption:

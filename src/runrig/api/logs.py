@@ -9,7 +9,7 @@ from functools import partial
 
 from anyio import CapacityLimiter, to_thread
 
-from runrig.api.osmo.waiting import changes, soon
+from runrig.api.waiting import changes, soon
 from runrig.domain.workflows import Task, TaskKey
 from runrig.ports.backend import LogFile
 from runrig.service.service import Service

@@ -1,0 +1,1 @@
+"""What both doors show in the same way.  Pure."""
