@@ -6,9 +6,9 @@ from fastapi import APIRouter, Query, Response
 
 from runrig.api.edits import cohort_edit
 from runrig.api.permissions import Seeing, needs
-from runrig.api.routing import IdempotencyKey, Route, Serving, User
+from runrig.api.routing import IdempotencyKey, Route, Serving
 from runrig.api.v1.answers import pools as as_answers
-from runrig.api.v1.frame import IfMatch, creates, empties, quoted, reply, shows
+from runrig.api.v1.frame import IfMatch, User, creates, empties, quoted, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
 from runrig.domain.access import Permission
 from runrig.domain.tags import tag_of

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Path, Response
 
 from runrig.api.error_docs import Said
 from runrig.api.permissions import needs
-from runrig.api.routing import Route, Serving, User
-from runrig.api.v1.frame import IfMatch, creates, empties, quoted, reply, shows
+from runrig.api.routing import Route, Serving
+from runrig.api.v1.frame import IfMatch, User, creates, empties, quoted, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
 from runrig.domain.access import Permission
 from runrig.domain.credentials import Credential, CredentialKind

@@ -8,6 +8,7 @@ from fastapi import Request, Response
 
 from runrig.api.error_docs import Said, problems
 from runrig.api.routing import ALWAYS, Found, Responses, header
+from runrig.domain.access import Identity
 from runrig.domain.errors import InvalidInput
 from runrig.domain.tags import Expected
 from runrig.wire.base import Model
@@ -55,6 +56,15 @@ def _responses(
 
 _TAG_HEADER = {"description": "For If-Match", "schema": {"type": "string"}}
 _LOCATION_HEADER = {"description": "The path of what was created", "schema": {"type": "string"}}
+
+
+def _user(request: Request) -> str:
+    identity: Identity = request.state.identity
+    return identity.user
+
+
+User = Annotated[str, Found(_user)]
+"""Who acts: the user of the token.  Nobody speaks for others at this door."""
 
 
 def reply(body: Model, status: int = 200, **headers: str | None) -> Response:

@@ -7,10 +7,10 @@ from fastapi import APIRouter, Query, Response
 from runrig.api.edits import check_promise, pool_edit
 from runrig.api.error_docs import Said
 from runrig.api.permissions import Asking, Seeing, Sent, named, needs
-from runrig.api.routing import LONGEST_USER_NAME, IdempotencyKey, Route, Serving, User
+from runrig.api.routing import LONGEST_USER_NAME, IdempotencyKey, Route, Serving
 from runrig.api.times import At
 from runrig.api.v1.answers import pools as as_answers
-from runrig.api.v1.frame import IfMatch, creates, quoted, reply, shows
+from runrig.api.v1.frame import IfMatch, User, creates, quoted, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput

@@ -4,9 +4,9 @@ from fastapi import APIRouter
 
 from runrig import __version__
 from runrig.api.permissions import needs
-from runrig.api.routing import Route, Serving, User
+from runrig.api.routing import Route, Serving
 from runrig.api.v1.answers.declared import change
-from runrig.api.v1.frame import shows
+from runrig.api.v1.frame import User, shows
 from runrig.domain.access import Permission
 from runrig.wire import ApplyAnswer, ApplyRequest, v1
 

@@ -5,8 +5,8 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from runrig.api.permissions import Asker, Asking, needs, workflow
-from runrig.api.routing import Route, Serving, User
-from runrig.api.v1.frame import creates, reply
+from runrig.api.routing import Route, Serving
+from runrig.api.v1.frame import User, creates, reply
 from runrig.domain.access import Permission
 from runrig.ports.backend import Program, Size
 from runrig.service.commands.rsync import DAEMON

@@ -6,10 +6,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from runrig.api.permissions import Seeing, Sent, needs, workflow
-from runrig.api.routing import IdempotencyKey, Route, Serving, User
+from runrig.api.routing import IdempotencyKey, Route, Serving
 from runrig.api.times import At
 from runrig.api.v1.answers import workflows as as_answers
-from runrig.api.v1.frame import creates, reply, shows
+from runrig.api.v1.frame import User, creates, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, place_of
 from runrig.backends.kubernetes import objects
 from runrig.domain.access import Permission
