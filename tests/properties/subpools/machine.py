@@ -73,7 +73,8 @@ class Edit(NamedTuple):
     quota: int
 
 
-edits = st.builds(Edit, st.sampled_from(EDITS), tops, shorts, amounts, st.integers(1, 10))
+shares = st.sampled_from((0, 1, 1, 2, 2, 3, 4, 5))
+edits = st.builds(Edit, st.sampled_from(EDITS), tops, shorts, shares, st.integers(1, 10))
 
 
 def power_cut(_: object) -> None:
@@ -134,7 +135,7 @@ class Rules:
 
     def may_resize(self, parent: str, short: str, share: int) -> bool:
         name = f"{parent}--{short}"
-        return self.is_active(name) and self._is_open_parent(parent) and 0 < share <= self.left(parent, without=name)
+        return self.is_active(name) and self._is_open_parent(parent) and 0 <= share <= self.left(parent, without=name)
 
     def may_resize_parent(self, name: str, quota: int) -> bool:
         return self._is_open_parent(name) and quota >= sum(map(gpus, self.families[name]))
@@ -256,7 +257,8 @@ class Subpools(RuleBasedStateMachine):
         self.attempt(False, self.server.service.subpools.create, parent, short, share, user="ann")
         if short != "a":
             self.attempt(False, self.server.service.subpools.create, parent, short, 1, user="ann")
-        self.attempt(False, self.server.service.subpools.resize, parent, "b", share, user="ann")
+        to_nothing = share == 0 and Rules(self.server).may_resize(parent, "b", 0)
+        self.attempt(to_nothing, self.server.service.subpools.resize, parent, "b", share, user="ann")
         self.attempt(False, self.server.submit, f"{parent}--none")
 
     # ------------------------------------------------------------ work
