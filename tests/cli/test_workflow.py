@@ -71,7 +71,9 @@ def test_a_dry_run_prints_the_rendered_file_only() -> None:
 
 
 def test_without_pool_the_only_one_is_taken() -> None:
-    with serving({"GET /api/v1/me": v1.Me.example() | {"pools": ["p"]}, SUBMIT: SUBMITTED}) as server:
+    with serving(
+        {"GET /api/v1/me": v1.Me.example() | {"pools": ["p", "q"], "default_pool": "p"}, SUBMIT: SUBMITTED}
+    ) as server:
         assert at(server, "workflow", "submit", "-", stdin=FILE).code == 0
     assert [(route, body and body["pool"]) for route, _, body in server.asked] == [
         ("GET /api/v1/me", None),
@@ -91,7 +93,7 @@ def test_without_pool_the_only_one_is_taken() -> None:
     ],
 )
 def test_without_pool_several_or_none_are_wrong_usage(names: list[str], says: str) -> None:
-    me = v1.Me.example() | {"pools": names}
+    me = v1.Me.example() | {"pools": names, "default_pool": None}
     done = answered({"GET /api/v1/me": me}, "workflow", "submit", "-", stdin=FILE)
     assert (done.code, done.err) == (2, f"Error: {says}\n")
 

@@ -163,7 +163,8 @@ def test_users_roles_and_tokens(client: Client) -> None:
     token = client.tokens.create("laptop", user="ann")
     with Client(client._caller.address.url, token=token.token) as ann:
         assert (ann.me().user, ann.me().pools) == ("ann", ["vision"])
-        assert ann.workflows.submit(TRAIN).id.startswith("train-")  # the only pool
+        assert ann.me().default_pool == "vision"
+        assert ann.workflows.submit(TRAIN).id.startswith("train-")
         client.roles.grant("ann", "speech-user")
         with pytest.raises(InvalidInput, match="choose one of speech, vision with pool="):
             ann.workflows.submit(TRAIN)

@@ -4,7 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runrig.domain.access import OF_A_POOL, Grant, Identity, Kind, Permission, allows, role_named, role_on, user_problem
+from runrig.domain.access import (
+    OF_A_POOL,
+    Grant,
+    Identity,
+    Kind,
+    Permission,
+    Profile,
+    allows,
+    role_named,
+    role_on,
+    user_problem,
+)
 from runrig.domain.errors import InvalidInput
 from runrig.domain.pools import name_problem
 
@@ -168,3 +179,22 @@ def test_names_that_could_be_mistaken_are_no_user_names(name: str) -> None:
 @pytest.mark.parametrize("name", ["ann", "ann.b@example.org", "A-1", "0x", "ann+ci"])
 def test_usual_names_are(name: str) -> None:
     assert user_problem(name) is None
+
+
+@pytest.mark.parametrize(
+    ("own", "pools", "default"),
+    [
+        (None, ["team", "team--a", "team--b"], "team"),
+        (None, ["team", "other"], None),
+        (None, ["team--a"], None),
+        (None, [], None),
+        ("other", ["team", "other"], "other"),
+        ("team--a", ["team", "team--a"], "team--a"),
+        ("gone", ["team", "team--a"], "team"),
+        ("gone", ["team", "other"], None),
+    ],
+)
+def test_the_default_pool_is_the_one_that_was_set_or_the_only_one(
+    own: str | None, pools: list[str], default: str | None
+) -> None:
+    assert Profile(pool=own).default_of(pools) == default

@@ -6,7 +6,7 @@ A role on a pool covers the pool and its subpools, matched by the exact name or 
 
 import enum
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from runrig.domain.errors import InvalidInput
@@ -155,6 +155,13 @@ class Profile:
     pool: str | None = None
     email_notification: bool = False
     slack_notification: bool = False
+
+    def default_of(self, pools: Sequence[str]) -> str | None:
+        """Of *pools*, to which the user may submit, the one that was set, else the only one that is no subpool; None: there is no such."""
+        if self.pool in pools:
+            return self.pool
+        tops = [pool for pool in pools if SUBPOOL_DELIMITER not in pool]
+        return tops[0] if len(tops) == 1 else None
 
 
 class AccessEventKind(enum.Enum):

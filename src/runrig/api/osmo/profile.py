@@ -9,7 +9,7 @@ from runrig.api.permissions import About, Asker, Asking, needs
 from runrig.api.routing import Route, Serving, User, answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import Conflict, InvalidInput
-from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState
+from runrig.domain.pools import PoolState
 from runrig.service.service import Service
 from runrig.wire.base import utc
 
@@ -69,8 +69,6 @@ def _pools(service: Service, asker: Asker) -> list[str]:
 
 def _answer(service: Service, user: str, asker: Asker) -> wire.ProfileAnswer:
     pools, own = _pools(service, asker), service.access.profile(user)
-    tops = [pool for pool in pools if SUBPOOL_DELIMITER not in pool]
-    only = tops[0] if len(tops) == 1 else None
     token = service.access.tokens.get(asker.identity.token)
     ends = None if token is None else utc(token.expires_at)
     return wire.ProfileAnswer(
@@ -78,7 +76,7 @@ def _answer(service: Service, user: str, asker: Asker) -> wire.ProfileAnswer:
             "username": user,
             "email_notification": own.email_notification,
             "slack_notification": own.slack_notification,
-            "pool": own.pool if own.pool in pools else only,
+            "pool": own.default_of(pools),
         },
         roles=[name_of(grant) for grant in asker.identity.grants],
         pools=pools,

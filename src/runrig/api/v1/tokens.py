@@ -36,7 +36,8 @@ Ended = Annotated[bool, Query(description="Also those that are expired or revoke
 def get_me(service: Serving, who: Who) -> v1.Me:
     there = [view.pool.name for view in service.queries.pools() if view.pool.state is PoolState.ACTIVE]
     pools = sorted(name for name in there if allows(who, Permission.SUBMIT, pool=name))
-    return as_answers.me(who, pools, service.access.tokens.get(who.token))
+    default = service.access.profile(who.user).default_of(pools)
+    return as_answers.me(who, pools, default, service.access.tokens.get(who.token))
 
 
 @router.get("/api/v1/tokens", summary="Your tokens", dependencies=_OWN, responses=shows(v1.TokenPage))

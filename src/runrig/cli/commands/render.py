@@ -27,7 +27,7 @@ from runrig.client.transport import path
     )
 )
 @click.argument("file")
-@click.option("--pool", "-p", metavar="NAME", help="The pool that it would go to; the only one if not said.")
+@click.option("--pool", "-p", metavar="NAME", help="The pool that it would go to; your default one if not said.")
 @click.option("--cluster", metavar="CLUSTER", help="Read the pool from this cluster file: no server is needed.")
 @click.option(
     "--namespace", "-n", default="runrig", metavar="NAME", help="Namespace of the gangs, and a part of other names."

@@ -100,9 +100,11 @@ def submit_options(command: F) -> F:
 
 
 def default_pool(client: Transport) -> str:
-    """The only pool that takes work of this user.  Raises InvalidInput, with the names, if there are several or none."""
+    """The pool of a file that names none, as the server knows it.  Raises InvalidInput, with the names, if it knows none."""
     none = "there is no pool to which you may submit: an admin makes one with 'runrig pool create NAME --quota GPUS', or gives you a role"
-    return only_pool(client.get(path("me"))["pools"], none)
+    me = client.get(path("me"))
+    default: str | None = me["default_pool"]
+    return default or only_pool(me["pools"], none)
 
 
 def only_pool(names: Iterable[str], none: str) -> str:
@@ -124,7 +126,7 @@ def only_pool(names: Iterable[str], none: str) -> str:
     )
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--pool", "-p", metavar="NAME", help="The pool to submit to; the only one if not said.")
+@click.option("--pool", "-p", metavar="NAME", help="The pool to submit to; your default one if not said.")
 @submit_options
 @click.option(
     "--all-or-nothing", is_flag=True, help="Of several files (up to 200) submit all, or none if one is refused."

@@ -15,7 +15,6 @@ from runrig.client.paths import path
 from runrig.client.paths import time as as_time
 from runrig.client.ways import Awaiting, Blocking, Calls, call, stream
 from runrig.domain.errors import InvalidInput
-from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.workflows import WorkflowStatus
 
 LONGEST_QUESTION_S = 20.0
@@ -47,7 +46,7 @@ class WorkflowCalls(Calls):
         Raises Refused if a rule forbids it, InvalidInput with all that is wrong with the file.
         """
         body = _file(file, variables) | _settings(priority, environment, labels)
-        body["pool"] = pool or await self._only_pool()
+        body["pool"] = pool or await self._default_pool()
         return await self._ask(
             models.WorkflowSubmitted, Request("POST", path("workflows"), body=body, key=key or str(uuid4()))
         )
@@ -72,7 +71,7 @@ class WorkflowCalls(Calls):
         body = _settings(priority, environment, labels) | {
             "workflows": [_file(file, variables) for file in files],
             "all_or_nothing": all_or_nothing,
-            "pool": pool or await self._only_pool(),
+            "pool": pool or await self._default_pool(),
         }
         return await self._ask(
             models.WorkflowOutcomes, Request("POST", path("workflows") + ":batch", body=body, key=key or str(uuid4()))
@@ -89,7 +88,7 @@ class WorkflowCalls(Calls):
     ) -> "models.WorkflowChecked":
         """What a submission would give: the rendered file, and the id; nothing is stored.  Raises as `submit` does."""
         body = _file(file, variables) | _settings(priority, None, None)
-        body["pool"] = pool or await self._only_pool()
+        body["pool"] = pool or await self._default_pool()
         return await self._ask(models.WorkflowChecked, Request("POST", path("workflows") + ":check", body=body))
 
     @call
@@ -104,15 +103,15 @@ class WorkflowCalls(Calls):
     ) -> Sequence[Mapping[str, Any]]:
         """The Kubernetes objects that the workflow becomes; nothing is stored.  *namespace*: else that of the server."""
         body = _file(file, variables) | _settings(priority, None, None)
-        body |= {"pool": pool or await self._only_pool()} | ({"namespace": namespace} if namespace else {})
+        body |= {"pool": pool or await self._default_pool()} | ({"namespace": namespace} if namespace else {})
         request = Request("POST", path("workflows") + ":render", body=body)
         return (await self._ask(models.RenderAnswer, request)).objects
 
-    async def _only_pool(self) -> str:
-        names = (await self._get(models.Me, path("me"))).pools
-        names = [name for name in names if SUBPOOL_DELIMITER not in name] or names
-        if len(names) == 1:
-            return names[0]
+    async def _default_pool(self) -> str:
+        me = await self._get(models.Me, path("me"))
+        if me.default_pool is not None:
+            return me.default_pool
+        names = me.pools
         raise InvalidInput.one(
             f"you may submit to {len(names)} pools: choose one of {', '.join(sorted(names))} with pool=..."
             if names

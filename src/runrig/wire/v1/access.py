@@ -129,13 +129,17 @@ class MyToken(Shown):
 
 
 class Me(Shown):
-    """Who asks.  *pools*: those to which this user may submit.  *token*: the one that was sent, null for that of `up`."""
+    """Who asks.  *pools*: those to which this user may submit.  *default_pool*: for what names no pool, the one that the user set, else the
+    only one that is no subpool; null if there are several or none.  *token*: the one that was sent, null for that of `up`.
+    """
 
     model_config = example(
-        {"user": "alice", "roles": ["vision-user"], "pools": ["vision", "vision--a"], "token": MyToken.example()}
+        {"user": "alice", "roles": ["vision-user"], "pools": ["vision", "vision--a"], "default_pool": "vision"}
+        | {"token": MyToken.example()}
     )
 
     user: str
     roles: list[str]
     pools: list[str]
+    default_pool: str | None
     token: MyToken | None

@@ -58,11 +58,12 @@ def event(found: AccessEvent) -> v1.AccessEvent:
     )
 
 
-def me(who: Identity, pools: Sequence[str], row: TokenRow | None) -> v1.Me:
+def me(who: Identity, pools: Sequence[str], default: str | None, row: TokenRow | None) -> v1.Me:
     return v1.Me(
         user=who.user,
         roles=[str(grant) for grant in who.grants],
         pools=list(pools),
+        default_pool=default,
         token=_own(who, row),
     )
 
