@@ -223,8 +223,7 @@ def test_who_stops_listening_leaves_no_connection(server: Up) -> None:
             async for _ in (stream := client.events.stream(after=0)):
                 break
             open_now = connections_to(port)
-            await stream.aclose()
-            client._caller.close()
+            await client.close()  # with the stream as it was left
             async with asyncio.timeout(PATIENCE_S):
                 while connections_to(port):
                     await asyncio.sleep(0.01)

@@ -50,7 +50,8 @@ def again(here: Rig, event: Object, count: int) -> None:
 
 def noted(here: Rig, id: str) -> list[str]:
     """What programs of the cluster said, in order."""
-    return [each["text"] for each in here.get(f"/api/workflow/{id}/events", format="json") if each["revision"] is None]
+    events = here.get(f"/api/v1/workflows/{id}/events", limit="1000")["items"]
+    return [each["text"] for each in events if each["revision"] is None]
 
 
 def tells(here: Rig, id: str, words: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from runrig.client.network import CHUNK, Stream
 
@@ -26,11 +27,25 @@ class AwaitingStream:
     def close(self) -> None:
         self._writer.close()
 
+    def abort(self) -> None:
+        self._writer.transport.abort()
+
 
 class AwaitingNetwork:
+    def __init__(self) -> None:
+        self._streams: WeakSet[AwaitingStream] = WeakSet()
+
     async def connect(self, host: str, port: int, tls: "ssl.SSLContext | None", timeout_s: float | None) -> Stream:
         async with asyncio.timeout(timeout_s):
-            return AwaitingStream(*await asyncio.open_connection(host, port, ssl=tls))
+            stream = AwaitingStream(*await asyncio.open_connection(host, port, ssl=tls))
+        self._streams.add(stream)
+        return stream
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    async def close(self) -> None:
+        """Ends every connection at once, that of a list or stream that was left too: the loop may end before it ends by itself."""
+        for stream in list(self._streams):
+            stream.abort()
+        await asyncio.sleep(0)  # a transport lets go of its socket in the next turn of the loop

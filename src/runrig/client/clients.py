@@ -127,7 +127,8 @@ class AsyncClient(ServerCalls, Awaiting):
         """Raises InvalidInput if *server* is no address."""
         from runrig.client.awaiting import AwaitingNetwork
 
-        super().__init__(_caller(AwaitingNetwork(), server, token, data, patience_s, tls))
+        self._network = AwaitingNetwork()
+        super().__init__(_caller(self._network, server, token, data, patience_s, tls))
         self.workflows = workflows.AsyncWorkflows(self._caller)
         self.pools = pools.AsyncPools(self._caller)
         self.cohorts = pools.AsyncCohorts(self._caller)
@@ -141,6 +142,7 @@ class AsyncClient(ServerCalls, Awaiting):
     async def close(self) -> None:
         """Closes its connections."""
         self._caller.close()
+        await self._network.close()
 
     async def __aenter__(self) -> Self:
         return self
