@@ -220,8 +220,8 @@ def test_who_stops_listening_leaves_no_connection(server: Up) -> None:
     async def listened() -> int:
         async with AsyncClient(data=str(server.data)) as client:
             port = urlsplit(client._caller.address.url).port
-            async for _ in (stream := client.events.stream(after=0)):
-                break
+            kept = [client.events.stream(after=0)]
+            await anext(kept[0])
             open_now = connections_to(port)
             await client.close()  # with the stream as it was left
             async with asyncio.timeout(PATIENCE_S):
