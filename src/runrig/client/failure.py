@@ -41,22 +41,20 @@ class NoAnswer(ServerFault):
 
 
 def server_said(status: int, body: str, remark: str = "") -> RunrigError:
-    """The error in an answer with *status*, which is not a success, in the words of either door.  *remark* follows its message."""
+    """The error in the problem details of an answer with *status*, which is not a success.  *remark* follows its message."""
     answer = _parsed(body)
-    message = answer.get("message", answer.get("detail"))
+    message = answer.get("detail")
     if not isinstance(message, str) or not message:
         message = f"the server answered with status {status}" + (f": {body.strip()[:500]}" if body.strip() else "")
     else:
         message += remark
     details = answer.get("details")
-    details = details if isinstance(details, dict) else {}
-    found = answer.get("problems", details.get("problems"))
     fallback = _BY_STATUS.get(status, ServerFault if status >= 500 else InvalidInput)
-    code = answer.get("error_code", answer.get("code"))
+    code = answer.get("code")
     code = code if isinstance(code, str) and code else fallback.code
     by_status = status in _STATUS_DECIDES or status >= 500
     kind = fallback if by_status else _BY_CODE.get(code, fallback)
-    error = _made(kind, message, details, _problems(found))
+    error = _made(kind, message, details if isinstance(details, dict) else {}, _problems(answer.get("problems")))
     error.code = code
     return error
 

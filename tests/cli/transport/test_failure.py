@@ -54,6 +54,7 @@ def test_an_error_of_the_server_has_the_exit_code_of_its_kind(status: int, code:
         (404, "", 2, "the server answered with status 404"),
         (400, "[1]", 2, "the server answered with status 400: [1]"),
         (302, "", 2, "the server answered with status 302"),
+        (409, '{"message": "no"}', 1, 'the server answered with status 409: {"message": "no"}'),
     ],
 )
 def test_an_error_that_is_not_ours_is_told_all_the_same(status: int, body: str, exit_code: int, message: str) -> None:
