@@ -17,17 +17,21 @@ def answer(body: str, status: str = "200 OK", *headers: str) -> bytes:
 
 @dataclass
 class Scripted:
-    """*turns*: what is answered to each request in turn.  *asked*: (number of the connection, first line, headers)."""
+    """*turns*: what is answered to each request in turn.  *asked*: (number of the connection, first line, headers).
+    *listens*: while it is not set, nothing is read after an answer.
+    """
 
     turns: list[bytes]
     url: str = ""
     asked: list[tuple[int, str, dict[str, str]]] = field(default_factory=list)
+    listens: threading.Event = field(default_factory=threading.Event)
 
 
 @contextmanager
 def scripted(*turns: bytes, tls: ssl.SSLContext | None = None) -> Iterator[Scripted]:
     """HANG_UP closes the connection instead of an answer; so does an answer without a Content-Length, at its end."""
     script = Scripted(list(turns))
+    script.listens.set()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         script.url = f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}"
         thread = threading.Thread(target=_serve, args=(listener, script, tls), daemon=True)
@@ -68,3 +72,4 @@ def _answer(connection: socket.socket, number: int, script: Scripted) -> None:
             connection.sendall(turn)
             if b"Content-Length" not in turn:
                 return
+            script.listens.wait()

@@ -25,9 +25,7 @@ class AwaitingStream:
             return await self._reader.read(CHUNK)
 
     def close(self) -> None:
-        self._writer.close()
-
-    def abort(self) -> None:
+        """At once: to take leave of a server in TLS takes turns of the loop, which may end before."""
         self._writer.transport.abort()
 
 
@@ -47,5 +45,5 @@ class AwaitingNetwork:
     async def close(self) -> None:
         """Ends every connection at once, that of a list or stream that was left too: the loop may end before it ends by itself."""
         for stream in list(self._streams):
-            stream.abort()
+            stream.close()
         await asyncio.sleep(0)  # a transport lets go of its socket in the next turn of the loop
