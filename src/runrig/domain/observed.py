@@ -50,7 +50,8 @@ class ClusterEvent:
     """An event that a component of the cluster recorded about a gang or one of its pods.
 
     *time*: when it last occurred, in seconds since the epoch; *count*: how often.  *key* None: it is about the whole *group*, and
-    with an empty *group* about the whole workflow.  *source*: the component.
+    with an empty *group* about the whole workflow.  *source*: the component.  *version*: that of its record in the
+    cluster, which orders events of the same time.
     """
 
     time: float
@@ -60,6 +61,7 @@ class ClusterEvent:
     reason: str
     text: str
     count: int = 1
+    version: int = field(default=0, compare=False)
 
     @property
     def latest(self) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from runrig.backends.kubernetes import eventfile
-from runrig.backends.kubernetes.eventfile import Entry, EventFile
+from runrig.backends.kubernetes.eventfile import EventFile
 from runrig.backends.kubernetes.events import NAME, REMEMBERED_S, KeptEvents, Subject, noted, subject_of
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.workflows import TaskKey
@@ -188,10 +188,6 @@ def test_of_two_servers_the_one_that_knows_more_is_believed(tmp_path: Path) -> N
 # ---------------------------------------------------------------- the file
 
 
-def entry(version: int, **more: Any) -> Entry:
-    return Entry(version, event(**more))
-
-
 def read(path: Path) -> list[int]:
     return [each.count for each in EventFile(path).all()]
 
@@ -201,7 +197,7 @@ def test_repeats_are_written_once_a_minute_and_at_the_end(tmp_path: Path) -> Non
     file = EventFile(path)
     written: list[object] = []
     for second in range(180):
-        file.note("u", entry(second + 1, count=second + 1))
+        file.note("u", event(version=second + 1, count=second + 1))
         file.write(second)
         written += [] if written[-1:] == read(path) else read(path)
     assert written == [1, 61, 121]
@@ -217,7 +213,7 @@ def test_half_a_line_costs_no_other(tmp_path: Path, torn: bytes) -> None:
     path = tmp_path / "f"
     for uid, half in (("u1", torn), ("u3", b"")):
         file = EventFile(path)
-        file.note(uid, entry(1))
+        file.note(uid, event(version=1))
         file.write(0)
         with path.open("ab") as opened:
             opened.write(half)
@@ -233,7 +229,7 @@ def test_the_oldest_go_and_are_counted_also_for_those_who_come_after(
     for life in range(3):  # each one is told all that there are
         file = EventFile(path)
         for number in range(20 * (life + 1)):
-            file.note(f"u{number}", entry(number + 1, time=NOON + number))
+            file.note(f"u{number}", event(version=number + 1, time=NOON + number))
             file.write(number)
         seen.append(EventFile(path).all())
         assert file.all() == seen[-1]
@@ -252,7 +248,7 @@ def test_repeats_of_few_events_do_not_fill_the_disk(tmp_path: Path, monkeypatch:
     path = tmp_path / "f"
     file = EventFile(path)
     for number in range(1000):
-        file.note("u", entry(number + 1, count=number + 1))
+        file.note("u", event(version=number + 1, count=number + 1))
         file.write(number * 60)
         assert path.read_bytes().count(b"\n") <= 21
     assert read(path) == [1000]
@@ -274,7 +270,7 @@ def test_only_the_owner_reads_the_file(tmp_path: Path) -> None:
     old = os.umask(0)
     try:
         file = EventFile(tmp_path / "w" / "f")
-        file.note("u", entry(1))
+        file.note("u", event(version=1))
         file.write(0)
     finally:
         os.umask(old)

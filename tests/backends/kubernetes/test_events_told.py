@@ -96,3 +96,23 @@ def test_objects_say_which_program_spoke_and_the_terminal_is_not_obeyed(tmp_path
         said = at(server, "workflow", "events", "w").out
     assert "  kubelet: task other (attempt 1): BackOff: again (x7)\n" in said
     assert "\x1b" not in said
+
+
+def test_notes_of_the_same_second_come_in_the_order_of_the_cluster_page_by_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("Pulling", "Created", "BackOff")  # not as the alphabet has them
+    noted = [
+        ClusterEvent(T0, MAIN, "main-group", "kubelet", each, "x", version=number) for number, each in enumerate(words)
+    ]
+    monkeypatch.setattr("tests.worlds.service.Backend.events", lambda _, workflow: tuple(noted))
+    with api(tmp_path) as it:
+        it.submit(one_task("a"))
+        it.desk.later(0)
+        found, cursor = [], None
+        while True:
+            page = it.get("/api/v1/workflows/a-1/events", limit=1, **({"cursor": cursor} if cursor else {}))
+            found += [each["kind"] for each in page["items"] if each["revision"] is None]
+            if (cursor := page["next_cursor"]) is None:
+                break
+    assert found == list(words)

@@ -86,7 +86,7 @@ def list_workflow_events(
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> v1.WorkflowEventPage:
-    after = place_of(cursor, float, int, int, int, str)
+    after = place_of(cursor, float, int, int, int)
     found = service.workflow_queries.events(id, task=task, retry_id=attempt, visibility=visibility)
     page, following = cut(as_events.placed(found), lambda each: each[0], limit, after)
     return v1.WorkflowEventPage(items=[each[1] for each in page], next_cursor=following)

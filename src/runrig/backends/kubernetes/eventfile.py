@@ -9,7 +9,7 @@ import math
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.workflows import TaskKey
@@ -24,19 +24,12 @@ _DROPPED = "dropped"
 _UNREADABLE = (ValueError, TypeError, KeyError)
 
 
-class Entry(NamedTuple):
-    """*version*: of the object in the API server; a higher one is a later state."""
-
-    version: int
-    event: ClusterEvent
-
-
 class EventFile:
     """*path* need not exist.  Not thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._known: dict[str, Entry] = {}
+        self._known: dict[str, ClusterEvent] = {}
         self._unwritten: dict[str, None] = {}
         self._written: dict[str, float] = {}
         self._dropped = 0
@@ -52,16 +45,16 @@ class EventFile:
         """True if nothing is left to write."""
         return not self._unwritten
 
-    def note(self, uid: str, entry: Entry) -> None:
-        """Takes *entry*, to be written."""
+    def note(self, uid: str, event: ClusterEvent) -> None:
+        """Takes *event*, to be written, if it is a later state of the one that is known as *uid*."""
         known = self._known.get(uid)
-        if entry.version > known.version if known else entry.event.latest >= self._from:
-            self._known[uid] = entry
+        if event.version > known.version if known else event.latest >= self._from:
+            self._known[uid] = event
             self._unwritten[uid] = None
 
     def all(self) -> tuple[ClusterEvent, ...]:
         """All events, oldest first."""
-        events = tuple(entry.event for entry in sorted(self._known.values(), key=_order))
+        events = tuple(sorted(self._known.values(), key=_order))
         if not (events and self._dropped):
             return events
         words = f"the cluster's programs noted more before: {self._dropped} events are not kept any more"
@@ -98,10 +91,12 @@ class EventFile:
         if _DROPPED in said:
             self._dropped = int(said[_DROPPED])
             return
-        uid, version, key = said.pop("uid"), said.pop("version"), said.pop("key")
+        uid, key = said.pop("uid"), said.pop("key")
         event = ClusterEvent(**said, key=None if key is None else TaskKey(*key))
-        if uid not in self._known or version > self._known[uid].version:  # else from a server that was late to end
-            self._known[uid] = Entry(version, event)
+        if (
+            uid not in self._known or event.version > self._known[uid].version
+        ):  # else from a server that was late to end
+            self._known[uid] = event
 
     def _append(self, lines: list[bytes]) -> None:
         start, self._whole = b"" if self._whole else b"\n", False
@@ -113,7 +108,7 @@ class EventFile:
     def _write_anew(self) -> None:
         new = self._path.with_name(f"{self._path.name}.new")
         header = [json.dumps({_DROPPED: self._dropped}).encode() + b"\n"] if self._dropped else []
-        lines = header + [_line(uid, entry) for uid, entry in self._known.items()]
+        lines = header + [_line(uid, event) for uid, event in self._known.items()]
         _write(new, os.O_TRUNC, b"".join(lines))
         new.replace(self._path)
         self._lines = len(lines)
@@ -126,15 +121,15 @@ class EventFile:
             self._written.pop(uid, None)
             self._dropped += 1
         if by_age or (self._dropped and self._from == -math.inf):
-            self._from = min((entry.event.latest for entry in self._known.values()), default=-math.inf)
+            self._from = min((event.latest for event in self._known.values()), default=-math.inf)
 
 
-def _order(entry: Entry) -> tuple[float, int]:
-    return entry.event.latest, entry.version
+def _order(event: ClusterEvent) -> tuple[float, int]:
+    return event.latest, event.version
 
 
-def _line(uid: str, entry: Entry) -> bytes:
-    return json.dumps({"uid": uid, "version": entry.version, **asdict(entry.event)}).encode() + b"\n"
+def _line(uid: str, event: ClusterEvent) -> bytes:
+    return json.dumps({"uid": uid, **asdict(event)}).encode() + b"\n"
 
 
 def _write(path: Path, flag: int, data: bytes) -> None:

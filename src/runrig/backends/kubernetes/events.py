@@ -17,7 +17,7 @@ from typing import NamedTuple
 from runrig.backends.kubernetes import names
 from runrig.backends.kubernetes.cluster import EVENT, POD, POD_GROUP, Cluster
 from runrig.backends.kubernetes.cluster_view import ClusterView
-from runrig.backends.kubernetes.eventfile import Entry, EventFile
+from runrig.backends.kubernetes.eventfile import EventFile
 from runrig.backends.kubernetes.names import Object
 from runrig.backends.kubernetes.watching import Watch
 from runrig.backends.local.attempt import is_folder_name
@@ -80,7 +80,7 @@ class KeptEvents:
                         self.waits = True
                         continue
                     known = version, subject.workflow
-                    self._file(subject.workflow).note(uid, Entry(int(version), noted(event, subject)))
+                    self._file(subject.workflow).note(uid, noted(event, subject))
                 handled[uid] = known
             self._handled = handled
             live = {workflow for _, workflow in handled.values()}
@@ -160,6 +160,7 @@ def noted(event: Object, subject: Subject) -> ClusterEvent:
         reason=_line(event.get("reason")),
         text=_line(event.get("message")),
         count=max(1, int(series.get("count") or event.get("count") or 1)),
+        version=int(event["metadata"]["resourceVersion"]),
     )
 
 

@@ -9,7 +9,7 @@ from runrig.service.queries.events import in_words
 from runrig.service.queries.feed import FeedEvent
 from runrig.wire import v1
 
-Place = tuple[float, int, int, int, str]
+Place = tuple[float, int, int, int]
 """Where an event of a workflow lies among all of them, whatever the cluster notes later."""
 
 
@@ -22,11 +22,10 @@ def _placed(found: Iterable[Event | ClusterEvent]) -> Iterator[tuple[Place, v1.W
     latest = 0.0
     for each, text in each_in_words(found):
         if isinstance(each, ClusterEvent):
-            noted = f"{each.source} {each.reason} {each.text}".encode("ascii", "replace").decode()[:200]
-            yield (each.latest, 1, 0, 0, noted), _noted(each, text)
+            yield (each.latest, 1, each.version, 0), _noted(each, text)
         else:
             latest = max(latest, each.time)
-            yield (latest, 0, each.revision, each.seq, ""), _ours(each, text)
+            yield (latest, 0, each.revision, each.seq), _ours(each, text)
 
 
 def _ours(each: Event, text: str) -> v1.WorkflowEvent:
