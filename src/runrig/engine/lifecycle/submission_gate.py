@@ -107,8 +107,23 @@ def _named_pools(pools: Sequence[Pool]) -> str:
     return ", ".join(pool.name for pool in pools[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _check(state: State, pool: Pool, group: GroupSpec, gang: Gang) -> None:
-    """Raises Refused unless the gang's smallest size could be admitted in some flavors and, if nodes are fixed, placed on them."""
+def refusal(state: State, entry: Entry, *, nodes: bool = True) -> Refused | None:
+    """Why *entry*, which waits, could never run as things are declared now; None if it could.
+
+    *nodes* False: whether the empty cluster could hold it is not asked, which takes the longest.
+    """
+    workflow, _, group = entry.gang.id.partition("/")
+    pool = state.pools[entry.gang.pool]
+    try:
+        check_requirements(pool, state.spec_of(workflow))
+        _check(state, pool, state.group_spec((workflow, group)), entry.gang, nodes=nodes)
+    except Refused as refused:
+        return refused
+    return None
+
+
+def _check(state: State, pool: Pool, group: GroupSpec, gang: Gang, *, nodes: bool = True) -> None:
+    """Raises Refused unless the gang's smallest size could be admitted in some flavors and, if *nodes* are fixed, placed on them."""
     for task in group.tasks:
         check_flavors(state, pool, task)
     entry = Entry(gang)
@@ -120,7 +135,7 @@ def _check(state: State, pool: Pool, group: GroupSpec, gang: Gang) -> None:
     if not affordable:
         first = next(flavor_choices(state.ledger, entry, least_counts(gang.pod_sets)))
         raise _over_promise(state, entry, first)
-    if not state.fixed_nodes or not state.ledger.place or choices_left_out(state.ledger, entry):
+    if not (nodes and state.fixed_nodes and state.ledger.place) or choices_left_out(state.ledger, entry):
         return
     if not any(_may_hold(state, entry, choice) for choice in affordable):
         raise _over_nodes(state, entry, affordable[0])

@@ -1,0 +1,160 @@
+"""A branch: a state of its own, changed by an edit and run forward at one instant until it rests.
+
+Whatever is to stop is gone at once, and nothing ends by itself.  Pure: what comes out is an `Outcome`.  The state is used up.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from runrig.domain.gangs import Placement
+from runrig.domain.observed import Observation, Phase, TaskFact
+from runrig.domain.plan import Action, Admit, MoveGroup, Preempt, Queue, Refuse, Release, Replace, Stop
+from runrig.domain.workflows import ExitCode, Status, TaskKey, WorkflowSpec
+from runrig.engine.cycle import CycleInParts
+from runrig.engine.foresight.outcome import (
+    Outcome,
+    Party,
+    Stopped,
+    admitted,
+    drains,
+    excesses,
+    hopeless,
+    pool_rows,
+)
+from runrig.engine.lifecycle.gangs import gang_of
+from runrig.engine.state.state import State
+
+STEPS_PER_PART = 120
+"""So much is looked at or changed between two looks at the budget."""
+
+_STARTING, _RUNNING = TaskFact(Phase.STARTING), TaskFact(Phase.RUNNING)
+_STOPPED = TaskFact(Phase.ENDED, 143)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What a plan tries.  *actions*: as the command would commit them; *specs*: those that they need, by hash.
+
+    *lost*: nodes that lose their pods with it; the actions take them out of use.
+    """
+
+    actions: tuple[Action, ...] = ()
+    specs: Mapping[str, WorkflowSpec] = field(default_factory=dict)
+    lost: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Where a branch stops though it does not rest yet.  *steps*: gangs looked at and things changed; counted, never timed."""
+
+    cycles: int = 100
+    steps: int = 200_000
+
+
+class Branch:
+    """*state* is changed.  Draw `run` to its end, then ask for the `outcome`."""
+
+    def __init__(self, state: State, edit: Edit, now: float, budget: Budget = Budget()) -> None:
+        self._state, self._now, self._budget = state, now, budget
+        self._edit = edit
+        self._at_first = admitted(state)
+        self._touched: dict[str, None] = {}
+        self._placements: dict[str, Placement] = {}
+        self._stopped: dict[str, Stopped] = {}
+        self._moved: set[str] = set()
+        self._ended: dict[str, Status] = {}
+        self._cycles = self._steps = 0
+        self._rests = False
+
+    def run(self) -> Iterator[None]:
+        """Yields between two parts, where the caller may give it up."""
+        self._state.specs.update(self._edit.specs)
+        self._state.apply_all(self._edit.actions, self._now)
+        self._note(self._edit.actions)
+        lost = self._edit.lost
+        while not self._rests and self._cycles < self._budget.cycles and self._steps < self._budget.steps:
+            changed = False
+            running = CycleInParts(self._state, self._observed(lost), self._now)
+            while not running.ended and self._steps < self._budget.steps:
+                actions = running.part(STEPS_PER_PART).actions
+                self._note(actions)
+                self._steps += max(STEPS_PER_PART, len(actions))
+                changed = changed or bool(actions)
+                yield
+            self._cycles += 1
+            self._rests = running.ended and not changed
+            lost = frozenset()
+
+    def _observed(self, lost: frozenset[str]) -> Observation:
+        """What is to stop has ended, as has what is on the nodes in *lost*; all else goes on as it was."""
+        state, tasks = self._state, self._state.tasks
+        facts: dict[TaskKey, TaskFact] = {}
+        for key in state.unsteady:
+            facts[key] = _STARTING if tasks[key].status is Status.INITIALIZING else _RUNNING
+        for key in state.active if lost else ():
+            if (node := tasks[key].node) in lost:
+                facts[key] = TaskFact(Phase.ENDED, ExitCode.BACKEND_ERROR, f"lost: {node} is gone")
+        for gang in state.ledger.stopping:
+            workflow, _, group = gang.partition("/")
+            for task in state.current_tasks((workflow, group)):
+                if task.key in state.active:
+                    facts[task.key] = _STOPPED
+        return Observation(facts, running=state.active - facts.keys())
+
+    # ------------------------------------------------------------ what happened
+
+    def _note(self, actions: Iterable[Action]) -> None:
+        for action in actions:
+            match action:
+                case Admit(gang, placement):
+                    self._placements[gang] = placement
+                    self._touched[gang] = None
+                case Preempt(gang, by, law):
+                    self._stop(gang, Stopped(by, law))
+                case Stop(gang, cause):
+                    self._stop(gang, Stopped(cause=cause.value))
+                case Refuse(gang, said):
+                    self._stop(gang, Stopped(cause=said))
+                case Replace(gang):
+                    self._moved.add(gang)
+                    self._touched[gang] = None
+                case Release(gang):
+                    self._touched[gang] = None
+                case Queue(waiting):
+                    self._ended.pop(waiting.id, None)
+                    self._touched[waiting.id] = None
+                case MoveGroup(workflow, group, status) if status.finished:
+                    self._ended[f"{workflow}/{group}"] = status
+                    self._touched[f"{workflow}/{group}"] = None
+
+    def _stop(self, gang: str, why: Stopped) -> None:
+        self._stopped.setdefault(gang, why)
+        self._touched[gang] = None
+
+    def outcome(self, *, nodes: bool) -> Outcome:
+        """*nodes*: whether the edit may change what fits on empty nodes."""
+        state, now = self._state, admitted(self._state)
+        return Outcome(
+            revision=state.revision,
+            rests=self._rests,
+            cycles=self._cycles,
+            steps=self._steps,
+            ran={gang: gang in self._at_first for gang in self._touched},
+            runs={gang: gang in now for gang in self._touched},
+            parties={gang: self._party(gang) for gang in self._touched},
+            placements={gang: now[gang].placement for gang in self._placements if gang in now},
+            stopped=self._stopped,
+            moved=frozenset(self._moved),
+            ended=self._ended,
+            pools=pool_rows(state),
+            never=hopeless(state, nodes=nodes),
+            excesses=excesses(state),
+            drains=drains(state),
+        )
+
+    def _party(self, id: str) -> Party:
+        """What was released is no longer in the ledger; what has ended is still in the state, whose changes nobody took."""
+        workflow, _, group = id.partition("/")
+        gang = gang_of(self._state.workflows[workflow], self._state.group_spec((workflow, group)))
+        held = self._at_first[id].placement if id in self._at_first else self._placements.get(id, ())
+        return Party.of(gang, held)

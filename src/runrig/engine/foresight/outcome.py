@@ -1,0 +1,185 @@
+"""How a branch stands where it rests: values, so that two can be compared after their states are gone."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from runrig.domain.gangs import Gang, GangState, Law, Placement
+from runrig.domain.pools import PoolState
+from runrig.domain.quantities import GPU
+from runrig.domain.workflows import Status
+from runrig.engine.explain.report import gpus_by_flavor, pool_balance, remaining
+from runrig.engine.ledger.queue import Entry
+from runrig.engine.lifecycle.submission_gate import refusal
+from runrig.engine.quota.quota_node import CHARGED, QuotaNode
+from runrig.engine.state.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """A gang that something happens to.  *gpus*: what it holds; of one that waits, what all of its pods ask."""
+
+    gang: str
+    pool: str
+    priority: str
+    gpus: int
+
+    @classmethod
+    def of(cls, gang: Gang, placement: Placement = ()) -> "Party":
+        counts = [each.count for each in placement] or [each.count for each in gang.pod_sets]
+        asked = zip(counts, gang.pod_sets, strict=True)
+        gpus = sum(count * dict(each.requests).get(GPU, 0) for count, each in asked)
+        return cls(gang.id, gang.pool, gang.priority.value, gpus)
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """*by*, *law*: of a preemption; otherwise *by* is empty, *law* None, and *cause* has the words."""
+
+    by: str = ""
+    law: Law | None = None
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRow:
+    """The GPUs of a pool.  *waiting*: gangs in its queue.  *state* None: there is no such pool."""
+
+    state: PoolState | None = None
+    quota: int = 0
+    used: int = 0
+    total: int = 0
+    available: int = 0
+    waiting: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """A pool that holds more of *resource* than its nominal, so that law R2 does not protect its LOW work: *gangs*, who goes first
+    in front (law R3)."""
+
+    pool: str
+    resource: str
+    held: int
+    nominal: int
+    gangs: tuple[Party, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """A DELETING pool.  *until*: when the last of its work has to end; None: something there has no exec_timeout, or waits."""
+
+    pool: str
+    workflows: int
+    gpus: int
+    until: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A branch where it rests, or where its budget ended (*rests* False), after *cycles* and *steps*.
+
+    *ran*, *runs*: gang → whether it was admitted at first, and is now; of all that something happened to, and *parties* says who they
+    are.  *placements*: of those that were admitted.  *stopped*: why those stopped that did, the first time.  *moved*: gangs that go on
+    with some pods elsewhere.  *ended*: gang → the status of a group that is over.  *never*: gang → why it can never run, of those that
+    wait.  *excesses*: by pool and resource.
+    """
+
+    revision: int
+    rests: bool
+    cycles: int
+    steps: int
+    ran: Mapping[str, bool]
+    runs: Mapping[str, bool]
+    parties: Mapping[str, Party]
+    placements: Mapping[str, Placement]
+    stopped: Mapping[str, Stopped]
+    moved: frozenset[str]
+    ended: Mapping[str, Status]
+    pools: Mapping[str, PoolRow]
+    never: Mapping[str, tuple[Party, str]]
+    excesses: Mapping[tuple[str, str], Excess]
+    drains: Mapping[str, Drain]
+
+
+# ---------------------------------------------------------------- how a state stands
+
+
+def pool_rows(state: State) -> dict[str, PoolRow]:
+    """All pools but the ARCHIVED, by name."""
+    waiting = _waiting(state)
+    gpus = gpus_by_flavor(state)
+    rows = {}
+    for name, pool in sorted(state.pools.items()):
+        if pool.state is not PoolState.ARCHIVED:
+            found = pool_balance(state, name, gpus=gpus, lends=0)
+            rows[name] = PoolRow(
+                pool.state, found.quota, found.used, found.total, found.available, waiting.get(name, 0)
+            )
+    return rows
+
+
+def _waiting(state: State) -> dict[str, int]:
+    waiting: dict[str, int] = {}
+    for bucket in state.ledger.pending.values():
+        waiting[bucket.pool] = waiting.get(bucket.pool, 0) + len(bucket.waiting)
+    for entry in state.ledger.nominated.values():
+        waiting[entry.gang.pool] = waiting.get(entry.gang.pool, 0) + 1
+    return waiting
+
+
+def hopeless(state: State, *, nodes: bool) -> dict[str, tuple[Party, str]]:
+    """Who waits though the gate would refuse it now (law P3), by gang, with the gate's words.  *nodes*: as of `refusal`."""
+    found: dict[str, tuple[Party, str]] = {}
+    for bucket in state.ledger.pending.values():
+        refused = refusal(state, bucket.waiting[0], nodes=nodes)
+        if refused is not None:  # all of a bucket get the same answer
+            found |= {entry.gang.id: (Party.of(entry.gang), refused.message) for entry in bucket.waiting}
+    return dict(sorted(found.items()))
+
+
+def excesses(state: State) -> dict[tuple[str, str], Excess]:
+    """By pool and resource; pools without LOW work that is admitted are left out."""
+    tree = state.ledger.tree
+    found = {}
+    for name, node in sorted(tree.pools.items()):
+        for index, key in enumerate(tree.keys):
+            if not node.over_nominal((index,)):
+                continue
+            gangs = tuple(Party.of(entry.gang, entry.placement) for entry in _low_work(state, node, index))
+            if gangs:
+                found[name, str(key)] = Excess(name, str(key), node.usage[CHARGED][index], node.subtree[index], gangs)
+    return found
+
+
+def _low_work(state: State, node: QuotaNode, index: int) -> list[Entry]:
+    """Preemptible gangs below *node* that use the resource at *index*, in the order of law R3."""
+    pools = [name for name, pool in state.pools.items() if node.name in (name, pool.parent)]
+    candidates = [each for name in pools for each in state.ledger.preemptible.get(name, ())]
+    return [entry for _, entry in sorted(candidates) if any(at == index for at, _ in entry.request)]
+
+
+def drains(state: State) -> dict[str, Drain]:
+    """Pools that are DELETING, by name."""
+    found = {}
+    for name, pool in sorted(state.pools.items()):
+        if pool.state is PoolState.DELETING:
+            left = remaining(state, name)
+            found[name] = Drain(name, left.workflows, left.gpus, _last_end(state, name))
+    return found
+
+
+def _last_end(state: State, pool: str) -> float | None:
+    ends = [end for workflow in state.workflows.values() if workflow.pool == pool for end in _ends(state, workflow.id)]
+    return None if None in ends else max((end for end in ends if end is not None), default=None)
+
+
+def _ends(state: State, workflow: str) -> Iterator[float | None]:
+    limit = state.spec_of(workflow).exec_timeout_s
+    for group in state.groups_of(workflow):
+        if not group.status.finished:
+            runs = group.status is Status.RUNNING and group.start_time is not None and limit is not None
+            yield (group.start_time or 0.0) + (limit or 0.0) if runs else None
+
+
+def admitted(state: State) -> dict[str, Entry]:
+    return {name: entry for name, entry in state.ledger.placed.items() if entry.state is GangState.ADMITTED}
