@@ -16,7 +16,7 @@ from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Loaded
 from runrig.domain.workflows import TaskKey
 from runrig.engine import cycle
-from runrig.engine.foresight.branch import Branch, Edit
+from runrig.engine.foresight.branch import Edit, StateBranch
 from runrig.engine.foresight.consequences import Consequences, concerns_nodes, consequences
 from runrig.engine.lifecycle import pools
 from runrig.engine.state.state import State
@@ -74,7 +74,7 @@ def planned(rows: Loaded, edit: Edit, now: float) -> Consequences:
     nodes = concerns_nodes(edit)
     outcomes = []
     for each in (Edit(), edit):
-        branch = Branch(State.load(rows), each, now)
+        branch = StateBranch(State.load(rows), each, now)
         for _ in branch.run():
             pass
         outcomes.append(branch.outcome(nodes=nodes))

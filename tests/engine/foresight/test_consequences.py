@@ -7,7 +7,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.plan import PutNode, PutPool
 from runrig.domain.pools import PoolState
 from runrig.domain.workflows import ExitAction, ExitCode, ExitRule
-from runrig.engine.foresight.branch import Branch, Budget, Edit
+from runrig.engine.foresight.branch import Budget, Edit, StateBranch
 from runrig.engine.foresight.consequences import Consequences, concerns_nodes, consequences
 from runrig.engine.foresight.outcome import Drain, Outcome, Party
 from runrig.engine.lifecycle import pools
@@ -16,7 +16,7 @@ from tests.worlds.engine import LOW, World, gpu_quota, task, workflow
 
 
 def outcome_of(world: World, edit: Edit, *, nodes: bool = False, budget: Budget | None = None) -> Outcome:
-    branch = Branch(State.load(world.state.rows(), fixed_nodes=True), edit, world.now, budget or Budget())
+    branch = StateBranch(State.load(world.state.rows(), fixed_nodes=True), edit, world.now, budget or Budget())
     for _ in branch.run():
         pass
     return branch.outcome(nodes=nodes)

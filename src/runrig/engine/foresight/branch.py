@@ -51,7 +51,7 @@ class Budget:
     steps: int = 200_000
 
 
-class Branch:
+class StateBranch:
     """*state* is changed.  Draw `run` to its end, then ask for the `outcome`."""
 
     def __init__(self, state: State, edit: Edit, now: float, budget: Budget = Budget()) -> None:
