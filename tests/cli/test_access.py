@@ -154,6 +154,26 @@ def test_an_admin_lets_somebody_in_and_out_again(home: Home) -> None:
     ]
 
 
+def test_a_token_gives_what_is_named_and_says_so(home: Home) -> None:
+    home.said("login", home.url, stdin=home.admin)
+    home.said("user", "create", "bob", "--role", "pool1-user", "--role", "pool2-viewer")
+    made = home.run("token", "create", "ci", "-u", "bob", "--role", "pool2-viewer", "--description", "at night")
+    assert made.code == 0
+    bob = made.out.strip()
+    assert home.run("token", "list", RUNRIG_TOKEN=bob).out.splitlines()[2].endswith("pool2-viewer  at night")
+    refused = home.run("token", "create", "x", "--role", "pool1-user", RUNRIG_TOKEN=bob)
+    assert (refused.code, refused.err) == (
+        2,
+        "Error: a token gives roles of its user, and bob does not have pool1-user: there are pool2-viewer\n",
+    )
+    assert home.said("token", "update", "ci", "-u", "bob", "-r", "pool1-user") == "token ci of bob gives: pool1-user"
+    assert home.said("token", "update", "ci", "-u", "bob", "--all-roles") == "token ci of bob gives: all"
+    done = home.run("token", "update", "ci", "-u", "bob", "--description", "", "-t", "json").json
+    assert (done["roles"], done["description"]) == (None, "")
+    for wrong in ((), ("--role", "admin", "--all-roles")):
+        assert home.run("token", "update", "ci", *wrong).code == 2
+
+
 def test_json_is_one_document_and_refusals_have_their_exit_codes(home: Home) -> None:
     home.said("login", home.url, stdin=home.admin)
     made = home.run("token", "create", "ci", "--expires", "never", "-t", "json")

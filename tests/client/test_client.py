@@ -83,7 +83,7 @@ def test_a_workflow_is_submitted_followed_and_cancelled(client: Client, tmp_path
     assert [each.id for each in client.workflows.list(label=["run=1"])] == [made.id]
     with pytest.raises(TimeoutError, match=f"{made.id} is RUNNING after 0.1 s"):
         client.workflows.wait(made.id, timeout_s=0.1)
-    assert client.workflows.tag(made.id, add=["paper"]) == ["paper"]
+    assert client.workflows.tag(made.id, add=["paper"]).tags == ["paper"]
     assert "gpu: 2" in client.workflows.spec(made.id)
     client.workflows.cancel(made.id, "enough")
     assert client.workflows.wait(made.id).status == "FAILED_CANCELED"
@@ -127,6 +127,30 @@ def test_edits_depend_on_what_was_read(client: Client) -> None:
     with pytest.raises(Changed):
         client.pools.update("vision", models.PoolEdit(description="ears"), if_match=pool.etag)
     assert client.pools.update("vision", models.PoolEdit(description=""), if_match=wider.etag).etag == pool.etag
+    workflow = client.workflows.get(client.workflows.submit(TRAIN, pool="vision").id)
+    tags = client.workflows.tag(workflow.id, add=["best"], if_match=workflow.etag)
+    with pytest.raises(Changed):
+        client.workflows.tag(workflow.id, remove=["best"], if_match=workflow.etag)
+    assert client.workflows.tag(workflow.id, remove=["best"], if_match=tags.etag).tags == []
+
+
+def test_roles_and_tokens_are_edited_as_they_were_read(client: Client) -> None:
+    client.users.create("ida", ["vision-user", "speech-viewer"])
+    made = client.tokens.create("ci", user="ida", description="at night", roles=["speech-viewer"])
+    assert (made.description, made.roles) == ("at night", ["speech-viewer"])
+    assert client.tokens.get("ci", user="ida").etag == made.etag
+    wider = client.tokens.update("ci", models.TokenEdit(roles=None), user="ida", if_match=made.etag)
+    assert (wider.roles, wider.description) == (None, "at night")
+    role = client.roles.get("ida", "vision-user")
+    for edit in (
+        lambda: client.tokens.update("ci", models.TokenEdit(description=""), user="ida", if_match=made.etag),
+        lambda: client.tokens.revoke("ci", user="ida", if_match=made.etag),
+        lambda: client.roles.revoke("ida", "vision-user", if_match=wider.etag),
+    ):
+        with pytest.raises(Changed):
+            edit()
+    client.tokens.revoke("ci", user="ida", if_match=wider.etag)
+    client.roles.revoke("ida", "vision-user", if_match=role.etag)
 
 
 def test_subpools_and_cohorts_come_and_go(client: Client) -> None:
@@ -186,6 +210,8 @@ def test_credentials_are_told_without_their_values(client: Client) -> None:
     with pytest.raises(Changed):
         client.credentials.set("wandb", {"api_key": "other"}, if_match='"x"')
     assert client.credentials.set("wandb", {"token": "other"}, if_match=made.etag).keys == ["token"]
+    with pytest.raises(Changed):
+        client.credentials.delete("wandb", if_match=made.etag)
     client.credentials.delete("wandb")
     assert list(client.credentials.list()) == []
 

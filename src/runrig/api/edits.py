@@ -7,8 +7,9 @@ from runrig import wire
 from runrig.api.permissions import About, Asker
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
+from runrig.domain.keep import KEEP, Keep
 from runrig.domain.pools import SUBPOOL_DELIMITER, Queueing, TopologyKey
-from runrig.service.commands.edits import KEEP, CohortEdit, Keep, PoolEdit
+from runrig.service.commands.edits import CohortEdit, PoolEdit
 
 _ITS_PROMISE = {"quota", "cohort", "borrowing_limit", "lending_limit", "flavors", "weight"}
 """The fields of a top-level pool that cost others."""

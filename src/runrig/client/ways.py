@@ -64,6 +64,16 @@ class Calls:
             ) from None
 
 
+def matching(etag: str | None) -> dict[str, str]:
+    """The headers of an edit that *etag* makes depend on what was read."""
+    return {} if etag is None else {"If-Match": etag}
+
+
+def said(edit: "BaseModel") -> Any:
+    """Only what was set: what is absent stays as it is."""
+    return edit.model_dump(mode="json", exclude_unset=True)
+
+
 class Blocking(Calls):
     """Calls of a `Client`."""
 

@@ -169,6 +169,7 @@ class AccessEventKind(enum.Enum):
     USER_DISABLED = "user disabled"
     USER_ENABLED = "user enabled"
     TOKEN_CREATED = "token created"  # noqa: S105 - no token
+    TOKEN_CHANGED = "token changed"  # noqa: S105
     TOKEN_REVOKED = "token revoked"  # noqa: S105
     ROLE_GRANTED = "role granted"
     ROLE_REVOKED = "role revoked"

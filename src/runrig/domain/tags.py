@@ -7,27 +7,33 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import fields
 
-from runrig.domain.access import User
+from runrig.domain.access import GrantRow, TokenRow, User
 from runrig.domain.credentials import Credential
 from runrig.domain.errors import Changed
+from runrig.domain.nodes import Node
 from runrig.domain.pools import Cohort, Pool
 
 Expected = frozenset[str] | None
 """The tags that an edit is made for; None: whatever there is."""
 
+Declared = Pool | Cohort | Node | User | GrantRow | TokenRow | Credential | tuple[str, ...]
+"""What has a tag; a tuple: the tags that people put on a workflow."""
 
-def tag_of(record: Pool | Cohort | User | Credential) -> str:
-    written = [(field.name, _ordered(getattr(record, field.name))) for field in fields(record)]
+_NOT_DECLARED = {"last_used_at"}
+
+
+def tag_of(record: Declared) -> str:
+    written: object = record
+    if not isinstance(record, tuple):
+        names = [field.name for field in fields(record) if field.name not in _NOT_DECLARED]
+        written = [(name, _ordered(getattr(record, name))) for name in names]
     return hashlib.sha256(repr(written).encode()).hexdigest()[:16]
 
 
-def check_unchanged(expected: Expected, record: Pool | Cohort | User | Credential) -> None:
-    """Raises Changed."""
+def check_unchanged(expected: Expected, record: Declared, what: str) -> None:
+    """*what*: the record in words, such as `pool vision`.  Raises Changed."""
     if expected is not None and tag_of(record) not in expected:
-        raise Changed(
-            f"{type(record).__name__.lower()} {record.name} has changed since you read it: read it again, and send the ETag that "
-            "comes with it"
-        )
+        raise Changed(f"{what} has changed since you read it: read it again, and send the ETag that comes with it")
 
 
 def _ordered(value: object) -> object:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from runrig.domain.gangs import Priority
 from runrig.domain.records import Event, Loaded, Note, RowChange
+from runrig.domain.tags import Expected
 from runrig.domain.workflows import Group, LabelSelector, Task, Workflow, WorkflowSpec
 from runrig.ports.access import AccessStore
 
@@ -153,8 +154,13 @@ class TagStore(Protocol):
     def of(self, workflow: str) -> tuple[str, ...]:
         """The tags of the workflow with this id, by name."""
 
-    def change(self, workflow: str, add: Collection[str], remove: Collection[str], most: int) -> tuple[str, ...]:
-        """The tags that the workflow with this id has afterwards.  Raises NotFound, and Conflict if these are more than *most*."""
+    def change(
+        self, workflow: str, add: Collection[str], remove: Collection[str], most: int, expected: Expected = None
+    ) -> tuple[str, ...]:
+        """The tags that the workflow with this id has afterwards.
+
+        Raises NotFound, Conflict if these are more than *most*, and Changed if those before are not as *expected*.
+        """
 
     def used(self, query: WorkflowQuery) -> tuple[str, ...]:
         """The tags that the workflows of *query* have, each once, by name; its page counts tags."""

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from sqlalchemy import Connection, delete, select
 
 from runrig.domain.errors import Conflict, NotFound
+from runrig.domain.tags import Expected, check_unchanged
 from runrig.ports.store import WorkflowQuery
 from runrig.store import schema
 from runrig.store.dialect import insert_new
@@ -25,12 +26,16 @@ class SqlTags:
         with self._transactions.reading() as connection:
             return _of(connection, workflow)
 
-    def change(self, workflow: str, add: Collection[str], remove: Collection[str], most: int) -> tuple[str, ...]:
+    def change(
+        self, workflow: str, add: Collection[str], remove: Collection[str], most: int, expected: Expected = None
+    ) -> tuple[str, ...]:
         with self._transactions.writing() as connection:
-            # Its row is held, so that retention does not delete it meanwhile.
+            # Its row is held, so that retention does not delete it meanwhile, and nobody else changes its tags.
             row = select(_WORKFLOW.id).where(_WORKFLOW.id == workflow).with_for_update(key_share=True)
             if connection.execute(row).scalar_one_or_none() is None:
                 raise NotFound(f"there is no workflow {workflow!r}: `runrig workflow list` lists them all")
+            if expected is not None:
+                check_unchanged(expected, _of(connection, workflow), f"workflow {workflow}")
             connection.execute(delete(schema.workflow_tags).where(_TAG.workflow == workflow, _TAG.tag.in_(remove)))
             for tag in sorted(add):
                 insert_new(connection, schema.workflow_tags, (workflow, tag))

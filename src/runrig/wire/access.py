@@ -10,12 +10,16 @@ DEFAULT_EXPIRY_S = 90 * 86_400.0
 
 
 class TokenCreateRequest(Request):
-    """*expires_in_s*: seconds from now, null: never."""
+    """*expires_in_s*: seconds from now, null: never.  *roles*: those of its user that it gives, null: all."""
 
-    model_config = example({"name": "laptop", "expires_in_s": DEFAULT_EXPIRY_S})
+    model_config = example(
+        {"name": "laptop", "expires_in_s": DEFAULT_EXPIRY_S, "description": "at home", "roles": ["vision-user"]}
+    )
 
     name: str
     expires_in_s: Annotated[float | None, Field(allow_inf_nan=False)] = DEFAULT_EXPIRY_S
+    description: str = ""
+    roles: list[str] | None = None
 
 
 class UserCreateRequest(Request):

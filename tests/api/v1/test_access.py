@@ -76,6 +76,53 @@ def test_the_request_that_made_a_token_is_told_it_again_for_a_while(tmp_path: Pa
         problem(it.http.get("/api/v1/me", headers=signed_in), 401, "FORBIDDEN")
 
 
+def test_a_token_gives_some_roles_of_its_user_and_never_more(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        it.call("POST", "/api/v1/users", {"name": "eve", "roles": ["pool1-user", "pool2-viewer"]})
+        tokens, key = "/api/v1/users/eve/tokens", {"Idempotency-Key": str(uuid4())}
+        body = {"name": "nightly", "description": "the nightly run", "roles": ["pool2-viewer"]}
+        made = it.http.post(tokens, json=body, headers=key)
+        told = made.json()
+        assert (told["description"], told["roles"]) == ("the nightly run", ["pool2-viewer"])
+        assert it.http.post(tokens, json=body, headers=key).json() == told
+        for other in ({"roles": None}, {"roles": ["pool1-user"]}, {"description": ""}):
+            problem(it.http.post(tokens, json=body | other, headers=key), 409, "CONFLICT")
+        as_eve = {"Authorization": f"Bearer {told['token']}"}
+
+        def roles() -> list[str]:
+            found: list[str] = it.http.get("/api/v1/me", headers=as_eve).json()["roles"]
+            return found
+
+        assert roles() == ["pool2-viewer"]
+        # With it, nothing wider is made, neither for a new token nor for itself.
+        for sent in (["pool1-user"], ["pool2-viewer", "pool1-user"], ["admin"]):
+            wider = it.http.post("/api/v1/tokens", json={"name": "wider", "roles": sent}, headers=as_eve)
+            assert "eve does not have" in problem(wider, 422, "USAGE")["detail"]
+            problem(it.http.patch("/api/v1/tokens/nightly", json={"roles": sent}, headers=as_eve), 422, "USAGE")
+        assert (
+            it.http.patch("/api/v1/tokens/nightly", json={"roles": None}, headers=as_eve).json()["roles"]
+            == body["roles"]
+        )
+        # An admin widens it, to what its user has.
+        problem(it.http.patch(f"{tokens}/nightly", json={"roles": ["admin"]}), 422, "USAGE")
+        changed = it.call("PATCH", f"{tokens}/nightly", {"roles": ["pool1-user"]})
+        assert (changed["roles"], changed["description"], roles()) == (
+            ["pool1-user"],
+            "the nightly run",
+            ["pool1-user"],
+        )
+        assert it.call("PATCH", f"{tokens}/nightly", {"roles": None, "description": ""})["description"] == ""
+        assert roles() == ["pool1-user", "pool2-viewer"]
+        assert it.get(f"{tokens}/nightly") == it.get(tokens)["items"][0]
+        assert it.call("PATCH", f"{tokens}/nightly", {"roles": []})["roles"] == []
+        assert roles() == []
+        problem(it.http.patch(f"{tokens}/nightly", json={"description": "a" * 201}), 422, "USAGE")
+        problem(it.http.patch(f"{tokens}/nightly", json={"roles": ["chief"]}), 422, "USAGE")
+        problem(it.http.patch(f"{tokens}/none", json={"roles": []}), 404, "NOTFOUND")
+        trail = [each["what"] for each in it.get("/api/v1/access-events", user="eve")["items"]]
+        assert trail[:4] == ["token changed"] * 3 + ["token created"]
+
+
 def test_nodes_do_not_repeat_the_pools(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         (node,) = it.http.get("/api/v1/nodes").json()["items"]

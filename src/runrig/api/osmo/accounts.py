@@ -12,7 +12,7 @@ from runrig.api.error_docs import Said
 from runrig.api.osmo.answers import accounts as as_answers
 from runrig.api.permissions import needs
 from runrig.api.routing import Responses, Route, Serving, Who, answers
-from runrig.domain.access import Grant, GrantRow, Identity, Permission, TokenRow, User
+from runrig.domain.access import Grant, GrantRow, Identity, Permission, User
 from runrig.domain.errors import InvalidInput, NotFound
 from runrig.service.service import Service
 from runrig.wire.base import Answer
@@ -147,15 +147,7 @@ def delete_access_token(service: Serving, who: Who, name: str) -> Response:
     responses=answers(wire.AccessTokenRolesAnswer, 404, said={404: _NO_TOKEN}),
 )
 def get_access_token_roles(service: Serving, who: Who, name: str) -> wire.AccessTokenRolesAnswer:
-    return as_answers.token_roles(_token(service, who.user, name), _rows(service, who.user))
-
-
-def _token(service: Service, user: str, name: str) -> TokenRow:
-    """Raises NotFound."""
-    there = {row.name: row for row in service.access.tokens.of(user)}
-    if name not in there:
-        raise NotFound(f"{user} has no token {name!r:.80}: there are {', '.join(sorted(there)) or 'none'}")
-    return there[name]
+    return as_answers.token_roles(service.access.tokens.named(who.user, name), _rows(service, who.user))
 
 
 @router.get(

@@ -104,13 +104,13 @@ def _place(row: GrantRow) -> tuple[str, str]:
     dependencies=_ACCESS,
     status_code=201,
     response_model=v1.Role,
-    responses=creates(v1.Role, 404, 413),
+    responses=creates(v1.Role, 404, 413, tag=True),
 )
 def grant_role(service: Serving, who: Who, key: IdempotencyKey, body: RoleGrantRequest) -> Response:  # noqa: ARG001 - to grant it twice is to grant it once, with a key or without
     user = service.access.users.grant(body.user, role_named(body.role), actor=who.user)
     granted = _role(service, user.name, body.role)
     location = f"/api/v1/roles/{quote(user.name, safe='')}/{body.role}"
-    return reply(as_answers.role(granted), 201, location=location)
+    return reply(as_answers.role(granted), 201, etag=quoted(tag_of(granted)), location=location)
 
 
 def _role(service: Service, user: str, role: str) -> GrantRow:
@@ -126,10 +126,12 @@ def _role(service: Service, user: str, role: str) -> GrantRow:
     "/api/v1/roles/{user}/{role}",
     summary="A role of a user: since when, and by whom",
     dependencies=_ACCESS,
-    responses=shows(v1.Role, 404),
+    response_model=v1.Role,
+    responses=shows(v1.Role, 404, tag=True),
 )
-def get_role(service: Serving, user: str, role: str) -> v1.Role:
-    return as_answers.role(_role(service, user, role))
+def get_role(service: Serving, user: str, role: str) -> Response:
+    found = _role(service, user, role)
+    return reply(as_answers.role(found), etag=quoted(tag_of(found)))
 
 
 @router.delete(
@@ -137,10 +139,10 @@ def get_role(service: Serving, user: str, role: str) -> v1.Role:
     summary="Take a role back",
     dependencies=_ACCESS,
     status_code=204,
-    responses=empties(404, 409),
+    responses=empties(404, 409, 412),
 )
-def revoke_role(service: Serving, who: Who, user: str, role: str) -> Response:
-    service.access.users.withdraw(user, role_named(role), actor=who.user)
+def revoke_role(service: Serving, who: Who, expected: IfMatch, user: str, role: str) -> Response:
+    service.access.users.withdraw(user, role_named(role), actor=who.user, expected=expected)
     return Response(status_code=204)
 
 

@@ -89,10 +89,10 @@ def _shown(credential: Credential) -> v1.Credential:
     summary="Delete a credential",
     dependencies=_OWN,
     status_code=204,
-    responses=empties(404, said={404: _NONE}),
+    responses=empties(404, 412, said={404: _NONE}),
 )
-def delete_credential(service: Serving, user: User, name: Name) -> Response:
-    service.access.credentials.delete(user, name, actor=user)
+def delete_credential(service: Serving, user: User, expected: IfMatch, name: Name) -> Response:
+    service.access.credentials.delete(user, name, actor=user, expected=expected)
     return Response(status_code=204)
 
 

@@ -3,17 +3,18 @@
 from collections.abc import Iterable
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 
 from runrig.api.permissions import Seeing, needs
 from runrig.api.routing import Route, Serving
 from runrig.api.shown.nodes import conditions
 from runrig.api.v1.answers import topology as as_maps
-from runrig.api.v1.frame import shows
+from runrig.api.v1.frame import quoted, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.nodes import Flavor, Taint
+from runrig.domain.tags import tag_of
 from runrig.service.queries.nodes import NodeView
 from runrig.service.queries.topology import MOST_HOLDERS, MapQuery, parse_size
 from runrig.wire import v1
@@ -61,9 +62,17 @@ def list_nodes(
     )
 
 
-@router.get("/api/v1/nodes/{name}", summary="One node", dependencies=_READ, responses=shows(v1.Node, 404))
-def get_node(service: Serving, visibility: Seeing, name: str) -> v1.Node:
-    return _node(service.queries.node(name, visibility), service.backend_name)
+@router.get(
+    "/api/v1/nodes/{name}",
+    summary="One node",
+    description="The ETag names what the cluster says of it, not what is free there.",
+    dependencies=_READ,
+    response_model=v1.Node,
+    responses=shows(v1.Node, 404, tag=True),
+)
+def get_node(service: Serving, visibility: Seeing, name: str) -> Response:
+    view = service.queries.node(name, visibility)
+    return reply(_node(view, service.backend_name), etag=quoted(tag_of(view.node)))
 
 
 def _node(view: NodeView, backend: str) -> v1.Node:

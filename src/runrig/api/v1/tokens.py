@@ -9,10 +9,12 @@ from runrig.api.error_docs import Said
 from runrig.api.permissions import needs
 from runrig.api.routing import IdempotencyKey, Route, Serving, Who
 from runrig.api.v1.answers import access as as_answers
-from runrig.api.v1.frame import creates, reply, shows
+from runrig.api.v1.frame import IfMatch, creates, quoted, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
-from runrig.domain.access import Identity, Permission, TokenRow, allows
+from runrig.domain.access import Identity, Permission, TokenRow, allows, role_named
+from runrig.domain.keep import KEEP
 from runrig.domain.pools import PoolState
+from runrig.domain.tags import Expected, tag_of
 from runrig.service.service import Service
 from runrig.wire import TokenCreateRequest, v1
 
@@ -22,6 +24,7 @@ _OWN = [needs(Permission.OWN_TOKENS)]
 _ACCESS = [needs(Permission.ACCESS)]
 
 _TAKEN: Said = ("alice has a token 'laptop' already: choose another name, or delete that one first", {})
+_NONE: Said = ("alice has no token 'lap': there are laptop", {})
 _TWICE = "The same request with the same Idempotency-Key is told the same token again, for ten minutes."
 
 Ended = Annotated[bool, Query(description="Also those that are expired or revoked")]
@@ -65,27 +68,78 @@ def _place(row: TokenRow) -> tuple[float, str]:
     dependencies=_OWN,
     status_code=201,
     response_model=v1.TokenMade,
-    responses=creates(v1.TokenMade, 404, 409, 413, said={409: _TAKEN}),
+    responses=creates(v1.TokenMade, 404, 409, 413, said={409: _TAKEN}, tag=True),
 )
 def create_token(service: Serving, who: Who, key: IdempotencyKey, body: TokenCreateRequest) -> Response:
     return _made(service, who, who.user, key, body)
 
 
 def _made(service: Service, who: Identity, user: str, key: str | None, body: TokenCreateRequest) -> Response:
-    text = None if key is None else service.access.authentication.derived(who.user, key)
-    made = service.access.tokens.create(user, body.name, body.expires_in_s, actor=who.user, text=text, by=who.token)
+    made = service.access.tokens.create(
+        user,
+        body.name,
+        body.expires_in_s,
+        actor=who.user,
+        text=None if key is None else service.access.authentication.derived(who.user, key),
+        description=body.description,
+        roles=None if body.roles is None else [role_named(each) for each in body.roles],
+        by=who.token,
+    )
     location = f"/api/v1/users/{quote(user, safe='')}/tokens/{quote(body.name, safe='')}"
-    return reply(as_answers.made(made, service.access.now()), 201, location=location)
+    etag = quoted(tag_of(made.row))
+    return reply(as_answers.made(made, service.access.now()), 201, location=location, etag=etag)
+
+
+@router.get(
+    "/api/v1/tokens/{name}",
+    summary="A token of yours that is good",
+    dependencies=_OWN,
+    response_model=v1.Token,
+    responses=shows(v1.Token, 404, tag=True, said={404: _NONE}),
+)
+def get_token(service: Serving, who: Who, name: str) -> Response:
+    return _told(service, service.access.tokens.named(who.user, name))
+
+
+def _told(service: Service, row: TokenRow) -> Response:
+    return reply(as_answers.token(row, service.access.now()), etag=quoted(tag_of(row)))
+
+
+@router.patch(
+    "/api/v1/tokens/{name}",
+    summary="Change the description of a token of yours, or what it gives",
+    dependencies=_OWN,
+    response_model=v1.Token,
+    responses=shows(v1.Token, 404, 412, 413, tag=True, said={404: _NONE}),
+)
+def update_token(service: Serving, who: Who, expected: IfMatch, name: str, body: v1.TokenEdit) -> Response:
+    return _changed(service, who, who.user, name, body, expected)
+
+
+def _changed(service: Service, who: Identity, user: str, name: str, body: v1.TokenEdit, expected: Expected) -> Response:
+    sent = body.model_fields_set
+    roles = None if body.roles is None else [role_named(each) for each in body.roles]
+    row = service.access.tokens.change(
+        user,
+        name,
+        actor=who.user,
+        by=who.token,
+        description=body.description if "description" in sent else KEEP,
+        roles=roles if "roles" in sent else KEEP,
+        expected=expected,
+    )
+    return _told(service, row)
 
 
 @router.delete(
     "/api/v1/tokens/{name}",
     summary="Revoke a token of yours",
     dependencies=_OWN,
-    responses=shows(v1.Token, 404),
+    responses=shows(v1.Token, 404, 412, said={404: _NONE}),
 )
-def revoke_token(service: Serving, who: Who, name: str) -> v1.Token:
-    return as_answers.token(service.access.tokens.revoke(who.user, name, actor=who.user), service.access.now())
+def revoke_token(service: Serving, who: Who, expected: IfMatch, name: str) -> v1.Token:
+    row = service.access.tokens.revoke(who.user, name, actor=who.user, expected=expected)
+    return as_answers.token(row, service.access.now())
 
 
 # ---------------------------------------------------------------- those of others
@@ -107,18 +161,43 @@ def list_user_tokens(
     dependencies=_ACCESS,
     status_code=201,
     response_model=v1.TokenMade,
-    responses=creates(v1.TokenMade, 404, 409, 413, said={409: _TAKEN}),
+    responses=creates(v1.TokenMade, 404, 409, 413, said={409: _TAKEN}, tag=True),
 )
 def create_user_token(service: Serving, who: Who, key: IdempotencyKey, user: str, body: TokenCreateRequest) -> Response:
     return _made(service, who, user, key, body)
+
+
+@router.get(
+    "/api/v1/users/{user}/tokens/{name}",
+    summary="A token of a user that is good",
+    dependencies=_ACCESS,
+    response_model=v1.Token,
+    responses=shows(v1.Token, 404, tag=True, said={404: _NONE}),
+)
+def get_user_token(service: Serving, user: str, name: str) -> Response:
+    return _told(service, service.access.tokens.named(service.access.users.get(user).name, name))
+
+
+@router.patch(
+    "/api/v1/users/{user}/tokens/{name}",
+    summary="Change the description of a token of a user, or what it gives",
+    dependencies=_ACCESS,
+    response_model=v1.Token,
+    responses=shows(v1.Token, 404, 412, 413, tag=True, said={404: _NONE}),
+)
+def update_user_token(
+    service: Serving, who: Who, expected: IfMatch, user: str, name: str, body: v1.TokenEdit
+) -> Response:
+    return _changed(service, who, service.access.users.get(user).name, name, body, expected)
 
 
 @router.delete(
     "/api/v1/users/{user}/tokens/{name}",
     summary="Revoke a token of a user",
     dependencies=_ACCESS,
-    responses=shows(v1.Token, 404),
+    responses=shows(v1.Token, 404, 412, said={404: _NONE}),
 )
-def revoke_user_token(service: Serving, who: Who, user: str, name: str) -> v1.Token:
-    found = service.access.users.get(user)
-    return as_answers.token(service.access.tokens.revoke(found.name, name, actor=who.user), service.access.now())
+def revoke_user_token(service: Serving, who: Who, expected: IfMatch, user: str, name: str) -> v1.Token:
+    owner = service.access.users.get(user).name
+    row = service.access.tokens.revoke(owner, name, actor=who.user, expected=expected)
+    return as_answers.token(row, service.access.now())

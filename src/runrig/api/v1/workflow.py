@@ -11,11 +11,12 @@ from runrig.api.permissions import Asking, Seeing, needs, workflow
 from runrig.api.routing import Route, Serving
 from runrig.api.v1.answers import events as as_events
 from runrig.api.v1.answers import workflows as as_answers
-from runrig.api.v1.frame import shows, texts
+from runrig.api.v1.frame import IfMatch, quoted, reply, shows, texts
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
 from runrig.api.waiting import statuses
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotAllowed
+from runrig.domain.tags import tag_of
 from runrig.domain.workflows import WorkflowStatus
 from runrig.spec.masked import masked
 from runrig.wire import v1
@@ -34,11 +35,14 @@ Attempt = Annotated[int | None, Query(ge=0, description="None: the latest")]
 @router.get(
     "/api/v1/workflows/{id}",
     summary="One workflow with its groups and tasks",
+    description="The ETag names its tags: nothing else of it can be edited.",
     dependencies=_READ,
-    responses=shows(v1.Workflow, 404),
+    response_model=v1.Workflow,
+    responses=shows(v1.Workflow, 404, tag=True),
 )
-def get_workflow(service: Serving, visibility: Seeing, id: str) -> v1.Workflow:
-    return as_answers.workflow(service.workflow_queries.workflow(id, visibility), service.backend_name)
+def get_workflow(service: Serving, visibility: Seeing, id: str) -> Response:
+    view = service.workflow_queries.workflow(id, visibility)
+    return reply(as_answers.workflow(view, service.backend_name), etag=quoted(tag_of(view.tags)))
 
 
 @router.get(
@@ -141,10 +145,12 @@ def get_workflow_logs(
     "/api/v1/workflows/{id}/tags",
     summary="Put tags on a workflow, or take them off, also after it has ended",
     dependencies=[needs(Permission.CHANGE_WORKFLOW, workflow("id"))],
-    responses=shows(v1.WorkflowTags, 404, 409, 413),
+    response_model=v1.WorkflowTags,
+    responses=shows(v1.WorkflowTags, 404, 409, 412, 413, tag=True),
 )
-def tag_workflow(service: Serving, id: str, body: v1.WorkflowTagEdit) -> v1.WorkflowTags:
-    return v1.WorkflowTags(tags=list(service.submissions.tag(id, add=body.add, remove=body.remove)))
+def tag_workflow(service: Serving, expected: IfMatch, id: str, body: v1.WorkflowTagEdit) -> Response:
+    tags = service.submissions.tag(id, add=body.add, remove=body.remove, expected=expected)
+    return reply(v1.WorkflowTags(tags=list(tags)), etag=quoted(tag_of(tags)))
 
 
 @router.get(

@@ -34,6 +34,15 @@ class Lifetime(click.ParamType[float | None]):
         return float(int(found[1]) * _UNITS[found[2]])
 
 
+_roles = click.option(
+    "--role",
+    "-r",
+    "roles",
+    multiple=True,
+    metavar="ROLE",
+    help="It gives this one of its user's roles; may be repeated.",
+)
+_description = click.option("--description", metavar="TEXT", help="What it is for.")
 _user = click.option("--user", "-u", metavar="NAME", help="Of another user; only admins may.")
 
 
@@ -47,15 +56,22 @@ def token() -> None:
 @click.option("--all", "-a", "ended", is_flag=True, help="Also those that are expired or revoked.")
 @with_session
 def list_tokens(session: Session, user: str | None, ended: bool) -> None:
-    """Your tokens: when they were made, when they end, and when they were used last."""
+    """Your tokens: when they were made, when they end, when they were used last, and which of your roles they give."""
     answer = {"tokens": [row(each) for each in session.client.items(_route(user), {"ended": ended or None})]}
     if session.show(answer):
         return
     if not answer["tokens"]:
         say("no tokens")
         return
-    rows = [(each["name"], each["user"], each["state"], *_times(each)) for each in answer["tokens"]]
-    show(Table(("Name", "User", "State", "Created", "Expires", "Last used"), rows))
+    rows = [
+        (each["name"], each["user"], each["state"], *_times(each), _gives(each), each["description"])
+        for each in answer["tokens"]
+    ]
+    show(Table(("Name", "User", "State", "Created", "Expires", "Last used", "Roles", "Description"), rows))
+
+
+def _gives(each: Mapping[str, Any]) -> str:
+    return "all" if each["roles"] is None else ", ".join(each["roles"]) or "none"
 
 
 def _times(each: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -65,23 +81,64 @@ def _times(each: Mapping[str, Any]) -> tuple[str, str, str]:
 
 @token.command(
     "create",
-    epilog=examples("runrig token create laptop", "runrig token create ci --expires 30d --user builds > token"),
+    epilog=examples(
+        "runrig token create laptop",
+        "runrig token create ci --expires 30d --user builds > token",
+        "runrig token create nightly --role vision-user --description 'the nightly run'",
+    ),
 )
 @click.argument("name")
 @click.option(
     "--expires", type=Lifetime(), default="90d", show_default=True, help="How long it is good: 90d, 12h, never."
 )
+@_roles
+@_description
 @_user
 @with_session
-def create(session: Session, name: str, expires: float | None, user: str | None) -> None:
-    """Make a token called NAME.  It is printed this once and kept nowhere: stdout has the token alone."""
-    body = {"name": name, "expires_in_s": expires}
+def create(
+    session: Session,
+    name: str,
+    expires: float | None,
+    roles: tuple[str, ...],
+    description: str | None,
+    user: str | None,
+) -> None:
+    """Make a token called NAME.  It is printed this once and kept nowhere: stdout has the token alone.
+
+    It gives all roles of its user, or those that --role names; never more than the user has.
+    """
+    body = {"name": name, "expires_in_s": expires, "description": description or "", "roles": list(roles) or None}
     answer = row(session.client.call("POST", _route(user), body=body, key=str(uuid4())))
     if session.show(answer):
         return
     ends = f"until {times.local(answer['expires_at'])}" if answer["expires_at"] else "until it is deleted"
     warn(sanitize.line(f"token {answer['name']} of {answer['user']} is good {ends}; it is shown this once:"))
     say(answer["token"])
+
+
+@token.command(
+    "update",
+    epilog=examples("runrig token update nightly --role vision-viewer", "runrig token update nightly --all-roles"),
+)
+@click.argument("name")
+@_roles
+@click.option("--all-roles", is_flag=True, help="It gives all roles of its user.")
+@_description
+@_user
+@with_session
+def update(
+    session: Session, name: str, roles: tuple[str, ...], all_roles: bool, description: str | None, user: str | None
+) -> None:
+    """Change what the token NAME gives, from the next request on, or its description."""
+    if roles and all_roles:
+        raise click.UsageError("--role and --all-roles contradict each other: give one of them")
+    body: dict[str, Any] = {"roles": list(roles) or None} if roles or all_roles else {}
+    body |= {} if description is None else {"description": description}
+    if not body:
+        raise click.UsageError("nothing to change: give --role, --all-roles or --description")
+    answer = row(session.client.call("PATCH", _route(user, name), body=body))
+    if not session.show(answer):
+        say(sanitize.line(f"token {answer['name']} of {answer['user']} gives: {_gives(answer)}"))
 
 
 @token.command("delete", epilog=examples("runrig token delete laptop", "runrig token delete ci --user builds --yes"))

@@ -6,9 +6,8 @@ from uuid import uuid4
 
 from runrig.client import models
 from runrig.client.caller import Request
-from runrig.client.calls.pools import matching
 from runrig.client.paths import path
-from runrig.client.ways import Awaiting, Blocking, Calls, call, stream
+from runrig.client.ways import Awaiting, Blocking, Calls, call, matching, said, stream
 
 CredentialType = Literal["GENERIC", "REGISTRY", "DATA"]
 
@@ -22,16 +21,41 @@ class TokenCalls(Calls):
 
     @call
     async def create(
-        self, name: str, *, user: str | None = None, expires_in_s: float | None = 90 * 86400.0
+        self,
+        name: str,
+        *,
+        user: str | None = None,
+        expires_in_s: float | None = 90 * 86400.0,
+        description: str = "",
+        roles: Sequence[str] | None = None,
     ) -> "models.TokenMade":
-        """A new token, told this once.  *expires_in_s*: seconds from now, None: never."""
-        body = {"name": name, "expires_in_s": expires_in_s}
+        """A new token, told this once.  *expires_in_s*: seconds from now, None: never.
+
+        *roles*: those of its user that it gives, None: all.
+        """
+        body = {"name": name, "expires_in_s": expires_in_s, "description": description, "roles": roles}
         return await self._ask(models.TokenMade, Request("POST", _tokens(user), body=body, key=str(uuid4())))
 
     @call
-    async def revoke(self, name: str, *, user: str | None = None) -> None:
-        """Ends the token *name*, from the next request on."""
-        await self._caller.answer(Request("DELETE", _tokens(user, name)))
+    async def get(self, name: str, *, user: str | None = None) -> "models.Token":
+        """Your token *name*, or that of *user*.  Its `etag` makes an edit depend on what was read."""
+        return await self._get(models.Token, _tokens(user, name))
+
+    @call
+    async def update(
+        self, name: str, edit: "models.TokenEdit", *, user: str | None = None, if_match: str | None = None
+    ) -> "models.Token":
+        """The token *name* after *edit*: what is not set there stays.  What it gives counts from the next request on.
+
+        *if_match*: an `etag`.  Raises Changed if the token was edited since.
+        """
+        request = Request("PATCH", _tokens(user, name), body=said(edit), headers=matching(if_match))
+        return await self._ask(models.Token, request)
+
+    @call
+    async def revoke(self, name: str, *, user: str | None = None, if_match: str | None = None) -> None:
+        """Ends the token *name*, from the next request on.  *if_match*: as in `update`."""
+        await self._caller.answer(Request("DELETE", _tokens(user, name), headers=matching(if_match)))
 
 
 class UserCalls(Calls):
@@ -88,9 +112,9 @@ class RoleCalls(Calls):
         return await self._ask(models.Role, Request("POST", path("roles"), body=body, key=str(uuid4())))
 
     @call
-    async def revoke(self, user: str, role: str) -> None:
-        """Takes the *role* of *user* back."""
-        await self._caller.answer(Request("DELETE", path("roles", user, role)))
+    async def revoke(self, user: str, role: str, *, if_match: str | None = None) -> None:
+        """Takes the *role* of *user* back.  *if_match*: an `etag`; raises Changed if it was granted anew since."""
+        await self._caller.answer(Request("DELETE", path("roles", user, role), headers=matching(if_match)))
 
 
 class CredentialCalls(Calls):
@@ -115,9 +139,9 @@ class CredentialCalls(Calls):
         return await self._ask(models.Credential, request)
 
     @call
-    async def delete(self, name: str) -> None:
-        """Deletes your credential *name*."""
-        await self._caller.answer(Request("DELETE", path("credentials", name)))
+    async def delete(self, name: str, *, if_match: str | None = None) -> None:
+        """Deletes your credential *name*.  *if_match*: an `etag`."""
+        await self._caller.answer(Request("DELETE", path("credentials", name), headers=matching(if_match)))
 
 
 class Tokens(TokenCalls, Blocking):

@@ -2,17 +2,13 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from runrig.client import models
 from runrig.client.caller import Request
 from runrig.client.paths import path
 from runrig.client.paths import time as as_time
-from runrig.client.ways import Awaiting, Blocking, Calls, call, stream
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
+from runrig.client.ways import Awaiting, Blocking, Calls, call, matching, said, stream
 
 
 class PoolCalls(Calls):
@@ -30,7 +26,7 @@ class PoolCalls(Calls):
     @call
     async def create(self, pool: "models.PoolCreate", *, dry_run: bool = False) -> "models.Pool":
         """The pool that was made; with a *parent*, a subpool.  *dry_run*: what it would be."""
-        request = Request("POST", path("pools"), _dry(dry_run), _said(pool), key=str(uuid4()))
+        request = Request("POST", path("pools"), _dry(dry_run), said(pool), key=str(uuid4()))
         return await self._ask(models.Pool, request)
 
     @call
@@ -41,7 +37,7 @@ class PoolCalls(Calls):
 
         *if_match*: an `etag`.  Raises Changed if the pool was edited since.
         """
-        request = Request("PATCH", path("pools", name), _dry(dry_run), _said(edit), headers=matching(if_match))
+        request = Request("PATCH", path("pools", name), _dry(dry_run), said(edit), headers=matching(if_match))
         return await self._ask(models.Pool, request)
 
     @call
@@ -91,12 +87,12 @@ class CohortCalls(Calls):
     @call
     async def create(self, cohort: "models.CohortCreate") -> "models.Cohort":
         """The cohort that was made."""
-        return await self._ask(models.Cohort, Request("POST", path("cohorts"), body=_said(cohort), key=str(uuid4())))
+        return await self._ask(models.Cohort, Request("POST", path("cohorts"), body=said(cohort), key=str(uuid4())))
 
     @call
     async def update(self, name: str, edit: "models.CohortEdit", *, if_match: str | None = None) -> "models.Cohort":
         """The cohort *name* after *edit*: what is not set there stays.  *if_match*: as with pools."""
-        request = Request("PATCH", path("cohorts", name), body=_said(edit), headers=matching(if_match))
+        request = Request("PATCH", path("cohorts", name), body=said(edit), headers=matching(if_match))
         return await self._ask(models.Cohort, request)
 
     @call
@@ -122,14 +118,5 @@ class AsyncCohorts(CohortCalls, Awaiting):
     """`client.cohorts` of an `AsyncClient`."""
 
 
-def matching(etag: str | None) -> dict[str, str]:
-    return {} if etag is None else {"If-Match": etag}
-
-
 def _dry(dry_run: bool) -> dict[str, bool | None]:
     return {"dry_run": dry_run or None}
-
-
-def _said(edit: "BaseModel") -> Any:
-    """Only what was set: what is absent stays as it is."""
-    return edit.model_dump(mode="json", exclude_unset=True)

@@ -13,7 +13,7 @@ from runrig.client import localpath, models
 from runrig.client.caller import ANSWER_S, Request
 from runrig.client.paths import path
 from runrig.client.paths import time as as_time
-from runrig.client.ways import Awaiting, Blocking, Calls, call, stream
+from runrig.client.ways import Awaiting, Blocking, Calls, call, matching, stream
 from runrig.domain.errors import InvalidInput
 from runrig.domain.workflows import WorkflowStatus
 
@@ -250,10 +250,16 @@ class WorkflowCalls(Calls):
                 yield line
 
     @call
-    async def tag(self, id: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> Sequence[str]:
-        """The tags of the workflow *id*, after *add* were put on it and *remove* taken off."""
+    async def tag(
+        self, id: str, *, add: Sequence[str] = (), remove: Sequence[str] = (), if_match: str | None = None
+    ) -> "models.WorkflowTags":
+        """The tags of the workflow *id*, after *add* were put on it and *remove* taken off.
+
+        *if_match*: the `etag` of the workflow, or of its tags.  Raises Changed if its tags were changed since.
+        """
         body = {"add": [*add], "remove": [*remove]}
-        return (await self._ask(models.WorkflowTags, Request("PATCH", path("workflows", id, "tags"), body=body))).tags
+        request = Request("PATCH", path("workflows", id, "tags"), body=body, headers=matching(if_match))
+        return await self._ask(models.WorkflowTags, request)
 
     @call
     async def tags(self) -> Sequence[str]:

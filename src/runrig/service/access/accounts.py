@@ -136,6 +136,10 @@ class AccessDraft:
         self.tell(AccessEventKind.TOKEN_CREATED, user, name)
         return MadeToken(row, text)
 
+    def changed(self, token: TokenRow) -> None:
+        self._tokens.append(token)
+        self.tell(AccessEventKind.TOKEN_CHANGED, token.user, token.name)
+
     def revoke(self, token: TokenRow) -> None:
         self._tokens.append(replace(token, revoked_at=self.now))
         self.tell(AccessEventKind.TOKEN_REVOKED, token.user, token.name)

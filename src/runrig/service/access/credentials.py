@@ -52,7 +52,7 @@ class Credentials:
         with self._accounts.lock:
             before = self._accounts.rows.credentials.get((user, name))
             if expected is not None:
-                check_unchanged(expected, self.get(user, name))
+                check_unchanged(expected, self.get(user, name), f"credential {name}")
             if before is None and len(self.of(user)) >= MOST:
                 raise Conflict(f"{user} has {MOST} credentials, and nobody may have more: delete some")
             change = self._accounts.draft(actor)
@@ -62,10 +62,11 @@ class Credentials:
             self._accounts.write(change)
             return made, before is None
 
-    def delete(self, user: str, name: str, *, actor: str) -> Credential:
-        """Raises NotFound.  Tasks that run keep what they were handed."""
+    def delete(self, user: str, name: str, *, actor: str, expected: Expected = None) -> Credential:
+        """The credential that was deleted.  Tasks that run keep what they were handed.  Raises NotFound, Changed."""
         with self._accounts.lock:
             gone = self.get(user, name)
+            check_unchanged(expected, gone, f"credential {name}")
             change = self._accounts.draft(actor)
             change.drop(gone)
             self._accounts.write(change)

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from runrig.domain.access import AccessEventKind, Grant, Kind, TokenRow, User, token_name_problem
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Problem
+from runrig.domain.keep import KEEP, Keep
+from runrig.domain.tags import Expected, check_unchanged
 from runrig.service.access.accounts import RESERVED, Accounts, MadeToken, check_user, hash_of
 from runrig.service.access.authentication import TokenUses
 from runrig.service.access.users import Users
@@ -17,6 +19,7 @@ TOLD_AGAIN_S = 600.0
 LONGEST_DESCRIPTION = 200
 MOST_TOKENS = 100
 """How many valid tokens a user may have."""
+_ANOTHERS_KEY = "the Idempotency-Key belongs to another token: make each one with a key of its own"
 
 
 class Tokens:
@@ -37,6 +40,13 @@ class Tokens:
 
     def get(self, id: str) -> TokenRow | None:
         return self._accounts.rows.tokens.get(id)
+
+    def named(self, user: str, name: str) -> TokenRow:
+        """The valid token *name* of *user*.  Raises NotFound."""
+        good = {token.name: token for token in self.of(user)}
+        if name not in good:
+            raise NotFound(f"{user} has no token {name!r:.80}: there are {listed(sorted(good)) or 'none'}")
+        return good[name]
 
     def create(
         self,
@@ -64,7 +74,10 @@ class Tokens:
         if problems:
             raise InvalidInput(problems)
         with self._accounts.lock:
+            wanted = self._wanted(user, roles, by)
             if text is not None and (told := self._told(text, user, name, expires_in_s)) is not None:
+                if (told.row.description, told.row.roles) != (description, wanted):
+                    raise Conflict(_ANOTHERS_KEY)
                 return told
             change = self._accounts.draft(actor)
             owner = None if self._accounts.owner is None else self._accounts.owner.identity.user
@@ -80,27 +93,62 @@ class Tokens:
                     "an admin makes a user for a program with `runrig user create`"
                 )
             self._check_room(user, name, change.now)
-            given = self._given(user, roles, by)
-            token = change.token(user, name, expires_in_s, text, description=description, roles=given)
+            if roles is not None:
+                self._check_given(user, roles, by)
+            token = change.token(user, name, expires_in_s, text, description=description, roles=wanted)
             self._accounts.write(change)
             return token
 
-    def _given(self, user: str, roles: Collection[Grant] | None, by: str) -> tuple[str, ...] | None:
-        """The names of *roles*.  Raises InvalidInput for one that *user*, or the token of who asks, does not have."""
+    def change(
+        self,
+        user: str,
+        name: str,
+        *,
+        actor: str,
+        by: str,
+        description: str | Keep = KEEP,
+        roles: Collection[Grant] | Keep | None = KEEP,
+        expected: Expected = None,
+    ) -> TokenRow:
+        """The valid token *name* of *user* afterwards; what it gives counts from the next request on.  *roles*, *by*: as in `create`.
+
+        Raises NotFound, InvalidInput, Changed.
+        """
+        if not isinstance(description, Keep) and (problem := _description_problem(description)) is not None:
+            raise InvalidInput.one(problem, "description")
+        with self._accounts.lock:
+            before = self.named(user, name)
+            check_unchanged(expected, before, f"token {name} of {user}")
+            after = before if isinstance(description, Keep) else replace(before, description=description)
+            if not isinstance(roles, Keep):
+                if roles is not None:
+                    self._check_given(user, roles, by)
+                after = replace(after, roles=self._wanted(user, roles, by))
+            if after != before:
+                change = self._accounts.draft(actor)
+                change.changed(after)
+                self._accounts.write(change)
+            return after
+
+    def _narrow(self, user: str, by: str) -> tuple[str, ...] | None:
+        """The roles to which the token *by*, with which *user* asks, is narrowed; None: it gives all, or is another's."""
         asking = self.get(by)
-        narrow = None if asking is None or asking.user != user else asking.roles
-        if roles is None:
-            return narrow
-        names = tuple(dict.fromkeys(str(each) for each in roles))
-        there = self._accounts.rows.users.get(user)
+        return None if asking is None or asking.user != user else asking.roles
+
+    def _wanted(self, user: str, roles: Collection[Grant] | None, by: str) -> tuple[str, ...] | None:
+        """The names of *roles*; where none are named, those of the token that asks; None: all."""
+        return self._narrow(user, by) if roles is None else tuple(sorted({str(each) for each in roles}))
+
+    def _check_given(self, user: str, roles: Collection[Grant], by: str) -> None:
+        """Raises InvalidInput for a role that *user*, or the token of who asks, does not have."""
+        there, narrow = self._accounts.rows.users.get(user), self._narrow(user, by)
         grants = (Grant(Kind.ADMIN),) if there is None else there.grants  # the owner of `up` becomes a user just now
         has = [str(each) for each in grants if narrow is None or str(each) in narrow]
-        if missing := [each for each in names if each not in has]:
+        if missing := sorted({str(each) for each in roles} - {*has}):
             raise InvalidInput.one(
                 f"a token gives roles of its user, and {user} does not have {missing[0]}: there are {listed(has) or 'none'}",
                 "roles",
             )
-        return names
 
     def _told(self, text: str, user: str, name: str, expires_in_s: float | None) -> MadeToken | None:
         """The token *text*, if it has been made; None: it has not.  Raises Conflict if it is not to be told again."""
@@ -112,24 +160,22 @@ class Tokens:
             lives_s is expires_in_s if lives_s is None or expires_in_s is None else abs(lives_s - expires_in_s) < 1
         )
         if (row.user, row.name) != (user, name) or not same_end:
-            raise Conflict("the Idempotency-Key belongs to another token: make each one with a key of its own")
+            raise Conflict(_ANOTHERS_KEY)
         if row.problem(now) is not None or now - row.created_at > TOLD_AGAIN_S:
             raise Conflict(
                 f"token {name!r} of {user} was made with this Idempotency-Key and is not told any more: make another one with a new key"
             )
         return MadeToken(self._with_use(row), text)
 
-    def revoke(self, user: str, name: str, *, actor: str) -> TokenRow:
-        """Revokes the valid token *name* of *user*.  Raises NotFound."""
+    def revoke(self, user: str, name: str, *, actor: str, expected: Expected = None) -> TokenRow:
+        """Revokes the valid token *name* of *user*.  Raises NotFound, Changed."""
         with self._accounts.lock:
-            now = self._accounts.now()
-            good = {token.name: token for token in self._accounts.rows.tokens_of(user) if token.problem(now) is None}
-            if name not in good:
-                raise NotFound(f"{user} has no token {name!r}: there are {listed(sorted(good)) or 'none'}")
+            token = self.named(user, name)
+            check_unchanged(expected, token, f"token {name} of {user}")
             change = self._accounts.draft(actor)
-            change.revoke(self._with_use(good[name]))
+            change.revoke(token)
             self._accounts.write(change)
-            return self._accounts.rows.tokens[good[name].id]
+            return self._accounts.rows.tokens[token.id]
 
     def first_admin(self, name: str) -> str:
         """A token for *name*, who becomes admin; only while no admin has a valid token, so that nobody is locked out for ever.

@@ -81,7 +81,7 @@ class Users:
         """A disabled user's tokens do not work; the work goes on.  Raises Changed if the user is not as *expected*."""
         with self._accounts.lock:
             user = self.get(name)
-            check_unchanged(expected, user)
+            check_unchanged(expected, user, f"user {name}")
             if user.disabled != disabled:
                 if disabled:
                     self._check_admin_left(without=name)
@@ -101,13 +101,14 @@ class Users:
                 self._accounts.write(change)
             return self._accounts.rows.users[name]
 
-    def withdraw(self, name: str, grant: Grant, *, actor: str) -> User:
-        """Raises NotFound if the user does not have it."""
+    def withdraw(self, name: str, grant: Grant, *, actor: str, expected: Expected = None) -> User:
+        """Raises NotFound if the user does not have it, Changed if it was granted anew and is not as *expected*."""
         with self._accounts.lock:
             row = self._accounts.rows.grants.get((self.get(name).name, grant))
             if row is None:
                 has = listed([str(each) for each in self._accounts.rows.users[name].grants])
                 raise NotFound(f"user {name} does not have the role {grant}: {has or 'none'}")
+            check_unchanged(expected, row, f"role {grant} of {name}")
             if grant.kind is Kind.ADMIN:
                 self._check_admin_left(without=name)
             change = self._accounts.draft(actor)

@@ -82,7 +82,7 @@ class Declarations:
         """Raises also Changed if the pool is not as *expected*."""
         with self.editing(user) as writing:
             before = live_pool(writing.state, name)
-            check_unchanged(expected, before)
+            check_unchanged(expected, before, f"pool {name}")
             pool = edited_pool(before, edit, writing.state)
             return done(writing, pools.put_pool(writing.state, pool, create=False), name, dry_run=dry_run)
 
@@ -90,12 +90,12 @@ class Declarations:
         """The same with all settings at once, but for the state."""
         with self.editing(user) as writing:
             writing.said = said
-            check_unchanged(expected, live_pool(writing.state, pool.name))
+            check_unchanged(expected, live_pool(writing.state, pool.name), f"pool {pool.name}")
             return done(writing, pools.put_pool(writing.state, pool, create=False), pool.name, dry_run=False)
 
     def delete_pool(self, name: str, *, user: str, dry_run: bool = False, expected: Expected = None) -> Deleted:
         with self.editing(user) as writing:
-            check_unchanged(expected, known_pool(writing.state, name))
+            check_unchanged(expected, known_pool(writing.state, name), f"pool {name}")
             return deleted(writing, name, user=user, dry_run=dry_run)
 
     def create_cohort(self, name: str, edit: CohortEdit, *, user: str, again: bool = False) -> None:
@@ -110,14 +110,14 @@ class Declarations:
             before = writing.state.cohorts.get(name)
             if before is None:
                 raise NotFound(f"there is no cohort {name!r}: `runrig cohort list` lists them all")
-            check_unchanged(expected, before)
+            check_unchanged(expected, before, f"cohort {name}")
             cohort = edited_cohort(before, edit, writing.state)
             writing.commit(pools.put_cohort(writing.state, cohort, create=False))
 
     def delete_cohort(self, name: str, *, user: str, leave_children: bool = False, expected: Expected = None) -> None:
         with self.editing(user) as writing:
             if (before := writing.state.cohorts.get(name)) is not None:
-                check_unchanged(expected, before)
+                check_unchanged(expected, before, f"cohort {name}")
             writing.commit(pools.delete_cohort(writing.state, name, leave_children=leave_children))
 
     def roll_back(self, wanted: Sequence[Pool], *, user: str, said: Said | None = None) -> int | None:

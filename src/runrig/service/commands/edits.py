@@ -1,23 +1,14 @@
 """Edits of one pool or cohort: what they mention changes, everything else stays."""
 
-import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from runrig.domain.errors import InvalidInput, Problem
+from runrig.domain.keep import KEEP, Keep
 from runrig.domain.pools import Cohort, Pool, Queueing, Quota, Quotas, TopologyKey
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.state.state import State
 from runrig.spec import cluster
-
-
-class Keep(enum.Enum):
-    """Fields an edit does not mention stay; None removes one."""
-
-    KEEP = "keep"
-
-
-KEEP = Keep.KEEP
 
 QuotaText = int | str | Mapping[str, object]
 """GPUs; ``h100=8,b200/cpu=96``, ``none`` for no quota; or per flavor and resource, as in a cluster file."""

@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Plan, Submit
+from runrig.domain.tags import Expected
 from runrig.domain.workflows import Workflow, WorkflowSpec, WorkflowStatus
 from runrig.engine.lifecycle import submission_gate, workflows
 from runrig.engine.state.state import State
@@ -244,9 +245,12 @@ class Submissions:
         self._reconciler.wake()
         return name
 
-    def tag(self, id: str, *, add: Sequence[str], remove: Sequence[str]) -> tuple[str, ...]:
-        """The tags of workflow *id*, perhaps ended, afterwards.  Raises NotFound, InvalidInput, Conflict if there are too many."""
-        return self._store.tags.change(self._store.head(id).id, read_tags(add), read_tags(remove), MOST_TAGS)
+    def tag(self, id: str, *, add: Sequence[str], remove: Sequence[str], expected: Expected = None) -> tuple[str, ...]:
+        """The tags of workflow *id*, perhaps ended, afterwards.
+
+        Raises NotFound, InvalidInput, Conflict if there are too many, Changed if those before are not as *expected*.
+        """
+        return self._store.tags.change(self._store.head(id).id, read_tags(add), read_tags(remove), MOST_TAGS, expected)
 
     # ------------------------------------------------------------ steps
 

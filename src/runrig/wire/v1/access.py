@@ -2,19 +2,24 @@
 
 from datetime import datetime
 
-from runrig.wire.base import example
+from runrig.wire.base import Request, example
 from runrig.wire.v1.base import Page, Shown, Tagged
 
 _TIME = "2026-01-31T12:00:00Z"
 
 
-class Token(Shown):
-    """*state*: good, expired, revoked; the token of a disabled user does not work either way.  *expires_at* null: never."""
+class Token(Tagged):
+    """*state*: good, expired, revoked; the token of a disabled user does not work either way.  *expires_at* null: never.
+
+    *roles*: those of its user that it gives, as long as the user has them; null: all.
+    """
 
     model_config = example(
         {
             "name": "laptop",
             "user": "alice",
+            "description": "at home",
+            "roles": ["vision-user"],
             "state": "good",
             "created_at": _TIME,
             "expires_at": "2026-05-01T12:00:00Z",
@@ -25,6 +30,8 @@ class Token(Shown):
 
     name: str
     user: str
+    description: str
+    roles: list[str] | None
     state: str
     created_at: datetime
     expires_at: datetime | None
@@ -48,6 +55,15 @@ class TokenMade(Token):
     token: str
 
 
+class TokenEdit(Request):
+    """What is absent stays.  *roles*: those of its user that it gives, null: all."""
+
+    model_config = example({"roles": ["vision-user"]})
+
+    description: str = ""
+    roles: list[str] | None = None
+
+
 class User(Tagged):
     """*roles*: admin, viewer, user (of all pools), or those of a pool: vision-admin, vision-user, vision-viewer."""
 
@@ -67,7 +83,7 @@ class UserPage(Page):
     items: list[User]
 
 
-class Role(Shown):
+class Role(Tagged):
     """*role* is a name such as vision-user, *pool* null if it is one on all pools.  *granted_by*: who, or `apply by` who."""
 
     model_config = example(

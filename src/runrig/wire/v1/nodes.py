@@ -3,7 +3,7 @@
 from typing import Any
 
 from runrig.wire.base import example
-from runrig.wire.v1.base import Page, Shown
+from runrig.wire.v1.base import Page, Shown, Tagged
 
 
 class GpuHolder(Shown):
@@ -30,7 +30,7 @@ _NODE: dict[str, Any] = {
 }
 
 
-class Node(Shown):
+class Node(Tagged):
     """Amounts in milli-cores, bytes and GPUs.  *gpus*: one entry per GPU, null where it is free.
 
     *conditions*: Ready or NotReady, as *ready*; behind it Cordoned (Kubernetes), NoFlavor (it matches none; *flavor* is empty then) or

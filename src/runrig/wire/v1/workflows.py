@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from runrig.wire.base import Request, example
-from runrig.wire.v1.base import Page, Shown
+from runrig.wire.v1.base import Page, Shown, Tagged
 from runrig.wire.v1.problems import ProblemDetails
 from runrig.wire.why import ReasonAnswer
 from runrig.wire.workflows import PodsAnswer
@@ -135,7 +135,7 @@ class WorkflowCancelled(Shown):
     id: str
 
 
-class WorkflowTags(Shown):
+class WorkflowTags(Tagged):
     """By name."""
 
     model_config = example({"tags": ["paper"]})
@@ -277,7 +277,7 @@ class TaskGroup(Shown):
     tasks: list[TaskAttempt]
 
 
-class Workflow(WorkflowHead):
+class Workflow(WorkflowHead, Tagged):
     """*backend*: who runs its tasks.  *message*: how it ended.  *repeats*: the workflow whose file it is again.
     Timeouts in seconds, null: none."""
 

@@ -20,6 +20,8 @@ def _token(row: TokenRow, now: float) -> dict[str, Any]:
     return {
         "name": row.name,
         "user": row.user,
+        "description": row.description,
+        "roles": None if row.roles is None else list(row.roles),
         "state": row.problem(now) or "good",
         "created_at": v1.at(row.created_at),
         "expires_at": v1.at(row.expires_at),
