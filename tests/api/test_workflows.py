@@ -199,6 +199,8 @@ def test_why_names_the_law_with_its_numbers(tmp_path: Path) -> None:
                     "state": "SCHEDULING",
                     "position": 1,
                     "ahead": 0,
+                    "verdict": "WAITS",
+                    "stops": [],
                     "reasons": [reason],
                     "waits_for": [],
                     "preempted": [],
@@ -229,6 +231,8 @@ def test_a_workflow_that_was_preempted_says_by_whom_even_when_it_has_ended(tmp_p
                     "state": "FAILED_CANCELED",
                     "position": None,
                     "ahead": None,
+                    "verdict": None,
+                    "stops": [],
                     "reasons": [],
                     "waits_for": [],
                     "preempted": [

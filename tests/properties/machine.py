@@ -28,6 +28,7 @@ from runrig.engine.lifecycle.contradictions import contradiction
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.pod_slots import shares_of, slots_of
 from runrig.engine.state.state import State
+from tests.properties.answers import check_agreement
 from tests.properties.ledgers import portrait
 from tests.properties.oracle import Oracle, asked, holds_now
 
@@ -185,6 +186,7 @@ class Driver:
         assert rebuilt.rows() == rows
         assert portrait(self.state) == portrait(rebuilt)
         check_nodes(self.state)
+        check_agreement(self.state, rebuilt)
 
     def check_replay(self) -> None:
         again = State.empty()

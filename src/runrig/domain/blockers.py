@@ -1,6 +1,9 @@
 """What stands between a gang and its start, and what the engine says of a changed state."""
 
 import enum
+from dataclasses import dataclass
+
+from runrig.domain.reasons import Reason
 
 
 class Verdict(enum.Enum):
@@ -15,3 +18,26 @@ class Verdict(enum.Enum):
     WAITS = "WAITS"
     NOT_PROVEN = "NOT_PROVEN"
     REFUSED = "REFUSED"
+
+    @property
+    def starts(self) -> bool:
+        return self in (Verdict.STARTS, Verdict.STARTS_AFTER_STOPS)
+
+
+class Tier(enum.Enum):
+    """What kind of condition is not met.  They are told in this order; the first is the headline."""
+
+    SUBMISSION = "submission"
+    ORDER = "order"
+    QUOTA = "quota"
+    SHAPE = "shape"
+    PREEMPTION = "preemption"
+    WAITING_FOR = "waiting_for"
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """A condition that is not met, judged as if all others were."""
+
+    tier: Tier
+    reason: Reason

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from runrig.domain.blockers import Verdict
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import PutCohort, PutNode
 from runrig.domain.pools import Cohort, Pool, Quota
@@ -176,7 +177,7 @@ def test_a_nominated_workflow_names_its_targets() -> None:
     world.cycle()
     waits = Reason(Code.WAITS_FOR_TARGETS, "R4", holders=("low-1/t-group",))
     assert why(world.state, "w-1") == Why(
-        "w-1", (GroupWhy("t-group", Status.SCHEDULING, 0, 0, (waits,), ("low-1/t-group",)),)
+        "w-1", (GroupWhy("t-group", Status.SCHEDULING, 0, 0, (waits,), ("low-1/t-group",), verdict=Verdict.WAITS),)
     )
     assert str(waits) == "has a place, and waits for low-1/t-group to stop"
     assert why(world.state, "low-1").groups[0].preempted_by == "w-1/t-group"
@@ -204,13 +205,37 @@ def test_a_group_behind_others_names_those_that_are_not_done() -> None:
     ]
 
 
-def test_before_its_first_cycle_a_workflow_is_only_queued() -> None:
-    """P5."""
+def verdict(world: World, name: str) -> Verdict | None:
+    return why(world.state, f"{name}-1").groups[0].verdict
+
+
+def test_before_its_first_cycle_the_first_of_the_queue_is_told_that_it_starts() -> None:
     world = World({"a": 4}, {"n0": 4})
     world.submit("w", "a", NORMAL)
-    assert said(world, "w") == ["is queued, and has not been looked at yet"]
-    world.cycle()
+    assert (verdict(world, "w"), said(world, "w")) == (Verdict.STARTS, [])
+    assert world.cycle() == ["admit w"]
     assert why(world.state, "w-1").groups == (GroupWhy("t-group", Status.INITIALIZING),)
+
+
+def test_behind_somebody_who_starts_it_has_not_been_looked_at() -> None:
+    """P5: what is left for it, the next cycle finds out."""
+    world = World({"a": 4}, {"n0": 4})
+    world.submit("first", "a", NORMAL, 4)
+    world.submit("w", "a", NORMAL)
+    assert (verdict(world, "w"), said(world, "w")) == (None, ["is queued, and has not been looked at yet"])
+
+
+def test_what_takes_back_quota_in_the_next_cycle_is_not_told_to_wait() -> None:
+    """R2: LOW fills the cluster, then a NORMAL gang arrives."""
+    world = World({"a": 2, "b": 2}, {"n0": 4})
+    world.submit("low", "b", LOW, 4)
+    world.cycle()
+    world.submit("w", "a", NORMAL, 2)
+    (group,) = why(world.state, "w-1").groups
+    assert (group.verdict, group.reasons, group.stops) == (Verdict.STARTS_AFTER_STOPS, (), ("low-1/t-group",))
+    assert world.cycle() == ["nominate w", "preempt low for w (RECLAIM)"]
+    assert verdict(world, "w") is Verdict.WAITS
+    world.cycle()
 
 
 def test_each_flavor_has_a_reason_of_its_own() -> None:

@@ -1,4 +1,4 @@
-"""Why a workflow waits: its position in the queue, the first law that blocks each choice of flavors, and which gangs it waits for.
+"""Why a workflow waits: what the next cycle does with it, its position in the queue, and the first law that blocks each choice of flavors.
 
 Computed on demand from the live state, never stored.
 """
@@ -6,21 +6,25 @@ Computed on demand from the live state, never stored.
 from dataclasses import dataclass, replace
 from heapq import nsmallest
 
+from runrig.domain.blockers import Verdict
 from runrig.domain.gangs import GangState, Placement
 from runrig.domain.pools import Queueing
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.workflows import Group, Status
 from runrig.engine.explain.shortage import shortage
-from runrig.engine.ledger.fit import find_place, place_on_nodes
+from runrig.engine.ledger.fit import place_on_nodes
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import choices_left_out, flavor_choices, pod_requests
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.place import place, pods_that_fit
+from runrig.engine.preemption.targets import Targets
 from runrig.engine.quota.guarantees import shared_by
 from runrig.engine.quota.numbers import binding, left_at
 from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaLeaf, QuotaNode, left_for_firm, left_of_promise
+from runrig.engine.scheduling.admission import look_at
 from runrig.engine.scheduling.queue_order import ahead_of, head_of
+from runrig.engine.scheduling.verdicts import next_turn
 from runrig.engine.state.state import State
 
 MOST_HOLDERS = 5
@@ -31,6 +35,8 @@ MOST_HOLDERS = 5
 class GroupWhy:
     """Why one group waits.
 
+    *verdict*: what the next cycle does with it; None if it is not queued, or somebody before it has not been looked at yet.
+    *stops*: the gangs that it starts after, with that verdict.
     *position*: in its pool's queue, 1 for the head, 0 if nominated; None if it is not queued.  *ahead*: gangs before it in all pools.
     *reasons*: one per choice of flavors, for the smallest gang that it accepts; empty if nothing blocks it.
     *waits_for*: gangs that must stop first.  *preempted_by*: the gang that preempted it; None if it was not preempted.
@@ -43,6 +49,8 @@ class GroupWhy:
     reasons: tuple[Reason, ...] = ()
     waits_for: tuple[str, ...] = ()
     preempted_by: str | None = None
+    verdict: Verdict | None = None
+    stops: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +68,25 @@ def _group(state: State, group: Group) -> GroupWhy:
     if group.status is Status.WAITING:
         upstream = state.group_spec((group.workflow, group.name)).upstream
         before = tuple(name for name in upstream if state.groups[group.workflow, name].status is not Status.COMPLETED)
-        return GroupWhy(group.name, group.status, reasons=(Reason(Code.UPSTREAM, "W1", holders=before),))
+        upstream_reason = Reason(Code.UPSTREAM, "W1", holders=before)
+        return GroupWhy(group.name, group.status, reasons=(upstream_reason,), verdict=Verdict.WAITS)
     entry = state.ledger.entries.get(group.gang_id)
     if entry is None:
         return GroupWhy(group.name, group.status)
+    if entry.state not in (GangState.PENDING, GangState.NOMINATED):
+        return GroupWhy(group.name, group.status, preempted_by=entry.preempted_by)
+    turn = next_turn(state.ledger, entry)
     if entry.state is GangState.NOMINATED:
         left = tuple(name for name in entry.waits_for if name in state.ledger.entries)
-        return GroupWhy(group.name, group.status, 0, 0, (Reason(Code.WAITS_FOR_TARGETS, "R4", holders=left),), left)
-    if entry.state is not GangState.PENDING:
-        return GroupWhy(group.name, group.status, preempted_by=entry.preempted_by)
+        reasons = () if turn.start else (Reason(Code.WAITS_FOR_TARGETS, "R4", holders=left),)
+        return GroupWhy(group.name, group.status, 0, 0, reasons, left, verdict=turn.verdict)
     everywhere, in_pool = ahead_of(state.ledger, entry)
-    return GroupWhy(group.name, group.status, in_pool + 1, everywhere, explain(state.ledger, entry))
+    found = GroupWhy(group.name, group.status, in_pool + 1, everywhere, verdict=turn.verdict)
+    if turn.verdict is None:
+        return replace(found, reasons=(Reason(Code.NOT_CONSIDERED, "P5"),))
+    if turn.start is not None:
+        return replace(found, stops=turn.start.gangs if isinstance(turn.start, Targets) else ())
+    return replace(found, reasons=explain(state.ledger, entry))
 
 
 def explain(ledger: Ledger, entry: Entry) -> tuple[Reason, ...]:
@@ -87,7 +103,7 @@ def explain(ledger: Ledger, entry: Entry) -> tuple[Reason, ...]:
     if entry.gang.refused:
         return (Reason(Code.KAI_NOT_PLACED, "T7", where=entry.gang.refused),)
     least = least_counts(entry.gang.pod_sets)
-    if find_place(ledger, entry, least) is None:
+    if look_at(ledger, entry) is None:
         blocking = [_blocking(ledger, entry, choice) for choice in flavor_choices(ledger, entry, least)]
         if None not in blocking:
             if choices_left_out(ledger, entry):

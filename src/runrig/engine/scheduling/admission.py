@@ -17,7 +17,7 @@ from runrig.domain.plan import Admit, Decision, Nominate, Preempt, Withdraw
 from runrig.domain.pools import Queueing
 from runrig.engine.ledger.fit import find_place, starts_now, with_gpus
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.queue import Bucket, Entry, Pass
+from runrig.engine.ledger.queue import Bucket, Entry, Pass, in_order
 from runrig.engine.placement.constraint_tree import holds_on
 from runrig.engine.placement.partial import largest
 from runrig.engine.preemption.targets import Targets, find_targets
@@ -59,7 +59,7 @@ class _Looked:
         self._ledger = ledger
         self._most = heads_per_pool
         self._count: dict[str, int] = {}
-        self._closed = _strict_and_waiting(ledger)
+        self._closed = strict_and_waiting(ledger)
 
     def skips(self, entry: Entry, turn: Pass) -> bool:
         pool = entry.bucket.pool
@@ -86,21 +86,29 @@ class _Looked:
             put_to_sleep(self._ledger, entry, turn)
 
 
-def _strict_and_waiting(ledger: Ledger) -> set[str]:
+def strict_and_waiting(ledger: Ledger) -> set[str]:
     """STRICT_FIFO pools whose head has a place but has not started: nobody may pass it (law P4)."""
     waiting = {entry.gang.pool for entry in ledger.nominated.values()}
     return {pool for pool in waiting if ledger.pools[pool].queueing is Queueing.STRICT_FIFO}
 
 
 def _nominated(ledger: Ledger) -> Iterator[Decision | None]:
-    for entry in sorted(ledger.nominated.values(), key=lambda entry: entry.order):
-        if ledger.place and not _nodes_stand(ledger, entry):
-            yield Withdraw(entry.gang.id)
-        elif starts_now(ledger, entry):
-            yield _admit(ledger, entry.gang, entry.placement)
-        elif len(ledger.unclaimed) == len(ledger.stopping):
-            yield Withdraw(entry.gang.id)  # an edit took what it was promised, and no target is left to wait for
+    for entry in sorted(ledger.nominated.values(), key=in_order):
+        step = next_step(ledger, entry)
+        if step is not None:
+            yield step
         yield None
+
+
+def next_step(ledger: Ledger, entry: Entry) -> Admit | Withdraw | None:
+    """What becomes of *entry*, which is nominated, as things stand; None: it goes on waiting for its targets."""
+    if ledger.place and not _nodes_stand(ledger, entry):
+        return Withdraw(entry.gang.id)
+    if starts_now(ledger, entry):
+        return _admit(ledger, entry.gang, entry.placement)
+    if len(ledger.unclaimed) == len(ledger.stopping):
+        return Withdraw(entry.gang.id)  # an edit took what it was promised, and no target is left to wait for
+    return None
 
 
 def _nodes_stand(ledger: Ledger, entry: Entry) -> bool:
@@ -121,7 +129,7 @@ def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked) -> Iterator[Decisi
         if looked.skips(entry, Pass.FIRM):
             continue
         effort = ledger.effort
-        found = _start_or_preempt(ledger, entry)
+        found = look_at(ledger, entry)
         steps = 1 + (ledger.effort - effort) // EFFORT_PER_STEP
         if found is None:
             looked.failed(entry, Pass.FIRM)
@@ -144,14 +152,15 @@ Start = Placement | Targets
 """How a gang may start: at once in a placement, or after targets have left it."""
 
 
-def _start_or_preempt(ledger: Ledger, entry: Entry) -> Start | None:
-    """Tries the full gang now, the full gang by preemption, then smaller gangs, largest first (law A1)."""
+def look_at(ledger: Ledger, entry: Entry) -> Start | None:
+    """How *entry*, which waits, would start if its turn were now; None if it cannot.  The ledger stays as it is.
+
+    Tries the full gang now, for HIGH and NORMAL also by preemption, then smaller gangs, largest first (law A1).
+    """
 
     def attempt(counts: tuple[int, ...]) -> Start | None:
         placement = find_place(ledger, entry, counts)
-        if placement is not None:
-            return placement
-        return find_targets(ledger, entry, counts)
+        return find_targets(ledger, entry, counts) if placement is None else placement
 
     found = attempt(entry.bucket.counts)
     if found is None:
@@ -170,27 +179,16 @@ def _low(
             continue
         if looked.skips(entry, turn):
             continue
-        found = _start(ledger, entry)
+        found = look_at(ledger, entry)
         if found is None:
             looked.failed(entry, turn)
             yield None
             continue
+        assert not isinstance(found, Targets), f"{entry.gang.id} may not preempt"
         yield _admit(ledger, entry.gang, found)
         if not looked.enough_of(entry.bucket.pool):
             heads.next_of(entry.bucket)
         yield None
-
-
-def _start(ledger: Ledger, entry: Entry) -> Placement | None:
-    """Tries the full gang, then smaller ones; nobody is preempted for it."""
-
-    def attempt(counts: tuple[int, ...]) -> Placement | None:
-        return find_place(ledger, entry, counts)
-
-    found = attempt(entry.bucket.counts)
-    if found is None:
-        found = largest(entry.gang.pod_sets, attempt)
-    return found
 
 
 def _admit(ledger: Ledger, gang: Gang, placement: Placement) -> Admit:

@@ -150,8 +150,8 @@ def waiting_in_order(ledger: Ledger) -> list[Entry]:
     waiting: list[tuple[tuple[int, bool], Order, Entry]] = []
     by_share: list[Bucket] = []
     for bucket in ledger.pending.values():
-        kind = _kind(ledger, bucket)
-        if _goes_by_share(ledger, kind):
+        kind = kind_of(ledger, bucket)
+        if goes_by_share(ledger, kind):
             by_share.append(bucket)
         else:
             waiting += [(kind, entry.order, entry) for entry in bucket.waiting]
@@ -167,13 +167,13 @@ def ahead_of(ledger: Ledger, entry: Entry) -> tuple[int, int]:
     The same order as `waiting_in_order`, without writing it out.  O(buckets x log gangs); for LOW that borrows where weights
     differ O(gangs before it x log gangs).
     """
-    mine = _kind(ledger, entry.bucket)
+    mine = kind_of(ledger, entry.bucket)
     by_share: list[Bucket] = []
     everywhere = in_pool = 0
     for bucket in ledger.pending.values():
-        kind = _kind(ledger, bucket)
+        kind = kind_of(ledger, bucket)
         before = len(bucket.waiting) if kind < mine else 0
-        if kind == mine and _goes_by_share(ledger, kind):
+        if kind == mine and goes_by_share(ledger, kind):
             by_share.append(bucket)
         elif kind == mine:
             before = bisect_left(bucket.waiting, entry.order, key=in_order)
@@ -189,16 +189,16 @@ def ahead_of(ledger: Ledger, entry: Entry) -> tuple[int, int]:
 
 def head_of(ledger: Ledger, pool: str) -> Entry | None:
     """Whom the next cycle looks at first of those who wait in *pool*.  O(buckets)."""
-    heads = [(_kind(ledger, bucket), bucket.waiting[0]) for bucket in ledger.pending.values() if bucket.pool == pool]
+    heads = [(kind_of(ledger, bucket), bucket.waiting[0]) for bucket in ledger.pending.values() if bucket.pool == pool]
     return min(heads, key=lambda each: (each[0], each[1].order))[1] if heads else None
 
 
-def _kind(ledger: Ledger, bucket: Bucket) -> tuple[int, bool]:
+def kind_of(ledger: Ledger, bucket: Bucket) -> tuple[int, bool]:
     """What comes before submit time in law P4; lower comes first.  All of a bucket ask for the same."""
     return -bucket.rank, not bucket.firm and would_borrow(ledger, bucket.waiting[0])
 
 
-def _goes_by_share(ledger: Ledger, kind: tuple[int, bool]) -> bool:
+def goes_by_share(ledger: Ledger, kind: tuple[int, bool]) -> bool:
     """Shares, not submit times, tell which pool goes first among gangs of this kind."""
     return kind[1] and ledger.tree.weighted
 

@@ -77,6 +77,7 @@ class Names:
             group,
             reasons=tuple(self._reason(reason) for reason in group.reasons),
             waits_for=self.several(group.waits_for),
+            stops=self.several(group.stops),
             preempted_by=None if group.preempted_by is None else self.one(group.preempted_by),
         )
 

@@ -287,6 +287,9 @@ def _sentence(workflow: Workflow, groups: tuple[GroupWhy, ...], hold: Hold | Non
         group = waiting[0]
         where = f" ({group.group} is number {group.position} in the queue)" if group.position else ""
         return f"{workflow.id} waits: {group.reasons[0]}{where}"
+    starting = next((group for group in groups if group.verdict is not None and group.verdict.starts), None)
+    if starting is not None:
+        return f"{workflow.id} starts {_after(starting.stops) if starting.stops else 'in the next cycle'}"
     preemptor = next((group.preempted_by for group in groups if group.preempted_by), None)
     if preemptor is not None:
         return f"{workflow.id} stops: it is preempted by {preemptor}"
@@ -303,6 +306,10 @@ def _of_deletion(workflow: Workflow, deletion: PoolDeletion) -> str:
         return f"; pool {deletion.pool} is DELETING ({deletion}), and what has started there goes on to its end"
     later = "" if deletion.state is deletion.then else f", and {deletion.state.value} later"
     return f"; pool {deletion.pool} became {deletion.then.value} with that{later}: {deletion}"
+
+
+def _after(stops: Sequence[str]) -> str:
+    return f"once {', '.join(stops)} {'has' if len(stops) == 1 else 'have'} stopped, as the next cycle decides"
 
 
 def _waits_for_upstream(group: GroupWhy) -> bool:

@@ -53,12 +53,9 @@ from runrig.wire.v1.sign_in import (
     SignInOffer,
     SignInRenewal,
 )
+from runrig.wire.v1.why import GroupWhy, PoolEnding, Preemption, Standstill, WorkflowWhy
 from runrig.wire.v1.workflows import (
-    GroupWhy,
-    PoolEnding,
-    Preemption,
     PriorityName,
-    Standstill,
     TaskAttempt,
     TaskGroup,
     Workflow,
@@ -79,7 +76,6 @@ from runrig.wire.v1.workflows import (
     WorkflowSubmitted,
     WorkflowTagEdit,
     WorkflowTags,
-    WorkflowWhy,
 )
 
 __all__ = [

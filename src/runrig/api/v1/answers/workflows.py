@@ -116,6 +116,8 @@ def _group_why(group: GroupWhy, view: WhyView) -> v1.GroupWhy:
         state=group.status.value,
         position=group.position,
         ahead=group.ahead,
+        verdict=None if group.verdict is None else group.verdict.value,
+        stops=list(group.stops),
         reasons=[shared.reason_shown(each) for each in group.reasons],
         waits_for=list(group.waits_for),
         preempted=[_preemption(each) for each in view.preempted if each.gang == gang],

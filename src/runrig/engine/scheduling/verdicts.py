@@ -1,0 +1,110 @@
+"""What the next cycle does with a gang, without running it: who sleeps is known to wait, and who is looked at first is looked at here.
+
+A gang that waits holds nothing.  So as long as nobody before it starts, its turn comes on the ledger as it stands.  Pure: the
+ledger and its marks stay as they are.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from runrig.domain.blockers import Verdict
+from runrig.domain.gangs import GangState
+from runrig.domain.plan import Admit, Withdraw
+from runrig.domain.pools import Queueing
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.queue import Bucket, Entry, Pass, in_order
+from runrig.engine.preemption.targets import Targets
+from runrig.engine.scheduling.admission import Start, look_at, next_step, strict_and_waiting
+from runrig.engine.scheduling.queue_order import goes_by_share, kind_of, would_borrow
+
+MOST_LOOKS = 16
+"""How many gangs that come before one are looked at; with more it is not known what the next cycle does with it."""
+
+
+class Turn(NamedTuple):
+    """*verdict* None: somebody before it starts, or too many come before it.  *start*: how it starts, if it does."""
+
+    verdict: Verdict | None
+    start: Start | None = None
+
+
+_WAITS = Turn(Verdict.WAITS)
+_UNKNOWN = Turn(None)
+
+
+def at_rest(ledger: Ledger) -> bool:
+    """True if the next cycle tries nobody: nothing was submitted, ended or declared since the last.  O(buckets awake)."""
+    return not _acting(ledger) and next(_tried(ledger), None) is None
+
+
+def next_turn(ledger: Ledger, entry: Entry) -> Turn:
+    """What the next cycle does with *entry*, which waits or is nominated.  O(buckets awake) and at most MOST_LOOKS looks."""
+    acting = _acting(ledger)
+    if entry.state is GangState.NOMINATED:
+        first = acting[0] if acting else None
+        if isinstance(first, Admit) and first.gang == entry.gang.id:
+            return Turn(Verdict.STARTS, entry.placement)
+        return _WAITS if first is None else _UNKNOWN
+    if acting:
+        return _UNKNOWN
+    tried = dict.fromkeys(_tried(ledger))
+    before = [bucket for bucket in tried if _comes_before(ledger, bucket, entry)]
+    if len(before) > MOST_LOOKS or any(look_at(ledger, bucket.waiting[0]) is not None for bucket in before):
+        return _UNKNOWN
+    if entry.bucket not in tried or entry.bucket in before:
+        return _WAITS
+    start = look_at(ledger, entry)
+    if start is None:
+        return _WAITS
+    return Turn(Verdict.STARTS_AFTER_STOPS if isinstance(start, Targets) else Verdict.STARTS, start)
+
+
+def _acting(ledger: Ledger) -> list[Admit | Withdraw]:
+    """What the next cycle does with those who are nominated, in order.  Brings the tree up to date first, as a cycle does."""
+    _ = ledger.tree
+    steps = (next_step(ledger, entry) for entry in sorted(ledger.nominated.values(), key=in_order))
+    return [step for step in steps if step is not None]
+
+
+def _comes_before(ledger: Ledger, bucket: Bucket, entry: Entry) -> bool:
+    """The head of *bucket* is looked at before *entry*, or may be: between borrowers shares tell, which is not worked out."""
+    kind, mine = kind_of(ledger, bucket), kind_of(ledger, entry.bucket)
+    if kind != mine or goes_by_share(ledger, kind):
+        return kind <= mine and bucket.waiting[0] is not entry
+    return bucket.waiting[0].order < entry.order
+
+
+def _tried(ledger: Ledger) -> Iterator[Bucket]:
+    """Buckets whose head the next cycle may try, as things stand."""
+    sleepers, closed = ledger.sleepers, strict_and_waiting(ledger)
+    heads: dict[str, Bucket] = {}
+    for bucket in sleepers.awake:
+        if ledger.pools[bucket.pool].queueing is not Queueing.STRICT_FIFO:
+            if _may_start(ledger, bucket):
+                yield bucket
+        elif bucket.pool not in closed:
+            other = heads.setdefault(bucket.pool, bucket)
+            if _comes_before(ledger, bucket, other.waiting[0]):
+                heads[bucket.pool] = bucket
+    yield from (bucket for bucket in heads.values() if _may_start(ledger, bucket))
+    yield from _waking(ledger)
+
+
+def _may_start(ledger: Ledger, bucket: Bucket) -> bool:
+    return not bucket.key.refused and bucket.parked != ledger.sleepers.changes
+
+
+def _waking(ledger: Ledger) -> Iterator[Bucket]:
+    """Those who sleep, and for whom there may be room by now.  O(those who sleep) if anything was given back."""
+    sleepers = ledger.sleepers
+    risen = {
+        (turn, barrier): needs[-1]
+        for turn in Pass
+        for barrier in dict.fromkeys(sleepers.risen[turn])
+        if (needs := sorted(barrier.needs(turn)))
+    }
+    for bucket in sleepers.asleep if risen else ():
+        turn = bucket.asleep
+        if turn is not None and any(need <= risen.get((turn, barrier), -1) for barrier, need in bucket.before.items()):
+            yield bucket
+    yield from (each for each in sleepers.borrowers(sleepers.eased) if not would_borrow(ledger, each.waiting[0]))

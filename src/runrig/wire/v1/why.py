@@ -1,0 +1,109 @@
+"""Why a workflow waits, and what is known about its end."""
+
+from datetime import datetime
+
+from runrig.wire.base import example
+from runrig.wire.v1.base import Shown
+from runrig.wire.why import ReasonAnswer
+
+_SUBMITTED = "2026-01-31T12:00:00.250000Z"
+_STARTED = "2026-01-31T12:00:00.310000Z"
+
+
+class Preemption(Shown):
+    """*by* is the gang that needed the room; *law*: PRIORITY in the own pool, RECLAIM across pools."""
+
+    model_config = example(
+        {
+            "at": _STARTED,
+            "by": "train-1/main-group",
+            "law": "RECLAIM",
+            "sentence": "was preempted by train-1/main-group, which took back what was borrowed (law R2)",
+        }
+    )
+
+    at: datetime
+    by: str
+    law: str
+    sentence: str
+
+
+class GroupWhy(Shown):
+    """*position* in the queue of the pool counts from 1 (0: it has a place and waits for *waits_for* to stop), null if it does not
+    wait there; *ahead*: how many gangs of all pools are before it.
+
+    *verdict*: what the next cycle does: STARTS, STARTS_AFTER_STOPS (of *stops*) or WAITS; null if it is not queued, or if somebody
+    before it has not been looked at yet.
+
+    Gangs of pools that you do not see are told as `work of another pool`, or counted."""
+
+    model_config = example(
+        {
+            "group": "main-group",
+            "state": "SCHEDULING",
+            "position": 2,
+            "ahead": 4,
+            "verdict": "WAITS",
+            "stops": [],
+            "reasons": [ReasonAnswer.example()],
+            "waits_for": [],
+            "preempted": [Preemption.example()],
+        }
+    )
+
+    group: str
+    state: str
+    position: int | None
+    ahead: int | None
+    verdict: str | None
+    stops: list[str]
+    reasons: list[ReasonAnswer]
+    waits_for: list[str]
+    preempted: list[Preemption]
+
+
+class PoolEnding(Shown):
+    """That the pool was deleted: by whom and when, *then* the state that it took with it, *state* how far it has come since."""
+
+    model_config = example({"pool": "vision", "by": "ann", "at": _SUBMITTED, "then": "DELETING", "state": "ARCHIVED"})
+
+    pool: str
+    by: str
+    at: datetime
+    then: str
+    state: str
+
+
+class Standstill(Shown):
+    """The server decides nothing *since* then: what it needs, mostly its cluster, cannot be had, or it is at fault itself."""
+
+    model_config = example({"since": _SUBMITTED, "why": "the API server does not answer: connection refused"})
+
+    since: datetime
+    why: str
+
+
+class WorkflowWhy(Shown):
+    """*ending*: the deletion of its pool, if that cancelled the workflow or is going on while it runs; else null.
+
+    *standstill*: why nothing is decided at present, about this workflow or another; null as long as all is well.
+    """
+
+    model_config = example(
+        {
+            "id": "train-3",
+            "status": "PENDING",
+            "sentence": "train-3 waits: vision has 2 of its quota of default/gpu left, and it asks for 4; "
+            "held by train-1/main-group (main-group is number 2 in the queue)",
+            "groups": [GroupWhy.example()],
+            "ending": None,
+            "standstill": None,
+        }
+    )
+
+    id: str
+    status: str
+    sentence: str
+    groups: list[GroupWhy]
+    ending: PoolEnding | None
+    standstill: Standstill | None
