@@ -25,7 +25,7 @@ from bench import (
 from bench.replay import REPLAYS
 from bench.section import Cell, Section, ms
 from bench.timing import timed
-from bench.waiting import ABOUT_WAITING, waiting_rows
+from bench.waiting import ABOUT_POSITION, ABOUT_WAITING, position_rows, waiting_rows
 
 
 def run(names: Sequence[str], runs: int) -> Iterator[Section]:
@@ -100,6 +100,7 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
     "T5": place_tables.fewer_pods,
     "why": place_tables.whys,
     "waiting": lambda runs: Section("waiting", ABOUT_WAITING, list(waiting_rows(runs))),
+    "position": lambda runs: Section("position", ABOUT_POSITION, list(position_rows(runs))),
     "full": lambda _runs: Section("full", full.ABOUT, full.rows()),
     "topology_growth": _growth(
         "topology_growth",
@@ -122,6 +123,7 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
 NAMES = (*decisions.SCENARIOS, *kueue.SCENARIOS, *REPLAYS, *SECTIONS)
 LONG: tuple[str, ...] = (
     "waiting",
+    "position",
     "full",
     "store_submit",
     "submits",

@@ -5,6 +5,7 @@ A thousand pools in cohorts; half of the inner cohorts have a borrowing limit, a
 all priorities and many shapes: some 34 buckets per pool with 100,000 gangs.
 """
 
+import gc
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
@@ -20,6 +21,7 @@ from runrig.domain.plan import Admit, PutCohort, PutPool, Release
 from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.scheduling.queue_order import ahead_of
 
 SIZES = ((1_000, 1_000), (1_000, 10_000), (10_000, 10_000), (10_000, 100_000))
 """Nodes, and gangs that wait."""
@@ -40,6 +42,18 @@ OLD: dict[tuple[int, int], tuple[float, float, float]] = {
 OLD_LENDER = {(1_000, 10_000): 241}
 """Milliseconds of a cycle after a pool got more that keeps some for itself, when that woke everybody."""
 
+KINDS = (
+    *((Priority.HIGH, gpus) for gpus in (1, 2)),
+    *((Priority.NORMAL, gpus) for gpus in (1, 2, 4)),
+    *((Priority.LOW, gpus) for gpus in (1, 2, 3, 4, 5, 8)),
+)
+"""Of one pod: 11,000 buckets in 1,000 pools."""
+POSITION_MS = 7.0
+OLD_POSITION = {Priority.HIGH: 38, Priority.NORMAL: 41, Priority.LOW: 54}
+
+ABOUT_POSITION = (
+    "the place of one gang among 100,000 that wait in 11,000 buckets, ms of processor time; old: each bucket asked anew"
+)
 ABOUT_WAITING = "a cycle with 1,000 pools, ms of processor time; old: when every bucket was looked at"
 
 
@@ -134,3 +148,31 @@ def waiting_rows(runs: int) -> Iterator[dict[str, str | float | int]]:
         row |= {"after a lender's": median(found.lender), "old after a lender's": OLD_LENDER.get((nodes, many), "-")}
         row |= {"at rest": median(found.rest), "old at rest": old[2], "target": f"{FIRST_MS:g}, {AFTER_MS:g}"}
         yield row | {"is": "met" if found.first <= FIRST_MS and after <= AFTER_MS else "MISSED"}
+
+
+def position_rows(runs: int) -> Iterator[dict[str, str | float | int]]:
+    """Of each priority, some gangs after another; the first of LOW asks what its bucket asks for."""
+    ledger, mix = world(1_000), Random(1)
+    for at in range(100_000):
+        pool, (priority, gpus) = f"p{mix.randrange(POOLS):04}", mix.choice(KINDS)
+        queue(ledger, [gang(f"g{at:06}/g", 1, (), gpus=gpus, pool=pool, priority=priority, at=float(at))])
+    cycle(ledger, 1)
+    gc.collect()
+    gc.freeze()  # as `up` does
+    for priority in Priority:
+        waits = [
+            each for bucket in ledger.pending.values() for each in bucket.waiting if each.gang.priority is priority
+        ]
+        times = []
+        for entry in mix.sample(waits, max(runs, 15)):
+            start = process_time()
+            ahead_of(ledger, entry)
+            times.append((process_time() - start) * 1000)
+        row: dict[str, str | float | int] = {
+            "of": priority.value,
+            "waiting": len(waits),
+            "buckets": len(ledger.pending),
+        }
+        row |= {"median": median(times), "slowest": max(times), "old": OLD_POSITION[priority], "target": POSITION_MS}
+        yield row | {"is": "met" if median(times) <= POSITION_MS else "MISSED"}
+    gc.unfreeze()

@@ -3,6 +3,7 @@
 import random
 
 from runrig.domain.gangs import Priority
+from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import PutPool
 from runrig.domain.pools import Pool, Queueing, Quota
 from runrig.domain.quantities import GPU, FlavorResource
@@ -146,8 +147,6 @@ def test_what_was_passed_over_is_looked_at_again_when_room_may_have_grown() -> N
 
 
 def test_the_first_flavor_of_the_pool_that_has_room_is_taken() -> None:
-    from runrig.domain.nodes import Flavor, Node
-
     flavors = (Flavor("h100", {"gpu": "h100"}), Flavor("b200", {"gpu": "b200"}))
     nodes = {name: Node(name, {GPU: 2}, name, {"gpu": name}) for name in ("h100", "b200")}
     quota = {FlavorResource(name, GPU): Quota(2) for name in ("h100", "b200")}
@@ -177,11 +176,47 @@ def test_places_in_the_queue_are_counted_as_the_whole_order_has_them() -> None:
         if gpus < 3:
             world.submit(f"f{at}", "b" if gpus == 2 else chance.choice("ab"), chance.choice((HIGH, NORMAL)), gpus)
     world.cycle()
+    assert len(waiting_in_order(world.state.ledger)) > 80
+    counts_as_the_order_has_them(world)
+    for gpus in (1, 5, 2):  # what LOW asks for is within nominal now, and no longer
+        world.do(PutPool(Pool("c", gpu_quota(gpus)), world.state.pools["c"]))
+        counts_as_the_order_has_them(world)
+
+
+def test_places_of_gangs_of_one_time_go_by_id() -> None:
+    """P4, in one bucket and over several."""
+    world = World({"a": 1, "b": 1}, {"n0": 2})
+    for name in ("m", "z", "c", "x", "a", "k", "b", "y"):
+        world.submit(name, "a" if name < "l" else "b", LOW, 1 + (name in "xyz"))
+        world.now -= 1
+    counts_as_the_order_has_them(world)
+    world.cancel("c-1")
+    world.cancel("z-1")
+    counts_as_the_order_has_them(world)
+
+
+def test_places_follow_a_pool_that_prefers_another_flavor() -> None:
+    """Whether LOW borrows is asked of the first flavor that its pool has for it."""
+    flavors = (Flavor("h100", {"gpu": "h100"}), Flavor("b200", {"gpu": "b200"}))
+    nodes = {name: Node(name, {GPU: 2}, name, {"gpu": name}) for name in ("h100", "b200")}
+    quota = {FlavorResource("h100", GPU): Quota(2), FlavorResource("b200", GPU): Quota(0)}
+    world = World({"a": Pool("a", quota), "b": Pool("b", quota)}, nodes, flavors=flavors)
+    for name, pool in (("w1", "a"), ("w2", "b"), ("w3", "a")):
+        world.submit(name, pool, LOW, 1)
+    for order in (("h100", "b200"), ("b200", "h100"), ("b200",), ()):
+        world.do(PutPool(Pool("a", quota, flavors=order), world.state.pools["a"]))
+        counts_as_the_order_has_them(world)
+
+
+def counts_as_the_order_has_them(world: World) -> None:
     order = waiting_in_order(world.state.ledger)
-    assert len(order) > 80
+    assert sorted(order, key=lambda entry: entry.gang.id) == sorted(
+        (entry for bucket in world.state.ledger.pending.values() for entry in bucket.waiting),
+        key=lambda entry: entry.gang.id,
+    )
     for at, entry in enumerate(order):
         before = [each for each in order[:at] if each.gang.pool == entry.gang.pool]
         assert ahead_of(world.state.ledger, entry) == (at, len(before)), entry.gang.id
-    for pool in "abc":
+    for pool in {entry.gang.pool for entry in order}:
         first = next(each for each in order if each.gang.pool == pool)
         assert head_of(world.state.ledger, pool) is first

@@ -31,7 +31,7 @@ from runrig.domain.pools import Cohort, Pool
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import GangRow
 from runrig.domain.transitions import GANG_STATES, illegal_for_gang
-from runrig.engine.ledger.queue import Bucket, BucketKey, Entry, in_order
+from runrig.engine.ledger.queue import Bucket, BucketKey, Entry
 from runrig.engine.ledger.sleeping import CANDIDATES, Sleepers, above_nominal
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.placement.constraint_tree import PlacementConstraints, constraints_of
@@ -263,13 +263,12 @@ class Ledger:
     def _wait(self, entry: Entry) -> None:
         entry.state = GangState.PENDING
         bucket = entry.bucket = self.pending.setdefault(entry.bucket.key, entry.bucket)
-        insort(bucket.waiting, entry, key=in_order)
+        bucket.add(entry)
         self.sleepers.waits(bucket, new_head=bucket.waiting[0] is entry)
 
     def _no_longer_waits(self, entry: Entry) -> None:
         bucket = entry.bucket
-        is_head = bucket.waiting[0] is entry
-        del bucket.waiting[0 if is_head else bisect_left(bucket.waiting, entry.order, key=in_order)]
+        bucket.remove(entry)
         if not bucket.waiting:
             del self.pending[bucket.key]
             self.sleepers.empty(bucket)

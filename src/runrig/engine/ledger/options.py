@@ -62,7 +62,7 @@ def options(ledger: Ledger, entry: Entry, counts: tuple[int, ...], *, mixed: boo
         found = flavor_choices(ledger, entry, counts, mixed=mixed)
         return ((choice, ledger.request_of(entry, choice)) for choice in found)
     leaf = ledger.leaf(entry)
-    asked_by = (leaf, leaf.counted, ledger.pools[entry.gang.pool], entry.gang.pod_sets[0].name)
+    asked_by = ((leaf, leaf.counted, ledger.pools[entry.gang.pool]), entry.gang.pod_sets[0].name)
     if bucket.options_of != asked_by:
         bucket.options_of = asked_by
         bucket.options = tuple(

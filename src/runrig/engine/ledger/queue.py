@@ -1,6 +1,8 @@
 """The queue: gangs as the ledger keeps them, and buckets of gangs that get the same answer, in the order of law P4."""
 
 import enum
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
@@ -19,6 +21,8 @@ Order = tuple[int, float, str]
 Option = tuple[Placement, Request]
 """A choice of flavors, without nodes, and what it asks of the tree."""
 
+AskedBy = tuple[QuotaLeaf, frozenset[str], Pool]
+"""What a request of a bucket is worked out from: the leaf, what it counts, the pool."""
 
 SPARE = 64
 """How many outdated places a barrier may keep beside one for each sleeper."""
@@ -120,15 +124,18 @@ class Bucket:
     *counts*: pods per pod set of the full gang.  *asleep*: the pass of a cycle in which it failed, None while it is awake;
     *before*: the barriers that it sleeps before, each with what it needs there (`sleeping.py`).
     *parked*: of a STRICT_FIFO pool, whose buckets do not sleep: `Sleepers.changes` when its head found no place.
-    *options*: what the full gang may take, with what that asks of the tree; *options_of*: what they were worked out from: the leaf,
-    what it counts, the pool, and the name of the pod set.
+    *options*: what the full gang may take, with what that asks of the tree; *options_of*: what they were worked out from, and
+    the name of the pod set.  *first*, *first_of*: the request of the first of them, as `queue_order` keeps it.
     """
 
     __slots__ = (
+        "_times",
         "asleep",
         "before",
         "counts",
         "firm",
+        "first",
+        "first_of",
         "key",
         "options",
         "options_of",
@@ -143,11 +150,31 @@ class Bucket:
         self.pool, self.firm, self.rank, *_ = key
         self.counts = tuple(count for count, *_ in key.shape)
         self.waiting: list[Entry] = []
+        self._times = array("d")  # when each of them was submitted: found without looking at any
         self.asleep: Pass | None = None
         self.before = AWAKE
         self.parked: int | None = None
         self.options: tuple[Option, ...] = ()
-        self.options_of: tuple[QuotaLeaf, frozenset[str], Pool, str] | None = None
+        self.options_of: tuple[AskedBy, str] | None = None
+        self.first: Request = ()
+        self.first_of: AskedBy | None = None
+
+    def add(self, entry: "Entry") -> None:
+        place = self.ahead_of(entry)
+        self.waiting.insert(place, entry)
+        self._times.insert(place, entry.gang.submitted_at)
+
+    def remove(self, entry: "Entry") -> None:
+        place = self.ahead_of(entry)
+        del self.waiting[place], self._times[place]
+
+    def ahead_of(self, entry: "Entry") -> int:
+        """How many of those who wait here come before *entry*, which is of the same rank.  O(log gangs)."""
+        at = entry.gang.submitted_at
+        place = bisect_left(self._times, at)
+        if place < len(self._times) and self._times[place] == at:
+            place = bisect_left(self.waiting, entry.order, lo=place, key=in_order)
+        return place
 
 
 class Holdings(NamedTuple):

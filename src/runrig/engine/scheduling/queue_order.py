@@ -4,17 +4,17 @@ One order over all pools: priority, then LOW within its pool's nominal before LO
 Where weights differ, LOW that borrows goes by share before submit time.
 """
 
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
-from itertools import count
+from itertools import count, takewhile
+from operator import sub
 
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options
-from runrig.engine.ledger.queue import Barrier, Bucket, Entry, Order, Pass, in_order
+from runrig.engine.ledger.queue import AskedBy, Barrier, Bucket, Entry, Order, Pass
 from runrig.engine.ledger.sleeping import Sleepers
-from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf
+from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf, QuotaNode, Request
 from runrig.engine.quota.tournament import Tournament, smallest_share
 
 
@@ -132,13 +132,17 @@ def borrowing_heads(ledger: Ledger, buckets: Iterable[Bucket]) -> QueueHeads | H
 def would_borrow(ledger: Ledger, entry: Entry) -> bool:
     """The full gang would take its pool above nominal, in the first flavor that the pool has for it."""
     pool = ledger.tree.pools[entry.gang.pool]
+    return any(amount > _left_of_nominal(pool, index) for index, amount in _first_request(ledger, entry))
+
+
+def _first_request(ledger: Ledger, entry: Entry) -> Request:
     _, request = next(iter(options(ledger, entry, entry.bucket.counts)), ((), ()))
-    usage = pool.usage[CHARGED]
-    return any(
-        usage[index] + amount > pool.subtree[index]
-        and usage[index] + amount > pool.subtree[index] + pool.drawn(index, CHARGED)
-        for index, amount in request
-    )
+    return request
+
+
+def _left_of_nominal(pool: QuotaNode, index: int) -> int:
+    """How much more *pool* may hold without borrowing."""
+    return pool.subtree[index] + pool.drawn(index, CHARGED) - pool.usage[CHARGED][index]
 
 
 def waiting_in_order(ledger: Ledger) -> list[Entry]:
@@ -167,24 +171,56 @@ def ahead_of(ledger: Ledger, entry: Entry) -> tuple[int, int]:
     The same order as `waiting_in_order`, without writing it out.  O(buckets x log gangs); for LOW that borrows where weights
     differ O(gangs before it x log gangs).
     """
-    mine = kind_of(ledger, entry.bucket)
-    by_share: list[Bucket] = []
+    mine, borrowers = entry.bucket, _Borrowers(ledger)
+    borrows = mine in borrowers
+    by_share: list[Bucket] | None = [] if borrows and ledger.tree.weighted else None
     everywhere = in_pool = 0
     for bucket in ledger.pending.values():
-        kind = kind_of(ledger, bucket)
-        before = len(bucket.waiting) if kind < mine else 0
-        if kind == mine and goes_by_share(ledger, kind):
+        if bucket.rank < mine.rank:
+            continue
+        if bucket.rank > mine.rank or (later := (not bucket.firm and bucket in borrowers) - borrows) < 0:
+            before = len(bucket.waiting)
+        elif later:
+            continue
+        elif by_share is not None:
             by_share.append(bucket)
-        elif kind == mine:
-            before = bisect_left(bucket.waiting, entry.order, key=in_order)
+            continue
+        else:
+            before = bucket.ahead_of(entry)
         everywhere += before
-        in_pool += before if bucket.pool == entry.gang.pool else 0
-    for other in _in_order_of_shares(ledger, by_share):
-        if other is entry:
-            break
+        if bucket.pool == mine.pool:
+            in_pool += before
+    for other in takewhile(lambda each: each is not entry, _in_order_of_shares(ledger, by_share or ())):
         everywhere += 1
-        in_pool += other.gang.pool == entry.gang.pool
+        in_pool += other.gang.pool == mine.pool
     return everywhere, in_pool
+
+
+class _Borrowers:
+    """Tells which buckets would borrow (`would_borrow`).  What is the same for all buckets of a pool is worked out once."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger, self._tree = ledger, ledger.tree
+        self._pools: dict[str, tuple[list[int], AskedBy]] = {}  # name -> what is left of nominal per index, for whom
+
+    def __contains__(self, bucket: Bucket) -> bool:
+        if bucket.firm:
+            return False
+        left, asked_by = self._pools.get(bucket.pool) or self._of(bucket.pool)
+        if bucket.first_of != asked_by:
+            bucket.first, bucket.first_of = _first_request(self._ledger, bucket.waiting[0]), asked_by
+        for index, amount in bucket.first:  # noqa: SIM110  (a loop: this is asked for every bucket)
+            if amount > left[index]:
+                return True
+        return False
+
+    def _of(self, name: str) -> tuple[list[int], AskedBy]:
+        pool, leaf = self._tree.pools[name], self._tree.low[name]
+        left = list(map(sub, pool.subtree, pool.usage[CHARGED]))
+        if pool.guarantee is not None:
+            left = [_left_of_nominal(pool, index) for index in range(len(left))]
+        found = self._pools[name] = left, (leaf, leaf.counted, self._ledger.pools[name])
+        return found
 
 
 def head_of(ledger: Ledger, pool: str) -> Entry | None:
