@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.sleeping import Sleepers
 from runrig.engine.quota.pool_tree import QuotaTree
 from runrig.engine.quota.quota_node import QuotaLeaf, QuotaNode
 from runrig.engine.state.state import State
@@ -45,7 +47,14 @@ def _node(node: QuotaNode) -> tuple[object, ...]:
 
 
 def portrait(state: State) -> dict[str, object]:
-    ledger = state.ledger
+    return ledger_portrait(state.ledger) | {
+        "active": sorted(state.active),
+        "alive": {pool: count for pool, count in sorted(state.alive.items()) if count},
+        "current": {key: dict(sorted(pods.items())) for key, pods in sorted(state.current.items())},
+    }
+
+
+def ledger_portrait(ledger: Ledger) -> dict[str, object]:
     tree = ledger.tree
     return {
         "keys": tree.keys,
@@ -74,7 +83,31 @@ def portrait(state: State) -> dict[str, object]:
             )
             for name, entry in sorted(ledger.entries.items())
         },
-        "active": sorted(state.active),
-        "alive": {pool: count for pool, count in sorted(state.alive.items()) if count},
-        "current": {key: dict(sorted(pods.items())) for key, pods in sorted(state.current.items())},
+    }
+
+
+def sleepers_portrait(sleepers: Sleepers) -> dict[str, object]:
+    """Who sleeps before what, and what is known of it."""
+    buckets = {*sleepers.awake, *sleepers.asleep}
+    return {
+        "awake": {bucket.key for bucket in sleepers.awake},
+        "asleep": {
+            bucket.key: (bucket.asleep, {barrier.key: need for barrier, need in bucket.before.items()})
+            for bucket in sleepers.asleep
+        },
+        "parked": {bucket.key: bucket.parked for bucket in buckets},
+        "refused": {bucket.key for bucket in sleepers.refused},
+        "barriers": {
+            key: (each.sleepers, each.rises, each.room(), each.sources)
+            for key, each in sleepers.barriers.items()
+            if each.sleepers
+        },
+        "firsts": {
+            (bucket.key, barrier.key): barrier.first(bucket.asleep, need)[0]  # type: ignore[index, arg-type]
+            for bucket in sleepers.asleep
+            for barrier, need in bucket.before.items()
+        },
+        "changes": sleepers.changes,
+        "risen": [[barrier.key for barrier in risen] for risen in sleepers.risen],
+        "eased": set(sleepers.eased),
     }

@@ -7,6 +7,7 @@ many awake cost time, never another plan.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from runrig.engine.ledger.queue import AWAKE, Barrier, Bucket, Entry, Pass
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
@@ -25,6 +26,7 @@ class Sleepers:
     which something was given back since that pass was last gone through to its end.
     *refused*: buckets of gangs that the cluster's own scheduler refused, awake or asleep: nobody tries them (law T7).
     *eased*: pools that hold less than before, or have another quota, so that their LOW work may have come within nominal.
+    *notes*: how things were before a trial that goes on now; None if none does.
     """
 
     def __init__(self, leaf_of: Callable[[Entry], QuotaLeaf], nodes: ClusterNodes) -> None:
@@ -37,6 +39,7 @@ class Sleepers:
         self.eased: dict[str, None] = {}
         self._borrowing: dict[str, dict[Bucket, None]] = {}
         self.barriers: dict[Hashable, Barrier] = {}
+        self.notes: Notes | None = None
         self._at_source: dict[Hashable, dict[Barrier, None]] = {}
 
     def __bool__(self) -> bool:
@@ -51,6 +54,7 @@ class Sleepers:
 
     def waits(self, bucket: Bucket, *, new_head: bool) -> None:
         """A gang has come to *bucket*; *new_head*: before all others of it."""
+        self._note(bucket)
         if bucket.key.refused:
             self.refused[bucket] = None
         if bucket.asleep is None:
@@ -66,6 +70,11 @@ class Sleepers:
         self.refused.pop(bucket, None)
         bucket.parked = None
 
+    def park(self, bucket: Bucket) -> None:
+        """The head of *bucket*, of a STRICT_FIFO pool, found no place as things stand."""
+        self._note(bucket)
+        bucket.parked = self.changes
+
     def barrier(self, key: Hashable, sources: Iterable[Hashable], room: Callable[[], int] | None) -> Barrier:
         """The barrier of this key; made, if there is none, with the *sources* at which its room may grow.
 
@@ -73,10 +82,14 @@ class Sleepers:
         """
         known = self.barriers.get(key)
         if known is None:
-            known = self.barriers[key] = Barrier(key, tuple(sources), room)
-            for source in known.sources:
-                self._at_source.setdefault(source, {})[known] = None
+            known = Barrier(key, tuple(sources), room)
+            self._know(known)
         return known
+
+    def _know(self, barrier: Barrier) -> None:
+        self.barriers[barrier.key] = barrier
+        for source in barrier.sources:
+            self._at_source.setdefault(source, {})[barrier] = None
 
     def _forget(self, barrier: Barrier) -> None:
         del self.barriers[barrier.key]
@@ -91,6 +104,7 @@ class Sleepers:
 
         None at all: until something is declared, or it is empty.
         """
+        self._note(bucket)
         self.awake.pop(bucket, None)
         self.asleep[bucket] = None
         bucket.asleep, bucket.before = turn, dict(before)
@@ -102,6 +116,7 @@ class Sleepers:
 
     def wake(self, bucket: Bucket) -> None:
         """The next cycle looks at *bucket*."""
+        self._note(bucket)
         if bucket.asleep is Pass.BORROWING:
             del self._borrowing[bucket.pool][bucket]
         for barrier in bucket.before:
@@ -114,6 +129,9 @@ class Sleepers:
 
     def wake_all(self) -> None:
         """Something was declared, other than nodes: everybody is looked at again.  O(those who sleep)."""
+        if self.notes is not None:
+            for bucket in list(self.asleep):
+                self.wake(bucket)
         for bucket in self.asleep:
             bucket.asleep, bucket.before = None, AWAKE
         self.awake.update(self.asleep)
@@ -121,6 +139,12 @@ class Sleepers:
         self._borrowing, self.barriers, self._at_source, self.eased = {}, {}, {}, {}
         for risen in self.risen:
             risen.clear()
+        self.changes += 1
+
+    def queueing_changed(self, pool: str) -> None:
+        """Who heads *pool* may stand in the way now, or no longer.  O(those who sleep)."""
+        for bucket in [bucket for bucket in self.asleep if bucket.pool == pool]:
+            self.wake(bucket)
         self.changes += 1
 
     def borrowers(self, pools: Iterable[str]) -> Iterator[Bucket]:
@@ -134,6 +158,8 @@ class Sleepers:
         """There may be more room at *source*."""
         self.changes += 1
         for barrier in self._at_source.get(source, ()):
+            if self.notes is not None:
+                self.notes.rises.setdefault(barrier, barrier.rises)
             barrier.rises += 1
             for risen in self.risen:
                 risen.append(barrier)
@@ -144,8 +170,10 @@ class Sleepers:
         for flavor in sorted(flavors):
             self.gave_back(flavor)
 
-    def quotas_changed(self, numbers: Collection[QuotaNode] | None) -> None:
+    def quotas_changed(self, numbers: Collection[QuotaNode] | None, *, same_nodes: bool) -> None:
         """The numbers of these nodes of the tree have changed; None: there is no telling what."""
+        if self.notes is not None and not same_nodes:
+            self.notes.same_nodes = False
         if numbers is None:
             self.wake_all()
             return
@@ -190,6 +218,74 @@ class Sleepers:
         draws = leaf.outermost_pool.guarantee is not None and any(after)
         if after != before or draws or leaf.weighed:
             self.gave_back(CANDIDATES)
+
+    # ------------------------------------------------------------ trials
+
+    def begin_trial(self) -> None:
+        """From now on it is noted how things were; `end_trial` makes them so again."""
+        assert self.notes is None, "one trial at a time"
+        self.notes = Notes(self.changes, [list(risen) for risen in self.risen], dict(self.eased))
+
+    def end_trial(self) -> bool:
+        """Everybody sleeps as before the trial, now that the ledger is as it was.  O(buckets that it touched).
+
+        False: the tree did not stay the same, node for node, so the barriers lead nowhere, and everybody is looked at again.
+        """
+        notes, self.notes = self.notes, None
+        assert notes is not None, "no trial has begun"
+        for bucket in notes.buckets:
+            if bucket.asleep is not None:
+                self.wake(bucket)
+            self.awake.pop(bucket, None)
+            self.refused.pop(bucket, None)
+        for bucket, was in notes.buckets.items():
+            self._restore(bucket, was)
+        for barrier, rises in notes.rises.items():
+            barrier.rises = rises
+        self.changes, self.eased = notes.changes, notes.eased
+        for risen, before in zip(self.risen, notes.risen, strict=True):
+            risen[:] = before
+        if not notes.same_nodes:
+            self.wake_all()
+        return notes.same_nodes
+
+    def _note(self, bucket: Bucket) -> None:
+        if self.notes is not None and bucket not in self.notes.buckets:
+            self.notes.buckets[bucket] = Mark(
+                bucket.asleep, bucket.before, bucket.parked, bucket in self.awake, bucket in self.refused
+            )
+
+    def _restore(self, bucket: Bucket, was: "Mark") -> None:
+        bucket.parked = was.parked
+        if was.refused:
+            self.refused[bucket] = None
+        if was.awake:
+            self.awake[bucket] = None
+        if was.asleep is not None:
+            for barrier in was.before:
+                if self.barriers.get(barrier.key) is not barrier:
+                    self._know(barrier)
+            self.sleep(bucket, was.asleep, was.before)
+
+
+class Mark(NamedTuple):
+    """How a bucket was before a trial; *awake*, *refused*: whether it was among those."""
+
+    asleep: Pass | None
+    before: Mapping[Barrier, int]
+    parked: int | None
+    awake: bool
+    refused: bool
+
+
+class Notes:
+    """How sleepers were before a trial.  *same_nodes* False: the trial changed the shape of the tree."""
+
+    def __init__(self, changes: int, risen: list[list[Barrier]], eased: dict[str, None]) -> None:
+        self.changes, self.risen, self.eased = changes, risen, eased
+        self.buckets: dict[Bucket, Mark] = {}
+        self.rises: dict[Barrier, int] = {}
+        self.same_nodes = True
 
 
 def above_nominal(leaf: QuotaLeaf, request: Request) -> list[bool]:

@@ -15,10 +15,12 @@ class Followed(NamedTuple):
     """*recounted*: pools whose gangs ask something else of the tree than before; None after it was built anew, holding nothing.
 
     *numbers*: the nodes of which numbers have changed, if nothing else has; None if more has.
+    *same_nodes*: every node of the tree is the one that it was.
     """
 
     recounted: Collection[str] | None
     numbers: Collection[QuotaNode] | None
+    same_nodes: bool
 
 
 class DeclaredTree:
@@ -44,11 +46,11 @@ class DeclaredTree:
         self._changed_cohorts.add(name)
 
     def put_pool(self, pool: Pool) -> bool:
-        """True if nothing but its quotas has changed."""
+        """True if nothing but its quotas has changed, or its queueing, which the tree does not know."""
         before = self.pools.get(pool.name)
         self.pools[pool.name] = pool
         self._changed_pools.add(pool.name)
-        return before is not None and replace(before, quotas=pool.quotas) == pool
+        return before is not None and replace(before, quotas=pool.quotas, queueing=pool.queueing) == pool
 
     def follow(self, capacity: Mapping[FlavorResource, int]) -> Followed:
         """Brings *tree* up to date, with *capacity* of all nodes."""
@@ -57,10 +59,10 @@ class DeclaredTree:
                 raise BuildAnew
             edit = TreeEdit(self.tree, self.cohorts, self.pools)
             edit.run(self._changed_cohorts, self._changed_pools, capacity)
-            followed = Followed(edit.recounted, edit.numbers)
+            followed = Followed(edit.recounted, edit.numbers, edit.same_nodes)
         except BuildAnew:
             self.tree = None  # it may be half changed
             self.tree = QuotaTree(self.cohorts.values(), self.pools.values(), capacity)
-            followed = Followed(None, None)
+            followed = Followed(None, None, same_nodes=False)
         self._changed_cohorts, self._changed_pools = set(), set()
         return followed

@@ -42,6 +42,7 @@ class TreeEdit:
     """Used once, for one *tree* and what is declared now.
 
     *recounted*: pools of which other resources are counted than before, so that their gangs ask for something else.
+    *same_nodes* False: nodes of the tree, or their twins, have come, gone or been made anew.
     """
 
     def __init__(self, tree: QuotaTree, cohorts: Mapping[str, Cohort], pools: Mapping[str, Pool]) -> None:
@@ -53,6 +54,7 @@ class TreeEdit:
         self._cut = False  # firm work holds more than it is promised, before or after
         self._left: dict[str, None] = {}  # cohorts that have changed, or lost a child
         self.recounted: set[str] = set()
+        self.same_nodes = True
 
     def run(self, cohorts: Iterable[str], pools: Iterable[str], capacity: Mapping[FlavorResource, int]) -> None:
         """Takes over the declarations of these *cohorts* and *pools*.  Raises BuildAnew."""
@@ -257,12 +259,12 @@ class TreeEdit:
         if above[-1] is not self._tree.root or node in above:
             raise BuildAnew
         hang(node, parent)
-        self._reshaped[node] = True
+        self._reshaped[node], self.same_nodes = True, False
 
     def _take_down(self, node: QuotaNode) -> None:
         if not node.active or node.parent is None:
             raise BuildAnew
-        self._changed[node.parent] = None
+        self._changed[node.parent], self.same_nodes = None, False
         if node.parent.kind is Kind.COHORT:
             self._left[node.parent.name] = None
         self._reshaped.pop(node, None)
@@ -278,11 +280,13 @@ class TreeEdit:
 
     def _reshape(self, top: QuotaNode) -> None:
         """Prepares *top* and the nodes below it anew."""
+        twins_before = bool(self._tree.firm_root.children)
         drop_guarantees(top)
         below = list(nodes_under(top))
         for node in below:
             follow_path(node)
         add_guarantees(top, self._tree.firm_root)
+        self.same_nodes = self.same_nodes and not (twins_before or self._tree.firm_root.children)
         for node in below:
             if isinstance(node, QuotaLeaf):
                 prepare(node)

@@ -9,7 +9,7 @@ Yields decisions.  The caller applies each to the ledger before it asks for the 
 and a cycle may be cut here (`engine.cycle`); the more of them, the longer the look at a gang took.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import repeat
 
 from runrig.domain.gangs import Gang, Placement
@@ -34,7 +34,7 @@ EFFORT_PER_STEP = 25
 """So much effort (`Ledger.effort`) is as long as a look at a gang that does not fit: some 0.3 ms."""
 
 
-def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Iterator[Decision | None]:
+def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Generator[Decision | None, None, None]:
     """Yields everything that can be decided now, and behind each gang that was looked at None, several times after a long search.
 
     *heads_per_pool*: how many gangs of a pool are tried; None tries all.
@@ -80,7 +80,7 @@ class _Looked:
     def failed(self, entry: Entry, turn: Pass) -> None:
         """The bucket of *entry* is left alone until something that it lacks may be there: all of it would get the same answer."""
         if self._ledger.pools[entry.gang.pool].queueing is Queueing.STRICT_FIFO:
-            entry.bucket.parked = self._ledger.sleepers.changes
+            self._ledger.sleepers.park(entry.bucket)
             self._closed.add(entry.gang.pool)
         else:
             put_to_sleep(self._ledger, entry, turn)

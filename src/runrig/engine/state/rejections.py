@@ -15,6 +15,11 @@ def rejected_in(ledger: Ledger, concerned: Callable[[str], bool]) -> list[str]:
     return [entry.gang.id for entry in (*stopping, *waiting)]
 
 
+def rejected_on(ledger: Ledger, flavors: set[str]) -> list[str]:
+    """`rejected_in` the pools that could use nodes of *flavors*, which have changed."""
+    return rejected_in(ledger, lambda name: not (own := ledger.pools[name].flavors) or not flavors.isdisjoint(own))
+
+
 def flavors_freed(entry: Entry) -> set[str]:
     """Flavors of the nodes that become free when the gang ends: a cluster's scheduler may count there what is not counted here.
 

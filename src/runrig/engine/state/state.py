@@ -5,7 +5,7 @@ that they cannot disagree.  It notes which rows an action touched; a commit writ
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from heapq import heappush
 
@@ -51,7 +51,7 @@ from runrig.engine.placement.pod_slots import PodSlot, slots_of
 from runrig.engine.state.changed_rows import ChangedRows, gang_row
 from runrig.engine.state.deadlines import Deadline, deadlines_of
 from runrig.engine.state.moves import group_decided, group_moved, task_moved, workflow_moved
-from runrig.engine.state.rejections import flavors_freed, rejected_in
+from runrig.engine.state.rejections import flavors_freed, rejected_in, rejected_on
 from runrig.engine.state.task_table import TaskTable
 
 ON_NODES = (Status.INITIALIZING, Status.RUNNING)
@@ -235,14 +235,12 @@ class State:
             case PutPool(pool):
                 self.ledger.put_pool(pool)
                 self._changed.pools.add(pool.name)
-                self._try_again_in(pool.name.__eq__, at)
+                for gang in rejected_in(self.ledger, pool.name.__eq__):
+                    self._decide(TryAgain(gang), at)
 
     def _try_again(self, flavors: set[str], at: float) -> None:
         """Nodes of *flavors* changed: gangs that could use them and that the cluster's scheduler refused are tried again (law T7)."""
-        self._try_again_in(lambda name: not (own := self.pools[name].flavors) or not flavors.isdisjoint(own), at)
-
-    def _try_again_in(self, concerned: Callable[[str], bool], at: float) -> None:
-        for gang in rejected_in(self.ledger, concerned):
+        for gang in rejected_on(self.ledger, flavors):
             self._decide(TryAgain(gang), at)
 
     def _submit(self, workflow: Workflow, groups: tuple[Group, ...]) -> None:

@@ -1,0 +1,146 @@
+"""A ledger on trial: decisions and declarations take effect on the live ledger, and all are undone in the end.
+
+    with OnTrial(ledger, now) as trial:
+        trial.apply(PutPool(larger))
+        decisions = list(trial.cycle())
+
+Nothing is copied: what is undone is what was done, so a trial costs what its steps cost.  Sleeping buckets are no exception
+(`Sleepers.begin_trial`).  Pure, as all of the engine: nothing of it reaches the state, its rows or the log.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from runrig.domain.plan import (
+    Decision,
+    DropCohort,
+    DropNode,
+    Nominate,
+    PutCohort,
+    PutNode,
+    PutPool,
+    Queue,
+    TryAgain,
+)
+from runrig.domain.pools import Cohort
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.queue import Entry
+from runrig.engine.ledger.standing import Standing
+from runrig.engine.scheduling.admission import decide
+from runrig.engine.state.rejections import rejected_in, rejected_on
+
+TrialEdit = PutPool | PutCohort | DropCohort | PutNode | DropNode
+"""Declarations that can be undone.  Not flavors: with other flavors the whole tree is another one."""
+
+Stands = tuple[str, Entry | None, Standing | None]
+"""A gang by id, its entry and how it stood; None: it was not there."""
+
+
+class OnTrial:
+    """*now*: the time at which everything happens, in seconds since the epoch.  One trial of a ledger at a time.
+
+    *same_nodes*: known afterwards; False if an edit changed the shape of the tree.  Then the next cycle looks at everybody.
+    """
+
+    def __init__(self, ledger: Ledger, now: float) -> None:
+        self._ledger, self._now = ledger, now
+        self._undo: list[Callable[[], None]] = []
+        self.same_nodes = True
+
+    def __enter__(self) -> Self:
+        _ = self._ledger.tree  # what was declared before belongs to no trial
+        self._effort = self._ledger.effort
+        self._ledger.sleepers.begin_trial()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        while self._undo:
+            self._undo.pop()()
+        self.same_nodes = self._ledger.sleepers.end_trial()
+        self._ledger.effort = self._effort
+
+    def apply(self, action: Decision | TrialEdit) -> None:
+        """As `State.apply`, as far as the ledger is concerned.  Raises IllegalStep."""
+        match action:
+            case PutPool() | PutCohort() | DropCohort() | PutNode() | DropNode():
+                self._declare(action)
+            case _:
+                self._undo.append(partial(self._put_back, self._standings(action)))
+                self._ledger.apply(action, self._now)
+
+    def cycle(self) -> Iterator[Decision | None]:
+        """`decide`, each decision applied before the next is drawn.  Whoever has seen enough draws no more."""
+        with closing(decide(self._ledger)) as decisions:
+            for action in decisions:
+                if action is not None:
+                    self.apply(action)
+                yield action
+
+    # ------------------------------------------------------------ gangs
+
+    def _standings(self, action: Decision) -> list[Stands]:
+        """Everybody whom *action* may change: the gang, its targets, and those who wait for it."""
+        ledger = self._ledger
+        gang = action.gang.id if isinstance(action, Queue) else action.gang
+        entry = ledger.entries.get(gang)
+        concerned = {gang: entry}
+        if entry is not None:
+            concerned |= {name: ledger.entries[name] for name in entry.waits_for}
+            concerned |= {each.gang.id: each for each in ledger.waiting_for(gang)}
+        if isinstance(action, Nominate):
+            concerned |= {name: ledger.entries[name] for name in action.targets}
+        return [(name, each, None if each is None else Standing.of(each)) for name, each in concerned.items()]
+
+    def _put_back(self, standings: list[Stands]) -> None:
+        ledger = self._ledger
+        now = [ledger.entries[name] for name, _, _ in standings if name in ledger.entries]
+        for each in now:
+            ledger.take_out(each)
+        for each in now:
+            del ledger.entries[each.gang.id]
+        for _, entry, was in standings:
+            if entry is not None and was is not None:
+                ledger.put_back(entry, was)
+
+    # ------------------------------------------------------------ declarations
+
+    def _declare(self, edit: TrialEdit) -> None:
+        ledger = self._ledger
+        match edit:
+            case PutPool(pool):
+                before = ledger.pools.get(pool.name)
+                assert before is not None, f"pool {pool.name} is not there: a trial changes pools, it makes none"
+                self._edit(partial(ledger.put_pool, pool), partial(ledger.put_pool, before))
+                again = rejected_in(ledger, pool.name.__eq__)
+            case PutCohort(Cohort(name)) | DropCohort(Cohort(name)):
+                known = ledger.cohorts.get(name)
+                drop = partial(ledger.drop_cohort, name)
+                put = partial(ledger.put_cohort, edit.cohort) if isinstance(edit, PutCohort) else drop
+                self._edit(put, drop if known is None else partial(ledger.put_cohort, known))
+                again = []
+            case PutNode(node):
+                there = ledger.nodes.by_name.get(node.name)
+                back = partial(ledger.drop_node, node.name) if there is None else partial(ledger.put_node, there.node)
+                flavors = {node.flavor} | ({there.node.flavor} if there else set())
+                self._edit(partial(ledger.put_node, node), back)
+                again = rejected_on(ledger, flavors)
+            case DropNode(name):
+                gone = ledger.nodes.by_name[name].node
+                self._edit(partial(ledger.drop_node, name), partial(ledger.put_node, gone))
+                again = rejected_on(ledger, {gone.flavor})
+        for gang in again:
+            self.apply(TryAgain(gang))
+
+    def _edit(self, edit: Callable[[], None], back: Callable[[], None]) -> None:
+        """The tree follows at once, both ways: what comes after it is undone in a tree that is the same."""
+        self._undo.append(partial(self._follow, back))
+        self._follow(edit)
+
+    def _follow(self, edit: Callable[[], None]) -> None:
+        edit()
+        _ = self._ledger.tree

@@ -1,0 +1,175 @@
+"""What is declared, and what gangs hold of it: the quota tree and the nodes, kept up to date in both layers.
+
+Trial edits (`uncharge`, `charge`, `as_if_gone`) are undone by whoever makes them.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from runrig.domain.gangs import GangState, Placement
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.pools import Cohort, Pool
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.engine.ledger.queue import Entry
+from runrig.engine.ledger.sleeping import Sleepers
+from runrig.engine.nodes.cluster_nodes import ClusterNodes
+from runrig.engine.placement.constraint_tree import PlacementConstraints, constraints_of
+from runrig.engine.quota.declared_tree import DeclaredTree
+from runrig.engine.quota.pool_tree import QuotaTree, summed
+from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaLeaf, Request, add, take
+
+
+class Accounts:
+    """*place* False: there are no nodes, quota alone decides.  *sleepers*: who of those who wait need not be looked at.
+    *placed*: gangs that have a placement.  *unclaimed*: stopping gangs that are still charged: no nomination waits for them.
+    """
+
+    def __init__(self, *, place: bool = True) -> None:
+        self.place = place
+        self.flavors: dict[str, Flavor] = {}
+        self._declarations = DeclaredTree()
+        self.cohorts: Mapping[str, Cohort] = self._declarations.cohorts
+        self.pools: Mapping[str, Pool] = self._declarations.pools
+        self.nodes = ClusterNodes()
+        self.entries: dict[str, Entry] = {}
+        self.placed: dict[str, Entry] = {}
+        self.unclaimed: dict[str, Entry] = {}
+        self.on_node: dict[str, dict[str, Entry]] = {}  # node → id → gangs that are placed there
+        self.sleepers = Sleepers(self.leaf, self.nodes)
+        self._tree: QuotaTree | None = None  # None while something is declared that it does not follow yet
+
+    # ------------------------------------------------------------ what is declared
+
+    def set_flavors(self, flavors: Iterable[Flavor]) -> None:
+        self.flavors = {each.name: each for each in sorted(flavors, key=lambda flavor: (flavor.position, flavor.name))}
+        self.nodes.set_flavors(self.flavors)
+        self._declarations.tree = None
+        self._declared()
+
+    def put_cohort(self, cohort: Cohort) -> None:
+        self._declared(only_quotas=self._declarations.put_cohort(cohort))
+
+    def drop_cohort(self, name: str) -> None:
+        self._declarations.drop_cohort(name)
+        self._declared()
+
+    def put_pool(self, pool: Pool) -> None:
+        before = self.pools.get(pool.name)
+        self._declared(only_quotas=self._declarations.put_pool(pool))
+        if before is not None and before.queueing is not pool.queueing:
+            self.sleepers.queueing_changed(pool.name)
+
+    def put_node(self, node: Node) -> None:
+        """Adds or replaces *node*; gangs keep what they hold there.  O(gangs on it)."""
+        room = self.nodes.by_name.get(node.name)
+        before = node if room is None else room.node
+        if self.nodes.put(node):
+            for entry in self.on_node.get(node.name, {}).values():
+                for each, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=True):
+                    here = [share for share in each.shares if share.node == node.name]
+                    for layer in entry.layers:
+                        self.nodes.hold(here, pod_set.requests, layer)
+                    if entry.held:
+                        self.nodes.take_gpus(here)
+        self._tree = None
+        self.sleepers.nodes_changed({node.flavor, before.flavor})
+
+    def drop_node(self, name: str) -> None:
+        self._tree = None
+        self.sleepers.nodes_changed({self.nodes.drop(name).flavor})
+
+    def _declared(self, *, only_quotas: bool = False) -> None:
+        """The tree follows when it is read next.  Everybody may fit now; of quotas that is found out then.
+
+        *only_quotas*: nothing else has changed, but for the queueing of a pool, which concerns that pool alone.
+        """
+        self._tree = None
+        if not only_quotas:
+            self.sleepers.wake_all()
+
+    @property
+    def tree(self) -> QuotaTree:
+        """The quota tree with everything that is held."""
+        if self._tree is None:
+            capacity = {FlavorResource(flavor, GPU): 0 for flavor in self.flavors} | self.nodes.capacity
+            followed = self._declarations.follow(capacity)
+            self._tree = self._declarations.tree
+            assert self._tree is not None
+            self._recount(followed.recounted)
+            self.sleepers.quotas_changed(followed.numbers, same_nodes=followed.same_nodes)
+        return self._tree
+
+    def _recount(self, pools: Collection[str] | None) -> None:
+        """Gangs of *pools* ask something else of the tree than before; None: of a new one, which holds nothing yet."""
+        for entry in self.placed.values() if pools is None or pools else ():
+            if pools is None or entry.gang.pool in pools:
+                before, entry.request = entry.request, self.request_of(entry, entry.placement)
+                for layer in entry.layers:
+                    if pools is not None:
+                        take(self.leaf(entry), before, layer)
+                    add(self.leaf(entry), entry.request, layer)
+
+    # ------------------------------------------------------------ reading
+
+    def leaf(self, entry: Entry) -> QuotaLeaf:
+        tree = self._tree or self.tree
+        return (tree.firm if entry.bucket.firm else tree.low)[entry.gang.pool]
+
+    def request_of(self, entry: Entry, placement: Placement) -> Request:
+        """What *placement* asks of the tree, summed per (flavor, resource)."""
+        asked, counted = self.tree.asked, self.leaf(entry).counted
+        chosen = zip(placement, entry.gang.pod_sets, strict=False)
+        parts = [asked(counted, each.flavor, pod_set.requests, each.count) for each, pod_set in chosen]
+        return parts[0] if len(parts) == 1 else summed(parts)
+
+    def constraints(self, entry: Entry, counts: tuple[int, ...]) -> PlacementConstraints | None:
+        """Which of *counts* pods must lie together; None if the pool no longer has a topology key that the gang asks for."""
+        return constraints_of(self.pools[entry.gang.pool].topology_keys, entry.gang.pod_sets, counts)
+
+    # ------------------------------------------------------------ holding and letting go
+
+    def _record(self, entry: Entry, layer: int, *, give_back: bool, on_nodes: bool = True) -> None:
+        (take if give_back else add)(self.leaf(entry), entry.request, layer)
+        if self.place and on_nodes:
+            for each, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=True):
+                self.nodes.hold(each.shares, pod_set.requests, layer, give_back=give_back)
+
+    def charge(self, entry: Entry, *, on_nodes: bool = True) -> None:
+        """Makes the gang count in decisions; *on_nodes* False: in quota alone."""
+        assert not entry.charged, f"{entry.gang.id} is charged twice"
+        self._record(entry, CHARGED, give_back=False, on_nodes=on_nodes)
+        entry.charged = True
+        if entry.state is GangState.STOPPING:
+            self.unclaimed[entry.gang.id] = entry
+
+    def uncharge(self, entry: Entry, *, on_nodes: bool = True) -> None:
+        """Makes decisions take the gang as gone: the inverse of `charge`."""
+        assert entry.charged, f"{entry.gang.id} is not charged"
+        self._record(entry, CHARGED, give_back=True, on_nodes=on_nodes)
+        entry.charged = False
+        if entry.state is GangState.STOPPING:
+            del self.unclaimed[entry.gang.id]
+
+    @contextmanager
+    def as_if_gone(self, entries: Iterable[Entry]) -> Iterator[None]:
+        """While it lasts, *entries* hold nothing in the layer REAL."""
+        held = [entry for entry in entries if entry.held]
+        for entry in held:
+            self._record(entry, REAL, give_back=True)
+        try:
+            yield
+        finally:
+            for entry in held:
+                self._record(entry, REAL, give_back=False)
+
+    def _hold(self, entry: Entry) -> None:
+        self._record(entry, REAL, give_back=False)
+        entry.held = True
+        for each in entry.placement:
+            self.nodes.take_gpus(each.shares)
+
+    def _let_go(self, entry: Entry) -> None:
+        self._record(entry, REAL, give_back=True)
+        entry.held = False
+        for each in entry.placement:
+            self.nodes.return_gpus(each.shares)

@@ -1,0 +1,142 @@
+"""A trial leaves no trace: ledger, tree, nodes and sleepers are afterwards what they were, whatever was tried, and when it broke."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from runrig.domain.gangs import GangState
+from runrig.domain.plan import Admit, Decision, DropNode, PutCohort, PutNode, PutPool, Queue, Release, Stop
+from runrig.domain.pools import Pool, PoolState, Queueing, Quota
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.workflows import Status
+from runrig.engine.foresight.on_trial import OnTrial, TrialEdit
+from runrig.engine.ledger.ledger import Ledger
+from tests.engine.scheduling.test_sleeping import History, cycle, loaded
+from tests.exploring import tries
+from tests.properties.ledgers import ledger_portrait, sleepers_portrait
+
+pytestmark = pytest.mark.explored
+
+
+def drawn_step(mix: random.Random, history: History) -> Decision | TrialEdit | None:
+    """Something that is possible now; None: nothing of the kind that was drawn."""
+    ledger = history.ledger
+    kind = mix.choice(("end", "end", "again", "stop", "pool", "pool", "cohort", "node", "queueing", "drop", "drain"))
+    match kind:
+        case "end":
+            return Release(mix.choice(sorted(ledger.entries))) if ledger.entries else None
+        case "again":  # an owner's change: the gang is queued anew with something else
+            waiting = sorted(name for name, each in ledger.entries.items() if each.state is GangState.PENDING)
+            if not waiting:
+                return None
+            gang = ledger.entries[mix.choice(waiting)].gang
+            live = sorted(pool.name for pool in ledger.pools.values() if pool.state is PoolState.ACTIVE)
+            return Queue(replace(gang, id=f"again{mix.random()}", pool=mix.choice(live)))
+        case "stop":
+            running = sorted(name for name, each in ledger.entries.items() if each.state is GangState.ADMITTED)
+            return Stop(mix.choice(running), Status.FAILED_CANCELED) if running else None
+        case "cohort":
+            cohort = ledger.cohorts[mix.choice(sorted(ledger.cohorts))]
+            return PutCohort(replace(cohort, quotas=history._other(cohort.quotas, -2)))
+        case "node":
+            node = ledger.nodes.by_name[mix.choice(sorted(ledger.nodes.by_name))].node
+            return PutNode(mix.choice((replace(node, ready=not node.ready), replace(node, resources={GPU: 3}))))
+        case "drop":
+            return DropNode(mix.choice(sorted(ledger.nodes.by_name))) if len(ledger.nodes.by_name) > 1 else None
+    return drawn_edit_of_pool(mix, history, kind)
+
+
+def drawn_edit_of_pool(mix: random.Random, history: History, kind: str) -> PutPool | None:
+    ledger = history.ledger
+    pool = ledger.pools[mix.choice(sorted(ledger.pools))]
+    if kind == "queueing":
+        return PutPool(replace(pool, queueing=mix.choice(tuple(Queueing))))
+    if kind == "drain":
+        idle = not any(each.gang.pool == pool.name for each in ledger.entries.values())
+        return PutPool(replace(pool, state=PoolState.ARCHIVED)) if pool.parent and idle else None
+    if pool.parent is None:
+        return PutPool(replace(pool, quotas=history._other(pool.quotas, 0)))
+    return PutPool(replace(pool, quotas={key: Quota(mix.randrange(4)) for key in pool.quotas}))
+
+
+def whole(ledger: Ledger) -> dict[str, object]:
+    return ledger_portrait(ledger) | {"sleepers": sleepers_portrait(ledger.sleepers), "effort": ledger.effort}
+
+
+@pytest.mark.parametrize("seed", range(tries(16)))
+def test_a_trial_leaves_no_trace(seed: int) -> None:
+    history, mix = History(seed), random.Random(seed)
+    for at in range(12):
+        history.something_happens()
+        if at % 3:
+            cycle(history.ledger, float(at))
+        before, decides = whole(history.ledger), [repr(each) for each in cycle(loaded(history.ledger), 99.0)]
+        with OnTrial(history.ledger, 99.0) as trial:
+            for _ in range(mix.randrange(1, 5)):
+                step = drawn_step(mix, history)
+                if step is not None:
+                    trial.apply(step)
+                if mix.random() < 0.6:
+                    for _ in zip(range(mix.choice((1, 3, 10**6))), trial.cycle(), strict=False):
+                        pass  # sometimes it stops half-way
+        check_no_trace(history.ledger, before, same_nodes=trial.same_nodes)
+        with OnTrial(history.ledger, 99.0) as trial:
+            assert [repr(each) for each in trial.cycle() if each is not None] == decides
+        assert trial.same_nodes
+
+
+def check_no_trace(ledger: Ledger, before: dict[str, object], *, same_nodes: bool) -> None:
+    """Where nodes of the tree were made anew, everybody is looked at again; else nobody whom nothing concerns."""
+    after = whole(ledger)
+    if same_nodes:
+        assert after == before
+    else:
+        assert {**after, "sleepers": None} == {**before, "sleepers": None}
+        assert not ledger.sleepers.asleep
+
+
+class Broken(Exception):
+    pass
+
+
+def test_a_trial_that_breaks_half_way_leaves_no_trace() -> None:
+    history = History(32)
+    for _ in range(20):
+        history.something_happens()
+    cycle(history.ledger, 1.0)
+    before = whole(history.ledger)
+    pool = history.ledger.pools["p0"]
+
+    def breaks() -> None:
+        with OnTrial(history.ledger, 2.0) as trial:
+            trial.apply(PutPool(replace(pool, quotas={key: Quota(20) for key in pool.quotas})))
+            next(action for action in trial.cycle() if isinstance(action, Admit))
+            raise Broken
+
+    with pytest.raises(Broken):
+        breaks()
+    assert whole(history.ledger) == before
+
+
+def test_what_a_trial_admits_is_what_the_next_cycle_would_after_the_edit() -> None:
+    for seed in range(30):
+        history = History(seed)
+        for at in range(25):
+            history.something_happens()
+            if at % 3:
+                cycle(history.ledger, float(at))
+        pool = history.ledger.pools["p0"]
+        edit = PutPool(replace(pool, quotas={FlavorResource("a", GPU): Quota(12)}))
+        twin = loaded(history.ledger)
+        twin.put_pool(edit.pool)
+        expected = [repr(each) for each in cycle(twin, 99.0)]
+        with OnTrial(history.ledger, 99.0) as trial:
+            trial.apply(edit)
+            assert [repr(each) for each in trial.cycle() if each is not None] == expected
+
+
+def test_a_trial_makes_no_pools() -> None:
+    history = History(0)
+    with OnTrial(history.ledger, 0.0) as trial, pytest.raises(AssertionError, match="makes none"):
+        trial.apply(PutPool(Pool("new")))
