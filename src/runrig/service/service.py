@@ -21,6 +21,8 @@ from runrig.service.commands.declarations import Declarations
 from runrig.service.commands.sessions import Sessions
 from runrig.service.commands.submissions import Submissions
 from runrig.service.commands.subpools import Subpools
+from runrig.service.mirror.asker import Asker
+from runrig.service.mirror.mirror import Mirror
 from runrig.service.queries.feed import Feed
 from runrig.service.queries.history import History
 from runrig.service.queries.pool_revisions import PoolRevisions
@@ -67,6 +69,7 @@ class Service:
         metrics: Metrics | None = None,
         oidc: OidcSpec | None = None,
         credential_key: Path | None = None,
+        mirror: Mirror | None = None,
     ) -> None:
         """*node_labels*: what a cluster file says about this machine, which the backend cannot know.
 
@@ -74,6 +77,7 @@ class Service:
         *retention_days*: after which finished workflows are deleted; None: never.  *metrics*: shared by all terms of this server.
         *oidc*: where people sign in.
         *credential_key*: the file with the keys that seal credentials; None: none are kept.
+        *mirror*: answers long questions; None: this process does.
         """
         self.backend_name = backend.name
         self.drain_sweep_s = drain_sweep_s
@@ -82,6 +86,7 @@ class Service:
         self._transactor = Transactor(
             store, clock, fixed_nodes=backend.fixed_nodes, topology=backend.topology, metrics=self.metrics
         )
+        self.asker = Asker(self._transactor, mirror, self.metrics)
         sweeps = drain_sweep.DrainSweep(self._transactor, store, clock, drain_sweep_s)
         self._reconciler = Reconciler(self._transactor, backend, clock, sweeps, node_labels or {}, self.metrics)
         self._backend = backend
@@ -96,7 +101,7 @@ class Service:
         self.subpools = Subpools(self.declarations.editing)
         self.queries = ResourceQueries(self._transactor)
         self.topology = Topology(self._transactor)
-        self.workflow_queries = WorkflowQueries(self._transactor, store, backend, clock, self._reconciler)
+        self.workflow_queries = WorkflowQueries(self.asker, store, backend, clock, self._reconciler)
         self.task_queries = TaskQueries(store)
         self.pool_revisions = PoolRevisions(store)
         self.history = History(self._transactor, store, clock)
@@ -132,6 +137,7 @@ class Service:
     def close(self) -> None:
         """Stops the service.  Tasks go on, and a later server finds them."""
         self.metrics.detach()
+        self.asker.close()
         self.sessions.close()
         self.retention.stop()
         self._reconciler.stop()

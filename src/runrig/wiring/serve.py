@@ -34,6 +34,7 @@ from runrig.service.service import Service
 from runrig.spec.serve_settings import KubernetesSpec, ServeSpec
 from runrig.store.database import is_postgresql
 from runrig.store.election import SqlTerm, election
+from runrig.wiring.mirror import mirror_of
 from runrig.wiring.process import (
     SHUTDOWN_S,
     Server,
@@ -61,8 +62,10 @@ _PORT = re.compile(r":[0-9]+$")
 _log = logging.getLogger("runrig")
 
 
-def serve(spec: ServeSpec) -> None:
+def serve(spec: ServeSpec, *, mirror: bool = True) -> None:
     """Runs a server until SIGTERM (returns) or SIGINT (raises KeyboardInterrupt); the tasks go on.
+
+    *mirror*: a second process answers long questions.
 
     Raises before anything is created if it cannot serve at all: a data folder or a port that it cannot have, a database that
     it cannot use, or that on SQLite another server has.
@@ -76,7 +79,7 @@ def serve(spec: ServeSpec) -> None:
         )
         stack.enter_context(logging_to(spec.log_file))
         keep_backend(folder, spec.backend, _ELSEWHERE)
-        runtime = ServerRuntime(spec, folder, listener.getsockname()[1])
+        runtime = ServerRuntime(spec, folder, listener.getsockname()[1], mirror=mirror)
         leadership = Leadership(election(spec.database), runtime.begin)
         if not is_postgresql(spec.database):
             runtime.refuse_second()
@@ -146,8 +149,9 @@ class LeaderTerm:
 class ServerRuntime:
     """The parts that outlive a term as leader, and the start of a term."""
 
-    def __init__(self, spec: ServeSpec, folder: Path, port: int) -> None:
+    def __init__(self, spec: ServeSpec, folder: Path, port: int, *, mirror: bool) -> None:
         self._spec = spec
+        self._mirror = mirror
         self._folder = folder
         self.port = port
         self.metrics = Metrics()
@@ -166,6 +170,7 @@ class ServerRuntime:
             metrics=self.metrics,
             oidc=spec.oidc,
             credential_key=spec.credential_key,
+            mirror=mirror_of(spec.database, backend) if self._mirror else None,
         )
         try:
             self._declare(service)

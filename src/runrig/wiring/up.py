@@ -31,6 +31,7 @@ from runrig.service.runtime import drain_sweep
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
+from runrig.wiring.mirror import mirror_of
 from runrig.wiring.process import (
     SHUTDOWN_S,
     Server,
@@ -62,11 +63,13 @@ def up(
     gpus: int | None,
     drain_sweep_s: float = drain_sweep.EVERY_S,
     dev_login: str | None = None,
+    mirror: bool = True,
 ) -> None:
     """Runs a server until SIGTERM (returns) or SIGINT (raises KeyboardInterrupt); the tasks go on.
 
     *cluster*: the text of a cluster file.  *port* 0: any free one.  *gpus* None: those of this machine or of the file.
     *drain_sweep_s*: how often to check pools that are DELETING (law S3).  *dev_login*: who gets in from this machine without a token.
+    *mirror*: a second process answers long questions.
     Raises InvalidInput for a wrong file, before anything is created; ServerFault if the machine does not allow it.
     """
     settings = _settings(backend, cluster, gpus)
@@ -91,6 +94,7 @@ def up(
             node_labels=parts.node_labels,
             drain_sweep_s=drain_sweep_s,
             credential_key=_credential_key(folder),
+            mirror=mirror_of(str(folder / "runrig.db"), parts.backend) if mirror else None,
         )
         stack.callback(service.close)
         service.prepare(settings.cluster, user=user)

@@ -22,7 +22,10 @@ from runrig.domain.errors import InvalidInput
 @click.option("--config", required=True, metavar="FILE", help="What the server is; docs/production.md has the fields.")
 @click.option("--check", is_flag=True, help="Only say what is wrong with the file.")
 @click.option("--init-admin", metavar="NAME", help="Make the first administrator, print the token, and end.")
-def serve(config: str, check: bool, init_admin: str | None) -> None:
+@click.option(
+    "--no-mirror", is_flag=True, help="One process only: long questions are answered in it, while others wait."
+)
+def serve(config: str, check: bool, init_admin: str | None, no_mirror: bool) -> None:
     """Start a server for many people: tokens, roles, TLS, and a standby that takes over."""
     from runrig.spec.serve import folder_and_mode, read_serve
 
@@ -44,4 +47,4 @@ def serve(config: str, check: bool, init_admin: str | None) -> None:
     if check:
         say(f"{shown(config)} is valid")
         return
-    serve.serve(spec)
+    serve.serve(spec, mirror=not no_mirror)

@@ -44,6 +44,9 @@ DRAIN_SWEEP_S = 900
     metavar="USER",
     help="Let USER in without a token, from this machine: `osmo login --method dev`. Never an administrator.",
 )
+@click.option(
+    "--no-mirror", is_flag=True, help="One process only: long questions are answered in it, while others wait."
+)
 @click.pass_context
 def up(
     context: click.Context,
@@ -54,6 +57,7 @@ def up(
     gpus: int | None,
     drain_sweep_s: int,
     dev_login: str | None,
+    no_mirror: bool,
 ) -> None:
     """Start a server with everything in one process, for this machine; Ctrl-C stops it, and the tasks go on."""
     from runrig.wiring.up import up as run
@@ -71,4 +75,5 @@ def up(
             gpus=gpus,
             drain_sweep_s=drain_sweep_s,
             dev_login=dev_login,
+            mirror=not no_mirror,
         )

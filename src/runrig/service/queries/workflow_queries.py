@@ -3,6 +3,7 @@
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from runrig.domain.errors import NotFound
 from runrig.domain.gangs import Priority
@@ -16,9 +17,11 @@ from runrig.domain.workflows import Task, TaskKey, Workflow, WorkflowSpec, Workf
 from runrig.engine.explain import report, why
 from runrig.engine.explain.report import Hold
 from runrig.engine.explain.why import GroupWhy as GroupWhy
+from runrig.engine.state.state import State
 from runrig.ports.backend import Backend, LogFile
 from runrig.ports.clock import Clock
 from runrig.ports.store import SpecText, Store, StoredWorkflow, WorkflowQuery
+from runrig.service.mirror.asker import Asker
 from runrig.service.queries.events import preempted_in_words, unnumbered
 from runrig.service.queries.lookup import no_workflow
 from runrig.service.queries.pod_counts import GpusAsked, gpus_asked
@@ -26,7 +29,6 @@ from runrig.service.queries.pool_deletions import PoolDeletion, deletion_of, utc
 from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.reconciler import Reconciler, Standstill
-from runrig.service.runtime.transactor import Transactor
 
 MOST_NODES = 4
 """How many nodes a sentence names."""
@@ -94,10 +96,8 @@ class WhyView:
 
 
 class WorkflowQueries:
-    def __init__(
-        self, transactor: Transactor, store: Store, backend: Backend, clock: Clock, reconciler: Reconciler
-    ) -> None:
-        self._transactor = transactor
+    def __init__(self, asker: Asker, store: Store, backend: Backend, clock: Clock, reconciler: Reconciler) -> None:
+        self._asker = asker
         self._store = store
         self._backend = backend
         self._clock = clock
@@ -212,15 +212,8 @@ class WorkflowQueries:
     def why(self, id: str, visibility: Visibility = ALL) -> WhyView:
         """Why it waits, and by whom it was preempted.  Raises NotFound."""
         workflow = self._head(id, visibility)
-        groups: tuple[GroupWhy, ...] = ()
-        hold: Hold | None = None
-        draining = False
-        with self._transactor.reading() as state:
-            if workflow.id in state.workflows:
-                workflow = state.workflows[workflow.id]
-                groups = why.why(state, workflow.id).groups
-                hold = report.hold(state, workflow.id)
-                draining = state.pools[workflow.pool].state is PoolState.DELETING
+        alive = self._asker.ask(alive_in, workflow.id)[0]
+        workflow, groups, hold, draining = alive or (workflow, (), None, False)
         names, events = self._events(workflow.id, visibility)
         groups = tuple(names.why(group) for group in groups)
         workflow = replace(workflow, failure_message=names.text(workflow.failure_message))
@@ -254,6 +247,24 @@ class WorkflowQueries:
 
     def log(self, key: TaskKey, *, error: bool) -> LogFile | None:
         return self._backend.log(key, error=error)
+
+
+class Alive(NamedTuple):
+    """A workflow that has not ended.  *draining*: its pool is to go."""
+
+    workflow: Workflow
+    groups: tuple[GroupWhy, ...]
+    hold: Hold | None
+    draining: bool
+
+
+def alive_in(state: State, id: str) -> Alive | None:
+    """The workflow *id* in *state*; None if it has ended."""
+    workflow = state.workflows.get(id)
+    if workflow is None:
+        return None
+    draining = state.pools[workflow.pool].state is PoolState.DELETING
+    return Alive(workflow, why.why(state, id).groups, report.hold(state, id), draining)
 
 
 def _when(event: Event | ClusterEvent) -> float:

@@ -74,6 +74,12 @@ class Metrics:
         self._pruned = Counter(
             "runrig_pruned_workflows", "Finished workflows removed after their retention.", registry=registry
         )
+        self._answers = Counter(
+            "runrig_answers",
+            "Questions about the state, by who answered: the mirror or the server.",
+            ["by"],
+            registry=registry,
+        )
         self._failed_logins = Counter("runrig_failed_logins", "Requests without a good token.", registry=registry)
         self._requests = Counter(
             "runrig_http_requests", "Answers, by route and status.", ["method", "route", "status"], registry=registry
@@ -104,6 +110,10 @@ class Metrics:
     def part(self, seconds: float) -> None:
         """One part of a cycle was decided in so many seconds."""
         self._cycle.observe(seconds)
+
+    def explained(self, by: str) -> None:
+        """A question about the state was answered, by the mirror or by the server."""
+        self._answers.labels(by).inc()
 
     def lock_held(self, seconds: float) -> None:
         """The lock of the state was held for so long without a break."""

@@ -64,6 +64,8 @@ class Transactor:
         self._listeners: list[tuple[str | None, Listener]] = []
         self._state: State | None = None
         self._not_stored: str | None = None
+        self.stored = 0
+        """The last revision that this server knows to be stored; readable without the lock."""
         self.when_not_stored: Callable[[], None] = lambda: None
         """Called after each commit that failed."""
 
@@ -89,6 +91,7 @@ class Transactor:
                 loaded = self._store.load()
                 _check(loaded)
                 self._state = State.load(loaded, fixed_nodes=self._fixed_nodes, topology=self._topology)
+                self.stored = loaded.revision
         return self._state
 
     def reload(self) -> None:
@@ -258,6 +261,7 @@ class Transactor:
             self.when_not_stored()
             raise
         self._not_stored = None
+        self.stored = revisions[-1].number
         self._metrics.stored(self._loaded(), revisions, time.perf_counter() - began)
 
     @contextmanager

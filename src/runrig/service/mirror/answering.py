@@ -1,0 +1,172 @@
+"""The process of the mirror: answers one question after the other, and forks a branch for each that changes the state.
+
+A question comes with a connection of its own, on which its answer goes back.  Who hangs up ends the branch that works for it.
+"""
+
+import os
+import selectors
+import signal
+import socket
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+from runrig.engine.state.state import State
+from runrig.service.mirror.replica import Replica
+
+T = TypeVar("T")
+
+Call = tuple[Callable[..., T], tuple[Any, ...]]
+"""A function of a state, known by its name in a module, and its other arguments."""
+
+READY = b"ready"
+KEEPS_UP_S = 1.0
+"""How often the replica catches up while nobody asks."""
+
+
+class Question(NamedTuple, Generic[T]):
+    """*ask*: a pure function of a state and *args*, known by its name in a module.  *at_least*: the oldest revision it may be about.
+
+    *branch*: it changes the state.
+    """
+
+    ask: Callable[..., T]
+    args: tuple[Any, ...]
+    at_least: int = 0
+    branch: bool = False
+
+
+class Answer(NamedTuple, Generic[T]):
+    """*value*: of *revision*; with a *fault*, how the function failed, there is none."""
+
+    value: T | None
+    revision: int
+    fault: str = ""
+
+
+class Answering:
+    """*door*: questions come through it, one descriptor each, until its other end is closed."""
+
+    def __init__(self, door: socket.socket, replica: Replica) -> None:
+        self._door = door
+        self._replica = replica
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(door, selectors.EVENT_READ)
+        self._branches: dict[int, tuple[int, Connection]] = {}  # by descriptor of the process: its number, who asked
+
+    def run(self) -> None:
+        """Returns when the server has gone.  Raises what the store raises."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self._replica.catch_up()
+        with suppress(BrokenPipeError):
+            self._door.send(READY)
+        while True:
+            ready = self._selector.select(KEEPS_UP_S)
+            if not ready:
+                self._replica.catch_up()
+            for key, _ in ready:
+                if key.fileobj is self._door:
+                    if not self._take():
+                        self._end_branches()
+                        return
+                elif key.fd in self._branches:
+                    self._ended(key.fd)
+                elif key.data in self._branches:
+                    self._kill(key.data)
+
+    def _take(self) -> bool:
+        """Takes a question; False if no more will come."""
+        _, descriptors, *_ = socket.recv_fds(self._door, len(READY), 1)
+        if not descriptors:
+            return False
+        asker = Connection(descriptors[0])
+        try:
+            question: Question[Any] = asker.recv()
+        except (EOFError, OSError):
+            asker.close()
+            return True
+        if self._replica.state.revision < question.at_least:
+            self._replica.catch_up()
+        if question.branch:
+            self._branch(asker, question)
+        else:
+            with closing(asker), suppress(OSError):
+                asker.send(answer(self._replica.state, question))
+        return True
+
+    def _branch(self, asker: Connection, question: Question[Any]) -> None:
+        self._replica.let_go()
+        number = os.fork()
+        if number == 0:
+            try:
+                os.setpgid(0, 0)  # to be ended with the branches that it makes
+                self._hang_up_others()
+                asker.send(answer(self._replica.state, question))
+            finally:
+                os._exit(0)
+        process = os.pidfd_open(number)
+        self._branches[process] = number, asker
+        self._selector.register(process, selectors.EVENT_READ)
+        self._selector.register(asker, selectors.EVENT_READ, process)
+
+    def _hang_up_others(self) -> None:
+        """In a branch: nobody waits for its copies of what the mirror has open."""
+        self._door.close()
+        for _, asker in self._branches.values():
+            asker.close()
+
+    def _kill(self, process: int) -> None:
+        """Its asker has hung up.  The end of the process comes as any other."""
+        number, asker = self._branches[process]
+        self._selector.unregister(asker)
+        _end(number)
+
+    def _ended(self, process: int) -> None:
+        number, asker = self._branches.pop(process)
+        os.waitpid(number, 0)
+        self._selector.unregister(process)
+        with suppress(KeyError):
+            self._selector.unregister(asker)
+        os.close(process)
+        asker.close()
+
+    def _end_branches(self) -> None:
+        for number, _ in self._branches.values():
+            _end(number)
+
+
+def _end(branch: int) -> None:
+    """Kills *branch* and those that it made; it may have no group yet."""
+    os.kill(branch, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.killpg(branch, signal.SIGKILL)
+
+
+def in_branches(state: State, calls: Sequence[Call[T]]) -> list[T]:
+    """What each of *calls* finds in a *state* of its own: all but the last in another process.  Only a branch may do this."""
+    pipes = []
+    for call in calls[:-1]:
+        ours, theirs = Pipe(duplex=False)
+        if os.fork() == 0:
+            try:
+                theirs.send(answer(state, Question(*call)))
+            finally:
+                os._exit(0)
+        theirs.close()
+        pipes.append(ours)
+    last = [ask(state, *args) for ask, args in calls[-1:]]
+    answers: list[Answer[T]] = [each.recv() for each in pipes]
+    for fault in filter(None, (each.fault for each in answers)):
+        raise RuntimeError(fault)
+    return [cast(T, each.value) for each in answers] + last
+
+
+def answer(state: State, question: Question[T]) -> Answer[T]:
+    """What *question* finds in *state*."""
+    try:
+        return Answer(question.ask(state, *question.args), state.revision)
+    except Exception:  # noqa: BLE001 - the server tells of it, and asks its own state
+        return Answer(None, state.revision, traceback.format_exc())

@@ -1,0 +1,96 @@
+"""A second state, in a process of its own, that follows the server's by reading what it committed."""
+
+import gc
+import time
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Protocol
+
+from runrig.domain.plan import Submit
+from runrig.domain.records import Event
+from runrig.engine.state.state import State
+from runrig.ports.store import Store
+
+PAGE = 2000
+"""Events that are read at a time."""
+
+LONGEST_GAP_S = 60.0
+"""After a longer pause all rows are read anew: soon that is faster than the log, and retention deletes some of that in the end."""
+
+
+class ClosableStore(Store, Protocol):
+    def close(self) -> None: ...
+
+
+class Replica:
+    """*open_store*: makes a store that reads the server's database.  *fixed_nodes*, *topology*: as of its backend.
+
+    Not thread-safe.
+    """
+
+    def __init__(self, open_store: Callable[[], ClosableStore], *, fixed_nodes: bool, topology: bool) -> None:
+        self._open_store = open_store
+        self._fixed_nodes, self._topology = fixed_nodes, topology
+        self._store: ClosableStore | None = None
+        self._state: State | None = None
+        self._read_at = 0.0
+
+    @property
+    def state(self) -> State:
+        """As of its revision.  Only a branch may change it, and trials that take everything back."""
+        assert self._state is not None, "it has caught up once"
+        return self._state
+
+    def catch_up(self) -> None:
+        """Takes in what the server has committed.  Raises what the store raises."""
+        store = self._store = self._store or self._open_store()
+        began = time.monotonic()
+        if self._state is None or began - self._read_at > LONGEST_GAP_S or not _follow(self._state, store):
+            self._load(store)
+        self._read_at = began
+
+    def let_go(self) -> None:
+        """Closes its connections: a process that is forked now has none."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def _load(self, store: Store) -> None:
+        self._state = None  # two at once would take twice the memory
+        gc.unfreeze()
+        gc.collect()
+        gc.disable()
+        try:
+            self._state = State.load(store.load(), fixed_nodes=self._fixed_nodes, topology=self._topology)
+        finally:
+            gc.enable()
+        gc.freeze()  # looking for garbage in it would copy the pages that it shares with branches
+
+
+def _follow(state: State, store: Store) -> bool:
+    """Applies what the log has beyond *state*; False if some of it is missing there."""
+    while events := store.log.events(after=state.revision, limit=PAGE):
+        state.specs.update(store.specs(_submitted(events) - state.specs.keys()))
+        for number, revision in groupby(events, key=attrgetter("revision")):
+            if number != state.revision + 1 or not _applied(state, list(revision), store):
+                return False
+            state.revision = number
+        state.take_changes()
+    return True
+
+
+def _applied(state: State, revision: Sequence[Event], store: Store) -> bool:
+    if [each.seq for each in revision] != [*range(len(revision))]:
+        return False
+    gone = _submitted(revision) - state.specs.keys()  # the last workflow of a specification ended, and another one came
+    state.specs.update(store.specs(gone))
+    if not _submitted(revision) <= state.specs.keys():
+        return False
+    state.apply_all([each.action for each in revision], revision[0].time)
+    return True
+
+
+def _submitted(events: Iterable[Event]) -> set[str]:
+    """Hashes of the specifications that are submitted in *events*."""
+    return {each.action.workflow.spec_hash for each in events if isinstance(each.action, Submit)}

@@ -1,0 +1,130 @@
+"""A replica is what a server would load, after whatever was committed, however rarely it looks."""
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from runrig.domain.errors import RunrigError
+from runrig.domain.gangs import Priority
+from runrig.domain.nodes import Node
+from runrig.engine.cycle import run
+from runrig.engine.state.state import State
+from runrig.service.mirror import replica as replicas
+from runrig.service.mirror.replica import Replica
+from runrig.store import SqlStore
+from tests.worlds.service import Desk, desk
+
+SUBPOOLS = ("", "a: 1", "a: 1, b: 1", "a: 2, b: 0")
+
+
+def cluster(chance: random.Random) -> str:
+    org = chance.choice(["", ", cohort: org", ", cohort: org, borrowing_limit: 1"])
+    parts = ", ".join(f"{{name: {part[0]}, quota: {part[3]}}}" for part in chance.choice(SUBPOOLS).split(", ") if part)
+    return f"""
+cohorts: [{{name: org}}]
+pools:
+- {{name: pool1, quota: {chance.choice([2, 3])}{org}, subpools: [{parts}]}}
+- {{name: pool2, quota: {chance.choice([1, 2])}{org}}}
+"""
+
+
+def step(it: Desk, chance: random.Random) -> None:
+    """Something that people or time do; refused or not."""
+    what = chance.random()
+    with suppress(RunrigError):
+        if what < 0.5:
+            it.submit(
+                f"w{chance.randrange(3)}",
+                chance.choice(["pool1", "pool1--a", "pool2"]),
+                chance.choice([*Priority]),
+                gpus=chance.choice([1, 2]),
+                duration=chance.choice([5.0, 50.0]),
+            )
+        elif what < 0.6:
+            live = sorted(it.store.load().workflows, key=lambda each: each.id)
+            if live:
+                it.service.submissions.cancel(chance.choice(live).id, user="ann")
+        elif what < 0.75:
+            it.service.declarations.apply(cluster(chance), user="ann", prune=True)
+        else:
+            it.later(chance.choice([0, 10]))
+
+
+def of(it: Desk, open_store: Callable[[], SqlStore] | None = None) -> Replica:
+    return Replica(open_store or (lambda: it.store), fixed_nodes=it.backend.fixed_nodes, topology=it.backend.topology)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_its_rows_are_the_stores_after_any_history(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replicas, "PAGE", 7)
+    chance = random.Random(seed)
+    with desk(tmp_path, nodes=(Node("n0", {"gpu": 4}), Node("n1", {"gpu": 2}))) as it:
+        replica = of(it)
+        replica.catch_up()
+        first = replica.state
+        for _ in range(60):
+            step(it, chance)
+            if chance.random() < 0.3:
+                replica.catch_up()
+                assert replica.state.rows() == it.store.load()
+        it.later(0)
+        replica.catch_up()
+        assert replica.state.rows() == it.store.load()
+        assert replica.state is first  # it followed
+        loaded = State.load(it.store.load(), fixed_nodes=it.backend.fixed_nodes, topology=it.backend.topology)
+        seen = it.backend.observe()
+        assert run(replica.state, seen, it.time[0] + 60) == run(loaded, seen, it.time[0] + 60)
+
+
+def test_where_the_log_has_gaps_all_is_read_anew(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        replica = of(it)
+        replica.catch_up()
+        first, id = replica.state, it.submit("short", duration=1)
+        it.later(0)
+        it.later(5)
+        it.submit("other")
+        it.store.retention.prune([id], 100)
+        assert it.store.retention.prune_events(100).rows
+        replica.catch_up()
+        assert replica.state is not first
+        assert replica.state.rows() == it.store.load()
+
+
+def test_after_a_long_pause_all_is_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replicas, "LONGEST_GAP_S", 0.0)
+    with desk(tmp_path) as it:
+        replica = of(it)
+        replica.catch_up()
+        first = replica.state
+        it.submit("a")
+        replica.catch_up()
+        assert replica.state is not first
+        assert replica.state.rows() == it.store.load()
+
+
+def test_the_last_workflow_of_a_file_ends_and_the_file_comes_again(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        replica = of(it)
+        it.submit("a", duration=1)
+        replica.catch_up()
+        first = replica.state
+        it.later(5)
+        it.submit("a", duration=1)
+        replica.catch_up()
+        assert replica.state is first
+        assert replica.state.rows() == it.store.load()
+
+
+def test_it_reads_beside_a_server_on_either_store(tmp_path: Path, any_store: str) -> None:
+    with desk(tmp_path, database=any_store) as it:
+        replica = of(it, lambda: SqlStore.look(any_store))
+        for name in ("a", "b", "c"):
+            it.submit(name)
+            it.later(0)
+            replica.catch_up()
+            assert replica.state.rows() == it.store.load()
+            replica.let_go()
