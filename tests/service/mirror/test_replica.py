@@ -11,6 +11,8 @@ from runrig.domain.errors import RunrigError
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
 from runrig.engine.cycle import run
+from runrig.engine.explain.why import why
+from runrig.engine.scheduling.verdicts import at_rest
 from runrig.engine.state.state import State
 from runrig.service.mirror import replica as replicas
 from runrig.service.mirror.replica import Replica
@@ -128,3 +130,25 @@ def test_it_reads_beside_a_server_on_either_store(tmp_path: Path, any_store: str
             replica.catch_up()
             assert replica.state.rows() == it.store.load()
             replica.let_go()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_who_sleeps_in_the_server_sleeps_in_the_replica(tmp_path: Path, seed: int) -> None:
+    """So that both say the same of what the next cycle does."""
+    chance = random.Random(seed)
+    with desk(tmp_path, nodes=(Node("n0", {"gpu": 4}), Node("n1", {"gpu": 2}))) as it:
+        replica = of(it)
+        for _ in range(40):
+            step(it, chance)
+        it.later(0)
+        replica.catch_up()
+        looks = 0
+        while not replica.settled:
+            replica.settle(3)
+            looks += 3
+        assert looks < 1000
+        assert at_rest(replica.state.ledger)
+        with it.service._transactor.reading() as state:
+            assert at_rest(state.ledger)
+            for id in sorted(state.workflows):
+                assert why(state, id) == why(replica.state, id)

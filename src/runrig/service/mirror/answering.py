@@ -25,6 +25,8 @@ Call = tuple[Callable[..., T], tuple[Any, ...]]
 READY = b"ready"
 KEEPS_UP_S = 1.0
 """How often the replica catches up while nobody asks."""
+LOOKS = 100
+"""How many gangs are looked at before somebody who asks has his turn: some 30 ms."""
 
 
 class Question(NamedTuple, Generic[T]):
@@ -64,9 +66,9 @@ class Answering:
         with suppress(BrokenPipeError):
             self._door.send(READY)
         while True:
-            ready = self._selector.select(KEEPS_UP_S)
+            ready = self._selector.select(KEEPS_UP_S if self._replica.settled else 0)
             if not ready:
-                self._replica.catch_up()
+                self._idle()
             for key, _ in ready:
                 if key.fileobj is self._door:
                     if not self._take():
@@ -76,6 +78,12 @@ class Answering:
                     self._ended(key.fd)
                 elif key.data in self._branches:
                     self._kill(key.data)
+
+    def _idle(self) -> None:
+        if self._replica.settled:
+            self._replica.catch_up()
+        else:
+            self._replica.settle(LOOKS)
 
     def _take(self) -> bool:
         """Takes a question; False if no more will come."""
@@ -90,6 +98,8 @@ class Answering:
             return True
         if self._replica.state.revision < question.at_least:
             self._replica.catch_up()
+        if not self._replica.settled:
+            self._replica.settle(LOOKS)
         if question.branch:
             self._branch(asker, question)
         else:

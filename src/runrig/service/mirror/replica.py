@@ -2,16 +2,18 @@
 
 import gc
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Protocol
 
-from runrig.domain.plan import Submit
+from runrig.domain.plan import Decision, Submit
 from runrig.domain.records import Event
+from runrig.engine.scheduling.admission import decide
 from runrig.engine.state.state import State
 from runrig.ports.store import Store
 
+_END = object()
 PAGE = 2000
 """Events that are read at a time."""
 
@@ -35,20 +37,35 @@ class Replica:
         self._store: ClosableStore | None = None
         self._state: State | None = None
         self._read_at = 0.0
+        self._looking: Iterator[Decision | None] | None = None
+        self.settled = False
+        """True if `settle` has nothing to do until something is committed."""
 
     @property
     def state(self) -> State:
         """As of its revision.  Only a branch may change it, and trials that take everything back."""
         assert self._state is not None, "it has caught up once"
+        self._looking = None  # who was looked at is known; the rest begins again, as things are then
         return self._state
 
     def catch_up(self) -> None:
         """Takes in what the server has committed.  Raises what the store raises."""
         store = self._store = self._store or self._open_store()
         began = time.monotonic()
+        before = None if self._state is None else self._state.revision
         if self._state is None or began - self._read_at > LONGEST_GAP_S or not _follow(self._state, store):
             self._load(store)
         self._read_at = began
+        self.settled = self.settled and self.state.revision == before
+
+    def settle(self, looks: int) -> None:
+        """Looks at *looks* of those who wait, and starts nobody, so that whoever sleeps in the server sleeps here too."""
+        looking = self._looking or decide(self.state.ledger)
+        for _ in range(looks):
+            if next(looking, _END) is not None:  # the end, or what the server is about to carry out
+                self.settled = True
+                return
+        self._looking = looking
 
     def let_go(self) -> None:
         """Closes its connections: a process that is forked now has none."""
