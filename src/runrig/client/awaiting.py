@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from runrig.client.network import CHUNK, Stream
+from runrig.client.network import CHUNK, KeptToken, Stream
 
 if TYPE_CHECKING:
     import ssl
@@ -32,6 +32,7 @@ class AwaitingStream:
 class AwaitingNetwork:
     def __init__(self) -> None:
         self._streams: WeakSet[AwaitingStream] = WeakSet()
+        self._renewal: asyncio.Task[None] | None = None
 
     async def connect(self, host: str, port: int, tls: "ssl.SSLContext | None", timeout_s: float | None) -> Stream:
         async with asyncio.timeout(timeout_s):
@@ -41,6 +42,20 @@ class AwaitingNetwork:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    async def renew(self, kept: KeptToken) -> None:
+        """One call renews, in a thread, and waits for that; meanwhile others send the token for as long as it is good."""
+        if self._renewal is None:
+            self._renewal = asyncio.create_task(asyncio.to_thread(kept.renew))
+            self._renewal.add_done_callback(self._renewed)
+        elif kept.is_good:
+            return
+        await asyncio.shield(self._renewal)  # who is cancelled leaves it to the others
+
+    def _renewed(self, renewal: asyncio.Task[None]) -> None:
+        self._renewal = None
+        if not renewal.cancelled():
+            renewal.exception()  # taken note of, also if nobody waits any more
 
     async def close(self) -> None:
         """Ends every connection at once, that of a list or stream that was left too: the loop may end before it ends by itself."""

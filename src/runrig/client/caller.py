@@ -8,7 +8,7 @@ import codecs
 import json
 import socket
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
@@ -18,7 +18,7 @@ import h11
 from runrig import __version__
 from runrig.client.exchange import BROKEN, Exchange, Head
 from runrig.client.failure import NoAnswer, server_said
-from runrig.client.network import Network
+from runrig.client.network import KeptToken, Network
 from runrig.client.server_address import Address
 from runrig.domain.errors import RunrigError
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Value = str | int | bool | None | Iterable[str]
 Query = Mapping[str, Value]
-Token = str | Callable[[], str | None] | None
+Token = str | KeptToken | None
 
 ANSWER_S = 60.0
 FIRST_PAUSE_S = 0.25
@@ -64,7 +64,7 @@ class Answer(NamedTuple):
 
 
 class Caller:
-    """*token* None: calls carry none, and the server says what it thinks of that; one that is called may be another each time.
+    """*token* None: calls carry none, and the server says what it thinks of that.
 
     *token_hint*: where to find a valid one.
     *patience_s*: how long to wait for a server that is not there.  *keeps*: connections are used again, until `close`.
@@ -158,15 +158,16 @@ class Caller:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     async def _asked(self, request: Request) -> tuple[Exchange, Head]:
+        headers = await self.headers()  # before there is a connection, which no server keeps for nothing
         exchange = self._kept() if request.harmless else None
         if exchange is not None:
             try:  # the server may have closed it in the meantime
-                return exchange, await self._sent(exchange, request)
+                return exchange, await self._sent(exchange, request, headers)
             except BROKEN as error:
                 if isinstance(error, TimeoutError):
                     raise
         exchange = Exchange(await self._connected(request.timeout_s))
-        return exchange, await self._sent(exchange, request)
+        return exchange, await self._sent(exchange, request, headers)
 
     def _kept(self) -> Exchange | None:
         """A connection that another call has left; threads may ask at once."""
@@ -175,13 +176,13 @@ class Caller:
         except IndexError:
             return None
 
-    async def _sent(self, exchange: Exchange, request: Request) -> Head:
+    async def _sent(self, exchange: Exchange, request: Request, always: Mapping[str, str]) -> Head:
         parts = urlsplit(self.address.url)
         body = None if request.body is None else json.dumps(request.body).encode()
         try:
             headers = {
                 "Host": parts.netloc.rpartition("@")[2],
-                **self.headers,
+                **always,
                 "Content-Type": "application/json",
                 "Accept": "*/*",
             }
@@ -205,13 +206,19 @@ class Caller:
             self._tls = ssl.create_default_context()
         return self._tls if scheme == "https" else None
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """Of every request."""
-        self._token_sent = self._token() if callable(self._token) else self._token
+    async def headers(self) -> dict[str, str]:
+        """Of every request.  Raises as `KeptToken.renew`."""
+        self._token_sent = await self._good_token()
         return {"User-Agent": f"runrig/{__version__}"} | (
             {"Authorization": f"Bearer {self._token_sent}"} if self._token_sent else {}
         )
+
+    async def _good_token(self) -> str | None:
+        if self._token is None or isinstance(self._token, str):
+            return self._token
+        if self._token.is_due:
+            await self.network.renew(self._token)
+        return self._token.token
 
     async def _refusal(self, exchange: Exchange, status: int) -> RunrigError:
         body = b""

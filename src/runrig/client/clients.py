@@ -11,7 +11,7 @@ from runrig.client.calls import access, cluster, pools, workflows
 from runrig.client.network import BlockingNetwork, Network
 from runrig.client.paths import path
 from runrig.client.server_address import ServerAddress, one_line
-from runrig.client.sign_in import KeptToken
+from runrig.client.sign_in import SignIn
 from runrig.client.transport import patience
 from runrig.client.ways import Awaiting, Blocking, Calls, call
 
@@ -59,7 +59,7 @@ def _caller(
     return Caller(
         network,
         address,
-        one_line(token, "token=") if token else KeptToken(found, address),
+        one_line(token, "token=") if token else SignIn(found, address),
         f"; 'runrig login {address.url}' keeps one, RUNRIG_TOKEN sets one",
         patience_s=patience(address, os.environ) if patience_s is None else patience_s,
         tls=tls,

@@ -16,6 +16,29 @@ CHUNK = 65536
 T = TypeVar("T")
 
 
+class KeptToken(Protocol):
+    """A token that ends, and is another one after it was renewed."""
+
+    @property
+    def token(self) -> str | None:
+        """None: there is none."""
+        ...
+
+    @property
+    def is_due(self) -> bool:
+        """True if it should be renewed now."""
+        ...
+
+    @property
+    def is_good(self) -> bool:
+        """False if it has ended."""
+        ...
+
+    def renew(self) -> None:
+        """Waits for files and for a server.  Raises NotAllowed if it cannot be renewed, and what else went wrong if it has ended."""
+        ...
+
+
 class Stream(Protocol):
     """A connection.  Times in seconds, None: as long as it takes.  All but `close` raise OSError."""
 
@@ -32,6 +55,10 @@ class Network(Protocol):
     async def connect(self, host: str, port: int, tls: "ssl.SSLContext | None", timeout_s: float | None) -> Stream: ...
 
     async def sleep(self, seconds: float) -> None: ...
+
+    async def renew(self, kept: KeptToken) -> None:
+        """Returns once *kept*, which is due, can be sent.  Raises as `KeptToken.renew`."""
+        ...
 
 
 class BlockingStream:
@@ -64,6 +91,9 @@ class BlockingNetwork:
 
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+    async def renew(self, kept: KeptToken) -> None:
+        kept.renew()
 
 
 def done(call: Coroutine[Any, Any, T]) -> T:

@@ -23,31 +23,35 @@ ANSWER_S = 20.0
 SIGN_IN = "/api/v1/sign-in"
 
 
-class KeptToken:
-    """The token for *address*, a good one each time that it is called.  None: there is none."""
+class SignIn:
+    """The token for *address* as `network.KeptToken`, renewed if it is that of a sign-in."""
 
     def __init__(self, found: ServerAddress, address: Address) -> None:
         self._address = address
-        self._token = found.token(address)
+        self.token = found.token(address)
         kept = saved.read()
-        mine = self._token is not None and kept.token(address.url) == self._token
+        mine = self.token is not None and kept.token(address.url) == self.token
         self._renewal = kept.renewal(address.url) if mine else None
         self._quiet_until = 0.0
 
-    def __call__(self) -> str | None:
-        """Raises NotAllowed if the sign-in cannot go on, and the error of the renewal if the token has ended."""
-        if self._renewal is not None and _due(self._renewal) and time.time() >= self._quiet_until:
-            self._renew()
-        return self._token
+    @property
+    def is_due(self) -> bool:
+        return self._renewal is not None and _due(self._renewal) and time.time() >= self._quiet_until
 
-    def _renew(self) -> None:
+    @property
+    def is_good(self) -> bool:
+        renewal = self._renewal
+        return renewal is None or renewal.begun_at <= time.time() < renewal.ends_at
+
+    def renew(self) -> None:
+        """Raises NotAllowed if the sign-in cannot go on, and the error of the renewal if the token has ended."""
         with _alone():
             kept = saved.read()
-            self._token, renewal = kept.token(self._address.url), kept.renewal(self._address.url)
+            renewal = kept.renewal(self._address.url)
             if renewal is not None and _due(renewal):  # else another process has renewed it, or logged in anew
                 kept = self._renewed(kept, renewal)
-                self._token, renewal = kept.token(self._address.url), kept.renewal(self._address.url)
-            self._renewal = renewal
+            self.token = kept.token(self._address.url)
+            self._renewal = kept.renewal(self._address.url)
 
     def _renewed(self, kept: Logins, renewal: Renewal) -> Logins:
         url = self._address.url

@@ -71,7 +71,7 @@ class Transport:
     def socket_address(self, path: str) -> tuple[str, dict[str, str]]:
         """URL and headers of a WebSocket."""
         parts = urlsplit(self.url + path)
-        return parts._replace(scheme="wss" if parts.scheme == "https" else "ws").geturl(), self._caller.headers
+        return parts._replace(scheme="wss" if parts.scheme == "https" else "ws").geturl(), done(self._caller.headers())
 
 
 def patience(address: Address, environment: Mapping[str, str]) -> float:

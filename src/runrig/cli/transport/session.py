@@ -9,7 +9,7 @@ import click
 
 from runrig.cli.rendering import sanitize
 from runrig.client.server_address import ServerAddress
-from runrig.client.sign_in import KeptToken
+from runrig.client.sign_in import SignIn
 from runrig.client.transport import Transport, path, patience
 from runrig.domain.errors import ServerFault
 
@@ -31,9 +31,7 @@ class Session:
         hint = f"; 'runrig login {address.url}' keeps {'another' if token else 'one'}, RUNRIG_TOKEN sets one"
         if address.loopback and token is None:
             hint = f": there is none in {self.server_address.data_folder()}; --data names the folder of the server"
-        return Transport(
-            address, KeptToken(self.server_address, address), hint, patience_s=patience(address, os.environ)
-        )
+        return Transport(address, SignIn(self.server_address, address), hint, patience_s=patience(address, os.environ))
 
     def flavors(self) -> Sequence[Mapping[str, Any]]:
         """All flavors, which only JSON tells of; none in text mode."""

@@ -1,0 +1,142 @@
+"""The token of a sign-in is renewed by one call of an `AsyncClient`, and the event loop goes on meanwhile: on a real, slow server."""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from runrig.client import AsyncClient, NotAllowed
+from runrig.client.saved import Logins, Renewal, read, write
+from tests.patience import PATIENCE_S, until
+
+OLD, NEW = "old", "new"
+RENEWAL = "/api/v1/sign-in/renewal"
+AGREED = (200, {"token": NEW, "refresh_token": "r2", "expires_in_s": 900})
+REFUSED = (403, {"detail": "the provider of identities refuses: invalid_grant", "code": "FORBIDDEN"})
+
+
+@dataclass
+class Slow:
+    """It answers a renewal with *answer*, and not before *may_answer*; everything else at once, with the token that came."""
+
+    url: str = ""
+    answer: tuple[int, dict[str, object]] = AGREED
+    may_answer: threading.Event = field(default_factory=threading.Event)
+    renewals: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slow]:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv("RUNRIG_TOKEN", raising=False)
+    script = Slow()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            assert self.path == RENEWAL
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            script.renewals.append(body["refresh_token"])
+            assert script.may_answer.wait(PATIENCE_S)
+            self._say(*script.answer)
+
+        def do_GET(self) -> None:
+            self._say(200, {"version": self.headers["Authorization"].removeprefix("Bearer ")})
+
+        def _say(self, status: int, body: object) -> None:
+            raw = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        def log_message(self, *args: object) -> None:
+            """Silent."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    script.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=lambda: server.serve_forever(poll_interval=0.01))
+    thread.start()
+    yield script
+    script.may_answer.set()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def signed_in(server: Slow, *, ends_in_s: float) -> None:
+    now = time.time()
+    write(Logins().with_token(server.url, OLD, Renewal("r1", now - 600, now + ends_in_s)))
+
+
+async def asked(server: Slow) -> None:
+    """Returns once *server* was asked for a renewal; other coroutines go on meanwhile."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not server.renewals:
+            await asyncio.sleep(0.01)
+
+
+def test_other_calls_send_the_token_while_it_is_good(slow: Slow) -> None:
+    async def calls() -> tuple[list[str], str, str]:
+        async with AsyncClient(slow.url) as client:
+            first = asyncio.create_task(client.version())
+            await asked(slow)
+            meanwhile = [await client.version() for _ in range(3)]
+            assert not first.done()
+            slow.may_answer.set()
+            return meanwhile, await first, await client.version()
+
+    signed_in(slow, ends_in_s=100)
+    assert asyncio.run(calls()) == ([OLD] * 3, NEW, NEW)
+    assert slow.renewals == ["r1"]
+    assert read().token(slow.url) == NEW
+
+
+def test_when_it_has_ended_all_wait_for_one_renewal_and_the_loop_does_not(slow: Slow) -> None:
+    async def calls() -> list[str]:
+        async with AsyncClient(slow.url) as client:
+            waiting = [asyncio.create_task(client.version()) for _ in range(5)]
+            await asked(slow)
+            for _ in range(10):  # turns of the loop, in which any of them could end
+                await asyncio.sleep(0)
+            assert not any(each.done() for each in waiting)
+            slow.may_answer.set()
+            return await asyncio.gather(*waiting)
+
+    signed_in(slow, ends_in_s=-1)
+    assert asyncio.run(calls()) == [NEW] * 5
+    assert slow.renewals == ["r1"]
+
+
+def test_what_a_cancelled_call_has_begun_is_kept(slow: Slow) -> None:
+    async def impatient() -> str:
+        async with AsyncClient(slow.url) as client:
+            first = asyncio.create_task(client.version())
+            await asked(slow)
+            first.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await first
+            slow.may_answer.set()
+            await asyncio.to_thread(until, lambda: read().token(slow.url) == NEW)
+            return await client.version()
+
+    signed_in(slow, ends_in_s=-1)
+    assert asyncio.run(impatient()) == NEW
+    assert slow.renewals == ["r1"]
+
+
+def test_who_asks_is_told_that_the_provider_refuses(slow: Slow) -> None:
+    async def refused() -> None:
+        async with AsyncClient(slow.url) as client:
+            with pytest.raises(NotAllowed, match="invalid_grant; sign in again: 'runrig login "):
+                await client.version()
+
+    slow.answer = REFUSED
+    slow.may_answer.set()
+    signed_in(slow, ends_in_s=100)
+    asyncio.run(refused())
