@@ -133,6 +133,7 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
         "GET /api/workflow/{id}/events",
         "GET /api/workflow/{id}/logs",
         "GET /api/workflow/{id}/spec",
+        "GET /api/workflow/{id}/task/{task}",
         "GET /healthz",
         "GET /metrics",
         "GET /readyz",

@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import socket
 import threading
 import time
 import urllib.error
@@ -18,11 +19,19 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from tests.patience import PATIENCE_S, until
+from tests.service.runtime.scrape import labelled, scraped
 from tests.worlds.command_line import Up, up, written
 
 LISTENS = """
-import os, socket
+import os, socket, threading
 server = socket.create_server(("127.0.0.1", 0))
+datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+datagrams.bind(server.getsockname())
+def answer():
+    while True:
+        data, sender = datagrams.recvfrom(70000)
+        datagrams.sendto(data[::-1], sender)
+threading.Thread(target=answer, daemon=True).start()
 with open("port.new", "w") as file:
     file.write(str(server.getsockname()[1]))
 os.rename("port.new", "port")
@@ -182,6 +191,53 @@ def test_the_reference_client_forwards_a_port(world: World) -> None:
     assert world.refused(f"{endpoint}/PORTFORWARD-0")[0] == 404
 
 
+def sender(number: int) -> bytes:
+    """As the reference client begins each datagram of one that comes to it from a port of 127.0.0.1."""
+    return socket.inet_aton("127.0.0.1") + number.to_bytes(2, "big")
+
+
+def test_the_reference_client_forwards_datagrams(world: World) -> None:
+    """On the connection with the key itself, and each answer goes to the sender whose datagram it answers."""
+    answers = world.ok("POST", f"/api/workflow/w-1/portforward/main?task_ports={world.port}&use_udp=True")
+    assert [set(each) for each in answers] == [{"router_address", "key", "cookie"}]
+    with world.socket(f"api/router/portforward/w-1/client/{answers[0]['key']}") as connection:
+        for number, data in ((5001, b"hello"), (5002, b"x" * 60_000), (5001, b"again")):
+            connection.send(sender(number) + data)
+            assert connection.recv(PATIENCE_S) == sender(number) + data[::-1]
+    trail = world.ok("GET", "/api/v1/access-events?limit=1")["items"][0]
+    assert (trail["what"], trail["subject"]) == ("port-forward", f"w-1/main:{world.port}/udp")
+
+
+@pytest.mark.parametrize("message", [b"", b"12345", b"1" * 70_000])
+def test_what_is_no_datagram_ends_the_connection_in_words(world: World, message: bytes) -> None:
+    body = {"port": world.port, "udp": True}
+    key = world.ok("POST", "/api/v1/workflows/w-1/tasks/main:port-forward", body)["key"]
+    with world.socket(f"api/v1/sessions/{key}") as connection:
+        connection.send(message)
+        with pytest.raises(ConnectionClosed) as caught:
+            connection.recv(PATIENCE_S)
+    assert caught.value.rcvd is not None
+    assert caught.value.rcvd.code == 1008
+    assert caught.value.rcvd.reason.startswith(f"a message of {len(message)} bytes is no datagram")
+
+
+def test_datagrams_go_to_nobody_else(world: World) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours:
+        ours.bind(("127.0.0.1", 0))
+        port = ours.getsockname()[1]
+        key = world.ok("POST", f"/api/workflow/w-1/portforward/main?task_ports={port}&use_udp=True")[0]["key"]
+        with (
+            world.socket(f"api/router/portforward/w-1/client/{key}") as connection,
+            pytest.raises(ConnectionClosed) as caught,
+        ):
+            connection.recv(PATIENCE_S)
+    assert caught.value.rcvd is not None
+    assert (caught.value.rcvd.code, f"no process of w-1/main listens on port {port}" in caught.value.rcvd.reason) == (
+        1011,
+        True,
+    )
+
+
 def test_a_connection_may_come_before_it_is_announced(world: World) -> None:
     answer = world.ok("POST", f"/api/workflow/w-1/portforward/main?task_ports={world.port}")[0]
     endpoint = "api/router/portforward/w-1/client"
@@ -253,6 +309,51 @@ def test_a_session_that_cannot_begin_says_so_in_a_problem(world: World) -> None:
     assert isinstance(end, bytes)
     said = json.loads(end[1:])
     assert (end[0], said) == (3, {"exit_code": 127, "message": "cannot start no-such-thing: No such file or directory"})
+
+
+def test_the_metrics_count_sessions_and_what_they_carry(world: World) -> None:
+    def told(name: str, **labels: str) -> float:
+        request = urllib.request.Request(f"{world.url}/metrics", headers={"Authorization": f"Bearer {world.token}"})
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+            return scraped(answer.read().decode()).get(name, {}).get(labelled(**labels), 0.0)
+
+    def now() -> list[float]:
+        exec_, ports = {"kind": "exec"}, {"kind": "portforward"}
+        return [
+            told("runrig_sessions_opened_total", **exec_),
+            told("runrig_sessions_opened_total", **ports),
+            told("runrig_session_bytes_total", **exec_, direction="to_task"),
+            told("runrig_session_bytes_total", **exec_, direction="from_task"),
+            told("runrig_session_bytes_total", **ports, direction="to_task"),
+            told("runrig_session_bytes_total", **ports, direction="from_task"),
+            told("runrig_sessions_refused_total", why="no_key"),
+            told("runrig_sessions_refused_total", why="not_reached"),
+        ]
+
+    def open_now() -> list[float]:
+        return [told("runrig_sessions", kind=kind) for kind in ("exec", "portforward")]
+
+    until(lambda: open_now() == [0, 0])
+    before = now()
+    key = world.ok("POST", "/api/v1/workflows/w-1/tasks/main:exec", {"command": ["sh", "-c", "cat; echo done"]})["key"]
+    control = world.ok("POST", f"/api/workflow/w-1/portforward/main?task_ports={world.port}")[0]["key"]
+    endpoint = "api/router/portforward/w-1/client"
+    with world.socket(f"api/v1/sessions/{key}") as program, world.socket(f"{endpoint}/{control}") as forwards:
+        for number in range(2):  # two connections of one session
+            forwards.send(json.dumps({"key": f"COUNTED-{number}"}).encode())
+            with world.socket(f"{endpoint}/COUNTED-{number}") as connection:
+                connection.send(b"hello")
+                received(connection)
+        program.send(b"\x00" + b"typed")
+        until(lambda: open_now() == [1, 1])
+        program.send(b"\x00")
+        assert b"".join(each[1:] for each in program if isinstance(each, bytes) and each[0] == 1) == b"typeddone\n"
+    world.refused(f"{endpoint}/never-asked-for")
+    nowhere = world.ok("POST", "/api/workflow/w-1/portforward/main?task_ports=1&use_udp=True")[0]["key"]
+    with world.socket(f"{endpoint}/{nowhere}") as connection, pytest.raises(ConnectionClosed):
+        connection.recv(PATIENCE_S)
+    until(lambda: open_now() == [0, 0])
+    assert [after - start for after, start in zip(now(), before, strict=True)] == [1, 2, 5, 10, 10, 10, 1, 1]
 
 
 def test_a_session_has_an_address_of_its_own(world: World) -> None:
@@ -327,7 +428,6 @@ def test_who_may_not_change_a_workflow_may_not_enter_it(world: World) -> None:
         ("portforward/main", 422, "task_ports"),
         ("portforward/main?task_ports=0", 422, "task_ports"),
         ("portforward/main?task_ports=70000", 422, "task_ports"),
-        ("portforward/main?task_ports=80&use_udp=True", 422, "UDP is not forwarded here"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused_in_words(world: World, path: str, status: int, words: str) -> None:

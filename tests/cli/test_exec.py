@@ -13,16 +13,24 @@ import termios
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.patience import PATIENCE_S, until
-from tests.worlds.command_line import Up, process, runrig, up, written
+from tests.worlds.command_line import Done, Up, process, runrig, up, written
 
 SERVES = """
-import http.server, os
+import http.server, os, socket, threading
+datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+def answer():
+    while True:
+        data, sender = datagrams.recvfrom(70000)
+        datagrams.sendto(data.upper(), sender)
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+datagrams.bind(server.server_address)
+threading.Thread(target=answer, daemon=True).start()
 with open("port.new", "w") as file:
     file.write(str(server.server_port))
 os.rename("port.new", "port")
@@ -154,11 +162,58 @@ def test_a_port_of_the_task_is_one_of_this_machine(server: Up) -> None:
                 assert len(answer.read()) == 300_000
 
 
-def test_a_port_that_is_taken_here_is_named(server: Up) -> None:
-    with socket.create_server(("localhost", 0)) as taken:
+def test_datagrams_of_the_task_come_from_this_machine(server: Up) -> None:
+    there, here = int((work_of(server) / "port").read_text()), free_port()
+    with forwarding(server, "--port", f"{here}:{there}", "--udp", "--host", "127.0.0.1") as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == f"127.0.0.1:{here} is UDP port {there} of w-1/main\n"
+        with datagrams() as one, datagrams() as other:
+            until(partial(answered, one, b"one", here))
+            until(partial(answered, other, b"x" * 50_000, here))
+            until(partial(answered, one, b"again", here))
+        assert child.poll() is None
+
+
+def datagrams() -> socket.socket:
+    found = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    found.settimeout(2)
+    return found
+
+
+def answered(local: socket.socket, said: bytes, port: int) -> bool:
+    """Whether it is answered in capitals; one that is sent before there is a connection to the server may be lost."""
+    local.sendto(said, ("127.0.0.1", port))
+    try:
+        while (answer := local.recv(70_000)) != said.upper():  # else it answers an earlier try
+            assert answer.isupper()
+    except TimeoutError:
+        return False
+    return True
+
+
+def test_the_end_of_the_forwarding_of_datagrams_is_told(server: Up) -> None:
+    """Nothing listens there."""
+    code, _, err = done(server, "port-forward", "w-1", "main", "--port", f"{free_port()}:1", "--udp")
+    assert (code, "are not forwarded any more: no process of w-1/main listens on port 1" in err) == (10, True), err
+
+
+@pytest.mark.parametrize("udp", [(), ("--udp",)])
+def test_a_port_that_is_taken_here_is_named(server: Up, udp: tuple[str, ...]) -> None:
+    with socket.create_server(("localhost", 0)) as taken, datagrams() as taken_too:
+        taken_too.bind(taken.getsockname())
         port = str(taken.getsockname()[1])
-        code, out, err = done(server, "port-forward", "w-1", "main", "--port", port)
+        code, out, err = done(server, "port-forward", "w-1", "main", "--port", port, *udp)
     assert (code, out, f"port {port} of localhost cannot be taken" in err) == (2, "", True)
+
+
+@pytest.mark.parametrize("words", [("status",), ("stop",), ("stop", "w-1", "--task", "main")])
+def test_no_rsync_copies_in_the_background(words: tuple[str, ...]) -> None:
+    done = runrig("workflow", "rsync", *words)
+    assert done == Done(0, "nothing copies in the background: each upload and download ends with its command\n", "")
+
+
+def test_no_rsync_copies_in_the_background_in_json_either() -> None:
+    assert runrig("workflow", "rsync", "status", "-t", "json") == Done(0, "[]\n", "")
 
 
 @pytest.mark.parametrize("ports", ["x", "0", "70000", "5-4", "1-3:1-2", "1:2:3", ""])

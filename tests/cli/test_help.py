@@ -35,6 +35,7 @@ RELEASE = """
     | login | logout | token list | token create | token update | token delete | user list | user show | user create | user disable
     | user enable | user history | role list | role grant | role revoke
     | workflow exec | workflow port-forward | workflow rsync upload | workflow rsync download
+    | workflow rsync status | workflow rsync stop
     | credential list | credential set | credential delete | admin credential-key | admin reseal-credentials
     | workflow wait | workflow watch | workflow why | simulate"""
 

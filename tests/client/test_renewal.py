@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,7 +26,7 @@ class Slow:
     """It answers a renewal with *answer*, and not before *may_answer*; everything else at once, with the token that came."""
 
     url: str = ""
-    answer: tuple[int, dict[str, object]] = AGREED
+    answer: tuple[int, Mapping[str, object]] = AGREED
     may_answer: threading.Event = field(default_factory=threading.Event)
     renewals: list[str] = field(default_factory=list)
 

@@ -9,7 +9,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from runrig.domain.errors import InvalidInput, NotFound, RunrigError, Unavailabl
 from runrig.ports.backend import ERR, Passage, Size
 from runrig.service.commands.sessions import Kind, Ticket
 from runrig.service.runtime import logs
+from runrig.service.runtime.session_metrics import NO_KEY, NOT_REACHED
 from runrig.service.service import Service
 
 RESIZE = b"\x00RESIZE:"
@@ -60,6 +61,7 @@ async def connect(socket: WebSocket) -> None:
     try:
         ticket = await _ticket(service, socket)
     except RunrigError as error:
+        service.metrics.sessions.refused(NO_KEY)
         status = failures.status_of(error)
         body, media_type = problems.written(socket.url.path, status, error.message, error.code, error.details)
         await socket.send_denial_response(Response(body, status, media_type=media_type))
@@ -68,7 +70,8 @@ async def connect(socket: WebSocket) -> None:
     try:
         await socket.accept()
         session = Session(socket, service, ticket)
-        over = await (session.control() if ticket.is_control else session.carry())
+        with nullcontext() if ticket.is_announced else service.metrics.sessions.session(ticket.kind.value):
+            over = await (session.control() if ticket.is_control else session.carry())
         if over.code is not None:
             with suppress(WebSocketDisconnect, OSError, RuntimeError):  # it has gone just now
                 await socket.close(over.code, over.why.encode()[:_LONGEST_REASON].decode(errors="ignore"))
@@ -110,6 +113,7 @@ class Session:
         self._service = service
         self._ticket = ticket
         self._active_at = time.monotonic()
+        self._carried = service.metrics.sessions.carried(ticket.kind.value)
 
     async def control(self) -> Over:
         """Takes announcements for as long as the task runs and the client stays."""
@@ -121,6 +125,7 @@ class Session:
             ticket = self._ticket = await self._sized()
             passage = await self._service.sessions.passage(ticket)
         except RunrigError as error:
+            self._service.metrics.sessions.refused(NOT_REACHED)
             await self._tell_end(error)
             return Over(_FAILED, error.message)
         except WebSocketDisconnect:
@@ -146,6 +151,7 @@ class Session:
         while (found := await passage.read()) is not None:
             channel, data = found
             self._active_at = time.monotonic()
+            self._carried.from_task(len(data))
             if framed:
                 await self._socket.send_bytes(bytes((channel,)) + data)
             elif channel != ERR or not files:  # what rsync complains of is not of its protocol
@@ -196,16 +202,20 @@ class Session:
         if data.startswith(RESIZE) and program is not None and program.terminal is not None:
             await passage.resize(_size(data.removeprefix(RESIZE), "Rows", "Cols"))
         else:
-            await passage.write(data)
+            await self._write(passage, data)
 
     async def _frame(self, passage: Passage, data: bytes) -> None:
         kind = data[0] if data else None
         if kind == STDIN:
-            await passage.write(data[1:])
+            await self._write(passage, data[1:])
         elif kind == TERMINAL:
             await passage.resize(_size(data[1:], "rows", "columns"))
         else:
             raise InvalidInput.one(f"a message begins with {kind}: write {STDIN} for stdin, {TERMINAL} for a size")
+
+    async def _write(self, passage: Passage, data: bytes) -> None:
+        self._carried.to_task(len(data))
+        await passage.write(data)
 
     async def _sized(self) -> Ticket:
         """The ticket, with the size that the reference client sends before anything else.  Raises InvalidInput, WebSocketDisconnect."""

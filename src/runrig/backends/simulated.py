@@ -95,6 +95,7 @@ class SimulatedBackend:
     topology = True
     queues = False
     outputs = True
+    datagrams = False
 
     def __init__(
         self, nodes: tuple[Node, ...], clock: SimulatedClock, folder: Path | None = None, *, epoch: int | None = None
@@ -206,7 +207,7 @@ class SimulatedBackend:
     async def enter(self, key: TaskKey, program: Program) -> Passage:  # noqa: ARG002
         raise _nothing_there(key)
 
-    async def connect(self, key: TaskKey, port: int) -> Passage:  # noqa: ARG002
+    async def connect(self, key: TaskKey, port: int, *, udp: bool = False) -> Passage:  # noqa: ARG002
         raise _nothing_there(key)
 
     def discard(self, workflow: str) -> None:

@@ -1,11 +1,13 @@
 """WebSockets to tasks that run, through the server.
 
-`Channel` carries a program: frames whose first byte says what follows.  `Forwarder` gives a local port to what listens in a task.
+`Channel` carries a program: frames whose first byte says what follows.  `Forwarder` gives a local port to what listens in a task, and
+`DatagramForwarder` the same for UDP.
 The library is imported by those who connect: no other command pays for it.
 """
 
 import json
 import socket
+import struct
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
@@ -23,6 +25,9 @@ CONNECT_S = 60.0
 OUT, ERR = 1, 2
 _STDIN, _END, _TERMINAL = 0, 3, 4
 _CHUNK = 32 * 1024
+_SENDER = struct.Struct("!4sH")
+"""An IPv4 address and a port, before each datagram."""
+_LARGEST_DATAGRAM = 65_536
 
 
 @contextmanager
@@ -94,13 +99,13 @@ class Channel:
         return True
 
 
-class Forwarder:
-    """Connections to *listener* go to where the session *answer* leads."""
+class Forwarding:
+    """*local* goes to where the session *answer* leads, from `start` until `ended`."""
 
-    def __init__(self, client: Transport, answer: Mapping[str, Any], listener: socket.socket, timeout_s: float) -> None:
+    def __init__(self, client: Transport, answer: Mapping[str, Any], local: socket.socket, timeout_s: float) -> None:
         self._client = client
         self._key = answer["key"]
-        self._listener = listener
+        self._local = local
         self._timeout_s = timeout_s
         self.ended = threading.Event()
         self.failure: BaseException | None = None
@@ -112,34 +117,68 @@ class Forwarder:
 
     def _run(self) -> None:
         try:
-            with connected(self._client, path("sessions", self._key), self._timeout_s) as control:
-                threading.Thread(target=self._accept, args=(control,), daemon=True).start()
-                self._wait(control)
+            with connected(self._client, path("sessions", self._key), self._timeout_s) as connection:
+                threading.Thread(target=self._outward, args=(connection,), daemon=True).start()
+                self._wait(connection)
         except Exception as error:  # noqa: BLE001 - raised by whoever waits
             self.failure = error
         finally:
             self.ended.set()
             with suppress(OSError):  # so that nobody waits for an answer of nobody
-                self._listener.shutdown(socket.SHUT_RDWR)
-                self._listener.close()
+                self._local.shutdown(socket.SHUT_RDWR)
+            self._local.close()
 
-    def _wait(self, control: "ClientConnection") -> None:
+    def _wait(self, connection: "ClientConnection") -> None:
         from websockets.exceptions import ConnectionClosed
 
         with suppress(OSError):
             try:
                 while True:
-                    control.recv()
+                    self._take(connection.recv())
             except ConnectionClosed as error:
                 if error.rcvd is not None:
                     self.why = error.rcvd.reason or self.why
 
-    def _accept(self, control: "ClientConnection") -> None:
+    def _take(self, message: str | bytes) -> None:
+        """From the server."""
+
+    def _outward(self, connection: "ClientConnection") -> None:
+        """From *local*."""
+        raise NotImplementedError
+
+
+class DatagramForwarder(Forwarding):
+    """Datagrams to the UDP socket *local*, each message with the address of who sent it."""
+
+    def __init__(self, client: Transport, answer: Mapping[str, Any], local: socket.socket, timeout_s: float) -> None:
+        super().__init__(client, answer, local, timeout_s)
+        self._senders: dict[bytes, tuple[str, int]] = {}
+
+    def _take(self, message: str | bytes) -> None:
+        if isinstance(message, bytes) and (address := self._senders.get(message[: _SENDER.size])):
+            with suppress(OSError):  # nobody else is sent anything, whatever the server says
+                self._local.sendto(message[_SENDER.size :], address)
+
+    def _outward(self, connection: "ClientConnection") -> None:
+        from websockets.exceptions import ConnectionClosed
+
+        with suppress(OSError, ConnectionClosed):
+            while not self.ended.is_set():
+                data, address = self._local.recvfrom(_LARGEST_DATAGRAM)
+                sender = _SENDER.pack(socket.inet_aton(address[0]), address[1])
+                self._senders[sender] = address
+                connection.send(sender + data)
+
+
+class Forwarder(Forwarding):
+    """Connections to the listening socket *local*, each with a connection of its own to the server."""
+
+    def _outward(self, control: "ClientConnection") -> None:
         from websockets.exceptions import ConnectionClosed
 
         with suppress(OSError, ConnectionClosed):  # the listener or the control connection is closed
             while True:
-                local = self._listener.accept()[0]
+                local = self._local.accept()[0]
                 key = f"CONNECTION-{uuid.uuid4().hex}"
                 control.send(json.dumps({"key": key, "cookie": ""}).encode())
                 threading.Thread(target=self._carry, args=(local, key), daemon=True).start()
@@ -147,7 +186,7 @@ class Forwarder:
     def _carry(self, local: socket.socket, key: str) -> None:
         from websockets.exceptions import ConnectionClosed
 
-        def outward() -> None:
+        def said() -> None:
             with suppress(OSError, ConnectionClosed):
                 while True:
                     data = local.recv(_CHUNK)
@@ -157,7 +196,7 @@ class Forwarder:
 
         with closing(local), suppress(Exception):  # who connected sees that it ends
             with connected(self._client, path("sessions", key), self._timeout_s) as remote:
-                threading.Thread(target=outward, daemon=True).start()
+                threading.Thread(target=said, daemon=True).start()
                 for message in remote:
                     local.sendall(message if isinstance(message, bytes) else message.encode())
             local.shutdown(socket.SHUT_RDWR)

@@ -162,6 +162,10 @@ OUT, ERR = 1, 2
 """What a program writes to its terminal or stdout, and to stderr."""
 
 
+SENDER = 6
+"""Bytes of an IPv4 address and a port."""
+
+
 class Passage(Protocol):
     """Bytes from and to something in a task that runs.  Used in the event loop, by one reader and one writer at a time."""
 
@@ -189,6 +193,8 @@ class Backend(Protocol):
 
     outputs: bool
     """Later tasks can read what a task writes to ``{{output}}``."""
+    datagrams: bool
+    """`connect` knows UDP."""
 
     def use_credentials(self, opens: Opens) -> None:
         """*opens*: how to come by the values for tasks that start from now on."""
@@ -215,8 +221,11 @@ class Backend(Protocol):
     async def enter(self, key: TaskKey, program: Program) -> Passage:
         """Starts *program* in a task that runs; it ends with the task at the latest.  Raises Conflict, Unavailable in words."""
 
-    async def connect(self, key: TaskKey, port: int) -> Passage:
-        """A connection to what listens on *port* in a task that runs, and to nothing else.  Raises as `enter`."""
+    async def connect(self, key: TaskKey, port: int, *, udp: bool = False) -> Passage:
+        """A connection to what listens on *port* in a task that runs, and to nothing else.  Raises as `enter`.
+
+        *udp*: of each piece SENDER bytes say whom it is from or for; the rest is a datagram.  Those may get lost.
+        """
 
     def discard(self, workflow: str) -> None:
         """Removes the logs, outputs and events of a workflow that has ended; does nothing if it has none."""

@@ -105,7 +105,7 @@ class Service:
         self.task_queries = TaskQueries(store)
         self.pool_revisions = PoolRevisions(store)
         self.history = History(self._transactor, store, clock)
-        self.sessions = Sessions(self.workflow_queries, backend, self.access)
+        self.sessions = Sessions(self.workflow_queries, backend, self.access, self.metrics.sessions)
         self.feed = Feed(self._transactor, store, numbered=not backend.queues)
         self.metrics.attach(self._monitor_snapshot)
 

@@ -175,3 +175,24 @@ def test_sums_are_of_users_pools_and_priorities_or_of_workflows(world: TwoTeams)
 )
 def test_a_filter_that_is_none_is_refused(world: TwoTeams, params: dict[str, Any], status: int) -> None:
     assert refused(world, "tom", "GET", "api/task", **params)[0] == status
+
+
+DAEMON = {"workflow_id": str, "task_name": str, "status": str, "node": OPTIONAL, "start_time": OPTIONAL, **AMOUNTS}
+"""What the client's rsync daemon asks of its task, again and again: it copies while the task is RUNNING, and ends with it."""
+
+
+def test_one_task_is_asked_for_by_its_name_or_that_of_its_pod(world: TwoTeams) -> None:
+    wide(world)
+    for actor in ("tess", "tom", "ada"):
+        for name, pod in (("worker", "worker-0"), ("worker-1", "worker-1")):
+            found = said(world, actor, "GET", f"api/workflow/wide-1/task/{name}")
+            fits(found, DAEMON)
+            assert (found["task_name"], found["status"], found["memory"], found["gpu"]) == (pod, "RUNNING", 1.5, 1)
+    assert said(world, "tom", "GET", "api/workflow/tomold-1/task/main")["status"] == "FAILED_CANCELED"
+
+
+def test_a_task_of_nobody_and_of_others_is_not_there(world: TwoTeams) -> None:
+    nowhere = refused(world, "tom", "GET", "api/workflow/tomjob-1/task/other")
+    assert nowhere == (404, "tomjob-1 has no task 'other': its tasks are main")
+    for actor in ("uwe", "nina"):
+        assert refused(world, actor, "GET", "api/workflow/tomjob-1/task/main")[0] == 404

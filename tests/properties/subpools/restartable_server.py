@@ -59,6 +59,7 @@ class Cluster:
     topology = True
     queues = False
     outputs = True
+    datagrams = False
 
     def __init__(self, nodes: Mapping[str, int]) -> None:
         self.nodes = tuple(Node(name, {GPU: gpus}) for name, gpus in nodes.items())
@@ -139,7 +140,7 @@ class Cluster:
     async def enter(self, key: TaskKey, program: Program) -> Passage:
         raise NotImplementedError
 
-    async def connect(self, key: TaskKey, port: int) -> Passage:
+    async def connect(self, key: TaskKey, port: int, *, udp: bool = False) -> Passage:
         raise NotImplementedError
 
     def discard(self, workflow: str) -> None:

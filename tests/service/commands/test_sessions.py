@@ -26,7 +26,13 @@ class World:
         self.time = 1000.0
         service = it.service
         self.sessions = Sessions(
-            service.workflow_queries, it.backend, service.access, now=lambda: self.time, of_user=2, of_all=3
+            service.workflow_queries,
+            it.backend,
+            service.access,
+            service.metrics.sessions,
+            now=lambda: self.time,
+            of_user=2,
+            of_all=3,
         )
         self.id = it.submit("w")
         it.later(0)
@@ -62,6 +68,7 @@ def test_there_are_only_so_many_for_one_and_for_all(world: World) -> None:
     world.open()
     with pytest.raises(Unavailable, match="ann has 2 sessions in tasks open, which is all that there may be"):
         world.open()
+    assert b'runrig_sessions_refused_total{why="too_many"} 1.0' in world.desk.service.metrics.text()
     world.open(BOB)
     with pytest.raises(Unavailable, match="everybody has 3 sessions"):
         world.open(BOB)

@@ -1,6 +1,7 @@
 """Routes by which the reference client asks for a program, ports or files of a task that runs; `api.sockets` has the connections."""
 
 import shlex
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -80,22 +81,19 @@ def port_forward(
         list[Annotated[int, Query(ge=1, le=65535)]],
         Query(min_length=1, max_length=MOST_PORTS, description="Of the task"),
     ],
-    use_udp: bool = False,
+    use_udp: Annotated[bool, Query(description="The connection with the key carries datagrams")] = False,
 ) -> Response:
-    if use_udp:
-        raise InvalidInput.one("UDP is not forwarded here: leave --udp out, or use a TCP port of the task", "use_udp")
-    found, place = service.sessions.running(id, task), asker.place(id)
+    asked = Ticket(
+        Kind.PORT_FORWARD,
+        service.sessions.running(id, task),
+        asker.place(id),
+        asker.identity,
+        udp=use_udp,
+        names=(id,),
+        is_control=not use_udp,
+    )
     return JSONResponse(
-        [
-            _json(
-                service.sessions.open(
-                    Ticket(Kind.PORT_FORWARD, found, place, asker.identity, port=port, names=(id,), is_control=True),
-                    user=user,
-                ),
-                base,
-            )
-            for port in task_ports
-        ]
+        [_json(service.sessions.open(replace(asked, port=port), user=user), base) for port in task_ports]
     )
 
 

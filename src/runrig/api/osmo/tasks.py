@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from runrig import wire
 from runrig.api.osmo.answers import tasks as as_answers
 from runrig.api.osmo.workflows import LONGEST_PAGE, PriorityName
-from runrig.api.permissions import Seeing, needs
+from runrig.api.permissions import Seeing, needs, workflow
 from runrig.api.routing import Base, Route, Serving, User, answers
 from runrig.api.times import At
 from runrig.domain.access import Permission
@@ -23,6 +23,19 @@ if TYPE_CHECKING:
     StatusName = str
 else:
     StatusName = Literal[tuple(sorted(_STATUSES | set(_NEVER)))]
+
+
+@router.get(
+    "/api/workflow/{id}/task/{task}",
+    summary="The last attempt of a task, of its first pod if it has several",
+    dependencies=[needs(Permission.READ_WORKFLOW, workflow("id"))],
+    responses=answers(wire.TaskEntry, 404),
+)
+def query_task(service: Serving, visibility: Seeing, base: Base, id: str, task: str) -> wire.TaskEntry:
+    queries = service.workflow_queries
+    whose = queries.workflow(id, visibility).stored.workflow
+    found = service.task_queries.task(queries.named(id, task)[0], whose)
+    return as_answers.listed(found, base, queries.now())
 
 
 @router.get(

@@ -39,7 +39,9 @@ def start_exec(service: Serving, asker: Asking, user: User, id: str, task: str, 
 @router.post(
     "/api/v1/workflows/{id}/tasks/{task}:port-forward",
     summary="A session for connections to a port of a task",
-    description='Each connection is announced on that of the session as `{"key": TEXT}`, and begins under this key.',
+    description='Each connection is announced on that of the session as `{"key": TEXT}`, and begins under this key. With `udp` the '
+    "connection of the session carries datagrams itself: each message is the IPv4 address (4 bytes) and the port (2) of a sender of yours, "
+    "then what it sends, or what is sent to it.",
     dependencies=_EXEC,
     status_code=201,
     response_model=v1.Session,
@@ -48,7 +50,8 @@ def start_exec(service: Serving, asker: Asking, user: User, id: str, task: str, 
 def start_port_forward(
     service: Serving, asker: Asking, user: User, id: str, task: str, body: v1.PortForwardStart
 ) -> Response:
-    return _begun(service, asker, user, id, task, kind=Kind.PORT_FORWARD, port=body.port, is_control=True)
+    way = {"port": body.port, "udp": body.udp, "is_control": not body.udp}
+    return _begun(service, asker, user, id, task, kind=Kind.PORT_FORWARD, **way)
 
 
 @router.post(

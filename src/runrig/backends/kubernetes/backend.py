@@ -60,6 +60,7 @@ class KubernetesBackend:
     topology = True
     queues = True
     outputs = False
+    datagrams = False
 
     def __init__(
         self,
@@ -149,7 +150,7 @@ class KubernetesBackend:
     async def enter(self, key: TaskKey, program: Program) -> Passage:
         return await passages.enter(self._cluster, self._running(key), names.CONTAINER, program)
 
-    async def connect(self, key: TaskKey, port: int) -> Passage:
+    async def connect(self, key: TaskKey, port: int, *, udp: bool = False) -> Passage:  # noqa: ARG002 - it says that it cannot
         return await passages.forward(self._cluster, self._running(key), port)
 
     def _running(self, key: TaskKey) -> Object:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from runrig.backends.local import machine, supervisor, task_ports, visits
+from runrig.backends.local import datagrams, machine, supervisor, task_ports, visits
 from runrig.backends.local.attempt import NO_FILE, Attempt, is_folder_name
 from runrig.backends.local.live import LiveFolder
 from runrig.backends.local.prepare import prepare
@@ -70,6 +70,7 @@ class LocalBackend:
     topology = False
     queues = False
     outputs = True
+    datagrams = True
 
     def __init__(
         self, folder: Path, gpus: int | None, *, find_gpus: Callable[[], tuple[str, ...]] = machine.nvml_gpus
@@ -153,8 +154,9 @@ class LocalBackend:
         async with self._doors.setdefault(key, asyncio.Lock()):
             return await visits.visit(folder, pid, program)
 
-    async def connect(self, key: TaskKey, port: int) -> Passage:
-        return await task_ports.connect(f"{key.workflow}/{key.task}", self._supervisor_of(key)[1], port)
+    async def connect(self, key: TaskKey, port: int, *, udp: bool = False) -> Passage:
+        way = datagrams.connect if udp else task_ports.connect
+        return await way(f"{key.workflow}/{key.task}", self._supervisor_of(key)[1], port)
 
     def _supervisor_of(self, key: TaskKey) -> tuple[Path, int]:
         """The folder of an attempt that runs, and its supervisor.  Takes no lock: the event loop asks."""

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
+from typing import Literal
 
 import psutil
 
@@ -14,22 +16,22 @@ _BY_ADDRESS = {"127.0.0.1": _V4, "0.0.0.0": _V4, "::1": _V6, "::": _V4}  # noqa:
 _CONNECTS_S = 5.0
 
 
-def listening(supervisor_pid: int) -> dict[int, str]:
+def listening(supervisor_pid: int, protocol: Literal["tcp", "udp"]) -> dict[int, str]:
     """Port → the loopback address by which it is reached, for all that processes below *supervisor_pid* listen on."""
     found: dict[int, str] = {}
     with contextlib.suppress(psutil.NoSuchProcess):
         for process in psutil.Process(supervisor_pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-                for each in process.net_connections("tcp"):
-                    address = _BY_ADDRESS.get(each.laddr.ip) if each.status == psutil.CONN_LISTEN else None
-                    if address is not None:
+                for each in process.net_connections(protocol):
+                    address = _BY_ADDRESS.get(each.laddr.ip) if each.laddr else None
+                    takes_all = each.status == psutil.CONN_LISTEN if protocol == "tcp" else not each.raddr
+                    if address is not None and takes_all:
                         found[each.laddr.port] = address
     return found
 
 
-async def connect(task: str, supervisor_pid: int, port: int) -> Passage:
-    """Raises Conflict if the task does not listen there."""
-    there = await asyncio.to_thread(listening, supervisor_pid)
+def address_of(task: str, port: int, there: Mapping[int, str]) -> str:
+    """That of *port* in what `listening` has found of *task*.  Raises Conflict if it is not among them."""
     if port not in there:
         others = ", ".join(str(each) for each in sorted(there)) or "none"
         raise Conflict(
@@ -37,9 +39,15 @@ async def connect(task: str, supervisor_pid: int, port: int) -> Passage:
             "forwarded",
             {"port": port, "ports": sorted(there)},
         )
+    return there[port]
+
+
+async def connect(task: str, supervisor_pid: int, port: int) -> Passage:
+    """Raises Conflict if the task does not listen there."""
+    address = address_of(task, port, await asyncio.to_thread(listening, supervisor_pid, "tcp"))
     try:
         async with asyncio.timeout(_CONNECTS_S):
-            reader, writer = await asyncio.open_connection(there[port], port)
+            reader, writer = await asyncio.open_connection(address, port)
     except (OSError, TimeoutError) as error:
         raise Unavailable(f"port {port} of {task} takes no connection: {str(error) or 'no answer'}") from error
     return PortPassage(reader, writer)

@@ -11,7 +11,7 @@ import click
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.session import Session, with_session
-from runrig.client.channel import CONNECT_S, Forwarder
+from runrig.client.channel import CONNECT_S, DatagramForwarder, Forwarder
 from runrig.client.transport import path
 from runrig.domain.errors import InvalidInput, ServerFault
 
@@ -58,6 +58,7 @@ def _ports(text: str) -> list[int]:
     epilog=examples(
         "runrig workflow port-forward train-1 main --port 6006",
         "runrig workflow port-forward train-1 main --port 8080:80,9000-9002",
+        "runrig workflow port-forward sim-1 main --port 47995-48012 --udp",
     ),
 )
 @click.argument("id")
@@ -72,7 +73,7 @@ def _ports(text: str) -> list[int]:
     help="Of this machine, and of the task if it is another; ranges, and several with commas.",
 )
 @click.option("--host", default="localhost", show_default=True, help="The address of this machine to listen on.")
-@click.option("--udp", is_flag=True, help="Of the reference client; UDP is refused.")
+@click.option("--udp", is_flag=True, help="UDP instead of TCP, from IPv4 addresses; not on Kubernetes.")
 @click.option(
     "--connect-timeout",
     "timeout_s",
@@ -89,20 +90,16 @@ def port_forward(
     """Give ports of TASK of the workflow ID to this machine, until you interrupt it or the task ends."""
     pairs = list(itertools.chain.from_iterable(ports))
     client = session.client
-    if udp:
-        raise InvalidInput.one("UDP is not forwarded here: leave --udp out, or use a TCP port of the task", "--udp")
+    take, kind = (receiving, DatagramForwarder) if udp else (listening, Forwarder)
     asked = path("workflows", id, "tasks", task) + ":port-forward"
     with ExitStack() as stack:
-        listeners = [stack.enter_context(listening(host, local)) for local, _ in pairs]
-        forwarders = [
-            Forwarder(
-                client, client.call("POST", asked, body={"port": remote}, timeout_s=timeout_s), listener, timeout_s
-            )
-            for (_, remote), listener in zip(pairs, listeners, strict=True)
-        ]
+        taken = [stack.enter_context(take(host, local)) for local, _ in pairs]
+        bodies = [{"port": remote, "udp": udp} for _, remote in pairs]
+        answers = [client.call("POST", asked, body=body, timeout_s=timeout_s) for body in bodies]
+        forwarders = [kind(client, answer, local, timeout_s) for answer, local in zip(answers, taken, strict=True)]
         for forwarder, (local, remote) in zip(forwarders, pairs, strict=True):
             forwarder.start()
-            say(f"{host}:{local} is port {remote} of {id}/{task}")
+            say(f"{host}:{local} is {'UDP ' if udp else ''}port {remote} of {id}/{task}")
         for forwarder in itertools.cycle(forwarders):
             if forwarder.ended.wait(_LOOK_S):
                 raise forwarder.failure or ServerFault(
@@ -115,7 +112,21 @@ def listening(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port))
     except OSError as error:
-        raise InvalidInput.one(
-            f"port {port} of {host} cannot be taken ({error.strerror}): choose another, as in --port 18080:{port}",
-            "port",
-        ) from error
+        raise _taken(host, port, error) from error
+
+
+def receiving(host: str, port: int) -> socket.socket:
+    """As `listening`, for UDP over IPv4."""
+    found = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        found.bind((host, port))
+    except OSError as error:
+        found.close()
+        raise _taken(host, port, error) from error
+    return found
+
+
+def _taken(host: str, port: int, error: OSError) -> InvalidInput:
+    return InvalidInput.one(
+        f"port {port} of {host} cannot be taken ({error.strerror}): choose another, as in --port 18080:{port}", "port"
+    )

@@ -9,6 +9,7 @@ import click
 
 from runrig.cli.commands.port_forward import listening
 from runrig.cli.lazy import LazyGroup, examples
+from runrig.cli.rendering.output import say
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.channel import Forwarder
 from runrig.client.transport import Transport, path
@@ -24,6 +25,8 @@ _KIB = 1024
     lazy={
         "upload": ("runrig.cli.commands.rsync:upload", "From this machine to a task."),
         "download": ("runrig.cli.commands.rsync:download", "From a task to this machine."),
+        "status": ("runrig.cli.commands.rsync:status", "What copies in the background: nothing does."),
+        "stop": ("runrig.cli.commands.rsync:stop", "Stop what copies in the background: nothing does."),
     },
     epilog=examples(
         "runrig workflow rsync upload train-1 ./src:/osmo/run/workspace",
@@ -117,6 +120,28 @@ def download(session: Session, id: str, task: str | None, paths: str | None, tim
     if not code and name not in ("", ".") and not os.path.lexists(os.path.join(local, name)):
         raise NotFound(f"there is no {remote!r} in the task")
     raise click.exceptions.Exit(code)
+
+
+_NOTHING = "nothing copies in the background: each upload and download ends with its command"
+
+
+@click.command(epilog=examples("runrig workflow rsync status", "runrig workflow rsync status -t json"))
+@with_session
+def status(session: Session) -> None:
+    """Say what copies in the background: nothing, for there is no daemon here as the reference client has.
+
+    To copy again after each change, have a file watcher repeat the upload.
+    """
+    if not session.show([]):
+        say(_NOTHING)
+
+
+@click.command(epilog=examples("runrig workflow rsync stop", "runrig workflow rsync stop train-1 --task main"))
+@click.argument("id", required=False)
+@click.option("--task", help="Only of this task.")
+def stop(id: str | None, task: str | None) -> None:  # noqa: ARG001 - there is nothing of any of them
+    """Stop what copies in the background: nothing, as `status` says; so a script may always do it."""
+    say(_NOTHING)
 
 
 def _parted(task: str | None, paths: str | None, form: str) -> tuple[str | None, str, str]:

@@ -9,7 +9,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from runrig.domain.access import AccessEventKind, Identity, Permission, allows
@@ -18,6 +18,7 @@ from runrig.domain.workflows import Status, Task
 from runrig.ports.backend import Backend, Passage, Program
 from runrig.service.access.access import Access
 from runrig.service.queries.workflow_queries import Place, WorkflowQueries
+from runrig.service.runtime.session_metrics import TOO_MANY, SessionMetrics
 
 OF_USER = 50
 OF_ALL = 400
@@ -45,10 +46,11 @@ _IN_THE_TRAIL = {
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """The right to one connection.  *program* or *port*: where it leads.  *names*: of the workflow, as it may stand in the path.
+    """The right to one connection.  *program* or *port*: where it leads; *udp*: to the port, each message a datagram.
 
-    *is_control*: it carries no bytes, but announces the keys of connections that do.  *framed*: bytes and exit code come in the frames of
-    our own client, else as the reference client wants them.  *until*: by `time.monotonic`, None once it is used.
+    *names*: of the workflow, as it may stand in the path.  *is_control*: it carries no bytes, but announces the keys of connections that
+    do.  *is_announced*: it is one of these.  *framed*: bytes and exit code come in the frames of our own client, else as the reference
+    client wants them.  *until*: by `time.monotonic`, None once it is used.
     """
 
     kind: Kind
@@ -57,15 +59,17 @@ class Ticket:
     identity: Identity
     program: Program | None = field(default=None, repr=False)
     port: int | None = None
+    udp: bool = False
     names: tuple[str, ...] = ()
     is_control: bool = False
+    is_announced: bool = False
     framed: bool = False
     key: str = ""
     until: float | None = None
 
     @property
     def name(self) -> str:
-        port = "" if self.port is None else f":{self.port}"
+        port = "" if self.port is None else f":{self.port}{'/udp' if self.udp else ''}"
         return f"{self.task.workflow}/{self.task.name}{port}"
 
 
@@ -81,6 +85,7 @@ class Sessions:
         queries: WorkflowQueries,
         backend: Backend,
         access: Access,
+        metrics: SessionMetrics,
         *,
         now: Callable[[], float] = time.monotonic,
         of_user: int = OF_USER,
@@ -89,6 +94,7 @@ class Sessions:
         self._queries = queries
         self._backend = backend
         self._access = access
+        self._metrics = metrics
         self._now = now
         self._of_user = of_user
         self._of_all = of_all
@@ -103,11 +109,7 @@ class Sessions:
 
         Raises NotFound, Conflict if it has ended, Unavailable if it does not run yet.
         """
-        attempts = self._queries.attempts(id)
-        named = [each for each in attempts if each.name == task] or [each for each in attempts if each.spec == task]
-        if not named:
-            self._queries.attempts(id, task=task)  # says which there are
-        return _one_running(id, task, named)
+        return _one_running(id, task, self._queries.named(id, task))
 
     def running_of_group(self, id: str, group: str) -> tuple[Task, ...]:
         """The running attempts of all pods of *group*.  Raises as `running`."""
@@ -120,7 +122,14 @@ class Sessions:
         return tuple(each for each in members if each.status is Status.RUNNING)
 
     def open(self, asked: Ticket, *, user: str) -> Ticket:
-        """*asked* with its key, once that *user* asks for it stands in the audit trail.  Raises Unavailable if there are too many."""
+        """*asked* with its key, once that *user* asks for it stands in the audit trail.
+
+        Raises Conflict if the backend does not carry it, Unavailable if there are too many.
+        """
+        if asked.udp and not self._backend.datagrams:
+            raise Conflict(
+                f"the {self._backend.name} backend forwards no UDP: leave --udp out, and use a TCP port of the task"
+            )
         ticket = self._add(replace(asked, key=f"{asked.kind.name}-{secrets.token_urlsafe(16)}"))
         try:
             self._access.note(_IN_THE_TRAIL[ticket.kind], actor=user, user=ticket.place.owner, subject=ticket.name)
@@ -139,7 +148,7 @@ class Sessions:
             raise InvalidInput.one(
                 f'a connection is announced as {{"key": TEXT}}, of at most {LONGEST_KEY} characters', "key"
             )
-        self._add(replace(control, key=key, is_control=False))
+        self._add(replace(control, key=key, is_control=False, is_announced=True))
 
     def _add(self, ticket: Ticket) -> Ticket:
         ticket = replace(ticket, until=self._now() + KEY_S)
@@ -153,6 +162,7 @@ class Sessions:
             own = sum(each.identity.user == user for each in self._tickets.values())
             for count, most, whose in ((own, self._of_user, user), (len(self._tickets), self._of_all, "everybody")):
                 if count >= most:
+                    self._metrics.refused(TOO_MANY)
                     raise Unavailable(
                         f"{whose} has {count} sessions in tasks open, which is all that there may be: close some",
                         {"retry_after_s": 1},
@@ -192,7 +202,7 @@ class Sessions:
         if ticket.program is not None:
             return await self._backend.enter(ticket.task.key, ticket.program)
         assert ticket.port is not None, "a ticket leads to a program or to a port"
-        return await self._backend.connect(ticket.task.key, ticket.port)
+        return await self._backend.connect(ticket.task.key, ticket.port, udp=ticket.udp)
 
     def over(self, ticket: Ticket) -> str | None:
         """Why the session has to end although its task runs; None if it may go on.  Takes no lock and asks no database."""
@@ -226,7 +236,7 @@ def _is_of(ticket: Ticket, identity: Identity, about: About) -> bool:
     return named and ticket.identity.user == identity.user
 
 
-def _one_running(id: str, name: str, attempts: list[Task]) -> Task:
+def _one_running(id: str, name: str, attempts: Sequence[Task]) -> Task:
     running = next((each for each in attempts if each.status is Status.RUNNING), None)
     if running is not None:
         return running

@@ -49,6 +49,11 @@ class TaskQueries:
         asked = self._asked_by({workflow.spec_hash for _, workflow in page})
         return tuple(ListedTask(task, whose, dict(asked[whose.spec_hash].get(task.spec, ()))) for task, whose in page)
 
+    def task(self, task: Task, workflow: Workflow) -> ListedTask:
+        """*task* of *workflow* with what it asks for."""
+        asked = self._asked_by({workflow.spec_hash})[workflow.spec_hash]
+        return ListedTask(task, workflow, dict(asked.get(task.spec, ())))
+
     def sums(self, query: TaskQuery, *, by_workflow: bool = False, visibility: Visibility = ALL) -> tuple[TaskSum, ...]:
         """A page of sums by user, pool and priority; or of each workflow, the newest first.  O(distinct specifications)."""
         seen = _seen(query, visibility)

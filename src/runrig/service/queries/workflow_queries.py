@@ -245,6 +245,12 @@ class WorkflowQueries:
             raise NotFound(f"{stored.workflow.id} has no {wanted}{number}: its tasks are {names}")
         return tuple(pods.values())
 
+    def named(self, id: str, task: str) -> tuple[Task, ...]:
+        """The latest attempt of pod *task*, or of each pod of the task with that name.  Raises NotFound if there is none."""
+        attempts = self.attempts(id)
+        found = [each for each in attempts if each.name == task] or [each for each in attempts if each.spec == task]
+        return tuple(found) or self.attempts(id, task=task)  # says which there are
+
     def log(self, key: TaskKey, *, error: bool) -> LogFile | None:
         return self._backend.log(key, error=error)
 

@@ -17,6 +17,7 @@ from runrig.domain.plan import Admit, Preempt, law_of
 from runrig.engine.explain.monitor_snapshot import MonitorSnapshot
 from runrig.engine.state.state import State
 from runrig.service.runtime import logs
+from runrig.service.runtime.session_metrics import SessionMetrics
 from runrig.service.runtime.writing import Revision
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -91,6 +92,7 @@ class Metrics:
             registry=registry,
             buckets=_SECONDS,
         )
+        self.sessions = SessionMetrics(registry)
         self._source: Source | None = None
 
     def attach(self, source: Source) -> None:

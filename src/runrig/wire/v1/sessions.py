@@ -33,8 +33,9 @@ class ExecStart(Request):
 
 
 class PortForwardStart(Request):
-    """*port*: of the task, TCP."""
+    """*port*: of the task; TCP, unless *udp*."""
 
     model_config = example({"port": 6006})
 
     port: Whole = Field(ge=1, le=65535)
+    udp: bool = False

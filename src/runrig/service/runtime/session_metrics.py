@@ -1,0 +1,45 @@
+"""Metrics of sessions in tasks.  Labels are what this program knows: kinds, directions and reasons, never users, workflows or ports."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+TOO_MANY, NO_KEY, NOT_REACHED = "too_many", "no_key", "not_reached"
+"""Why somebody did not get in: all places are taken; there is no such key for them; the program or port in the task was not reached."""
+
+
+class Carried(NamedTuple):
+    """To be told how many bytes went *to_task* and came *from_task*."""
+
+    to_task: Callable[[float], None]
+    from_task: Callable[[float], None]
+
+
+class SessionMetrics:
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._open = Gauge("runrig_sessions", "Sessions in tasks that are open.", ["kind"], registry=registry)
+        self._opened = Counter("runrig_sessions_opened", "Sessions in tasks that began.", ["kind"], registry=registry)
+        self._bytes = Counter(
+            "runrig_session_bytes", "Carried to and from tasks.", ["kind", "direction"], registry=registry
+        )
+        self._refused = Counter(
+            "runrig_sessions_refused",
+            "Sessions and connections of them that did not begin.",
+            ["why"],
+            registry=registry,
+        )
+
+    @contextmanager
+    def session(self, kind: str) -> Iterator[None]:
+        """One more is open meanwhile."""
+        self._opened.labels(kind).inc()
+        with self._open.labels(kind).track_inprogress():
+            yield
+
+    def carried(self, kind: str) -> Carried:
+        return Carried(self._bytes.labels(kind, "to_task").inc, self._bytes.labels(kind, "from_task").inc)
+
+    def refused(self, why: str) -> None:
+        self._refused.labels(why).inc()
