@@ -1,0 +1,255 @@
+"""Would it start if: for each dial the first value with which the next cycle starts a gang that waits.
+
+Whatever is told as an answer was run by the engine, as a whole cycle on trial.  A value is left out only where a necessary
+condition of its start does not hold, or, for the owner's changes in a state at rest, where a look at the gang finds nothing
+(nobody before it would be looked at otherwise).  Nothing is taken to be monotone: with more quota somebody else may take the
+nodes.  A dial whose budget ends is NOT_PROVEN, never "none".
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from runrig.domain.blockers import Verdict
+from runrig.domain.changes import Change, Counterfactual, Effect, Ended, Fate, Tried, Who
+from runrig.domain.gangs import Placement
+from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Release, Withdraw
+from runrig.domain.pools import PoolState, Queueing
+from runrig.engine.foresight.dials import Dial, Reach, changed_gang, dials, edits_of, own_dials
+from runrig.engine.foresight.on_trial import OnTrial
+from runrig.engine.foresight.refuting import NEVER, lacks
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.queue import Entry
+from runrig.engine.scheduling.admission import look_at
+
+MOST_RUNS = 64
+"""How many values of a dial are run."""
+
+MOST_PAIRS = 2500
+"""How many pairs of the owner's changes are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """*at_rest* False: the next cycle does something even without a change.  *answers*: at most one per dial."""
+
+    at_rest: bool
+    answers: tuple[Counterfactual, ...]
+    tried: tuple[Tried, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialCycle:
+    """What a cycle did with one gang, and with all: *fates* by gang."""
+
+    verdict: Verdict
+    placement: Placement
+    stops: tuple[str, ...]
+    fates: dict[str, Fate]
+
+
+class Search:
+    """*entry* waits in *ledger*.  *now*: of the next cycle.  *looks*: after so many looks a cycle is cut; None: it never is."""
+
+    def __init__(self, ledger: Ledger, entry: Entry, reach: Reach, now: float, looks: int | None = None) -> None:
+        self._ledger, self._reach, self._now, self._looks = ledger, reach, now, looks
+        self._gang = entry.gang
+        self._baseline = self._cycle(())
+        self._at_rest = not self._baseline.fates and self._baseline.verdict is Verdict.WAITS
+
+    @property
+    def _entry(self) -> Entry:
+        return self._ledger.entries[self._gang.id]
+
+    def run(self, *, depth: int = 1) -> Generator[None, None, Foreseen]:
+        """Yields after each value that was run: between them the ledger is as it was, and may be left alone for a while."""
+        answers: list[Counterfactual] = []
+        tried: list[Tried] = []
+        for dial in dials(self._ledger, self._entry, self._reach) if not self._baseline.verdict.starts else ():
+            answer = yield from self._turn(dial, tried)
+            if answer is not None:
+                answers.append(answer)
+        if depth > 1 and not any(answer.who is Who.OWNER for answer in answers):
+            pair = yield from self._pairs(tried)
+            answers += [] if pair is None else [pair]
+        return Foreseen(self._at_rest, tuple(answers), tuple(tried))
+
+    def _turn(self, dial: Dial, tried: list[Tried]) -> Generator[None, None, Counterfactual | None]:
+        """The first value of *dial* that starts it at once, else the first that starts it after others have stopped."""
+        second: Counterfactual | None = None
+        refuted = runs = number = 0
+        proven = True
+        while number < dial.size:
+            change = dial.at(number)
+            skip = self._refuted(change, dial)
+            if skip:
+                refuted += min(skip, dial.size - number)
+                number += skip
+                yield None
+                continue
+            if runs == MOST_RUNS:
+                proven = False
+                break
+            runs, number = runs + 1, number + 1
+            found = self.try_out((change,), dial.who)
+            yield None
+            proven = proven and found.verdict is not Verdict.NOT_PROVEN
+            if found.verdict is Verdict.STARTS:
+                tried.append(Tried(dial.who, dial.name, dial.size, refuted, runs, found.verdict))
+                return found
+            if found.verdict is Verdict.STARTS_AFTER_STOPS and second is None:
+                second = found
+        if second is None and dial.size > 1 and isinstance(dial.at(0), Ended):
+            second = yield from self._set(dial)
+        verdict = second.verdict if second else Verdict.WAITS if proven else Verdict.NOT_PROVEN
+        tried.append(Tried(dial.who, dial.name, dial.size, refuted, runs, verdict))
+        return second
+
+    def try_out(self, changes: Sequence[Change], who: Who) -> Counterfactual:
+        """What the next cycle does with the gang after *changes*."""
+        found = self._cycle(changes)
+        gone = {name for change in changes if isinstance(change, Ended) for name in change.workflows}
+        effects = tuple(
+            effect for effect in _effects(self._baseline, found) if effect.gang.partition("/")[0] not in gone
+        )
+        own = {self._gang.id, *found.stops}
+        return Counterfactual(
+            who,
+            tuple(changes),
+            found.verdict,
+            tuple(each.count for each in found.placement),
+            found.placement,
+            found.stops,
+            tuple(effect for effect in effects if effect.gang not in own) if found.verdict.starts else (),
+        )
+
+    def _cycle(self, changes: Sequence[Change]) -> TrialCycle:
+        """A whole cycle after *changes*, undone."""
+        verdict, placement, looks = Verdict.WAITS, Placement(), 0
+        stops: list[str] = []
+        fates: dict[str, Fate] = {}
+        with OnTrial(self._ledger, self._now) as trial:
+            for edit in edits_of(self._ledger, self._gang, changes):
+                trial.apply(edit)
+            for action in trial.cycle():
+                match action:
+                    case None:
+                        looks += 1
+                        if self._looks is not None and looks > self._looks:
+                            return TrialCycle(Verdict.NOT_PROVEN, Placement(), (), {})
+                    case Admit(gang, where) | Nominate(gang, where):
+                        fates[gang] = Fate.STARTS
+                        if gang == self._gang.id:
+                            at_once = isinstance(action, Admit)
+                            verdict = Verdict.STARTS if at_once else Verdict.STARTS_AFTER_STOPS
+                            placement = where
+                    case Preempt(gang, by):
+                        fates[gang] = Fate.STOPS
+                        if by == self._gang.id:
+                            stops.append(gang)
+                    case Withdraw(gang):
+                        fates[gang] = Fate.WAITS
+        return TrialCycle(verdict, placement, tuple(stops), fates)
+
+    # ------------------------------------------------------------ refuting
+
+    def _refuted(self, change: Change, dial: Dial) -> int:
+        """How many values from *change* on cannot start it; 0 if *change* has to be run."""
+        ledger, gang = self._ledger, self._gang
+        if dial.who is Who.OWNER:
+            return int(self._owner_in_vain((change,)))
+        with OnTrial(ledger, self._now) as trial:
+            for edit in edits_of(ledger, gang, (change,)):
+                trial.apply(edit)
+            short = lacks(ledger, self._entry)
+        if short == NEVER and dial.gentle:
+            return dial.size
+        return short if dial.gentle else int(short > 0)
+
+    def _owner_in_vain(self, changes: Sequence[Change]) -> bool:
+        """The gate would refuse it so, or at rest a look finds nothing."""
+        ledger, changed = self._ledger, self._gang
+        for change in changes:
+            changed = changed_gang(changed, change)
+        if ledger.pools[changed.pool].state is not PoolState.ACTIVE or not self._reach.accepts(changed):
+            return True
+        strict = any(ledger.pools[name].queueing is Queueing.STRICT_FIFO for name in (self._gang.pool, changed.pool))
+        with OnTrial(ledger, self._now) as trial:
+            trial.apply(Release(changed.id))
+            trial.apply(Queue(changed))
+            if lacks(ledger, self._entry):
+                return True
+            # Only in a STRICT_FIFO pool somebody else may be looked at because it has moved.
+            return self._at_rest and not strict and look_at(ledger, self._entry) is None
+
+    # ------------------------------------------------------------ several changes
+
+    def _set(self, dial: Dial) -> Generator[None, None, Counterfactual | None]:
+        """Workflows that would have to end, none of which can be left out; in the order of *dial*."""
+        names: list[str] = []
+        found: Counterfactual | None = None
+        for number in range(min(dial.size, MOST_RUNS)):
+            change = dial.at(number)
+            assert isinstance(change, Ended)
+            names += change.workflows
+            found = self._ends(names) if len(names) > 1 else None
+            yield None
+            if found is not None:
+                break
+        for name in list(names) if found is not None else ():
+            fewer = self._ends([other for other in names if other != name])
+            yield None
+            if fewer is not None:
+                names.remove(name)
+                found = fewer
+        return found
+
+    def _ends(self, workflows: Sequence[str]) -> Counterfactual | None:
+        found = self.try_out((Ended(tuple(workflows)),), Who.WAIT) if workflows else None
+        return found if found is not None and found.verdict.starts else None
+
+    def _pairs(self, tried: list[Tried]) -> Generator[None, None, Counterfactual | None]:
+        """The first pair of the owner's changes, of two dials, that starts it."""
+        looked = runs = 0
+        second: Counterfactual | None = None
+        proven = True
+        for changes in self._every_pair():
+            if looked == MOST_PAIRS or runs == MOST_RUNS:
+                proven = False
+                break
+            looked += 1
+            if not self._owner_in_vain(changes):
+                runs += 1
+                found = self.try_out(changes, Who.OWNER)
+                proven = proven and found.verdict is not Verdict.NOT_PROVEN
+                if found.verdict is Verdict.STARTS:
+                    tried.append(Tried(Who.OWNER, "two changes", looked, looked - runs, runs, found.verdict))
+                    return found
+                second = second or (found if found.verdict.starts else None)
+            yield None
+        verdict = second.verdict if second else Verdict.WAITS if proven else Verdict.NOT_PROVEN
+        tried.append(Tried(Who.OWNER, "two changes", looked, looked - runs, runs, verdict))
+        return second
+
+    def _every_pair(self) -> Iterator[tuple[Change, Change]]:
+        """The smallest steps first."""
+        turned = list(own_dials(self._ledger, self._entry, self._reach))
+        pairs = [
+            (first + second, at, first, second)
+            for at, (one, other) in enumerate(combinations(turned, 2))
+            for first in range(min(one.size, MOST_RUNS))
+            for second in range(min(other.size, MOST_RUNS))
+        ]
+        dials_of = list(combinations(turned, 2))
+        for _, at, first, second in sorted(pairs):
+            yield dials_of[at][0].at(first), dials_of[at][1].at(second)
+
+
+def _effects(baseline: TrialCycle, found: TrialCycle) -> Iterator[Effect]:
+    """What is different from the cycle without a change, by gang."""
+    for gang in sorted({*baseline.fates, *found.fates}):
+        before, after = baseline.fates.get(gang), found.fates.get(gang)
+        if after is not None and after is not before:
+            yield Effect(gang, after)
+        elif after is None:
+            yield Effect(gang, Fate.WAITS if before is Fate.STARTS else Fate.STAYS)

@@ -1,0 +1,324 @@
+"""The dials: what can be turned so that a waiting gang may start, each with its values, nearest to what is there first.
+
+And what turning them means: the edits of a change, which `OnTrial` applies.  Reads the ledger, changes nothing.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from runrig.domain.changes import (
+    AnyFlavor,
+    BestEffort,
+    Change,
+    Coarser,
+    DrainDone,
+    Ended,
+    FewerGpus,
+    FewerPods,
+    MoreBorrowing,
+    MoreLending,
+    MoreNominal,
+    MoveToPool,
+    NodeBack,
+    NoTopology,
+    Prefer,
+    Reprioritise,
+    TakeFlavor,
+    Who,
+)
+from runrig.domain.gangs import Gang, PodSet, Priority, Requirement
+from runrig.domain.nodes import REPELLING_EFFECTS, Node
+from runrig.domain.plan import Decision, PutCohort, PutNode, PutPool, Queue, Release
+from runrig.domain.pools import HOSTNAME, Cohort, Pool, PoolState, Queueing, Quota
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.engine.foresight.on_trial import TrialEdit
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.options import flavors_of, options
+from runrig.engine.ledger.queue import Entry
+from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode
+
+
+class Dial(NamedTuple):
+    """*size*: how many values; *at*: the one with this number.  *gentle*: the next value adds one unit of room at most."""
+
+    who: Who
+    name: str
+    size: int
+    at: Callable[[int], Change]
+    gentle: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What the one who asks may turn.  *pools*: those that they may submit to.  *ends*: workflow → when it has to end at the latest.
+
+    *accepts*: whether the gate would take the gang so (law P3).
+    """
+
+    pools: tuple[str, ...] = ()
+    who: frozenset[Who] = frozenset(Who)
+    ends: Mapping[str, float] | None = None
+    accepts: Callable[[Gang], bool] = lambda _: True
+
+
+def dials(ledger: Ledger, entry: Entry, reach: Reach) -> Iterator[Dial]:
+    """All that *reach* allows, in the order of who can turn them."""
+    if Who.OWNER in reach.who:
+        yield from own_dials(ledger, entry, reach)
+    if Who.ADMIN in reach.who:
+        yield from _quota_dials(ledger, entry)
+        yield from _node_dials(ledger, entry)
+    if Who.WAIT in reach.who:
+        yield _ended(ledger, entry, reach)
+        yield from _drains(ledger, entry)
+
+
+def _listed(who: Who, name: str, values: Sequence[Change]) -> Iterator[Dial]:
+    if values:
+        yield Dial(who, name, len(values), values.__getitem__)
+
+
+# ---------------------------------------------------------------- the owner's
+
+
+def own_dials(ledger: Ledger, entry: Entry, reach: Reach) -> Iterator[Dial]:
+    gang, pool = entry.gang, ledger.pools[entry.gang.pool]
+    yield from _pods(gang)
+    for pod_set in gang.pod_sets:
+        yield from _gpus(pod_set)
+        for requirement in pod_set.topology:
+            yield from _topology(pool, pod_set, requirement)
+        flavors = flavors_of(ledger, pool, replace(pod_set, platform=None)) if pool.default_platform is None else ()
+        others: list[Change] = [
+            TakeFlavor(pod_set.name, flavor) for flavor in pool.flavors or flavors if flavor != pod_set.platform
+        ]
+        anything = [AnyFlavor(pod_set.name)] if pod_set.platform is not None and len(flavors) > 1 else []
+        yield from _listed(Who.OWNER, f"platform of {pod_set.name}", [*others, *anything])
+    same = sorted(reach.pools, key=lambda name: (ledger.pools[name].flavors != pool.flavors, name))
+    yield from _listed(Who.OWNER, "pool", [MoveToPool(name) for name in same if name != gang.pool])
+    ranks = (Priority.LOW, Priority.NORMAL, Priority.HIGH)
+    yield from _listed(Who.OWNER, "priority", [Reprioritise(each) for each in ranks if each is not gang.priority])
+
+
+def _pods(gang: Gang) -> Iterator[Dial]:
+    for pod_set in gang.pod_sets:
+        name, count = pod_set.name, pod_set.count
+        fewer = [FewerPods((name,), (count,), (after,)) for after in range(count - 1, 0, -1)]
+        yield from _listed(Who.OWNER, f"pods of {name}", fewer)
+    if len(gang.pod_sets) > 1:
+        names = tuple(each.name for each in gang.pod_sets)
+        before = tuple(each.count for each in gang.pod_sets)
+        total = sum(count - 1 for count in before)
+        sizes = dict.fromkeys(
+            tuple(count - (count - 1) * step // total for count in before) for step in range(1, total + 1)
+        )
+        yield from _listed(Who.OWNER, "pods of all", [FewerPods(names, before, after) for after in sizes])
+
+
+def _gpus(pod_set: PodSet) -> Iterator[Dial]:
+    gpus = dict(pod_set.requests).get(GPU, 0)
+    values = [FewerGpus(pod_set.name, gpus, after) for after in range(gpus - 1, 0, -1)]
+    yield from _listed(Who.OWNER, f"GPUs per pod of {pod_set.name}", values)
+
+
+def _topology(pool: Pool, pod_set: PodSet, requirement: Requirement) -> Iterator[Dial]:
+    keys = [each.key for each in pool.topology_keys]
+    name, key = pod_set.name, requirement.key
+    taken = {each.key for each in pod_set.topology}
+    coarser = reversed(keys[: keys.index(key)]) if key in keys else ()
+    values: list[Change] = [Prefer(name, key)] if requirement.required else []
+    values += [Coarser(name, key, other) for other in coarser if other not in taken] if requirement.required else []
+    yield from _listed(Who.OWNER, f"{key} of {name}", [*values, NoTopology(name, key)])
+
+
+# ---------------------------------------------------------------- quotas
+
+
+def _asked(ledger: Ledger, entry: Entry) -> dict[int, int]:
+    """Index → the most that the full gang asks of it, in any choice of flavors."""
+    most: dict[int, int] = {}
+    for _, request in options(ledger, entry, entry.bucket.counts, mixed=True):
+        for index, amount in request:
+            most[index] = max(amount, most.get(index, 0))
+    return dict(sorted(most.items()))
+
+
+def _quota_dials(ledger: Ledger, entry: Entry) -> Iterator[Dial]:
+    pool, asked = ledger.pools[entry.gang.pool], _asked(ledger, entry)
+    nodes = [node for node in ledger.leaf(entry).path if node.kind in (Kind.POOL, Kind.COHORT)]
+    keys = ledger.tree.keys
+    for node in nodes:
+        for index, amount in asked.items():
+            more = max(amount, amount + node.usage[CHARGED][index] - node.subtree[index])
+            key, nominal, limit = str(keys[index]), node.nominal[index], node.borrowing[index]
+            yield _ladder(MoreNominal, node, key, nominal, more, endless=False)
+            if limit is not None:
+                yield _ladder(MoreBorrowing, node, key, limit, more, endless=True)
+    for parent in nodes:
+        for sibling in parent.children:
+            if sibling not in nodes and sibling.kind in (Kind.POOL, Kind.COHORT):
+                for index, amount in asked.items():
+                    lends = sibling.lending[index]
+                    if lends is not None:
+                        yield _ladder(MoreLending, sibling, str(keys[index]), lends, amount, endless=True)
+    if pool.queueing is Queueing.STRICT_FIFO:
+        yield from _listed(Who.ADMIN, "queue", [BestEffort(pool.parent or pool.name)])
+
+
+Limited = type[MoreNominal] | type[MoreBorrowing] | type[MoreLending]
+_WORDS: Mapping[Limited, str] = {
+    MoreNominal: "quota",
+    MoreBorrowing: "borrowing limit",
+    MoreLending: "lending limit",
+}
+
+
+def _ladder(kind: Limited, node: QuotaNode, key: str, before: int, more: int, *, endless: bool) -> Dial:
+    """One unit more, two, ... *more*; *endless*: then no limit at all."""
+    name = f"{node.kind.value} {node.name}"
+
+    def at(number: int) -> Change:
+        after = before + number + 1
+        if kind is MoreNominal:
+            return MoreNominal(name, key, before, after)
+        limited = MoreBorrowing if kind is MoreBorrowing else MoreLending
+        return limited(name, key, before, None if number == more else after)
+
+    return Dial(Who.ADMIN, f"{_WORDS[kind]} of {name} ({key})", more + endless, at, gentle=True)
+
+
+# ---------------------------------------------------------------- nodes, and others' work
+
+
+def _node_dials(ledger: Ledger, entry: Entry) -> Iterator[Dial]:
+    """Nodes that take no pods; of those that are alike one."""
+    flavors = {each.flavor for choice, _ in options(ledger, entry, entry.bucket.counts, mixed=True) for each in choice}
+    alike: dict[object, NodeBack] = {}
+    for name, room in sorted(ledger.nodes.by_name.items()):
+        node = room.node
+        if node.flavor in flavors and not ledger.nodes.takes(name, node.flavor):
+            labels = tuple(sorted((key, value) for key, value in node.labels.items() if key != HOSTNAME))
+            free = tuple(tuple(sorted(view.items())) for view in room.free[:2])
+            alike.setdefault((node.flavor, labels, free, tuple(sorted(node.resources.items()))), NodeBack(name))
+    yield from _listed(Who.ADMIN, "nodes", list(alike.values()))
+
+
+def back(node: Node) -> Node:
+    """*node*, ready, and without taints that keep pods away."""
+    return replace(node, ready=True, taints=tuple(each for each in node.taints if each.effect not in REPELLING_EFFECTS))
+
+
+def _ended(ledger: Ledger, entry: Entry, reach: Reach) -> Dial:
+    """Each workflow that runs or stops; who has to end soonest first."""
+    ends, since = reach.ends or {}, dict[str, tuple[float, float]]()
+    for each in ledger.placed.values():
+        workflow = each.gang.workflow
+        if each.held and workflow != entry.gang.workflow:
+            end = (ends.get(workflow, float("inf")), each.admitted_at or 0.0)
+            since[workflow] = min(end, since.get(workflow, end))
+    order = sorted(since, key=lambda workflow: (since[workflow], workflow))
+    return Dial(Who.WAIT, "work that ends", len(order), lambda number: Ended((order[number],)))
+
+
+def _drains(ledger: Ledger, entry: Entry) -> Iterator[Dial]:
+    above = {node.name for node in ledger.leaf(entry).path if node.kind is Kind.POOL}
+    draining = [
+        DrainDone(pool.name)
+        for pool in sorted(ledger.pools.values(), key=lambda pool: pool.name)
+        if pool.state is PoolState.DELETING and pool.parent in above and pool.name not in above
+    ]
+    yield from _listed(Who.WAIT, "pools that drain", draining)
+
+
+# ---------------------------------------------------------------- what a change means
+
+
+def edits_of(ledger: Ledger, gang: Gang, changes: Sequence[Change]) -> list[Decision | TrialEdit]:
+    """The actions that make *changes*; the owner's queue *gang* anew, with the same id and time."""
+    edits: list[Decision | TrialEdit] = []
+    changed = gang
+    for change in changes:
+        match change:
+            case MoreNominal() | MoreBorrowing() | MoreLending():
+                edits.append(_quota_edit(ledger, change))
+            case BestEffort(name):
+                own = [pool for pool in ledger.pools.values() if name in (pool.name, pool.parent)]
+                live = (pool for pool in own if pool.state is not PoolState.ARCHIVED)
+                edits += [PutPool(replace(pool, queueing=Queueing.BEST_EFFORT_FIFO)) for pool in live]
+            case NodeBack(name):
+                edits.append(PutNode(back(ledger.nodes.by_name[name].node)))
+            case Ended(workflows):
+                edits += [Release(name) for name in sorted(ledger.entries) if name.partition("/")[0] in workflows]
+            case DrainDone(name):
+                there = sorted(each.gang.id for each in ledger.entries.values() if each.gang.pool == name)
+                edits += [*map(Release, there), PutPool(replace(ledger.pools[name], state=PoolState.ARCHIVED))]
+            case _:
+                changed = changed_gang(changed, change)
+    return edits if changed is gang else [Release(gang.id), Queue(changed), *edits]
+
+
+def _quota_edit(ledger: Ledger, change: MoreNominal | MoreBorrowing | MoreLending) -> PutPool | PutCohort:
+    kind, _, name = change.node.partition(" ")
+    declared: Pool | Cohort = ledger.pools[name] if kind == "pool" else ledger.cohorts.get(name, Cohort(name))
+    flavor, _, resource = change.key.partition("/")
+    key = FlavorResource(flavor, resource)
+    quota = declared.quotas.get(key, Quota())
+    match change:
+        case MoreNominal():
+            quota = replace(quota, nominal=change.after)
+        case MoreBorrowing():
+            quota = replace(quota, borrowing_limit=change.after)
+        case MoreLending():
+            quota = replace(quota, lending_limit=change.after)
+    quotas = {**declared.quotas, key: quota}
+    if isinstance(declared, Pool):
+        return PutPool(replace(declared, quotas=quotas))
+    return PutCohort(replace(declared, quotas=quotas))
+
+
+def changed_gang(gang: Gang, change: Change) -> Gang:
+    """*gang* after a change of its owner's."""
+    match change:
+        case MoveToPool(pool):
+            return replace(gang, pool=pool)
+        case Reprioritise(priority):
+            return replace(gang, priority=priority)
+        case FewerPods(names, _, after):
+            counts = dict(zip(names, after, strict=True))
+            return replace(gang, pod_sets=tuple(_with_pods(each, counts.get(each.name)) for each in gang.pod_sets))
+        case FewerGpus() | Prefer() | Coarser() | NoTopology() | TakeFlavor() | AnyFlavor():
+            return replace(
+                gang,
+                pod_sets=tuple(
+                    _changed(each, change) if each.name == change.pod_set else each for each in gang.pod_sets
+                ),
+            )
+    raise AssertionError(f"{change} is not the owner's")
+
+
+def _with_pods(pod_set: PodSet, count: int | None) -> PodSet:
+    if count is None:
+        return pod_set
+    least = pod_set.min_count
+    return replace(pod_set, count=count, min_count=least if least is not None and least < count else None)
+
+
+def _changed(pod_set: PodSet, change: FewerGpus | Prefer | Coarser | NoTopology | TakeFlavor | AnyFlavor) -> PodSet:
+    match change:
+        case FewerGpus():
+            requests = tuple((name, change.after if name == GPU else amount) for name, amount in pod_set.requests)
+            return replace(pod_set, requests=requests)
+        case TakeFlavor():
+            return replace(pod_set, platform=change.flavor)
+        case AnyFlavor():
+            return replace(pod_set, platform=None)
+    topology = []
+    for each in pod_set.topology:
+        if each.key != change.key:
+            topology.append(each)
+        elif isinstance(change, Prefer):
+            topology.append(replace(each, required=False))
+        elif isinstance(change, Coarser):
+            topology.append(replace(each, key=change.instead))
+    return replace(pod_set, topology=tuple(topology))
