@@ -188,6 +188,7 @@ def test_why_names_the_law_with_its_numbers(tmp_path: Path) -> None:
             "domains": [],
             "own": 0,
             "shared": {},
+            "concerned": [],
             "sentence": "pool1 has 0 of its quota of default/gpu left, and it asks for 2; held by a-1/main-group",
         }
         assert it.get("/api/v1/workflows/b-1/why") == {
@@ -202,6 +203,7 @@ def test_why_names_the_law_with_its_numbers(tmp_path: Path) -> None:
                     "verdict": "WAITS",
                     "stops": [],
                     "reasons": [reason],
+                    "blockers": [{"tier": "quota", "flavors": ["default"], "reason": reason}],
                     "waits_for": [],
                     "preempted": [],
                 }
@@ -234,6 +236,7 @@ def test_a_workflow_that_was_preempted_says_by_whom_even_when_it_has_ended(tmp_p
                     "verdict": None,
                     "stops": [],
                     "reasons": [],
+                    "blockers": [],
                     "waits_for": [],
                     "preempted": [
                         {

@@ -411,12 +411,13 @@ def test_why_tells_the_sentence_then_the_laws_then_the_past() -> None:
     done = answered({"GET /api/v1/workflows/train-3/why": WHY}, "workflow", "why", "train-3")
     assert lines(done.out) == [
         "train-3  PENDING",
-        WHY["sentence"],
+        "train-3 waits: vision has 2 of its quota of default/gpu left, and it asks for 4;",
+        "held by train-1/main-group (main-group is number 2 in the queue)",
         "",
-        "main-group  SCHEDULING  number 2 in the queue of its pool, 4 ahead of it in all pools",
-        "  law P2  QuotaFull: vision has 2 of its quota of default/gpu left, and it asks for 4; "
-        "held by train-1/main-group",
-        "          at vision  default/gpu  have 2  need 4",
+        "main-group  SCHEDULING  number 2 in its pool, 4 ahead in all pools",
+        "  order      ok",
+        "  quota      P2  vision has 2 of its quota of default/gpu left, and it asks for",
+        "                 4; held by train-1/main-group",
         "  2026-01-31 12:00:00  RECLAIM  was preempted by train-1/main-group, which took back what was borrowed (law R2)",
     ]
 

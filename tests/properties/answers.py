@@ -1,11 +1,15 @@
 """Do the answers of `why` agree with the next cycle?"""
 
-from runrig.domain.blockers import Verdict
+from runrig.domain.blockers import Blocker, Tier, Verdict
 from runrig.domain.plan import Admit, Nominate
+from runrig.domain.reasons import Code
 from runrig.engine.explain.why import GroupWhy, why
+from runrig.engine.ledger.options import flavor_choices
+from runrig.engine.placement.partial import least_counts
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.scheduling.verdicts import at_rest
 from runrig.engine.state.state import State
+from tests.properties.oracle import Oracle
 
 
 def answers(state: State) -> dict[str, GroupWhy]:
@@ -32,9 +36,34 @@ def starts(state: State) -> dict[str, Verdict]:
     return found
 
 
+def check_blockers(state: State) -> None:
+    """By the second opinion: of each choice quota is a blocker if and only if quota does not allow it, and so with nodes."""
+    decided = Oracle.decided(state)
+    for gang, answer in answers(state).items():
+        entry = state.ledger.entries[gang]
+        told: dict[tuple[str, ...], list[Blocker]] = {}
+        for blocker in answer.blockers:
+            if blocker.flavors:
+                told.setdefault(blocker.flavors, []).append(blocker)
+        for choice in flavor_choices(state.ledger, entry, least_counts(entry.gang.pod_sets)):
+            here = told.get(tuple(each.flavor for each in choice))
+            if here is None:
+                continue
+            tiers = {blocker.tier for blocker in here}
+            assert (Tier.QUOTA in tiers) is not decided.allows(entry.gang, choice), (gang, here)
+            assert (Tier.SHAPE in tiers) is not decided.could_place(entry.gang, choice), (gang, here)
+            promised = all(
+                decided.promised(entry.gang.pool, key, amount)
+                for key, amount in decided.quota_part(entry.gang, choice).items()
+            )
+            beyond = any(blocker.reason.code is Code.QUOTA_FULL for blocker in here)
+            assert beyond is (entry.bucket.firm and not promised), (gang, here)
+
+
 def check_agreement(state: State, twin: State) -> None:
     """*twin*: the same, loaded from rows; spoilt afterwards."""
     told, resting = answers(state), at_rest(state.ledger)
+    check_blockers(state)
     does = starts(twin)
     for gang, answer in told.items():
         assert answer.verdict in (None, does.get(gang, Verdict.WAITS)), f"{gang}: {answer}, but {does.get(gang)}"

@@ -57,6 +57,7 @@ class _Root(LazyGroup):
             "Zones, spines, racks: what is free there, and what fits.",
         ),
         "workflow": ("runrig.cli.commands.workflow:workflow", "Submit workflows, follow them, ask why they wait."),
+        "why": ("runrig.cli.commands.why:why", "Why workflows wait: everything that blocks them."),
         "simulate": (
             "runrig.cli.commands.simulate:simulate",
             "What would be admitted, of Kueue manifests or a cluster file.",

@@ -37,7 +37,11 @@ class Tier(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """A condition that is not met, judged as if all others were."""
+    """A condition that is not met, judged as if all others were.
+
+    *flavors*: of its pod sets, if it concerns only this choice; empty: whatever they take.
+    """
 
     tier: Tier
     reason: Reason
+    flavors: tuple[str, ...] = ()

@@ -28,6 +28,8 @@ class Code(enum.Enum):
     STOPPED = "Stopped"
     FLAVOR_NOT_FOUND = "FlavorNotFound"
     WAITS_FOR_TARGETS = "WaitsForTargets"
+    NO_TARGETS = "NoTargets"
+    NO_EMPTY_NODES = "NoEmptyNodes"
     NOT_CONSIDERED = "NotConsideredYet"
 
 
@@ -36,15 +38,39 @@ class DomainRoom:
     """How much of a group a domain could hold.  *domain*: its label values, coarse to fine.  *have*: pods that would fit.
 
     *missing*: (resource, amount) that the whole domain lacks; empty if its sum is enough but spread over too many nodes.
+    *closed*: how many of its nodes of these flavors take no pods, because they are not ready or tainted.
     """
 
     domain: tuple[str, ...]
     have: int
     missing: tuple[tuple[str, int], ...] = ()
+    closed: int = 0
 
     def __str__(self) -> str:
         lacks = " and ".join(f"{format_quantity(resource, amount)} {resource}" for resource, amount in self.missing)
         return f"{'/'.join(self.domain)} ({self.have} {'pod' if self.have == 1 else 'pods'}, {f'{lacks} short' if lacks else 'scattered'})"
+
+
+class Part(enum.Enum):
+    """What a pool or cohort has to do with a reason.
+
+    HOLDS: so much of what is short.  KEEPS: so much of it idle, by its lending limit.  DRAINS: DELETING, and still holds so much.
+    SAFE: so much of it is held by LOW work that nobody may stop (law R2).
+    """
+
+    HOLDS = "holds"
+    KEEPS = "keeps"
+    DRAINS = "drains"
+    SAFE = "safe"
+
+
+@dataclass(frozen=True, slots=True)
+class Concerned:
+    """A pool or cohort, *amount* in the unit of the reason's resource."""
+
+    part: Part
+    name: str
+    amount: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +79,7 @@ class Reason:
 
     *domains*: the domains that come closest, if none of the level has enough room.  *shared*: (cohort, amount) that cohorts
     promise *where* beyond *own*, its quota (law P2); empty if nothing is shared.  *at_least*: *need* is that of the smallest gang
-    that is accepted, which has fewer pods than asked (law A1).
+    that is accepted, which has fewer pods than asked (law A1).  *concerned*: other pools, the largest of each part first.
     """
 
     code: Code
@@ -67,6 +93,7 @@ class Reason:
     own: int = 0
     shared: tuple[tuple[str, int], ...] = ()
     at_least: bool = False
+    concerned: tuple[Concerned, ...] = ()
 
     def __str__(self) -> str:
         sentence = _SHARED if self.shared else _SENTENCES[self.code]
@@ -112,7 +139,7 @@ _SENTENCES = {
     Code.EXCEEDS_POTENTIAL: "{where} can never have more than {have} of {resource}, and it {asks} {need}",
     Code.NO_MATCHING_FLAVOR: "its pods cannot take {resource} in {where}",
     Code.MISCONFIGURED: "{where} does not take it as it is: see the warnings, and the namespaces that the queue selects",
-    Code.NO_ROOM_ON_NODES: "the quota allows it, but no nodes have room for {pods} at once: {have} of {need} pods would fit",
+    Code.NO_ROOM_ON_NODES: "no nodes have room for {pods} at once: {have} of {need} pods would fit",
     Code.NO_DOMAIN_FITS: "no {where} has room for {all} {need} pods at once: {have} would fit",
     Code.NOT_ALL_GROUPS_FIT: "each of its groups would find a {where}, but not all of them at once",
     Code.KEYS_CHANGED: "the topology keys of {where} were removed or reordered after submission",
@@ -123,5 +150,7 @@ _SENTENCES = {
     Code.STOPPED: "{where} is stopped, or the workload itself: nothing starts until it is resumed",
     Code.FLAVOR_NOT_FOUND: "{where} names the flavor {resource}, which is not defined: nothing starts there until it is",
     Code.WAITS_FOR_TARGETS: "has a place, and waits for {holders} to stop",
+    Code.NO_TARGETS: "what may be stopped for it holds {have} of {resource}, and that does not make room for {need}",
+    Code.NO_EMPTY_NODES: "the nodes that {where} has could not hold it even if they were empty: {have} of {need} pods would fit",
     Code.NOT_CONSIDERED: "is queued, and has not been looked at yet",
 }

@@ -97,6 +97,7 @@ from runrig.wire.topology import (
     TopologyMapAnswer,
 )
 from runrig.wire.why import (
+    ConcernedAnswer,
     DomainRoomAnswer,
     ReasonAnswer,
 )
@@ -133,6 +134,7 @@ __all__ = [
     "CancelAnswer",
     "ChangeAnswer",
     "CohortEditRequest",
+    "ConcernedAnswer",
     "ConfigDiffAnswer",
     "ConfigHistoryAnswer",
     "ConfigRevision",

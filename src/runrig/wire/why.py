@@ -4,13 +4,31 @@ from runrig.wire.base import Answer, example
 
 
 class DomainRoomAnswer(Answer):
-    """A domain that comes close: *have* pods would fit; *missing*, by resource, is what it lacks in sum, empty where it is scattered."""
+    """A domain that comes close: *have* pods would fit; *missing*, by resource, is what it lacks in sum, empty where it is scattered.
 
-    model_config = example({"domain": ["zone-a", "rack-3"], "have": 6, "missing": {"gpu": 16}})
+    *closed*: how many of its nodes take no pods, because they are not ready or tainted.
+    """
+
+    model_config = example({"domain": ["zone-a", "rack-3"], "have": 6, "missing": {"gpu": 16}, "closed": 2})
 
     domain: list[str]
     have: int
     missing: dict[str, int]
+    closed: int
+
+
+class ConcernedAnswer(Answer):
+    """A pool or cohort that has to do with a reason, *amount* of its resource.
+
+    *part*: `holds` it; `keeps` it idle by its lending limit; `drains`, being DELETING; or `safe`: held by LOW work that nobody may stop.
+    *name* null: pools that you do not see, added up.
+    """
+
+    model_config = example({"part": "holds", "name": "vision", "amount": 4})
+
+    part: str
+    name: str | None
+    amount: int
 
 
 class ReasonAnswer(Answer):
@@ -31,6 +49,7 @@ class ReasonAnswer(Answer):
             "domains": [],
             "own": 0,
             "shared": {},
+            "concerned": [],
             "sentence": "vision has 2 of its quota of default/gpu left, and it asks for 4; held by train-1/main-group",
         }
     )
@@ -45,4 +64,5 @@ class ReasonAnswer(Answer):
     domains: list[DomainRoomAnswer]
     own: int
     shared: dict[str, int]
+    concerned: list[ConcernedAnswer]
     sentence: str

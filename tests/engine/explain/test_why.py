@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from runrig.domain.blockers import Verdict
+from runrig.domain.blockers import Blocker, Tier, Verdict
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import PutCohort, PutNode
 from runrig.domain.pools import Cohort, Pool, Quota
@@ -17,7 +17,21 @@ from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, tas
 
 
 def reasons(world: World, name: str) -> tuple[Reason, ...]:
-    return why(world.state, f"{name}-1").groups[0].reasons
+    """Without the pools that are concerned."""
+    return tuple(replace(each, concerned=()) for each in why(world.state, f"{name}-1").groups[0].reasons)
+
+
+def blocked(world: World, name: str) -> list[tuple[str, str, str, int, int]]:
+    """Tier, code, where, have and need of all that blocks it."""
+    found = why(world.state, f"{name}-1").groups[0].blockers
+    told = [(each.tier.value, each.reason) for each in found]
+    return [(tier, reason.code.value, reason.where, reason.have, reason.need) for tier, reason in told]
+
+
+def concerned(world: World, name: str) -> list[list[tuple[str, str, int]]]:
+    """Per blocker, the pools that have to do with it."""
+    found = why(world.state, f"{name}-1").groups[0].blockers
+    return [[(each.part.value, each.name, each.amount) for each in blocker.reason.concerned] for blocker in found]
 
 
 def said(world: World, name: str) -> list[str]:
@@ -61,7 +75,7 @@ def test_a_gang_that_may_shrink_is_told_that_nodes_lack_room_even_for_its_smalle
     world.submit("w", "a", LOW, spec=workflow("w", task("t", 1, count=8, minimum=2)))
     world.cycle()
     assert said(world, "w") == [
-        "the quota allows it, but no nodes have room for as few pods as it accepts at once: 1 of 2 pods would fit"
+        "no nodes have room for as few pods as it accepts at once: 1 of 2 pods would fit"
     ]
 
 
@@ -118,7 +132,7 @@ def test_where_the_quota_is_there_and_nodes_are_not_the_pods_that_would_fit_are_
     world.cycle()
     assert reasons(world, "w") == (Reason(Code.NO_ROOM_ON_NODES, "T1", resource="default", have=0, need=1),)
     assert said(world, "w") == [
-        "the quota allows it, but no nodes have room for all pods at once: 0 of 1 pods would fit"
+        "no nodes have room for all pods at once: 0 of 1 pods would fit"
     ]
 
 
@@ -176,8 +190,10 @@ def test_a_nominated_workflow_names_its_targets() -> None:
     world.submit("w", "a", NORMAL)
     world.cycle()
     waits = Reason(Code.WAITS_FOR_TARGETS, "R4", holders=("low-1/t-group",))
+    blocks = (Blocker(Tier.WAITING_FOR, waits),)
+    low = ("low-1/t-group",)
     assert why(world.state, "w-1") == Why(
-        "w-1", (GroupWhy("t-group", Status.SCHEDULING, 0, 0, (waits,), ("low-1/t-group",), verdict=Verdict.WAITS),)
+        "w-1", (GroupWhy("t-group", Status.SCHEDULING, 0, 0, (waits,), low, verdict=Verdict.WAITS, blockers=blocks),)
     )
     assert str(waits) == "has a place, and waits for low-1/t-group to stop"
     assert why(world.state, "low-1").groups[0].preempted_by == "w-1/t-group"
@@ -303,3 +319,100 @@ def test_asking_why_changes_nothing() -> None:
         why(world.state, f"{name}-1")
     assert world.state.rows() == before
     assert world.state.take_changes() == ()
+
+
+# ---------------------------------------------------------------- everything that blocks
+
+
+def test_low_is_told_each_limit_on_the_way_up_and_the_nodes() -> None:
+    """Q3, T1: the pool's own limit, the cohort's, the cluster, and no node."""
+    cohort = Cohort("k", None, gpu_quota(0, borrowing=2))
+    world = World(
+        {"a": Pool("a", gpu_quota(1, borrowing=2), "k"), "b": Pool("b", gpu_quota(6, lending=2))},
+        {"n0": 3, "n1": 3},
+        (cohort,),
+    )
+    world.submit("l1", "a", LOW, 1)
+    world.submit("n1", "b", NORMAL, 3)
+    world.cycle()
+    world.submit("w", "a", LOW, 3)
+    world.cycle()
+    assert blocked(world, "w") == [
+        ("quota", "BorrowingLimit", "pool a", 2, 3),
+        ("quota", "BorrowingLimit", "cohort k", 2, 3),
+        ("quota", "NoIdleToBorrow", "the cluster", 2, 3),
+        ("shape", "NoRoomOnNodes", "", 0, 1),
+    ]
+    assert concerned(world, "w")[2] == [("holds", "b", 3), ("holds", "a", 1), ("keeps", "b", 1)]
+
+
+def test_firm_work_within_its_promise_is_told_whom_it_may_not_stop() -> None:
+    """R2: b is within its quota, so what it holds is safe."""
+    world = World({"a": 4, "b": 4}, {"n0": 4, "n1": 4})
+    for name in ("l1", "l2"):
+        world.submit(name, "b", LOW, 2)
+    world.submit("n1", "a", NORMAL, 1)
+    world.cycle()
+    world.do(PutNode(Node("n1", {GPU: 4}, ready=False)))
+    world.submit("w", "a", NORMAL, 3)
+    world.cycle()
+    assert blocked(world, "w") == [
+        ("shape", "NoRoomOnNodes", "", 0, 1),
+        ("preemption", "NoTargets", "pool a", 0, 3),
+    ]
+    assert concerned(world, "w")[1] == [("safe", "b", 4)]
+
+
+def test_beyond_its_promise_nobody_would_be_stopped_for_it_anyway() -> None:
+    """P2: quota and nodes, and no word of preemption."""
+    world = World({"a": 2}, {"n0": 2})
+    world.submit("n1", "a", NORMAL, 1)
+    world.cycle()
+    world.submit("w", "a", NORMAL, 2)
+    world.cycle()
+    assert [each[:2] for each in blocked(world, "w")] == [
+        ("quota", "QuotaFull"),
+        ("quota", "NoIdleToBorrow"),
+        ("shape", "NoRoomOnNodes"),
+    ]
+
+
+def test_behind_a_head_it_is_told_what_else_it_lacks() -> None:
+    """P4."""
+    world = World({"a": Pool("a", gpu_quota(2), queueing=STRICT)}, {"n0": 2})
+    world.submit("runs", "a", NORMAL, 1)
+    world.cycle()
+    world.submit("head", "a", NORMAL, 2)
+    world.submit("w", "a", NORMAL, 2)
+    world.cycle()
+    assert [each[:2] for each in blocked(world, "w")][:2] == [("order", "BehindHeadOfQueue"), ("quota", "QuotaFull")]
+
+
+def test_of_many_flavors_the_three_with_the_fewest_blockers_are_told() -> None:
+    kinds = ("k0", "k1", "k2", "k3")
+    flavors = tuple(Flavor(kind, {"gpu": kind}, position=at) for at, kind in enumerate(kinds))
+    quota = {FlavorResource(kind, GPU): Quota(2) for kind in kinds}
+    nodes = {kind: Node(kind, {GPU: 2}, kind, {"gpu": kind}) for kind in kinds}
+    world = World({"a": Pool("a", quota)}, nodes, flavors=flavors)
+    for at in range(4):
+        world.submit(f"n{at}", "a", NORMAL, 2)
+    world.cycle()
+    world.do(PutNode(Node("more", {GPU: 2}, "k3", {"gpu": "k3"})))
+    world.submit("w", "a", NORMAL, 2)
+    world.cycle()
+    found = why(world.state, "w-1").groups[0].blockers
+    assert list(dict.fromkeys(each.flavors for each in found)) == [("k0",), ("k1",), ("k3",)]
+    assert [each.reason.code for each in found if each.flavors == ("k3",)] == [Code.QUOTA_FULL]
+
+
+def test_nodes_that_could_never_hold_it_are_told_as_that() -> None:
+    """P3: a node went after the gate had let it in."""
+    world = World({"a": 8}, {"n0": 4, "n1": 8})
+    world.submit("w", "a", NORMAL, 6)
+    world.do(PutNode(Node("n1", {GPU: 2})))
+    world.cycle()
+    assert [each[:2] for each in blocked(world, "w")] == [
+        ("submission", "NoEmptyNodes"),
+        ("shape", "NoRoomOnNodes"),
+        ("preemption", "NoTargets"),
+    ]

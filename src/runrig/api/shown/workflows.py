@@ -94,10 +94,16 @@ def reason_shown(reason: Reason) -> wire.ReasonAnswer:
         need=reason.need,
         holders=list(reason.holders),
         domains=[
-            wire.DomainRoomAnswer(domain=list(domain.domain), have=domain.have, missing=dict(domain.missing))
+            wire.DomainRoomAnswer(
+                domain=list(domain.domain), have=domain.have, missing=dict(domain.missing), closed=domain.closed
+            )
             for domain in reason.domains
         ],
         own=reason.own,
         shared=dict(reason.shared),
+        concerned=[
+            wire.ConcernedAnswer(part=each.part.value, name=each.name or None, amount=each.amount)
+            for each in reason.concerned
+        ],
         sentence=str(reason),
     )

@@ -1,6 +1,7 @@
-"""`runrig workflow why`: the sentence first, then the laws with their numbers, then who took the room before."""
+"""`runrig why`: the sentence first, then everything that blocks, tier by tier, then who took the room before."""
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -13,49 +14,133 @@ from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.quantities import format_quantity
 
+WIDTH = 80
+TIERS = {
+    "submission": "submitted",
+    "order": "order",
+    "quota": "quota",
+    "shape": "nodes",
+    "preemption": "preempt",
+    "waiting_for": "waits for",
+}
+"""How the tiers are called in the first column."""
 
-@click.command(epilog=examples("runrig workflow why train-1", "runrig workflow why train-1 -t json"))
-@click.argument("id")
+PARTS = {
+    "holds": "held by {}",
+    "keeps": "kept idle by a lending limit: {}",
+    "drains": "comes back once drained: {}",
+    "safe": "safe within its quota: {}",
+}
+
+Answer = Mapping[str, Any]
+
+
+@click.command(epilog=examples("runrig why train-1", "runrig why train-1 train-2", "runrig why train-1 -t json"))
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @with_session
-def why(session: Session, id: str) -> None:
-    """Why the workflow ID waits, with the law and its numbers; who preempted it, and under which law."""
-    answer = workflows.why(session.client.get(path("workflows", id, "why")))
-    if session.show(answer):
-        return
-    say(f"{answer['workflow']}  {answer['status']}")
-    say(answer["sentence"])
+def why(session: Session, ids: Sequence[str]) -> None:
+    """Why the workflows ID... wait: everything that blocks them, with the law and its numbers; who preempted them.
+
+    With -t json one ID gives one document, several give a list.
+    """
+    _explain(session, ids)
+
+
+@click.command(
+    "why", epilog=examples("runrig workflow why train-1", "runrig workflow why train-1 -t json", "runrig why train-1")
+)
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@with_session
+def workflow_why(session: Session, ids: Sequence[str]) -> None:
+    """The same as `runrig why ID...`."""
+    _explain(session, ids)
+
+
+def _explain(session: Session, ids: Sequence[str]) -> None:
+    answers = [workflows.why(session.client.get(path("workflows", id, "why"))) for id in ids]
+    if not session.show(answers if len(answers) > 1 else answers[0]):
+        say("\n\n".join("\n".join(_told(answer)) for answer in answers))
+
+
+def _told(answer: Answer) -> Iterator[str]:
+    yield f"{answer['workflow']}  {answer['status']}"
+    yield from textwrap.wrap(answer["sentence"], WIDTH, break_long_words=False, break_on_hyphens=False)
     for group in answer["groups"]:
-        say("\n" + "\n".join(_lines(group)))
+        yield ""
+        yield from _group(group)
 
 
-def _lines(group: Mapping[str, Any]) -> list[str]:
-    lines = [f"{group['group']}  {group['state']}{_position(group)}"]
-    if group["waits_for"]:
-        lines.append(f"  waits for {', '.join(group['waits_for'])}")
-    for reason in group["reasons"]:
-        lines += _reason(reason)
+def _group(group: Answer) -> Iterator[str]:
+    yield f"{group['group']}  {group['state']}{_position(group)}"
+    if group["stops"]:
+        yield from _row("starts", "R2", f"once {', '.join(group['stops'])} have stopped")
+    if group["blockers"]:
+        yield from _tiers(group["blockers"])
+    else:
+        for reason in group["reasons"]:
+            yield from _row("", reason["law"], _sentence(reason))
     for preemption in group["preempted"]:
-        lines.append(f"  {times.local(preemption['at'])}  {preemption['law']}  {preemption['sentence']}")
-    return lines
+        yield f"  {times.local(preemption['at'])}  {preemption['law']}  {preemption['sentence']}"
 
 
-def _position(group: Mapping[str, Any]) -> str:
+def _position(group: Answer) -> str:
     """Its place in the queue of the pool.  0: it has a place on nodes, and waits for others to stop."""
     if not group["position"]:
         return ""
-    ahead = f", {group['ahead']} ahead of it in all pools" if group["ahead"] else ""
-    return f"  number {group['position']} in the queue of its pool{ahead}"
+    ahead = f", {group['ahead']} ahead in all pools" if group["ahead"] else ""
+    return f"  number {group['position']} in its pool{ahead}"
 
 
-def _reason(reason: Mapping[str, Any]) -> list[str]:
-    law = f"  law {reason['law']:3} {reason['code']}: {reason['sentence']}"
-    lines = [law]
-    if reason["where"] and reason["resource"]:
-        kind = str(reason["resource"]).rpartition("/")[2]
-        have, need = (format_quantity(kind, reason[name]) for name in ("have", "need"))
-        lines.append(f"          at {reason['where']}  {reason['resource']}  have {have}  need {need}")
+def _tiers(blockers: Sequence[Answer]) -> Iterator[str]:
+    """Per choice of flavors, if there are several, those that block it; what is in order is said only where all is looked at."""
+    choices = list(dict.fromkeys(tuple(each["flavors"]) for each in blockers if each["flavors"]))
+    always = [each for each in blockers if not each["flavors"]]
+    for each in always:
+        yield from _blocker(each)
+    for choice in choices:
+        if len(choices) > 1:
+            yield f"  with {', '.join(dict.fromkeys(choice))}:"
+        here = [each for each in blockers if tuple(each["flavors"]) == choice]
+        met = {each["tier"] for each in (*always, *here)}
+        yield from (f"  {tier:11}ok" for tier in ("order", "quota") if tier not in met)
+        for each in here:
+            yield from _blocker(each)
+
+
+def _blocker(blocker: Answer) -> Iterator[str]:
+    reason = blocker["reason"]
+    yield from _row(TIERS[blocker["tier"]], reason["law"], _sentence(reason))
+    yield from _details(reason)
+
+
+def _row(tier: str, law: str, text: str) -> Iterator[str]:
+    yield from textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=f"  {tier:11}{law:4}",
+        subsequent_indent=" " * 17,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _sentence(reason: Answer) -> str:
+    """Without the domains, which have lines of their own."""
+    return str(reason["sentence"]).partition(". The best: ")[0]
+
+
+def _details(reason: Answer) -> Iterator[str]:
+    kind = str(reason["resource"]).rpartition("/")[2]
+    for part, words in PARTS.items():
+        amounts = [
+            f"{each['name'] or 'other pools'} {format_quantity(kind, each['amount'])}"
+            for each in reason["concerned"]
+            if each["part"] == part
+        ]
+        if amounts:
+            yield from _row("", "", words.format(", ".join(amounts)))
     for each in reason["domains"]:
         lacks = [f"{format_quantity(kind, amount)} {kind}" for kind, amount in each["missing"].items()]
-        short = f"lacks {' and '.join(lacks)}" if lacks else "has enough in all, not on single nodes"
-        lines.append(f"          {'/'.join(each['domain'])}: {each['have']} of {reason['need']} pods fit, {short}")
-    return lines
+        short = f"{' and '.join(lacks)} short" if lacks else "enough in all, not on single nodes"
+        closed = f", {each['closed']} nodes take no pods" if each["closed"] else ""
+        yield from _row("", "", f"{'/'.join(each['domain'])}: {each['have']} of {reason['need']} pods, {short}{closed}")

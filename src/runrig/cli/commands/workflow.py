@@ -23,7 +23,7 @@ from runrig.cli.lazy import LazyGroup, examples
         "port-forward": ("runrig.cli.commands.port_forward:port_forward", "Reach ports of a task."),
         "rsync": ("runrig.cli.commands.rsync:rsync", "Copy files to a task, and from it."),
         "watch": ("runrig.cli.commands.watch:watch", "Follow a workflow to its end."),
-        "why": ("runrig.cli.commands.why:why", "Why it waits, and why it was preempted."),
+        "why": ("runrig.cli.commands.why:workflow_why", "Why it waits, and why it was preempted."),
     },
     epilog=examples("runrig workflow submit train.yaml --pool vision --priority LOW", "runrig workflow why train-1"),
 )

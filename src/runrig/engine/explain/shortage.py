@@ -36,14 +36,18 @@ class Shortage(NamedTuple):
     best: tuple[DomainRoom, ...] | None
 
 
-def shortage(
+def shortages(
     nodes: ClusterNodes, requests: Sequence[PodRequest], layers: Sequence[int], constraints: PlacementConstraints
-) -> Shortage | None:
-    """The shortage of a gang that has no place in *layers*; None if no group of it is required."""
+) -> Iterator[Shortage]:
+    """What a gang that has no place in *layers* lacks: each required group that alone finds no domain, inner ones first.
+
+    If each finds one alone, that not all of them do; nothing if no group of it is required.
+    """
     shapes = shapes_of(requests)
     capacity = TrialCapacity(nodes, constraints.labels, shapes, layers)
     whole = capacity.topology.whole(labelled=constraints.asks)
     required = list(_required(demand_of(constraints.root, requests, shapes)))
+    short = False
     for need in required:
         fitting = _fitting(capacity, whole, need)
         pods = sum(count for _, count in need.demand)
@@ -57,10 +61,11 @@ def shortage(
             enough = alone[0] is not None
             fitting = np.minimum(fitting, pods - 1)
         if not enough:
-            return Shortage(need.level, need.group, pods, _best(capacity, need, whole, fitting))
-    if not required:
-        return None
-    return Shortage(required[-1].level, required[-1].group, sum(count for _, count in required[-1].demand), None)
+            short = True
+            yield Shortage(need.level, need.group, pods, _best(capacity, need, whole, fitting))
+    if required and not short:
+        last = required[-1]
+        yield Shortage(last.level, last.group, sum(count for _, count in last.demand), None)
 
 
 def _required(need: Demand) -> Iterator[Demand]:
@@ -106,13 +111,16 @@ def _asked(capacity: TrialCapacity, need: Demand) -> dict[str, int]:
 
 def _room(capacity: TrialCapacity, need: Demand, domain: Domain, have: int) -> DomainRoom:
     asked = _asked(capacity, need)
-    free = dict.fromkeys(asked, 0)
+    free, closed = dict.fromkeys(asked, 0), 0
+    flavors = {capacity.shapes[shape].flavor for shape, _ in need.demand}
     counts = [capacity.counts(shape) for shape, _ in need.demand]
     for node in range(domain.first, domain.last):
         if any(fit_counts.takes[node] for fit_counts in counts):
             for resource in free:
                 free[resource] += max(0, capacity.free(node).get(resource, asked[resource]))
+        else:
+            closed += capacity.topology.nodes[node].node.flavor in flavors
     missing = tuple(
         (resource, asked[resource] - free[resource]) for resource in asked if asked[resource] > free[resource]
     )
-    return DomainRoom(capacity.topology.path(domain), have, missing)
+    return DomainRoom(capacity.topology.path(domain), have, missing, closed)

@@ -13,7 +13,7 @@ from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState
 from runrig.domain.quantities import PODS, format_quantity
 from runrig.domain.reasons import Code, own_and_shared
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
-from runrig.engine.explain.why import no_place
+from runrig.engine.explain.shape_reasons import no_place
 from runrig.engine.ledger.options import choices_left_out, flavor_choices, pod_requests
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.lifecycle.gangs import gang_of

@@ -5,6 +5,7 @@ ledger and its marks stay as they are.
 """
 
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import NamedTuple
 
 from runrig.domain.blockers import Verdict
@@ -12,7 +13,7 @@ from runrig.domain.gangs import GangState
 from runrig.domain.plan import Admit, Withdraw
 from runrig.domain.pools import Queueing
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.queue import Bucket, Entry, Pass, in_order
+from runrig.engine.ledger.queue import Bucket, Entry, Order, Pass, in_order
 from runrig.engine.preemption.targets import Targets
 from runrig.engine.scheduling.admission import Start, look_at, next_step, strict_and_waiting
 from runrig.engine.scheduling.queue_order import goes_by_share, kind_of, would_borrow
@@ -27,6 +28,11 @@ class Turn(NamedTuple):
     verdict: Verdict | None
     start: Start | None = None
 
+
+Head = tuple[tuple[int, bool], Order, Bucket]
+"""A bucket with its place in the order, by which one of a pool comes before another."""
+
+_standing = itemgetter(0, 1)
 
 _WAITS = Turn(Verdict.WAITS)
 _UNKNOWN = Turn(None)
@@ -77,16 +83,15 @@ def _comes_before(ledger: Ledger, bucket: Bucket, entry: Entry) -> bool:
 def _tried(ledger: Ledger) -> Iterator[Bucket]:
     """Buckets whose head the next cycle may try, as things stand."""
     sleepers, closed = ledger.sleepers, strict_and_waiting(ledger)
-    heads: dict[str, Bucket] = {}
+    heads: dict[str, Head] = {}
     for bucket in sleepers.awake:
         if ledger.pools[bucket.pool].queueing is not Queueing.STRICT_FIFO:
             if _may_start(ledger, bucket):
                 yield bucket
         elif bucket.pool not in closed:
-            other = heads.setdefault(bucket.pool, bucket)
-            if _comes_before(ledger, bucket, other.waiting[0]):
-                heads[bucket.pool] = bucket
-    yield from (bucket for bucket in heads.values() if _may_start(ledger, bucket))
+            standing = (kind_of(ledger, bucket), bucket.waiting[0].order)
+            heads[bucket.pool] = min(heads.get(bucket.pool, (*standing, bucket)), (*standing, bucket), key=_standing)
+    yield from (bucket for *_, bucket in heads.values() if _may_start(ledger, bucket))
     yield from _waking(ledger)
 
 

@@ -1,12 +1,12 @@
 """Shows the work of pools that the asker does not see as amounts only: in reasons, events, messages, and on the map of nodes."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
 from runrig.domain.plan import MoveGroup, MoveTask, MoveWorkflow, Nominate, Preempt
-from runrig.domain.reasons import Code, Reason
+from runrig.domain.reasons import Code, Concerned, Part, Reason
 from runrig.domain.records import Event
 from runrig.engine.explain.topology_values import DomainReport, TopologyReport
 from runrig.engine.explain.why import GroupWhy
@@ -76,6 +76,7 @@ class Names:
         return replace(
             group,
             reasons=tuple(self._reason(reason) for reason in group.reasons),
+            blockers=tuple(replace(each, reason=self._reason(each.reason)) for each in group.blockers),
             waits_for=self.several(group.waits_for),
             stops=self.several(group.stops),
             preempted_by=None if group.preempted_by is None else self.one(group.preempted_by),
@@ -83,7 +84,19 @@ class Names:
 
     def _reason(self, reason: Reason) -> Reason:
         """An UPSTREAM reason stays as it is: it names groups of the workflow itself."""
-        return reason if reason.code is Code.UPSTREAM else replace(reason, holders=self.several(reason.holders))
+        if reason.code is Code.UPSTREAM:
+            return reason
+        return replace(reason, holders=self.several(reason.holders), concerned=tuple(self._concerned(reason.concerned)))
+
+    def _concerned(self, concerned: Iterable[Concerned]) -> Iterator[Concerned]:
+        """Those that are seen, then of each part the sum of the others, with no name."""
+        others: dict[Part, int] = {}
+        for each in concerned:
+            if self._visibility.sees(each.name):
+                yield each
+            else:
+                others[each.part] = others.get(each.part, 0) + each.amount
+        yield from (Concerned(part, "", amount) for part, amount in others.items())
 
     def workflow(self, stored: StoredWorkflow) -> StoredWorkflow:
         """The workflow, also without the name of the one it repeats if that ran in a pool that is not seen."""

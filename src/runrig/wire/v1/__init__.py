@@ -53,7 +53,7 @@ from runrig.wire.v1.sign_in import (
     SignInOffer,
     SignInRenewal,
 )
-from runrig.wire.v1.why import GroupWhy, PoolEnding, Preemption, Standstill, WorkflowWhy
+from runrig.wire.v1.why import Blocker, GroupWhy, PoolEnding, Preemption, Standstill, WorkflowWhy
 from runrig.wire.v1.workflows import (
     PriorityName,
     TaskAttempt,
@@ -81,6 +81,7 @@ from runrig.wire.v1.workflows import (
 __all__ = [
     "AccessEvent",
     "AccessEventPage",
+    "Blocker",
     "ClockAccepted",
     "ClusterEvent",
     "ClusterEventPage",

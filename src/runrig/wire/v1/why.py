@@ -28,12 +28,24 @@ class Preemption(Shown):
     sentence: str
 
 
+class Blocker(Shown):
+    """One condition that is not met, judged as if all others were.  *tier*: submission, order, quota, shape, preemption or waiting_for.
+
+    *flavors*: the choice of flavors, one for each pod set, that it blocks; empty: every choice."""
+
+    model_config = example({"tier": "quota", "flavors": ["default"], "reason": ReasonAnswer.example()})
+
+    tier: str
+    flavors: list[str]
+    reason: ReasonAnswer
+
+
 class GroupWhy(Shown):
     """*position* in the queue of the pool counts from 1 (0: it has a place and waits for *waits_for* to stop), null if it does not
     wait there; *ahead*: how many gangs of all pools are before it.
 
     *verdict*: what the next cycle does: STARTS, STARTS_AFTER_STOPS (of *stops*) or WAITS; null if it is not queued, or if somebody
-    before it has not been looked at yet.
+    before it has not been looked at yet.  *blockers*: all that stands in its way, by tier; *reasons*: the first for each choice of flavors.
 
     Gangs of pools that you do not see are told as `work of another pool`, or counted."""
 
@@ -46,6 +58,7 @@ class GroupWhy(Shown):
             "verdict": "WAITS",
             "stops": [],
             "reasons": [ReasonAnswer.example()],
+            "blockers": [Blocker.example()],
             "waits_for": [],
             "preempted": [Preemption.example()],
         }
@@ -58,6 +71,7 @@ class GroupWhy(Shown):
     verdict: str | None
     stops: list[str]
     reasons: list[ReasonAnswer]
+    blockers: list[Blocker]
     waits_for: list[str]
     preempted: list[Preemption]
 

@@ -5,6 +5,7 @@ from typing import Any
 from runrig.api.failures import details_of, status_of
 from runrig.api.problems import problem
 from runrig.api.shown import workflows as shared
+from runrig.domain.blockers import Blocker
 from runrig.domain.errors import RunrigError
 from runrig.domain.workflows import Group, Status, Task, Workflow, task_uuid
 from runrig.service.commands.batches import Outcome
@@ -119,9 +120,14 @@ def _group_why(group: GroupWhy, view: WhyView) -> v1.GroupWhy:
         verdict=None if group.verdict is None else group.verdict.value,
         stops=list(group.stops),
         reasons=[shared.reason_shown(each) for each in group.reasons],
+        blockers=[_blocker(each) for each in group.blockers],
         waits_for=list(group.waits_for),
         preempted=[_preemption(each) for each in view.preempted if each.gang == gang],
     )
+
+
+def _blocker(each: Blocker) -> v1.Blocker:
+    return v1.Blocker(tier=each.tier.value, flavors=list(each.flavors), reason=shared.reason_shown(each.reason))
 
 
 def _former(view: WhyView) -> list[v1.GroupWhy]:

@@ -1,0 +1,144 @@
+"""Everything that stands between a gang and its start, tier by tier, each judged as if all the rest were met.
+
+Judged for the least size that it accepts (law A1), per choice of flavors.  For one choice the conditions all have to hold, so
+those that do not are all that stands in its way; over several choices one of them is enough.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from runrig.domain.blockers import Blocker, Tier
+from runrig.domain.gangs import Placement
+from runrig.domain.pools import Queueing
+from runrig.domain.reasons import Code, Concerned, Part, Reason
+from runrig.engine.explain.quota_reasons import MOST_CONCERNED, name_of, never_allowed, quota_reasons
+from runrig.engine.explain.shape_reasons import never_fits, shape_reasons
+from runrig.engine.ledger.fit import place_on_nodes
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.options import choices_left_out, flavor_choices
+from runrig.engine.ledger.queue import Entry
+from runrig.engine.placement.partial import least_counts
+from runrig.engine.preemption.candidates import Candidates
+from runrig.engine.quota.quota_node import CHARGED, Request, headroom, within_promise
+from runrig.engine.scheduling.queue_order import head_of
+
+MOST_CHOICES = 8
+"""So many choices of flavors are judged, in the order of the pool."""
+
+BEST_CHOICES = 3
+"""So many of them are told: those with the fewest blockers."""
+
+
+def blockers(ledger: Ledger, entry: Entry) -> tuple[Blocker, ...]:
+    """What blocks *entry*, which waits, by tier; empty if nothing does.  O(nodes) per choice.
+
+    Counts what is decided: nominated gangs as present, their targets as gone.
+    """
+    found = [*_of_order(ledger, entry), *_of_waiting(entry)]
+    leaf = ledger.leaf(entry)
+    if not leaf.active:
+        found.append(Blocker(Tier.QUOTA, Reason(Code.COHORT_CYCLE, "Q5", where=name_of(leaf))))
+    else:
+        found += _of_choices(ledger, entry)
+    tiers = list(Tier)
+    return tuple(sorted(found, key=lambda blocker: tiers.index(blocker.tier)))
+
+
+def headlines(found: Sequence[Blocker]) -> tuple[Reason, ...]:
+    """The first of *found*; if that concerns one choice of flavors only, the first of each choice."""
+    always = [blocker.reason for blocker in found if not blocker.flavors]
+    if always:
+        return (always[0],)
+    first = {blocker.flavors: blocker.reason for blocker in reversed(found)}
+    return tuple(dict.fromkeys(first[flavors] for flavors in dict.fromkeys(blocker.flavors for blocker in found)))
+
+
+def strict_head(ledger: Ledger, pool: str) -> Entry | None:
+    """The gang that no other of the pool may pass; None if the pool has no gang waiting, or its queue is not STRICT_FIFO."""
+    if ledger.pools[pool].queueing is not Queueing.STRICT_FIFO:
+        return None
+    nominated = [entry for entry in ledger.nominated.values() if entry.gang.pool == pool]
+    return min(nominated, key=lambda entry: entry.order, default=head_of(ledger, pool))
+
+
+def _of_order(ledger: Ledger, entry: Entry) -> Iterator[Blocker]:
+    head = strict_head(ledger, entry.gang.pool)
+    if head is not None and head is not entry:
+        behind = Reason(Code.BEHIND_HEAD, "P4", where=entry.gang.pool, holders=(head.gang.id,))
+        yield Blocker(Tier.ORDER, behind)
+
+
+def _of_waiting(entry: Entry) -> Iterator[Blocker]:
+    if entry.gang.refused:
+        yield Blocker(Tier.WAITING_FOR, Reason(Code.KAI_NOT_PLACED, "T7", where=entry.gang.refused))
+
+
+# ---------------------------------------------------------------- per choice of flavors
+
+
+def _of_choices(ledger: Ledger, entry: Entry) -> list[Blocker]:
+    least = least_counts(entry.gang.pod_sets)
+    choices = list(islice(flavor_choices(ledger, entry, least), MOST_CHOICES))
+    if not choices:
+        platforms = ", ".join(sorted({each.platform or "" for each in entry.gang.pod_sets}))
+        none = Reason(Code.NO_MATCHING_FLAVOR, "P3", f"pool {entry.gang.pool}", platforms)
+        return [Blocker(Tier.SUBMISSION, none)]
+    judged = [list(_of_choice(ledger, entry, choice)) for choice in choices]
+    best = sorted(judged, key=len)[:BEST_CHOICES]
+    if not all(judged):
+        return list(_of_stopping(ledger))
+    found = [
+        replace(blocker, flavors=tuple(each.flavor for each in choice), reason=_sized(entry, least, blocker.reason))
+        for choice, each_found in zip(choices, judged, strict=True)
+        if any(each_found is kept for kept in best)
+        for blocker in each_found
+    ]
+    if choices_left_out(ledger, entry):
+        found.append(Blocker(Tier.SHAPE, Reason(Code.PLACEMENT_NOT_PROVEN, "T1", need=sum(least)), ("",)))
+    return found
+
+
+def _sized(entry: Entry, counts: tuple[int, ...], reason: Reason) -> Reason:
+    return replace(reason, at_least=counts != entry.bucket.counts)
+
+
+def _of_stopping(ledger: Ledger) -> Iterator[Blocker]:
+    """Some choice has room beside what is decided: what stops for others still holds it (law R4)."""
+    leaving = tuple(sorted(name for name, stopping in ledger.stopping.items() if not stopping.charged))
+    if leaving:
+        yield Blocker(Tier.WAITING_FOR, Reason(Code.WAITS_FOR_TARGETS, "R4", holders=leaving))
+
+
+def _of_choice(ledger: Ledger, entry: Entry, choice: Placement) -> Iterator[Blocker]:
+    leaf, request = ledger.leaf(entry), ledger.request_of(entry, choice)
+    never = [never_allowed(ledger, leaf, index, amount) for index, amount in request]
+    quota = [reason for index, amount in request for reason in quota_reasons(ledger, leaf, index, amount)]
+    shape: list[Reason] = []
+    if place_on_nodes(ledger, entry, choice) is None:
+        shape = list(shape_reasons(ledger, entry, choice))
+        never.append(never_fits(ledger, entry, choice))
+    yield from (Blocker(Tier.SUBMISSION, reason) for reason in never if reason is not None)
+    yield from (Blocker(Tier.QUOTA, reason) for reason in quota)
+    for reason in shape:
+        yield Blocker(Tier.SUBMISSION if reason.code is Code.KEYS_CHANGED else Tier.SHAPE, reason)
+    if (quota or shape) and request and entry.bucket.firm and within_promise(leaf, request):
+        yield Blocker(Tier.PREEMPTION, _no_targets(ledger, entry, choice, request))
+
+
+def _no_targets(ledger: Ledger, entry: Entry, choice: Placement, request: Request) -> Reason:
+    """Why it preempts nobody though it is within its promise: what LOW work holds that could go, and whose is safe.  O(pools)."""
+    leaf = ledger.leaf(entry)
+    short = [index for index, amount in request if amount > headroom(leaf, index)]
+    index, amount = next(each for each in request if not short or each[0] in short)
+    candidates = Candidates(ledger, entry, choice, request)
+    goes, safe = 0, []
+    for pool, held in ledger.preemptible.items():
+        holds = ledger.tree.low[pool].usage[CHARGED][index] if held else 0
+        if holds and candidates.may_take(held[0][1]):
+            goes += holds
+        elif holds:
+            safe.append((-holds, pool))
+    concerned = tuple(Concerned(Part.SAFE, pool, -holds) for holds, pool in sorted(safe)[:MOST_CONCERNED])
+    key = str(ledger.tree.keys[index])
+    return Reason(Code.NO_TARGETS, "R2", f"pool {entry.gang.pool}", key, goes, amount, concerned=concerned)

@@ -1,0 +1,131 @@
+"""Which quotas and limits refuse a gang, who holds them, and who keeps what is idle (laws P2, Q3)."""
+
+from collections.abc import Iterable, Iterator
+from heapq import nsmallest
+
+from runrig.domain.pools import PoolState
+from runrig.domain.reasons import Code, Concerned, Part, Reason
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.quota.guarantees import nodes_under, shared_by
+from runrig.engine.quota.numbers import left_at
+from runrig.engine.quota.quota_node import (
+    CHARGED,
+    Kind,
+    QuotaLeaf,
+    QuotaNode,
+    left_for_firm,
+    left_of_promise,
+    potential,
+    promise,
+)
+
+MOST_HOLDERS = 5
+"""How many gangs that hold a quota a reason names."""
+
+MOST_CONCERNED = 3
+"""How many pools of each part a reason names."""
+
+
+def quota_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> Iterator[Reason]:
+    """Every quota and limit above *leaf* that *amount* exceeds, each judged as if it were the only one; the own pool's first."""
+    if leaf.kind is Kind.FIRM:
+        yield from promise_reasons(ledger, leaf, index, amount)
+    key = str(ledger.tree.keys[index])
+    root = leaf.path[-1]
+    for node in dict.fromkeys((*leaf.limits[index], root)):
+        have = left_at(leaf, node, index)
+        if node.kind is Kind.FIRM or (node.room[index] is None and node is not root) or amount <= have:
+            continue
+        code = Code.NO_IDLE_TO_BORROW if node is root else Code.BORROWING_LIMIT
+        concerned = (*_holders(node, index), *_keepers(node, leaf, index))
+        yield Reason(code, "Q3", name_of(node), key, have, amount, concerned=concerned)
+
+
+def promise_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> Iterator[Reason]:
+    """What of law P2 firm work would break; without it nobody is preempted for it either."""
+    key = str(ledger.tree.keys[index])
+    for pool, left in [
+        (leaf, left_of_promise(leaf, index)),
+        *((pool, left_for_firm(pool, index)) for pool in leaf.pools_above),
+    ]:
+        if amount > left:
+            shared = shared_by(leaf, index) if pool is leaf else ()
+            holders = _firm_holders(ledger, pool, index)
+            own = leaf.nominal[index] if shared else 0
+            concerned = tuple(_draining(ledger, leaf, index))
+            yield Reason(
+                Code.QUOTA_FULL, "P2", pool.name, key, left, amount, holders, (), own, shared, concerned=concerned
+            )
+
+
+def never_allowed(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> Reason | None:
+    """That the quotas leave less than *amount* even where nobody holds anything: they were cut since it was submitted (law P3)."""
+    most = promise(leaf, index) if leaf.kind is Kind.FIRM else potential(leaf, index)
+    if amount <= most:
+        return None
+    return Reason(Code.EXCEEDS_POTENTIAL, "P3", f"pool {leaf.name}", str(ledger.tree.keys[index]), most, amount)
+
+
+def name_of(node: QuotaNode) -> str:
+    if node.kind is Kind.ROOT:
+        return "the cluster"
+    return f"{'cohort' if node.kind is Kind.COHORT else 'pool'} {node.name}"
+
+
+def _holders(node: QuotaNode, index: int) -> tuple[Concerned, ...]:
+    """The pools below *node* whose own work holds the most."""
+    held: dict[str, int] = {}
+    for each in nodes_under(node):
+        if isinstance(each, QuotaLeaf) and (amount := each.usage[CHARGED][index]):
+            held[each.name] = held.get(each.name, 0) + amount
+    return _largest(Part.HOLDS, held.items())
+
+
+def _keepers(node: QuotaNode, leaf: QuotaLeaf, index: int) -> tuple[Concerned, ...]:
+    """The pools and cohorts below *node*, beside the path of *leaf*, that keep the most idle quota back by their lending limits."""
+    kept = [
+        (each.name, each.local[index] - each.usage[CHARGED][index])
+        for each in nodes_under(node)
+        if each.lending[index] is not None and each not in leaf.path
+    ]
+    return _largest(Part.KEEPS, kept)
+
+
+def _draining(ledger: Ledger, leaf: QuotaLeaf, index: int) -> Iterator[Concerned]:
+    """Subpools of the pool of *leaf* that are DELETING: their quota comes back to it once they have drained (law S3)."""
+    for child in ledger.tree.pools[leaf.name].children:
+        if child.kind is Kind.POOL and child.pool is not None and child.pool.state is PoolState.DELETING:
+            yield Concerned(Part.DRAINS, child.name, child.nominal[index])
+
+
+def _largest(part: Part, amounts: Iterable[tuple[str, int]]) -> tuple[Concerned, ...]:
+    found = sorted((-amount, name) for name, amount in amounts if amount > 0)
+    return tuple(Concerned(part, name, -amount) for amount, name in found[:MOST_CONCERNED])
+
+
+def _firm_holders(ledger: Ledger, pool: QuotaNode, index: int) -> tuple[str, ...]:
+    """Ids of the firm gangs that count against *pool*, a firm leaf or a pool with subpools; largest first, then by id.
+
+    O(gangs that do not wait).  A gang of another pool counts too if it draws on quota that a cohort shares with this one.
+    """
+    counts: dict[str, bool] = {}  # by pool
+    held = []
+    for entry in ledger.placed.values():
+        if not (entry.charged and entry.bucket.firm):
+            continue
+        of = entry.gang.pool
+        if of not in counts:
+            leaf = ledger.leaf(entry)
+            counts[of] = leaf is pool or pool in leaf.pools_above or _draws_beside(leaf, pool, index)
+        if counts[of] and (amount := dict(entry.request).get(index, 0)):
+            held.append((-amount, entry.gang.id))
+    return tuple(gang for _, gang in nsmallest(MOST_HOLDERS, held))
+
+
+def _draws_beside(leaf: QuotaLeaf, other: QuotaNode, index: int) -> bool:
+    """Firm work of *leaf* draws on quota of a cohort that shares it with *other* too."""
+    if leaf.twin is None or other.guarantee is None or not leaf.drawn(index, CHARGED):
+        return False
+    return any(
+        node.kind is Kind.COHORT and node.local[index] and node in other.guarantee.path for node in leaf.twin.path
+    )

@@ -1,0 +1,53 @@
+"""What the nodes lack for a gang, its quota left aside (law T1)."""
+
+from collections.abc import Iterator
+
+from runrig.domain.gangs import Placement
+from runrig.domain.reasons import Code, Reason
+from runrig.engine.explain.shortage import shortages
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.options import pod_requests
+from runrig.engine.ledger.queue import Entry
+from runrig.engine.nodes.node_capacity import EMPTY
+from runrig.engine.placement.place import may_hold, place, pods_that_fit
+from runrig.engine.quota.quota_node import CHARGED
+
+
+def no_place(ledger: Ledger, entry: Entry, choice: Placement, layer: int = CHARGED) -> Reason:
+    """Why the nodes have no place for *choice*, counting what is free in *layer*: the first of `shape_reasons`."""
+    return next(shape_reasons(ledger, entry, choice, layer))
+
+
+def shape_reasons(ledger: Ledger, entry: Entry, choice: Placement, layer: int = CHARGED) -> Iterator[Reason]:
+    """As `no_place`, of each required group that finds no domain by itself; if each does, that not all of them do."""
+    requests = pod_requests(entry, choice)
+    need = sum(request.pods for request in requests)
+    constraints = ledger.constraints(entry, tuple(assignment.count for assignment in choice))
+    if constraints is None:
+        yield Reason(Code.KEYS_CHANGED, "T3", where=f"pool {entry.gang.pool}")
+        return
+    if not place(ledger.nodes, requests, (layer,), constraints).proven:
+        yield Reason(Code.PLACEMENT_NOT_PROVEN, "T1", resource=choice[0].flavor, need=need)
+        return
+    short = None
+    for short in shortages(ledger.nodes, requests, (layer,), constraints):
+        key = ledger.pools[entry.gang.pool].topology_keys[short.level].key
+        if short.best is None:
+            yield Reason(Code.NOT_ALL_GROUPS_FIT, "T1", where=key, need=need)
+        else:
+            have = short.best[0].have if short.best else 0
+            yield Reason(Code.NO_DOMAIN_FITS, "T1", where=key, have=have, need=short.pods, domains=short.best)
+    if short is None:
+        have = min(need - 1, sum(pods_that_fit(ledger.nodes, request, (layer,)) for request in requests))
+        yield Reason(Code.NO_ROOM_ON_NODES, "T1", resource=choice[0].flavor, have=have, need=need)
+
+
+def never_fits(ledger: Ledger, entry: Entry, choice: Placement) -> Reason | None:
+    """That not even empty nodes have room for *choice*, if that is proven: nodes have gone since it was submitted (law P3)."""
+    requests = pod_requests(entry, choice)
+    constraints = ledger.constraints(entry, tuple(assignment.count for assignment in choice))
+    if not ledger.place or constraints is None or may_hold(ledger.nodes, requests, (EMPTY,), constraints):
+        return None
+    need = sum(request.pods for request in requests)
+    have = min(need - 1, sum(pods_that_fit(ledger.nodes, request, (EMPTY,)) for request in requests))
+    return Reason(Code.NO_EMPTY_NODES, "P3", f"pool {entry.gang.pool}", choice[0].flavor, have, need)
