@@ -14,7 +14,7 @@ from runrig.domain.pools import HOSTNAME, Pool, Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, of_one_pod, requests_of
 from runrig.engine.ledger.fit import find_place, with_gpus
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.nodes.fit_counts import FitCounts, PodShape
+from runrig.engine.nodes.fit_counts import MOST_PER_NODE, FitCounts, PodShape
 from runrig.engine.nodes.gpu_counts import GpusByState
 from runrig.engine.nodes.node_capacity import EMPTY, NO_BOUND, NodeCapacity
 from runrig.engine.nodes.topology import TopologyIndex
@@ -171,7 +171,7 @@ def test_many_nodes_are_changed_at_once_as_one_by_one() -> None:
     rooms = [NodeCapacity(Node(f"n{at:02}", {GPU: 8}, labels={"rack": f"r{at // 4}"})) for at in range(20)]
     topology = TopologyIndex(labels, rooms)
     takes = np.array([at % 5 > 0 for at in range(20)], dtype=np.bool_)
-    start = FitCounts.of(topology, PodShape(requests_of({GPU: 1}), "default"), (0,), takes)
+    start = FitCounts.of(topology, np.full(20, 8), takes)
     one_by_one, at_once = start.copy(), start.copy()
     places, fitting = [0, 3, 7, 11, 12, 13, 19, 5, 6], [5, 0, 2, NO_BOUND, 8, 1, 3, 0, 7]
     for at, pods in zip(places, fitting, strict=True):
@@ -179,3 +179,15 @@ def test_many_nodes_are_changed_at_once_as_one_by_one() -> None:
     at_once.set_all(topology, places, fitting)
     assert [level.tolist() for level in at_once.levels] == [level.tolist() for level in one_by_one.levels]
     assert at_once.levels[-1].tolist() != start.levels[-1].tolist()
+
+
+def test_a_node_that_gets_more_than_64_bits_hold_is_counted_in_full() -> None:
+    """Columns that were kept until then are followed, and new counts are made from them."""
+    ledger = empty()
+    for name in ("n0", "n1"):
+        ledger.put_node(Node(name, {CPU: 4}, "a"))
+    shapes = [PodShape(requests_of({CPU: cores}), "a") for cores in (1, 2, 2**61)]
+    assert ledger.nodes.counts((), shapes[0], (0,)).levels[-1].tolist() == [4, 4]
+    ledger.put_node(Node("n1", {CPU: 2**70}, "a"))
+    many = [ledger.nodes.counts((), shape, (0,)).levels[-1].tolist() for shape in shapes]
+    assert many == [[4, MOST_PER_NODE], [2, MOST_PER_NODE], [0, 2**9]]

@@ -44,11 +44,8 @@ class FitCounts:
         self.takes = takes
 
     @classmethod
-    def of(
-        cls, topology: TopologyIndex, shape: PodShape, layers: Sequence[int], takes: NDArray[np.bool_]
-    ) -> "FitCounts":
-        """Counts every node.  O(nodes)."""
-        fitting = fitting_in_all(topology.nodes, shape.requests, layers)
+    def of(cls, topology: TopologyIndex, fitting: Ints, takes: NDArray[np.bool_]) -> "FitCounts":
+        """*fitting*: pods per node, as far as it *takes* any.  O(nodes)."""
         fitting[~takes] = 0
         levels = [
             np.add.reduceat(fitting, starts[:-1]) if len(fitting) else np.zeros(0, dtype=np.int64)
@@ -78,9 +75,14 @@ def fitting_pods(
     rooms: Sequence[NodeCapacity], requests: Requests, layer: int, taken: Mapping[str, int] = NOTHING
 ) -> Ints:
     """Pods per node, as `pods_in` counts them one by one, once *taken* is held of each; where that does not fit: anything."""
-    most = np.full(len(rooms), MOST_PER_NODE, dtype=np.int64)
-    for resource, amount in requests:
-        left = _amounts([room.free[layer].get(resource, UNLISTED) for room in rooms])
+    columns = (_amounts([room.free[layer].get(resource, UNLISTED) for room in rooms]) for resource, _ in requests)
+    return _fitting(len(rooms), requests, columns, taken)
+
+
+def _fitting(nodes: int, requests: Requests, columns: Iterable[Ints], taken: Mapping[str, int] = NOTHING) -> Ints:
+    """*columns*: what is left of each resource of *requests*, per node."""
+    most = np.full(nodes, MOST_PER_NODE, dtype=np.int64)
+    for (resource, amount), left in zip(requests, columns, strict=True):
         fitting = np.maximum(left - taken[resource] if resource in taken else left, 0) // amount
         if resource in UNLISTED_IS_UNCOUNTED:
             fitting[left == UNLISTED] = MOST_PER_NODE
@@ -127,10 +129,12 @@ class FitCountCache:
         column, since = self._free.get((resource, layer), (None, 0))
         changed = journal.since(since) if column is not None else None
         if column is None or changed is None:
-            column = np.array([room.free[layer].get(resource, UNLISTED) for room in rooms], dtype=np.int64)
+            column = _amounts([room.free[layer].get(resource, UNLISTED) for room in rooms])
         else:
             places = self._places(changed)
-            column[places] = [rooms[at].free[layer].get(resource, UNLISTED) for at in places]
+            amounts = _amounts([rooms[at].free[layer].get(resource, UNLISTED) for at in places])
+            column = column if amounts.dtype == column.dtype else column.astype(object)
+            column[places] = amounts
         self._free[resource, layer] = (column, journal.end)
         return column
 
@@ -139,16 +143,21 @@ class FitCountCache:
         key = (shape, layers)
         kept = self._kept.pop(key, None)
         if kept is None or not self._follow(*key, *kept, journal):
-            kept = (self._anew(shape, layers), journal.end)
+            kept = (self._anew(shape, layers, journal), journal.end)
             if len(self._kept) >= self.MOST:
                 del self._kept[next(iter(self._kept))]
         self._kept[key] = (kept[0], journal.end)
         return kept[0]
 
-    def _anew(self, shape: PodShape, layers: tuple[int, ...]) -> FitCounts:
-        nothing = np.zeros(len(self.topology.nodes), dtype=np.bool_)
+    def _anew(self, shape: PodShape, layers: tuple[int, ...], journal: "Journal") -> FitCounts:
+        many = len(self.topology.nodes)
+        nothing = np.zeros(many, dtype=np.bool_)
         usable, registered = self.takes.get(shape.flavor, (nothing, nothing))
-        return FitCounts.of(self.topology, shape, layers, registered if EMPTY in layers else usable)
+        fitting = np.full(many, MOST_PER_NODE, dtype=np.int64)
+        for layer in layers:
+            columns = (self.free(resource, layer, journal) for resource, _ in shape.requests)
+            np.minimum(fitting, _fitting(many, shape.requests, columns), out=fitting)
+        return FitCounts.of(self.topology, fitting, registered if EMPTY in layers else usable)
 
     def _follow(
         self, shape: PodShape, layers: tuple[int, ...], counts: FitCounts, since: int, journal: "Journal"
