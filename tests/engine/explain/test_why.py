@@ -74,9 +74,7 @@ def test_a_gang_that_may_shrink_is_told_that_nodes_lack_room_even_for_its_smalle
     world.cycle()
     world.submit("w", "a", LOW, spec=workflow("w", task("t", 1, count=8, minimum=2)))
     world.cycle()
-    assert said(world, "w") == [
-        "no nodes have room for as few pods as it accepts at once: 1 of 2 pods would fit"
-    ]
+    assert said(world, "w") == ["no nodes have room for as few pods as it accepts at once: 1 of 2 pods would fit"]
 
 
 def test_a_borrowing_limit_is_named_with_what_it_leaves() -> None:
@@ -131,9 +129,7 @@ def test_where_the_quota_is_there_and_nodes_are_not_the_pods_that_would_fit_are_
     world.submit("w", "a", NORMAL, 2)
     world.cycle()
     assert reasons(world, "w") == (Reason(Code.NO_ROOM_ON_NODES, "T1", resource="default", have=0, need=1),)
-    assert said(world, "w") == [
-        "no nodes have room for all pods at once: 0 of 1 pods would fit"
-    ]
+    assert said(world, "w") == ["no nodes have room for all pods at once: 0 of 1 pods would fit"]
 
 
 def test_a_search_that_came_to_its_budget_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
