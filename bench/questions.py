@@ -23,7 +23,8 @@ from runrig.domain.plan import MoveWorkflow, PutCohort
 from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource
 from runrig.domain.records import Event, GangRow, RowChange
-from runrig.domain.workflows import Group, Status, Task, Workflow, WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Group, Status, Task, Workflow
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.state.state import State
 from runrig.ports.store import SpecText

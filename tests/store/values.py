@@ -36,6 +36,7 @@ from runrig.domain.plan import (
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota, TopologyKey
 from runrig.domain.quantities import FlavorResource
 from runrig.domain.records import Event, GangRow, Loaded, Note, Record, RowChange
+from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import (
     ExitAction,
     ExitRule,
@@ -47,7 +48,6 @@ from runrig.domain.workflows import (
     TaskSpec,
     Workflow,
     WorkflowSpec,
-    WorkflowStatus,
 )
 from runrig.ports.store import SpecText, Store
 

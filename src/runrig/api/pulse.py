@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
-from runrig.domain.workflows import WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
 from runrig.service.service import Service
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 
 from starlette.concurrency import run_in_threadpool
 
-from runrig.domain.workflows import WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
 from runrig.service.service import Service
 
 

@@ -5,7 +5,6 @@ One file in the user's configuration folder, unreadable for others from the firs
 
 import json
 import os
-import secrets
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -91,7 +90,7 @@ def _renewals(plain: object) -> dict[str, Renewal]:
 def write(logins: Logins) -> Path:
     """Writes *logins*; returns the file.  Raises ServerFault if it cannot be written."""
     target = file()
-    partial = target.with_name(f"{target.name}.{secrets.token_hex(4)}")
+    partial = target.with_name(f"{target.name}.{os.urandom(4).hex()}")
     plain: dict[str, Any] = {"current": logins.current, "tokens": logins.tokens}
     if logins.renewals:
         plain["renewals"] = {key: asdict(each) for key, each in logins.renewals.items()}

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from runrig.domain.gangs import Gang, Law, Placement
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Cohort, Pool
-from runrig.domain.workflows import Group, Status, TaskKey, Workflow, WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Group, Status, TaskKey, Workflow
 
 # ---------------------------------------------------------------- what the cluster is
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from runrig.domain.credentials import CredentialUse
 from runrig.domain.gangs import Priority, Requirement
 from runrig.domain.quantities import Requests
+from runrig.domain.workflow_status import WorkflowStatus
 
 
 class ExitCode:
@@ -58,26 +59,6 @@ class Status(enum.Enum):
 
 
 _LIVE = (Status.WAITING, Status.SCHEDULING, Status.INITIALIZING, Status.RUNNING)
-
-
-class WorkflowStatus(enum.Enum):
-    PENDING = "PENDING"
-    RUNNING = "RUNNING"
-    COMPLETED = "COMPLETED"
-    FAILED = "FAILED"
-    FAILED_CANCELED = "FAILED_CANCELED"
-    FAILED_SERVER_ERROR = "FAILED_SERVER_ERROR"
-    FAILED_BACKEND_ERROR = "FAILED_BACKEND_ERROR"
-    FAILED_EXEC_TIMEOUT = "FAILED_EXEC_TIMEOUT"
-    FAILED_QUEUE_TIMEOUT = "FAILED_QUEUE_TIMEOUT"
-    FAILED_EVICTED = "FAILED_EVICTED"
-    FAILED_START_ERROR = "FAILED_START_ERROR"
-    FAILED_START_TIMEOUT = "FAILED_START_TIMEOUT"
-    FAILED_PREEMPTED = "FAILED_PREEMPTED"
-
-    @property
-    def finished(self) -> bool:
-        return self not in (WorkflowStatus.PENDING, WorkflowStatus.RUNNING)
 
 
 class ExitAction(enum.Enum):

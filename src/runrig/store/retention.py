@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, and_, delete, exists, func, or_, select, tuple_
 
-from runrig.domain.workflows import WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import Pruned
 from runrig.store import schema
 from runrig.store.dialect import insert_rows, put_rows

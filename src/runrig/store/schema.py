@@ -26,7 +26,8 @@ from runrig.domain.credentials import CredentialKind
 from runrig.domain.gangs import GangState, Law, Placement, PodSet, Priority
 from runrig.domain.nodes import Taint
 from runrig.domain.pools import PoolState, Queueing, Quotas, TopologyKey
-from runrig.domain.workflows import Status, WorkflowSpec, WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Status, WorkflowSpec
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words, plain_json
 
 HEAD = "0009"

@@ -14,7 +14,8 @@ from sqlalchemy import Connection, Delete, Select, and_, bindparam, delete, func
 from runrig.domain.errors import NotFound, Unavailable
 from runrig.domain.plan import Preempt
 from runrig.domain.records import Event, Loaded, RowChange
-from runrig.domain.workflows import Workflow, WorkflowSpec, WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Workflow, WorkflowSpec
 from runrig.ports.access import AccessStore
 from runrig.ports.store import SpecText, StoredWorkflow, WorkflowQuery
 from runrig.store import schema

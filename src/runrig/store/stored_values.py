@@ -6,7 +6,7 @@ A row with a state that nobody knows would not be loaded, and so be missed by no
 from sqlalchemy import JSON, Boolean, Column, Connection, Double, Table
 from sqlalchemy.types import TypeEngine
 
-from runrig.domain.workflows import WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
 from runrig.store import schema
 from runrig.store.columns import Encoded, OneOf, UtcDateTime, Words
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from sqlalchemy import Select, case, exists, func, select
 
-from runrig.domain.workflows import Status, Task, Workflow, WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Status, Task, Workflow
 from runrig.ports.store import TaskCount, TaskQuery
 from runrig.store import schema
 from runrig.store.filters import filters

@@ -23,7 +23,7 @@ from runrig import __version__
 from runrig.api import crowd
 from runrig.backends.clock import ServerClock
 from runrig.domain.errors import Conflict, ServerFault
-from runrig.domain.workflows import WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import Store, WorkflowQuery
 from runrig.service.runtime import template_queue
 

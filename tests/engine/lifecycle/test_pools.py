@@ -11,7 +11,8 @@ from runrig.domain.nodes import NO_FLAVOR, Flavor, Node
 from runrig.domain.plan import DropCohort, Plan, PutCohort, PutNode, PutPool, SetFlavors
 from runrig.domain.pools import TRANSITIONS, Cohort, Pool, PoolEvent, PoolState, Queueing, Quota, TopologyKey
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.domain.workflows import Status, WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Status
 from runrig.engine.explain.report import gpu_holders, pool_balance
 from runrig.engine.lifecycle import pools
 from tests.worlds.engine import GPUS, LOW, NORMAL, World, gpu_quota, pools_put, task, workflow

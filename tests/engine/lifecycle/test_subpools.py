@@ -12,7 +12,8 @@ from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import Plan, PutPool
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota, Quotas, TopologyKey, gpus_of, share_of
 from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource
-from runrig.domain.workflows import ExitAction, ExitRule, WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import ExitAction, ExitRule
 from runrig.engine.explain.report import pool_balance
 from runrig.engine.lifecycle import pools, submission_gate
 from tests.worlds.engine import GPUS, HIGH, LOW, NORMAL, World, gpu_quota, pools_put, task, workflow

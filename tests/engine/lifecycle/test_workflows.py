@@ -12,17 +12,8 @@ from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import Admit, PutPool
 from runrig.domain.pools import Pool
 from runrig.domain.quantities import GPU
-from runrig.domain.workflows import (
-    ExitAction,
-    ExitRule,
-    GroupSpec,
-    Status,
-    TaskKey,
-    TaskSpec,
-    Workflow,
-    WorkflowSpec,
-    WorkflowStatus,
-)
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, Status, TaskKey, TaskSpec, Workflow, WorkflowSpec
 from runrig.engine import cycle
 from runrig.engine.lifecycle.exit_codes import MOST_PREEMPTIONS, MOST_RETRIES
 from runrig.engine.lifecycle.workflows import next_deadline, workflow_status

@@ -19,7 +19,7 @@ from sqlalchemy import event, make_url
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused, ServerFault, Unavailable
 from runrig.domain.gangs import GangState, Priority
 from runrig.domain.pools import Pool, PoolState
-from runrig.domain.workflows import WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
 from runrig.engine.state.state import State
 from runrig.ports.store import WorkflowQuery
 from runrig.store import SqlStore

@@ -31,7 +31,8 @@ from runrig.domain.plan import (
 )
 from runrig.domain.pools import Cohort, Pool, PoolState, Quota
 from runrig.domain.quantities import FlavorResource
-from runrig.domain.workflows import Status, TaskKey, Workflow, WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Status, TaskKey, Workflow
 from runrig.service.queries.events import in_words, unnumbered
 
 GPU = FlavorResource("default", "gpu")

@@ -8,7 +8,8 @@ import pytest
 from runrig.domain.errors import Unavailable
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Admit, MoveTask, Preempt
-from runrig.domain.workflows import Status, WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Status
 from runrig.service.runtime import reconciler
 from runrig.service.runtime.reconciler import Standstill
 from runrig.store import SqlStore

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.workflows import Group, LabelSelector, Status, Task, WorkflowStatus, left_out
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Group, LabelSelector, Status, Task, left_out
 from runrig.ports.store import Store, WorkflowQuery
 
 from ..values import T0, fill, put, workflow

@@ -15,7 +15,7 @@ from runrig.api.times import At
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotAllowed
 from runrig.domain.gangs import Priority
-from runrig.domain.workflows import WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import WorkflowQuery
 from runrig.service.commands.submissions import Accepted, Submission
 from runrig.spec.labels import read_key, read_selector, read_tags

@@ -17,7 +17,7 @@ from runrig.api.waiting import statuses
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotAllowed
 from runrig.domain.tags import tag_of
-from runrig.domain.workflows import WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
 from runrig.spec.masked import masked
 from runrig.wire import v1
 

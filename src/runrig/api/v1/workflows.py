@@ -15,7 +15,7 @@ from runrig.backends.kubernetes import objects
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
-from runrig.domain.workflows import WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import WorkflowQuery
 from runrig.service.commands.submissions import Accepted, Submission, filled_in
 from runrig.service.runtime.rendering import DEFAULT_NAMESPACE

@@ -13,7 +13,7 @@ from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import ANSWER_S, Transport, path
 from runrig.domain.errors import Unavailable
-from runrig.domain.workflows import WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
 
 _POLL_S = 20.0
 _SHORTEST_POLL_S = 0.2

@@ -12,7 +12,7 @@ from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, facts, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Value, path
-from runrig.domain.workflows import WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
 
 _STATUS = click.Choice([status.value for status in WorkflowStatus], case_sensitive=False)
 

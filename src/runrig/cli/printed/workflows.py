@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from runrig.cli.printed.times import naive
-from runrig.domain.workflows import WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
 
 Answer = Mapping[str, Any]
 

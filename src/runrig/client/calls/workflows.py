@@ -15,7 +15,7 @@ from runrig.client.paths import path
 from runrig.client.paths import time as as_time
 from runrig.client.ways import Awaiting, Blocking, Calls, call, matching, stream
 from runrig.domain.errors import InvalidInput
-from runrig.domain.workflows import WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
 
 LONGEST_QUESTION_S = 20.0
 SHORTEST_QUESTION_S = 0.2

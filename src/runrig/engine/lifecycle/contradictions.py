@@ -10,7 +10,8 @@ from itertools import chain
 
 from runrig.domain.gangs import GangState
 from runrig.domain.records import GangRow, Loaded
-from runrig.domain.workflows import Group, GroupSpec, Status, Task, Workflow, WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Group, GroupSpec, Status, Task, Workflow
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.placement.pod_slots import slots_of
 

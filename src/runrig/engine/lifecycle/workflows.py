@@ -25,7 +25,8 @@ from runrig.domain.plan import (
     Stop,
     TryAgain,
 )
-from runrig.domain.workflows import ExitAction, ExitCode, Group, GroupKey, Status, Task, WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import ExitAction, ExitCode, Group, GroupKey, Status, Task
 from runrig.engine.lifecycle.exit_codes import (
     MOST_RETRIES,
     after_preemption,

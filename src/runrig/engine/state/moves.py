@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from runrig.domain.plan import Admit, Decision, MoveGroup, MoveTask, MoveWorkflow, Preempt, Queue, Refuse, Stop
 from runrig.domain.transitions import GROUP, TASK, check
-from runrig.domain.workflows import Group, Status, Task, Workflow, WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Group, Status, Task, Workflow
 
 
 def task_moved(task: Task, action: MoveTask, at: float) -> Task:

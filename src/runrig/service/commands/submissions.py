@@ -10,7 +10,8 @@ from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Plan, Submit
 from runrig.domain.tags import Expected
-from runrig.domain.workflows import Workflow, WorkflowSpec, WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Workflow, WorkflowSpec
 from runrig.engine.lifecycle import submission_gate, workflows
 from runrig.engine.state.state import State
 from runrig.ports.backend import Backend, Blueprint

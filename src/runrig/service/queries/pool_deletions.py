@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 
 from runrig.domain.plan import MoveWorkflow, PutPool
 from runrig.domain.pools import PoolState
-from runrig.domain.workflows import Workflow, WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Workflow
 from runrig.ports.store import Store
 
 

@@ -13,7 +13,8 @@ from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU, format_quantity
 from runrig.domain.reasons import Code
 from runrig.domain.records import Event
-from runrig.domain.workflows import Task, TaskKey, Workflow, WorkflowSpec, WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Task, TaskKey, Workflow, WorkflowSpec
 from runrig.engine.explain import report, why
 from runrig.engine.explain.report import Hold
 from runrig.engine.explain.why import GroupWhy as GroupWhy

@@ -8,7 +8,7 @@ it works after a restart, whose first round begins with a sweep.
 import logging
 
 from runrig.domain.pools import PoolState
-from runrig.domain.workflows import WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.clock import Clock
 from runrig.ports.store import Store, WorkflowQuery
 from runrig.service.runtime.transactor import Transactor

@@ -15,7 +15,7 @@ from runrig.domain.errors import InvalidInput, RunrigError, ServerFault
 from runrig.domain.observed import Observation
 from runrig.domain.plan import Plan
 from runrig.domain.records import Loaded
-from runrig.domain.workflows import WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
 from runrig.engine.cycle import CycleInParts
 from runrig.engine.lifecycle.contradictions import contradiction
 from runrig.engine.state.state import State

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from runrig.domain.plan import Plan, law_of
 from runrig.domain.records import Event, Note, RowChange
-from runrig.domain.workflows import Workflow, WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Workflow
 from runrig.engine.state.state import State
 from runrig.ports.store import SpecText
 from runrig.service.runtime import logs

@@ -1,0 +1,23 @@
+"""How far a workflow has come, apart from what it is: commands of the client know no more of it, and start without the rest."""
+
+import enum
+
+
+class WorkflowStatus(enum.Enum):
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    FAILED_CANCELED = "FAILED_CANCELED"
+    FAILED_SERVER_ERROR = "FAILED_SERVER_ERROR"
+    FAILED_BACKEND_ERROR = "FAILED_BACKEND_ERROR"
+    FAILED_EXEC_TIMEOUT = "FAILED_EXEC_TIMEOUT"
+    FAILED_QUEUE_TIMEOUT = "FAILED_QUEUE_TIMEOUT"
+    FAILED_EVICTED = "FAILED_EVICTED"
+    FAILED_START_ERROR = "FAILED_START_ERROR"
+    FAILED_START_TIMEOUT = "FAILED_START_TIMEOUT"
+    FAILED_PREEMPTED = "FAILED_PREEMPTED"
+
+    @property
+    def finished(self) -> bool:
+        return self not in (WorkflowStatus.PENDING, WorkflowStatus.RUNNING)
