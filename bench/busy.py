@@ -110,7 +110,7 @@ def _requests(url: str, world: World, each: int, settles_s: float) -> Iterator[t
 def _questions(ids: Sequence[str]) -> dict[str, list[Question]]:
     """By what each asks; *ids*: of workflows that wait."""
     changed = json.dumps({"description": "changed"})
-    pools = [f"/api/configs/pool/{pool_name(at)}" for at in range(len(ids))]
+    pools = [f"/api/v1/pools/{pool_name(at)}" for at in range(len(ids))]
     return {
         "why a workflow waits": [("GET", f"/api/v1/workflows/{id}/why", None) for id in ids],
         "one that waits is cancelled": [("POST", f"/api/workflow/{id}/cancel", None) for id in ids],

@@ -18,9 +18,14 @@ NAMED = "/api/configs/pool"
 def edit(it: Api, user: str | None = None, pool: str = "team", **fields: Any) -> Any:
     it.desk.time[0] += 1
     headers = {} if user is None else {"x-osmo-user": user}
-    answer = it.http.patch(f"{NAMED}/{pool}", json=fields, headers=headers)
+    answer = it.http.patch(f"{NAMED}/{pool}", json={"configs_dict": fields}, headers=headers)
     assert answer.status_code == 200, answer.text
     return answer.json()
+
+
+def gpus(**countable: int) -> dict[str, Any]:
+    """The quota of GPUs as that door has it: guarantee, maximum."""
+    return {"gpu": countable}
 
 
 def entry(
@@ -37,8 +42,8 @@ def change(field: str, before: Any, after: Any, resource: str | None = None) -> 
 def test_the_trail_tells_who_when_and_what_before_and_after(tmp_path: Path) -> None:
     """Law S6."""
     with api(tmp_path, cluster="pools: [{name: team, quota: 4}]") as it:
-        edit(it, quota=5)
-        edit(it, "bob", queueing="STRICT_FIFO", cohort="org", borrowing_limit=1)
+        edit(it, resources=gpus(guarantee=5))
+        edit(it, "bob", queueing="STRICT_FIFO", cohort="org", resources=gpus(maximum=6))
         answer = it.get(HISTORY)
     created = entry(1, 0, "ann", ["created"], change("nominal", None, 4, "default/gpu"), seq=1, via="apply")
     assert answer == {
@@ -72,8 +77,8 @@ def test_values_look_as_in_the_settings_of_the_pool(tmp_path: Path) -> None:
 
 def test_the_trail_is_narrowed_and_read_page_by_page(tmp_path: Path) -> None:
     with api(tmp_path, cluster=TEAM) as it:
-        edit(it, "bob", "team--a", quota=1)
-        edit(it, "bob", "team", quota=5)
+        edit(it, "bob", "team--a", resources=gpus(guarantee=1))
+        edit(it, "bob", "team", resources=gpus(guarantee=5))
 
         def listed(**query: Any) -> list[tuple[str, str]]:
             return [(each["pool"], each["by"]) for each in it.get(HISTORY, **query)["items"]]
@@ -109,8 +114,8 @@ def test_an_archived_pool_keeps_its_trail_and_the_end_of_its_drain_is_nobodys(tm
 def test_a_pool_is_shown_as_it_stood(tmp_path: Path) -> None:
     with api(tmp_path, cluster=TEAM) as it:
         before = {name: it.get(f"/api/v1/pools/{name}") for name in ("team", "team--a")}
-        edit(it, "bob", "team--a", quota=1)
-        edit(it, "bob", "team", quota=8, description="more")
+        edit(it, "bob", "team--a", resources=gpus(guarantee=1))
+        edit(it, "bob", "team", resources=gpus(guarantee=8), description="more")
         now = it.get(PAST, at="2027-01-15T08:00:02")
         then = it.get(PAST, at="2027-01-15T09:00:00.5+01:00")
     assert (then["at"], then["pool"]["changed"]["by"]) == ("2027-01-15T08:00:00.500000Z", "ann")
@@ -172,7 +177,7 @@ def test_bad_questions_are_answered_with_the_way_out(
 def test_nobody_can_act_in_a_name_that_the_log_takes_for_another(tmp_path: Path, name: str) -> None:
     with api(tmp_path, cluster=TEAM) as it:
         before = it.desk.revision
-        answer = it.http.patch(f"{NAMED}/team", json={"quota": 5}, headers={"x-osmo-user": name})
+        answer = it.http.patch(f"{NAMED}/team", json={"configs_dict": {}}, headers={"x-osmo-user": name})
         assert (answer.status_code, it.desk.revision) == (422, before)
     assert answer.json()["message"] == (
         f"x-osmo-user {name!r} is how the log names what no person did, or a cluster file did: send another name"

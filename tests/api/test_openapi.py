@@ -151,6 +151,7 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
         "POST /api/auth/user/{user}/access_token/{name}",
         "POST /api/auth/user/{user}/roles",
         "POST /api/configs/history/rollback",
+        "POST /api/configs/history/{config_type}/revision/{revision}/tags",
         "POST /api/configs/pool/{parent}/subpool",
         "POST /api/credentials/{name}",
         "POST /api/pool/{pool}/workflow",
@@ -184,6 +185,7 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
         "POST /api/workflow/{id}/portforward/{task}",
         "POST /api/workflow/{id}/rsync/task/{task}",
         "POST /api/workflow/{id}/tag",
+        "PUT /api/configs/pool",
         "PUT /api/configs/pool/{parent}/subpool/{subpool}",
         "PUT /api/v1/credentials/{name}",
     ]

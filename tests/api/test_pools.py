@@ -218,7 +218,7 @@ def test_bad_pools_are_refused_and_nothing_is_stored(tmp_path: Path) -> None:
             "queueing 'LIFO' is not known",
         ),
         ("POST", "/api/v1/pools", {"name": "p", "quota": 1, "flavors": ["x"]}, 422, "'x'"),
-        ("PATCH", "/api/configs/pool/nope", {"quota": 1}, 404, "there is no pool 'nope': there are pool1, pool2"),
+        ("PATCH", "/api/v1/pools/nope", {"quota": 1}, 404, "there is no pool 'nope': there are pool1, pool2"),
         ("DELETE", "/api/configs/pool/nope", {}, 404, "there is no pool 'nope'"),
         ("POST", "/api/v1/cohorts", {"name": "a", "parent": "a"}, 400, "circle"),
         ("PATCH", "/api/v1/cohorts/nope", {"quota": 1}, 404, "there is no cohort 'nope'"),
@@ -253,7 +253,7 @@ def test_cohorts_form_a_tree_with_pools_as_leaves(tmp_path: Path) -> None:
                 | {"potential": 5, "used": 0, "total": 0, "drawn": 0, "borrowed": 0, "lent": 0, "over": 0}
             },
         }
-        it.call("PATCH", "/api/configs/pool/pool1", {"cohort": "lab"})
+        it.call("PATCH", "/api/v1/pools/pool1", {"cohort": "lab"})
         rows = it.get("/api/v1/quota-tree")["nodes"]
         assert [(row["kind"], row["name"], row["parent"], row["declared"], row["children"]) for row in rows] == [
             ("cohort", "lab", "org", True, ["pool1"]),
@@ -263,14 +263,14 @@ def test_cohorts_form_a_tree_with_pools_as_leaves(tmp_path: Path) -> None:
         ]
         assert it.call("PATCH", "/api/v1/cohorts/lab", {"parent": None})["parent"] is None
         assert it.error("DELETE", "/api/v1/cohorts/lab")[0] == 409
-        it.call("PATCH", "/api/configs/pool/pool1", {"cohort": None})
+        it.call("PATCH", "/api/v1/pools/pool1", {"cohort": None})
         it.call("DELETE", "/api/v1/cohorts/lab")
 
 
 def test_the_root_has_what_nobody_was_promised_and_promises_beyond_the_nodes_are_said(tmp_path: Path) -> None:
     """Q8."""
     with api(tmp_path) as it:
-        it.call("PATCH", "/api/configs/pool/pool1", {"quota": 1})
+        it.call("PATCH", "/api/v1/pools/pool1", {"quota": 1})
         answer = it.get("/api/v1/quota-tree")
         assert answer["root"] == {
             "name": "",
@@ -298,7 +298,7 @@ def test_a_quota_below_what_is_held_is_over_and_nothing_stops(tmp_path: Path) ->
     with api(tmp_path) as it:
         id = it.submit(one_task("a", gpus=2))["name"]
         it.desk.later(0)
-        shown = it.call("PATCH", "/api/configs/pool/pool1", {"quota": 1, "borrowing_limit": 0})
+        shown = it.call("PATCH", "/api/v1/pools/pool1", {"quota": 1, "borrowing_limit": 0})
         balance = shown["balances"]["default/gpu"]
         assert [balance[key] for key in ("nominal", "used", "borrowed", "headroom", "over")] == [1, 2, 1, -1, 1]
         assert it.desk.status(id) == "RUNNING"
@@ -325,7 +325,7 @@ def test_a_cohort_with_children_goes_only_if_they_are_left_under_its_name(tmp_pa
     """Q6."""
     with api(tmp_path) as it:
         it.call("POST", "/api/v1/cohorts", {"name": "lab", "quota": 1})
-        it.call("PATCH", "/api/configs/pool/pool1", {"cohort": "lab"})
+        it.call("PATCH", "/api/v1/pools/pool1", {"cohort": "lab"})
         status, answer = it.error("DELETE", "/api/v1/cohorts/lab")
         assert (status, answer["error_code"]) == (409, "CONFLICT")
         assert answer["message"].startswith(

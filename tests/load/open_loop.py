@@ -56,7 +56,7 @@ async def _cancel(client: Client, plan: Plan, chance: random.Random) -> None:
 async def _resize(client: Client, plan: Plan, chance: random.Random) -> None:
     quota = PER_NODE * chance.randrange(9, 12)
     await client.ask(
-        "resize", "PATCH", f"/api/configs/pool/{pool_name(chance.randrange(plan.size.pools))}", {"quota": quota}
+        "resize", "PATCH", f"/api/v1/pools/{pool_name(chance.randrange(plan.size.pools))}", {"quota": quota}
     )
 
 

@@ -36,7 +36,7 @@ def filled(it: Desk) -> None:
     it.service.submissions.tag("low0-1", add=("paper",), remove=())
     said = Said("for the deadline", ("june",))
     pool = it.service.queries.pool("pool1").pool
-    it.service.declarations.put_pool(replace(pool, description="ours"), user="ann", expected=None, said=said)
+    it.service.declarations.put_pools([(replace(pool, description="ours"), None)], user="ann", said=said)
     it.service.access.set_profile("ann", {"pool": "pool2", "slack_notification": True})
 
 

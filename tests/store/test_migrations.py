@@ -50,11 +50,16 @@ def described(connection: Connection) -> dict[str, object]:
             by_name(seen.get_foreign_keys(table)),
             by_name(seen.get_unique_constraints(table)),
             by_name(seen.get_check_constraints(table)),
-            by_name(seen.get_indexes(table)),
+            [{**each, "dialect_options": _plain(each)} for each in by_name(seen.get_indexes(table))],
         )
         for table in sorted(seen.get_table_names())
         if table != "alembic_version"
     }
+
+
+def _plain(index: Mapping[str, Any]) -> dict[str, str]:
+    """The condition of a partial index is an object that equals no other."""
+    return {name: str(value) for name, value in index.get("dialect_options", {}).items()}
 
 
 def by_name(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -93,6 +93,26 @@ class ChangesQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class RevisionsQuery:
+    """A page of the revisions that changed pools, the oldest first, or the newest.  Empty tuples and None do not filter.
+
+    *below*: of these top-level pools and their subpools; None: all.  *name*: only what changed this pool.  *tags*: with one of these.
+    *since* is still in it, *until* is not.  *at*: only the one that held at that time.
+    """
+
+    below: tuple[str, ...] | None = None
+    name: str | None = None
+    revision: int | None = None
+    tags: tuple[str, ...] = ()
+    since: float | None = None
+    until: float | None = None
+    at: float | None = None
+    newest_first: bool = False
+    limit: int = 20
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class StoredWorkflow:
     """*preemptors*: the gangs that preempted one of the workflow's, by the event log; messages may name them."""
 
@@ -125,11 +145,14 @@ class EventLog(Protocol):
     def cohort_changes(self) -> tuple[Event, ...]:
         """Every PutCohort, in order."""
 
-    def every_pool_change(self) -> tuple[Event, ...]:
-        """Every PutPool, in order."""
+    def pool_revisions(self, query: RevisionsQuery) -> tuple[tuple[tuple[Event, ...], Note | None], ...]:
+        """The page: of each revision the changes of pools in it, and what people said about it."""
 
-    def notes(self) -> Mapping[int, Note]:
-        """What people said about changes, by revision."""
+    def pools_after(self, revision: int, below: tuple[str, ...] | None) -> tuple[Event, ...]:
+        """The last change of each pool up to *revision*, in order.  *below*: as in the query."""
+
+    def tag_revision(self, revision: int, add: Collection[str], remove: Collection[str], most: int) -> tuple[str, ...]:
+        """The tags of the revision afterwards.  Raises NotFound unless it changed pools, Conflict if these are more than *most*."""
 
     def pools_at(self, pool: str, at: float) -> tuple[Event, ...]:
         """The last change of *pool* and of each of its subpools at or before *at*; a pool created later has none."""

@@ -4,21 +4,27 @@ The changes of pools are read from the index on (pool, revision, seq), so their 
 with the length of the log.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator
 from functools import cache
+from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, bindparam, func, or_, select
+from sqlalchemy import JSON, Connection, Select, Text, and_, bindparam, cast, func, or_, select, type_coerce
 
-from runrig.domain.plan import PutCohort, PutPool
+from runrig.domain.errors import Conflict, NotFound
+from runrig.domain.plan import PutCohort
+from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.records import Event, Note
-from runrig.ports.store import ChangesQuery
+from runrig.ports.store import ChangesQuery, RevisionsQuery
 from runrig.store import retention, schema
+from runrig.store.dialect import put_rows
 from runrig.store.rows import event_of
 from runrig.store.transactions import Transactions
 
 _EVENT = schema.events.c
 _POOL = schema.pools.c
+_NOTE = schema.notes.c
 
 
 @cache
@@ -77,26 +83,64 @@ class SqlLog:
         return events[: query.limit], len(events) > query.limit
 
     def cohort_changes(self) -> tuple[Event, ...]:
-        return self._of_kind(PutCohort)
-
-    def _of_kind(self, action: type) -> tuple[Event, ...]:
         """O(changes of the cluster): the index on workflows passes over everything that work did."""
         statement = (
             select(schema.events)
-            .where(_EVENT.workflow.is_(None), _EVENT.kind == action.__name__)
+            .where(_EVENT.workflow.is_(None), _EVENT.kind == PutCohort.__name__)
             .order_by(_EVENT.revision, _EVENT.seq)
         )
         with self._transactions.reading() as connection:
             return tuple(event_of(row) for row in connection.execute(statement).mappings())
 
-    def every_pool_change(self) -> tuple[Event, ...]:
-        """As `cohort_changes`."""
-        return self._of_kind(PutPool)
-
-    def notes(self) -> Mapping[int, Note]:
+    def pool_revisions(self, query: RevisionsQuery) -> tuple[tuple[tuple[Event, ...], Note | None], ...]:
+        # Keys first, from the index on the events of pools; only what is shown is read whole.
+        page = select(_EVENT.revision).where(*_revision_filters(query)).distinct().order_by(_EVENT.revision)
+        if query.newest_first or query.at is not None:
+            page = page.order_by(None).order_by(_EVENT.revision.desc())
+        page = page.limit(query.limit).offset(query.offset) if query.at is None else page.limit(1)
         with self._transactions.reading() as connection:
-            rows = connection.execute(select(schema.notes)).mappings()
-            return {row["revision"]: Note(**row) for row in rows}
+            found = list(connection.execute(page).scalars())
+            if query.at is not None:
+                found = found[query.offset : query.offset + query.limit]
+            noted = connection.execute(select(schema.notes).where(_NOTE.revision.in_(found))).mappings()
+            notes = {row["revision"]: Note(**row) for row in noted}
+            statement = (
+                select(schema.events)
+                .where(_EVENT.revision.in_(found), _of_pools(_EVENT.pool, query.below))
+                .order_by(_EVENT.revision, _EVENT.seq)
+            )
+            events = (event_of(row) for row in connection.execute(statement).mappings())
+            changes = {revision: tuple(each) for revision, each in groupby(events, lambda event: event.revision)}
+        return tuple((changes[revision], notes.get(revision)) for revision in found)
+
+    def pools_after(self, revision: int, below: tuple[str, ...] | None) -> tuple[Event, ...]:
+        newest = (
+            select(func.max(_EVENT.revision))
+            .where(_EVENT.pool == _POOL.name, _EVENT.revision <= revision)
+            .correlate(schema.pools)
+            .scalar_subquery()
+        )
+        last = select(_POOL.name, newest.label("revision")).where(_of_pools(_POOL.name, below)).subquery()
+        statement = (
+            select(schema.events)
+            .join(last, and_(_EVENT.pool == last.c.name, _EVENT.revision == last.c.revision))
+            .order_by(_EVENT.revision, _EVENT.seq)
+        )
+        with self._transactions.reading() as connection:
+            return tuple(event_of(row) for row in connection.execute(statement).mappings())
+
+    def tag_revision(self, revision: int, add: Collection[str], remove: Collection[str], most: int) -> tuple[str, ...]:
+        changed = select(_EVENT.revision).where(_EVENT.revision == revision, _EVENT.pool.is_not(None)).limit(1)
+        with self._transactions.writing() as connection:
+            if connection.execute(changed.with_for_update()).scalar_one_or_none() is None:
+                raise NotFound(f"there is no revision {revision} of pools")
+            row = connection.execute(select(schema.notes).where(_NOTE.revision == revision)).mappings().one_or_none()
+            before = Note(revision, "") if row is None else Note(**row)
+            tags = tuple(sorted({*before.tags, *add} - {*remove}))
+            if len(tags) > most:
+                raise Conflict(f"revision {revision} would have {len(tags)} tags, and at most {most} are kept")
+            put_rows(connection, schema.notes, [(revision, before.description, tags)])
+            return tags
 
     def pools_at(self, pool: str, at: float) -> tuple[Event, ...]:
         newest = func.row_number().over(partition_by=_EVENT.pool, order_by=(_EVENT.revision.desc(), _EVENT.seq.desc()))
@@ -130,6 +174,33 @@ def _of_pool(name: str, *, alone: bool) -> Any:
     if alone:
         return _EVENT.pool == name
     return _EVENT.pool.in_(select(_POOL.name).where(or_(_POOL.name == name, _POOL.parent == name)))
+
+
+def _of_pools(name: Any, below: tuple[str, ...] | None) -> Any:
+    """Where *name*, a column, has one: any, or with *below* one of these top-level pools or of their subpools."""
+    if below is None:
+        return name.is_not(None)
+    subpools = (name.startswith(f"{top}{SUBPOOL_DELIMITER}", autoescape=True) for top in below)
+    return or_(name.in_(below), *subpools)
+
+
+def _revision_filters(query: RevisionsQuery) -> list[Any]:
+    filters: list[Any] = [_of_pools(_EVENT.pool, query.below)]
+    if query.name is not None:
+        filters.append(_EVENT.pool == query.name)
+    if query.revision is not None:
+        filters.append(_EVENT.revision == query.revision)
+    if query.tags:  # none of which has a letter that JSON or a pattern writes otherwise
+        words = "|".join(map(re.escape, query.tags))
+        tagged = cast(type_coerce(_NOTE.tags, JSON), Text).regexp_match(f'"(?:{words})"')
+        filters.append(_EVENT.revision.in_(select(_NOTE.revision).where(tagged)))
+    if query.since is not None:
+        filters.append(_EVENT.time >= query.since)
+    if query.until is not None:
+        filters.append(_EVENT.time < query.until)
+    if query.at is not None:
+        filters.append(_EVENT.time <= query.at)
+    return filters
 
 
 def _filters(query: ChangesQuery) -> list[Any]:

@@ -30,7 +30,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, WorkflowSpec
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words, plain_json
 
-HEAD = "0009"
+HEAD = "0010"
 """The newest migration, which makes these tables."""
 
 metadata = MetaData(
@@ -232,6 +232,8 @@ events = Table(
     Index(None, "workflow", "revision", "seq"),
     Index(None, "pool", "revision", "seq"),
 )
+_OF_POOLS = events.c.pool.is_not(None)
+Index("ix_events_of_pools", events.c.revision, events.c.seq, sqlite_where=_OF_POOLS, postgresql_where=_OF_POOLS)
 
 # What people said about revisions that they made; most say nothing.
 notes = Table(

@@ -63,6 +63,21 @@ class ConfigRollbackRequest(Request):
     tags: list[str] | None = None
 
 
+class ConfigTagRequest(Request):
+    model_config = example({"set_tags": ["june"], "delete_tags": None})
+
+    set_tags: list[str] | None = None
+    delete_tags: list[str] | None = None
+
+
+class ConfigTagsAnswer(Answer):
+    """The tags of the revision."""
+
+    model_config = example({"tags": ["june"]})
+
+    tags: list[str]
+
+
 class ConfigRollbackAnswer(Answer):
     """*revision*: of the change that this made; null: nothing differed."""
 

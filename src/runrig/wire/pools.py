@@ -290,12 +290,29 @@ class PoolEditRequest(Request):
     description: str | None = None
 
 
-class PoolPatchRequest(PoolEditRequest):
-    """Ours; or the reference client's, which has *configs_dict*: what changes of the settings as they are shown, and then *description* and
-    *tags* of the change."""
+class SaidRequest(Request):
+    """*description* and *tags*: of a change, in the history."""
 
-    configs_dict: dict[str, Any] | None = None
+    model_config = example({"description": "for June", "tags": ["june"]})
+
+    description: str | None = None
     tags: list[str] | None = None
+
+
+class PoolPatchRequest(SaidRequest):
+    """*configs_dict*: what changes of the settings as they are shown."""
+
+    model_config = example({"configs_dict": {"resources": {"gpu": {"guarantee": 8}}}, "description": "for June"})
+
+    configs_dict: dict[str, Any]
+
+
+class PoolsPutRequest(SaidRequest):
+    """*configs*: settings of pools as they are shown, by name.  Pools and settings that are absent stay."""
+
+    model_config = example({"configs": {"vision": {"description": "eyes"}}, "description": "for June"})
+
+    configs: dict[str, dict[str, Any]]
 
 
 class CohortEditRequest(Request):

@@ -180,6 +180,84 @@ def test_an_admin_of_a_pool_changes_what_costs_nobody(world: TwoTeams) -> None:
     assert shown(world, "team", "tina")["description"] == "ours"
 
 
+def put(world: TwoTeams, configs: Any, actor: str = "ada") -> Any:
+    """As `config update POOL --file F -d DESC` sends the settings of all pools."""
+    body = {"configs": configs, "description": "all of them", "tags": ["june"]}
+    return said(world, actor, "PUT", "api/configs/pool", body)
+
+
+def test_many_pools_are_updated_at_once_by_whole_settings(world: TwoTeams) -> None:
+    update(world, "team", {"default_exit_actions": RESCHEDULE})
+    before = said(world, "ada", "GET", "api/configs/pool")["pools"]
+    team, team2, sub = (dict(before[name]) for name in ("team", "team2", "team--a"))
+    team |= {"resources": {"gpu": {"guarantee": 3, "maximum": -1, "weight": 1}}, "default_exit_actions": {"FAIL": "1"}}
+    team2 |= {"description": "theirs", "quotas": {"default": {"gpu": {"nominal": 3}}}}
+    sub |= {"resources": {"gpu": {"guarantee": 0, "maximum": -1, "weight": 1}}}
+    put(world, {"team": team, "team2": team2, "team--a": sub})
+    after = said(world, "ada", "GET", "api/configs/pool")["pools"]
+    assert after["team"]["resources"]["gpu"]["guarantee"] == 3
+    assert after["team"]["default_exit_actions"] == {"FAIL": "1"}, (
+        "in whole settings a map takes the place of the one before"
+    )
+    assert (after["team2"]["description"], list(after["team2"]["quotas"]["default"])) == ("theirs", ["gpu"])
+    assert after["team--a"]["resources"]["gpu"]["guarantee"] == 0
+    latest = history(world)[-1]
+    assert (latest["name"], latest["description"], latest["tags"]) == ("", "all of them", ["june"])
+    again = history(world)
+    put(world, after)
+    assert history(world) == again, "what is as it was is no change"
+
+
+@pytest.mark.parametrize(
+    ("actor", "configs", "status", "says"),
+    [
+        ("ada", {"team2": {"description": "x"}, "teem": {"description": "x"}}, 404, "there is no pool 'teem'"),
+        (
+            "ada",
+            {"team2": {"description": "x"}, "team": {"enable_maintenance": True}},
+            422,
+            "pool team: enable_maintenance",
+        ),
+        ("ada", {"team2": {"description": "x"}, "team": {"resources": {"gpu": {"guarantee": 0}}}}, 400, "subpools"),
+        ("ada", {"team2": {"description": "x"}, "team": {"resources": 3}}, 422, "pool team: resources"),
+        ("ada", {"team2": 3}, 422, "configs.team2"),
+        ("tina", {"team": {"description": "x"}}, 403, "tina may not"),
+    ],
+)
+def test_of_many_pools_all_are_updated_or_none(
+    world: TwoTeams, actor: str, configs: Any, status: int, says: str
+) -> None:
+    before = world.portrait()
+    found, message = refused(world, actor, "PUT", "api/configs/pool", {"configs": configs, "description": "d"})
+    assert (found, says in message) == (status, True), message
+    assert world.portrait() == before
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "role/osmo-team-user"),
+        ("PUT", "role"),
+        ("PATCH", "service"),
+        ("PATCH", "workflow"),
+        ("POST", "backend/lab"),
+        ("PUT", "pod_template"),
+        ("DELETE", "history/POOL/revision/1"),
+    ],
+)
+def test_what_is_fixed_is_refused_in_words(world: TwoTeams, method: str, path: str) -> None:
+    before = world.portrait()
+    status, message = refused(world, "ada", method, f"api/configs/{path}", {"configs": {}, "configs_dict": {}})
+    assert status in (404, 405)
+    assert message.startswith(f"{method} /api/configs/{path}: only pools are configured while a server runs")
+    assert world.portrait() == before
+
+
+def test_the_body_of_our_own_door_is_not_taken(world: TwoTeams) -> None:
+    for body in ({"description": "x"}, {"quota": 1}, {"configs_dict": {"weight": 2}, "quota": 1}):
+        assert refused(world, "ada", "PATCH", "api/configs/pool/team", body)[0] == 422
+
+
 # ---------------------------------------------------------------- the history
 
 
@@ -198,6 +276,42 @@ def test_every_change_is_in_the_history_with_what_was_said(world: TwoTeams) -> N
     ]
     assert "T" in entries[0]["created_at"]
     assert "+" not in entries[0]["created_at"]
+
+
+def test_a_deletion_keeps_what_was_said(world: TwoTeams) -> None:
+    said(world, "ada", "DELETE", "api/configs/pool/team2--b", {"description": "too small", "tags": ["june"]})
+    latest = history(world)[-1]
+    assert (latest["name"], latest["description"], latest["tags"]) == ("team2--b", "too small", ["june"])
+
+
+def tag(world: TwoTeams, revision: int, **tags: Any) -> Any:
+    """As `config tag POOL:REVISION --set ... --delete ...` asks."""
+    return said(world, "ada", "POST", f"api/configs/history/POOL/revision/{revision}/tags", tags)
+
+
+def test_a_revision_is_tagged(world: TwoTeams) -> None:
+    update(world, "team", {"description": "one"}, tags=["june"])
+    said(world, "ada", "DELETE", "api/configs/pool/team2--b", None)
+    one, two = (each["revision"] for each in history(world)[-2:])
+    tag(world, one, set_tags=["best", "june"], delete_tags=None)
+    tag(world, two, set_tags=["best"], delete_tags=["none"])
+    assert [(each["revision"], each["tags"]) for each in history(world, tags=["best"])] == [
+        (one, ["best", "june"]),
+        (two, ["best"]),
+    ]
+    assert history(world)[-1]["description"] == "team2--b deleted and archived"
+    tag(world, one, set_tags=None, delete_tags=["best", "june"])
+    assert [each["tags"] for each in history(world)[-2:]] == [[], ["best"]]
+    before = world.portrait()
+    for path, tags, status in (
+        (f"POOL/revision/{one}", {"set_tags": ["a b"]}, 422),
+        (f"POOL/revision/{one}", {"set_tags": [f"t{number}" for number in range(101)]}, 409),
+        ("POOL/revision/99999", {"set_tags": ["a"]}, 404),
+        ("POOL/revision/0", {"set_tags": ["a"]}, 422),
+        ("ROLE/revision/1", {"set_tags": ["a"]}, 404),
+    ):
+        assert refused(world, "ada", "POST", f"api/configs/history/{path}/tags", tags)[0] == status
+    assert world.portrait() == before
 
 
 def test_every_filter_of_the_history_filters(world: TwoTeams) -> None:

@@ -78,7 +78,11 @@ ROWS: Mapping[str, Row] = {
     "GET /api/workflow/{id}/logs": Row("/api/workflow/{id}/logs"),
     "GET /api/workflow/{id}/spec": Row("/api/workflow/{id}/spec"),
     "GET /metrics": Row("/metrics"),
-    "PATCH /api/configs/pool/{name}": Row("/api/configs/pool/{pool}", {"description": "ours"}),
+    "PATCH /api/configs/pool/{name}": Row("/api/configs/pool/{pool}", {"configs_dict": {"description": "ours"}}),
+    "PUT /api/configs/pool": Row("/api/configs/pool", {"configs": {"team": {"description": "ours"}}}),
+    "POST /api/configs/history/{config_type}/revision/{revision}/tags": Row(
+        "/api/configs/history/POOL/revision/1/tags", {"set_tags": ["june"]}
+    ),
     "PATCH /api/configs/pool/{parent}/subpool/{subpool}": Row("/api/configs/pool/{pool}/subpool/{sub}", {"quota": 2}),
     "POST /api/configs/pool/{parent}/subpool": Row("/api/configs/pool/{pool}/subpool", {"name": "fresh", "quota": 1}),
     "POST /api/pool/{pool}/workflow": Row("/api/pool/{pool}/workflow", {"file": one_task("x")}),

@@ -11,7 +11,7 @@ import httpx2
 from runrig.domain.access import role_named
 from runrig.domain.credentials import CredentialKind
 from runrig.domain.gangs import Priority
-from runrig.ports.store import WorkflowQuery
+from runrig.ports.store import RevisionsQuery, WorkflowQuery
 from runrig.service.commands.submissions import Submission
 from tests.api.client import Api, api
 from tests.worlds.service import one_task
@@ -76,7 +76,8 @@ class TwoTeams:
         tokens = tuple(replace(each, last_used_at=None) for each in access.tokens)
         tags = store.tags.used(WorkflowQuery(limit=100))
         profiles = tuple(store.access.profile(user) for user in ROLES)
-        return store.load(), store.log.events(), replace(access, tokens=tokens), tags, profiles
+        said = store.log.pool_revisions(RevisionsQuery(limit=1000))
+        return store.load(), store.log.events(), replace(access, tokens=tokens), tags, profiles, said
 
 
 @contextmanager

@@ -59,10 +59,10 @@ def test_topology_keys_of_a_pool_are_set_changed_and_shown_over_http(tmp_path: P
     with api(tmp_path) as it:
         it.call("POST", "/api/v1/pools", {"name": "k", "topology_keys": keys("zone=z", "rack=r")})
         before = it.get("/api/v1/pools/k")["topology_keys"]
-        it.call("PATCH", "/api/configs/pool/k", {"topology_keys": keys("rack=r")})
+        it.call("PATCH", "/api/v1/pools/k", {"topology_keys": keys("rack=r")})
         after = it.get("/api/v1/pools/k")["topology_keys"]
         wrong = [
-            it.error("PATCH", "/api/configs/pool/k", {"topology_keys": keys(*pairs)})[1]["message"]
+            it.error("PATCH", "/api/v1/pools/k", {"topology_keys": keys(*pairs)})[1]["message"]
             for pairs in (
                 ("a=r", "b=r"),
                 ("host=kubernetes.io/hostname", "rack=r"),

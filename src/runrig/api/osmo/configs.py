@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 from fastapi.responses import JSONResponse
 
 from runrig import __version__, wire
@@ -14,7 +14,7 @@ from runrig.api.times import At
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotFound
 from runrig.domain.pools import PoolState
-from runrig.service.queries.pool_revisions import RevisionQuery
+from runrig.ports.store import RevisionsQuery
 from runrig.spec.labels import read_tags
 from runrig.spec.workflow import MOST_TASKS
 
@@ -66,12 +66,12 @@ def config_history(
         raise InvalidInput.one(f"limit {limit} is too large with data: at most {MOST_WITH_DATA}, or omit_data", "limit")
     if config_types and POOL not in config_types:
         return wire.ConfigHistoryAnswer(configs=[])
-    query = RevisionQuery(
+    query = RevisionsQuery(
         name=name,
         revision=revision,
         tags=read_tags(tags),
-        created_after=None if created_after is None else created_after.timestamp(),
-        created_before=None if created_before is None else created_before.timestamp(),
+        since=None if created_after is None else created_after.timestamp(),
+        until=None if created_before is None else created_before.timestamp(),
         at=None if at_timestamp is None else at_timestamp.timestamp(),
         newest_first=order == "DESC",
         limit=limit,
@@ -112,6 +112,23 @@ def roll_back_config(service: Serving, user: User, body: wire.ConfigRollbackRequ
     then = service.pool_revisions.pools_at(body.revision).values()
     wanted = [pool for pool in then if pool.state is PoolState.ACTIVE]
     return wire.ConfigRollbackAnswer(revision=service.declarations.roll_back(wanted, user=user, said=said))
+
+
+@router.post(
+    "/api/configs/history/{config_type}/revision/{revision}/tags",
+    summary="Put tags on a revision, or take them off",
+    dependencies=[needs(Permission.CHANGE_CLUSTER)],
+    responses=answers(wire.ConfigTagsAnswer, 404, 409),
+)
+def tag_config(
+    service: Serving,
+    config_type: ConfigType,
+    revision: Annotated[int, Path(ge=1, le=LARGEST)],
+    body: wire.ConfigTagRequest,
+) -> wire.ConfigTagsAnswer:
+    _check_has_history(config_type)
+    tags = service.pool_revisions.tag(revision, add=body.set_tags or (), remove=body.delete_tags or ())
+    return wire.ConfigTagsAnswer(tags=list(tags))
 
 
 def _check_has_history(config_type: str) -> None:

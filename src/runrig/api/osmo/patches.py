@@ -14,7 +14,7 @@ from runrig.api.permissions import Asker
 from runrig.domain.errors import InvalidInput, Problem
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.domain.tags import tag_of
+from runrig.domain.tags import Expected, tag_of
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.runtime.writing import Said
 from runrig.service.service import Service
@@ -47,34 +47,52 @@ _PROMISED = {"quotas": "quota", "cohort": "cohort", "flavors": "flavors", "weigh
 """Fields of a pool, by the name under which `check_promise` knows them."""
 
 
-def said_with(body: wire.PoolPatchRequest | wire.ConfigRollbackRequest) -> Said:
+def said_with(body: wire.SaidRequest | wire.ConfigRollbackRequest | None) -> Said:
     """Raises InvalidInput."""
-    text = (body.description or "").strip()
+    text = ("" if body is None else body.description or "").strip()
     if len(text) > LONGEST_DESCRIPTION or not text.replace("\n", "").isprintable():
         raise InvalidInput.one(f"a description has at most {LONGEST_DESCRIPTION} printable characters", "description")
-    return Said(text, read_tags(body.tags or ()))
+    return Said(text, read_tags(body.tags or () if body is not None else ()))
 
 
 def patched(service: Service, user: str, asker: Asker, name: str, body: wire.PoolPatchRequest) -> PoolView:
     """The pool afterwards.  Raises NotFound, NotAllowed, InvalidInput with all problems, and Changed if somebody was quicker."""
-    others = sorted(body.model_fields_set - {PATH, "description", "tags"})
-    if others:
-        raise InvalidInput.one(f"{others[0]} stands beside {PATH}: write it in there", others[0])
     said = said_with(body)
+    after, expected = _changed(service, asker, name, body.configs_dict, whole=False)
+    service.declarations.put_pools([(after, expected)], user=user, said=said)
+    return service.queries.pool(name)
+
+
+def put(service: Service, user: str, asker: Asker, body: wire.PoolsPutRequest) -> None:
+    """Changes many pools at once, or none.  Raises as `patched` does; the sentence names the pool."""
+    said = said_with(body)
+    edits = []
+    for name, config in sorted(body.configs.items()):
+        try:
+            edits.append(_changed(service, asker, name, config, whole=True))
+        except InvalidInput as error:
+            problems = (Problem(f"pool {name}: {each.message}", f"configs.{name}") for each in error.problems)
+            raise InvalidInput(tuple(problems)) from None
+    service.declarations.put_pools(edits, user=user, said=said)
+
+
+def _changed(
+    service: Service, asker: Asker, name: str, config: Mapping[str, Any], *, whole: bool
+) -> tuple[Pool, Expected]:
+    """(the pool with what *config* changes, what it is now).  *whole*: a map in it takes the place of the one before, and is not merged."""
     before = service.queries.pool(name, asker.visibility)
     shown = settings(before, service.backend_name).model_dump(mode="json")
-    changes = {key: value for key, value in (body.configs_dict or {}).items() if shown.get(key, _NOT_KEPT) != value}
+    changes = {key: value for key, value in config.items() if shown.get(key, _NOT_KEPT) != value}
     problems = tuple(_problems(before.pool, changes))
     if problems:
         raise InvalidInput(problems)
     if before.pool.parent is None:
-        after = service.declarations.read_pool(_merged(before.pool, shown, changes), PATH)
+        after = service.declarations.read_pool(_merged(before.pool, shown, changes, whole=whole), PATH)
     else:
         after = _of_subpool(before.pool, shown, changes)
     changed = {text for field, text in _PROMISED.items() if getattr(before.pool, field) != getattr(after, field)}
     check_promise(asker, name, changed)
-    expected = frozenset((tag_of(before.pool),))
-    return service.declarations.put_pool(after, user=user, expected=expected, said=said)
+    return after, frozenset((tag_of(before.pool),))
 
 
 def _problems(pool: Pool, changes: Mapping[str, Any]) -> Iterator[Problem]:
@@ -86,13 +104,14 @@ def _problems(pool: Pool, changes: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(text, f"{PATH}.{key}")
 
 
-def _merged(pool: Pool, shown: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The pool as a cluster file would declare it with *changes*."""
+def _merged(pool: Pool, shown: Mapping[str, Any], changes: Mapping[str, Any], *, whole: bool) -> dict[str, Any]:
+    """The pool as a cluster file would declare it with *changes*.  *whole*: as in `_changed`."""
     merged = pool_settings(pool, (), ()) | {key: changes[key] for key in _AS_IN_A_FILE if key in changes}
     if "default_exit_actions" in changes:
         codes = _mapping(changes["default_exit_actions"], "default_exit_actions")
-        merged["default_exit_actions"] = {**shown["default_exit_actions"], **codes}
-    quota = {flavor: dict(each) for flavor, each in merged.get("quota", {}).items()}
+        merged["default_exit_actions"] = {**({} if whole else shown["default_exit_actions"]), **codes}
+    kept = {} if whole and "quotas" in changes else merged.get("quota", {})
+    quota = {flavor: dict(each) for flavor, each in kept.items()}
     if "quotas" in changes:
         for flavor, each in _mapping(changes["quotas"], "quotas").items():
             for resource, limits in _mapping(each, f"quotas.{flavor}").items():

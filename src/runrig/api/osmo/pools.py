@@ -5,9 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from runrig import wire
-from runrig.api.edits import check_promise, pool_edit
 from runrig.api.osmo.answers import pools as as_answers
-from runrig.api.osmo.patches import patched
+from runrig.api.osmo.patches import patched, put, said_with
 from runrig.api.permissions import Asking, Seeing, named, needs
 from runrig.api.routing import Route, Serving, User, answers
 from runrig.domain.access import Permission
@@ -68,10 +67,20 @@ def pool_quota(
     responses=answers(wire.PoolAnswer, 404, 409),
 )
 def update_pool(service: Serving, user: User, asker: Asking, name: str, body: wire.PoolPatchRequest) -> wire.PoolAnswer:
-    if body.configs_dict is not None:
-        return as_answers.pool(patched(service, user, asker, name, body), service.backend_name)
-    check_promise(asker, name, body.model_fields_set)
-    return as_answers.pool(service.declarations.update_pool(name, pool_edit(body), user=user), service.backend_name)
+    return as_answers.pool(patched(service, user, asker, name, body), service.backend_name)
+
+
+@router.put(
+    "/api/configs/pool",
+    summary="Change several pools, all or nothing; those that are absent stay",
+    dependencies=[needs(Permission.CHANGE_CLUSTER)],
+    responses=answers(wire.PoolsAnswer, 404, 409),
+)
+def update_pools(
+    service: Serving, user: User, asker: Asking, visibility: Seeing, body: wire.PoolsPutRequest
+) -> wire.PoolsAnswer:
+    put(service, user, asker, body)
+    return _settings(service, sorted(body.configs), visibility)
 
 
 @router.delete(
@@ -80,5 +89,6 @@ def update_pool(service: Serving, user: User, asker: Asking, name: str, body: wi
     dependencies=[needs(Permission.CHANGE_CLUSTER, named("name"), of_subpool=Permission.CHANGE_SUBPOOLS)],
     responses=answers(wire.PoolAnswer, 404, 409),
 )
-def delete_pool(service: Serving, user: User, name: str) -> wire.PoolAnswer:
-    return as_answers.pool(service.declarations.delete_pool(name, user=user).view, service.backend_name)
+def delete_pool(service: Serving, user: User, name: str, body: wire.SaidRequest | None = None) -> wire.PoolAnswer:
+    done = service.declarations.delete_pool(name, user=user, said=said_with(body))
+    return as_answers.pool(done.view, service.backend_name)

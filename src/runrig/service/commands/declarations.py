@@ -86,15 +86,20 @@ class Declarations:
             pool = edited_pool(before, edit, writing.state)
             return done(writing, pools.put_pool(writing.state, pool, create=False), name, dry_run=dry_run)
 
-    def put_pool(self, pool: Pool, *, user: str, expected: Expected, said: Said | None = None) -> PoolView:
-        """The same with all settings at once, but for the state."""
+    def put_pools(self, edits: Sequence[tuple[Pool, Expected]], *, user: str, said: Said | None = None) -> None:
+        """The same with all settings of several pools, but for their state; all of it is done or nothing (law Q7)."""
+        with self.editing(user) as writing:
+            writing.said, state = said, writing.state
+            for pool, expected in edits:
+                check_unchanged(expected, live_pool(state, pool.name), f"pool {pool.name}")
+            spec = ClusterSpec(flavors=tuple(state.flavors.values()), pools=_parents_first([pool for pool, _ in edits]))
+            writing.commit(pools.declare(state, spec, user=user))
+
+    def delete_pool(
+        self, name: str, *, user: str, dry_run: bool = False, expected: Expected = None, said: Said | None = None
+    ) -> Deleted:
         with self.editing(user) as writing:
             writing.said = said
-            check_unchanged(expected, live_pool(writing.state, pool.name), f"pool {pool.name}")
-            return done(writing, pools.put_pool(writing.state, pool, create=False), pool.name, dry_run=False)
-
-    def delete_pool(self, name: str, *, user: str, dry_run: bool = False, expected: Expected = None) -> Deleted:
-        with self.editing(user) as writing:
             check_unchanged(expected, known_pool(writing.state, name), f"pool {name}")
             return deleted(writing, name, user=user, dry_run=dry_run)
 
@@ -131,7 +136,7 @@ class Declarations:
             others = [pool.name for pool in state.pools.values() if pool.state is PoolState.ACTIVE]
             spec = ClusterSpec(
                 flavors=tuple(state.flavors.values()),
-                pools=tuple(sorted(wanted, key=lambda pool: (pool.parent is not None, pool.name))),
+                pools=_parents_first(wanted),
             )
             gone = [f"pool/{name}" for name in others if name not in kept]
             writing.commit(pools.declare(state, spec, prune=gone, user=user))
@@ -230,6 +235,10 @@ class Declarations:
 
 
 # ---------------------------------------------------------------- differences
+
+
+def _parents_first(found: Sequence[Pool]) -> tuple[Pool, ...]:
+    return tuple(sorted(found, key=lambda pool: (pool.parent is not None, pool.name)))
 
 
 def _differences(state: State, spec: ClusterSpec, plan: Plan, prune: Sequence[str]) -> Iterator[Difference]:

@@ -1,18 +1,19 @@
 """All pools together, revision by revision, as the reference client's `config` commands ask: read from the event log (law S6)."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from runrig.domain.errors import NotFound
 from runrig.domain.plan import PutPool
 from runrig.domain.pools import Pool, PoolState
 from runrig.domain.records import Event, Note
-from runrig.ports.store import Store
+from runrig.ports.store import RevisionsQuery, Store
 from runrig.service.queries.history import change_of
 from runrig.service.queries.visibility import ALL, Visibility
+from runrig.spec.labels import read_tags
 
 MOST_NAMED = 10
+MOST_TAGS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,72 +28,42 @@ class PoolRevision:
     tags: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RevisionQuery:
-    """Empty tuples and None do not filter.  *tags*: with one of these.  *created_after* is still in it, *created_before* is not.
-
-    *at*: only the one that held at that time.  A page begins at the oldest, or with *newest_first* at the newest.
-    """
-
-    name: str | None = None
-    revision: int | None = None
-    tags: tuple[str, ...] = ()
-    created_after: float | None = None
-    created_before: float | None = None
-    at: float | None = None
-    newest_first: bool = False
-    limit: int = 20
-    offset: int = 0
-
-    def takes(self, found: PoolRevision) -> bool:
-        return (
-            self.name in (None, *found.pools)
-            and self.revision in (None, found.revision)
-            and (not self.tags or not set(self.tags).isdisjoint(found.tags))
-            and (self.created_after is None or found.time >= self.created_after)
-            and (self.created_before is None or found.time < self.created_before)
-            and (self.at is None or found.time <= self.at)
-        )
-
-
 class PoolRevisions:
-    """Each question reads all changes of pools there ever were."""
+    """A question costs what it shows, not what was ever changed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def page(self, query: RevisionQuery, visibility: Visibility = ALL) -> tuple[PoolRevision, ...]:
-        found = [each for each in self._all(visibility) if query.takes(each)]
-        if query.at is not None:
-            found = found[-1:]
-        if query.newest_first:
-            found.reverse()
-        return tuple(found[query.offset : query.offset + query.limit])
+    def page(self, query: RevisionsQuery, visibility: Visibility = ALL) -> tuple[PoolRevision, ...]:
+        """*query.below* is set here, to what is seen."""
+        found = self._store.log.pool_revisions(replace(query, below=_below(visibility)))
+        return tuple(_revision(*each) for each in found)
 
     def pools_at(self, revision: int, visibility: Visibility = ALL) -> Mapping[str, Pool]:
         """The pools that were not ARCHIVED after *revision*, by name.  Raises NotFound unless it changed one that is seen."""
-        known = [each.revision for each in self._all(visibility)]
-        if revision not in known:
-            last = ", ".join(str(each) for each in known[-MOST_NAMED:]) or "none"
-            raise NotFound(f"there is no revision {revision} of pools: the latest are {last}")
+        if not self.page(RevisionsQuery(revision=revision), visibility):
+            raise self._unknown(revision, visibility)
         pools: dict[str, Pool] = {}
-        for event in self._events(visibility):
-            if event.revision > revision:
-                break
+        for event in self._store.log.pools_after(revision, _below(visibility)):
             assert isinstance(event.action, PutPool), "a change of a pool"
             pools[event.action.pool.name] = event.action.pool
         return {name: pool for name, pool in sorted(pools.items()) if pool.state is not PoolState.ARCHIVED}
 
-    def _events(self, visibility: Visibility) -> Iterator[Event]:
-        for event in self._store.log.every_pool_change():
-            if isinstance(event.action, PutPool) and visibility.sees(event.action.pool.name):
-                yield event
+    def tag(self, revision: int, *, add: Collection[str], remove: Collection[str]) -> tuple[str, ...]:
+        """The tags of *revision* afterwards.  Raises NotFound, InvalidInput, Conflict if there are too many."""
+        added, removed = read_tags(add), read_tags(remove)
+        if not self.page(RevisionsQuery(revision=revision)):
+            raise self._unknown(revision, ALL)
+        return self._store.log.tag_revision(revision, added, removed, MOST_TAGS)
 
-    def _all(self, visibility: Visibility) -> Iterator[PoolRevision]:
-        """The oldest first."""
-        notes = self._store.log.notes()
-        for revision, events in groupby(self._events(visibility), key=lambda event: event.revision):
-            yield _revision(tuple(events), notes.get(revision))
+    def _unknown(self, revision: int, visibility: Visibility) -> NotFound:
+        latest = self.page(RevisionsQuery(newest_first=True, limit=MOST_NAMED), visibility)
+        last = ", ".join(str(each.revision) for each in reversed(latest)) or "none"
+        return NotFound(f"there is no revision {revision} of pools: the latest are {last}")
+
+
+def _below(visibility: Visibility) -> tuple[str, ...] | None:
+    return None if visibility.whole else visibility.tops
 
 
 def _revision(events: Sequence[Event], note: Note | None) -> PoolRevision:
