@@ -106,6 +106,7 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
         "GET /api/v1/pools/{name}",
         "GET /api/v1/pools/{name}/history",
         "GET /api/v1/pools/{name}/past",
+        "GET /api/v1/pools/{name}/why",
         "GET /api/v1/quota-tree",
         "GET /api/v1/roles",
         "GET /api/v1/roles/{user}/{role}",

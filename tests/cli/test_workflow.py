@@ -422,6 +422,28 @@ def test_why_tells_the_sentence_then_the_laws_then_the_past() -> None:
     ]
 
 
+def test_why_of_a_pool_is_one_screen_by_blocker() -> None:
+    answer = v1.PoolWhy.example()
+    with serving({"GET /api/v1/pools/vision/why": answer}) as server:
+        assert at(server, "why", "--pool", "vision", "-t", "json").json == answer
+        assert lines(at(server, "why", "--pool", "vision").out) == [
+            "vision  14 wait, for 40 GPUs",
+            "",
+            "   14  P2  vision has 2 of its quota of default/gpu left, and it asks for 4;",
+            "           held by train-1/main-group",
+            "           train-3/main-group and 13 more",
+        ]
+
+
+def test_why_of_several_is_a_list_and_of_none_wrong_usage() -> None:
+    with serving({f"GET /api/v1/workflows/{id}/why": WHY | {"id": id} for id in ("a", "b")}) as server:
+        assert [each["workflow"] for each in at(server, "why", "a", "b", "-t", "json").json] == ["a", "b"]
+    for wrong in ([], ["a", "--pool", "vision"]):
+        done = runrig("why", *wrong)
+        assert done.code == 2
+        assert "give IDs of workflows, or --pool POOL" in done.err
+
+
 # ---------------------------------------------------------------- logs, wait, watch
 
 

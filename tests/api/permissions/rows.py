@@ -92,6 +92,7 @@ ROWS: Mapping[str, Row] = {
     "POST /api/workflow/{id}/exec/group/{group}": Row(
         "/api/workflow/{id}/exec/group/main-group", None, {"entry_command": "ls"}
     ),
+    "GET /api/workflow/{id}/task/{task}": Row("/api/workflow/{id}/task/main"),
     "POST /api/workflow/{id}/exec/task/{task}": Row("/api/workflow/{id}/exec/task/main", None, {"entry_command": "ls"}),
     "POST /api/workflow/{id}/portforward/{task}": Row("/api/workflow/{id}/portforward/main", None, {"task_ports": 80}),
     "POST /api/workflow/{id}/rsync/task/{task}": Row("/api/workflow/{id}/rsync/task/main"),
@@ -107,6 +108,7 @@ ROWS: Mapping[str, Row] = {
     "GET /api/v1/pools": Row("/api/v1/pools"),
     "GET /api/v1/pools/{name}": Row("/api/v1/pools/{pool}"),
     "GET /api/v1/pools/{name}/history": Row("/api/v1/pools/{pool}/history"),
+    "GET /api/v1/pools/{name}/why": Row("/api/v1/pools/{pool}/why"),
     "GET /api/v1/pools/{name}/past": Row("/api/v1/pools/{pool}/past", None, {"at": "2027-01-15T08:00:10Z"}),
     "GET /api/v1/quota-tree": Row("/api/v1/quota-tree"),
     "PATCH /api/v1/cohorts/{name}": Row("/api/v1/cohorts/org", {"weight": 2}),

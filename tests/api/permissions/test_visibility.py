@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runrig.domain.access import Grant, Identity, Kind, role_named
+from runrig.domain.blockers import Blocker, Tier
 from runrig.domain.gangs import Law, Priority
 from runrig.domain.plan import Action, MoveTask, Nominate, Preempt, Submit
-from runrig.domain.reasons import Code, Reason
+from runrig.domain.reasons import Code, Concerned, Part, Reason
 from runrig.domain.records import Event
 from runrig.domain.workflows import Status, TaskKey
 from runrig.engine.explain.why import GroupWhy
@@ -290,6 +291,25 @@ def test_groups_of_ones_own_that_come_first_are_no_work_of_others() -> None:
         ("work of another pool",),
         "work of another pool",
     )
+
+
+@given(st.data())
+def test_no_pool_and_no_gang_of_others_is_named_by_any_blocker(data: st.DataObject) -> None:
+    """Their amounts stay, added up."""
+    pools = st.sampled_from(["team", "team--a", "team2", "secret", "t"])
+    concerned = st.builds(Concerned, st.sampled_from(Part), pools, st.integers(1, 9))
+    gangs = data.draw(st.lists(st.sampled_from(["a-1/g", "b-1/g", "c-1/g"]), max_size=4, unique=True))
+    parts = tuple(data.draw(st.lists(concerned, max_size=6)))
+    reason = Reason(Code.NO_TARGETS, "R2", "pool team", "default/gpu", 1, 2, tuple(gangs), concerned=parts)
+    blocked = (Blocker(Tier.PREEMPTION, reason, ("default",)),)
+    group = GroupWhy("g", Status.SCHEDULING, 1, 0, (reason,), stops=tuple(gangs), blockers=blocked)
+    found = _names().why(group)
+    told = repr(found)
+    assert [name for name in ("'team2'", "'secret'", "'t'", "b-1", "c-1") if name in told] == []
+    (blocker,) = found.blockers
+    for part in Part:
+        amounts = [sum(each.amount for each in all_ if each.part is part) for all_ in (parts, blocker.reason.concerned)]
+        assert amounts[0] == amounts[1]
 
 
 def test_the_log_of_a_submission_has_no_specification() -> None:

@@ -1,10 +1,16 @@
 """What people are told about workflows: how those that run stand, and what each asks for."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from runrig.domain.errors import NotFound
 from runrig.domain.gangs import Priority
+from runrig.domain.workflows import Status, Task
 from runrig.ports.store import WorkflowQuery
 from runrig.service.queries.pod_counts import PodCount, pod_counts
+from runrig.service.queries.workflow_queries import first_failed
 from tests.worlds.service import Desk, desk, one_task
 
 HIGH, LOW = Priority.HIGH, Priority.LOW
@@ -148,3 +154,25 @@ def test_of_a_workflow_that_never_started_nothing_was_admitted(tmp_path: Path) -
         assert view.spec is not None
         counts = pod_counts(view.spec.groups[0], view.stored.groups[0], view.stored.tasks)
         assert counts == (PodCount("worker", 3, 1, None),)
+
+
+def test_of_a_failed_workflow_the_task_that_failed_first_counts() -> None:
+    ended = Task("bad-1", "good", 0, "g", "good", 0, lead=True, status=Status.COMPLETED, exit_code=0, end_time=1.0)
+    late = replace(ended, name="late", status=Status.FAILED, exit_code=3, end_time=9.0)
+    first = replace(ended, name="first", status=Status.FAILED, exit_code=7, end_time=5.0)
+    canceled = replace(ended, name="canceled", status=Status.FAILED_CANCELED, exit_code=None, end_time=2.0)
+    assert first_failed((ended, late, first, canceled)) == [first]
+    assert first_failed((ended, canceled)) == []
+
+
+def test_a_pool_is_told_what_waits_in_it_and_another_is_not_there(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        for at in range(5):
+            it.submit(f"w{at}", gpus=2)
+        it.later(0)
+        found = it.service.workflow_queries.pool_why("pool1")
+        assert [(each.reason.code.value, each.gangs, each.gpus, each.first) for each in found.held] == [
+            ("QuotaFull", 4, 8, ("w1-1/main-group", "w2-1/main-group", "w3-1/main-group"))
+        ]
+        with pytest.raises(NotFound, match="there is no pool 'pool9': there are"):
+            it.service.workflow_queries.pool_why("pool9")

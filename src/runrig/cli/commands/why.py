@@ -35,15 +35,27 @@ PARTS = {
 Answer = Mapping[str, Any]
 
 
-@click.command(epilog=examples("runrig why train-1", "runrig why train-1 train-2", "runrig why train-1 -t json"))
-@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@click.command(
+    epilog=examples(
+        "runrig why train-1", "runrig why train-1 train-2", "runrig why train-1 -t json", "runrig why --pool vision"
+    )
+)
+@click.argument("ids", metavar="ID...", nargs=-1)
+@click.option("--pool", help="Instead of IDs: everything that waits in this pool, by what it waits for.")
 @with_session
-def why(session: Session, ids: Sequence[str]) -> None:
+def why(session: Session, ids: Sequence[str], pool: str | None) -> None:
     """Why the workflows ID... wait: everything that blocks them, with the law and its numbers; who preempted them.
 
     With -t json one ID gives one document, several give a list.
     """
-    _explain(session, ids)
+    if bool(ids) is (pool is not None):
+        raise click.UsageError("give IDs of workflows, or --pool POOL")
+    if pool is None:
+        _explain(session, ids)
+        return
+    answer = session.client.get(path("pools", pool, "why"))
+    if not session.show(answer):
+        say("\n".join(_pool(answer)))
 
 
 @click.command(
@@ -62,10 +74,30 @@ def _explain(session: Session, ids: Sequence[str]) -> None:
         say("\n\n".join("\n".join(_told(answer)) for answer in answers))
 
 
+def _pool(answer: Answer) -> Iterator[str]:
+    gangs = answer["gangs"]
+    if not gangs:
+        yield f"{answer['pool']}  nothing waits"
+        return
+    yield f"{answer['pool']}  {gangs} {'waits' if gangs == 1 else 'wait'}, for {answer['gpus']} GPUs"
+    for held in answer["held"]:
+        yield ""
+        reason, others = held["reason"], held["gangs"] - len(held["first"])
+        yield from _wrapped(_sentence(reason), f"{held['gangs']:5}  {reason['law']:4}", 11)
+        more = f" and {others} more" if others else ""
+        yield from _wrapped(f"{', '.join(held['first'])}{more}", " " * 11, 11)
+    if answer["unasked"]:
+        yield f"\n{answer['unasked']:5}  not asked about: they are of too many kinds"
+
+
 def _told(answer: Answer) -> Iterator[str]:
     yield f"{answer['workflow']}  {answer['status']}"
-    yield from textwrap.wrap(answer["sentence"], WIDTH, break_long_words=False, break_on_hyphens=False)
+    yield from _wrapped(answer["sentence"], "", 0)
     for group in answer["groups"]:
+        if len(answer["groups"]) > 1 and not any(
+            group[each] for each in ("reasons", "stops", "preempted", "waits_for")
+        ):
+            continue  # of a workflow that runs in part only what waits is told
         yield ""
         yield from _group(group)
 
@@ -114,11 +146,16 @@ def _blocker(blocker: Answer) -> Iterator[str]:
 
 
 def _row(tier: str, law: str, text: str) -> Iterator[str]:
-    yield from textwrap.wrap(
+    yield from _wrapped(text, f"  {tier:11}{law:4}", 17)
+
+
+def _wrapped(text: str, first: str, indent: int) -> list[str]:
+    """Lines of *text*; *first* stands before it, and *indent* spaces before the others.  Names are never broken."""
+    return textwrap.wrap(
         text,
         WIDTH,
-        initial_indent=f"  {tier:11}{law:4}",
-        subsequent_indent=" " * 17,
+        initial_indent=first,
+        subsequent_indent=" " * indent,
         break_long_words=False,
         break_on_hyphens=False,
     )

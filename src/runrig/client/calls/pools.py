@@ -62,6 +62,11 @@ class PoolCalls(Calls):
             yield change
 
     @call
+    async def why(self, name: str) -> "models.PoolWhy":
+        """Why everything waits that waits in the pool *name*, by what it waits for; subpools are asked for by their own names."""
+        return await self._get(models.PoolWhy, path("pools", name, "why"))
+
+    @call
     async def past(self, name: str, at: datetime) -> "models.PoolPast":
         """The pool *name* and its subpools as they were declared at a time."""
         return await self._get(models.PoolPast, path("pools", name, "past"), {"at": as_time(at)})

@@ -75,14 +75,14 @@ class Names:
     def why(self, group: GroupWhy) -> GroupWhy:
         return replace(
             group,
-            reasons=tuple(self._reason(reason) for reason in group.reasons),
-            blockers=tuple(replace(each, reason=self._reason(each.reason)) for each in group.blockers),
+            reasons=tuple(self.reason(reason) for reason in group.reasons),
+            blockers=tuple(replace(each, reason=self.reason(each.reason)) for each in group.blockers),
             waits_for=self.several(group.waits_for),
             stops=self.several(group.stops),
             preempted_by=None if group.preempted_by is None else self.one(group.preempted_by),
         )
 
-    def _reason(self, reason: Reason) -> Reason:
+    def reason(self, reason: Reason) -> Reason:
         """An UPSTREAM reason stays as it is: it names groups of the workflow itself."""
         if reason.code is Code.UPSTREAM:
             return reason

@@ -16,6 +16,7 @@ from runrig.domain.records import Event
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Task, TaskKey, Workflow, WorkflowSpec
 from runrig.engine.explain import report, why
+from runrig.engine.explain.pool_why import PoolWhy
 from runrig.engine.explain.report import Hold
 from runrig.engine.explain.why import GroupWhy as GroupWhy
 from runrig.engine.state.state import State
@@ -27,6 +28,7 @@ from runrig.service.queries.events import preempted_in_words, unnumbered
 from runrig.service.queries.lookup import no_workflow
 from runrig.service.queries.pod_counts import GpusAsked, gpus_asked
 from runrig.service.queries.pool_deletions import PoolDeletion, deletion_of, utc
+from runrig.service.queries.pool_why import seen, waiting_in
 from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.reconciler import Reconciler, Standstill
@@ -221,6 +223,8 @@ class WorkflowQueries:
         preempted = tuple(_preemptions(events))
         deletion = deletion_of(self._store, workflow, draining=draining)
         sentence = "; ".join((_sentence(workflow, groups, hold), *self._backend.says(workflow.id)))
+        if workflow.status.finished and workflow.status is not WorkflowStatus.COMPLETED:
+            sentence += "".join(map(_of_failure, first_failed(self._store.workflow(workflow.id).tasks)))
         if deletion is not None:
             sentence += _of_deletion(workflow, deletion)
         standstill = None if workflow.status.finished else self._reconciler.standstill
@@ -229,6 +233,13 @@ class WorkflowQueries:
         if not workflow.status.finished and (doubt := self._clock.doubt) is not None:
             sentence += f"; {doubt}: limits count only what has passed until `runrig admin accept-clock`"
         return WhyView(workflow, groups, preempted, sentence, deletion, standstill)
+
+    def pool_why(self, name: str, visibility: Visibility = ALL) -> PoolWhy:
+        """Why everything waits that waits in the pool *name*.  Raises NotFound."""
+        found = self._asker.ask(waiting_in, name, visibility)[0]
+        if isinstance(found, str):
+            raise NotFound(found)
+        return seen(found, Names(visibility, self._pool_of))
 
     # ------------------------------------------------------------ logs
 
@@ -316,6 +327,19 @@ def _sentence(workflow: Workflow, groups: tuple[GroupWhy, ...], hold: Hold | Non
         return f"{workflow.id} is {status} with {_held(hold)}; {_safety(hold, workflow.priority)}"
     reason = f": {workflow.failure_message}" if workflow.failure_message else ""
     return f"{workflow.id} is {workflow.status.value}{reason}"
+
+
+def first_failed(tasks: Iterable[Task]) -> list[Task]:
+    """Of *tasks*, the one that failed first with an exit code of its own; none if there is no such."""
+    failed = [task for task in tasks if task.status.failed and task.exit_code is not None and task.end_time is not None]
+    return sorted(failed, key=lambda task: (task.end_time, task.key))[:1]
+
+
+def _of_failure(task: Task) -> str:
+    return (
+        f"; {task.name} ended with exit code {task.exit_code}, and what it wrote: "
+        f"`runrig workflow logs {task.workflow} --task {task.name} --retry {task.retry_id}`"
+    )
 
 
 def _of_deletion(workflow: Workflow, deletion: PoolDeletion) -> str:

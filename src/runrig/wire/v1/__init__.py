@@ -53,7 +53,7 @@ from runrig.wire.v1.sign_in import (
     SignInOffer,
     SignInRenewal,
 )
-from runrig.wire.v1.why import Blocker, GroupWhy, PoolEnding, Preemption, Standstill, WorkflowWhy
+from runrig.wire.v1.why import Blocker, GroupWhy, Held, PoolEnding, PoolWhy, Preemption, Standstill, WorkflowWhy
 from runrig.wire.v1.workflows import (
     PriorityName,
     TaskAttempt,
@@ -99,6 +99,7 @@ __all__ = [
     "FlavorPage",
     "GpuHolder",
     "GroupWhy",
+    "Held",
     "Me",
     "MyToken",
     "Node",
@@ -117,6 +118,7 @@ __all__ = [
     "PoolPage",
     "PoolPast",
     "PoolThen",
+    "PoolWhy",
     "PortForwardStart",
     "Preemption",
     "PriorityName",

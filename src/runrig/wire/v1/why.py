@@ -121,3 +121,30 @@ class WorkflowWhy(Shown):
     groups: list[GroupWhy]
     ending: PoolEnding | None
     standstill: Standstill | None
+
+
+class Held(Shown):
+    """*gangs* that wait for the same *reason*, with *gpus* at their full size.  *first*: the first of them in the queue.
+
+    The numbers of *reason* are those of the first."""
+
+    model_config = example({"reason": ReasonAnswer.example(), "gangs": 14, "gpus": 40, "first": ["train-3/main-group"]})
+
+    reason: ReasonAnswer
+    gangs: int
+    gpus: int
+    first: list[str]
+
+
+class PoolWhy(Shown):
+    """What waits in a pool, without its subpools, the most frequent blocker first.
+
+    *unasked*: gangs that nobody was asked about, because there are too many kinds of them."""
+
+    model_config = example({"pool": "vision", "gangs": 14, "gpus": 40, "held": [Held.example()], "unasked": 0})
+
+    pool: str
+    gangs: int
+    gpus: int
+    held: list[Held]
+    unasked: int

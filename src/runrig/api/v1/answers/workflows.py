@@ -8,6 +8,7 @@ from runrig.api.shown import workflows as shared
 from runrig.domain.blockers import Blocker
 from runrig.domain.errors import RunrigError
 from runrig.domain.workflows import Group, Status, Task, Workflow, task_uuid
+from runrig.engine.explain.pool_why import PoolWhy
 from runrig.service.commands.batches import Outcome
 from runrig.service.commands.submissions import Accepted
 from runrig.service.queries.pool_deletions import PoolDeletion
@@ -128,6 +129,19 @@ def _group_why(group: GroupWhy, view: WhyView) -> v1.GroupWhy:
 
 def _blocker(each: Blocker) -> v1.Blocker:
     return v1.Blocker(tier=each.tier.value, flavors=list(each.flavors), reason=shared.reason_shown(each.reason))
+
+
+def pool_why(found: PoolWhy) -> v1.PoolWhy:
+    return v1.PoolWhy(
+        pool=found.pool,
+        gangs=found.gangs,
+        gpus=found.gpus,
+        held=[
+            v1.Held(reason=shared.reason_shown(each.reason), gangs=each.gangs, gpus=each.gpus, first=list(each.first))
+            for each in found.held
+        ],
+        unasked=found.unasked,
+    )
 
 
 def _former(view: WhyView) -> list[v1.GroupWhy]:

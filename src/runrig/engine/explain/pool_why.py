@@ -1,0 +1,95 @@
+"""Why everything waits that waits in one pool: by the first blocker, most gangs first.
+
+Gangs that get the same answer are asked about once.  Computed on demand.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from runrig.domain.pools import Queueing
+from runrig.domain.quantities import GPU
+from runrig.domain.reasons import Code, Reason
+from runrig.engine.explain.blockers import strict_head
+from runrig.engine.explain.why import explain
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.queue import Entry, in_order
+
+MOST_ASKED = 64
+"""So many kinds of gangs are asked about, those at the front of the queue first."""
+
+MOST_NAMED = 3
+"""How many gangs of each blocker are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """*gangs* that wait for the same, with *gpus* at their full size.  *first*: ids of the first in the queue."""
+
+    reason: Reason
+    gangs: int
+    gpus: int
+    first: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolWhy:
+    """*unasked*: gangs that wait, and were not asked about, because there are too many kinds of them."""
+
+    pool: str
+    gangs: int
+    gpus: int
+    held: tuple[Held, ...]
+    unasked: int
+
+
+@dataclass
+class _Sum:
+    reason: Reason
+    gangs: list[Entry] = field(default_factory=list)
+
+
+def pool_why(ledger: Ledger, pool: str) -> PoolWhy:
+    """Of *pool* itself, without its subpools.  O(buckets + MOST_ASKED x nodes + gangs that wait in it)."""
+    sums: dict[tuple[Code, str, str], _Sum] = {}
+    unasked = total = gpus = 0
+    for reason, gangs in _kinds(ledger, pool):
+        total += len(gangs)
+        gpus += sum(map(_gpus, gangs))
+        if reason is None:
+            unasked += len(gangs)
+        else:
+            sums.setdefault((reason.code, reason.where, reason.resource), _Sum(reason)).gangs.extend(gangs)
+    found = [_held(each) for each in sums.values()]
+    found.sort(key=lambda held: (-held.gangs, held.reason.code.value, held.reason.where, held.reason.resource))
+    return PoolWhy(pool, total, gpus, tuple(found), unasked)
+
+
+def _held(each: _Sum) -> Held:
+    gangs = sorted(each.gangs, key=in_order)
+    return Held(each.reason, len(gangs), sum(map(_gpus, gangs)), tuple(gang.gang.id for gang in gangs[:MOST_NAMED]))
+
+
+def _kinds(ledger: Ledger, pool: str) -> Iterator[tuple[Reason | None, Sequence[Entry]]]:
+    """Yields gangs with the reason why all of them wait; None: nobody was asked."""
+    for entry in ledger.nominated.values():
+        if entry.gang.pool == pool:
+            left = tuple(name for name in entry.waits_for if name in ledger.entries)
+            yield Reason(Code.WAITS_FOR_TARGETS, "R4", holders=left), (entry,)
+    buckets = sorted(
+        (bucket for bucket in ledger.pending.values() if bucket.pool == pool), key=lambda each: each.waiting[0].order
+    )
+    if ledger.pools[pool].queueing is Queueing.STRICT_FIFO and buckets:
+        head = strict_head(ledger, pool)
+        assert head is not None
+        behind = [entry for bucket in buckets for entry in bucket.waiting if entry is not head]
+        if head in head.bucket.waiting:
+            yield explain(ledger, head)[0], (head,)
+        if behind:
+            yield Reason(Code.BEHIND_HEAD, "P4", where=pool, holders=(head.gang.id,)), behind
+        return
+    for asked, bucket in enumerate(buckets):
+        yield (explain(ledger, bucket.waiting[0])[0] if asked < MOST_ASKED else None), bucket.waiting
+
+
+def _gpus(entry: Entry) -> int:
+    return sum(pod_set.count * dict(pod_set.requests).get(GPU, 0) for pod_set in entry.gang.pod_sets)

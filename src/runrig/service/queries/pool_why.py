@@ -1,0 +1,22 @@
+"""Why everything waits that waits in one pool, as far as the asker sees who is involved."""
+
+from dataclasses import replace
+
+from runrig.domain.errors import NotFound
+from runrig.engine.explain.pool_why import PoolWhy, pool_why
+from runrig.engine.state.state import State
+from runrig.service.queries.lookup import live_pool
+from runrig.service.queries.redaction import Names
+from runrig.service.queries.visibility import Visibility
+
+
+def waiting_in(state: State, name: str, visibility: Visibility) -> PoolWhy | str:
+    """What waits in the pool *name*; a message if the asker sees no such pool."""
+    try:
+        return pool_why(state.ledger, live_pool(state, name, visibility).name)
+    except NotFound as unknown:
+        return unknown.message
+
+
+def seen(found: PoolWhy, names: Names) -> PoolWhy:
+    return replace(found, held=tuple(replace(each, reason=names.reason(each.reason)) for each in found.held))
