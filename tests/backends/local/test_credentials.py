@@ -1,5 +1,6 @@
 """What tasks of this machine are handed of credentials, and what is left of it."""
 
+import asyncio
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,8 +12,8 @@ from runrig.domain.credentials import CredentialUse
 from runrig.domain.errors import NotFound
 from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.workflows import TaskKey
-from runrig.ports.backend import Desired, Launch
-from tests.backends.local.launches import launch, local, running
+from runrig.ports.backend import Desired, Launch, Program
+from tests.backends.local.launches import launch, local, running, until_phase
 from tests.patience import until
 
 CANARY = "s3cr3t-canary"
@@ -74,6 +75,33 @@ def test_while_it_runs_only_its_files_are_on_disk(backend: LocalBackend, tmp_pat
     backend.stop(0.0)
     backend.sync(Desired())
     assert left(tmp_path / "data") == []
+
+
+def test_a_program_beside_the_task_has_what_the_task_was_handed(backend: LocalBackend, tmp_path: Path) -> None:
+    """Also after the server has come back, and when the credential is another or gone by then: nobody opens it again."""
+    uses = (CredentialUse("wandb", variables={"WANDB": "api_key"}), CredentialUse("wandb", "/etc/keys"))
+    task = shell("sleep 1000", *uses)
+    backend.sync(running(task))
+    until_phase(backend, Phase.RUNNING, task)
+    again = LocalBackend(tmp_path / "data", 1)
+    again.sync(running(task))
+    until_phase(again, Phase.RUNNING, task)
+
+    async def entered() -> bytes:
+        said = b""
+        passage = await again.enter(task.key, Program(("sh", "-c", "echo $WANDB; cat ../credentials/wandb/api_key")))
+        while (part := await passage.read()) is not None:
+            said += part[1]
+        await passage.close()
+        return said
+
+    for _ in range(2):
+        assert asyncio.run(entered()) == f"{CANARY}\n{CANARY}".encode()
+    at = "tasks/wf-1/train/0/credentials/wandb"
+    assert left(tmp_path / "data") == [f"{at}/api_key", f"{at}/lines"]
+    again.stop(0.0)
+    again.sync(Desired())
+    again.close()
 
 
 def test_a_task_that_plays_with_its_folder_does_not_make_us_delete_elsewhere(

@@ -37,6 +37,7 @@ from collections.abc import Callable
 WAKE_PIPE = "../../../../bell"  # its name on disk, which servers of other versions look for too
 DOOR = "door"
 SECRETS = "secrets"
+NO_SECRETS = b"0\x000\x00"
 CREDENTIALS = "credentials"
 STOPPED = 128 + signal.SIGTERM
 VISITOR = os.path.join(os.path.dirname(__file__), "visitor.py")
@@ -82,14 +83,14 @@ def decode_launch(data: bytes) -> tuple[float, list[bytes], dict[bytes, bytes]]:
     return float(grace), rest[:words], {name: value for name, _, value in variables}
 
 
-def take_secrets() -> dict[bytes, bytes]:
-    """The variables from credentials, which are on disk no longer."""
+def take_secrets() -> bytes:
+    """The variables from credentials, which are on disk no longer, as fields of `encode_launch`."""
     try:
         data = read(SECRETS)
     except FileNotFoundError:
-        return {}
+        return NO_SECRETS
     os.unlink(SECRETS)
-    return decode_launch(data)[2]
+    return data
 
 
 def forget_secrets(folder: str) -> None:
@@ -267,8 +268,8 @@ def asked_grace(default: float) -> float:
         return default
 
 
-def supervise(main: int, grace_s: float, deadline: float | None = None) -> int:
-    """Waits until nothing of the command is left, and gives its exit code.
+def supervise(main: int, grace_s: float, secrets: bytes, deadline: float | None = None) -> int:
+    """Waits until nothing of the command is left, and gives its exit code.  *secrets*: for visitors.
 
     What the command leaves behind when it ends by itself is killed at once; if asked to stop, all of it has the grace to end.
     *deadline*: when all of it is killed; None: it may go on.
@@ -295,7 +296,7 @@ def supervise(main: int, grace_s: float, deadline: float | None = None) -> int:
             deadline = latest if deadline is None else min(deadline, latest)
         elif received is not None and received.si_signo == signal.SIGHUP and deadline is None:
             with contextlib.suppress(OSError):  # too many processes at present: the server waits in vain
-                let_in()
+                let_in(secrets)
 
 
 def run() -> tuple[int, str]:
@@ -303,7 +304,8 @@ def run() -> tuple[int, str]:
     if os.path.exists("stop"):  # the claim is written: from here on whoever stops us can find us
         return STOPPED, "stopped before it started"
     grace_s, command, environment = read_launch()
-    environment = take_secrets() | environment
+    secrets = take_secrets()
+    environment = decode_launch(secrets)[2] | environment
     try:
         pid = start(command, environment, into_logs)
     except OSError as error:
@@ -315,9 +317,9 @@ def run() -> tuple[int, str]:
         boot = read("/proc/sys/kernel/random/boot_id").strip()
         write("started", b"%d %s %s\n" % (pid, ticks, boot), durable=False)
         ring()
-        return supervise(pid, grace_s), ""
+        return supervise(pid, grace_s, secrets), ""
     except OSError as error:  # the disk is full, the folder is gone: the command must not go on unseen
-        supervise(pid, grace_s, time.monotonic())
+        supervise(pid, grace_s, secrets, time.monotonic())
         return BACKEND_ERROR, f"its supervisor failed: {error}"
 
 
@@ -332,13 +334,18 @@ def report(code: int, message: str) -> None:
         time.sleep(1)
 
 
-def let_in() -> None:
-    """Starts a visitor, which dies with us."""
+def let_in(secrets: bytes) -> None:
+    """Starts a visitor, which dies with us, and finds *secrets* on its stdin."""
     parent = os.getpid()
     if os.fork() == 0:
         try:
             die_with(parent)
             os.setsid()
+            handed = os.memfd_create(SECRETS)  # on no disk
+            with open(os.dup(handed), "wb") as file:
+                file.write(secrets)
+            os.lseek(handed, 0, os.SEEK_SET)
+            os.dup2(handed, 0)
             os.execv(sys.executable, [sys.executable, "-I", "-S", "-B", VISITOR, sys.argv[1]])  # noqa: S606
         finally:
             os._exit(127)

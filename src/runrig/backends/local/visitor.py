@@ -32,6 +32,8 @@ _PAUSE_S = 0.002
 
 def main(folder: str) -> None:
     os.closerange(3, 1 << 16)
+    with open(0, "rb", closefd=False) as stdin:
+        secrets = supervisor.decode_launch(stdin.read() or supervisor.NO_SECRETS)[2]  # older supervisors hand over none
     os.chdir(folder)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     told = wake_on(signal.SIGCHLD, signal.SIGTERM)
@@ -40,7 +42,7 @@ def main(folder: str) -> None:
         request, files, _, _ = socket.recv_fds(door, supervisor.LARGEST, 3)
         if not request:
             return
-        code, message = run(request, files, door.fileno(), told)
+        code, message = run(request, files, secrets, door.fileno(), told)
         with contextlib.suppress(OSError):
             door.send(b"%d\n%s" % (code, message))
 
@@ -56,8 +58,11 @@ def wake_on(*signals: int) -> int:
     return reader
 
 
-def run(request: bytes, files: list[int], door: int, told: int) -> tuple[int, bytes]:
-    """(exit code, what kept it from starting).  *request*: words and variables as in a launch, the variables over those of the task."""
+def run(request: bytes, files: list[int], secrets: dict[bytes, bytes], door: int, told: int) -> tuple[int, bytes]:
+    """(exit code, what kept it from starting).  *request*: words and variables as in a launch, the variables over those of the task.
+
+    *secrets*: variables that the task has from credentials.
+    """
 
     def onto_files() -> None:
         os.setsid()
@@ -68,7 +73,7 @@ def run(request: bytes, files: list[int], door: int, told: int) -> tuple[int, by
 
     _, command, variables = supervisor.decode_launch(request)
     try:
-        pid = supervisor.start(command, supervisor.read_launch()[2] | variables, onto_files)
+        pid = supervisor.start(command, secrets | supervisor.read_launch()[2] | variables, onto_files)
     except OSError as error:
         code = NOT_FOUND if error.errno == errno.ENOENT else NOT_STARTED
         return code, b"cannot start %s: %s" % (command[0], os.strerror(error.errno or 0).encode())
