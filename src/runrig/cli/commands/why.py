@@ -55,7 +55,7 @@ def why(session: Session, ids: Sequence[str], pool: str | None) -> None:
         return
     answer = session.client.get(path("pools", pool, "why"))
     if not session.show(answer):
-        say("\n".join(_pool(answer)))
+        say("\n".join(told_of_pool(answer)))
 
 
 @click.command(
@@ -71,10 +71,10 @@ def workflow_why(session: Session, ids: Sequence[str]) -> None:
 def _explain(session: Session, ids: Sequence[str]) -> None:
     answers = [workflows.why(session.client.get(path("workflows", id, "why"))) for id in ids]
     if not session.show(answers if len(answers) > 1 else answers[0]):
-        say("\n\n".join("\n".join(_told(answer)) for answer in answers))
+        say("\n\n".join("\n".join(told(answer)) for answer in answers))
 
 
-def _pool(answer: Answer) -> Iterator[str]:
+def told_of_pool(answer: Answer) -> Iterator[str]:
     gangs = answer["gangs"]
     if not gangs:
         yield f"{answer['pool']}  nothing waits"
@@ -90,7 +90,7 @@ def _pool(answer: Answer) -> Iterator[str]:
         yield f"\n{answer['unasked']:5}  not asked about: they are of too many kinds"
 
 
-def _told(answer: Answer) -> Iterator[str]:
+def told(answer: Answer) -> Iterator[str]:
     yield f"{answer['workflow']}  {answer['status']}"
     yield from _wrapped(answer["sentence"], "", 0)
     for group in answer["groups"]:
@@ -105,7 +105,7 @@ def _told(answer: Answer) -> Iterator[str]:
 def _group(group: Answer) -> Iterator[str]:
     yield f"{group['group']}  {group['state']}{_position(group)}"
     if group["stops"]:
-        yield from _row("starts", "R2", f"once {', '.join(group['stops'])} have stopped")
+        yield from _row("starts", "", f"once stopped: {', '.join(group['stops'])}")
     if group["blockers"]:
         yield from _tiers(group["blockers"])
     else:
