@@ -162,6 +162,7 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
         "POST /api/v1/clock/accept",
         "POST /api/v1/cohorts",
         "POST /api/v1/credentials:reseal",
+        "POST /api/v1/plan",
         "POST /api/v1/pools",
         "POST /api/v1/roles",
         "POST /api/v1/sign-in/code",

@@ -37,7 +37,7 @@ RELEASE = """
     | workflow exec | workflow port-forward | workflow rsync upload | workflow rsync download
     | workflow rsync status | workflow rsync stop
     | credential list | credential set | credential delete | admin credential-key | admin reseal-credentials
-    | workflow wait | workflow watch | workflow why | why | simulate"""
+    | workflow wait | workflow watch | workflow why | why | simulate | plan"""
 
 
 def test_the_commands_are_those_of_the_release() -> None:

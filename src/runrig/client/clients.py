@@ -18,6 +18,9 @@ from runrig.client.ways import Awaiting, Blocking, Calls, call
 if TYPE_CHECKING:
     import ssl
 
+PLAN_S = 600.0
+"""A plan of a large cluster takes a while, and the server says nothing meanwhile."""
+
 
 class ServerCalls(Calls):
     @call
@@ -31,14 +34,23 @@ class ServerCalls(Calls):
         return (await self._get(models.Version, path("version"))).version
 
     @call
-    async def apply(self, file: str | Path, *, prune: bool = False, dry_run: bool = False) -> "models.ApplyAnswer":
+    async def apply(
+        self, file: str | Path, *, prune: bool = False, dry_run: bool = False, if_revision: int | None = None
+    ) -> "models.ApplyAnswer":
         """What a cluster *file* changed, a Path or its text; *dry_run*: what it would change.
 
-        *prune*: removes what an earlier file had and this one has not.
+        *prune*: removes what an earlier file had and this one has not.  *if_revision*: that of a plan.  Raises Changed if what it is
+        about was changed since.
         """
         text = file.read_text(encoding="utf-8") if isinstance(file, Path) else file
-        body = {"file": text, "prune": prune, "dry_run": dry_run}
+        body = {"file": text, "prune": prune, "dry_run": dry_run, "if_revision": if_revision}
         return await self._ask(models.ApplyAnswer, Request("POST", path("apply"), body=body))
+
+    @call
+    async def plan(self, question: "models.PlanRequest") -> "models.Plan":
+        """What an edit, a loss of nodes or a submission would do.  Nothing is changed."""
+        body = question.model_dump(mode="json", exclude_unset=True)
+        return await self._ask(models.Plan, Request("POST", path("plan"), body=body, timeout_s=PLAN_S))
 
     @call
     async def export(self) -> str:

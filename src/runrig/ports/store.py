@@ -154,6 +154,9 @@ class EventLog(Protocol):
     def tag_revision(self, revision: int, add: Collection[str], remove: Collection[str], most: int) -> tuple[str, ...]:
         """The tags of the revision afterwards.  Raises NotFound unless it changed pools, Conflict if these are more than *most*."""
 
+    def declarations(self, *, after: int) -> tuple[Event, ...]:
+        """Every change of pools, cohorts and flavors after revision *after*, in order."""
+
     def pools_at(self, pool: str, at: float) -> tuple[Event, ...]:
         """The last change of *pool* and of each of its subpools at or before *at*; a pool created later has none."""
 

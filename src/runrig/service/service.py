@@ -21,6 +21,7 @@ from runrig.service.commands.declarations import Declarations
 from runrig.service.commands.sessions import Sessions
 from runrig.service.commands.submissions import Submissions
 from runrig.service.commands.subpools import Subpools
+from runrig.service.foresight.plans import Plans
 from runrig.service.mirror.asker import Asker
 from runrig.service.mirror.mirror import Mirror
 from runrig.service.queries.feed import Feed
@@ -52,6 +53,8 @@ class AcceptedClock:
 
 class Service:
     """*submissions*, *batches*, *declarations*, *subpools*, *sessions*: commands.  *arrivals*: the first two, for an event loop.
+
+    *plans*: what a command would do.
 
     *queries*, *topology*, *workflow_queries*, *task_queries*, *pool_revisions*, *history*,
     *feed*: questions.  `start` begins to reconcile.
@@ -99,6 +102,7 @@ class Service:
         self.arrivals = Arrivals(self._transactor, self.submissions, self.batches)
         self.declarations = Declarations(self._transactor, store, backend, self._reconciler, self.access)
         self.subpools = Subpools(self.declarations.editing)
+        self.plans = Plans(self._transactor, clock, self.asker, self.declarations, self.submissions)
         self.queries = ResourceQueries(self._transactor)
         self.topology = Topology(self._transactor)
         self.workflow_queries = WorkflowQueries(self.asker, store, backend, clock, self._reconciler)

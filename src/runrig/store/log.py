@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import JSON, Connection, Select, Text, and_, bindparam, cast, func, or_, select, type_coerce
 
 from runrig.domain.errors import Conflict, NotFound
-from runrig.domain.plan import PutCohort
+from runrig.domain.plan import DropCohort, PutCohort, PutPool, SetFlavors
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.records import Event, Note
 from runrig.ports.store import ChangesQuery, RevisionsQuery
@@ -83,10 +83,17 @@ class SqlLog:
         return events[: query.limit], len(events) > query.limit
 
     def cohort_changes(self) -> tuple[Event, ...]:
+        return self._of_kind(PutCohort)
+
+    def declarations(self, *, after: int) -> tuple[Event, ...]:
+        return self._of_kind(PutPool, PutCohort, DropCohort, SetFlavors, after=after)
+
+    def _of_kind(self, *actions: type, after: int = 0) -> tuple[Event, ...]:
         """O(changes of the cluster): the index on workflows passes over everything that work did."""
+        kinds = [action.__name__ for action in actions]
         statement = (
             select(schema.events)
-            .where(_EVENT.workflow.is_(None), _EVENT.kind == PutCohort.__name__)
+            .where(_EVENT.workflow.is_(None), _EVENT.kind.in_(kinds), _EVENT.revision > after)
             .order_by(_EVENT.revision, _EVENT.seq)
         )
         with self._transactions.reading() as connection:

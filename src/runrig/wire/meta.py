@@ -47,7 +47,10 @@ class VersionAnswer(Answer):
 
 
 class ApplyRequest(Request):
-    """*file*: the text of a cluster file.  *prune*: what an earlier apply made and the file no longer has goes away."""
+    """*file*: the text of a cluster file.  *prune*: what an earlier apply made and the file no longer has goes away.
+
+    *if_revision*: that of a plan; it is refused if what it is about was declared anew since.
+    """
 
     model_config = example(
         {"file": "pools:\n- {name: vision, quota: 8}\n- {name: batch, quota: 8}\n", "prune": False, "dry_run": True}
@@ -56,6 +59,7 @@ class ApplyRequest(Request):
     file: str
     prune: bool = False
     dry_run: bool = False
+    if_revision: int | None = Field(default=None, ge=0)
 
 
 class ChangeAnswer(Answer):

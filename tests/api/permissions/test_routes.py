@@ -40,6 +40,7 @@ COMMANDS = [route for route in GUARDED if not route.startswith("GET ")]
 WITHOUT_TRACE = {
     "POST /api/configs/history/rollback",  # to what there is
     "POST /api/v1/clock/accept",
+    "POST /api/v1/plan",
     "POST /api/v1/workflows:render",
     "POST /api/v1/workflows:check",
     *(route for route, need in NEEDS.items() if need == "exec workflow"),
@@ -70,10 +71,13 @@ def test_the_document_says_401_and_403_of_every_route_that_needs_something() -> 
         assert {"401", "403"} <= set(responses), route
 
 
+NAMES = r"\{\w+\}(--\{\w+\})?"
+
+
 def _places(body: Any) -> list[str]:
     """The texts of *body* that stand for a name."""
     texts = body.values() if isinstance(body, dict) else ()
-    return [each for each in texts if isinstance(each, str) and re.fullmatch(r"\{\w+\}", each)]
+    return [each for each in texts if isinstance(each, str) and re.fullmatch(NAMES, each)]
 
 
 def _send(it: TwoTeams, actor: str | None, route: str, row: Row, pool: str = "team") -> Any:
@@ -86,7 +90,7 @@ def _filled(body: Any, names: Mapping[str, str]) -> Any:
     """*body* with *names* in texts that are nothing but a place for one."""
     if isinstance(body, dict):
         return {
-            field: value.format(**names) if isinstance(value, str) and re.fullmatch(r"\{\w+\}", value) else value
+            field: value.format(**names) if isinstance(value, str) and re.fullmatch(NAMES, value) else value
             for field, value in body.items()
         }
     return body

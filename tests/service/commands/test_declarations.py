@@ -85,7 +85,7 @@ def test_pruning_costs_by_the_changes_of_the_cluster_and_not_by_the_log(tmp_path
         found = plans(it.store, [each for each in seen if "FROM events" in each[0]])
     assert [steps[0] for steps in found] == [
         "SEARCH events USING INDEX ix_events_pool_revision_seq (pool=? AND revision>?)",
-        "SEARCH events USING INDEX ix_events_workflow_revision_seq (workflow=?)",
+        "SEARCH events USING INDEX ix_events_workflow_revision_seq (workflow=? AND revision>?)",
     ]
 
 

@@ -6,6 +6,7 @@ from runrig.api.v1 import (
     credentials,
     events,
     nodes,
+    plans,
     pools,
     server,
     sessions,
@@ -27,6 +28,7 @@ MODULES = (
     credentials,
     sign_in,
     server,
+    plans,
     sessions,
 )
 """Routes are tried in this order: the busiest come first."""

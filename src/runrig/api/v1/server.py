@@ -27,10 +27,12 @@ async def get_version() -> v1.Version:
     "/api/v1/apply",
     summary="Declare cohorts and pools as a cluster file says, or show what that would change",
     dependencies=[needs(Permission.CHANGE_CLUSTER)],
-    responses=shows(ApplyAnswer, 404, 409, 413),
+    responses=shows(ApplyAnswer, 404, 409, 412, 413),
 )
 def apply_cluster_file(service: Serving, user: User, body: ApplyRequest) -> ApplyAnswer:
-    differences = service.declarations.apply(body.file, user=user, prune=body.prune, dry_run=body.dry_run)
+    differences = service.declarations.apply(
+        body.file, user=user, prune=body.prune, dry_run=body.dry_run, if_revision=body.if_revision
+    )
     return ApplyAnswer(changes=[change(difference) for difference in differences], applied=not body.dry_run)
 
 

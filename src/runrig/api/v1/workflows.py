@@ -38,10 +38,10 @@ _CHANGE = needs(Permission.CHANGE_WORKFLOW, workflow("id"))
     responses=creates(v1.WorkflowSubmitted, 404, 409, 413),
 )
 async def submit_workflow(service: Serving, user: User, key: IdempotencyKey, body: v1.WorkflowSubmit) -> Response:
-    return _submitted(await service.arrivals.submit(_submission(body, body, user, key)))
+    return _submitted(await service.arrivals.submit(submission_of(body, body, user, key)))
 
 
-def _submission(
+def submission_of(
     file: v1.WorkflowFile, whole: v1.WorkflowSubmit | v1.WorkflowBatch, user: str, key: str | None = None
 ) -> Submission:
     return Submission(
@@ -85,7 +85,7 @@ def _submitted(accepted: Accepted) -> Response:
 async def submit_workflows(
     service: Serving, user: User, key: IdempotencyKey, body: v1.WorkflowBatch
 ) -> v1.WorkflowOutcomes:
-    batch = [_submission(each, body, user) for each in body.workflows]
+    batch = [submission_of(each, body, user) for each in body.workflows]
     outcomes = await service.arrivals.submit_batch(batch, key=key, together=body.all_or_nothing)
     found = [as_answers.outcome(each) for each in outcomes]
     return v1.WorkflowOutcomes(submitted=sum(each.problem is None for each in found), outcomes=found)
@@ -98,7 +98,7 @@ async def submit_workflows(
     responses=shows(v1.WorkflowChecked, 404, 413),
 )
 def check_workflow(service: Serving, user: User, body: v1.WorkflowCheck) -> v1.WorkflowChecked:
-    submission = _submission(body, body, user)
+    submission = submission_of(body, body, user)
     if body.template_only:
         return v1.WorkflowChecked(id=None, file=filled_in(submission), warnings=[])
     found = service.submissions.check(submission)
@@ -112,7 +112,7 @@ def check_workflow(service: Serving, user: User, body: v1.WorkflowCheck) -> v1.W
     responses=shows(RenderAnswer, 404, 413),
 )
 def render_workflow(service: Serving, user: User, body: v1.WorkflowRender) -> RenderAnswer:
-    found = service.submissions.blueprint(_submission(body, body, user), body.namespace or DEFAULT_NAMESPACE)
+    found = service.submissions.blueprint(submission_of(body, body, user), body.namespace or DEFAULT_NAMESPACE)
     return RenderAnswer(objects=list(objects.render(found)))
 
 

@@ -5,13 +5,10 @@ Who made what is in the event log: the actor of what an apply made begins with `
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-from runrig.domain.access import Grant
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import Conflict, NotFound
-from runrig.domain.nodes import Flavor
-from runrig.domain.plan import DropCohort, Plan, PutCohort, PutPool, SetFlavors
+from runrig.domain.plan import PutCohort, PutPool
 from runrig.domain.pools import Cohort, Pool, PoolState
 from runrig.domain.tags import Expected, check_unchanged
 from runrig.engine.lifecycle import pools
@@ -20,8 +17,9 @@ from runrig.ports.backend import Backend
 from runrig.ports.store import Store
 from runrig.service.access import roles
 from runrig.service.access.access import Access
-from runrig.service.access.roles import RoleChanges
+from runrig.service.commands.differences import Difference, is_creation, of_file, of_roles
 from runrig.service.commands.edits import CohortEdit, PoolEdit, edited_cohort, edited_pool, known_resources
+from runrig.service.commands.moved import check_not_moved
 from runrig.service.commands.pool_steps import Deleted, created, deleted, done
 from runrig.service.queries.lookup import known_pool, live_pool
 from runrig.service.queries.resource_queries import PoolView
@@ -30,21 +28,6 @@ from runrig.service.runtime.transactor import APPLY, Transactor
 from runrig.service.runtime.writing import Said, Writing
 from runrig.spec import cluster
 from runrig.spec.export import cluster_text
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One line of what an apply does.  *kind*: pool, cohort, flavor, role, whose name is ``USER ROLE``.
-
-    *action*: create, update, delete, unchanged; keep: a cohort that was to be pruned, and something hangs under it that is not
-    in the file.
-    """
-
-    action: str
-    kind: str
-    name: str
-    before: Pool | Cohort | Flavor | Grant | None
-    after: Pool | Cohort | Flavor | Grant | None
 
 
 class Declarations:
@@ -150,16 +133,23 @@ class Declarations:
             flavors, resources = tuple(state.flavors), known_resources(state)
         return cluster.pool_from_json(settings, flavors, resources, path)
 
-    def apply(self, text: str, *, user: str, prune: bool = False, dry_run: bool = False) -> tuple[Difference, ...]:
+    def apply(
+        self, text: str, *, user: str, prune: bool = False, dry_run: bool = False, if_revision: int | None = None
+    ) -> tuple[Difference, ...]:
         """The changes that *text*, a cluster file, makes; done unless *dry_run*, as a whole or not at all (law Q7).
 
         *prune*: what an earlier apply made and *text* does not name is deleted.  A *text* without flavors is about those that
-        there are.  Raises InvalidInput with all problems.
+        there are.  *if_revision*: what it touches must stand as it did then.  Raises InvalidInput with all problems, Changed.
         """
         with self._transactor.reading() as state:
-            spec = cluster.read_cluster(text, there=tuple(state.flavors.values()), resources=known_resources(state))
-            self._check_fixed(state, spec)
-        return self.declare(spec, actor=APPLY + user, prune=prune, dry_run=dry_run)
+            spec = self.read(state, text)
+        return self.declare(spec, actor=APPLY + user, prune=prune, dry_run=dry_run, if_revision=if_revision)
+
+    def read(self, state: State, text: str) -> ClusterSpec:
+        """*text*, a cluster file, as it is meant on *state*.  Raises InvalidInput, Conflict."""
+        spec = cluster.read_cluster(text, there=tuple(state.flavors.values()), resources=known_resources(state))
+        self._check_fixed(state, spec)
+        return spec
 
     def export(self) -> str:
         """A cluster file of what is declared, which `apply` accepts without a change."""
@@ -168,7 +158,13 @@ class Declarations:
             return cluster_text(state.flavors.values(), state.cohorts.values(), state.pools.values(), grants)
 
     def declare(
-        self, spec: ClusterSpec, *, actor: str, prune: bool = False, dry_run: bool = False
+        self,
+        spec: ClusterSpec,
+        *,
+        actor: str,
+        prune: bool = False,
+        dry_run: bool = False,
+        if_revision: int | None = None,
     ) -> tuple[Difference, ...]:
         """`apply` of a file that has been read, in the name of *actor*; at a start, when nothing is fixed yet.
 
@@ -176,14 +172,16 @@ class Declarations:
         """
         role_changes = roles.changes(self._access, spec.roles, prune=APPLY if prune else None)
         with self.editing(actor) as writing:
-            names = self._prunable(writing.state, spec) if prune else ()
+            names = self.prunable(writing.state, spec) if prune else ()
             plan = pools.declare(writing.state, spec, prune=names, user=actor.removeprefix(APPLY))
-            differences = tuple(_differences(writing.state, spec, plan, names))
+            differences = tuple(of_file(writing.state, spec, plan, names))
+            if if_revision is not None:
+                check_not_moved(self._store.log, writing.state, differences, if_revision)
             if not dry_run:
                 writing.commit(plan)
         if not dry_run:
             roles.carry_out(self._access, role_changes, actor=actor)
-        return (*differences, *_role_differences(role_changes))
+        return (*differences, *of_roles(role_changes))
 
     def _check_fixed(self, state: State, spec: ClusterSpec) -> None:
         """Raises Conflict if the file would change what is fixed once a server has started: its backend and its nodes."""
@@ -201,7 +199,7 @@ class Declarations:
                 "restart `runrig up` with this file, or take `nodes` out of it"
             )
 
-    def _prunable(self, state: State, spec: ClusterSpec) -> tuple[str, ...]:
+    def prunable(self, state: State, spec: ClusterSpec) -> tuple[str, ...]:
         """Pools and cohorts that an apply created and *spec* lacks, as ``kind/name``.  Reads the log of those in question only."""
         kept_pools, kept_cohorts = {pool.name for pool in spec.pools}, {cohort.name for cohort in spec.cohorts}
         live = sorted(each.name for each in state.pools.values() if each.state is not PoolState.ARCHIVED)
@@ -214,7 +212,7 @@ class Declarations:
         creations = [
             event
             for event in self._store.log.events(pool=name)
-            if isinstance(event.action, PutPool) and _is_creation(event.action)
+            if isinstance(event.action, PutPool) and is_creation(event.action)
         ]
         return bool(creations) and creations[-1].actor.startswith(APPLY)
 
@@ -234,55 +232,5 @@ class Declarations:
             self._reconciler.wake()
 
 
-# ---------------------------------------------------------------- differences
-
-
 def _parents_first(found: Sequence[Pool]) -> tuple[Pool, ...]:
     return tuple(sorted(found, key=lambda pool: (pool.parent is not None, pool.name)))
-
-
-def _differences(state: State, spec: ClusterSpec, plan: Plan, prune: Sequence[str]) -> Iterator[Difference]:
-    """In the order of the plan; then what was to be pruned and is kept; then what the file has and the cluster has alike."""
-    touched: set[tuple[str, str]] = set()
-    for action in plan.actions:
-        for difference in _of_action(state, action):
-            touched.add((difference.kind, difference.name))
-            yield difference
-    for name in sorted(name for name in state.cohorts if f"cohort/{name}" in prune and ("cohort", name) not in touched):
-        yield Difference("keep", "cohort", name, state.cohorts[name], state.cohorts[name])
-    for kind, declared in (("cohort", spec.cohorts), ("pool", spec.pools)):
-        for each in declared:
-            if (kind, each.name) not in touched:
-                yield Difference("unchanged", kind, each.name, each, each)
-
-
-def _of_action(state: State, action: object) -> Iterator[Difference]:
-    match action:
-        case PutPool(pool, before):
-            deleted = before is not None and before.state is PoolState.ACTIVE and pool.state is not PoolState.ACTIVE
-            verb = "create" if _is_creation(action) else "delete" if deleted else "update"
-            yield Difference(verb, "pool", pool.name, before, pool)
-        case PutCohort(cohort, before):
-            yield Difference("create" if before is None else "update", "cohort", cohort.name, before, cohort)
-        case DropCohort(before):
-            yield Difference("delete", "cohort", before.name, before, None)
-        case SetFlavors(flavors):
-            after = {flavor.name: flavor for flavor in flavors}
-            for name in sorted({*after, *state.flavors}):
-                old, new = state.flavors.get(name), after.get(name)
-                if old != new:
-                    verb = "create" if old is None else "delete" if new is None else "update"
-                    yield Difference(verb, "flavor", name, old, new)
-
-
-def _role_differences(found: RoleChanges) -> Iterator[Difference]:
-    for user, grant in found.granted:
-        yield Difference("create", "role", f"{user} {grant}", None, grant)
-    for row in found.withdrawn:
-        yield Difference("delete", "role", f"{row.user} {row.grant}", row.grant, None)
-    for user, grant in found.unchanged:
-        yield Difference("unchanged", "role", f"{user} {grant}", grant, grant)
-
-
-def _is_creation(action: PutPool) -> bool:
-    return action.before is None or action.before.state is PoolState.ARCHIVED

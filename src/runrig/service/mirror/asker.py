@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from runrig.engine.state.state import State
 from runrig.service.mirror.answering import Call, Question, in_branches
 from runrig.service.mirror.mirror import ANSWER_S, Absent, Asked, GivenUp, Mirror
 from runrig.service.runtime.metrics import Metrics
@@ -49,10 +48,8 @@ class Asker:
         found = self._of_mirror(Question(in_branches, (calls,), self._transactor.stored, branch=True), within_s, sent)
         if found is not None:
             return found
-        with self._transactor.reading() as state:
-            rows, fixed_nodes, topology = state.rows(), state.fixed_nodes, state.topology
-        copies = (State.load(rows, fixed_nodes=fixed_nodes, topology=topology) for _ in calls)
-        return [ask(copy, *args) for copy, (ask, args) in zip(copies, calls, strict=True)], rows.revision
+        copy, revision = self._transactor.copies()
+        return [ask(copy(), *args) for ask, args in calls], revision
 
     def _of_mirror(self, question: Question[T], within_s: float, sent: Sent = _nobody) -> tuple[T, int] | None:
         """The mirror's answer; None: there is no mirror, and the server answers.  Raises GivenUp."""

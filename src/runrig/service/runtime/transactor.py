@@ -94,6 +94,17 @@ class Transactor:
                 self.stored = loaded.revision
         return self._state
 
+    def copies(self) -> tuple[Callable[[], State], int]:
+        """(makes states of one's own, the revision that all of them have): read once, from the store, without the lock."""
+        loaded = self._store.load()
+        _check(loaded)
+
+        def copy() -> State:
+            with _uncollected():
+                return State.load(loaded, fixed_nodes=self._fixed_nodes, topology=self._topology)
+
+        return copy, loaded.revision
+
     def reload(self) -> None:
         """Forgets the state in memory, so that the next reader gets the stored one."""
         with self._lock:

@@ -7,7 +7,7 @@ from runrig.api.shown.pools import declared, plain_quotas
 from runrig.domain.access import Grant
 from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Cohort, Pool
-from runrig.service.commands.declarations import Difference
+from runrig.service.commands.differences import Difference
 
 
 def change(difference: Difference) -> wire.ChangeAnswer:

@@ -1,0 +1,76 @@
+"""What an edit would do, before anybody makes it."""
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from runrig.api.edits import check_promise
+from runrig.api.permissions import About, Asker, Asking, Sent, needs
+from runrig.api.routing import Found, Route, Serving
+from runrig.api.v1.answers import plans as as_answers
+from runrig.api.v1.frame import User, reply, shows
+from runrig.api.v1.workflows import submission_of
+from runrig.domain.access import Permission
+from runrig.domain.errors import Unavailable
+from runrig.service.commands.submissions import read
+from runrig.service.foresight.plans import Leaving
+from runrig.service.foresight.questions import OfDomain, OfFile, OfNodes, OfQuota, OfSubmission, Question
+from runrig.service.mirror.mirror import GivenUp
+from runrig.wire import v1
+
+router = APIRouter(route_class=Route, tags=["server"])
+
+Arriving = Annotated[Request, Found(lambda request: request)]
+"""The request itself, whose end says that nobody waits for the answer any more."""
+
+
+@router.post(
+    "/api/v1/plan",
+    summary="What an edit, a loss of nodes or a submission would do; nothing is stored",
+    description="Whoever may make an edit may plan it: a cluster file and the loss of nodes need `change cluster`, a quota what "
+    "changing the pool needs, a submission `submit`.",
+    dependencies=[needs(Permission.CHANGE_POOL, Sent("pool"))],
+    response_model=v1.Plan,
+    responses=shows(v1.Plan, 404, 409, 413),
+)
+async def make_plan(service: Serving, user: User, asker: Asking, request: Arriving, body: v1.PlanRequest) -> Response:
+    leaving = Leaving()
+    watching = asyncio.create_task(_watch(request, leaving))
+
+    def answer() -> v1.Plan:
+        question = _question(asker, user, body)
+        return as_answers.plan(service.plans.plan(question, user=user, visibility=asker.visibility, leaving=leaving))
+
+    try:
+        return reply(await run_in_threadpool(answer))
+    except GivenUp:
+        if not leaving.left:
+            raise Unavailable("the plan took too long: ask for less at once") from None
+        return Response(status_code=499)
+    finally:
+        watching.cancel()
+
+
+async def _watch(request: Request, leaving: Leaving) -> None:
+    """Until the client goes away: its body has been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    leaving.leave()
+
+
+def _question(asker: Asker, user: str, body: v1.PlanRequest) -> Question:
+    """Raises NotAllowed, NotFound, InvalidInput."""
+    if body.pool is not None and body.quota is not None:
+        check_promise(asker, body.pool, {"quota"})
+        return OfQuota(body.pool, body.quota)
+    if body.submission is not None:
+        pool = body.submission.pool
+        asker.need(Permission.SUBMIT, About(pool))
+        asker.check_there(Permission.SUBMIT, pool)
+        return OfSubmission(read(submission_of(body.submission, body.submission, user)))
+    asker.need(Permission.CHANGE_CLUSTER)
+    if body.file is not None:
+        return OfFile(body.file, body.prune)
+    return OfNodes(tuple(body.drain)) if body.drain is not None else OfDomain(body.down or "")

@@ -1,0 +1,107 @@
+"""`runrig plan`: what an edit, a loss of nodes or a submission would do.  Nothing is changed."""
+
+import shlex
+from contextlib import nullcontext
+from typing import Any
+
+import click
+
+from runrig.cli.commands.submit import Settings, default_pool, submit_options, with_local_files
+from runrig.cli.lazy import examples
+from runrig.cli.rendering.output import say
+from runrig.cli.rendering.plan_text import print_plan
+from runrig.cli.transport.failure import located
+from runrig.cli.transport.files import read_text, shown
+from runrig.cli.transport.session import Session, with_session
+from runrig.client.clients import PLAN_S
+from runrig.client.transport import Transport, path
+from runrig.domain.errors import InvalidInput
+from runrig.domain.pools import SUBPOOL_DELIMITER
+
+_ONE = "name one of -f CLUSTER_FILE, --pool NAME --quota N, --drain NODE, --down DOMAIN, -s WORKFLOW_FILE"
+
+
+@click.command(
+    epilog=examples(
+        "runrig plan -f cluster.yaml",
+        "runrig plan --pool vision --quota 96",
+        "runrig plan --drain n0 --drain n1",
+        "runrig plan --down zone-a/rack-3",
+        "runrig plan -s train.yaml --pool vision --priority LOW",
+    )
+)
+@click.option("-f", "--file", "file", metavar="CLUSTER_FILE", help="What `runrig apply -f` would do; - reads stdin.")
+@click.option("--prune", is_flag=True, help="With -f: as `apply --prune`.")
+@click.option(
+    "-s", "--submit", "workflow", metavar="WORKFLOW_FILE", help="What its submission would do; - reads stdin."
+)
+@click.option("--pool", "-p", metavar="NAME", help="With --quota: the pool; with -s: where to submit it.")
+@click.option("--quota", metavar="GPUS", help="GPUs of the pool, or per kind: h100=8,b200=4; of a subpool also 50%.")
+@click.option("--drain", metavar="NODE", multiple=True, help="The node takes no new pods and loses its own; repeat it.")
+@click.option("--down", metavar="DOMAIN", help="All nodes of a domain of the topology are lost.")
+@submit_options
+@with_session
+def plan(
+    session: Session,
+    file: str | None,
+    prune: bool,
+    workflow: str | None,
+    pool: str | None,
+    quota: str | None,
+    drain: tuple[str, ...],
+    down: str | None,
+    **said: Any,
+) -> None:
+    """Say who starts, waits, is preempted, becomes exposed or can never run again if something is edited.
+
+    Both ways are run by the real engine until they rest, and the difference is told.  Nothing is changed.
+    """
+    _check(file, workflow, quota, drain, down, pool=pool, prune=prune, said=said)
+    client, source, command = session.client, None, None
+    body: dict[str, Any]
+    if file is not None:
+        source, body = file, {"file": read_text(file), "prune": prune}
+        command = f"runrig apply -f {shlex.quote(file)}{' --prune' if prune else ''}"
+    elif workflow is not None:
+        source, pool = workflow, pool or default_pool(client)
+        body = {"submission": _submission(client, workflow, pool, Settings(**said))}
+        command = f"runrig workflow submit {shlex.quote(workflow)} --pool {pool}"
+    elif pool is not None and quota is not None:
+        body = {"pool": pool, "quota": int(quota) if quota.isdecimal() else quota}
+        command = _update(pool, quota)
+    else:
+        body = {"drain": list(drain)} if drain else {"down": down}
+    with nullcontext() if source is None else located(shown(source)):
+        answer = client.call("POST", path("plan"), body=body, timeout_s=PLAN_S)
+    if session.show(answer):
+        return
+    print_plan(answer)
+    revision = answer["revision"]
+    conditional = f"{command} --if-revision {revision}" if file is not None else command
+    say(f"Nothing is changed: {conditional}" if command else f"Nothing is changed (revision {revision}).")
+
+
+def _check(*asked: Any, pool: str | None, prune: bool, said: dict[str, Any]) -> None:
+    """Raises InvalidInput unless one thing is asked."""
+    file, workflow, quota, *_ = asked
+    if sum(bool(each) if isinstance(each, tuple) else each is not None for each in asked) != 1:
+        raise InvalidInput.one(_ONE)
+    if quota is not None and pool is None:
+        raise InvalidInput.one("--quota needs the pool: --pool NAME")
+    if pool is not None and quota is None and workflow is None:
+        raise InvalidInput.one("--pool needs --quota N, or -s WORKFLOW_FILE")
+    if prune and file is None:
+        raise InvalidInput.one("--prune is for -f CLUSTER_FILE")
+    if workflow is None and any(said.values()):
+        raise InvalidInput.one("--priority, --set, --set-string, --set-env and --label are for -s WORKFLOW_FILE")
+
+
+def _submission(client: Transport, file: str, pool: str, settings: Settings) -> dict[str, Any]:
+    whole = settings.whole(pool)
+    with located(shown(file)):
+        return whole | with_local_files(client, whole, settings.body(read_text(file)), file)
+
+
+def _update(pool: str, quota: str) -> str:
+    parent, _, short = pool.partition(SUBPOOL_DELIMITER)
+    return f"runrig pool {f'subpool update {parent} {short}' if short else f'update {pool}'} --quota {quota}"

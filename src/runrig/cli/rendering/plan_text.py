@@ -1,0 +1,141 @@
+"""A plan for people: what is edited, the table old -> new, and then who it is about, in 80 columns."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from runrig.cli.rendering import changes
+from runrig.cli.rendering.output import say
+from runrig.cli.rendering.tables import Table, folded, show
+from runrig.cli.rendering.times import local
+
+Answer = Mapping[str, Any]
+
+WIDTH = 80
+MOST_NAMED = 10
+"""Lines of one list."""
+
+_INDENT = 14
+_LAWS = {"PRIORITY": "R1", "RECLAIM": "R2"}
+_THEN = {"queued": "waits again", "elsewhere": "runs again elsewhere"}
+
+
+def print_plan(answer: Answer) -> None:
+    edited = [change for change in answer["changes"] if change["action"] in changes.SIGNS]
+    for change in edited:
+        say("\n".join(changes.lines(change)))
+    if answer["nodes"]:
+        say("\n".join(_wrapped("- nodes", ", ".join(answer["nodes"]), 8)))
+    if answer["pools"]:
+        _gap(bool(edited or answer["nodes"]))
+        show(_table(answer))
+    found = list(_lists(answer))
+    if found:
+        _gap(bool(edited or answer["nodes"] or answer["pools"]))
+        say("\n".join(found))
+    if not (found or answer["pools"]):
+        say("No workflow and no pool would notice.")
+    if not answer["rests"]:
+        say(f"That is not all: the budget ended in cycle {answer['cycles']}, before everything had come to rest.")
+
+
+def _gap(needed: bool) -> None:
+    if needed:
+        say("")
+
+
+def _table(answer: Answer) -> Table:
+    never: dict[str, int] = {}
+    for each in answer["never"]:
+        never[each["pool"]] = never.get(each["pool"], 0) + 1
+    columns = ("Pool", "Quota", "Used", "Total", "Available", "Waiting", "Never again")
+    rows = [
+        (each["pool"], *(_turned(each, name) for name in columns[1:-1]), str(never.get(each["pool"], "-")))
+        for each in answer["pools"]
+    ]
+    return Table(columns, rows)
+
+
+def _turned(pool: Answer, column: str) -> str:
+    old, new = (pool[when][column.lower()] for when in ("before", "after"))
+    return str(new) if old == new else f"{old} -> {new}"
+
+
+# ---------------------------------------------------------------- who it is about
+
+
+def _lists(answer: Answer) -> Iterator[str]:
+    kinds: Sequence[tuple[str, str, Callable[[Answer], str]]] = (
+        ("starts", "starts", _start),
+        ("starts later", "waits", _who),
+        ("preempted", "preempted", _preempted),
+        ("spared", "spared", _preempted),
+        ("moves", "moves", _who),
+        ("stops", "loses", _loss),
+        ("cancelled", "cancels", _who),
+        ("exposed", "exposed", _exposed),
+        ("never again", "never", _never),
+        ("drains", "drains", _drain),
+    )
+    for label, name, told in kinds:
+        items = [told(each) for each in answer[name][:MOST_NAMED]]
+        left = len(answer[name]) - MOST_NAMED
+        items += [f"and {left} more: -t json has them all"] if left > 0 else []
+        items += [_others(answer["others"][name])] if name in answer["others"] else []
+        for at, item in enumerate(items):
+            yield from _wrapped("" if at else label, item, _INDENT)
+
+
+def _wrapped(label: str, text: str, indent: int) -> Iterator[str]:
+    for at, line in enumerate(folded(text, WIDTH - indent - 1)):
+        yield f"{'' if at else label:{indent}} {line}".rstrip()
+
+
+def _who(gang: Answer) -> str:
+    return f"{gang['gang']} ({gang['pool']}, {gang['priority']}, {_gpus(gang['gpus'])})"
+
+
+def _start(gang: Answer) -> str:
+    nodes = gang["nodes"]
+    rest = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
+    return _who(gang) + (f" on {', '.join(nodes[:3])}{rest}" if nodes else "")
+
+
+def _preempted(gang: Answer) -> str:
+    again = "; it runs again elsewhere" if gang["again"] else ""
+    return f"{_who(gang)} for {gang['by']}: law {_LAWS[gang['law']]}{again}"
+
+
+def _loss(gang: Answer) -> str:
+    return f"{_who(gang)}: {_THEN.get(gang['then'], gang['then'])}"
+
+
+def _exposed(excess: Answer) -> str:
+    gangs = excess["gangs"]
+    named = ", ".join(each["gang"] for each in gangs[:3]) + (f" and {len(gangs) - 3} more" if len(gangs) > 3 else "")
+    total = _gpus(sum(each["gpus"] for each in gangs))
+    return (
+        f"{named} (LOW, {total}): {excess['pool']} holds {excess['held']} of {excess['nominal']} {excess['resource']}"
+    )
+
+
+def _never(gang: Answer) -> str:
+    return f"{_who(gang)}: {gang['why']}"
+
+
+def _drain(pool: Answer) -> str:
+    work = f"{pool['workflows']} {'workflow' if pool['workflows'] == 1 else 'workflows'}, {_gpus(pool['gpus'])}"
+    end = (
+        f"until {local(pool['until'].removesuffix('Z'))}"
+        if pool["until"]
+        else "nobody knows until when: not all has a limit"
+    )
+    return f"{pool['pool']}: {work}, {end}"
+
+
+def _others(amount: Answer) -> str:
+    gangs = "1 gang" if amount["gangs"] == 1 else f"{amount['gangs']} gangs"
+    return f"{gangs} of other pools ({_gpus(amount['gpus'])})"
+
+
+def _gpus(amount: int) -> str:
+    return f"{amount} {'GPU' if amount == 1 else 'GPUs'}"

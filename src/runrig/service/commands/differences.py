@@ -1,0 +1,79 @@
+"""What a plan changes of what is declared: the lines that `apply` tells."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from runrig.domain.access import Grant
+from runrig.domain.cluster import ClusterSpec
+from runrig.domain.nodes import Flavor
+from runrig.domain.plan import DropCohort, Plan, PutCohort, PutPool, SetFlavors
+from runrig.domain.pools import Cohort, Pool, PoolState
+from runrig.engine.state.state import State
+from runrig.service.access.roles import RoleChanges
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One line of what an apply does.  *kind*: pool, cohort, flavor, role, whose name is ``USER ROLE``.
+
+    *action*: create, update, delete, unchanged; keep: a cohort that was to be pruned, and something hangs under it that is not
+    in the file.
+    """
+
+    action: str
+    kind: str
+    name: str
+    before: Pool | Cohort | Flavor | Grant | None
+    after: Pool | Cohort | Flavor | Grant | None
+
+
+def of_file(state: State, spec: ClusterSpec, plan: Plan, prune: Sequence[str]) -> Iterator[Difference]:
+    """In the order of the plan; then what was to be pruned and is kept; then what the file has and the cluster has alike."""
+    touched: set[tuple[str, str]] = set()
+    for difference in of_plan(state, plan):
+        touched.add((difference.kind, difference.name))
+        yield difference
+    for name in sorted(name for name in state.cohorts if f"cohort/{name}" in prune and ("cohort", name) not in touched):
+        yield Difference("keep", "cohort", name, state.cohorts[name], state.cohorts[name])
+    for kind, declared in (("cohort", spec.cohorts), ("pool", spec.pools)):
+        for each in declared:
+            if (kind, each.name) not in touched:
+                yield Difference("unchanged", kind, each.name, each, each)
+
+
+def of_plan(state: State, plan: Plan) -> Iterator[Difference]:
+    """What *plan* changes of what is declared, in its order."""
+    for action in plan.actions:
+        yield from _of_action(state, action)
+
+
+def _of_action(state: State, action: object) -> Iterator[Difference]:
+    match action:
+        case PutPool(pool, before):
+            deleted = before is not None and before.state is PoolState.ACTIVE and pool.state is not PoolState.ACTIVE
+            verb = "create" if is_creation(action) else "delete" if deleted else "update"
+            yield Difference(verb, "pool", pool.name, before, pool)
+        case PutCohort(cohort, before):
+            yield Difference("create" if before is None else "update", "cohort", cohort.name, before, cohort)
+        case DropCohort(before):
+            yield Difference("delete", "cohort", before.name, before, None)
+        case SetFlavors(flavors):
+            after = {flavor.name: flavor for flavor in flavors}
+            for name in sorted({*after, *state.flavors}):
+                old, new = state.flavors.get(name), after.get(name)
+                if old != new:
+                    verb = "create" if old is None else "delete" if new is None else "update"
+                    yield Difference(verb, "flavor", name, old, new)
+
+
+def of_roles(found: RoleChanges) -> Iterator[Difference]:
+    for user, grant in found.granted:
+        yield Difference("create", "role", f"{user} {grant}", None, grant)
+    for row in found.withdrawn:
+        yield Difference("delete", "role", f"{row.user} {row.grant}", row.grant, None)
+    for user, grant in found.unchanged:
+        yield Difference("unchanged", "role", f"{user} {grant}", grant, grant)
+
+
+def is_creation(action: PutPool) -> bool:
+    return action.before is None or action.before.state is PoolState.ARCHIVED

@@ -1,0 +1,59 @@
+"""Whether what a plan was about has been declared anew since."""
+
+from collections.abc import Iterator, Sequence
+
+from runrig.domain.errors import Changed, InvalidInput
+from runrig.domain.plan import Action, DropCohort, PutCohort, PutPool, SetFlavors
+from runrig.engine.state.state import State
+from runrig.ports.store import EventLog
+from runrig.service.commands.differences import Difference
+
+
+def check_not_moved(log: EventLog, state: State, differences: Sequence[Difference], revision: int) -> None:
+    """Raises Changed if one of *differences* is about what was declared anew after *revision*; InvalidInput if that has not been.
+
+    A pool also moves with its parent and with what was declared of the cohorts above it, and everything with the flavors.
+    """
+    if revision > state.revision:
+        raise InvalidInput.one(
+            f"if_revision {revision} has not been: the newest is {state.revision}; `runrig plan` says for which one it was made",
+            "if_revision",
+        )
+    touched = {(each.kind, each.name) for each in differences}
+    touched |= {above for each in differences for above in _above(state, each)}
+    for event in log.declarations(after=revision):
+        kind, name = _declared(event.action)
+        if (kind, name) in touched or (kind == "flavor" and touched):
+            what = "the flavors were" if kind == "flavor" else f"{kind} {name} was"
+            raise Changed(
+                f"{what} changed in revision {event.revision} by {event.actor}, after revision {revision}, for which this was "
+                "planned: ask `runrig plan` again",
+                {"kind": kind, "name": name, "revision": event.revision, "if_revision": revision},
+            )
+
+
+def _above(state: State, difference: Difference) -> Iterator[tuple[str, str]]:
+    name, kind = difference.name, difference.kind
+    pool = state.pools.get(name) if kind == "pool" else None
+    if pool is not None and pool.parent is not None:
+        yield "pool", pool.parent
+        pool = state.pools[pool.parent]
+    cohort = pool.cohort if pool is not None else name if kind == "cohort" else None
+    seen: set[str] = set()
+    while cohort is not None and cohort not in seen:
+        seen.add(cohort)
+        yield "cohort", cohort
+        cohort = state.cohorts[cohort].parent if cohort in state.cohorts else None
+
+
+def _declared(action: Action) -> tuple[str, str]:
+    """(kind, name) as `Difference` has them."""
+    match action:
+        case PutPool(pool):
+            return "pool", pool.name
+        case PutCohort(cohort):
+            return "cohort", cohort.name
+        case DropCohort(before):
+            return "cohort", before.name
+    assert isinstance(action, SetFlavors), "nothing else is asked of the log"
+    return "flavor", ""

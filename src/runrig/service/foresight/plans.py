@@ -1,0 +1,140 @@
+"""Plans: what an edit would do, found in two branches of the state, which the mirror makes beside the server.
+
+Nothing is stored, and the state of the server is only read.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from runrig.domain.errors import RunrigError, Unavailable
+from runrig.engine.foresight.branch import Budget, Edit, StateBranch
+from runrig.engine.foresight.consequences import concerns_nodes, consequences
+from runrig.engine.foresight.outcome import Outcome
+from runrig.engine.state.state import State
+from runrig.ports.clock import Clock
+from runrig.service.commands.declarations import Declarations
+from runrig.service.commands.differences import Difference
+from runrig.service.commands.submissions import Submissions
+from runrig.service.foresight.questions import Deed, OfNodes, Question, Reader, edit_of
+from runrig.service.foresight.seen import Seen, seen
+from runrig.service.mirror.asker import Asker
+from runrig.service.mirror.mirror import Asked, GivenUp
+from runrig.service.queries.visibility import Visibility
+from runrig.service.runtime.transactor import Transactor
+
+AT_ONCE = 2
+"""Plans in the making: each has two branches, and takes two processors."""
+
+LONGEST_S = 600.0
+"""A branch that takes longer is stuck: its budget counts what it does, not time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """*changes*: what the edit is, in the words of `apply`.  *nodes*: those that it takes out of use."""
+
+    changes: tuple[Difference, ...]
+    nodes: tuple[str, ...]
+    seen: Seen
+
+
+class Leaving:
+    """Whether the one who asks is still there.  In another process nobody leaves: it is ended."""
+
+    def __init__(self) -> None:
+        self.left = False
+        self._asked: Asked[Any] | None = None
+
+    def __reduce__(self) -> tuple[type["Leaving"], tuple[()]]:
+        return Leaving, ()
+
+    def sent(self, asked: Asked[Any]) -> None:
+        self._asked = asked
+        if self.left:
+            self.leave()
+
+    def leave(self) -> None:
+        self.left = True
+        if self._asked is not None:
+            with suppress(OSError):  # it has been answered
+                self._asked.hang_up()
+
+
+class Plans:
+    def __init__(
+        self,
+        transactor: Transactor,
+        clock: Clock,
+        asker: Asker,
+        declarations: Declarations,
+        submissions: Submissions,
+        budget: Budget | None = None,
+    ) -> None:
+        self._transactor = transactor
+        self._clock = clock
+        self._asker = asker
+        self._reader = Reader(declarations, submissions)
+        self._budget = budget or Budget()
+        self._turns = threading.BoundedSemaphore(AT_ONCE)
+
+    def plan(self, question: Question, *, user: str, visibility: Visibility, leaving: Leaving) -> Planned:
+        """What *question* would do, as far as *visibility* reaches.
+
+        Raises what the command itself would raise, Unavailable if too many ask, and GivenUp if the one who asks has left.
+        """
+        with self._turn():
+            now = self._clock.now()
+            with self._transactor.reading() as state:
+                revision = state.revision
+                deed, edit, changes = self._reader.understood(state, question, user, visibility, now)
+            told = (concerns_nodes(edit), now, self._budget, leaving)
+            found, _ = self._asker.ask_branches(
+                (outcome_without, told), (outcome_with, (deed, *told)), within_s=LONGEST_S, sent=leaving.sent
+            )
+            without, with_it = found
+            if not (isinstance(without, Outcome) and isinstance(with_it, Outcome)):
+                raise Unavailable(f"the cluster has just been changed ({with_it}): plan again", {"retry_after_s": 1})
+            differ = consequences(without, with_it)
+            asked = deed.names if isinstance(deed, OfNodes) else ()
+            return Planned(changes, asked, seen(replace(differ, revision=min(revision, differ.revision)), visibility))
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._turns.acquire(blocking=False):
+            raise Unavailable(
+                f"{AT_ONCE} plans are being made, which is all that may be at once: try again when one has been answered",
+                {"retry_after_s": 2},
+            )
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+
+# ---------------------------------------------------------------- in a branch
+
+
+def outcome_without(state: State, nodes: bool, now: float, budget: Budget, leaving: Leaving) -> Outcome | str:
+    """How *state*, which is used up, comes to rest by itself."""
+    return _outcome(state, lambda _: Edit(), nodes, now, budget, leaving)
+
+
+def outcome_with(state: State, deed: Deed, nodes: bool, now: float, budget: Budget, leaving: Leaving) -> Outcome | str:
+    """The same with *deed*; in words why it can no longer be done, because *state* is newer than what it was understood on."""
+    return _outcome(state, lambda each: edit_of(each, deed, now), nodes, now, budget, leaving)
+
+
+def _outcome(
+    state: State, edit: Callable[[State], Edit], nodes: bool, now: float, budget: Budget, leaving: Leaving
+) -> Outcome | str:
+    try:
+        branch = StateBranch(state, edit(state), now, budget)
+    except RunrigError as error:
+        return error.message
+    for _ in branch.run():
+        if leaving.left:
+            raise GivenUp("the one who asks has left")
+    return branch.outcome(nodes=nodes)

@@ -1,0 +1,159 @@
+"""What a plan may be about, and the edit that it is on a state.  Nothing is changed."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+from runrig.domain.cluster import ClusterSpec
+from runrig.domain.errors import InvalidInput, NotFound
+from runrig.domain.nodes import Node
+from runrig.domain.plan import Plan, PutNode
+from runrig.domain.pools import PoolState
+from runrig.engine.foresight.branch import Edit
+from runrig.engine.lifecycle import pools
+from runrig.engine.state.state import State
+from runrig.service.commands.declarations import Declarations
+from runrig.service.commands.differences import Difference, of_file, of_plan
+from runrig.service.commands.edits import PoolEdit, QuotaText, edited_pool
+from runrig.service.commands.submissions import ParsedSubmission, Submissions
+from runrig.service.queries.lookup import live_pool
+from runrig.service.queries.visibility import Visibility
+from runrig.service.runtime.writing import Writing
+from runrig.spec.cluster import listed
+
+
+@dataclass(frozen=True, slots=True)
+class OfFile:
+    """A cluster file, as `apply` would take it."""
+
+    text: str
+    prune: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OfQuota:
+    pool: str
+    quota: QuotaText
+
+
+@dataclass(frozen=True, slots=True)
+class OfNodes:
+    """Nodes that take no new pods and lose those that they have."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OfDomain:
+    """All nodes of a domain of the topology: ``r21``, or ``eu1/s2/r21`` where there are several of that name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfSubmission:
+    parsed: ParsedSubmission
+
+
+@dataclass(frozen=True, slots=True)
+class OfCluster:
+    """A cluster file that has been read.  *prune*: what it removes, as of `declare`."""
+
+    spec: ClusterSpec
+    prune: tuple[str, ...]
+    user: str
+
+
+Question = OfFile | OfQuota | OfNodes | OfDomain | OfSubmission
+Deed = OfCluster | OfQuota | OfNodes | OfSubmission
+"""A question that is understood: an edit of any state follows from it."""
+
+
+def edit_of(state: State, deed: Deed, now: float) -> Edit:
+    """Pure.  Raises what the command would raise."""
+    match deed:
+        case OfCluster(spec, prune, user):
+            return Edit(pools.declare(state, spec, prune=prune, user=user).actions)
+        case OfQuota(name, quota):
+            pool = edited_pool(live_pool(state, name), PoolEdit(quota=quota), state)
+            return Edit(pools.put_pool(state, pool, create=False).actions)
+        case OfNodes(names):
+            return _without(state, names)
+        case OfSubmission(parsed):
+            return Edit(parsed.plan(state, now).actions, {parsed.spec.hash: parsed.spec.spec})
+
+
+class Reader:
+    def __init__(self, declarations: Declarations, submissions: Submissions) -> None:
+        self._declarations = declarations
+        self._submissions = submissions
+
+    def understood(
+        self, state: State, question: Question, user: str, visibility: Visibility, now: float
+    ) -> tuple[Deed, Edit, tuple[Difference, ...]]:
+        """What *question* means on *state*, and what it changes of what is declared there.
+
+        Raises what the command would raise: InvalidInput, NotFound, Conflict, Refused.
+        """
+        match question:
+            case OfFile(text, prune):
+                spec = self._declarations.read(state, text)
+                names = self._declarations.prunable(state, spec) if prune else ()
+                plan = pools.declare(state, spec, prune=names, user=user)
+                return OfCluster(spec, names, user), Edit(plan.actions), tuple(of_file(state, spec, plan, names))
+            case OfQuota(name):
+                live_pool(state, name, visibility)
+                edit = edit_of(state, question, now)
+                return question, edit, tuple(of_plan(state, Plan(edit.actions)))
+            case OfNodes():
+                return question, edit_of(state, question, now), ()
+            case OfDomain(name):
+                nodes = OfNodes(_nodes_in(state, name))
+                return nodes, edit_of(state, nodes, now), ()
+            case OfSubmission(parsed):
+                self._submissions.plan(parsed, Writing(state, now, user))
+                return question, edit_of(state, question, now), ()
+
+
+def _without(state: State, names: Collection[str]) -> Edit:
+    unknown = sorted(set(names) - state.nodes.keys())
+    if unknown:
+        raise NotFound(f"there is no node {listed(unknown)}: `runrig resource list` lists them all")
+    nodes = sorted(set(names))
+    cordoned = tuple(PutNode(replace(state.nodes[name], ready=False)) for name in nodes)
+    return Edit(cordoned, lost=frozenset(nodes))
+
+
+def _nodes_in(state: State, domain: str) -> tuple[str, ...]:
+    """Raises NotFound, and InvalidInput if several domains have the name."""
+    found: dict[str, list[str]] = {}
+    for labels in _hierarchies(state):
+        for node in state.nodes.values():
+            for path in dict.fromkeys(_domains(node, labels)):
+                if domain in (path, path.rpartition("/")[2]):
+                    found.setdefault(path, []).append(node.name)
+    whole = found.get(domain)
+    if whole is None and len(found) > 1:
+        raise InvalidInput.one(
+            f"there are {len(found)} domains {domain!r}: name one of {listed(sorted(found))}", "down"
+        )
+    if not found:
+        raise NotFound(
+            f"there is no domain {domain!r:.80}: `runrig topology show` shows those of your pools, such as rack-1 or zone-a/rack-1"
+        )
+    return tuple(sorted(set(next(iter(found.values())) if whole is None else whole)))
+
+
+def _hierarchies(state: State) -> list[tuple[str, ...]]:
+    """The labels of the topology keys of pools, coarse to fine, each list once."""
+    living = (pool for pool in state.pools.values() if pool.state is not PoolState.ARCHIVED and pool.topology_keys)
+    return sorted({tuple(key.label for key in pool.topology_keys) for pool in living})
+
+
+def _domains(node: Node, labels: tuple[str, ...]) -> Iterator[str]:
+    """Those that *node* lies in, as paths of values."""
+    values: list[str] = []
+    for label in labels:
+        if label not in node.labels:
+            return
+        values.append(node.labels[label])
+        yield "/".join(values)

@@ -1,0 +1,198 @@
+"""`POST /api/v1/plan`: what an edit would do, against what it then does."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runrig.domain.gangs import Priority
+from runrig.domain.nodes import Node
+from runrig.service.foresight import plans
+from runrig.service.foresight.plans import Leaving
+from runrig.service.foresight.questions import OfQuota
+from runrig.service.mirror.mirror import GivenUp
+from runrig.service.queries.visibility import ALL
+from tests.api.client import Api, api
+from tests.api.v1.ours import problem
+from tests.worlds.service import T0, desk, one_task
+
+RACKS = """
+pools:
+- {name: pool1, quota: 4, topology_keys: [{key: rack, label: rack}]}
+- {name: pool2, quota: 4}
+"""
+NODES = (
+    Node("n0", {"gpu": 4}, labels={"rack": "r0"}),
+    Node("n1", {"gpu": 4}, labels={"rack": "r1"}),
+)
+
+
+def _plan(it: Api, **question: Any) -> Any:
+    before = it.desk.store.load()
+    answer = it.http.post("/api/v1/plan", json=question)
+    assert it.desk.store.load() == before
+    return answer
+
+
+def _gangs(told: list[Any]) -> list[str]:
+    return [each["gang"] for each in told]
+
+
+def test_a_plan_of_a_quota_says_what_the_edit_then_does(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        it.desk.submit("first", gpus=2)
+        it.desk.submit("waits", gpus=2)
+        it.desk.service.settle()
+        found = _plan(it, pool="pool1", quota=4).json()
+        assert _gangs(found["starts"]) == ["waits-1/main-group"]
+        assert found["starts"][0] | {"nodes": None} == {
+            "gang": "waits-1/main-group",
+            "pool": "pool1",
+            "priority": "NORMAL",
+            "gpus": 2,
+            "nodes": None,
+        }
+        (row,) = found["pools"]
+        assert (row["pool"], row["before"]["quota"], row["after"]["quota"]) == ("pool1", 2, 4)
+        assert (row["before"]["waiting"], row["after"]["waiting"]) == (1, 0)
+        (change,) = found["changes"]
+        assert (change["action"], change["name"], change["after"]["quotas"]["default"]["gpu"]["nominal"]) == (
+            "update",
+            "pool1",
+            4,
+        )
+        assert found["revision"] == it.desk.revision
+        assert it.desk.status("waits-1") == "PENDING"
+        it.call("PATCH", "/api/v1/pools/pool1", {"quota": 4})
+        it.desk.service.settle()
+        assert it.desk.status("waits-1") == "RUNNING"
+
+
+def test_what_a_cluster_file_takes_back_is_preempted_as_planned(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        it.desk.submit("low", "pool1", Priority.LOW, gpus=4)
+        it.desk.service.settle()
+        it.call("PATCH", "/api/v1/pools/pool2", {"quota": 4})
+        it.desk.submit("large", "pool2", gpus=3)
+        it.call("PATCH", "/api/v1/pools/pool2", {"quota": 2})
+        it.desk.service.settle()
+        text = "pools: [{name: pool2, quota: 3}]"
+        found = _plan(it, file=text).json()
+        (stops,) = found["preempted"]
+        assert (stops["gang"], stops["by"], stops["law"], stops["again"]) == (
+            "low-1/main-group",
+            "large-1/main-group",
+            "RECLAIM",
+            False,
+        )
+        it.call("POST", "/api/v1/apply", {"file": text, "if_revision": found["revision"]})
+        it.desk.service.settle()
+        it.desk.later(5)
+        assert (it.desk.status("low-1"), it.desk.status("large-1")) == ("PENDING", "RUNNING")
+
+
+def test_draining_and_losing_a_rack_are_told_alike(tmp_path: Path) -> None:
+    with api(tmp_path, nodes=NODES, cluster=RACKS) as it:
+        it.desk.submit("one", gpus=4)
+        it.desk.service.settle()
+        (task,) = it.desk.store.load().tasks
+        rack = {"n0": "r0", "n1": "r1"}[str(task.node)]
+        drained, down = _plan(it, drain=[task.node]).json(), _plan(it, down=rack).json()
+        assert drained == down
+        assert drained["nodes"] == [task.node]
+        assert [(each["gang"], each["then"]) for each in drained["loses"]] == [("one-1/main-group", "FAILED")]
+
+
+def test_a_submission_is_planned_with_what_it_pushes_aside(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        it.desk.submit("low", "pool1", Priority.LOW, gpus=4)
+        it.desk.service.settle()
+        found = _plan(it, submission={"pool": "pool2", "file": one_task("new", gpus=2)}).json()
+        assert (_gangs(found["starts"]), _gangs(found["preempted"])) == (["new-1/main-group"], ["low-1/main-group"])
+        problem(_plan(it, submission={"pool": "pool2", "file": one_task("new", gpus=99)}), 400, "RESOURCE")
+
+
+@pytest.mark.parametrize(
+    ("question", "status", "code", "says"),
+    [
+        ({}, 422, "USAGE", "one thing"),
+        ({"pool": "pool1"}, 422, "USAGE", "belong together"),
+        ({"pool": "pool1", "quota": 1, "down": "r0"}, 422, "USAGE", "one thing"),
+        ({"pool": "nope", "quota": 1}, 404, "NOTFOUND", "nope"),
+        ({"pool": "pool1", "quota": -1}, 422, "USAGE", "-1"),
+        ({"pool": "pool1", "quota": "h100=x"}, 422, "USAGE", "h100"),
+        ({"file": "pools: ["}, 422, "USAGE", ""),
+        ({"file": "pools: [{name: pool1, quota: 2, oops: 1}]"}, 422, "USAGE", "oops"),
+        ({"drain": ["n0", "ghost"]}, 404, "NOTFOUND", "ghost"),
+        ({"drain": []}, 422, "USAGE", "drain"),
+        ({"down": "mars"}, 404, "NOTFOUND", "mars"),
+        ({"submission": {"pool": "nope", "file": one_task("x")}}, 404, "NOTFOUND", "nope"),
+        ({"submission": {"pool": "pool1", "file": "workflow: 7"}}, 422, "USAGE", "workflow"),
+    ],
+)
+def test_bad_questions_have_one_clear_answer_and_store_nothing(
+    tmp_path: Path, question: dict[str, Any], status: int, code: str, says: str
+) -> None:
+    with api(tmp_path) as it:
+        assert says in str(problem(_plan(it, **question), status, code))
+
+
+def test_a_domain_whose_name_is_not_clear_is_asked_for_by_its_path(tmp_path: Path) -> None:
+    keys = "[{key: zone, label: zone}, {key: rack, label: rack}]"
+    nodes = tuple(Node(f"n{zone}", {"gpu": 2}, labels={"zone": f"z{zone}", "rack": "r0"}) for zone in range(2))
+    with api(tmp_path, nodes=nodes, cluster=f"pools: [{{name: pool1, quota: 4, topology_keys: {keys}}}]") as it:
+        assert "z0/r0" in problem(_plan(it, down="r0"), 422, "USAGE")["detail"]
+        assert _plan(it, down="z1/r0").json()["nodes"] == ["n1"]
+        assert _plan(it, down="z0").json()["nodes"] == ["n0"]
+
+
+def test_apply_is_refused_if_what_was_planned_has_moved(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        text = "pools: [{name: pool1, quota: 1}]"
+        revision = _plan(it, file=text).json()["revision"]
+        it.desk.submit("other", "pool2")
+        it.call("PATCH", "/api/v1/pools/pool2", {"description": "something else"})
+        it.call("POST", "/api/v1/apply", {"file": text, "if_revision": revision, "dry_run": True})
+        it.call("PATCH", "/api/v1/pools/pool1", {"description": "mine"})
+        before = it.desk.revision
+        sent = {"file": text, "if_revision": revision}
+        refused = problem(it.http.post("/api/v1/apply", json=sent), 412, "CONFLICT")
+        assert "pool pool1 was changed in revision" in refused["detail"]
+        assert it.desk.revision == before
+        it.call("POST", "/api/v1/apply", {"file": text, "if_revision": before})
+        problem(it.http.post("/api/v1/apply", json=sent | {"if_revision": 10**9}), 422, "USAGE")
+        problem(it.http.post("/api/v1/apply", json=sent | {"if_revision": -1}), 422, "USAGE")
+
+
+def test_no_more_than_a_few_are_planned_at_once(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        turns = it.desk.service.plans._turns
+        for _ in range(plans.AT_ONCE):
+            assert turns.acquire(blocking=False)
+        refused = it.http.post("/api/v1/plan", json={"pool": "pool1", "quota": 1})
+        problem(refused, 503, "UNAVAILABLE")
+        assert refused.headers["retry-after"] == "2"
+        turns.release()
+        assert it.http.post("/api/v1/plan", json={"pool": "pool1", "quota": 1}).status_code == 200
+
+
+def test_who_leaves_ends_the_work_and_gives_the_turn_back(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        it.submit("waits", gpus=2)
+        question = OfQuota("pool1", 4)
+        gone = Leaving()
+        gone.leave()
+        with pytest.raises(GivenUp):
+            it.service.plans.plan(question, user="ann", visibility=ALL, leaving=gone)
+        found = it.service.plans.plan(question, user="ann", visibility=ALL, leaving=Leaving())
+        assert found.seen.consequences.rests
+
+
+def test_a_plan_after_a_restart_is_the_same(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        it.desk.submit("first", gpus=2)
+        it.desk.submit("waits", gpus=2)
+        it.desk.service.settle()
+        before = _plan(it, pool="pool1", quota=4).text
+    with api(tmp_path, time=T0 + 10) as it:
+        assert _plan(it, pool="pool1", quota=4).text == before

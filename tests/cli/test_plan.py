@@ -1,0 +1,136 @@
+"""`runrig plan`: what is asked, and the page in 80 columns."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runrig.wire import v1
+from tests.cli.canned_server import answered, serving
+from tests.worlds.command_line import lines, runrig, written
+
+GANG = {"gang": "parse-71/train", "pool": "nlp", "priority": "LOW", "gpus": 16}
+ROW = {"state": "ACTIVE", "quota": 128, "used": 72, "total": 112, "available": 56, "waiting": 14}
+EMPTY = {
+    name: value if not isinstance(value, list | dict) else type(value)() for name, value in v1.Plan.example().items()
+}
+FULL: dict[str, Any] = EMPTY | {
+    "changes": [
+        {
+            "action": "update",
+            "kind": "pool",
+            "name": "vision",
+            "before": {"quotas": {"default": {"gpu": {"nominal": 128}}}},
+            "after": {"quotas": {"default": {"gpu": {"nominal": 96}}}},
+        }
+    ],
+    "starts": [GANG | {"nodes": ["n1", "n2", "n3", "n4"]}],
+    "preempted": [GANG | {"gang": "tune-9/t", "by": "big-2/train", "law": "RECLAIM", "again": True}],
+    "loses": [GANG | {"gang": "eval-5/t", "cause": "FAILED_BACKEND_ERROR", "then": "queued"}],
+    "exposed": [
+        {
+            "pool": "vision",
+            "resource": "default/gpu",
+            "held": 112,
+            "nominal": 96,
+            "gangs": [GANG | {"gang": "tune-812/t", "pool": "vision"}],
+        }
+    ],
+    "never": [GANG | {"gang": "vit-big-2/t", "pool": "vision", "gpus": 128, "why": "vit-big/t asks 128 and gets 96"}],
+    "drains": [{"pool": "old", "workflows": 3, "gpus": 24, "until": None}],
+    "pools": [{"pool": "vision", "before": ROW, "after": ROW | {"quota": 96, "available": 24}}],
+    "others": {"preempted": {"gangs": 2, "gpus": 8}},
+}
+
+
+def test_a_plan_fits_into_80_columns(tmp_path: Path) -> None:
+    file = written(tmp_path, "pools: []", "pools.yaml")
+    done = answered({"POST /api/v1/plan": FULL}, "plan", "-f", file)
+    assert (done.code, done.err) == (0, "")
+    *page, last = lines(done.out)
+    assert page == [
+        "~ pool vision",
+        "    quotas.default.gpu.nominal: 128 -> 96",
+        "",
+        "Pool    Quota      Used  Total  Available  Waiting  Never again",
+        "------  ---------  ----  -----  ---------  -------  -----------",
+        "vision  128 -> 96  72    112    56 -> 24   14       1",
+        "",
+        "starts         parse-71/train (nlp, LOW, 16 GPUs) on n1, n2, n3 and 1 more",
+        "preempted      tune-9/t (nlp, LOW, 16 GPUs) for big-2/train: law R2; it runs",
+        "               again elsewhere",
+        "               2 gangs of other pools (8 GPUs)",
+        "stops          eval-5/t (nlp, LOW, 16 GPUs): waits again",
+        "exposed        tune-812/t (LOW, 16 GPUs): vision holds 112 of 96 default/gpu",
+        "never again    vit-big-2/t (vision, LOW, 128 GPUs): vit-big/t asks 128 and gets",
+        "               96",
+        "drains         old: 3 workflows, 24 GPUs, nobody knows until when: not all has a",
+        "               limit",
+    ]
+    assert last == f"Nothing is changed: runrig apply -f {file} --if-revision 18342"
+
+
+def test_a_plan_without_consequences_says_so() -> None:
+    done = answered({"POST /api/v1/plan": EMPTY}, "plan", "--drain", "n0")
+    assert lines(done.out) == ["No workflow and no pool would notice.", "Nothing is changed (revision 18342)."]
+
+
+def test_a_plan_that_is_not_whole_says_how_far_it_came() -> None:
+    done = answered({"POST /api/v1/plan": EMPTY | {"rests": False, "cycles": 100}}, "plan", "--down", "r1")
+    assert "That is not all: the budget ended in cycle 100" in done.out
+
+
+@pytest.mark.parametrize(
+    ("args", "body", "last"),
+    [
+        (("--pool", "team", "--quota", "8"), {"pool": "team", "quota": 8}, "runrig pool update team --quota 8"),
+        (
+            ("--pool", "team--a", "--quota", "50%"),
+            {"pool": "team--a", "quota": "50%"},
+            "runrig pool subpool update team a --quota 50%",
+        ),
+        (("--drain", "n0", "--drain", "n1"), {"drain": ["n0", "n1"]}, None),
+        (("--down", "z/r1"), {"down": "z/r1"}, None),
+    ],
+)
+def test_what_is_asked_and_the_command_that_would_do_it(
+    args: tuple[str, ...], body: dict[str, Any], last: str | None
+) -> None:
+    with serving({"POST /api/v1/plan": EMPTY}) as server:
+        done = runrig("plan", *args, env={"RUNRIG_SERVER": server.url, "RUNRIG_TOKEN": "t"})
+    assert server.asked == [("POST /api/v1/plan", [], body)]
+    assert lines(done.out)[-1] == (f"Nothing is changed: {last}" if last else "Nothing is changed (revision 18342).")
+
+
+def test_a_submission_is_planned_as_it_would_be_sent(tmp_path: Path) -> None:
+    file = written(tmp_path, "workflow: {name: x}")
+    with serving({"POST /api/v1/plan": EMPTY}) as server:
+        env = {"RUNRIG_SERVER": server.url, "RUNRIG_TOKEN": "t"}
+        done = runrig("plan", "-s", file, "--pool", "team", "--priority", "low", env=env)
+    ((_, _, body),) = server.asked
+    assert (body["submission"]["pool"], body["submission"]["priority"]) == ("team", "LOW")
+    assert body["submission"]["file"] == "workflow: {name: x}"
+    assert lines(done.out)[-1] == f"Nothing is changed: runrig workflow submit {file} --pool team"
+
+
+def test_the_answer_is_printed_as_json() -> None:
+    assert answered({"POST /api/v1/plan": FULL}, "plan", "--drain", "n0", "-t", "json").json == FULL
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ((), "name one of"),
+        (("--drain", "n0", "--down", "r1"), "name one of"),
+        (("--quota", "8"), "--quota needs the pool"),
+        (("--pool", "team"), "name one of"),
+        (("--pool", "team", "--drain", "n0"), "--pool needs --quota"),
+        (("--drain", "n0", "--prune"), "--prune is for -f"),
+        (("--drain", "n0", "--priority", "LOW"), "are for -s"),
+        (("-f", "/nonexistent.yaml"), "no such file"),
+    ],
+)
+def test_a_wrong_question_is_answered_without_a_server(args: tuple[str, ...], says: str) -> None:
+    done = runrig("plan", *args)
+    assert (done.code, done.out) == (2, "")
+    assert says in done.err

@@ -1,0 +1,42 @@
+"""Whoever does not see a pool learns amounts of a plan, and no name."""
+
+from pathlib import Path
+
+from runrig.domain.access import Grant, Identity, Kind
+from runrig.domain.gangs import Priority
+from runrig.service.commands.submissions import Submission, read
+from runrig.service.foresight.plans import Leaving
+from runrig.service.foresight.questions import OfQuota, OfSubmission
+from runrig.service.foresight.seen import Amount, seen
+from runrig.service.queries.redaction import ANOTHER
+from runrig.service.queries.visibility import ALL, Visibility
+from tests.worlds.service import desk, one_task
+
+TOM = Visibility(Identity("tom", (Grant(Kind.POOL_USER, "pool2"),)))
+
+
+def test_a_submission_that_preempts_others_says_how_many_and_not_who(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        for at in range(4):
+            it.submit(f"secret{at}", "pool1", Priority.LOW)
+        it.service.settle()
+        question = OfSubmission(read(Submission(one_task("mine", gpus=2), "pool2", "tom")))
+        whole = it.service.plans.plan(question, user="tom", visibility=ALL, leaving=Leaving())
+        assert len(whole.seen.consequences.preempted) == 2
+        found = it.service.plans.plan(question, user="tom", visibility=TOM, leaving=Leaving())
+        assert "secret" in repr(whole)
+        assert "secret" not in repr(found)
+        assert found.seen.others == {"preempted": Amount(2, 2)}
+        assert [each.party.gang for each in found.seen.consequences.starts] == ["mine-1/main-group"]
+        assert [each.pool for each in found.seen.consequences.pools] == ["pool2"]
+
+
+def test_own_work_that_is_preempted_does_not_learn_by_whom(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        it.submit("mine", "pool2", Priority.LOW, gpus=4)
+        it.service.settle()
+        it.submit("secret", "pool1", gpus=2)
+        quota = OfQuota("pool1", 1)
+        found = it.service.plans.plan(quota, user="ada", visibility=ALL, leaving=Leaving()).seen.consequences
+        (spared,) = seen(found, TOM).consequences.spared
+        assert (spared.party.gang, spared.by) == ("mine-1/main-group", ANOTHER)
