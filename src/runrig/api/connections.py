@@ -63,7 +63,7 @@ def config(
 
 
 class _Awaits(Enum):
-    """What of a request has to come yet."""
+    """The part of a request that has yet to come."""
 
     HEAD = auto()
     BODY = auto()

@@ -35,7 +35,7 @@ OPEN_PATHS = (
 )
 """After the first two, where people get in: they have no header yet, and what they show is in the body."""
 USER_HEADER = "x-osmo-user"
-"""By which the reference client says who it is after `login --method dev`, and nothing else."""
+"""The header in which alone the reference client says who it is after `login --method dev`."""
 _PASSED_ON = ("forwarded", "via", "x-forwarded-", "x-original-", "x-real-ip", "origin", "sec-fetch-")
 """How headers begin that proxies and browsers add, and the reference client does not."""
 SOCKETS = ("/api/v1/sessions/", "/api/router/")

@@ -40,7 +40,7 @@ class Logins:
         return self.renewals.get(key_of(url))
 
     def with_token(self, url: str, token: str, renewal: Renewal | None = None) -> "Logins":
-        """That of the server *url*, which becomes the current one."""
+        """The logins with *token* for the server *url*, which becomes the current one."""
         rest = self.without(url)
         renewals = {**rest.renewals, key_of(url): renewal} if renewal is not None else rest.renewals
         return Logins(url, {**rest.tokens, key_of(url): token}, renewals)

@@ -136,7 +136,7 @@ class TokenRow:
     roles: tuple[str, ...] | None = None
 
     def gives(self, grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
-        """Those of *grants*, the roles of its user, that it may use."""
+        """The roles that it gives, out of *grants*, which its user has."""
         return grants if self.roles is None else tuple(each for each in grants if str(each) in self.roles)
 
     def problem(self, now: float) -> str | None:
@@ -157,7 +157,7 @@ class Profile:
     slack_notification: bool = False
 
     def default_of(self, pools: Sequence[str]) -> str | None:
-        """Of *pools*, to which the user may submit, the one that was set, else the only one that is no subpool; None: there is no such."""
+        """The pool that was set, if the user may submit to it (*pools*); else the only one that is no subpool; None if there is none."""
         if self.pool in pools:
             return self.pool
         tops = [pool for pool in pools if SUBPOOL_DELIMITER not in pool]

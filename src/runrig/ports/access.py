@@ -52,7 +52,7 @@ class AccessStore(Protocol):
         """The newest first, all or those about *user*; *before*: only those with a lower number."""
 
     def profile(self, user: str) -> Profile:
-        """That of *user*, or one in which nothing is set."""
+        """The profile of *user*; one in which nothing is set if there is none."""
 
     def set_profile(self, user: str, changes: Mapping[str, str | bool]) -> Profile:
         """The profile of *user* with *changes*, by field."""

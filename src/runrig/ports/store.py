@@ -137,7 +137,7 @@ class EventLog(Protocol):
         """The log after revision *after*, of one workflow or one pool if given."""
 
     def last_time(self) -> float | None:
-        """That of the last event; None if there is none."""
+        """The time of the last event; None if there is none."""
 
     def pool_changes(self, query: ChangesQuery) -> tuple[tuple[Event, ...], bool]:
         """(the page, whether there is more)."""
@@ -199,10 +199,10 @@ class TaskStore(Protocol):
         """What waits, starts and runs first, then all others; of these by start, the newest first."""
 
     def counts(self, query: TaskQuery) -> tuple[TaskCount, ...]:
-        """All of them, in no order."""
+        """Sums over all attempts of the query, in no order."""
 
     def counts_by_workflow(self, query: TaskQuery) -> tuple[TaskCount, ...]:
-        """Those of a page of workflows, the newest first."""
+        """The same for each workflow of a page, the newest first."""
 
 
 class Store(Protocol):

@@ -41,7 +41,7 @@ class Reader:
         self._memos: dict[Any, Memo] = {}
 
     def records(self, kind: str, *where: Any) -> tuple[Any, ...]:
-        """Those rows of *kind*, by key in Python's order: a database's collation may differ.  Raises Undecodable."""
+        """The rows of *kind* for which *where* holds, by key in Python's order: a database's collation may differ.  Raises Undecodable."""
         table = KINDS[kind].table
         rows = self._connection.execute(_stored(table, self._connection.dialect.name).where(*where)).all()
         names = table.columns.keys()

@@ -62,7 +62,7 @@ def _check_pool(service: Service, asker: Asker, pool: str) -> None:
 
 
 def _pools(service: Service, asker: Asker) -> list[str]:
-    """Those to which the one who asks may submit, by name."""
+    """The names of the pools to which the one who asks may submit, sorted."""
     there = [view.pool.name for view in service.queries.pools() if view.pool.state is PoolState.ACTIVE]
     return sorted(name for name in there if asker.may(Permission.SUBMIT, About(name)))
 

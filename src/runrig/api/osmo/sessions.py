@@ -19,7 +19,7 @@ from runrig.service.commands.sessions import Kind, Ticket
 router = APIRouter(route_class=Route, tags=["sessions"])
 
 MOST_PORTS = 30
-"""For which one request may ask."""
+"""The most ports for which one request may ask."""
 USUAL_SIZE = Size(24, 80)
 """Until the client has said how large its terminal is."""
 

@@ -31,7 +31,7 @@ def listening(supervisor_pid: int, protocol: Literal["tcp", "udp"]) -> dict[int,
 
 
 def address_of(task: str, port: int, there: Mapping[int, str]) -> str:
-    """That of *port* in what `listening` has found of *task*.  Raises Conflict if it is not among them."""
+    """The address of *port*, of those in which `listening` found *task*.  Raises Conflict if it is not among them."""
     if port not in there:
         others = ", ".join(str(each) for each in sorted(there)) or "none"
         raise Conflict(

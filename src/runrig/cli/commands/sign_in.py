@@ -126,7 +126,7 @@ class _Return(HTTPServer):
         return True
 
     def handle_error(self, *_: Any) -> None:
-        """Whoever came has hung up, or talks nonsense."""
+        """Says nothing: the browser has hung up, or something else has connected that does not speak HTTP."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -55,7 +55,7 @@ class Candidates:
         return drawn + [candidate for candidate in self._own() if self._draw(candidate)]
 
     def _drawn(self, holders: Sequence[Entry], unprotected: Mapping[str, bool]) -> list[Entry]:
-        """Those of *holders* that are candidates and were not drawn before."""
+        """The candidates among *holders* that were not drawn before."""
         passed, contested, rank = self._passed, self._contested, self._rank
         drawn = []
         for candidate in holders:

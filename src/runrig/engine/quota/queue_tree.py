@@ -61,7 +61,7 @@ class QueueTree:
             cohort.height = max((child.height + 1 for child in cohort.children if child not in left_out), default=0)
 
     def inactive(self) -> tuple[Inactive, ...]:
-        """Those whose parents run in a circle (law Q5), sorted by name."""
+        """Queues and cohorts whose parents form a circle (law Q5), sorted by name."""
         kinds = {Kind.COHORT: "Cohort", Kind.QUEUE: "ClusterQueue"}
         found = [
             Inactive(node.name, kinds[node.kind], COHORT_CYCLE, self._held(node))

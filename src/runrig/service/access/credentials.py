@@ -21,7 +21,7 @@ class Credentials:
         self._keys = keys
 
     def of(self, user: str) -> tuple[Credential, ...]:
-        """Those of *user*, by name."""
+        """The credentials of *user*, by name."""
         found = self._accounts.rows.credentials.values()
         return tuple(sorted((each for each in found if each.user == user), key=lambda each: each.name))
 

@@ -49,7 +49,7 @@ class DevLogin:
         return identity
 
     def identity(self) -> Identity | None:
-        """That of the user, with the roles of now; None if it may not come in this way (any more)."""
+        """The identity of the user with the present roles; None if that user may not come in this way (any more)."""
         if self._user is None or self._problem(self._user) is not None:
             return None
         user = self._accounts.rows.users[self._user]

@@ -73,5 +73,5 @@ def read(key: str, text: str, now: float) -> str | OfSignIn | None:
 
 
 def _of_sign_in(claims: dict[str, Any], expires_at: int) -> OfSignIn:
-    """Of what this server wrote itself."""
+    """The sign-in in *claims*, which this server wrote itself."""
     return OfSignIn(claims["sub"], SignIn(tuple(role_named(each) for each in claims["roles"]), expires_at))

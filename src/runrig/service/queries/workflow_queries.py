@@ -108,7 +108,7 @@ class WorkflowQueries:
         self._asked: dict[str, GpusAsked] = {}
 
     def place(self, id: str, visibility: Visibility = ALL) -> Place:
-        """By id or uuid.  Raises NotFound."""
+        """The pool and owner of a workflow, by its id or uuid.  Raises NotFound."""
         workflow = self._head(id, visibility)
         return Place(workflow.id, workflow.pool, workflow.submitted_by)
 

@@ -47,7 +47,7 @@ def pools(then: Mapping[str, Pool]) -> dict[str, Any]:
 
 
 def roles(tops: Iterable[str]) -> Iterator[wire.RoleConfigAnswer]:
-    """Those on all pools, then those on each of *tops*."""
+    """Yields the roles on all pools, then the roles on each of *tops*."""
     yield from map(_role, (Grant(Kind.ADMIN), Grant(Kind.POOL_USER), Grant(Kind.VIEWER)))
     for pool in tops:
         yield from (_role(Grant(kind, pool)) for kind in (Kind.POOL_ADMIN, Kind.POOL_USER, Kind.VIEWER))

@@ -14,7 +14,7 @@ from runrig.domain.errors import Unavailable
 from runrig.spec.serve_settings import OidcSpec, is_loopback
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Those with a public key: with a shared one everybody who can check a token could make one."""
+"""Algorithms with a public key: with a shared key, everybody who can check a token could make one."""
 _WANTED_SCOPES = ("openid", "profile", "email", "groups", "offline_access")
 _DEVICE = "device_authorization_endpoint"
 

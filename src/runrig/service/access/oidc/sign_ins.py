@@ -30,7 +30,7 @@ PREFIX = "oidc:"
 AT_ONCE = 8
 """Sign-ins in progress: a slow provider must not take the threads of everybody else."""
 FAILURES = Limit(30, 2.0)
-"""Of one address.  Every attempt asks the provider, so one too many is refused before it does."""
+"""Failed attempts of one address.  Every attempt asks the provider, so one too many is refused before it does."""
 _NAMES = ("preferred_username", "email", "upn", "sub")
 """The claims that may become a name, the first that can."""
 
