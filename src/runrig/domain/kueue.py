@@ -359,8 +359,7 @@ class CycleReport:
     skipped: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Balance:
+class Balance(NamedTuple):
     """The terms of laws Q3 and Q4 for one node and (flavor, resource).  *available* may be negative."""
 
     nominal: int

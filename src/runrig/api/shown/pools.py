@@ -1,8 +1,6 @@
 """Quotas and balances."""
 
 from collections.abc import Mapping
-from dataclasses import fields
-from operator import attrgetter
 from typing import Any
 
 from runrig import wire
@@ -12,10 +10,6 @@ from runrig.service.queries.resource_queries import NodeBalance
 
 Plain = dict[str, Any]
 """An answer, or a part of one, as JSON has it: with a thousand pools the models of it would take most of the time."""
-
-_BALANCE = tuple(field.name for field in fields(NodeBalance))
-_balance_of = attrgetter(*_BALANCE)
-"""An answer has all of them, by the same names."""
 
 
 def declared(pool: Pool) -> Plain:
@@ -61,4 +55,4 @@ def balances(values: Mapping[FlavorResource, NodeBalance]) -> dict[str, wire.Bal
 
 
 def plain_balances(values: Mapping[FlavorResource, NodeBalance]) -> dict[str, Plain]:
-    return {str(key): dict(zip(_BALANCE, _balance_of(balance), strict=True)) for key, balance in sorted(values.items())}
+    return {str(key): balance._asdict() for key, balance in sorted(values.items())}

@@ -3,20 +3,20 @@
 Everything counts what is held now, gangs that are stopping included.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import add
+from typing import NamedTuple
 
 from runrig.domain.quantities import UNLISTED_IS_UNCOUNTED, FlavorResource
 from runrig.engine.quota.guarantees import nodes_under, overdrawn
-from runrig.engine.quota.numbers import balance_of, borrowed, held_below, lent, lent_by_all
+from runrig.engine.quota.numbers import balance_of, held_below, lent, lent_by_all
 from runrig.engine.quota.pool_tree import QuotaTree
 from runrig.engine.quota.quota_node import Kind, QuotaLeaf, QuotaNode
 from runrig.engine.state.state import State
 
 
-@dataclass(frozen=True, slots=True)
-class NodeBalance:
+class NodeBalance(NamedTuple):
     """Of one (flavor, resource) at one node of the tree.
 
     *subtree*: its nominal and what its children lend it; *local*: the part of that which its lending limit keeps inside;
@@ -63,8 +63,17 @@ def tree_rows(state: State) -> tuple[TreeRow, ...]:
         *(node for _, node in sorted(tree.cohorts.items())),
         *(node for _, node in sorted(tree.pools.items())),
     ]
-    sums = _Sums.of_tree(tree)
-    return tuple(_row(state, node, sums) for node in nodes)
+    return _rows(state, nodes)
+
+
+def rows_of_pools(state: State) -> tuple[TreeRow, ...]:
+    """Of the pools alone, as they come."""
+    return _rows(state, state.ledger.tree.pools.values())
+
+
+def _rows(state: State, nodes: Iterable[QuotaNode]) -> tuple[TreeRow, ...]:
+    sums = _Sums.of_tree(state.ledger.tree)
+    return tuple([_row(state, node, sums) for node in nodes])
 
 
 def pool_row(state: State, name: str) -> TreeRow | None:
@@ -124,22 +133,23 @@ def _row(state: State, node: QuotaNode, sums: _Sums) -> TreeRow:
 
 
 def _balance(node: QuotaNode, index: int, sums: _Sums) -> NodeBalance:
-    now = balance_of(node, index)
+    nominal, subtree, local, usage, balance, headroom, potential = balance_of(node, index)
     used = sums.used[node][index] if node in sums.used else 0
+    drawn = node.drawn(index)
     return NodeBalance(
-        nominal=now.nominal,
-        borrowing_limit=node.borrowing[index],
-        lending_limit=node.lending[index],
-        subtree=now.subtree,
-        local=now.local,
-        usage=now.usage,
-        balance=now.balance,
-        headroom=now.available,
-        potential=now.potential,
+        nominal,
+        node.borrowing[index],
+        node.lending[index],
+        subtree,
+        local,
+        usage,
+        balance,
+        headroom,
+        potential,
         used=used,
         total=sums.total[node][index] if node in sums.total else 0,
-        drawn=node.drawn(index),
-        borrowed=borrowed(node, index),
+        drawn=drawn,
+        borrowed=max(0, -balance - drawn),
         lent=sums.lent[node][index] if node in sums.lent else 0,
         over=_over(node, index, used),
     )

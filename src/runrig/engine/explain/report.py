@@ -19,8 +19,7 @@ from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, lef
 from runrig.engine.state.state import State
 
 
-@dataclass(frozen=True, slots=True)
-class PoolBalance:
+class PoolBalance(NamedTuple):
     """The GPUs of a pool, summed over flavors.
 
     *quota*: nominal (0 while DELETING; *held* is then what it still keeps).  *unallocated*: nominal not given to subpools.
@@ -60,7 +59,7 @@ def pool_balance(
     """
     pool = state.pools[name]
     known = gpus_by_flavor(state) if gpus is None else gpus
-    capacity = sum(each.capacity for flavor, each in known.items() if not pool.flavors or flavor in pool.flavors)
+    capacity = sum([each.capacity for flavor, each in known.items() if not pool.flavors or flavor in pool.flavors])
     if pool.state is PoolState.ARCHIVED:
         return PoolBalance(0, 0, 0, 0, 0, 0, (), 0, 0, 0, 0, 0, capacity)
     tree = state.ledger.tree
@@ -79,7 +78,7 @@ def pool_balance(
         drawn=held.drawn,
         shared_left=0 if deleting else held.shared_left,
         borrowed=held.borrowed,
-        lent=sum(lent(node, index) for index in indices) if lends is None else lends,
+        lent=sum([lent(node, index) for index in indices]) if lends is None else lends,
         held=held.promised if deleting else 0,
         capacity=capacity,
     )
@@ -129,8 +128,7 @@ def _shared(firm: QuotaLeaf, indices: Iterable[int]) -> tuple[tuple[str, int], .
 
 
 def _shared_left(firm: QuotaLeaf, index: int) -> int:
-    left = left_of_promise(firm, index, REAL) - max(0, firm.balance(index))
-    return left if firm.twin is not None else 0
+    return 0 if firm.twin is None else left_of_promise(firm, index, REAL) - max(0, firm.balance(index))
 
 
 def _firm_below(node: QuotaNode, index: int) -> int:

@@ -1,6 +1,7 @@
 """The numbers of a node for people: what it has, holds, borrows and lends, as things are now (layer REAL; laws Q3, Q4)."""
 
 from collections.abc import Iterable, Iterator
+from operator import gt
 
 from runrig.domain.kueue import Balance
 from runrig.engine.quota.quota_node import CHARGED, REAL, Kind, QuotaLeaf, QuotaNode, headroom, potential
@@ -54,18 +55,21 @@ def lent(node: QuotaNode, index: int) -> int:
 def lent_by_all(root: QuotaNode) -> dict[QuotaNode, list[int]]:
     """`lent` of every node below *root* that lends anything, per index, worked out at once.  O(nodes x indices)."""
     width = len(root.nominal)
-    nothing = [0] * width
     found: dict[QuotaNode, list[int]] = {}
     stack = [root]
     while stack:
         node = stack.pop()
-        for index in range(width):
-            owed = found.get(node, nothing)[index]
-            # Most of a tree owes nothing: there nobody lends.
-            if owed or any(child.usage[REAL][index] > child.subtree[index] for child in node.children):
-                for child, part in _debt_by_child(node, index, owed):
+        owed = found.get(node)
+        # Most of a tree owes nothing: there nobody lends.
+        borrow = False
+        for child in node.children:
+            borrow = borrow or any(map(gt, child.usage[REAL], child.subtree))
+            if child.children:
+                stack.append(child)
+        if borrow or owed is not None:
+            for index in range(width):
+                for child, part in _debt_by_child(node, index, 0 if owed is None else owed[index]):
                     found.setdefault(child, [0] * width)[index] = part
-        stack.extend(node.children)
     return found
 
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from runrig.domain.errors import NotFound
 from runrig.domain.nodes import Flavor
@@ -10,7 +11,7 @@ from runrig.domain.pools import Cohort, Pool, PoolState
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.explain import report
 from runrig.engine.explain.quota_report import NodeBalance as NodeBalance
-from runrig.engine.explain.quota_report import TreeRow, overpromised, pool_row, tree_rows
+from runrig.engine.explain.quota_report import TreeRow, overpromised, pool_row, rows_of_pools, tree_rows
 from runrig.engine.explain.report import PoolBalance as PoolBalance
 from runrig.engine.nodes.gpu_counts import GpusByState
 from runrig.engine.state.state import State
@@ -35,8 +36,7 @@ class GpuTotals:
         return self.capacity - self.usage
 
 
-@dataclass(frozen=True, slots=True)
-class PoolView:
+class PoolView(NamedTuple):
     """*pool* as it is kept; *settings*: its parent if it is a subpool (law S5), else the pool; *flavors*: those it may use.
 
     *subpools*: the names of those that are not ARCHIVED; *workflows*: how many of its own have not ended.
@@ -237,14 +237,14 @@ class _Known:
 
     def view(self, pool: Pool, totals: GpuTotals) -> PoolView:
         state, row = self.state, self.rows.get(pool.name)
-        lends = 0 if row is None else sum(each.lent for key, each in row.balances.items() if key.resource == GPU)
+        lends = 0 if row is None else sum([each.lent for key, each in row.balances.items() if key.resource == GPU])
         return PoolView(
             pool=pool,
             settings=settings_of(state, pool),
             balance=report.pool_balance(state, pool.name, gpus=self.gpus, lends=lends),
             row=row,
             subpools=tuple(sorted(self.subpools[pool.name])),
-            flavors=tuple(state.flavors[name] for name in flavors_of(state, pool) if name in state.flavors),
+            flavors=tuple([state.flavors[name] for name in flavors_of(state, pool) if name in state.flavors]),
             totals=totals,
             workflows=state.alive[pool.name],
         )
@@ -254,7 +254,7 @@ def _rows(state: State, pools: list[Pool]) -> Mapping[str, TreeRow]:
     """By name of the pool; those of ARCHIVED pools are left out.  For a few pools, the rest of the tree is not worked out."""
     if len(pools) < FEW_POOLS:
         return {pool.name: row for pool in pools if (row := pool_row(state, pool.name)) is not None}
-    return {row.name: row for row in tree_rows(state) if row.kind == "pool"}
+    return {row.name: row for row in rows_of_pools(state)}
 
 
 def _node_sets(state: State, pools: list[Pool]) -> Iterator[NodeSet]:

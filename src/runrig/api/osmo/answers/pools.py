@@ -1,8 +1,6 @@
 """Pools as answers."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
-from operator import attrgetter
 
 from pydantic_core import to_json
 
@@ -14,15 +12,12 @@ from runrig.domain.quantities import GPU
 from runrig.service.queries.resource_queries import (
     GpuTotals,
     NodeSet,
-    PoolBalance,
     PoolView,
 )
 
 NO_LIMIT = -1
 """Stands for no limit, only in the reference's fields."""
 
-_NUMBERS = tuple(field.name for field in fields(PoolBalance))
-_numbers_of = attrgetter(*_NUMBERS)
 _SETTINGS, _POOL = (
     {name: field.default for name, field in model.model_fields.items()}
     for model in (wire.PoolSettingsAnswer, wire.PoolAnswer)
@@ -68,7 +63,7 @@ def _pool(view: PoolView, backend: str, platforms: Platforms) -> Plain:
     return {
         **_POOL,
         **_settings(view, backend, platforms),
-        **dict(zip(_NUMBERS, _numbers_of(balance), strict=True)),
+        **balance._asdict(),
         "shared": dict(balance.shared),
         "resource_usage": _usage(balance.used, balance.available, balance.unallocated, balance.total, view.totals),
         "subpools": view.subpools,
@@ -96,7 +91,7 @@ _STATUS: Mapping[PoolState, str] = {
 
 
 def _settings(view: PoolView, backend: str, platforms: Platforms) -> Plain:
-    own, inherited = view.pool, view.settings
+    own, inherited, state = view.pool, view.settings, view.pool.state.value
     for flavor in view.flavors:
         if flavor.name not in platforms:
             platforms[flavor.name] = _platform(flavor)
@@ -116,10 +111,10 @@ def _settings(view: PoolView, backend: str, platforms: Platforms) -> Plain:
         "weight": own.weight,
         "grace_s": inherited.grace_s,
         "flavors": inherited.flavors,
-        "state": own.state.value,
+        "state": state,
         "parent": own.parent,
         "subpool_name": own.subpool_name,
-        "subpool_state": None if own.parent is None else own.state.value,
+        "subpool_state": None if own.parent is None else state,
     }
 
 

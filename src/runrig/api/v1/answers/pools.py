@@ -1,7 +1,6 @@
 """Pools and cohorts as answers."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from enum import Enum
 from typing import Any
 
@@ -9,12 +8,9 @@ from runrig.api.shown.pools import balances, quotas
 from runrig.domain.pools import Pool, TopologyKey, exit_actions
 from runrig.service.commands.pool_steps import Deleted
 from runrig.service.queries.history import ChangePage, Edit, PoolAt, PoolChange, PoolThen
-from runrig.service.queries.resource_queries import CohortView, NodeSet, PoolBalance, PoolView, TreeView
+from runrig.service.queries.resource_queries import CohortView, NodeSet, PoolView, TreeView
 from runrig.wire import v1
 from runrig.wire.pools import TopologyKeyModel
-
-_NUMBERS = tuple(field.name for field in fields(PoolBalance) if field.name != "shared")
-"""The answer has all of them, by the same names."""
 
 
 def with_sets(node_sets: Iterable[NodeSet]) -> Iterator[tuple[PoolView, str]]:
@@ -32,7 +28,7 @@ def pool(view: PoolView, backend: str, node_set: str | None = None) -> v1.Pool:
         backend=backend,
         subpools=list(view.subpools),
         workflows=view.workflows,
-        gpus=v1.PoolGpus(shared=dict(balance.shared), **{name: getattr(balance, name) for name in _NUMBERS}),
+        gpus=v1.PoolGpus(**balance._asdict() | {"shared": dict(balance.shared)}),
         nodes=v1.NodeShare(set=node_set or own.name, gpus=view.totals.capacity, free_gpus=view.totals.free),
         balances={} if view.row is None else balances(view.row.balances),
     )
