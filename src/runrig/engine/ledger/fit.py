@@ -7,7 +7,7 @@ from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options, pod_requests
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import Domain
-from runrig.engine.placement.place import has_place, place
+from runrig.engine.placement.place import Layout, has_place, place
 from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL, Request, fits
 
 CHARGED_ONLY = (CHARGED,)
@@ -68,7 +68,11 @@ def place_on_nodes(
     constraints = ledger.constraints(entry, tuple(each.count for each in choice))
     if constraints is None:
         return None
-    layout = place(ledger.nodes, pod_requests(entry, choice), layers, constraints, within)
+    return with_nodes(choice, place(ledger.nodes, pod_requests(entry, choice), layers, constraints, within))
+
+
+def with_nodes(choice: Placement, layout: Layout) -> Placement | None:
+    """*choice* with the nodes of *layout*; None if it has none."""
     if layout.shares is None:
         return None
     return tuple(

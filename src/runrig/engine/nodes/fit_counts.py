@@ -63,9 +63,9 @@ class FitCounts:
             for level, of in zip(self.levels, topology.of, strict=True):
                 level[of[at]] += more
 
-    def set_all(self, topology: TopologyIndex, at: Sequence[int], fitting: Sequence[int] | Ints) -> None:
+    def set_all(self, topology: TopologyIndex, at: Sequence[int] | Ints, fitting: Sequence[int] | Ints) -> None:
         """`set` for many nodes, which all differ."""
-        nodes = np.array(at)
+        nodes = np.asarray(at)
         more = np.where(self.takes[nodes], np.minimum(fitting, MOST_PER_NODE), 0) - self.levels[-1][nodes]
         for level, of in zip(self.levels, topology.of, strict=True):
             np.add.at(level, of[nodes], more)

@@ -74,7 +74,12 @@ def place(
     if not root.demand:
         return Layout(((),) * len(requests))
     capacity = TrialCapacity(nodes, constraints.labels, shapes, layers)
-    placements, proven = place_demand(capacity, root, within or capacity.topology.whole(labelled=constraints.asks))
+    return place_in(capacity, root, requests, within or capacity.topology.whole(labelled=constraints.asks))
+
+
+def place_in(capacity: TrialCapacity, root: Demand, requests: Sequence[PodRequest], whole: Domain) -> Layout:
+    """Places *requests*, which come to *root*, inside *whole*, where *capacity* has room.  Leaves *capacity* changed."""
+    placements, proven = place_demand(capacity, root, whole)
     return Layout(
         None if placements is None else assign_to_pod_sets(capacity.topology, root, requests, placements), proven
     )

@@ -3,7 +3,8 @@
 Pods can be taken back in reverse order.  The nodes themselves are never changed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -37,12 +38,26 @@ class TrialCapacity:
         self._own = False
         self._free: dict[int, dict[str, int]] = {}
         self._placed: list[PlacedPods] = []
+        self._more: tuple[Ints, Mapping[str, Ints]] | None = None
+
+    def with_more(self, nodes: Ints, amounts: Mapping[str, Ints], fitting: Sequence[Ints]) -> "TrialCapacity":
+        """The same, in which *nodes*, which all differ, have *amounts* more of each resource.
+
+        *fitting*: how many pods then fit there, shape by shape.
+        """
+        other = copy(self)
+        other._own, other._more = True, (nodes, amounts)
+        other._counts = [counts.copy() for counts in self._counts]
+        other._free, other._placed = {}, []
+        for counts, pods in zip(other._counts, fitting, strict=True):
+            counts.set_all(self.topology, nodes, pods)
+        return other
 
     def counts(self, shape: int) -> FitCounts:
         return self._counts[shape]
 
     def column(self, resource: str) -> Ints:
-        """Amount of *resource* free per node, before any pod of this search is placed."""
+        """Amount of *resource* free per node, before any pod of this search is placed; without what `with_more` added."""
         return self._nodes.free(self._labels, resource, self._layers[0])
 
     def level(self, shape: int, domain: Domain, level: int) -> tuple[int, Ints]:
@@ -72,10 +87,18 @@ class TrialCapacity:
         if free is None:
             views = [self.topology.nodes[node].free[layer] for layer in self._layers]
             free = self._free[node] = {resource: min(view[resource] for view in views) for resource in views[0]}
+            self._add_more(free, node)
             for _, shape, nodes, pods in self._placed:
                 if node in nodes:
                     self._subtract(free, shape, pods[nodes.index(node)])
         return free
+
+    def _add_more(self, free: dict[str, int], node: int) -> None:
+        if self._more is not None:
+            nodes, amounts = self._more
+            for at in np.flatnonzero(nodes == node).tolist():
+                for resource in free.keys() & amounts.keys():
+                    free[resource] += int(amounts[resource][at])
 
     def _subtract(self, free: dict[str, int], shape: int, pods: int) -> None:
         for resource, amount in self.shapes[shape].requests:

@@ -12,16 +12,16 @@ from typing import NamedTuple
 import numpy as np
 
 from runrig.domain.gangs import GangState, Placement
-from runrig.engine.ledger.fit import CHARGED_ONLY, place_on_nodes
+from runrig.engine.ledger.fit import CHARGED_ONLY, with_nodes
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import pod_requests
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import ROOT, Domain, Ints
 from runrig.engine.placement.demand import Demand
-from runrig.engine.placement.place import needs_of
+from runrig.engine.placement.place import needs_of, place_in
 from runrig.engine.placement.trial_capacity import TrialCapacity
 from runrig.engine.preemption.candidates import Candidates
-from runrig.engine.preemption.held_by_domain import HeldByDomain, held_by_domain
+from runrig.engine.preemption.held_by_domain import HeldByDomain, held_by_domain, without
 from runrig.engine.preemption.quota_lacks import QuotaLacks
 from runrig.engine.preemption.trial import PER_TRIAL
 from runrig.engine.quota.quota_node import CHARGED, Request, add_on_trial, fits, take_on_trial
@@ -88,7 +88,7 @@ class DomainPreemption:
         try:
             running = [each for each in drawn if each.state is not GangState.STOPPING]
             capacity = TrialCapacity(self._ledger.nodes, constraints.labels, shapes, CHARGED_ONLY)
-            best = _OverDomains(self, running, capacity, required).cheapest()
+            best = _OverDomains(self, running, capacity, root, required).cheapest()
         finally:
             for each in stopping:
                 self._ledger.charge(each)
@@ -106,17 +106,10 @@ class DomainPreemption:
         """What the quota lacks, as things stand, and what *running* could give back."""
         return QuotaLacks(self._ledger, self._entry, self._request, running)
 
-    def place_without(self, chosen: Sequence[Entry], domain: Domain) -> Placement | None:
-        """Where the preemptor goes with *chosen* gone, in the order of law R3; None if there is no room.  The quota is not asked."""
+    def place_in(self, capacity: TrialCapacity, root: Demand, domain: Domain) -> Placement | None:
+        """Where the preemptor goes inside *domain*, where *capacity* has room; None if nowhere.  The quota is not asked."""
         self._ledger.effort += PER_TRIAL
-        for candidate in chosen:
-            self._ledger.uncharge(candidate)
-        try:
-            within = domain if domain.level > ROOT else None
-            return place_on_nodes(self._ledger, self._entry, self._choice, within=within)
-        finally:
-            for candidate in reversed(chosen):
-                self._ledger.charge(candidate)
+        return with_nodes(self._choice, place_in(capacity, root, pod_requests(self._entry, self._choice), domain))
 
     def quota_without(self, chosen: Sequence[Entry]) -> bool:
         """True if each of *chosen* may go after those before it, and their quota is enough.  No node is touched."""
@@ -138,11 +131,18 @@ class _OverDomains:
     """The search over all domains of one level.  Candidates are numbers here: places among *running*, in the order of law R3."""
 
     def __init__(
-        self, preemption: DomainPreemption, running: Sequence[Entry], capacity: TrialCapacity, required: Demand
+        self,
+        preemption: DomainPreemption,
+        running: Sequence[Entry],
+        capacity: TrialCapacity,
+        root: Demand,
+        required: Demand,
     ) -> None:
         self._preemption = preemption
         self._running = running
+        self._capacity = capacity
         self._topology = capacity.topology
+        self._root = root
         self._required = required
         self._whole = self._topology.whole(labelled=True)
         self._held = held_by_domain(capacity, running, required.demand, required.level, self._whole)
@@ -249,7 +249,9 @@ class _OverDomains:
         gone, known = [self._running[candidate] for candidate in chosen], tuple(chosen)
         if known not in self._enough:
             self._enough[known] = self._preemption.quota_without(gone)
-        return self._preemption.place_without(gone, domain) if self._enough[known] else None
+        if not self._enough[known]:
+            return None
+        return self._preemption.place_in(without(self._capacity, gone), self._root, domain)
 
 
 class _Search:

@@ -104,6 +104,25 @@ def held_by_domain(
     return HeldByDomain(now, most, starts, domain, who, per_pair, [each.size for each in holdings])
 
 
+def without(capacity: TrialCapacity, gone: Sequence[Entry]) -> TrialCapacity:
+    """*capacity* with what *gone* hold given back; they were among the candidates of `held_by_domain`.  O(nodes of *gone*)."""
+    holdings = [each.holdings for each in gone if each.holdings is not None]
+    assert len(holdings) == len(gone), "each candidate has its columns"
+    resources = sorted({resource for shape in capacity.shapes for resource, _ in shape.requests})
+    rows = _rows(holdings, resources, capacity.topology.whole(labelled=False))
+    touched, among = np.unique(rows.node, return_inverse=True)
+    freed = {resource: _freed(amounts, among, len(touched)) for resource, amounts in rows.amounts.items()}
+    fitting = [_all_gone(capacity, shape, rows, touched, among) for shape in range(len(capacity.shapes))]
+    return capacity.with_more(touched, freed, fitting)
+
+
+def _freed(amounts: Ints, among: Ints, nodes: int) -> Ints:
+    """The sum of *amounts* per node."""
+    freed = np.zeros(nodes, dtype=np.int64)
+    np.add.at(freed, among, amounts)
+    return freed
+
+
 def _domains(topology: TopologyIndex, level: int, whole: Domain) -> Ints:
     """Per node of *whole*, the place of its domain among those inside."""
     if level <= whole.level:
@@ -161,8 +180,7 @@ def _all_gone(capacity: TrialCapacity, shape: int, rows: _Rows, touched: Ints, a
     most = np.full(len(touched), MOST_PER_NODE, dtype=np.int64)
     for resource, amount in capacity.shapes[shape].requests:
         free = capacity.column(resource)[touched]
-        freed = np.zeros(len(touched), dtype=np.int64)
-        np.add.at(freed, among, rows.amounts[resource])
+        freed = _freed(rows.amounts[resource], among, len(touched))
         listed = free != UNLISTED
         fitting = np.maximum(np.where(listed, free, 0) + freed, 0) // amount
         fitting[~listed] = MOST_PER_NODE if resource in UNLISTED_IS_UNCOUNTED else 0
