@@ -219,6 +219,12 @@ def test_a_port_carries_bytes_and_says_when_nobody_listens(here: Rig) -> None:
                     assert expected in str(caught.value.rcvd)
 
 
+def test_datagrams_are_refused_in_words(here: Rig) -> None:
+    done = said(here, "port-forward", runs(here), "main-0", "--port", f"{free_ports(1)[0]}:8080", "--udp")
+    words = "the kubernetes backend forwards no UDP: leave --udp out, and use a TCP port of the task"
+    assert (done.returncode, words in done.stderr) == (1, True), done
+
+
 def _bytes(connection: ClientConnection, count: int) -> bytes:
     found = b""
     while len(found) < count:

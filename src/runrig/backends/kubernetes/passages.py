@@ -100,7 +100,8 @@ async def _connected(cluster: Cluster, pod: Object, path: str, protocol: Subprot
                 f"the API server {cluster.url} does not answer: {str(error) or 'no answer in time'}"
             ) from None
         else:
-            answers.probe(connection.transport.get_extra_info("socket"))
+            if (there := connection.transport.get_extra_info("socket")) is not None:  # else all is said already
+                answers.probe(there)
             return connection
     raise _in_words(answers.refused(refused), f"pods/{path.partition('?')[0]}")
 
