@@ -1,0 +1,42 @@
+"""The mirror plans what the server would, byte for byte, in a process with another seed of hashes."""
+
+from pathlib import Path
+
+import pytest
+
+from runrig.domain.gangs import Priority
+from runrig.service.commands.submissions import Submission, read
+from runrig.service.foresight.plans import Leaving
+from runrig.service.foresight.questions import OfFile, OfNodes, OfQuota, OfSubmission, Question
+from runrig.service.mirror.answering import Question as Asking
+from runrig.service.mirror.mirror import GivenUp
+from runrig.service.queries.visibility import ALL
+from tests.service.mirror.questions import revision
+from tests.service.mirror.test_mirror import mirrored, told
+from tests.worlds.service import Desk, one_task
+
+
+def _plans(it: Desk) -> list[str]:
+    asked: tuple[Question, ...] = (
+        OfQuota("pool1", 1),
+        OfFile("pools: [{name: pool2, quota: 3}]"),
+        OfNodes(("n0",)),
+        OfSubmission(read(Submission(one_task("mine", gpus=2), "pool2", "tom"))),
+    )
+    return [repr(it.service.plans.plan(each, user="u", visibility=ALL, leaving=Leaving())) for each in asked]
+
+
+def test_the_mirror_plans_what_the_server_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with mirrored(tmp_path) as (it, mirror):
+        for at in range(4):
+            it.submit(f"low{at}", "pool1", Priority.LOW)
+        it.service.settle()
+        by_server = _plans(it)
+        told(mirror, Asking(revision, ()))
+        monkeypatch.setattr(it.service.asker, "_mirror", mirror)
+        monkeypatch.setattr(it.service._transactor, "copies", None)  # the server is not to answer
+        assert _plans(it) == by_server
+        gone = Leaving()
+        gone.leave()
+        with pytest.raises(GivenUp):
+            it.service.plans.plan(OfQuota("pool1", 1), user="u", visibility=ALL, leaving=gone)
