@@ -59,6 +59,7 @@ QUERIES = (
     "/api/workflow/a-1?verbose=",
     "/api/workflow/none-1",
     "/api/v1/workflows/a-1/why",
+    "/api/v1/workflows/a-1/would-start",
     "/api/v1/workflows/a-1/wait?for=PENDING&timeout=0",
     "/api/v1/workflows/a-1/wait?for=ENDED&timeout=nan",
     "/api/v1/workflows/a-1/events?limit=5&attempt=-0",

@@ -407,8 +407,22 @@ def test_the_file_of_a_workflow_is_text_or_json() -> None:
     assert server.asked[0][1] == [("template", "True")]
 
 
+WOULD_START = {
+    "id": "train-3",
+    "revision": 7,
+    "at_rest": True,
+    "would_start": [
+        v1.WouldStart.example(),
+        v1.WouldStart.example()
+        | {"who": "wait", "changes": ["tune-812 ends"], "stops": ["low-1/main"], "instead_of": []},
+    ],
+    "tried": [v1.TriedDial.example() | {"dial": "priority", "values": 2, "refuted": 1, "run": 1}],
+}
+
+
 def test_why_tells_the_sentence_then_the_laws_then_the_past() -> None:
-    done = answered({"GET /api/v1/workflows/train-3/why": WHY}, "workflow", "why", "train-3")
+    answers = {"GET /api/v1/workflows/train-3/why": WHY, "GET /api/v1/workflows/train-3/would-start": WOULD_START}
+    done = answered(answers, "workflow", "why", "train-3", "-v")
     assert lines(done.out) == [
         "train-3  PENDING",
         "train-3 waits: vision has 2 of its quota of default/gpu left, and it asks for 4;",
@@ -419,6 +433,12 @@ def test_why_tells_the_sentence_then_the_laws_then_the_past() -> None:
         "  quota      P2  vision has 2 of its quota of default/gpu left, and it asks for",
         "                 4; held by train-1/main-group",
         "  2026-01-31 12:00:00  RECLAIM  was preempted by train-1/main-group, which took back what was borrowed (law R2)",
+        "",
+        "WOULD START IF",
+        "  you    main has 7 pods, not 8; instead eval-5/main waits",
+        "  wait   tune-812 ends; once low-1/main has stopped",
+        "  not    priority: all values tried, none starts it",
+        "         priority: 2 values, 1 refuted, 1 run: WAITS",
     ]
 
 

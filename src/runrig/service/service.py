@@ -31,6 +31,7 @@ from runrig.service.queries.resource_queries import ResourceQueries
 from runrig.service.queries.task_queries import TaskQueries
 from runrig.service.queries.topology import Topology
 from runrig.service.queries.workflow_queries import WorkflowQueries
+from runrig.service.queries.would_start import ChangeQueries
 from runrig.service.runtime import drain_sweep, logs, retention
 from runrig.service.runtime.metrics import Metrics
 from runrig.service.runtime.reconciler import Reconciler, Standstill
@@ -106,6 +107,7 @@ class Service:
         self.queries = ResourceQueries(self._transactor)
         self.topology = Topology(self._transactor)
         self.workflow_queries = WorkflowQueries(self.asker, store, backend, clock, self._reconciler)
+        self.change_queries = ChangeQueries(self.asker, self.workflow_queries, clock)
         self.task_queries = TaskQueries(store)
         self.pool_revisions = PoolRevisions(store)
         self.history = History(self._transactor, store, clock)

@@ -146,6 +146,7 @@ ROWS: Mapping[str, Row] = {
     "GET /api/v1/workflows/{id}/spec": Row("/api/v1/workflows/{id}/spec"),
     "GET /api/v1/workflows/{id}/wait": Row("/api/v1/workflows/{id}/wait", None, {"timeout": 0}),
     "GET /api/v1/workflows/{id}/why": Row("/api/v1/workflows/{id}/why"),
+    "GET /api/v1/workflows/{id}/would-start": Row("/api/v1/workflows/{id}/would-start"),
     "PATCH /api/v1/users/{name}": Row("/api/v1/users/uwe", {"disabled": True}),
     "POST /api/v1/apply": Row("/api/v1/apply", {"file": CLUSTER_FILE}),
     "POST /api/v1/clock/accept": Row("/api/v1/clock/accept"),

@@ -144,13 +144,33 @@ def test_why_tells_each_side_of_a_preemption_about_its_own(tmp_path: Path) -> No
         assert told["by"] == f"{firm}/main-group"
 
 
+ASKED = ("", "/why", "/would-start", "/events", "/wait?timeout=0", "/logs")
+
+
+def test_what_would_let_it_start_is_told_as_far_as_one_may_see_and_do_it(tmp_path: Path) -> None:
+    with two_teams(tmp_path) as it:
+        it.submit("uwe", "uwelow", "team2", priority=LOW, gpus=6)
+        waits = it.submit("tom", "tomlow", "team", priority=LOW, gpus=6)
+        address = f"/api/v1/workflows/{waits}/would-start"
+        toms, adas = it.get("tom", address), it.get("ada", address)
+        ended = [each["changes"] for each in toms["would_start"] if each["kinds"] == ["Ended"]]
+        assert ended == [["work of another pool ends"]]
+        assert ["uwelow-1 ends"] in [each["changes"] for each in adas["would_start"]]
+        assert "uwe" not in str(toms)
+        assert {each["who"] for each in toms["tried"]} == {"owner", "wait"}
+        assert {each["who"] for each in adas["tried"]} == {"owner", "admin", "wait"}
+        own = it.get("tom", f"{address}?changes=own")
+        assert {each["who"] for each in own["tried"]} == {"owner"}
+        assert own["would_start"] == []  # all GPUs are held
+
+
 def test_no_address_of_preempted_work_names_who_came_instead(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         low, firm = _reclaimed(it)
         for seconds in (0, 31, 0):
             it.api.desk.later(seconds)
             for actor, id, others in (("tom", low, "uwe"), ("uwe", firm, "tom")):
-                ours = [f"/api/v1/workflows/{id}{rest}" for rest in ("", "/why", "/events", "/wait?timeout=0", "/logs")]
+                ours = [f"/api/v1/workflows/{id}{rest}" for rest in ASKED]
                 for path in (*ours, *(f"/api/workflow/{id}{rest}" for rest in ("", "/events", "/logs"))):
                     text = str(it.get(actor, path))
                     assert others not in text.replace("custom", ""), (actor, path)

@@ -11,6 +11,7 @@ from runrig.api.permissions import Asking, Seeing, needs, workflow
 from runrig.api.routing import Route, Serving
 from runrig.api.v1.answers import events as as_events
 from runrig.api.v1.answers import workflows as as_answers
+from runrig.api.v1.answers.changes import changes as changes_shown
 from runrig.api.v1.frame import IfMatch, quoted, reply, shows, texts
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
 from runrig.api.waiting import statuses
@@ -53,6 +54,23 @@ def get_workflow(service: Serving, visibility: Seeing, id: str) -> Response:
 )
 def explain_workflow(service: Serving, visibility: Seeing, id: str) -> v1.WorkflowWhy:
     return as_answers.why(service.workflow_queries.why(id, visibility))
+
+
+@router.get(
+    "/api/v1/workflows/{id}/would-start",
+    summary="With which changes it would start in the next cycle",
+    description="Each answer was run by the engine.  Changes of pools, cohorts and nodes are tried for those who may make them.",
+    dependencies=_READ,
+    responses=shows(v1.WorkflowChanges, 404),
+)
+def changes_of_workflow(
+    service: Serving,
+    asker: Asking,
+    id: str,
+    changes: Annotated[Literal["own", "all"], Query(description="The owner's changes, or those of others too")] = "all",
+    depth: Annotated[int, Query(ge=1, le=2, description="2: also two of the owner's changes together")] = 1,
+) -> v1.WorkflowChanges:
+    return changes_shown(service.change_queries.would_start(id, asker.identity, others=changes == "all", depth=depth))
 
 
 @router.get(

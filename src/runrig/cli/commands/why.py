@@ -8,7 +8,7 @@ import click
 
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
-from runrig.cli.rendering import times
+from runrig.cli.rendering import times, would_start
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
@@ -34,6 +34,11 @@ PARTS = {
 
 Answer = Mapping[str, Any]
 
+_VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Also every change that was tried, with its numbers.")
+_DEPTH = click.option(
+    "--depth", type=click.IntRange(1, 2), default=1, help="2: also two changes of the owner's together."
+)
+
 
 @click.command(
     epilog=examples(
@@ -42,8 +47,10 @@ Answer = Mapping[str, Any]
 )
 @click.argument("ids", metavar="ID...", nargs=-1)
 @click.option("--pool", help="Instead of IDs: everything that waits in this pool, by what it waits for.")
+@_VERBOSE
+@_DEPTH
 @with_session
-def why(session: Session, ids: Sequence[str], pool: str | None) -> None:
+def why(session: Session, ids: Sequence[str], *, pool: str | None, verbose: bool, depth: int) -> None:
     """Why the workflows ID... wait: everything that blocks them, with the law and its numbers; who preempted them.
 
     With -t json one ID gives one document, several give a list.
@@ -51,8 +58,12 @@ def why(session: Session, ids: Sequence[str], pool: str | None) -> None:
     if bool(ids) is (pool is not None):
         raise click.UsageError("give IDs of workflows, or --pool POOL")
     if pool is None:
-        _explain(session, ids)
+        _explain(session, ids, verbose=verbose, depth=depth)
         return
+    if verbose or depth > 1:
+        raise click.UsageError(
+            "--verbose and --depth are about what would let a workflow start: give its ID, not --pool"
+        )
     answer = session.client.get(path("pools", pool, "why"))
     if not session.show(answer):
         say("\n".join(told_of_pool(answer)))
@@ -62,16 +73,22 @@ def why(session: Session, ids: Sequence[str], pool: str | None) -> None:
     "why", epilog=examples("runrig workflow why train-1", "runrig workflow why train-1 -t json", "runrig why train-1")
 )
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@_VERBOSE
+@_DEPTH
 @with_session
-def workflow_why(session: Session, ids: Sequence[str]) -> None:
+def workflow_why(session: Session, ids: Sequence[str], *, verbose: bool, depth: int) -> None:
     """The same as `runrig why ID...`."""
-    _explain(session, ids)
+    _explain(session, ids, verbose=verbose, depth=depth)
 
 
-def _explain(session: Session, ids: Sequence[str]) -> None:
+def _explain(session: Session, ids: Sequence[str], *, verbose: bool, depth: int) -> None:
     answers = [workflows.why(session.client.get(path("workflows", id, "why"))) for id in ids]
     if not session.show(answers if len(answers) > 1 else answers[0]):
-        say("\n\n".join("\n".join(told(answer)) for answer in answers))
+        for number, (id, answer) in enumerate(zip(ids, answers, strict=True)):
+            say(("\n" if number else "") + "\n".join(told(answer)))
+            if any(group["position"] for group in answer["groups"]):
+                found = session.client.get(path("workflows", id, "would-start"), {"depth": str(depth)})
+                say("\n".join(("", *would_start.section(found, verbose=verbose))))
 
 
 def told_of_pool(answer: Answer) -> Iterator[str]:

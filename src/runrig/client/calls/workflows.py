@@ -186,6 +186,17 @@ class WorkflowCalls(Calls):
         return await self._get(models.WorkflowWhy, path("workflows", id, "why"))
 
     @call
+    async def would_start(
+        self, id: str, *, changes: "Literal['own', 'all']" = "all", depth: int = 1
+    ) -> "models.WorkflowChanges":
+        """With which changes the workflow *id* would start in the next cycle; *own*: those of its owner alone.
+
+        *depth* 2: also with two of the owner's changes together.
+        """
+        asked = {"changes": changes, "depth": str(depth)}
+        return await self._get(models.WorkflowChanges, path("workflows", id, "would-start"), asked)
+
+    @call
     async def wait(self, id: str, *, status: str | None = None, timeout_s: float | None = None) -> "models.Workflow":
         """The workflow *id* once it has *status* or has ended; None: once it has ended.
 

@@ -119,7 +119,8 @@ class WorkflowQueries:
             raise no_workflow(id)
         return workflow
 
-    def _pool_of(self, id: str) -> str | None:
+    def pool_of(self, id: str) -> str | None:
+        """None if it is no longer kept."""
         try:
             return self._store.head(id).pool
         except NotFound:
@@ -130,7 +131,7 @@ class WorkflowQueries:
         stored = self._store.workflow(id)
         if not visibility.sees(stored.workflow.pool):
             raise no_workflow(id)
-        stored = Names(visibility, self._pool_of, stored.preemptors).workflow(stored)
+        stored = Names(visibility, self.pool_of, stored.preemptors).workflow(stored)
         try:
             spec = self._store.spec(stored.workflow.spec_hash).spec
         except NotFound:
@@ -206,7 +207,7 @@ class WorkflowQueries:
         events = self._store.log.events(workflow=id)
         if not events:  # pruned just now: without its log nobody knows whom its messages name
             raise no_workflow(id)
-        names = Names(visibility, self._pool_of, preemptors(events))
+        names = Names(visibility, self.pool_of, preemptors(events))
         events = tuple(names.event(event) for event in events)
         if self._backend.queues:  # its nodes choose the devices
             events = tuple(replace(each, action=unnumbered(each.action)) for each in events)
@@ -239,7 +240,7 @@ class WorkflowQueries:
         found = self._asker.ask(waiting_in, name, visibility)[0]
         if isinstance(found, str):
             raise NotFound(found)
-        return seen(found, Names(visibility, self._pool_of))
+        return seen(found, Names(visibility, self.pool_of))
 
     # ------------------------------------------------------------ logs
 

@@ -15,6 +15,7 @@ from runrig.wire.v1.access import (
     UserPage,
 )
 from runrig.wire.v1.base import Page, Shown, at
+from runrig.wire.v1.changes import ForeseenEffect, TriedDial, WorkflowChanges, WouldStart
 from runrig.wire.v1.credentials import Credential, CredentialPage, CredentialRequest, Resealed
 from runrig.wire.v1.events import (
     ClusterEvent,
@@ -111,6 +112,7 @@ __all__ = [
     "ExecStart",
     "Flavor",
     "FlavorPage",
+    "ForeseenEffect",
     "GpuHolder",
     "GroupWhy",
     "Held",
@@ -169,6 +171,7 @@ __all__ = [
     "TokenEdit",
     "TokenMade",
     "TokenPage",
+    "TriedDial",
     "User",
     "UserPage",
     "Version",
@@ -176,6 +179,7 @@ __all__ = [
     "WorkflowBatch",
     "WorkflowCancel",
     "WorkflowCancelled",
+    "WorkflowChanges",
     "WorkflowCheck",
     "WorkflowChecked",
     "WorkflowEntry",
@@ -193,5 +197,6 @@ __all__ = [
     "WorkflowTagEdit",
     "WorkflowTags",
     "WorkflowWhy",
+    "WouldStart",
     "at",
 ]

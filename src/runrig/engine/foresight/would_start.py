@@ -1,0 +1,78 @@
+"""What would let the groups of a workflow start: the search of `counterfactual`, for all of its gangs that wait.
+
+Asked of a state as a whole, by name: the answer is a value, so that another process can give it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from runrig.domain.changes import Who
+from runrig.domain.errors import Refused
+from runrig.domain.gangs import Gang, GangState
+from runrig.engine.foresight.counterfactual import Foreseen, Search
+from runrig.engine.foresight.dials import Reach
+from runrig.engine.ledger.queue import Entry
+from runrig.engine.lifecycle.submission_gate import check_flavors, refusal
+from runrig.engine.state.state import State
+
+Foresight = tuple[tuple[str, Foreseen], ...]
+"""By group, in the order of the file; groups that do not wait in the queue are left out."""
+
+
+def starting_changes(
+    state: State, workflow: str, pools: Sequence[str], who: Sequence[Who], depth: int, now: float
+) -> Foresight:
+    """*pools*: to which the one who asks may submit.  *who*: whose dials are turned.  *depth* 2: also pairs of the owner's changes.
+
+    Empty if the workflow is not known, or has ended.  The state is afterwards what it was.
+    """
+    if workflow not in state.workflows:
+        return ()
+    reach = Reach(
+        tuple(name for name in pools if name in state.pools),
+        frozenset(who),
+        _ends(state, workflow),
+        lambda gang: _accepted(state, gang),
+    )
+    found = []
+    for group in state.groups_of(workflow):
+        entry = state.ledger.entries.get(group.gang_id)
+        if entry is not None and entry.state is GangState.PENDING:
+            found.append((group.name, _searched(Search(state.ledger, entry, reach, now), depth)))
+    return tuple(found)
+
+
+def _searched(search: Search, depth: int) -> Foreseen:
+    steps = search.run(depth=depth)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as ended:
+            found: Foreseen = ended.value
+            return found
+
+
+def _accepted(state: State, gang: Gang) -> bool:
+    """Whether the gate would take *gang* so.  What the nodes could ever hold is left to the search, which finds no place then."""
+    if refusal(state, Entry(gang), nodes=False) is not None:
+        return False
+    workflow, _, group = gang.id.partition("/")
+    platforms = {each.name: each.platform for each in gang.pod_sets}
+    try:
+        for task in state.group_spec((workflow, group)).tasks:
+            check_flavors(state, state.pools[gang.pool], replace(task, platform=platforms[task.name]))
+    except Refused:
+        return False
+    return True
+
+
+def _ends(state: State, asking: str) -> dict[str, float]:
+    """Workflow → when it has to end at the latest; those without a limit are left out."""
+    found: dict[str, float] = {}
+    for entry in state.ledger.placed.values():
+        workflow = entry.gang.workflow
+        if workflow != asking and entry.admitted_at is not None:
+            limit = state.spec_of(workflow).exec_timeout_s
+            if limit is not None:
+                found[workflow] = max(found.get(workflow, 0.0), entry.admitted_at + limit)
+    return found

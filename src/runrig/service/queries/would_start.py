@@ -1,0 +1,88 @@
+"""What would let a workflow start: asked of the mirror, told as far as the one who asks may see and do it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from runrig.domain.access import Identity, Permission, allows
+from runrig.domain.changes import Change, Counterfactual, Effect, Ended, Tried, Who
+from runrig.domain.errors import Unavailable
+from runrig.domain.pools import PoolState
+from runrig.engine.foresight.would_start import Foresight, starting_changes
+from runrig.engine.state.state import State
+from runrig.ports.clock import Clock
+from runrig.service.mirror.asker import Asker
+from runrig.service.mirror.mirror import GivenUp
+from runrig.service.queries.redaction import Names
+from runrig.service.queries.visibility import Visibility
+from runrig.service.queries.workflow_queries import WorkflowQueries
+
+WITHIN_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class ForeseenView:
+    """*answers*, *tried*: each with its group.  *at_rest*: the next cycle does nothing without a change."""
+
+    workflow: str
+    revision: int
+    at_rest: bool
+    answers: tuple[tuple[str, Counterfactual], ...]
+    tried: tuple[tuple[str, Tried], ...]
+
+
+class ChangeQueries:
+    def __init__(self, asker: Asker, workflows: WorkflowQueries, clock: Clock) -> None:
+        self._asker, self._workflows, self._clock = asker, workflows, clock
+
+    def would_start(self, id: str, identity: Identity, *, others: bool, depth: int) -> ForeseenView:
+        """*others* False: only what the owner can change.  Of administrators' changes only those that *identity* may make.
+
+        Raises NotFound, and Unavailable if the search takes too long.
+        """
+        visibility = Visibility(identity)
+        workflow = self._workflows.place(id, visibility).id
+        who = [Who.OWNER, Who.WAIT] if others else [Who.OWNER]
+        if others and allows(identity, Permission.CHANGE_CLUSTER):
+            who.append(Who.ADMIN)
+        asked = (workflow, identity, tuple(who), depth, self._clock.now())
+        try:
+            answers, revision = self._asker.ask_branches((foresee, asked), within_s=WITHIN_S)
+        except GivenUp as error:
+            raise Unavailable(
+                f"what would let {workflow} start was not found within {WITHIN_S:g} s: ask again, or for the owner's changes alone"
+            ) from error
+        names = Names(visibility, self._workflows.pool_of)
+        return _told(workflow, revision, answers[0], names)
+
+
+def foresee(state: State, workflow: str, identity: Identity, who: Sequence[Who], depth: int, now: float) -> Foresight:
+    """`starting_changes`, with the pools that *identity* may submit to."""
+    active = sorted(name for name, pool in state.pools.items() if pool.state is PoolState.ACTIVE)
+    pools = [name for name in active if allows(identity, Permission.SUBMIT, pool=name)]
+    return starting_changes(state, workflow, pools, who, depth, now)
+
+
+def _told(workflow: str, revision: int, found: Foresight, names: Names) -> ForeseenView:
+    return ForeseenView(
+        workflow,
+        revision,
+        all(foreseen.at_rest for _, foreseen in found),
+        tuple((group, _shown(answer, names)) for group, foreseen in found for answer in foreseen.answers),
+        tuple((group, tried) for group, foreseen in found for tried in foreseen.tried),
+    )
+
+
+def _shown(answer: Counterfactual, names: Names) -> Counterfactual:
+    effects = dict.fromkeys(Effect(names.one(each.gang), each.fate) for each in answer.instead_of)
+    return replace(
+        answer,
+        changes=tuple(_change(each, names) for each in answer.changes),
+        stops=names.several(answer.stops),
+        instead_of=tuple(effects),
+        placement=(),
+    )
+
+
+def _change(change: Change, names: Names) -> Change:
+    """Of the changes only work that ends can be that of others whom one does not see."""
+    return Ended(names.several(change.workflows)) if isinstance(change, Ended) else change
