@@ -1,7 +1,7 @@
 """Plans: what an edit would do."""
 
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 
@@ -130,16 +130,13 @@ class PlanPool(Shown):
     after: PlanPoolRow
 
 
-class PlanOthers(Shown):
+class PlanUnseen(Shown):
     """Work that you do not see."""
 
     model_config = example({"gangs": 2, "gpus": 16})
 
     gangs: int
     gpus: int
-
-
-PlanList = Literal["starts", "waits", "preempted", "spared", "moves", "loses", "cancels", "exposed"]
 
 
 class Plan(Shown):
@@ -190,4 +187,4 @@ class Plan(Shown):
     never: list[PlanNever]
     drains: list[PlanDrain]
     pools: list[PlanPool]
-    others: dict[PlanList, PlanOthers]
+    others: dict[str, PlanUnseen]  # not an enum of names: generators of clients do not know those
