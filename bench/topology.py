@@ -17,6 +17,7 @@ from runrig.domain.plan import Admit, Queue, Release, Submit
 from runrig.domain.quantities import requests_of
 from runrig.domain.reasons import Code
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
+from runrig.engine.explain.blockers import blockers
 from runrig.engine.explain.why import why
 from runrig.engine.ledger.fit import find_place
 from runrig.engine.ledger.ledger import Ledger
@@ -263,10 +264,12 @@ def explain(waiting: int, runs: int, cluster: Cluster = FULL, state: State | Non
     def measure() -> float:
         start = perf_counter()
         (found,) = why(state, asker).groups
+        blocked = blockers(state.ledger, state.ledger.entries[f"{asker}/{found.group}"])
         seconds = perf_counter() - start
         assert (found.position, found.ahead) == (1, waiting), found
-        assert {each.law for each in found.reasons} == {"T1"}, found.reasons
-        assert Code.PLACEMENT_NOT_PROVEN not in {each.code for each in found.reasons}
+        codes = {each.reason.code for each in blocked}  # not even empty racks hold it
+        assert {Code.NO_EMPTY_NODES, Code.NO_DOMAIN_FITS} <= codes, blocked
+        assert Code.PLACEMENT_NOT_PROVEN not in codes
         return seconds
 
     return Measured(measure(), timed(measure, runs), many=waiting)
