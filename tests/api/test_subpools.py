@@ -49,7 +49,7 @@ def test_a_share_in_percent_is_that_of_the_moment_in_which_it_was_asked_for(tmp_
     """S1, S5."""
     with api(tmp_path, cluster=TEAM, gpus=20) as it:
         assert it.call("POST", ROUTE, {"name": "a", "quota": "33.3%"})["quota"] == 3
-        it.call("PATCH", "/api/configs/pool/team", {"quota": 20})
+        it.call("PATCH", "/api/v1/pools/team", {"quota": 20})
         assert it.get(f"{ROUTE}/a")["quota"] == 3
         assert it.call("PATCH", f"{ROUTE}/a", {"quota": "33.3%"})["quota"] == 6
         assert it.call("PATCH", f"{ROUTE}/a", {"quota": "100%"})["quota"] == 20
@@ -296,9 +296,9 @@ def test_states_and_places_that_forbid_it_are_told_and_nothing_changes(tmp_path:
             ("GET", "/api/configs/pool/nope/subpool", None, 404, "there is no pool 'nope'"),
             ("GET", f"{ROUTE}/x", None, 404, "pool team has no subpool 'x'"),
             ("DELETE", "/api/configs/pool/team", None, 409, "pool team has subpools (team--a, team--busy)"),
-            ("PATCH", "/api/configs/pool/team", {"quota": 3}, 400, "its subpools hold 4 (a 2, busy 2 DELETING)"),
-            ("PATCH", "/api/configs/pool/team--a", {"cohort": "x"}, 422, "subpool team--a has no cohort of its own"),
-            ("PATCH", "/api/configs/pool/team--a", {"borrowing_limit": 1}, 422, "no borrowing_limit of its own"),
+            ("PATCH", "/api/v1/pools/team", {"quota": 3}, 400, "its subpools hold 4 (a 2, busy 2 DELETING)"),
+            ("PATCH", "/api/v1/pools/team--a", {"cohort": "x"}, 422, "subpool team--a has no cohort of its own"),
+            ("PATCH", "/api/v1/pools/team--a", {"borrowing_limit": 1}, 422, "no borrowing_limit of its own"),
             ("POST", "/api/v1/pools", {"name": "team--new", "quota": 1}, 422, "contains '--'"),
             ("POST", "/api/pool/team--gone/workflow", {"file": one_task("v")}, 400, "pool team--gone is ARCHIVED and"),
             ("POST", "/api/pool/team--busy/workflow", {"file": one_task("v")}, 400, "choose one of team--a; it was deleted"),

@@ -14,7 +14,7 @@ from runrig.domain.quantities import GPU, format_quantity
 from runrig.domain.reasons import Code
 from runrig.domain.records import Event
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import Task, TaskKey, Workflow, WorkflowSpec
+from runrig.domain.workflows import Status, Task, TaskKey, Workflow, WorkflowSpec
 from runrig.engine.explain import report, why
 from runrig.engine.explain.pool_why import PoolWhy
 from runrig.engine.explain.report import Hold
@@ -38,6 +38,7 @@ MOST_NODES = 4
 MOST_TAGS = 1_000
 """That are listed."""
 _MOST_REMEMBERED = 10_000
+_TOLD_TO_STOP = (Status.FAILED_CANCELED, Status.FAILED_PREEMPTED, Status.FAILED_UPSTREAM)
 _OF_A_TASK = (MoveTask, RetryTask, RestartTask)
 
 
@@ -331,8 +332,15 @@ def _sentence(workflow: Workflow, groups: tuple[GroupWhy, ...], hold: Hold | Non
 
 
 def first_failed(tasks: Iterable[Task]) -> list[Task]:
-    """Of *tasks*, the one that failed first with an exit code of its own; none if there is no such."""
-    failed = [task for task in tasks if task.status.failed and task.exit_code is not None and task.end_time is not None]
+    """Of *tasks*, the one that failed first, not counting those that were told to stop; none if there is no such."""
+    failed = [
+        task
+        for task in tasks
+        if task.status.failed
+        and task.status not in _TOLD_TO_STOP
+        and task.exit_code is not None
+        and task.end_time is not None
+    ]
     return sorted(failed, key=lambda task: (task.end_time, task.key))[:1]
 
 
