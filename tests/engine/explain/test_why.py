@@ -408,7 +408,7 @@ def test_nodes_that_could_never_hold_it_are_told_as_that() -> None:
     world.do(PutNode(Node("n1", {GPU: 2})))
     world.cycle()
     assert [each[:2] for each in blocked(world, "w")] == [
-        ("submission", "NoEmptyNodes"),
         ("shape", "NoRoomOnNodes"),
+        ("shape", "NoEmptyNodes"),
         ("preemption", "NoTargets"),
     ]

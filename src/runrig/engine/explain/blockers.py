@@ -116,8 +116,7 @@ def _of_choice(ledger: Ledger, entry: Entry, choice: Placement) -> Iterator[Bloc
     quota = [reason for index, amount in request for reason in quota_reasons(ledger, leaf, index, amount)]
     shape: list[Reason] = []
     if place_on_nodes(ledger, entry, choice) is None:
-        shape = list(shape_reasons(ledger, entry, choice))
-        never.append(never_fits(ledger, entry, choice))
+        shape = [*shape_reasons(ledger, entry, choice), *never_fits(ledger, entry, choice)]
     yield from (Blocker(Tier.SUBMISSION, reason) for reason in never if reason is not None)
     yield from (Blocker(Tier.QUOTA, reason) for reason in quota)
     for reason in shape:

@@ -42,12 +42,12 @@ def shape_reasons(ledger: Ledger, entry: Entry, choice: Placement, layer: int = 
         yield Reason(Code.NO_ROOM_ON_NODES, "T1", resource=choice[0].flavor, have=have, need=need)
 
 
-def never_fits(ledger: Ledger, entry: Entry, choice: Placement) -> Reason | None:
+def never_fits(ledger: Ledger, entry: Entry, choice: Placement) -> Iterator[Reason]:
     """That not even empty nodes have room for *choice*, if that is proven: nodes have gone since it was submitted (law P3)."""
     requests = pod_requests(entry, choice)
     constraints = ledger.constraints(entry, tuple(assignment.count for assignment in choice))
     if not ledger.place or constraints is None or may_hold(ledger.nodes, requests, (EMPTY,), constraints):
-        return None
+        return
     need = sum(request.pods for request in requests)
     have = min(need - 1, sum(pods_that_fit(ledger.nodes, request, (EMPTY,)) for request in requests))
-    return Reason(Code.NO_EMPTY_NODES, "P3", f"pool {entry.gang.pool}", choice[0].flavor, have, need)
+    yield Reason(Code.NO_EMPTY_NODES, "P3", f"pool {entry.gang.pool}", choice[0].flavor, have, need)
