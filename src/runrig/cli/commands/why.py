@@ -34,7 +34,7 @@ PARTS = {
 
 Answer = Mapping[str, Any]
 
-_VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Also every change that was tried, with its numbers.")
+_VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Also changes by others, and all that was tried.")
 _DEPTH = click.option(
     "--depth", type=click.IntRange(1, 2), default=1, help="2: also two changes of the owner's together."
 )
@@ -87,8 +87,13 @@ def _explain(session: Session, ids: Sequence[str], *, verbose: bool, depth: int)
         for number, (id, answer) in enumerate(zip(ids, answers, strict=True)):
             say(("\n" if number else "") + "\n".join(told(answer)))
             if any(group["position"] for group in answer["groups"]):
-                found = session.client.get(path("workflows", id, "would-start"), {"depth": str(depth)})
+                found = session.client.get(path("workflows", id, "would-start"), _asked(verbose=verbose, depth=depth))
                 say("\n".join(("", *would_start.section(found, verbose=verbose))))
+
+
+def _asked(*, verbose: bool, depth: int) -> dict[str, str]:
+    """What others could change takes long to find where much runs; the owner's changes do not."""
+    return {"changes": "all" if verbose else "own", "depth": str(depth)}
 
 
 def told_of_pool(answer: Answer) -> Iterator[str]:

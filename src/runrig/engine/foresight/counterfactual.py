@@ -25,6 +25,9 @@ from runrig.engine.scheduling.admission import look_at
 MOST_RUNS = 64
 """How many values of a dial are run."""
 
+MOST_REFUTED = 256
+"""How many values of a dial are refuted one by one; each takes a trial of its own."""
+
 MOST_PAIRS = 2500
 """How many pairs of the owner's changes are looked at."""
 
@@ -77,12 +80,16 @@ class Search:
     def _turn(self, dial: Dial, tried: list[Tried]) -> Generator[None, None, Counterfactual | None]:
         """The first value of *dial* that starts it at once, else the first that starts it after others have stopped."""
         second: Counterfactual | None = None
-        refuted = runs = number = 0
+        refuted = refutations = runs = number = 0
         proven = True
         while number < dial.size:
             change = dial.at(number)
+            if refutations == MOST_REFUTED:
+                proven = False
+                break
             skip = self._refuted(change, dial)
             if skip:
+                refutations += 1
                 refuted += min(skip, dial.size - number)
                 number += skip
                 yield None
