@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from runrig.wire import v1
 from tests.cli.canned_server import answered, at, refused, serving
 from tests.worlds.command_line import runrig
 
@@ -99,11 +100,15 @@ def test_all_or_nothing_is_never_cut(tmp_path: Path) -> None:
 
 def test_a_dry_run_prints_each_and_submits_none(tmp_path: Path) -> None:
     a, b = files(tmp_path, 2)
-    rendered = {"id": "train-1", "file": FILE, "warnings": []}
+    rendered = v1.WorkflowChecked.example() | {"file": FILE}
     with serving({CHECK: [(200, rendered), (422, WRONG)]}) as server:
         done = at(server, "workflow", "submit", a, b, "-p", "p", "--dry-run")
     assert (done.code, done.out) == (1, f"# {a}\n{FILE}")
-    assert done.err.splitlines() == [f"{b}:4:5: unknown field 'imge'", "1 of 2 files are checked"]
+    assert done.err.splitlines() == [
+        f"{a}: would start now on node-1",
+        f"{b}:4:5: unknown field 'imge'",
+        "1 of 2 files are checked",
+    ]
     assert [route for route, _, _ in server.asked] == [CHECK] * 2
 
 

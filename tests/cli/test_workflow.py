@@ -64,10 +64,10 @@ def test_submit_sends_everything_that_was_said() -> None:
     ]
 
 
-def test_a_dry_run_prints_the_rendered_file_only() -> None:
+def test_a_dry_run_prints_the_rendered_file_and_says_whether_it_would_start() -> None:
     answer = CHECKED | {"warnings": ["image is ignored"]}
     done = answered({CHECK: answer}, "workflow", "submit", "-", "--pool", "p", "--dry-run", stdin=FILE)
-    assert (done.code, done.out, done.err) == (0, FILE, "Warning: image is ignored\n")
+    assert (done.code, done.out, done.err) == (0, FILE, "would start now on node-1\nWarning: image is ignored\n")
 
 
 def test_without_pool_the_only_one_is_taken() -> None:

@@ -21,6 +21,7 @@ from runrig.service.commands.declarations import Declarations
 from runrig.service.commands.sessions import Sessions
 from runrig.service.commands.submissions import Submissions
 from runrig.service.commands.subpools import Subpools
+from runrig.service.foresight.dry_runs import DryRuns
 from runrig.service.foresight.plans import Plans
 from runrig.service.mirror.asker import Asker
 from runrig.service.mirror.mirror import Mirror
@@ -107,6 +108,7 @@ class Service:
         self.queries = ResourceQueries(self._transactor)
         self.topology = Topology(self._transactor)
         self.workflow_queries = WorkflowQueries(self.asker, store, backend, clock, self._reconciler)
+        self.dry_runs = DryRuns(self.asker, self.workflow_queries, clock)
         self.change_queries = ChangeQueries(self.asker, self.workflow_queries, clock)
         self.task_queries = TaskQueries(store)
         self.pool_revisions = PoolRevisions(store)

@@ -151,7 +151,8 @@ def _answered(client: Client, asked: Asked) -> Any:
         case Edit(_, "delete", short):
             return _said(client.call("DELETE", f"{at}/subpool/{short}"), "state")
         case Edit(_, _, _, share):
-            return _said(client.call("PATCH", at, {"quota": 30 + share}), "quota")
+            settings = {"resources": {"gpu": {"guarantee": 30 + share}}}
+            return _said(client.call("PATCH", at, {"configs_dict": settings}), "quota")
 
 
 def _said(answer: tuple[int, Any], field: str) -> Any:

@@ -11,7 +11,7 @@ from runrig import wire
 from runrig.api.edits import check_promise
 from runrig.api.osmo.answers.pools import NO_LIMIT, settings
 from runrig.api.permissions import Asker
-from runrig.domain.errors import InvalidInput, Problem
+from runrig.domain.errors import Changed, InvalidInput, Problem
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.tags import Expected, tag_of
@@ -43,6 +43,8 @@ _AS_IN_A_FILE = (
     "flavors",
 )
 _SETTABLE = {*_AS_IN_A_FILE, "default_exit_actions", "resources", "quotas"}
+MOST_TRIES = 20
+"""How often an edit is merged anew because somebody else was quicker."""
 _PROMISED = {"quotas": "quota", "cohort": "cohort", "flavors": "flavors", "weight": "weight"}
 """Fields of a pool, by the name under which `check_promise` knows them."""
 
@@ -56,11 +58,17 @@ def said_with(body: wire.SaidRequest | wire.ConfigRollbackRequest | None) -> Sai
 
 
 def patched(service: Service, user: str, asker: Asker, name: str, body: wire.PoolPatchRequest) -> PoolView:
-    """The pool afterwards.  Raises NotFound, NotAllowed, InvalidInput with all problems, and Changed if somebody was quicker."""
+    """The pool afterwards.  Raises NotFound, NotAllowed, InvalidInput with all problems, and Changed if others were quicker each time."""
     said = said_with(body)
-    after, expected = _changed(service, asker, name, body.configs_dict, whole=False)
-    service.declarations.put_pools([(after, expected)], user=user, said=said)
-    return service.queries.pool(name)
+    tries_left = MOST_TRIES
+    while True:
+        after, expected = _changed(service, asker, name, body.configs_dict, whole=False)
+        tries_left -= 1
+        try:
+            return service.declarations.put_pools([(after, expected)], user=user, said=said)[0]
+        except Changed:  # it says only what it changes: that is merged with what the others made of the pool
+            if not tries_left:
+                raise
 
 
 def put(service: Service, user: str, asker: Asker, body: wire.PoolsPutRequest) -> None:

@@ -97,12 +97,13 @@ async def submit_workflows(
     dependencies=[_SUBMIT],
     responses=shows(v1.WorkflowChecked, 404, 413),
 )
-def check_workflow(service: Serving, user: User, body: v1.WorkflowCheck) -> v1.WorkflowChecked:
+def check_workflow(service: Serving, user: User, visibility: Seeing, body: v1.WorkflowCheck) -> v1.WorkflowChecked:
     submission = submission_of(body, body, user)
     if body.template_only:
-        return v1.WorkflowChecked(id=None, file=filled_in(submission), warnings=[])
+        return v1.WorkflowChecked(id=None, file=filled_in(submission), warnings=[], verdict=None)
     found = service.submissions.check(submission)
-    return v1.WorkflowChecked(id=found.id, file=found.text, warnings=list(found.warnings))
+    verdict = as_answers.dry_run(service.dry_runs.of(found.gangs, visibility))
+    return v1.WorkflowChecked(id=found.id, file=found.text, warnings=list(found.warnings), verdict=verdict)
 
 
 @router.post(

@@ -131,7 +131,9 @@ def only_pool(names: Iterable[str], none: str) -> str:
 @click.option(
     "--all-or-nothing", is_flag=True, help="Of several files (up to 200) submit all, or none if one is refused."
 )
-@click.option("--dry-run", is_flag=True, help="Print the rendered file, and submit nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="Print the rendered file, say whether it would start, and submit nothing."
+)
 @with_session
 def submit(
     session: Session, files: tuple[str, ...], pool: str | None, all_or_nothing: bool, dry_run: bool, **said: Any
@@ -155,6 +157,8 @@ def submit(
         return
     if dry_run:
         say(answer["spec"].rstrip("\n"))
+        if answer["verdict"] is not None:
+            warn(answer["verdict"]["sentence"])
         _warn(answer)
     else:
         _submitted(answer)

@@ -117,5 +117,7 @@ def _print(good: Sequence[tuple[str, dict[str, Any]]], done: str) -> None:
     for file, each in good:
         if done != "submitted":
             say(f"# {shown(file)}\n" + each["spec"].rstrip("\n"))
+            if each["verdict"] is not None:
+                warn(f"{shown(file)}: {each['verdict']['sentence']}")
         for warning in each.get("warnings") or ():
             warn(f"Warning: {shown(file)}: {warning}")

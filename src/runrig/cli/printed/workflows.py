@@ -25,7 +25,7 @@ def submitted(answer: Answer, url: str) -> dict[str, Any]:
 
 def rendered(answer: Answer) -> dict[str, Any]:
     """Of a dry run."""
-    return _accepted(answer["id"], answer["warnings"]) | {"spec": answer["file"]}
+    return _accepted(answer["id"], answer["warnings"]) | {"spec": answer["file"], "verdict": answer["verdict"]}
 
 
 def validated(answer: Answer) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from runrig.service.commands.edits import CohortEdit, PoolEdit, edited_cohort, e
 from runrig.service.commands.moved import check_not_moved
 from runrig.service.commands.pool_steps import Deleted, created, deleted, done
 from runrig.service.queries.lookup import known_pool, live_pool
-from runrig.service.queries.resource_queries import PoolView
+from runrig.service.queries.resource_queries import PoolView, pool_view
 from runrig.service.runtime.reconciler import Reconciler
 from runrig.service.runtime.transactor import APPLY, Transactor
 from runrig.service.runtime.writing import Said, Writing
@@ -69,7 +69,9 @@ class Declarations:
             pool = edited_pool(before, edit, writing.state)
             return done(writing, pools.put_pool(writing.state, pool, create=False), name, dry_run=dry_run)
 
-    def put_pools(self, edits: Sequence[tuple[Pool, Expected]], *, user: str, said: Said | None = None) -> None:
+    def put_pools(
+        self, edits: Sequence[tuple[Pool, Expected]], *, user: str, said: Said | None = None
+    ) -> list[PoolView]:
         """The same with all settings of several pools, but for their state; all of it is done or nothing (law Q7)."""
         with self.editing(user) as writing:
             writing.said, state = said, writing.state
@@ -77,6 +79,7 @@ class Declarations:
                 check_unchanged(expected, live_pool(state, pool.name), f"pool {pool.name}")
             spec = ClusterSpec(flavors=tuple(state.flavors.values()), pools=_parents_first([pool for pool, _ in edits]))
             writing.commit(pools.declare(state, spec, user=user))
+            return [pool_view(state, pool.name) for pool, _ in edits]
 
     def delete_pool(
         self, name: str, *, user: str, dry_run: bool = False, expected: Expected = None, said: Said | None = None

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused
-from runrig.domain.gangs import Priority
-from runrig.domain.plan import Plan, Submit
+from runrig.domain.gangs import Gang, Priority
+from runrig.domain.plan import Plan, Queue, Submit
 from runrig.domain.tags import Expected
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow, WorkflowSpec
@@ -67,11 +67,15 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """*id* is the number that the workflow got; of a check, the one that it would get.  *text*: as rendered."""
+    """*id* is the number that the workflow got; of a check, the one that it would get.  *text*: as rendered.
+
+    *gangs*: those that are queued at once.
+    """
 
     id: str
     text: str
     warnings: tuple[str, ...] = ()
+    gangs: tuple[Gang, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,8 @@ class ParsedSubmission:
         """*plan*: as `plan` made it; *backend*: the kind that the work is for."""
         submit = plan.actions[0]
         assert isinstance(submit, Submit), "the first action of the gate is the submission"
-        return Accepted(submit.workflow.id, self.spec.text, tuple(_warnings(backend, self.spec.spec)))
+        gangs = tuple(each.gang for each in plan.actions if isinstance(each, Queue))
+        return Accepted(submit.workflow.id, self.spec.text, tuple(_warnings(backend, self.spec.spec)), gangs)
 
 
 def read(submission: Submission) -> ParsedSubmission:

@@ -70,6 +70,7 @@ from runrig.wire.v1.sign_in import (
 )
 from runrig.wire.v1.why import Blocker, GroupWhy, Held, PoolEnding, PoolWhy, Preemption, Standstill, WorkflowWhy
 from runrig.wire.v1.workflows import (
+    GroupDryRun,
     PriorityName,
     TaskAttempt,
     TaskGroup,
@@ -79,6 +80,7 @@ from runrig.wire.v1.workflows import (
     WorkflowCancelled,
     WorkflowCheck,
     WorkflowChecked,
+    WorkflowDryRun,
     WorkflowEntry,
     WorkflowFile,
     WorkflowHead,
@@ -114,6 +116,7 @@ __all__ = [
     "FlavorPage",
     "ForeseenEffect",
     "GpuHolder",
+    "GroupDryRun",
     "GroupWhy",
     "Held",
     "Me",
@@ -182,6 +185,7 @@ __all__ = [
     "WorkflowChanges",
     "WorkflowCheck",
     "WorkflowChecked",
+    "WorkflowDryRun",
     "WorkflowEntry",
     "WorkflowEvent",
     "WorkflowEventPage",

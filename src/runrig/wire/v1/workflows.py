@@ -8,6 +8,7 @@ from pydantic import Field
 from runrig.wire.base import Request, example
 from runrig.wire.v1.base import Page, Shown, Tagged
 from runrig.wire.v1.problems import ProblemDetails
+from runrig.wire.why import ReasonAnswer
 from runrig.wire.workflows import PodsAnswer
 
 PriorityName = Literal["HIGH", "NORMAL", "LOW"]
@@ -89,14 +90,44 @@ class WorkflowCheck(WorkflowSubmit):
     template_only: bool = False
 
 
-class WorkflowChecked(Shown):
-    """What a submission would give: the *id* that it would get, and the rendered file.  *id* null: only the template was looked at."""
+class GroupDryRun(Shown):
+    """*nodes*: where it would start, by name; *stops*: the gangs that would have to stop for it; *reasons*: why it would wait."""
 
-    model_config = example({"id": "train-1", "file": _FILE, "warnings": []})
+    model_config = example(
+        {"group": "main-group", "verdict": "STARTS", "nodes": ["node-1"], "stops": [], "reasons": []}
+    )
+
+    group: str
+    verdict: str
+    nodes: list[str]
+    stops: list[str]
+    reasons: list[ReasonAnswer]
+
+
+class WorkflowDryRun(Shown):
+    """What the next cycle would do.  *verdict*: STARTS, STARTS_AFTER_STOPS, WAITS or NOT_PROVEN, the gravest of its groups';
+    *sentence* tells it.  Groups that wait for others of the workflow are left out."""
+
+    model_config = example(
+        {"verdict": "STARTS", "sentence": "would start now on node-1", "groups": [GroupDryRun.example()]}
+    )
+
+    verdict: str
+    sentence: str
+    groups: list[GroupDryRun]
+
+
+class WorkflowChecked(Shown):
+    """What a submission would give: the *id* that it would get, and the rendered file.  *id* null: only the template was looked at.
+
+    *verdict*: what the next cycle would do with it; null if that is not known."""
+
+    model_config = example({"id": "train-1", "file": _FILE, "warnings": [], "verdict": WorkflowDryRun.example()})
 
     id: str | None
     file: str
     warnings: list[str]
+    verdict: WorkflowDryRun | None
 
 
 class WorkflowOutcome(Shown):

@@ -11,6 +11,7 @@ from runrig.domain.workflows import Group, Status, Task, Workflow, task_uuid
 from runrig.engine.explain.pool_why import PoolWhy
 from runrig.service.commands.batches import Outcome
 from runrig.service.commands.submissions import Accepted
+from runrig.service.foresight.dry_runs import DryRunView
 from runrig.service.queries.pool_deletions import PoolDeletion
 from runrig.service.queries.workflow_queries import GroupWhy, Listed, Preempted, WhyView, WorkflowView
 from runrig.service.runtime.reconciler import Standstill
@@ -25,6 +26,22 @@ def outcome(found: Outcome) -> v1.WorkflowOutcome:
 
 def _problem(error: RunrigError) -> v1.ProblemDetails:
     return v1.ProblemDetails.model_validate(problem(status_of(error), error.message, error.code, details_of(error)))
+
+
+def dry_run(view: DryRunView | None) -> v1.WorkflowDryRun | None:
+    if view is None:
+        return None
+    groups = [
+        v1.GroupDryRun(
+            group=each.gang.partition("/")[2],
+            verdict=each.verdict.value,
+            nodes=list(each.nodes),
+            stops=list(each.stops),
+            reasons=[shared.reason_shown(reason) for reason in each.reasons],
+        )
+        for each in view.gangs
+    ]
+    return v1.WorkflowDryRun(verdict=view.verdict.value, sentence=view.sentence, groups=groups)
 
 
 def entry(listed: Listed, now: float) -> v1.WorkflowEntry:

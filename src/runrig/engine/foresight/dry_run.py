@@ -1,0 +1,57 @@
+"""What the next cycle would do with a workflow that is not submitted yet: its gangs are queued on trial, and a cycle is run."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from runrig.domain.blockers import Verdict
+from runrig.domain.gangs import Gang, Placement
+from runrig.domain.plan import Admit, Nominate, Preempt, Queue
+from runrig.domain.reasons import Reason
+from runrig.engine.explain.why import explain
+from runrig.engine.foresight.on_trial import OnTrial
+from runrig.engine.state.state import State
+
+MOST_LOOKS = 2_000
+"""How many gangs are looked at before it is not known what becomes of those behind them."""
+
+
+class DryRun(NamedTuple):
+    """Of one gang.  *nodes*: where it starts, by name; *stops*: the gangs that have to stop for it; *reasons*: why it waits."""
+
+    gang: str
+    verdict: Verdict
+    nodes: tuple[str, ...] = ()
+    stops: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+
+
+def dry_run(state: State, gangs: Sequence[Gang], now: float) -> tuple[DryRun, ...]:
+    """One for each of *gangs*; empty if a gang of that name has come meanwhile.  *state* is afterwards what it was."""
+    ledger = state.ledger
+    if any(gang.id in ledger.entries for gang in gangs):
+        return ()
+    found = {gang.id: DryRun(gang.id, Verdict.NOT_PROVEN) for gang in gangs}
+    looks = 0
+    with OnTrial(ledger, now) as trial:
+        for gang in gangs:
+            trial.apply(Queue(gang))
+        for action in trial.cycle():
+            match action:
+                case None:
+                    looks += 1
+                case Admit(name, placement) if name in found:
+                    found[name] = DryRun(name, Verdict.STARTS, _nodes(placement))
+                case Nominate(name, placement, stops) if name in found:
+                    found[name] = DryRun(name, Verdict.STARTS_AFTER_STOPS, _nodes(placement), tuple(stops))
+                case Preempt(name) if name in found:  # by its own sibling: it is as if it had not started
+                    found[name] = DryRun(name, Verdict.NOT_PROVEN)
+            if looks > MOST_LOOKS or all(each.verdict.starts for each in found.values()):
+                break
+        else:
+            for name in [name for name, each in found.items() if each.verdict is Verdict.NOT_PROVEN]:
+                found[name] = DryRun(name, Verdict.WAITS, reasons=explain(ledger, ledger.entries[name]))
+    return tuple(found.values())
+
+
+def _nodes(placement: Placement) -> tuple[str, ...]:
+    return tuple(sorted({share.node for each in placement for share in each.shares}))

@@ -1,0 +1,61 @@
+"""What would become of a submission: asked of the mirror, told as far as the one who asks may see."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runrig.domain.blockers import Verdict
+from runrig.domain.gangs import Gang
+from runrig.engine.foresight.dry_run import DryRun, dry_run
+from runrig.ports.clock import Clock
+from runrig.service.mirror.asker import Asker
+from runrig.service.queries.redaction import Names
+from runrig.service.queries.visibility import Visibility
+from runrig.service.queries.workflow_queries import WorkflowQueries
+
+MOST_NAMED = 4
+"""How many nodes or gangs the sentence names."""
+
+_GRAVEST = (Verdict.WAITS, Verdict.NOT_PROVEN, Verdict.STARTS_AFTER_STOPS, Verdict.STARTS)
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunView:
+    """*verdict*: the gravest of its gangs', which *sentence* tells."""
+
+    verdict: Verdict
+    sentence: str
+    gangs: tuple[DryRun, ...]
+
+
+class DryRuns:
+    def __init__(self, asker: Asker, workflows: WorkflowQueries, clock: Clock) -> None:
+        self._asker, self._workflows, self._clock = asker, workflows, clock
+
+    def of(self, gangs: Sequence[Gang], visibility: Visibility) -> DryRunView | None:
+        """What the next cycle would do with *gangs*; None if that is not known."""
+        found, _ = self._asker.ask(dry_run, tuple(gangs), self._clock.now())
+        if not found:
+            return None
+        names = Names(visibility, self._workflows.pool_of)
+        shown = tuple(
+            each._replace(stops=names.several(each.stops), reasons=tuple(map(names.reason, each.reasons)))
+            for each in found
+        )
+        gravest = min(shown, key=lambda each: _GRAVEST.index(each.verdict))
+        return DryRunView(gravest.verdict, _sentence(gravest), shown)
+
+
+def _sentence(found: DryRun) -> str:
+    match found.verdict:
+        case Verdict.STARTS:
+            return f"would start now on {_listed(found.nodes)}" if found.nodes else "would start now"
+        case Verdict.STARTS_AFTER_STOPS:
+            return f"would start once {_listed(found.stops)} {'has' if len(found.stops) == 1 else 'have'} stopped"
+        case Verdict.WAITS:
+            return f"would wait: {found.reasons[0]}"
+    return "not known yet: too much is before it that nobody has looked at"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,88 @@
+"""What a dry run says of a submission is what the next cycle does with it, and nothing is left of it."""
+
+import random
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from runrig.domain.blockers import Verdict
+from runrig.domain.errors import RunrigError
+from runrig.domain.gangs import Gang, Priority
+from runrig.domain.nodes import Node
+from runrig.domain.plan import Admit, Nominate, Queue
+from runrig.engine.foresight.dry_run import dry_run
+from runrig.engine.scheduling.admission import decide
+from runrig.engine.state.state import State
+from runrig.service.commands.submissions import Submission
+from runrig.service.queries.visibility import ALL
+from tests.service.mirror.test_replica import step
+from tests.worlds.service import Desk, desk, one_task
+
+
+def next_cycle(state: State, gang: Gang, now: float) -> Verdict:
+    """Runs it on *state*, with *gang* in the queue."""
+    found = Verdict.WAITS
+    state.ledger.apply(Queue(gang), now)
+    for action in decide(state.ledger):
+        if action is not None:
+            state.ledger.apply(action, now)
+        if isinstance(action, Admit) and action.gang == gang.id:
+            found = Verdict.STARTS
+        elif isinstance(action, Nominate) and action.gang == gang.id:
+            found = Verdict.STARTS_AFTER_STOPS
+    return found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_it_says_what_the_next_cycle_does(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    said = set()
+    with desk(tmp_path, nodes=(Node("n0", {"gpu": 4}), Node("n1", {"gpu": 2}))) as it:
+        for _ in range(60):
+            step(it, chance)
+            with suppress(RunrigError):
+                text = one_task("x", gpus=chance.choice([1, 2, 3]))
+                asked = Submission(text, chance.choice(["pool1", "pool2"]), "ann", priority=chance.choice([*Priority]))
+                (gang,) = it.service.submissions.check(asked).gangs
+                twin = State.load(it.store.load(), fixed_nodes=True, topology=True)
+                with it.service._transactor.reading() as state:
+                    before = state.rows()
+                    (found,) = dry_run(state, [gang], it.time[0])
+                    assert state.rows() == before
+                assert found.verdict is next_cycle(twin, gang, it.time[0])
+                assert bool(found.reasons) == (found.verdict is Verdict.WAITS)
+                said.add(found.verdict)
+    assert Verdict.STARTS in said
+
+
+def told(it: Desk, text: str, pool: str = "pool1", priority: Priority = Priority.NORMAL) -> tuple[str, str]:
+    accepted = it.service.submissions.check(Submission(text, pool, "ann", priority=priority))
+    view = it.service.dry_runs.of(accepted.gangs, ALL)
+    assert view is not None
+    return view.verdict.value, view.sentence
+
+
+def test_it_is_told_in_one_sentence(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        assert told(it, one_task("a", gpus=2)) == ("STARTS", "would start now on n0")
+        for name in ("a", "b"):
+            it.submit(name, "pool1", Priority.LOW, gpus=2)
+        it.later(0)
+        assert told(it, one_task("c", gpus=2), "pool2") == (
+            "STARTS_AFTER_STOPS",
+            "would start once a-1/main-group has stopped",
+        )
+        it.submit("d", "pool1", gpus=2)
+        it.later(30)
+        assert told(it, one_task("c", gpus=1)) == (
+            "WAITS",
+            "would wait: pool1 has 0 of its quota of default/gpu left, and it asks for 1; held by d-1/main-group",
+        )
+
+
+def test_of_a_name_that_is_taken_meanwhile_nothing_is_said(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        accepted = it.service.submissions.check(Submission(one_task("a"), "pool1", "ann"))
+        it.submit("a")
+        assert it.service.dry_runs.of(accepted.gangs, ALL) is None
