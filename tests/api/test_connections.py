@@ -133,9 +133,17 @@ def test_requests_are_what_they_say(echo: Echo, name: str) -> None:
     assert echo.asked == asked
 
 
-@pytest.mark.parametrize("name", [name for name in READ if name != "something behind chunks"])
+BEHIND_THE_LAST = (
+    "something behind chunks",
+    "the last one",
+    "the last one, with what is no request",
+    "HTTP/1.0",
+)
+"""Who goes on sending behind the last request may lose its answer: the connection is closed, and what still comes resets it."""
+
+
+@pytest.mark.parametrize("name", [name for name in READ if name not in BEHIND_THE_LAST])
 def test_pieces_of_any_size_are_the_same_requests(echo: Echo, name: str) -> None:
-    """What follows chunks is not read where it comes with them: nobody says where they ended."""
     sent, asked = READ[name]
     for size in (1, 7):
         echo.asked.clear()
