@@ -32,7 +32,9 @@ class FewerPods:
 
     def __str__(self) -> str:
         parts = zip(self.pod_sets, self.before, self.after, strict=True)
-        return ", ".join(f"{name} has {after} pods, not {before}" for name, before, after in parts)
+        return ", ".join(
+            f"{name} has {after} {'pod' if after == 1 else 'pods'}, not {before}" for name, before, after in parts
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class FewerGpus:
     after: int
 
     def __str__(self) -> str:
-        return f"{self.pod_set} takes {self.after} GPUs per pod, not {self.before}"
+        return f"{self.pod_set} takes {self.after} {'GPU' if self.after == 1 else 'GPUs'} per pod, not {self.before}"
 
 
 @dataclass(frozen=True, slots=True)
