@@ -175,7 +175,8 @@ class Rig:
         return sorted((task["name"], task["retry_id"], task["status"]) for task in tasks)
 
     def why(self, id: str) -> str:
-        return self.say("workflow", "why", id)
+        """As it is printed, but on one line: sentences are broken at 80 columns."""
+        return " ".join(self.say("workflow", "why", id).split())
 
     def events(self, id: str) -> str:
         return str(self.get(f"/api/workflow/{id}/events"))
