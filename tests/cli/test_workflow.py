@@ -420,6 +420,14 @@ WOULD_START = {
 }
 
 
+def test_what_would_start_it_may_be_unknown_while_why_is_not() -> None:
+    busy = {"detail": "4 searches are under way", "code": "UNAVAILABLE", "details": {"retry_after_s": 2}}
+    answers = {"GET /api/v1/workflows/train-3/why": WHY, "GET /api/v1/workflows/train-3/would-start": (503, busy)}
+    done = answered(answers, "workflow", "why", "train-3")
+    assert (done.code, lines(done.out)[0]) == (0, "train-3  PENDING")
+    assert done.err == "what would start it is not known now: 4 searches are under way\n"
+
+
 def test_why_tells_the_sentence_then_the_laws_then_the_past() -> None:
     answers = {"GET /api/v1/workflows/train-3/why": WHY, "GET /api/v1/workflows/train-3/would-start": WOULD_START}
     done = answered(answers, "workflow", "why", "train-3", "-v")

@@ -10,6 +10,7 @@ import socket
 import struct
 import threading
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -99,7 +100,7 @@ class Channel:
         return True
 
 
-class Forwarding:
+class Forwarding(ABC):
     """*local* goes to where the session *answer* leads, from `start` until `ended`."""
 
     def __init__(self, client: Transport, answer: Mapping[str, Any], local: socket.socket, timeout_s: float) -> None:
@@ -139,12 +140,13 @@ class Forwarding:
                 if error.rcvd is not None:
                     self.why = error.rcvd.reason or self.why
 
+    @abstractmethod
     def _take(self, message: str | bytes) -> None:
         """From the server."""
 
+    @abstractmethod
     def _outward(self, connection: "ClientConnection") -> None:
         """From *local*."""
-        raise NotImplementedError
 
 
 class DatagramForwarder(Forwarding):
@@ -172,6 +174,9 @@ class DatagramForwarder(Forwarding):
 
 class Forwarder(Forwarding):
     """Connections to the listening socket *local*, each with a connection of its own to the server."""
+
+    def _take(self, message: str | bytes) -> None:
+        """Nothing: data comes on the connections of their own."""
 
     def _outward(self, control: "ClientConnection") -> None:
         from websockets.exceptions import ConnectionClosed

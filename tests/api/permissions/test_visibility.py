@@ -1,6 +1,7 @@
 """Who sees what: one's own pools with their work; of all others amounts, and no name."""
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from runrig.domain.records import Event
 from runrig.domain.workflows import Status, TaskKey
 from runrig.engine.explain.why import GroupWhy
 from runrig.ports.store import WorkflowQuery
+from runrig.service.queries import would_start
 from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.visibility import ALL, Visibility
 from tests.api.permissions.rows import ROWS
@@ -162,6 +164,18 @@ def test_what_would_let_it_start_is_told_as_far_as_one_may_see_and_do_it(tmp_pat
         own = it.get("tom", f"{address}?changes=own")
         assert {each["who"] for each in own["tried"]} == {"owner"}
         assert own["would_start"] == []  # all GPUs are held
+
+
+def test_no_more_than_a_few_search_at_once(tmp_path: Path) -> None:
+    with two_teams(tmp_path) as it:
+        waits = it.submit("tom", "tomlow", "team", priority=LOW, gpus=6)
+        address = f"/api/v1/workflows/{waits}/would-start"
+        with ExitStack() as others:
+            for _ in range(would_start.AT_ONCE):
+                others.enter_context(it.api.desk.service.change_queries._turns.one())
+            refused = it.api.http.get(address)
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+        assert it.api.http.get(address).status_code == 200
 
 
 def test_no_address_of_preempted_work_names_who_came_instead(tmp_path: Path) -> None:

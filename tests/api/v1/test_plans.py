@@ -1,5 +1,6 @@
 """`POST /api/v1/plan`: what an edit would do, against what it then does."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -166,13 +167,12 @@ def test_apply_is_refused_if_what_was_planned_has_moved(tmp_path: Path) -> None:
 
 def test_no_more_than_a_few_are_planned_at_once(tmp_path: Path) -> None:
     with api(tmp_path) as it:
-        turns = it.desk.service.plans._turns
-        for _ in range(plans.AT_ONCE):
-            assert turns.acquire(blocking=False)
-        refused = it.http.post("/api/v1/plan", json={"pool": "pool1", "quota": 1})
-        problem(refused, 503, "UNAVAILABLE")
-        assert refused.headers["retry-after"] == "2"
-        turns.release()
+        with ExitStack() as others:
+            for _ in range(plans.AT_ONCE):
+                others.enter_context(it.desk.service.plans._turns.one())
+            refused = it.http.post("/api/v1/plan", json={"pool": "pool1", "quota": 1})
+            problem(refused, 503, "UNAVAILABLE")
+            assert refused.headers["retry-after"] == "2"
         assert it.http.post("/api/v1/plan", json={"pool": "pool1", "quota": 1}).status_code == 200
 
 

@@ -9,9 +9,10 @@ import click
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
 from runrig.cli.rendering import times, would_start
-from runrig.cli.rendering.output import say
+from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
+from runrig.domain.errors import Unavailable
 from runrig.domain.quantities import format_quantity
 
 WIDTH = 80
@@ -87,8 +88,17 @@ def _explain(session: Session, ids: Sequence[str], *, verbose: bool, depth: int)
         for number, (id, answer) in enumerate(zip(ids, answers, strict=True)):
             say(("\n" if number else "") + "\n".join(told(answer)))
             if any(group["position"] for group in answer["groups"]):
-                found = session.client.get(path("workflows", id, "would-start"), _asked(verbose=verbose, depth=depth))
-                say("\n".join(("", *would_start.section(found, verbose=verbose))))
+                _would_start(session, id, verbose=verbose, depth=depth)
+
+
+def _would_start(session: Session, id: str, *, verbose: bool, depth: int) -> None:
+    """Why it waits is told already, and stays an answer if this one is not to be had."""
+    try:
+        found = session.client.get(path("workflows", id, "would-start"), _asked(verbose=verbose, depth=depth))
+    except Unavailable as error:
+        warn(f"what would start it is not known now: {error.message}")
+    else:
+        say("\n".join(("", *would_start.section(found, verbose=verbose))))
 
 
 def _asked(*, verbose: bool, depth: int) -> dict[str, str]:

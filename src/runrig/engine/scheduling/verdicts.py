@@ -100,7 +100,7 @@ def _may_start(ledger: Ledger, bucket: Bucket) -> bool:
 
 
 def _waking(ledger: Ledger) -> Iterator[Bucket]:
-    """Those who sleep, and for whom there may be room by now.  O(those who sleep) if anything was given back."""
+    """Yields the sleeping buckets that may have room by now.  O(sleeping buckets) if anything was given back."""
     sleepers = ledger.sleepers
     risen = {
         (turn, barrier): needs[-1]

@@ -3,9 +3,8 @@
 Nothing is stored, and the state of the server is only read.
 """
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +21,7 @@ from runrig.service.foresight.questions import Deed, OfNodes, Question, Reader, 
 from runrig.service.foresight.seen import Seen, seen
 from runrig.service.mirror.asker import Asker
 from runrig.service.mirror.mirror import Asked, GivenUp
+from runrig.service.mirror.turns import Turns
 from runrig.service.queries.visibility import Visibility
 from runrig.service.runtime.transactor import Transactor
 
@@ -78,14 +78,14 @@ class Plans:
         self._asker = asker
         self._reader = Reader(declarations, submissions)
         self._budget = budget or Budget()
-        self._turns = threading.BoundedSemaphore(AT_ONCE)
+        self._turns = Turns(AT_ONCE, "plans are being made")
 
     def plan(self, question: Question, *, user: str, visibility: Visibility, leaving: Leaving) -> Planned:
         """What *question* would do, as far as *visibility* reaches.
 
         Raises what the command itself would raise, Unavailable if too many ask, and GivenUp if the one who asks has left.
         """
-        with self._turn():
+        with self._turns.one():
             now = self._clock.now()
             with self._transactor.reading() as state:
                 revision = state.revision
@@ -100,18 +100,6 @@ class Plans:
             differ = consequences(without, with_it)
             asked = deed.names if isinstance(deed, OfNodes) else ()
             return Planned(changes, asked, seen(replace(differ, revision=min(revision, differ.revision)), visibility))
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        if not self._turns.acquire(blocking=False):
-            raise Unavailable(
-                f"{AT_ONCE} plans are being made, which is all that may be at once: try again when one has been answered",
-                {"retry_after_s": 2},
-            )
-        try:
-            yield
-        finally:
-            self._turns.release()
 
 
 # ---------------------------------------------------------------- in a branch

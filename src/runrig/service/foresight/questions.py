@@ -150,7 +150,7 @@ def _hierarchies(state: State) -> list[tuple[str, ...]]:
 
 
 def _domains(node: Node, labels: tuple[str, ...]) -> Iterator[str]:
-    """Those that *node* lies in, as paths of values."""
+    """Yields the domains of *node*, coarse to fine, as paths of label values."""
     values: list[str] = []
     for label in labels:
         if label not in node.labels:

@@ -89,7 +89,7 @@ class Names:
         return replace(reason, holders=self.several(reason.holders), concerned=tuple(self._concerned(reason.concerned)))
 
     def _concerned(self, concerned: Iterable[Concerned]) -> Iterator[Concerned]:
-        """Those that are seen, then of each part the sum of the others, with no name."""
+        """Yields the ones that are seen, then, for each part, the sum of the others without a name."""
         others: dict[Part, int] = {}
         for each in concerned:
             if self._visibility.sees(each.name):

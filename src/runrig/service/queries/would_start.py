@@ -12,11 +12,14 @@ from runrig.engine.state.state import State
 from runrig.ports.clock import Clock
 from runrig.service.mirror.asker import Asker
 from runrig.service.mirror.mirror import GivenUp
+from runrig.service.mirror.turns import Turns
 from runrig.service.queries.redaction import Names
 from runrig.service.queries.visibility import Visibility
 from runrig.service.queries.workflow_queries import WorkflowQueries
 
 WITHIN_S = 30.0
+AT_ONCE = 4
+"""Searches at once: each has a branch of the mirror, or while there is none a copy of the state in the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +36,12 @@ class ForeseenView:
 class ChangeQueries:
     def __init__(self, asker: Asker, workflows: WorkflowQueries, clock: Clock) -> None:
         self._asker, self._workflows, self._clock = asker, workflows, clock
+        self._turns = Turns(AT_ONCE, "searches for what would start a workflow are under way")
 
     def would_start(self, id: str, identity: Identity, *, others: bool, depth: int) -> ForeseenView:
         """*others* False: only what the owner can change.  Of administrators' changes only those that *identity* may make.
 
-        Raises NotFound, and Unavailable if the search takes too long.
+        Raises NotFound, and Unavailable if the search takes too long, or if too many ask.
         """
         visibility = Visibility(identity)
         workflow = self._workflows.place(id, visibility).id
@@ -46,7 +50,8 @@ class ChangeQueries:
             who.append(Who.ADMIN)
         asked = (workflow, identity, tuple(who), depth, self._clock.now())
         try:
-            answers, revision = self._asker.ask_branches((foresee, asked), within_s=WITHIN_S)
+            with self._turns.one():
+                answers, revision = self._asker.ask_branches((foresee, asked), within_s=WITHIN_S)
         except GivenUp as error:
             raise Unavailable(
                 f"what would let {workflow} start was not found within {WITHIN_S:g} s: ask again, or for the owner's changes alone"
