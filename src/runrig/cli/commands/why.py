@@ -111,7 +111,7 @@ def told_of_pool(answer: Answer) -> Iterator[str]:
     if not gangs:
         yield f"{answer['pool']}  nothing waits"
         return
-    yield f"{answer['pool']}  {gangs} {'waits' if gangs == 1 else 'wait'}, for {answer['gpus']} GPUs"
+    yield f"{answer['pool']}  {gangs} {'waits' if gangs == 1 else 'wait'}, for {answer['gpus']} {'GPU' if answer['gpus'] == 1 else 'GPUs'}"
     for held in answer["held"]:
         yield ""
         reason, others = held["reason"], held["gangs"] - len(held["first"])
@@ -144,7 +144,7 @@ def _group(group: Answer) -> Iterator[str]:
         for reason in group["reasons"]:
             yield from _row("", reason["law"], _sentence(reason))
     for preemption in group["preempted"]:
-        yield f"  {times.local(preemption['at'])}  {preemption['law']}  {preemption['sentence']}"
+        yield from _wrapped(preemption["sentence"], f"  {times.local(preemption['at'])}  {preemption['law']}  ", 4)
 
 
 def _position(group: Answer) -> str:
