@@ -108,7 +108,7 @@ def _requests(url: str, world: World, each: int, settles_s: float) -> Iterator[t
 
 
 def _questions(ids: Sequence[str]) -> dict[str, list[Question]]:
-    """By what each asks; *ids*: of workflows that wait."""
+    """Returns questions by what they ask; *ids*: workflows that wait."""
     changed = json.dumps({"description": "changed"})
     pools = [f"/api/v1/pools/{pool_name(at)}" for at in range(len(ids))]
     return {

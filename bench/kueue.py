@@ -34,7 +34,7 @@ CLASSICAL_SETTINGS = Settings()
 FAIR_SETTINGS = Settings(strategies=FAIR)
 
 EACH = {CPU: 8000, MEMORY: 64 * 2**30, GPU: 1}
-"""Of a queue's quota per GPU: GPUs are what is short."""
+"""A queue's quota per GPU: GPUs are what is short."""
 
 
 class Size(NamedTuple):

@@ -118,7 +118,7 @@ def queues(trace: Trace) -> list[ClusterQueue]:
 
 
 def arrivals(trace: Trace) -> list[Arrival]:
-    """By time; within an instant by batch, then by queue."""
+    """Returns the arrivals in order of time, within an instant of batch, then of queue."""
     targets = queues(trace)
     return sorted(
         (
@@ -214,7 +214,7 @@ class _Run:
         return done
 
     def _means(self, waits: Mapping[str, int]) -> dict[str, float]:
-        """By kind."""
+        """Returns the mean wait of each kind."""
         sums: dict[str, list[int]] = {}
         for name, wait in waits.items():
             sums.setdefault(self._by_name[name].batch.kind, []).append(wait)

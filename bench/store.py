@@ -317,7 +317,7 @@ class Listed(NamedTuple):
 
 
 def pool_lists(runs: int, finished: int = FINISHED, each: int = SUBPOOLS_EACH) -> Iterator[Listed]:
-    """Of PARENTS pools with *each* subpools, beside *finished* workflows that have ended."""
+    """Lists PARENTS pools with *each* subpools, beside *finished* workflows that have ended."""
     cluster = _parents(each)
     for kind in KINDS:
         with fresh(kind) as url:

@@ -26,8 +26,8 @@ from runrig.engine.preemption.targets import Targets, find_targets
 from runrig.engine.state.state import State
 
 CALLS = 20
-"""Of one run where a call takes less than a millisecond: the median counts, not the first one, after the collector, nor one that
-another process interrupts.  The reference is the least of single calls."""
+"""Calls in one run where a call takes less than a millisecond: the median counts, not the first one, after the collector, nor one
+that another process interrupts.  The reference is the least of single calls."""
 T4_SMALL = Cluster(5 * 13 * 16, racks=13)
 NOWHERE = Used(0, 0, 0)
 

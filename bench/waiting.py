@@ -47,7 +47,7 @@ KINDS = (
     *((Priority.NORMAL, gpus) for gpus in (1, 2, 4)),
     *((Priority.LOW, gpus) for gpus in (1, 2, 3, 4, 5, 8)),
 )
-"""Of one pod: 11,000 buckets in 1,000 pools."""
+"""The kinds of gangs, all of one pod: 11,000 buckets in 1,000 pools."""
 POSITION_MS = 7.0
 OLD_POSITION = {Priority.HIGH: 38, Priority.NORMAL: 41, Priority.LOW: 54}
 
@@ -151,7 +151,7 @@ def waiting_rows(runs: int) -> Iterator[dict[str, str | float | int]]:
 
 
 def position_rows(runs: int) -> Iterator[dict[str, str | float | int]]:
-    """Of each priority, some gangs after another; the first of LOW asks what its bucket asks for."""
+    """Measures some gangs of each priority, one after another; the first of LOW asks what its bucket asks for."""
     ledger, mix = world(1_000), Random(1)
     for at in range(100_000):
         pool, (priority, gpus) = f"p{mix.randrange(POOLS):04}", mix.choice(KINDS)

@@ -140,7 +140,7 @@ class Layout:
 
     @property
     def quota(self) -> int:
-        """Of each pool: whole nodes, so that the sum may be a few GPUs less than there are."""
+        """The quota of each pool: whole nodes, so the sum may be a few GPUs less than the cluster has."""
         return (self.nodes - len(self.cordoned)) // self.shape.pools * self.shape.gpus
 
 

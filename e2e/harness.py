@@ -85,7 +85,7 @@ class ControlPlane:
             return False
 
     def add_nodes(self, nodes: Sequence[Node]) -> None:
-        """Of a cluster file; returns when all are ready."""
+        """Adds the nodes of a cluster file; returns when all are ready."""
         for node in nodes:
             self.api.create(node_object(node, self.kubelet_port))
         names = {node.name for node in nodes}

@@ -66,7 +66,7 @@ class Process:
 
 
 def free_ports(count: int) -> list[int]:
-    """Of loopback, all different.  Somebody else may take one before it is used: then the program that wanted it says so."""
+    """Returns different free ports of loopback.  Somebody else may take one first: then the program that wanted it says so."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:

@@ -95,7 +95,7 @@ class Server:
 
 @cache
 def server() -> Server:
-    """That of this process, with settings for tests.  Skips the test if it was switched off."""
+    """Returns this process's server, with settings for tests.  Skips the test if it was switched off."""
     if os.environ.get(SWITCH) == "off":
         pytest.skip(f"{SWITCH}=off")
     return start(IN_TESTS)

@@ -26,7 +26,7 @@ def sent(
 
 
 def said(answer: tuple[int, dict[str, Any]]) -> list[str]:
-    """Of each result the id, or the code of its problem."""
+    """Returns the id of each result, or the code of its problem."""
     status, body = answer
     assert status == 200, body
     found = [each["id"] or each["problem"]["code"] for each in body["outcomes"]]

@@ -25,7 +25,7 @@ class Answer:
 
 
 class _Reader(io.BufferedReader):
-    """Of all answers of a connection: who has read one closes it, and what was read too far would be lost."""
+    """Reads all answers of a connection: closing it after one would lose what was read too far."""
 
     def __init__(self, connection: socket.socket) -> None:
         super().__init__(socket.SocketIO(connection, "r"))

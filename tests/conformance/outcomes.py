@@ -12,7 +12,7 @@ NUMBERS = ("subtree", "local", "usage", "balance", "available", "potential")
 
 
 def expected(case: Case) -> Outcome:
-    """Of an admission case, with what it leaves out."""
+    """Returns the expected outcome of an admission case, with what the case leaves out."""
     said: Mapping[str, Any] = case["expect"]
     admitted = said.get("admitted", {})
     parked = {full(name) for name in said.get("parked", ())}
@@ -63,7 +63,7 @@ def preempted(answer: Answer) -> dict[str, str]:
 
 
 def expected_quota(case: Case) -> Outcome:
-    """Of a quota case: the numbers of every node."""
+    """Returns the expected numbers of every node of a quota case."""
     nodes = {**case.get("cohorts", {}), **case["queues"]}
     return {
         name: {
@@ -82,7 +82,7 @@ def _nominal(node: Mapping[str, Any], key: str) -> int:
 
 
 def expected_shares(case: Case) -> Outcome:
-    """Of every node: what is listed, nothing borrowed for the rest."""
+    """Returns the expected share of every node: as listed, nothing borrowed for the rest."""
     said = case["expect"].get("shares", {})
     nothing = (0, "", False)
     return {

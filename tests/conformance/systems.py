@@ -110,7 +110,7 @@ def _queue(name: str, queue: Mapping[str, Any]) -> ClusterQueue:
 
 
 def quotas(node: Mapping[str, Any]) -> Quotas:
-    """Of a queue or cohort, by flavor and resource."""
+    """Returns the quotas of a queue or cohort, by flavor and resource."""
     return {
         FlavorResource(flavor, resource): Quota(quota)
         if isinstance(quota, int)

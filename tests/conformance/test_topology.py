@@ -18,7 +18,7 @@ def test_the_pods_stand_where_the_case_says(case: Case) -> None:
 
 
 def _outcome(made: Answer, *, hosts: bool) -> Placed | str:
-    """By pod set and lowest domain; Kueue's word if it waits."""
+    """Returns pods by pod set and lowest domain; Kueue's word if it waits."""
     (cycle,) = made["cycles"]
     if not cycle["admitted"]:
         return str(cycle["pending"][0]["reason"])

@@ -28,7 +28,7 @@ fi"""
 
 @dataclass
 class Diary:
-    """By WORKFLOW/TASK/RETRY.  Times in seconds since the epoch; a start is noted after it, an end before it."""
+    """Starts and ends by WORKFLOW/TASK/RETRY.  Times in seconds since the epoch; a start is noted after it, an end before it."""
 
     starts: list[str] = field(default_factory=list)
     ends: list[str] = field(default_factory=list)

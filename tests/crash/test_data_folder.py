@@ -46,7 +46,7 @@ def delete(file: Path) -> None:
 
 
 def replace(file: Path) -> None:
-    """By a copy of it, as somebody does who restores a file."""
+    """Replaces *file* by a copy, as when somebody restores a file."""
     shutil.copy(file, file.with_suffix(".copy"))
     file.with_suffix(".copy").rename(file)
 

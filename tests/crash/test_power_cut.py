@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
     reason="a power cut is tried on a file system of its own, which needs root, mkfs.ext4 and loop devices",
 )
 SIZE = 512 * 2**20
-"""Of which only what is written takes room."""
+"""Only what is written takes room."""
 DURABLE = {"listen_addresses": "", "shared_buffers": "16MB", "max_connections": "30", "max_wal_size": "64MB"}
 """fsync is on unless somebody turns it off."""
 

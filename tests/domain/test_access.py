@@ -42,7 +42,7 @@ def asking(*roles: str) -> Identity:
 
 
 def may(identity: Identity, pool: str) -> set[Permission]:
-    """Of what one may do about a pool."""
+    """Returns what *identity* may do about a pool."""
     return {each for each in OF_A_POOL if allows(identity, each, pool=pool)}
 
 

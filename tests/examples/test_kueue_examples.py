@@ -592,7 +592,7 @@ def _short(workload: str) -> str:
 
 
 def arguments(example: Path) -> list[str]:
-    """Of the command in the head of the file."""
+    """Returns the arguments of the command in the head of the file."""
     typed = re.findall(r"^# runrig (simulate .*)$", example.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(typed) == 1, f"{example.name} says in its head how it is run"
     *options, file = shlex.split(typed[0])

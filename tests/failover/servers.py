@@ -127,7 +127,7 @@ class Site:
         return server
 
     def start(self, count: int) -> list[Server]:
-        """That many more, started at once; they say that they listen."""
+        """Starts that many more at once and returns when they listen."""
         found = [self.spawn() for _ in range(count)]
         for each in found:
             each.wait_until_up()

@@ -48,7 +48,7 @@ LONGEST_WAIT_S = 0.05
 
 
 def operations() -> dict[str, Any]:
-    """By name.  The document is the one that the application has without a server."""
+    """Returns the operations by name, from the document that the application has without a server."""
     schema = schemathesis.openapi.from_dict(document(), config=SchemathesisConfig())
     found = {}
     for result in schema.get_all_operations():

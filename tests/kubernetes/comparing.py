@@ -177,7 +177,7 @@ def _parts(there: There) -> Iterator[str]:
 
 
 def _queues(told: Told, there: There) -> Iterator[str]:
-    """By name: its parent.  And a topology for each top-level pool that has keys."""
+    """Returns each queue's name and parent, and a topology for each top-level pool that has keys."""
     root = f"osmo-default-{there.namespace}"
     wanted: dict[str, str | None] = {root: None}
     keyed = set()

@@ -17,7 +17,7 @@ SESSIONS = (*USUAL, _FOLDER / "rbac-sessions.yaml")
 
 
 def objects(namespace: str, without: Collection[str] = (), *, files: Sequence[Path] = USUAL) -> Iterator[Object]:
-    """Those of *files*, for *namespace*.  *without*: resources to which there is no right."""
+    """Yields the objects of *files*, for *namespace*.  *without*: resources to which there is no right."""
     text = "\n---\n".join(file.read_text() for file in files)
     for each in yaml.safe_load_all(re.sub(r"\b(name|namespace): runrig\b", rf"\1: {namespace}", text)):
         if "rules" in each:

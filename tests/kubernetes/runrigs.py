@@ -193,7 +193,7 @@ class Rig:
             pytest.fail(f"{late}\npods: {pods}\nthe end of its log:\n{log}", pytrace=False)
 
     def _last_words(self) -> str:
-        """Of its log, without the requests that went well: those are ours."""
+        """Returns the end of its log, without the requests that went well: those are ours."""
         lines = self.log.read_text().splitlines() if self.log.exists() else []
         return "\n".join(line for line in lines if " status=200 " not in line)[-_LAST_WORDS:]
 

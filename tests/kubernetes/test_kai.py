@@ -56,7 +56,7 @@ def test_a_gang_that_fits_no_rack_waits_whole_and_kai_says_so(kai_world: World) 
 
 
 def domains(labels: Mapping[str, Mapping[str, str]], placed: Mapping[str, str | None], key: str, task: str) -> set[str]:
-    """Those that the tasks which begin with *task* lie in."""
+    """Returns the domains of the tasks whose names begin with *task*."""
     return {labels[str(node)][key] for name, node in placed.items() if name.startswith(task)}
 
 

@@ -45,7 +45,7 @@ class Moments:
 
 @contextmanager
 def observed(here: Rig) -> Iterator[Moments]:
-    """By a watch of its own, in a thread."""
+    """Observes through a watch of its own, in a thread."""
     moments, done = Moments(), threading.Event()
 
     def look(since: str) -> None:
@@ -99,7 +99,7 @@ def test_all_of_many_workflows_are_bound_and_no_gpu_twice(
 
 
 def submitted(here: Rig, number: int) -> str:
-    """By HTTP: the command line of the tests cannot be in several threads."""
+    """Submits over HTTP: the command line of the tests cannot be in several threads."""
     body = {"file": json.dumps(one_task(f"w{number}"))}
     return str(here.post("/api/pool/team/workflow", body)["name"])
 

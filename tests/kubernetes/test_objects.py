@@ -164,7 +164,7 @@ def test_trees_of_subgroups_that_the_webhook_of_kai_would_refuse_are_refused(wor
 
 
 def test_the_levels_of_a_topology_never_change(world: World) -> None:
-    """That is why a topology whose levels change has to be made anew."""
+    """Therefore a topology whose levels change has to be made anew."""
     objects = world.rendered(EXAMPLES / "03-one-zone.yaml", EXAMPLES / "03-cluster.yaml")
     topology = next(each for each in objects if each["kind"] == "Topology")
     world.create([topology])
@@ -174,7 +174,7 @@ def test_the_levels_of_a_topology_never_change(world: World) -> None:
 
 
 def taken(world: World, objects: Sequence[Object]) -> list[str]:
-    """Those of *objects* that are not kept as they were sent, after a dry run of all, and then for real."""
+    """Returns the *objects* that are not kept as they were sent, after a dry run of all, and then for real."""
     for each in objects:
         world.api.create(each, dry_run=True)
     assert world.api.read(objects[-1]) is None, "a dry run makes nothing"

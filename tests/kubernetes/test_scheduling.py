@@ -158,7 +158,7 @@ def test_what_the_clusters_scheduler_evicts_is_queued_again_and_waits_for_a_chan
 
 
 def codes(here: Rig, id: str) -> list[str]:
-    """Of the reasons why its only group waits."""
+    """Returns the codes of the reasons why its only group waits."""
     (group,) = here.get(f"/api/v1/workflows/{id}/why")["groups"]
     return [str(reason["code"]) for reason in group["reasons"]]
 

@@ -71,7 +71,7 @@ def two(world: World, folder: Path) -> Iterator[Two]:
 
 
 def uids(here: Rig) -> dict[tuple[str, str], str]:
-    """Of all that belongs to gangs, pods included."""
+    """Returns the uids of all that belongs to gangs, pods included."""
     parts: dict[tuple[str, str], str] = {}
     for version, kind in (*_PARTS, ("v1", "Pod")):
         for each in here.world.api.listed(version, kind, here.world.namespace, labelSelector=OURS):

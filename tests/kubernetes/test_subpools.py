@@ -25,7 +25,7 @@ def queues(here: Rig) -> dict[str, Object]:
 
 
 def numbers(here: Rig) -> Numbers:
-    """Of `team` and of all below it."""
+    """Returns the numbers of `team` and of all below it."""
     team = f"osmo-pool-{here.world.namespace}-team"
     return {name.removeprefix(team): gpus(each) for name, each in queues(here).items() if name.startswith(team)}
 
@@ -120,7 +120,7 @@ def draining(here: Rig) -> str:
 
 
 def queue_of(here: Rig, id: str) -> str:
-    """That its pod group names, and its pods."""
+    """Returns the queue that its pod group and its pods name."""
     (pod, *_) = here.pods(id).values()
     metadata = {"name": pod["metadata"]["annotations"]["pod-group-name"], "namespace": here.world.namespace}
     group = here.world.api.read({"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": metadata})
@@ -184,7 +184,7 @@ def topologies(here: Rig) -> list[list[str]]:
 
 
 def test_two_servers_share_a_cluster_and_each_minds_its_own_business(world: World, tmp_path: Path) -> None:
-    """Of one name are their pools; what the one runs is taken for the other."""
+    """Their pools have one name, and each leaves alone what the other runs."""
     cluster = "nodes: [{name: n0, resources: {gpu: 4}}]\npools: [{name: team, quota: 4}]\n"
     folders = [tmp_path / name for name in ("first", "second")]
     for folder in folders:

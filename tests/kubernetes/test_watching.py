@@ -31,7 +31,7 @@ class Watched:
         self.watch = Watch(cluster, SECRET, namespace=world.namespace, labels=LABELS, changed=self.rung.set)
 
     def write(self, name: str, value: str = "") -> Object:
-        """By somebody else, past the connection of the watch."""
+        """Writes as somebody else would, past the connection of the watch."""
         return self.world.api.apply(self.secret(name, value))
 
     def remove(self, name: str) -> None:
@@ -270,7 +270,7 @@ def test_a_watch_that_its_server_ends_goes_on_and_that_is_no_trouble(
 def test_a_kind_of_which_nothing_happens_is_no_trouble(
     world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of events an API server says nothing but events, not even once a minute that there are none."""
+    """An API server's watch of events sends events only, not even a bookmark once a minute."""
     caplog.set_level(logging.INFO, "runrig")
     monkeypatch.setattr(watching, "_LONGEST_S", 0.5)
     cluster = connect(world.plane.kubeconfig, timeouts=Timeouts(watch=1, silence=1.5))
@@ -349,7 +349,7 @@ def restart(plane: ControlPlane) -> None:
 
 
 def token_of(world: World, name: str) -> str:
-    """Of an account that is made for it, without any right."""
+    """Returns the token of an account that is made for it, without any right."""
     metadata = {"name": name, "namespace": world.namespace}
     world.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
     where = f"/api/v1/namespaces/{world.namespace}/serviceaccounts/{name}/token"

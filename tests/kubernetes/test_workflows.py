@@ -198,7 +198,7 @@ def test_a_task_that_starts_again_beside_one_that_has_ended_is_not_waited_for_in
 
 
 def leaves(here: Rig, id: str) -> dict[str, int]:
-    """Of the pod group of its only gang: subgroup → how many pods it asks for."""
+    """Returns how many pods each subgroup of its only gang's pod group asks for."""
     (name,) = {annotations(pod)["pod-group-name"] for pod in here.pods(id).values()}
     group = here.world.api.read(GROUP | {"metadata": {"name": name, "namespace": here.world.namespace}})
     assert group is not None

@@ -117,7 +117,7 @@ def doorkeeper(status: int, headers: dict[str, str], body: bytes) -> Iterator[st
 
 
 def kubeconfig(plane: ControlPlane, place: Path, *, url: str | None = None, token: str | None = None) -> Path:
-    """That of *plane*, written to *place*, with another way to it or another login."""
+    """Writes the kubeconfig of *plane* to *place*, with another way to it or another login."""
     config = yaml.safe_load(plane.kubeconfig.read_text())
     if url is not None:
         config["clusters"][0]["cluster"]["server"] = url

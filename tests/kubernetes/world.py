@@ -82,7 +82,7 @@ class World:
             self.api.delete(node | {"apiVersion": "v1", "kind": "Node"})
 
     def _end(self, pod: Object) -> None:
-        """By force, whoever wanted to keep it."""
+        """Deletes *pod* by force, whatever wanted to keep it."""
         with suppress(Refusal):  # it may be gone already
             self.api.delete(pod, grace_s=0)
             nobody = {"metadata": {"finalizers": None}}

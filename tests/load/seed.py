@@ -6,7 +6,7 @@ from pathlib import Path
 
 _COUNT = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < :many)"
 NAMES = 1000
-"""Of the copies: each has many of them, as in real life."""
+"""Each name has many copies, as in real life."""
 
 
 def grow(database: Path, workflow: str, many: int) -> None:

@@ -27,7 +27,7 @@ def test_two_hundred_clients_for_ten_minutes(tmp_path: Path) -> None:
 
 
 def test_a_few_clients_for_a_few_seconds(tmp_path: Path) -> None:
-    """That the measurement itself works; its times are for `make soak`."""
+    """Shows that the measurement itself works; its times are for `make soak`."""
     with house(tmp_path, past=1000) as target:
         found = measure(target, partial(crowd.run, clients=5, seconds=3, think_s=0.5))
         listed = target.ok("GET", "/api/workflow?all_users=true&name=past-&limit=1000")
@@ -49,7 +49,7 @@ def test_submits_and_cancels_at_their_moments_in_a_large_cluster(tmp_path: Path)
 
 
 def test_a_small_cluster_of_the_same_kind_is_asked_at_its_moments(tmp_path: Path) -> None:
-    """That this measurement works too."""
+    """Shows that this measurement works too."""
     size = Size(nodes=240, pools=120, waiting=400)
     with metropolis(tmp_path, size) as target:
         before = len(target.portrait()["gangs"])

@@ -13,7 +13,7 @@ from tests.properties.oracle import Oracle
 
 
 def answers(state: State) -> dict[str, GroupWhy]:
-    """Of every gang that waits or is nominated."""
+    """Returns the answer for every gang that waits or is nominated."""
     return {
         f"{workflow}/{group.group}": group
         for workflow in sorted(state.workflows)
@@ -37,7 +37,7 @@ def starts(state: State) -> dict[str, Verdict]:
 
 
 def check_blockers(state: State) -> None:
-    """By the second opinion: of each choice quota is a blocker if and only if quota does not allow it, and so with nodes."""
+    """Asks the second opinion: quota blocks a choice if and only if quota does not allow it; the same for nodes."""
     decided = Oracle.decided(state)
     for gang, answer in answers(state).items():
         entry = state.ledger.entries[gang]

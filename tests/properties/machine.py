@@ -254,7 +254,7 @@ def check_admission(state: State, gang_id: str, placement: Placement) -> None:
 
 
 def check_replacement(state: State, gang_id: str, placement: Placement) -> None:
-    """Of an admitted gang.  What moves finds room that is free now, and is not held for others; the rest keeps nodes and GPUs."""
+    """Checks an admitted gang.  What moves finds room that is free now, and is not held for others; the rest keeps nodes and GPUs."""
     entry = state.ledger.entries[gang_id]
     assert entry.state is GangState.ADMITTED
     moved = []

@@ -183,7 +183,7 @@ class Oracle:
         return total
 
     def usage(self, place: Place, key: FlavorResource) -> int:
-        """Of an inner node: what its children hold beyond what they keep for themselves."""
+        """Returns, for an inner node, what its children hold beyond what they keep for themselves."""
         if place[0] in ("firm", "low"):
             return self.leaf_usage(place, key)
         return sum(max(0, self.usage(child, key) - self._kept(child, key)) for child in self.children(place))

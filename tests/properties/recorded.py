@@ -38,7 +38,7 @@ Plain = dict[str, Any]
 
 
 def read(family: str = "") -> Iterator[Plain]:
-    """Those whose names start with *family* and a dash; all for "".  The name is what a line begins with."""
+    """Yields the plans whose names start with *family* and a dash; all for "".  The name is what a line begins with."""
     start = f'{{"name":"{family}-' if family else ""
     with gzip.open(DATA, "rt", encoding="utf-8") as lines:
         yield from (json.loads(line) for line in lines if line.startswith(start))

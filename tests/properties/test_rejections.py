@@ -182,7 +182,7 @@ class DoubtedEngine(Engine):
 
     @rule()
     def work_that_never_ends_comes_to_rest(self) -> None:
-        """Those that were refused wait, and everybody else has what he is due; then they may be tried, and so have they."""
+        """Refused gangs wait while everybody else gets their due; then they may be tried again, and get theirs."""
         self.driver.cycle()
         for _ in range(2 * len(self.driver.state.ledger.entries) + 6):
             self.driver.cycle()

@@ -23,7 +23,7 @@ BACK = "http://127.0.0.1:45555/"
 OWN = "https://runrig.example.org"
 ELSEWHERE = "192.0.2.7"
 ROLES = {"ml": ("team-user",), "heads": ("team-admin", "viewer"), "root": ("admin",)}
-"""By group."""
+"""The roles of each group."""
 
 
 def settings(issuer: str, roles: Mapping[str, tuple[str, ...]] = ROLES, claim: str = "groups") -> OidcSpec:

@@ -113,7 +113,7 @@ def forger() -> Iterator[Forger]:
 
     class Server(ThreadingHTTPServer):
         def handle_error(self, *_: Any) -> None:
-            """Whoever asked has hung up."""
+            """Says nothing: the caller has hung up."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
         made = Forger(f"http://127.0.0.1:{server.server_address[1]}")

@@ -56,7 +56,7 @@ def provider(folder: Path) -> Iterator[Running]:
 
 
 class Browser:
-    """Of one person."""
+    """The browser of one person."""
 
     def __init__(self, user: str) -> None:
         self._user = user

@@ -18,7 +18,7 @@ from django.conf import settings
 CLIENT = "runrig"
 OTHER_CLIENT = "elsewhere"
 HERE = "http://127.0.0.1/"
-"""Of the redirect URIs; any port of it is accepted (RFC 8252)."""
+"""The start of the redirect URIs; any port is accepted (RFC 8252)."""
 
 
 def main() -> None:

@@ -89,7 +89,7 @@ def test_what_is_restored_is_equal_in_every_table(tmp_path: Path, any_store: str
 
 
 def lines(file: Path) -> list[bytes]:
-    """Of the tables, but for `meta`, whose epoch goes on."""
+    """Returns the lines of all tables but `meta`, whose epoch goes on."""
     found = gzip.decompress(file.read_bytes()).splitlines()
     meta = next(index for index, line in enumerate(found) if b'"table":"meta"' in line)
     return [*found[1:meta], *found[meta + 2 : -1]]

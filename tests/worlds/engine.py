@@ -47,7 +47,7 @@ def workflow(name: str, *tasks: TaskSpec, upstream: Mapping[str, tuple[str, ...]
 
 
 def pools_put(actions: Sequence[Action]) -> list[Pool]:
-    """By actions that do nothing else."""
+    """Returns the pools that *actions* put; they do nothing else."""
     found = [action.pool for action in actions if isinstance(action, PutPool)]
     assert len(found) == len(actions)
     return found

@@ -112,9 +112,9 @@ class Crowd:
         self.of_address = max(BACKLOG, most // 4)  # so many come at the same time, each with its token on the way
         self.of_user = max(BACKLOG, most // 2)
         self.strangers: dict[str, dict[Guest, None]] = {}
-        """By address, oldest first."""
+        """Guests without a valid token by address, oldest first."""
         self.guests: dict[int, Guest] = {}
-        """By descriptor."""
+        """All guests by descriptor."""
         self.open = 0
         """How many of them have not been told to leave."""
         self._users: Counter[str] = Counter()

@@ -161,7 +161,7 @@ class Needs:
         asker.check_there(permission, about.pool)
 
     def _check_everywhere(self, asker: Asker) -> None:
-        """Of a body that names no pool: where one has to be named, reading it says so."""
+        """Checks a body that names no pool: where one has to be named, reading it says so."""
         if self._of_subpool is not None:
             asker.need(self.permission)
 

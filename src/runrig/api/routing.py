@@ -89,7 +89,7 @@ class Route(APIRoute):
 
 
 def _found(endpoint: Callable[..., Any]) -> dict[str, Found]:
-    """By the name of the parameter."""
+    """Returns the marks of the parameters, by name."""
     marks = {
         parameter.name: next((mark for mark in get_args(parameter.annotation)[1:] if isinstance(mark, Found)), None)
         for parameter in signature(endpoint).parameters.values()

@@ -47,7 +47,7 @@ class _Parameter:
 
     @classmethod
     def of(cls, field: Any) -> "_Parameter":
-        """Of the framework's own *field*."""
+        """Reads the framework's own *field*."""
         required = field.field_info.is_required()
         default = None if required else field.default
         return cls(

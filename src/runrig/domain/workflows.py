@@ -28,7 +28,7 @@ class ExitCode:
 
 
 class Status(enum.Enum):
-    """Of tasks and groups.  A group WAITING has groups before it; SCHEDULING is pending in the queue."""
+    """The status of a task or group.  A group WAITING has groups before it; SCHEDULING is pending in the queue."""
 
     WAITING = "WAITING"
     SCHEDULING = "SCHEDULING"

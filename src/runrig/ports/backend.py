@@ -144,7 +144,7 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Of a terminal, in characters."""
+    """The size of a terminal, in characters."""
 
     rows: int
     columns: int

@@ -249,7 +249,7 @@ class Store(Protocol):
         """(the page, whether there is more)."""
 
     def pods(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
-        """By workflow, then by task as written: the pods in the latest attempt of its group, in one query.
+        """Returns the pods in the latest attempt of each task's group, by workflow and then by task as written, in one query.
 
         All of them until it is admitted, then those that it was admitted with (law A3).
         """

@@ -11,7 +11,7 @@ from runrig.domain.workflows import LabelSelector, WorkflowSpec
 
 MOST_LABELS = 16
 MOST_PATTERNS = 64
-"""That the alternatives of one selector stand for."""
+"""Patterns that the alternatives of one selector may expand to."""
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _PREFIX = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")

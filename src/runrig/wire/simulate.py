@@ -35,7 +35,7 @@ class Numbers:
 
 
 Quotas = Mapping[str, Mapping[FlavorResource, Numbers]]
-"""By node, then by what the quota is of; both sorted."""
+"""Node name -> (flavor, resource) -> numbers; both sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one scenario.  *tree*: parents before their children."""
+    """The outcome of one scenario.  *tree*: parents before their children."""
 
     scenario: str
     tree: tuple[TreeNode, ...]

@@ -198,7 +198,7 @@ OUTCOMES: Mapping[str, Mapping[str, int]] = {
     "change cluster": _ADMIN,
     "access": _ADMIN,
 }
-"""By what the document says that a route needs, of a request about `team` and tom's work in it."""
+"""Who may call a route, by the need that the document states, for a request about `team` and tom's work in it."""
 
 NOT_SEEN: Mapping[str, int] = {"/api/v1/cohorts/org": NOT_THERE}
 """Where *uwe* reads the cluster, and what is asked for lies above pools of others alone."""

@@ -122,7 +122,7 @@ def test_questions_are_answered_to_whom_the_declaration_says(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("route", COMMANDS)
 def test_commands_are_done_for_whom_the_declaration_says_and_else_change_nothing(tmp_path: Path, route: str) -> None:
-    """Those who may come last, the weakest first: for the others the same may be done already."""
+    """Users with the right come last, the weakest first: for the others the same may be done already."""
     row = ROWS[route]
     with two_teams(tmp_path) as it:
         access = it.api.desk.service.access

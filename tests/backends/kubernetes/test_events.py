@@ -52,7 +52,7 @@ def event(time: float = NOON, **more: Any) -> ClusterEvent:
 
 
 def kept(folder: Path) -> list[Any]:
-    """Of the workflow, as another server would find it."""
+    """Returns the events of the workflow, as another server would find them."""
     return list(KeptEvents(folder).of("w-1"))
 
 

@@ -44,7 +44,7 @@ def _full(requests: dict[str, Any]) -> dict[str, Any]:
 
 
 def left(amounts: dict[str, Any], *pods: Object) -> dict[str, int]:
-    """Of what is in *amounts*, and whatever else there is any of."""
+    """Returns what is left of each resource in *amounts*, and of every other that is not zero."""
     found = node_of(node(_full(amounts)), pods, NAMES).resources
     return {name: amount for name, amount in found.items() if amount or name in amounts}
 

@@ -116,7 +116,7 @@ def test_what_kai_says_of_a_group_that_it_does_not_place(conditions: list[Case] 
 
 @pytest.mark.parametrize(("time", "said"), [("11:59:59", None), ("12:00:00", "full"), ("12:00:01", "full")])
 def test_what_kai_said_before_the_pod_was_made_that_waits_is_about_others(time: str, said: str | None) -> None:
-    """Of a task that starts again in a gang that runs: what was said of the gang's beginning stays for ever."""
+    """A task starts again in a running gang: what was said of the gang's beginning stays for ever."""
     when = f"2026-03-01T{time}Z"
     told = {"type": "UnschedulableOnNodePool", "status": "True", "message": "full", "lastTransitionTime": when}
     group = {"metadata": {"name": "g"}, "status": {"schedulingConditions": [told]}}

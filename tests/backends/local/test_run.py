@@ -45,7 +45,7 @@ def test_the_machine_is_one_node_and_is_told_once(tmp_path: Path) -> None:
 
 
 def gpus_of(backend: LocalBackend) -> int:
-    """Of its only node, when it is first asked."""
+    """Returns the GPUs of its only node, when it is first asked."""
     nodes = backend.observe().nodes
     assert nodes is not None
     (node,) = nodes

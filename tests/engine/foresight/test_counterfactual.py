@@ -52,7 +52,7 @@ def decided(ledger: Ledger, gang: str, changes: Sequence[Change]) -> tuple[Verdi
 
 
 def first_answer(ledger: Ledger, gang: str, dial: Dial, reach: Reach) -> tuple[Verdict, Change | None]:
-    """By brute force: the first value that starts it, else the first that starts it after stops."""
+    """Finds by brute force the first value that starts it, else the first that starts it after stops."""
     second: Change | None = None
     for number in range(dial.size):
         change = dial.at(number)

@@ -57,7 +57,7 @@ def hosts(number: int, gpus: int) -> list[Node]:
 
 
 def test_counts_that_leave_a_slice_unfilled_do_not_hide_those_that_fit() -> None:
-    """Of 16 to 5 pods only 16, 12 and 8 fill slices of 4, and quota allows 12."""
+    """Only 16, 12 and 8 of 16 to 5 pods fill slices of 4, and quota allows 12."""
     for least in (4, 5, 12):
         made = world(hosts(4, 4), job(pods("main", 16, least, OF_FOUR)), queues=[queue(quota=12)])
         assert counts(made) == (12,)

@@ -46,7 +46,7 @@ def end(world: World, *codes: tuple[str, int]) -> None:
 
 
 def statuses(world: World) -> dict[str, str]:
-    """Of the latest attempt of each pod, of each group and of the workflow."""
+    """Returns the status of each pod's latest attempt, of each group and of the workflow."""
     found: dict[str, str] = {}
     for each in world.state.groups_of("w-1"):
         found |= {one.name: one.status.value for one in world.state.current_tasks((each.workflow, each.name))}

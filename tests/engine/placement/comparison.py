@@ -11,7 +11,7 @@ from tests.engine.placement.solver import solve
 from tests.engine.placement.yardstick import Yardstick, faults, measure, nodes_of
 
 TARGET = 0.95
-"""Of the placements: as near as the optimum, and in as few domains."""
+"""This share of placements is as near as the optimum, and in as few domains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def _wrong(given: Instance, placement: Placement | None, best: Yardstick | None)
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Of *feasible* instances, those that have a place, how many the engine puts at the optimum: *near* in levels, *few* in levels
+    """How many of the *feasible* instances (those that have a place) the engine puts at the optimum: *near* in levels, *few* in levels
     and domains, *same* in nodes as well.  *of*: all that were tried.
     """
 

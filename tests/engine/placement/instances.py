@@ -22,7 +22,7 @@ from tests.engine.placement.problem import Problem
 FAMILIES = ("scattered", "planted", "broken")
 UNITS = {GPU: 1, CPU: 500, MEMORY: 2**30}
 LARGEST = {GPU: 4, CPU: 9, MEMORY: 6}
-"""Of one pod, in units."""
+"""The largest request of one pod, in units."""
 
 BIG = Flavor("big", {"kind": "big"}, (Taint("reserved", "big"),), position=0)
 SMALL = Flavor("small", {"kind": "small"}, position=1)

@@ -78,7 +78,7 @@ class Problem:
         return found if len(found) == len(self.keys) else None
 
     def domain(self, node: Node, level: int) -> Domain:
-        """Of a node that lacks a label: one of its own."""
+        """Returns the domain of *node*; a node that lacks a label has one of its own."""
         path = self.path(node)
         return ("", node.name) if path is None else path[: level + 1]
 

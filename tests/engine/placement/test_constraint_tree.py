@@ -104,7 +104,7 @@ def test_names_are_labels_that_differ_and_parents_come_before_their_children(gro
 
 @given(groups())
 def test_no_requirement_is_lost(group: GroupSpec) -> None:
-    """Of each pod the finest required level is kept, in its subgroup, above it or at the top."""
+    """The finest required level of each pod is kept, in its subgroup, above it or at the top."""
     found = outline(group)
     for task in group.tasks:
         hard = [key.label for key in KEYS if any(need.key == key.key and need.required for need in task.topology)]

@@ -34,7 +34,7 @@ def test_whether_there_is_room_is_known_without_the_place() -> None:
 
 
 def _room_and_place(seed: int) -> Iterator[tuple[bool, bool]]:
-    """By the engine, for each choice of flavors: may the nodes hold the gang, and is there a place, or none proven?"""
+    """Asks the engine for each choice of flavors: may the nodes hold the gang, and is there a place, or none proven?"""
     problem = instance(seed).problem
     ledger = ledger_of(problem)
     entry = queued(ledger, problem)

@@ -43,7 +43,7 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 def no_domain(world: World, name: str) -> tuple[str, int, int]:
-    """Of a gang that no domain holds: the level, the pods that the best domain holds, those that it needs."""
+    """Returns, for a gang that no domain holds, the level, the pods that the best domain holds, and the pods that it needs."""
     (reason,) = reasons(world, name)
     assert (reason.code, reason.law) == (Code.NO_DOMAIN_FITS, "T1")
     return reason.where, reason.have, reason.need

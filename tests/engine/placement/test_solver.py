@@ -13,7 +13,7 @@ MOST = 5_000
 
 
 def best_of_all(problem: Problem) -> Yardstick | None:
-    """By trying every node for every pod."""
+    """Tries every node for every pod."""
     per_pod = [
         [node.name for node in problem.nodes if problem.takes(node, pod_set)]
         for pod_set, count in zip(problem.pod_sets, problem.counts, strict=True)

@@ -351,7 +351,7 @@ def test_the_order_in_which_work_comes_and_goes_leaves_no_trace(
 @many
 @given(models(), loads)
 def test_what_is_lent_covers_what_is_borrowed_at_every_node(model: Model, load: Load) -> None:
-    """Of any tree: a node lends no more than it has idle and may lend, and between siblings nothing appears or is lost."""
+    """In any tree a node lends no more than it has idle and may lend, and between siblings nothing appears or is lost."""
     both = Grown(model)
     for where, request in load:
         both.hold(where, request)

@@ -217,7 +217,7 @@ class Scene:
         return Fraction(borrowed(self.oracle(), node), int(node.weight))
 
     def oracle(self) -> Oracle:
-        """Of what counts in decisions, without those that are taken as gone on trial."""
+        """Builds the oracle of what counts in decisions, without gangs that are taken as gone on trial."""
         entries = self.ledger.entries.items()
         gone = [name for name, entry in entries if entry.state is GangState.ADMITTED and not entry.charged]
         return Oracle.decided(self.world.state, without=gone)
@@ -393,7 +393,7 @@ def common(one: QuotaNode, other: QuotaNode) -> QuotaNode:
 
 
 def first_to_give(scene: Scene, ancestor: QuotaNode, leaf: QuotaNode, left: Iterable[Entry]) -> Entry:
-    """Of those whose nearest common node with *leaf* is *ancestor* and whom law R2 does not protect.
+    """Picks among gangs whose nearest common node with *leaf* is *ancestor* and whom law R2 does not protect.
 
     Those whose pools are over at every level come before those of whom only the outermost is.
     """

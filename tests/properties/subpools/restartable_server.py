@@ -114,7 +114,7 @@ class Cluster:
         return ()
 
     def end(self, key: TaskKey, code: int = 0) -> None:
-        """By itself, if it still runs."""
+        """Ends the task by itself, if it still runs."""
         with self._lock:
             if self.running.pop(key, None) is not None:
                 self.ended[key] = code
@@ -190,7 +190,7 @@ class RestartableServer:
         self.service.declarations.update_pool(pool, PoolEdit(quota=gpus), user=user)
 
     def submit(self, pool: str, priority: Priority = Priority.NORMAL, gpus: int = 1, **more: Any) -> str:
-        """Of one task, or of *count* pods with *gpus* each.  Answers the id."""
+        """Submits one task, or *count* pods with *gpus* each.  Returns the id."""
         if isinstance(self.clock, HandClock):
             self.clock.time += 1
         text = file(f"w{next(self._numbers)}", gpus, **more)

@@ -52,7 +52,7 @@ PARTS = 5
 
 @dataclass(frozen=True)
 class Sums:
-    """Of one revision.  *promise*: pool -> GPUs for its own HIGH and NORMAL; *whole*: top-level pool -> its quota.
+    """The sums of one revision.  *promise*: pool -> GPUs for its own HIGH and NORMAL; *whole*: top-level pool -> its quota.
 
     *used*: pool -> GPUs that its own HIGH and NORMAL hold; *held*: gangs that hold anything.
     """

@@ -22,7 +22,7 @@ def encoded(plain: Any) -> str:
 
 
 def signed(head: Any, claims: Any, key: str, digest: str = "sha256") -> str:
-    """By hand, as no library would."""
+    """Signs by hand, as no library would."""
     body = f"{encoded(head)}.{encoded(claims)}"
     mark = hmac.new(key.encode(), body.encode(), digest).digest()
     return f"{body}.{base64.urlsafe_b64encode(mark).rstrip(b'=').decode()}"

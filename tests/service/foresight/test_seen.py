@@ -1,4 +1,4 @@
-"""Whoever does not see a pool learns amounts of a plan, and no name."""
+"""A user who does not see a pool learns amounts of a plan, and no name."""
 
 from pathlib import Path
 

@@ -48,7 +48,7 @@ def pool_of(event: Event) -> Pool:
 def expected(
     store: Store, notes: dict[int, Note], query: RevisionsQuery
 ) -> list[tuple[tuple[Event, ...], Note | None]]:
-    """By reading everything."""
+    """Finds the answer by reading everything."""
 
     def seen(event: Event) -> bool:
         if not isinstance(event.action, PutPool):

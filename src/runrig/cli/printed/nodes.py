@@ -8,7 +8,7 @@ from runrig.cli.printed.pools import allowed
 Answer = Mapping[str, Any]
 
 _KINDS = ("gpu", "cpu", "memory", "storage")
-"""Of which the reference client always wants to know."""
+"""The reference client always asks for these."""
 
 
 def resource(node: Answer, pools: Sequence[Answer], flavors: Sequence[Answer]) -> dict[str, Any]:

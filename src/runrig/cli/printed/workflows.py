@@ -24,7 +24,7 @@ def submitted(answer: Answer, url: str) -> dict[str, Any]:
 
 
 def rendered(answer: Answer) -> dict[str, Any]:
-    """Of a dry run."""
+    """Returns the answer to a dry run."""
     return _accepted(answer["id"], answer["warnings"]) | {"spec": answer["file"], "verdict": answer["verdict"]}
 
 

@@ -19,7 +19,7 @@ from runrig.domain.errors import ServerFault
 
 _CHUNK = 32 * 1024
 _HIGHEST_CODE = 255
-"""Of a process; the server has codes of its own above."""
+"""The highest exit code of a process; the server has codes of its own above it."""
 
 Sink = Callable[[int, bytes], None]
 Feed = Callable[[Channel], None]

@@ -24,7 +24,7 @@ class WaitingGangs:
 
 @dataclass(frozen=True, slots=True)
 class QuotaUse:
-    """Of one (flavor, resource) at one node of the tree.  *kind*: "root", "cohort" or "pool"; *usage*: what its subtree holds."""
+    """The use of one (flavor, resource) at one node of the tree.  *kind*: "root", "cohort" or "pool"; *usage*: what its subtree holds."""
 
     node: str
     kind: str

@@ -49,7 +49,7 @@ class _Sum:
 
 
 def pool_why(ledger: Ledger, pool: str) -> PoolWhy:
-    """Of *pool* itself, without its subpools.  O(buckets + MOST_ASKED x nodes + gangs that wait in it)."""
+    """Says what waits in *pool* itself, without its subpools.  O(buckets + MOST_ASKED x nodes + gangs that wait in it)."""
     sums: dict[tuple[Code, str, str], _Sum] = {}
     unasked = total = gpus = 0
     for reason, gangs in _kinds(ledger, pool):

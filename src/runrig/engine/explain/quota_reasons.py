@@ -59,7 +59,7 @@ def promise_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) ->
 
 
 def never_allowed(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> Reason | None:
-    """That the quotas leave less than *amount* even where nobody holds anything: they were cut since it was submitted (law P3)."""
+    """Says that the quotas allow less than *amount* even in an idle cluster: they were cut since it was submitted (law P3)."""
     most = promise(leaf, index) if leaf.kind is Kind.FIRM else potential(leaf, index)
     if amount <= most:
         return None

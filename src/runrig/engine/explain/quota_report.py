@@ -17,7 +17,7 @@ from runrig.engine.state.state import State
 
 
 class NodeBalance(NamedTuple):
-    """Of one (flavor, resource) at one node of the tree.
+    """The numbers of one (flavor, resource) at one node of the tree.
 
     *subtree*: its nominal and what its children lend it; *local*: the part of that which its lending limit keeps inside;
     *usage*: what its subtree holds beyond the local parts of its children; *balance*: T of law Q3, negative while it borrows;
@@ -67,7 +67,7 @@ def tree_rows(state: State) -> tuple[TreeRow, ...]:
 
 
 def rows_of_pools(state: State) -> tuple[TreeRow, ...]:
-    """Of the pools alone, as they come."""
+    """Returns the rows of the pools alone, in the tree's order."""
     return _rows(state, state.ledger.tree.pools.values())
 
 
@@ -112,7 +112,7 @@ class _Sums:
 
     @classmethod
     def of_tree(cls, tree: QuotaTree) -> "_Sums":
-        """Of all nodes at once: O(nodes x depth x indices)."""
+        """Sums all nodes at once: O(nodes x depth x indices)."""
         used, low = held_below(tree.firm.values()), held_below(tree.low.values())
         total = used | {node: [*map(add, held, used[node])] if node in used else held for node, held in low.items()}
         return cls(used, total, lent_by_all(tree.root))
@@ -156,7 +156,7 @@ def _balance(node: QuotaNode, index: int, sums: _Sums) -> NodeBalance:
 
 
 def _over(node: QuotaNode, index: int, used: int) -> int:
-    """By how much the rule of the node itself is exceeded that is exceeded most; 0: none is."""
+    """Returns the largest excess over a rule of the node itself; 0: no rule is exceeded."""
     limit = 0 if node.kind is Kind.ROOT else node.borrowing[index]
     over = 0 if limit is None else max(0, -node.balance(index) - limit)
     if node.guarantee is not None:

@@ -43,7 +43,7 @@ def shape_reasons(ledger: Ledger, entry: Entry, choice: Placement, layer: int = 
 
 
 def never_fits(ledger: Ledger, entry: Entry, choice: Placement) -> Iterator[Reason]:
-    """That not even empty nodes have room for *choice*, if that is proven: nodes have gone since it was submitted (law P3)."""
+    """Says that not even empty nodes have room for *choice*, if that is proven: nodes have gone since it was submitted (law P3)."""
     requests = pod_requests(entry, choice)
     constraints = ledger.constraints(entry, tuple(assignment.count for assignment in choice))
     if not ledger.place or constraints is None or may_hold(ledger.nodes, requests, (EMPTY,), constraints):

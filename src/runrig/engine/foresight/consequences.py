@@ -99,7 +99,7 @@ def _other_nodes(action: PutPool) -> bool:
 
 
 def consequences(without: Outcome, with_it: Outcome) -> Consequences:
-    """Of two branches that began with the same state."""
+    """Compares two branches that began with the same state."""
     both = _Both(without, with_it)
     return Consequences(
         revision=without.revision,

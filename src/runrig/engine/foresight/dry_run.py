@@ -16,7 +16,7 @@ MOST_LOOKS = 2_000
 
 
 class DryRun(NamedTuple):
-    """Of one gang.  *nodes*: where it starts, by name; *stops*: the gangs that have to stop for it; *reasons*: why it waits."""
+    """The verdict on one gang.  *nodes*: where it starts, by name; *stops*: the gangs that have to stop for it; *reasons*: why it waits."""
 
     gang: str
     verdict: Verdict

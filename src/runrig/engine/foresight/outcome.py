@@ -138,7 +138,7 @@ def hopeless(state: State, *, nodes: bool) -> dict[str, tuple[Party, str]]:
 
 
 def excesses(state: State) -> dict[tuple[str, str], Excess]:
-    """By pool and resource; pools without LOW work that is admitted are left out."""
+    """Returns the excess of each pool and resource; pools without admitted LOW work are left out."""
     tree = state.ledger.tree
     found = {}
     for name, node in sorted(tree.pools.items()):

@@ -16,7 +16,7 @@ from runrig.engine.lifecycle.submission_gate import check_flavors, refusal
 from runrig.engine.state.state import State
 
 Foresight = tuple[tuple[str, Foreseen], ...]
-"""By group, in the order of the file; groups that do not wait in the queue are left out."""
+"""Group names and answers, in the order of the file; groups that do not wait in the queue are left out."""
 
 
 def starting_changes(

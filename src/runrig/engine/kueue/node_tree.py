@@ -145,7 +145,7 @@ def can_reserve(reservations: Iterable[Reservation]) -> bool:
 def node_trees(
     flavors: Iterable[ResourceFlavor], topologies: Iterable[Topology], nodes: Sequence[Node], *, overlapping: bool
 ) -> dict[str, NodeTree]:
-    """By flavor.  *overlapping*: work of one flavor counts in every other that has the same nodes."""
+    """Returns the tree of each flavor's nodes.  *overlapping*: work of one flavor counts in every other that has the same nodes."""
     levels = {topology.name: topology.levels for topology in topologies}
     journal = Journal()
     known: dict[str, LeafCapacity] = {}

@@ -10,7 +10,7 @@ from runrig.engine.kueue.workload import WorkloadTarget
 from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf, QuotaNode, Request
 
 Left = dict[int, int]
-"""By index, what is left beside the request; negative: what it lacks."""
+"""For each index, what the request leaves; negative: what it lacks."""
 
 
 def left_in_tree(leaf: QuotaLeaf, request: Request) -> Left:

@@ -35,7 +35,7 @@ class WorkloadPlacement:
 
 
 NOWHERE = WorkloadPlacement()
-"""Of a workload that asks for no topology."""
+"""The placement of a workload that asks for no topology."""
 
 
 class WorkloadPlacer:

@@ -151,7 +151,7 @@ class Ledger(Accounts):
             self._waiting_for.setdefault(name, {})[entry] = None
 
     def _wait_for_nobody(self, entry: Entry) -> list[Entry]:
-        """Those for whom no other nomination waits, either."""
+        """Returns its former targets for whom no other nomination waits."""
         del self.nominated[entry.gang.id]
         targets, entry.waits_for = entry.waits_for, ()
         for name in targets:

@@ -47,7 +47,7 @@ class Pass(enum.IntEnum):
 
 
 Place = tuple[Order, int, "Bucket"]
-"""Of the head of a bucket, when the place was given (the number tells two of one gang apart), and the bucket."""
+"""The order of a bucket's head when the place was given, a number that tells two places of one gang apart, and the bucket."""
 
 _numbers = count()
 

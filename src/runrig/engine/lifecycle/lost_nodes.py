@@ -35,7 +35,7 @@ def unsettled(state: State, observed: Observation) -> list[TaskKey]:
 
 
 def lost_in(state: State, observed: Observation, attempts: Iterable[TaskKey]) -> Lost:
-    """Of *attempts*, which are active."""
+    """Returns what is lost of *attempts*, which are active."""
     found = {}
     for key in attempts:
         fact = _lost(state, state.tasks[key], observed)

@@ -79,7 +79,7 @@ class ClusterNodes:
                 del self._listing[key], self.capacity[key]
 
     def gpus(self, layer: int) -> Mapping[str, GpusByState]:
-        """By flavor, "" for nodes that match none; flavors whose nodes are all gone may be there with zeros.
+        """Returns the GPUs of each flavor ("" for nodes that match none); flavors whose nodes are all gone may be there with zeros.
 
         O(nodes that changed since *layer* was last asked for).
         """

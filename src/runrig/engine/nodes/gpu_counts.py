@@ -9,7 +9,7 @@ from runrig.engine.nodes.node_capacity import Journal, NodeCapacity
 
 @dataclass(frozen=True, slots=True)
 class GpusByState:
-    """Of one flavor: *held* and *free* on ready nodes, and all of those on nodes that are not ready; *ready*: how many nodes are.
+    """The GPUs of one flavor: *held* and *free* on ready nodes, and all of those on nodes that are not ready; *ready*: how many nodes are.
 
     *free* is negative where more is held than the nodes have.
     """

@@ -74,7 +74,7 @@ class QueueTree:
         return tuple((key, node.usage[REAL][index]) for key, index in self.index_of.items() if node.usage[REAL][index])
 
     def balances(self) -> dict[str, dict[FlavorResource, Balance]]:
-        """By node: the numbers of laws Q3 and Q4 for what it declares or holds, of a cohort also what is below it."""
+        """Returns for each node the numbers of laws Q3 and Q4 for what it declares or holds; for a cohort also what is below it."""
         shown: dict[str, set[int]] = {}
         for node in sorted(self.nodes(), key=lambda node: -len(node.path)):
             if node.active:

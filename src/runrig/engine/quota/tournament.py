@@ -77,7 +77,7 @@ def largest_share(node: QuotaNode, _: object) -> int:
 
 
 def _children(top: QuotaNode, leaves: Mapping[QuotaLeaf, object]) -> dict[QuotaNode, list[QuotaNode]]:
-    """Of *top* and every node between it and *leaves*, the children on the way to them.
+    """Returns, for *top* and every node between it and *leaves*, the children on the way to them.
 
     A leaf whose parents run in a circle (law Q5) counts as a child of *top*.
     """

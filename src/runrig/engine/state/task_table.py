@@ -11,7 +11,7 @@ WAITS = (Status.WAITING, Status.SCHEDULING)
 
 
 class TaskTable(MutableMapping[TaskKey, Task]):
-    """Of one first attempt that waits in each workflow only the kind is kept, which it shares with those of other workflows.
+    """Keeps only the kind of a first attempt that waits, one for each workflow; workflows share kinds.
 
     *records*: all others; every attempt that has been on a node is there, and quicker to find.
     """

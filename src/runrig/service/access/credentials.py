@@ -12,7 +12,7 @@ from runrig.service.access.sealing import KeyFile, opened, seal
 from runrig.spec.cluster import listed
 
 MOST = 100
-"""Of one user."""
+"""The most credentials that one user may have."""
 
 
 class Credentials:

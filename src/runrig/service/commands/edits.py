@@ -115,7 +115,7 @@ def _edited_quotas(before: Quotas, edit: PoolEdit | CohortEdit, flavors: tuple[s
 
 
 def known_resources(state: State) -> list[str]:
-    """That nodes have, or that were promised: a node that had them may be gone."""
+    """Returns the resources that nodes have or quotas promise: a node that had them may be gone."""
     quotas = [each.quotas for each in state.pools.values()] + [each.quotas for each in state.cohorts.values()]
     promised = {key.resource for each in quotas for key in each}
     return sorted(promised.union(*(node.resources for node in state.nodes.values())))

@@ -38,7 +38,7 @@ MOST_KEPT, LARGEST_KEPT = 128, 8 * 1024
 """Files whose reading is remembered, and the letters of the largest of them."""
 
 MOST_TAGS = 16
-"""Of one workflow."""
+"""The most tags of one workflow."""
 
 _templates = TemplateQueue()
 """One for the process, because it is its processors and memory that templates take."""

@@ -11,7 +11,7 @@ _WAITS = (Status.WAITING, Status.SCHEDULING)
 
 @dataclass(frozen=True, slots=True)
 class PodCount:
-    """Of one task that accepts fewer pods.  *got*: at the latest admission of its group; None: it waits for one, or had none."""
+    """The pods of a task that accepts fewer.  *got*: at the latest admission of its group; None: it waits for one, or had none."""
 
     task: str
     asked: int
@@ -59,5 +59,5 @@ def gpus_asked(spec: WorkflowSpec) -> GpusAsked:
 
 
 def _gpus(task: TaskSpec) -> int:
-    """Of one pod."""
+    """Returns the GPUs of one pod."""
     return sum(amount for resource, amount in task.requests if resource == GPU)

@@ -251,7 +251,7 @@ class _Known:
 
 
 def _rows(state: State, pools: list[Pool]) -> Mapping[str, TreeRow]:
-    """By name of the pool; those of ARCHIVED pools are left out.  For a few pools, the rest of the tree is not worked out."""
+    """Returns the row of each pool by name, without ARCHIVED ones.  For a few pools, the rest of the tree is not worked out."""
     if len(pools) < FEW_POOLS:
         return {pool.name: row for pool in pools if (row := pool_row(state, pool.name)) is not None}
     return {row.name: row for row in rows_of_pools(state)}

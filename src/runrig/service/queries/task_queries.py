@@ -79,7 +79,7 @@ class TaskQueries:
             yield TaskSum(user, pool, priority, amounts, workflow)
 
     def _asked_by(self, hashes: Collection[str]) -> Mapping[str, Mapping[str, Requests]]:
-        """By hash of the specification and name of the task as written.  What a hash stands for never changes."""
+        """Returns requests by hash of the specification and name of the task as written.  What a hash stands for never changes."""
         asked = {hash: found for hash in hashes if (found := self._asked.get(hash)) is not None}
         unknown = set(hashes) - asked.keys()
         if unknown:

@@ -36,7 +36,7 @@ from runrig.service.runtime.reconciler import Reconciler, Standstill
 MOST_NODES = 4
 """How many nodes a sentence names."""
 MOST_TAGS = 1_000
-"""That are listed."""
+"""The most tags that are listed."""
 _MOST_REMEMBERED = 10_000
 _TOLD_TO_STOP = (Status.FAILED_CANCELED, Status.FAILED_PREEMPTED, Status.FAILED_UPSTREAM)
 _OF_A_TASK = (MoveTask, RetryTask, RestartTask)
@@ -128,7 +128,7 @@ class WorkflowQueries:
             return None
 
     def workflow(self, id: str, visibility: Visibility = ALL) -> WorkflowView:
-        """By id or uuid.  Raises NotFound."""
+        """Returns the workflow with this id or uuid.  Raises NotFound."""
         stored = self._store.workflow(id)
         if not visibility.sees(stored.workflow.pool):
             raise no_workflow(id)
@@ -164,7 +164,7 @@ class WorkflowQueries:
             yield Listed(each, gpus, None if asked is None else asked.total)
 
     def _asked_by(self, hashes: Collection[str]) -> Mapping[str, GpusAsked]:
-        """By hash of the specification.  Each is read only once: what a hash stands for never changes."""
+        """Returns what each specification asks for, by hash.  Each is read only once: what a hash stands for never changes."""
         asked_by_hash = {hash: asked for hash in hashes if (asked := self._asked.get(hash)) is not None}
         unknown = set(hashes) - asked_by_hash.keys()
         if unknown:
@@ -332,7 +332,7 @@ def _sentence(workflow: Workflow, groups: tuple[GroupWhy, ...], hold: Hold | Non
 
 
 def first_failed(tasks: Iterable[Task]) -> list[Task]:
-    """Of *tasks*, the one that failed first, not counting those that were told to stop; none if there is no such."""
+    """Returns the task that failed first, not counting tasks that were told to stop; an empty list if there is none."""
     failed = [
         task
         for task in tasks

@@ -89,5 +89,5 @@ def _shown(answer: Counterfactual, names: Names) -> Counterfactual:
 
 
 def _change(change: Change, names: Names) -> Change:
-    """Of the changes only work that ends can be that of others whom one does not see."""
+    """Hides names in *change*: only ended work can belong to others whom one does not see."""
     return Ended(names.several(change.workflows)) if isinstance(change, Ended) else change

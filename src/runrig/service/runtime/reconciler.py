@@ -31,7 +31,7 @@ and most of the processor is left to requests.  So long an admission may wait wh
 """
 
 SYNC_SHARE = 0.1
-"""Of the time of a long cycle: so much goes to telling the backend between its parts what has been decided so far."""
+"""This share of a long cycle's time goes to telling the backend, between parts, what has been decided so far."""
 
 LONGEST_PART_S = 15.0
 """A round that gets no further for longer has got stuck."""

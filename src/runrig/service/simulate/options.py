@@ -53,7 +53,7 @@ class Options:
 
 
 def parse_strategies(text: str) -> tuple[Strategy, ...]:
-    """Of ``NAME`` or ``NAME,NAME``; "" is both.  Raises InvalidInput with the names that there are."""
+    """Reads ``NAME`` or ``NAME,NAME``; "" is both.  Raises InvalidInput with the known names."""
     names = [name.strip() for name in text.split(",")] if text.strip() else []
     found = []
     for name in names:
@@ -69,7 +69,7 @@ def parse_strategies(text: str) -> tuple[Strategy, ...]:
 
 
 def parse_gates(text: str) -> Mapping[str, bool]:
-    """Of ``NAME=true,NAME=false``, sorted.  Raises InvalidInput with the names that there are."""
+    """Reads ``NAME=true,NAME=false``; the answer is sorted.  Raises InvalidInput with the known names."""
     gates: dict[str, bool] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = (part.strip() for part in item.partition("="))

@@ -38,7 +38,7 @@ class Run(Protocol):
 
 
 def outcome(data: bytes | str, name: str, options: Options | None = None, read: ReadText | None = None) -> Outcome:
-    """Of the scenario *data*, run to its end; *name* is what the answer calls it.  Raises what `start` raises."""
+    """Runs the scenario *data* to its end; *name* is what the answer calls it.  Raises what `start` raises."""
     run = start(data, name, options or Options(), read or _read_none)
     for _ in run.steps():
         pass

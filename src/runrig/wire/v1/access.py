@@ -98,7 +98,7 @@ class Role(Tagged):
 
 
 class RolePage(Page):
-    """By user, then by role."""
+    """Roles in order of user, then of role."""
 
     model_config = example({"items": [Role.example()], "next_cursor": None})
 

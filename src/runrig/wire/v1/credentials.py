@@ -37,7 +37,7 @@ class Credential(Tagged):
 
 
 class CredentialPage(Page):
-    """By name."""
+    """Credentials in order of name."""
 
     model_config = example({"items": [Credential.example()], "next_cursor": None})
 

@@ -77,7 +77,7 @@ class GroupWhy(Shown):
 
 
 class PoolEnding(Shown):
-    """That the pool was deleted: by whom and when, *then* the state that it took with it, *state* how far it has come since."""
+    """Who deleted the pool and when; *then*: the state that it took with it; *state*: how far it has come since."""
 
     model_config = example({"pool": "vision", "by": "ann", "at": _SUBMITTED, "then": "DELETING", "state": "ARCHIVED"})
 

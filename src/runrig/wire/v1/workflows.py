@@ -166,7 +166,7 @@ class WorkflowCancelled(Shown):
 
 
 class WorkflowTags(Tagged):
-    """By name."""
+    """The tags of a workflow, in order of name."""
 
     model_config = example({"tags": ["paper"]})
 
