@@ -50,7 +50,7 @@ class _Root(LazyGroup):
         "pool": ("runrig.cli.commands.pool:pool", "Pools: named shares of GPUs that people submit to."),
         "cohort": ("runrig.cli.commands.cohort:cohort", "Cohorts: inner nodes of the quota tree."),
         "apply": ("runrig.cli.commands.apply:apply", "Declare cohorts and pools from a cluster file."),
-        "plan": ("runrig.cli.commands.plan:plan", "What an edit would do, before it is made."),
+        "plan": ("runrig.cli.commands.plan:plan", "Show what an edit would do, before you make it."),
         "export": ("runrig.cli.commands.export:export", "Print what is declared, as a cluster file."),
         "resource": ("runrig.cli.commands.resource:resource", "Nodes: what they have and who holds it."),
         "topology": (

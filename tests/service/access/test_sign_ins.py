@@ -84,7 +84,7 @@ def test_a_code_is_good_once_for_who_asked_for_it(it: Signing) -> None:
     other = Asked()
     with pytest.raises(NotAllowed, match="invalid_grant"):
         it.by(asked, other.code(it, browser))  # the verifier of another request
-    with pytest.raises(NotAllowed, match="its nonce is not that of this sign-in"):
+    with pytest.raises(NotAllowed, match="its nonce belongs to another sign-in"):
         it.by(other, other.code(it, browser), nonce=asked.nonce)
 
 

@@ -87,7 +87,7 @@ def _rows(service: Service, user: str) -> list[GrantRow]:
 
 @router.post(
     "/api/auth/access_token/{name}",
-    summary="Create a token for yourself; it is told only once",
+    summary="Create a token for yourself; it is shown only once",
     dependencies=_OWN,
     responses=_TOLD,
 )
@@ -162,7 +162,7 @@ def list_access_tokens_of(service: Serving, user: str) -> Response:
 
 @router.post(
     "/api/auth/user/{user}/access_token/{name}",
-    summary="Create a token for a user; it is told only once",
+    summary="Create a token for a user; it is shown only once",
     dependencies=_ACCESS,
     responses=_TOLD,
 )

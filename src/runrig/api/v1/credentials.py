@@ -1,4 +1,4 @@
-"""Credentials of the one who asks: they are set, listed without their values, and deleted; nobody is told a value."""
+"""Credentials of the caller: they are set, listed without their values, and deleted; nobody can read a value."""
 
 from typing import Annotated
 from urllib.parse import quote

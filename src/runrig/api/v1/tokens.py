@@ -25,7 +25,7 @@ _ACCESS = [needs(Permission.ACCESS)]
 
 _TAKEN: Said = ("alice has a token 'laptop' already: choose another name, or delete that one first", {})
 _NONE: Said = ("alice has no token 'lap': there are laptop", {})
-_TWICE = "The same request with the same Idempotency-Key is told the same token again, for ten minutes."
+_TWICE = "For ten minutes, the same request with the same Idempotency-Key returns the same token again."
 
 Ended = Annotated[bool, Query(description="Also those that are expired or revoked")]
 

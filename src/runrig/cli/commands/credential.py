@@ -21,7 +21,7 @@ TYPES = ("GENERIC", "REGISTRY", "DATA")
 
 @click.group(epilog=examples("runrig credential list", "runrig credential set wandb api_key=key.txt"))
 def credential() -> None:
-    """Credentials: values that your tasks are handed, and that nobody is told."""
+    """Credentials: values that your tasks get and that nobody can read back."""
 
 
 @credential.command("list", epilog=examples("runrig credential list", "runrig credential list -t json"))

@@ -52,9 +52,9 @@ def plan(
     down: str | None,
     **said: Any,
 ) -> None:
-    """Say who starts, waits, is preempted, becomes exposed or can never run again if something is edited.
+    """Show who would start, wait, be preempted, become exposed or never run again after an edit.
 
-    Both ways are run by the real engine until they rest, and the difference is told.  Nothing is changed.
+    The real engine runs both ways until nothing more happens, and the difference is shown.  Nothing is changed.
     """
     _check(file, workflow, quota, drain, down, pool=pool, prune=prune, said=said)
     client, source, command = session.client, None, None

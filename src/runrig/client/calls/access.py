@@ -29,7 +29,7 @@ class TokenCalls(Calls):
         description: str = "",
         roles: Sequence[str] | None = None,
     ) -> "models.TokenMade":
-        """A new token, told this once.  *expires_in_s*: seconds from now, None: never.
+        """A new token, shown only this once.  *expires_in_s*: seconds from now, None: never.
 
         *roles*: those of its user that it gives, None: all.
         """

@@ -64,7 +64,7 @@ class EventCalls(Calls):
     async def stream(self, *, after: int | None = None) -> AsyncGenerator[Commit, None]:
         """Yields what happens in the cluster, as it happens; *after* a revision, else from now on.
 
-        Where the connection breaks it goes on: nothing is told twice and nothing is left out.  Raises NoAnswer if no server is there
+        Goes on when the connection breaks: nothing comes twice and nothing is left out.  Raises NoAnswer if no server is there
         for as long as the client is patient, NotLoggedIn when the token has ended.
         """
         if after is None:

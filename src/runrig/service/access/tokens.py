@@ -15,7 +15,7 @@ from runrig.spec.cluster import listed
 DEFAULT_EXPIRY_S = 90 * 86_400.0
 LONGEST_EXPIRY_S = 10 * 366 * 86_400.0
 TOLD_AGAIN_S = 600.0
-"""How long the request that made a token is told it again."""
+"""For this long, a repeated request gets the token that it made again."""
 LONGEST_DESCRIPTION = 200
 MOST_TOKENS = 100
 """How many valid tokens a user may have."""
@@ -163,7 +163,7 @@ class Tokens:
             raise Conflict(_ANOTHERS_KEY)
         if row.problem(now) is not None or now - row.created_at > TOLD_AGAIN_S:
             raise Conflict(
-                f"token {name!r} of {user} was made with this Idempotency-Key and is not told any more: make another one with a new key"
+                f"token {name!r} of {user} was created with this Idempotency-Key and is no longer shown: create another one with a new key"
             )
         return MadeToken(self._with_use(row), text)
 

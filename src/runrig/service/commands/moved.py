@@ -16,7 +16,7 @@ def check_not_moved(log: EventLog, state: State, differences: Sequence[Differenc
     """
     if revision > state.revision:
         raise InvalidInput.one(
-            f"if_revision {revision} has not been: the newest is {state.revision}; `runrig plan` says for which one it was made",
+            f"if_revision {revision} does not exist yet: the newest is {state.revision}; `runrig plan` prints its revision",
             "if_revision",
         )
     touched = {(each.kind, each.name) for each in differences}

@@ -48,9 +48,9 @@ class TokenPage(Page):
 
 
 class TokenMade(Token):
-    """*token* is told once, and stored nowhere; the same request with the same Idempotency-Key is told it again for ten minutes."""
+    """*token* is shown once and stored nowhere; for ten minutes, the same request with the same Idempotency-Key gets it again."""
 
-    model_config = example(Token.example() | {"token": "the-43-characters-that-are-told-this-once-only"})
+    model_config = example(Token.example() | {"token": "the-43-characters-that-are-shown-only-this-once"})
 
     token: str
 

@@ -73,7 +73,7 @@ class TriedDial(Shown):
 class WorkflowChanges(Shown):
     """*at_rest* False: the next cycle does something even without a change.  *revision*: of the state that this is about.
 
-    Work of pools that you do not see is told as `work of another pool`."""
+    Work of pools that you do not see appears as `work of another pool`."""
 
     model_config = example(
         {

@@ -47,7 +47,7 @@ class GroupWhy(Shown):
     *verdict*: what the next cycle does: STARTS, STARTS_AFTER_STOPS (of *stops*) or WAITS; null if it is not queued, or if somebody
     before it has not been looked at yet.  *blockers*: all that stands in its way, by tier; *reasons*: the first for each choice of flavors.
 
-    Gangs of pools that you do not see are told as `work of another pool`, or counted."""
+    Gangs of pools that you do not see appear as `work of another pool`, or as a count."""
 
     model_config = example(
         {

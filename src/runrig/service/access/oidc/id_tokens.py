@@ -40,7 +40,7 @@ def checked(text: str, spec: OidcSpec, expected: Expected, find_key: FindKey) ->
     _check_origin(claims, spec)
     _check_time(claims, expected.now)
     if expected.nonce is not None and not _same(claims.get("nonce"), expected.nonce):
-        raise _bad("its nonce is not that of this sign-in: it was made for another one")
+        raise _bad("its nonce belongs to another sign-in")
     half = claims.get("at_hash")
     if half is not None and not _same(half, _half_hash(key, expected.access_token)):
         raise _bad("its at_hash is not that of the access token that came with it")
