@@ -2,6 +2,7 @@
 that we write."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from e2e.api import Object, Refusal
 from runrig.backends.kubernetes.files import LARGEST_SECRET
 from runrig.backends.kubernetes.objects import cluster_objects, gang_objects
 from runrig.backends.kubernetes.pods import GangPods, Settings
+from runrig.domain.credentials import CredentialUse
 from runrig.domain.gangs import Priority
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Desired
@@ -97,6 +99,22 @@ def test_a_gang_with_odd_names_and_as_many_files_as_secrets_can_hold_is_taken_as
     pods = [them.pod(launch(them.gang, f"{odd.name}-{index}")) for index in range(2)]
     again = them.pod(launch(them.gang, "small-7", key=TaskKey("wf-1", "small-7", 12)))
     assert taken(world, [*gang_objects(them), *pods, again]) == []
+
+
+def test_a_gang_with_credentials_is_taken_as_it_is_sent(world: World) -> None:
+    """Those that tasks name, and those that pull their images."""
+    values = {"ngc": {"registry": "nvcr.io", "username": "$oauthtoken", "auth": "k1"}, "hub": {"auth": "k2"}}
+    registries = {"ngc": "nvcr.io", "hub": ""}
+    settings = replace(settings_of(world), opens=lambda _, name: values[name], pulls=lambda _: registries)
+    uses = (CredentialUse("ngc", variables={"KEY": "auth"}), CredentialUse("hub", "/hub"))
+    them = GangPods(gang(task("a", image="nvcr.io/team/a:1", credentials=uses), task("b")), settings)
+    objects = [*gang_objects(them), *(them.pod(launch(them.gang, name)) for name in "ab")]
+    assert [each["type"] for each in objects if each["kind"] == "Secret"] == [
+        "Opaque",
+        "Opaque",
+        "kubernetes.io/dockerconfigjson",
+    ]
+    assert taken(world, objects) == []
 
 
 def test_what_is_applied_a_second_time_stays_as_it_is(world: World) -> None:

@@ -1,12 +1,14 @@
 """What workflow files promise, on a real API server: the examples, files, leads, retries in place, fewer pods, kinds of nodes."""
 
 import base64
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
 
 from e2e.api import Object
+from runrig.domain.credentials import written_keys
 from tests.kubernetes.runrigs import Rig, annotations, lives, one_task, rig
 from tests.kubernetes.world import EXAMPLES, World
 
@@ -113,6 +115,34 @@ def file_of(here: Rig, pod: Object, path: str) -> str:
     assert secret is not None
     keys = {each["path"]: each["key"] for each in volume.get("items", ())}
     return base64.b64decode(secret["data"][keys.get(mount["subPath"], mount["subPath"])]).decode()
+
+
+def test_images_are_pulled_with_the_credentials_of_the_one_who_submits(world: World, tmp_path: Path) -> None:
+    """In one secret, which comes again if somebody deletes it, and goes with the group."""
+    (tmp_path / "key").write_text(written_keys((bytes(32),)))
+    (tmp_path / "key").chmod(0o600)
+    with rig(world, tmp_path, CLUSTER, more="credential_key: key\n") as here:
+        for name, registry in (("ngc", "nvcr.io"), ("other", "ghcr.io")):
+            values = f"registry: {registry}\nusername: ada\nauth: s3cr3t-{name}\n"
+            here.say("credential", "set", name, "--type", "REGISTRY", "-f", "-", stdin=values)
+        id = here.submit(one_task("w", image="nvcr.io/team/train:1"), "pool")
+        here.runs(id)
+        (pod,) = here.pods(id).values()
+        (named,) = pod["spec"]["imagePullSecrets"]
+        metadata = {"name": named["name"], "namespace": world.namespace}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+
+        def auths() -> object:
+            found = world.api.read(secret)
+            return found and json.loads(base64.b64decode(found["data"][".dockerconfigjson"]))
+
+        wanted = {"auths": {"nvcr.io": {"auth": base64.b64encode(b"ada:s3cr3t-ngc").decode()}}}
+        assert auths() == wanted
+        world.api.delete(secret)
+        here.until(lambda: auths() == wanted, "it is there again", timeout_s=20)
+        here.finish(id)
+        here.until(lambda: not left(here), "nothing of it is left")
+        assert "s3cr3t" not in here.log.read_text()
 
 
 def test_a_gang_that_gets_fewer_pods_is_told_so_and_so_is_the_scheduler(world: World, tmp_path: Path) -> None:

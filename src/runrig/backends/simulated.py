@@ -21,7 +21,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU
 from runrig.domain.workflows import TaskKey
-from runrig.ports.backend import Desired, LogFile, Opens, Passage, Program
+from runrig.ports.backend import Desired, LogFile, Opens, Passage, Program, Pulls
 
 DEFAULT_DURATION_S = 60.0
 DEFAULT_GPUS = 8
@@ -114,7 +114,7 @@ class SimulatedBackend:
         self._ended: dict[TaskKey, TaskFact] = {}
         self._ends = _ends_of(self._runs)
 
-    def use_credentials(self, opens: Opens) -> None:
+    def use_credentials(self, opens: Opens, pulls: Pulls) -> None:
         """Nothing runs that could be handed one."""
 
     def observe(self) -> Observation:

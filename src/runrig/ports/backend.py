@@ -17,9 +17,18 @@ Opens = Callable[[str, str], Mapping[str, str]]
 """(user, name of a credential) → its values, for a task of that user.  Raises RunrigError in words."""
 
 
+Pulls = Callable[[str], Mapping[str, str]]
+"""User → their credentials for pulling images: name → its registry, "" if it names none; the last changed last."""
+
+
 def no_credentials(user: str, name: str) -> Mapping[str, str]:
     """`Opens` where none are kept."""
     raise Conflict(f"this server keeps no credentials, so credential {name!r} of {user} is not there")
+
+
+def no_pulls(_user: str) -> Mapping[str, str]:
+    """`Pulls` where none are kept."""
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +205,8 @@ class Backend(Protocol):
     datagrams: bool
     """`connect` knows UDP."""
 
-    def use_credentials(self, opens: Opens) -> None:
-        """*opens*: how to come by the values for tasks that start from now on."""
+    def use_credentials(self, opens: Opens, pulls: Pulls) -> None:
+        """*opens*: how to come by the values for tasks that start from now on.  *pulls*: which of them pull images."""
 
     def observe(self) -> Observation: ...
 

@@ -98,7 +98,7 @@ class Service:
         self._store = store
         self.retention = retention.Retention(store, backend, clock, retention_days, self.metrics)
         self.access = Access(store.access, pools=self._top_pools, oidc=oidc, credential_key=credential_key)
-        backend.use_credentials(self.access.credentials.opened)
+        backend.use_credentials(self.access.credentials.opened, self.access.credentials.pulls)
         self.submissions = Submissions(self._transactor, store, backend, self._reconciler, self.access.credentials)
         self.batches = Batches(self.submissions, self._transactor, self._reconciler)
         self.arrivals = Arrivals(self._transactor, self.submissions, self.batches)

@@ -88,6 +88,17 @@ def test_a_check_stores_nothing(tmp_path: Path) -> None:
         assert it.desk.revision == revision
 
 
+def test_what_is_rendered_names_the_registries_that_pull_and_no_value(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        values = {"registry": "nvcr.io", "auth": "s3cr3t-canary"}
+        it.http.put("/api/v1/credentials/ngc", json={"type": "REGISTRY", "values": values})
+        file = one_task("x").replace("image: any", "image: nvcr.io/team/x")
+        answer = it.http.post("/api/v1/workflows:render", json={"pool": "pool1", "file": file})
+        (secret,) = [each for each in answer.json()["objects"] if each["kind"] == "Secret"]
+        assert secret["stringData"] == {".dockerconfigjson": '{"auths": {"nvcr.io": {"auth": "(hidden)"}}}'}
+        assert "canary" not in answer.text
+
+
 def test_a_file_is_repeated(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         _submit(it)

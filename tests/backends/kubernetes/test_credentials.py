@@ -29,7 +29,7 @@ def opens(user: str, name: str) -> Mapping[str, str]:
 
 
 def made(*tasks: TaskSpec, begun: bool = False, shown: bool = False) -> GangPods:
-    return GangPods(gang(*tasks), replace(settings(), opens=None if shown else opens), begun=begun)
+    return GangPods(gang(*tasks), replace(settings(), opens=None if shown else opens), begun=lambda: begun)
 
 
 def secrets(pods: GangPods) -> dict[str, dict[str, Any]]:

@@ -12,7 +12,7 @@ from runrig.domain.credentials import CredentialUse
 from runrig.domain.errors import NotFound
 from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.workflows import TaskKey
-from runrig.ports.backend import Desired, Launch, Program
+from runrig.ports.backend import Desired, Launch, Program, no_pulls
 from tests.backends.local.launches import launch, local, running, until_phase
 from tests.patience import until
 
@@ -28,7 +28,7 @@ def backend(tmp_path: Path) -> Iterator[LocalBackend]:
         return {"api_key": CANARY, "lines": f"{CANARY}\r\ntwo\n"}
 
     with local(tmp_path) as it:
-        it.use_credentials(opens)
+        it.use_credentials(opens, no_pulls)
         yield it
 
 

@@ -21,7 +21,7 @@ from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU
 from runrig.domain.records import Loaded
 from runrig.domain.workflows import TaskKey
-from runrig.ports.backend import Desired, Launch, LogFile, Opens, Passage, Program
+from runrig.ports.backend import Desired, Launch, LogFile, Opens, Passage, Program, Pulls
 from runrig.ports.clock import Clock
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.commands.submissions import Submission
@@ -70,7 +70,7 @@ class Cluster:
         self._lock = threading.Lock()
         self._woken = threading.Event()
 
-    def use_credentials(self, opens: Opens) -> None:
+    def use_credentials(self, opens: Opens, pulls: Pulls) -> None:
         """No task is handed any."""
 
     def observe(self) -> Observation:

@@ -127,5 +127,16 @@ def test_without_a_good_key_file_nothing_is_set_or_opened(tmp_path: Path) -> Non
         assert [each.name for each in nowhere.credentials.of("bob")] == ["wandb"]
 
 
+def test_only_those_of_registries_pull_and_the_last_changed_comes_last(any_store: str, tmp_path: Path) -> None:
+    with keeping(any_store, tmp_path) as it:
+        put(it)
+        for name, registry in (("b", "https://nvcr.io/"), ("a", None), ("c", "ghcr.io"), ("b", "nvcr.io/team/")):
+            values = {"auth": "s3cr3t-canary"} | ({} if registry is None else {"registry": registry})
+            it.access.credentials.set("bob", name, CredentialKind.REGISTRY, values, actor="bob")
+            it.time[0] += 1
+        assert list(it.access.credentials.pulls("bob").items()) == [("a", ""), ("c", "ghcr.io"), ("b", "nvcr.io/team")]
+        assert it.access.credentials.pulls("ann") == {}
+
+
 def test_a_key_file_is_read_as_it_was_written() -> None:
     assert read_keys(written_keys((TWO, ONE))) == (TWO, ONE)

@@ -114,7 +114,8 @@ def check_workflow(service: Serving, user: User, visibility: Seeing, body: v1.Wo
 )
 def render_workflow(service: Serving, user: User, body: v1.WorkflowRender) -> RenderAnswer:
     found = service.submissions.blueprint(submission_of(body, body, user), body.namespace or DEFAULT_NAMESPACE)
-    return RenderAnswer(objects=list(objects.render(found)))
+    pulls = service.access.credentials.pulls(user)
+    return RenderAnswer(objects=list(objects.render(found, lambda _: pulls)))
 
 
 @router.post(

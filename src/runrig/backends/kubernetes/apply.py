@@ -72,16 +72,14 @@ class Wanted:
         gang = self.desired.gangs[id]
         known = self.gangs.get(gang.uuid)
         if known is None:
-            pods = GangPods(gang, self.settings, begun=self._begun(gang))
+            pods = GangPods(gang, self.settings, begun=partial(self._begun, gang))
             known = self.gangs[gang.uuid] = _Gang(pods, objects.before_the_group(pods))
         return known
 
     def _begun(self, gang: GangLaunch) -> bool:
-        """Asked only of gangs with credentials: it looks at all that runs."""
+        """Asked only where a credential does not open: it looks at all that runs."""
         run = self.desired.run
-        return any(task.credentials for task in gang.group.tasks) and any(
-            key in run and run[key].gang == gang.id for key in self.desired.running
-        )
+        return any(key in run and run[key].gang == gang.id for key in self.desired.running)
 
     def pod_name(self, launch: Launch) -> str:
         return names.pod_name(self.desired.gangs[launch.gang].uuid, launch.key.task, launch.key.retry_id)

@@ -29,7 +29,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU, STORAGE
 from runrig.domain.workflows import ExitCode, TaskKey
-from runrig.ports.backend import Desired, LogFile, Opens, Passage, Program, no_credentials
+from runrig.ports.backend import Desired, LogFile, Opens, Passage, Program, Pulls, no_credentials, no_pulls
 
 Object = dict[str, Any]
 
@@ -81,6 +81,7 @@ class KubernetesBackend:
         self._start_timeout_s = start_timeout_s
         self._claim = claim
         self._opens: Opens = no_credentials
+        self._pulls: Pulls = no_pulls
         self._changed = threading.Event()
         self._view = ClusterView(cluster, namespace, self._changed.set)
         self._crew = Crew()
@@ -98,8 +99,8 @@ class KubernetesBackend:
 
     # ------------------------------------------------------------ the port
 
-    def use_credentials(self, opens: Opens) -> None:
-        self._opens = opens
+    def use_credentials(self, opens: Opens, pulls: Pulls) -> None:
+        self._opens, self._pulls = opens, pulls
 
     def observe(self) -> Observation:
         """Also repairs what others changed, so that the report matches what is wanted.  Raises Unavailable."""
@@ -262,7 +263,7 @@ class KubernetesBackend:
         return min(self._carried_out[1], self._buried_again)
 
     def _settings(self, desired: Desired) -> Settings:
-        return Settings(self._namespace, desired.flavors, self._names, self._claim.term, self._opens)
+        return Settings(self._namespace, desired.flavors, self._names, self._claim.term, self._opens, self._pulls)
 
     def _carry_out(self) -> None:
         generation = self._view.generation

@@ -89,6 +89,10 @@ def credential_name(gang: str, number: int) -> str:
     return f"{gang}-credential-{number}"
 
 
+def pull_name(gang: str) -> str:
+    return f"{gang}-pull"
+
+
 def pod_name(gang: str, task: str, retry_id: int) -> str:
     """Used once and never again.  For people it starts with the name of the task."""
     return _hashed(task, f"{gang}/{task}/{retry_id}")

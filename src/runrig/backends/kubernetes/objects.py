@@ -10,20 +10,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from runrig.backends.kubernetes import names
 from runrig.backends.kubernetes.names import MANAGED, Object
 from runrig.backends.kubernetes.pods import WHOLE, GangPods, Settings
+from runrig.backends.kubernetes.registries import auth_of, docker_config
 from runrig.domain.errors import InvalidInput, RunrigError
 from runrig.domain.gangs import Priority
 from runrig.domain.subgroups import Constraint, Subgroup
-from runrig.ports.backend import Blueprint, PoolQueues, QueueQuota
+from runrig.ports.backend import Blueprint, PoolQueues, Pulls, QueueQuota, no_pulls
 
 PRIORITY_CLASSES = {Priority.HIGH: 125, Priority.NORMAL: 100, Priority.LOW: 50}
 NEVER = "87600h"
 UNLIMITED = -1
 HIDDEN = "(hidden)"
+DOCKER_CONFIG = ".dockerconfigjson"
 
 
-def render(plan: Blueprint) -> tuple[Object, ...]:
-    """The cluster-wide objects, then each gang with its pods.  Raises InvalidInput for objects that no cluster takes."""
-    settings = Settings(plan.namespace, plan.flavors, plan.resource_names)
+def render(plan: Blueprint, pulls: Pulls = no_pulls) -> tuple[Object, ...]:
+    """The cluster-wide objects, then each gang with its pods.  Raises InvalidInput for objects that no cluster takes.
+
+    *pulls*: which credentials pull images; none of their values is shown.
+    """
+    settings = Settings(plan.namespace, plan.flavors, plan.resource_names, pulls=pulls)
     objects = [*cluster_objects(plan.pools, plan.namespace)]
     try:
         for gang in plan.gangs:
@@ -109,7 +114,7 @@ def before_the_group(pods: GangPods) -> tuple[Object, ...]:
 
     Raises ValueError with a sentence for impossible files.
     """
-    return (*_service(pods), *_secrets(pods), *_credentials(pods))
+    return (*_service(pods), *_secrets(pods), *_credentials(pods), *_pull_secret(pods))
 
 
 def _service(pods: GangPods) -> Iterator[Object]:
@@ -136,10 +141,32 @@ def _credentials(pods: GangPods) -> Iterator[Object]:
         try:
             data = _credential_data(pods, name)
         except RunrigError as error:
-            if pods.begun:
+            if pods.begun():
                 continue
             raise ValueError(error.message) from None
         yield {"apiVersion": "v1", "kind": "Secret", "metadata": _metadata(pods, secret), "type": "Opaque"} | data
+
+
+def _pull_secret(pods: GangPods) -> Iterator[Object]:
+    """With all that pulls the gang's images, if anything does.  Raises as `_credentials` does."""
+    if not pods.pulls:
+        return
+    try:
+        data = _pull_data(pods)
+    except RunrigError as error:
+        if pods.begun():
+            return
+        raise ValueError(error.message) from None
+    metadata = _metadata(pods, names.pull_name(pods.gang.uuid))
+    yield {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "kubernetes.io/dockerconfigjson"} | data
+
+
+def _pull_data(pods: GangPods) -> Object:
+    opens, user = pods.settings.opens, pods.gang.user
+    if opens is None:
+        return {"stringData": {DOCKER_CONFIG: docker_config((registry, HIDDEN) for registry in pods.pulls.values())}}
+    auths = [(registry, auth_of(opens(user, name))) for name, registry in pods.pulls.items()]
+    return {"data": {DOCKER_CONFIG: base64.b64encode(docker_config(auths).encode()).decode()}}
 
 
 def _credential_data(pods: GangPods, name: str) -> Object:

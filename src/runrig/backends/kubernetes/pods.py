@@ -6,19 +6,20 @@ Pure: equal gangs give equal pods, keys in the same order.
 import math
 import re
 from collections import ChainMap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from runrig.backends.kubernetes import names
 from runrig.backends.kubernetes.files import OUTPUT, WORK, GangFiles, Mount, files_of
 from runrig.backends.kubernetes.names import MANAGED, Object, label_value
+from runrig.backends.kubernetes.registries import needed
 from runrig.domain.nodes import Flavor
 from runrig.domain.quantities import BYTES, CPU, GPU, MEMORY, STORAGE
 from runrig.domain.subgroups import Outline
 from runrig.domain.tokens import expand
 from runrig.domain.workflows import TaskKey, TaskSpec, task_uuid
-from runrig.ports.backend import GangLaunch, Launch, Opens
+from runrig.ports.backend import GangLaunch, Launch, Opens, Pulls, no_pulls
 
 LONGEST_VARIABLE = 128 * 1024
 """Bytes of a variable with its name and final NUL; Linux starts no program with a longer one."""
@@ -38,6 +39,7 @@ class Settings:
     """*resource_names*: our name of a resource → the cluster's, if that is not the usual one.
 
     *epoch*: that of the server that makes the pods; None: they are only shown.  *opens*: the values of credentials; None: not told.
+    *pulls*: which credentials pull images.
     """
 
     namespace: str
@@ -45,6 +47,7 @@ class Settings:
     resource_names: Mapping[str, str]
     epoch: int | None = None
     opens: Opens | None = None
+    pulls: Pulls = no_pulls
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,8 @@ class GangPods:
     Nearly everything comes from the gang, so it does not matter which of its attempts still live.
     """
 
-    def __init__(self, gang: GangLaunch, settings: Settings, *, begun: bool = False) -> None:
-        """*begun*: some of them have run, so that they go on with what they were handed."""
+    def __init__(self, gang: GangLaunch, settings: Settings, *, begun: Callable[[], bool] = lambda: False) -> None:
+        """*begun*: whether some of them have run, so that they go on with what they were handed."""
         self.gang, self.settings, self.begun = gang, settings, begun
 
     def pod(self, launch: Launch) -> Object:
@@ -118,6 +121,11 @@ class GangPods:
         """Credential → the name of its Secret."""
         found = sorted({use.name for task in self.gang.group.tasks for use in task.credentials})
         return {name: names.credential_name(self.gang.uuid, number) for number, name in enumerate(found)}
+
+    @cached_property
+    def pulls(self) -> Mapping[str, str]:
+        """The credentials of the gang's user that pull its images, in one Secret: name → registry, the last changed last."""
+        return needed(self.settings.pulls(self.gang.user), (task.image for task in self.gang.group.tasks))
 
     @cached_property
     def labels(self) -> Mapping[str, str]:
@@ -189,6 +197,8 @@ class GangPods:
             "enableServiceLinks": False,
             "hostname": names.hostname(attempt.name),
         }
+        if self.pulls:
+            spec["imagePullSecrets"] = [{"name": names.pull_name(self.gang.uuid)}]
         if self.count > 1:
             spec["subdomain"] = names.service_name(self.gang.uuid)
         if "hostNetwork" in attempt.task.allow:

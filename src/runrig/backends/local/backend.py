@@ -26,7 +26,7 @@ from runrig.backends.local.wake_pipe import WakePipe
 from runrig.domain.errors import Conflict, ServerFault
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.workflows import ExitCode, TaskKey
-from runrig.ports.backend import Desired, Launch, LogFile, Opens, Passage, Program, no_credentials
+from runrig.ports.backend import Desired, Launch, LogFile, Opens, Passage, Program, Pulls, no_credentials
 
 _POLL_S = 0.5
 """How late the end of a task is seen at most if its supervisor could not ring."""
@@ -99,7 +99,7 @@ class LocalBackend:
 
     # ------------------------------------------------------------ the port
 
-    def use_credentials(self, opens: Opens) -> None:
+    def use_credentials(self, opens: Opens, pulls: Pulls) -> None:  # noqa: ARG002 - nothing pulls images here
         self._opens = opens
 
     def observe(self) -> Observation:

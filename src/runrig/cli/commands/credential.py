@@ -65,6 +65,7 @@ def _naive(each: Mapping[str, Any]) -> str:
         "runrig credential set wandb api_key=key.txt",
         "pass show wandb | runrig credential set wandb api_key=-",
         "runrig credential set bucket --type DATA -f bucket.yaml",
+        "runrig credential set ngc --type REGISTRY -f ngc.yaml",
     ),
 )
 @click.argument("name")
@@ -76,6 +77,8 @@ def set_credential(session: Session, name: str, values: tuple[str, ...], kind: s
     """Set the credential NAME, or replace it whole; each KEY has what FILE holds, without the line end; - is stdin.
 
     Values are never written on the command line, where everybody on the machine can read them.
+
+    A REGISTRY credential pulls the images of your workflows on Kubernetes; the local and the simulated backend pull none.
     """
     sent = {} if file is None else _of_file(file)
     for each in values:

@@ -76,6 +76,11 @@ class Credentials:
         """The values, for a task of *user*.  Raises NotFound, Conflict, ServerFault."""
         return opened(self._keys.keys(), self.get(user, name))
 
+    def pulls(self, user: str) -> Mapping[str, str]:
+        """The credentials of *user* for pulling images, by name: the registry, "" if it names none; the last changed last."""
+        found = (each for each in self.of(user) if each.kind is CredentialKind.REGISTRY)
+        return {each.name: each.profile for each in sorted(found, key=lambda each: each.changed_at)}
+
     def reseal(self, *, actor: str) -> tuple[int, int]:
         """Seals all with the newest key of the file: (how many, how many stay as they are, because no key opens them).
 

@@ -45,8 +45,8 @@ class CredentialPage(Page):
 
 
 class CredentialRequest(Request):
-    """*values*: by key.  REGISTRY has `auth`, and may have `registry` and `username`; DATA has `access_key_id`, `access_key` and
-    `endpoint`, and may have `region`, `override_url` and `addressing_style`; GENERIC has any."""
+    """*values*: by key.  REGISTRY, which pulls images on Kubernetes, has `auth`, and may have `registry` and `username`; DATA has
+    `access_key_id`, `access_key` and `endpoint`, and may have `region`, `override_url` and `addressing_style`; GENERIC has any."""
 
     model_config = example({"type": "GENERIC", "values": {"api_key": "(the key)"}})
 
