@@ -19,7 +19,6 @@ from typing import Any
 import click
 
 from runrig.api.app import described
-from runrig.api.failures import STATUSES
 from runrig.cli.main import cli
 from runrig.client import clients
 from runrig.client.calls import access as client_access
@@ -28,6 +27,7 @@ from runrig.client.calls import pools as client_pools
 from runrig.client.ways import Calls, call, stream
 from runrig.domain import access, errors, pools, transitions
 from runrig.domain.reasons import Code, Reason
+from runrig.domain.statuses import STATUSES
 
 ROOT = Path(__file__).parent.parent
 SHARED_OPTIONS = ("help", "format_type", "server", "data")

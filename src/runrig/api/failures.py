@@ -11,39 +11,10 @@ from starlette.exceptions import HTTPException
 
 from runrig.api.problems import written
 from runrig.api.short_way import UnknownParameter
-from runrig.domain.errors import (
-    Changed,
-    Conflict,
-    InvalidInput,
-    NoCredential,
-    NotAllowed,
-    NotFound,
-    NotLoggedIn,
-    Problem,
-    Refused,
-    RunrigError,
-    ServerFault,
-    TooMany,
-    Unavailable,
-)
+from runrig.domain import statuses
+from runrig.domain.errors import InvalidInput, NotFound, NotLoggedIn, Problem, RunrigError, ServerFault
 from runrig.service.runtime import logs
 from runrig.wire import ProblemAnswer
-
-# The first match counts: special before general.
-STATUSES: Mapping[type[RunrigError], int] = {
-    UnknownParameter: 400,
-    InvalidInput: 422,
-    NotFound: 404,
-    Changed: 412,
-    Conflict: 409,
-    Refused: 400,
-    NoCredential: 400,
-    NotLoggedIn: 401,
-    NotAllowed: 403,
-    TooMany: 429,
-    Unavailable: 503,
-    ServerFault: 500,
-}
 
 MOST_PROBLEMS = 100
 """Problems listed in one answer: nobody reads more, and a body full of mistakes must not cost much."""
@@ -118,7 +89,7 @@ def details_of(error: RunrigError) -> dict[str, object]:
 
 
 def status_of(error: RunrigError) -> int:
-    return next(status for kind, status in STATUSES.items() if isinstance(error, kind))
+    return 400 if isinstance(error, UnknownParameter) else statuses.status_of(error)
 
 
 def headers_of(error: RunrigError) -> dict[str, str]:

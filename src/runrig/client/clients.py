@@ -23,6 +23,36 @@ PLAN_S = 600.0
 
 
 class ServerCalls(Calls):
+    def __init__(
+        self,
+        server: str | None = None,
+        *,
+        token: str | None = None,
+        data: str | None = None,
+        patience_s: float | None = None,
+        tls: "ssl.SSLContext | None" = None,
+    ) -> None:
+        """Raises InvalidInput if *server* is no address."""
+        found = ServerAddress(server, data)
+        address = found.address()
+        caller = Caller(
+            self._new_network(),
+            address,
+            one_line(token, "token=") if token else SignIn(found, address),
+            f"; 'runrig login {address.url}' keeps one, RUNRIG_TOKEN sets one",
+            patience_s=patience(address, os.environ) if patience_s is None else patience_s,
+            tls=tls,
+            keeps=True,
+        )
+        super().__init__(caller)
+        self._make_parts(caller)
+
+    def _new_network(self) -> Network:
+        raise NotImplementedError
+
+    def _make_parts(self, caller: Caller) -> None:
+        raise NotImplementedError
+
     @call
     async def me(self) -> "models.Me":
         """Who you are, your roles, and the pools to which you may submit."""
@@ -58,27 +88,6 @@ class ServerCalls(Calls):
         return (await self._get(models.ClusterFile, path("cluster-file"))).file
 
 
-def _caller(
-    network: Network,
-    server: str | None,
-    token: str | None,
-    data: str | None,
-    patience_s: float | None,
-    tls: "ssl.SSLContext | None",
-) -> Caller:
-    found = ServerAddress(server, data)
-    address = found.address()
-    return Caller(
-        network,
-        address,
-        one_line(token, "token=") if token else SignIn(found, address),
-        f"; 'runrig login {address.url}' keeps one, RUNRIG_TOKEN sets one",
-        patience_s=patience(address, os.environ) if patience_s is None else patience_s,
-        tls=tls,
-        keeps=True,
-    )
-
-
 class Client(ServerCalls, Blocking):
     """A server, whose answers are waited for.
 
@@ -90,26 +99,19 @@ class Client(ServerCalls, Blocking):
     It keeps connections until it is closed, and may be used by several threads.
     """
 
-    def __init__(
-        self,
-        server: str | None = None,
-        *,
-        token: str | None = None,
-        data: str | None = None,
-        patience_s: float | None = None,
-        tls: "ssl.SSLContext | None" = None,
-    ) -> None:
-        """Raises InvalidInput if *server* is no address."""
-        super().__init__(_caller(BlockingNetwork(), server, token, data, patience_s, tls))
-        self.workflows = workflows.Workflows(self._caller)
-        self.pools = pools.Pools(self._caller)
-        self.cohorts = pools.Cohorts(self._caller)
-        self.nodes = cluster.Nodes(self._caller)
-        self.events = cluster.Events(self._caller)
-        self.tokens = access.Tokens(self._caller)
-        self.users = access.Users(self._caller)
-        self.roles = access.Roles(self._caller)
-        self.credentials = access.Credentials(self._caller)
+    def _new_network(self) -> BlockingNetwork:
+        return BlockingNetwork()
+
+    def _make_parts(self, caller: Caller) -> None:
+        self.workflows = workflows.Workflows(caller)
+        self.pools = pools.Pools(caller)
+        self.cohorts = pools.Cohorts(caller)
+        self.nodes = cluster.Nodes(caller)
+        self.events = cluster.Events(caller)
+        self.tokens = access.Tokens(caller)
+        self.users = access.Users(caller)
+        self.roles = access.Roles(caller)
+        self.credentials = access.Credentials(caller)
 
     def close(self) -> None:
         """Closes its connections."""
@@ -127,29 +129,22 @@ class Client(ServerCalls, Blocking):
 class AsyncClient(ServerCalls, Awaiting):
     """The same with calls that are awaited, and lists and streams for `async for`.  It belongs to one event loop."""
 
-    def __init__(
-        self,
-        server: str | None = None,
-        *,
-        token: str | None = None,
-        data: str | None = None,
-        patience_s: float | None = None,
-        tls: "ssl.SSLContext | None" = None,
-    ) -> None:
-        """Raises InvalidInput if *server* is no address."""
+    def _new_network(self) -> Network:
         from runrig.client.awaiting import AwaitingNetwork
 
         self._network = AwaitingNetwork()
-        super().__init__(_caller(self._network, server, token, data, patience_s, tls))
-        self.workflows = workflows.AsyncWorkflows(self._caller)
-        self.pools = pools.AsyncPools(self._caller)
-        self.cohorts = pools.AsyncCohorts(self._caller)
-        self.nodes = cluster.AsyncNodes(self._caller)
-        self.events = cluster.AsyncEvents(self._caller)
-        self.tokens = access.AsyncTokens(self._caller)
-        self.users = access.AsyncUsers(self._caller)
-        self.roles = access.AsyncRoles(self._caller)
-        self.credentials = access.AsyncCredentials(self._caller)
+        return self._network
+
+    def _make_parts(self, caller: Caller) -> None:
+        self.workflows = workflows.AsyncWorkflows(caller)
+        self.pools = pools.AsyncPools(caller)
+        self.cohorts = pools.AsyncCohorts(caller)
+        self.nodes = cluster.AsyncNodes(caller)
+        self.events = cluster.AsyncEvents(caller)
+        self.tokens = access.AsyncTokens(caller)
+        self.users = access.AsyncUsers(caller)
+        self.roles = access.AsyncRoles(caller)
+        self.credentials = access.AsyncCredentials(caller)
 
     async def close(self) -> None:
         """Closes its connections."""

@@ -4,36 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from runrig.domain.errors import (
-    Changed,
-    Conflict,
-    InvalidInput,
-    NoCredential,
-    NotAllowed,
-    NotFound,
-    NotLoggedIn,
-    Problem,
-    Refused,
-    RunrigError,
-    ServerFault,
-    TooMany,
-    Unavailable,
-)
-
-_BY_CODE: Mapping[str, type[RunrigError]] = {
-    kind.code: kind
-    for kind in (Conflict, InvalidInput, NoCredential, NotAllowed, NotFound, Refused, ServerFault, Unavailable)
-}
-_BY_STATUS: Mapping[int, type[RunrigError]] = {
-    401: NotLoggedIn,
-    403: NotAllowed,
-    404: NotFound,
-    409: Conflict,
-    412: Changed,
-    429: TooMany,
-    503: Unavailable,
-}
-_STATUS_DECIDES = (401, 403, 412, 429, 503)
+from runrig.domain.errors import InvalidInput, Problem, Refused, RunrigError, ServerFault, TooMany
+from runrig.domain.statuses import kind_of
 
 
 class NoAnswer(ServerFault):
@@ -49,13 +21,11 @@ def server_said(status: int, body: str, remark: str = "") -> RunrigError:
     else:
         message += remark
     details = answer.get("details")
-    fallback = _BY_STATUS.get(status, ServerFault if status >= 500 else InvalidInput)
     code = answer.get("code")
-    code = code if isinstance(code, str) and code else fallback.code
-    by_status = status in _STATUS_DECIDES or status >= 500
-    kind = fallback if by_status else _BY_CODE.get(code, fallback)
+    kind = kind_of(status, code)
     error = _made(kind, message, details if isinstance(details, dict) else {}, _problems(answer.get("problems")))
-    error.code = code
+    if isinstance(code, str) and code:
+        error.code = code
     return error
 
 

@@ -12,7 +12,7 @@ from runrig.api.error_docs import Said
 from runrig.api.osmo.answers import accounts as as_answers
 from runrig.api.permissions import needs
 from runrig.api.routing import Responses, Route, Serving, Who, answers
-from runrig.domain.access import Grant, GrantRow, Identity, Permission, User
+from runrig.domain.access import Grant, Identity, Permission, User
 from runrig.domain.errors import InvalidInput, NotFound
 from runrig.service.service import Service
 from runrig.wire.base import Answer
@@ -74,15 +74,8 @@ def list_access_tokens(service: Serving, who: Who) -> Response:
 
 
 def _tokens(service: Service, user: str) -> Response:
-    return _json(as_answers.token(row, _grants(service, user)) for row in service.access.tokens.of(user))
-
-
-def _grants(service: Service, user: str) -> tuple[Grant, ...]:
-    return tuple(row.grant for row in _rows(service, user))
-
-
-def _rows(service: Service, user: str) -> list[GrantRow]:
-    return [row for row in service.access.users.grants() if row.user == user]
+    grants = tuple(row.grant for row in service.access.users.grants(user))
+    return _json(as_answers.token(row, grants) for row in service.access.tokens.of(user))
 
 
 @router.post(
@@ -147,7 +140,7 @@ def delete_access_token(service: Serving, who: Who, name: str) -> Response:
     responses=answers(wire.AccessTokenRolesAnswer, 404, said={404: _NO_TOKEN}),
 )
 def get_access_token_roles(service: Serving, who: Who, name: str) -> wire.AccessTokenRolesAnswer:
-    return as_answers.token_roles(service.access.tokens.named(who.user, name), _rows(service, who.user))
+    return as_answers.token_roles(service.access.tokens.named(who.user, name), service.access.users.grants(who.user))
 
 
 @router.get(
@@ -246,7 +239,7 @@ def create_account(service: Serving, who: Who, body: wire.AccountCreateRequest) 
     responses=answers(wire.AccountWithRolesAnswer, 404, said={404: _NO_USER}),
 )
 def get_account(service: Serving, user: str) -> wire.AccountWithRolesAnswer:
-    return as_answers.account_with_roles(_account(service, user), _rows(service, user))
+    return as_answers.account_with_roles(_account(service, user), service.access.users.grants(user))
 
 
 @router.delete(
@@ -269,7 +262,7 @@ def delete_account(service: Serving, who: Who, user: str) -> Response:
 def assign_role(service: Serving, who: Who, user: str, body: wire.RoleAssignRequest) -> wire.RoleAssignmentAnswer:
     role = _role(service, body.role_name)
     service.access.users.grant(_account(service, user).name, role, actor=who.user)
-    (row,) = (each for each in _rows(service, user) if each.grant == role)
+    (row,) = (each for each in service.access.users.grants(user) if each.grant == role)
     return as_answers.assignment(row)
 
 

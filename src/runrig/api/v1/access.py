@@ -89,8 +89,7 @@ def list_roles(
     cursor: Cursor = None,
 ) -> v1.RolePage:
     after = place_of(cursor, str, str)
-    rows = [row for row in service.access.users.grants() if user in (None, row.user)]
-    page, following = cut(sorted(rows, key=_place), _place, limit, after)
+    page, following = cut(sorted(service.access.users.grants(user), key=_place), _place, limit, after)
     return v1.RolePage(items=[as_answers.role(each) for each in page], next_cursor=following)
 
 
@@ -116,8 +115,8 @@ def grant_role(service: Serving, who: Who, key: IdempotencyKey, body: RoleGrantR
 def _role(service: Service, user: str, role: str) -> GrantRow:
     """Raises NotFound."""
     grant = role_named(role)
-    for row in service.access.users.grants():
-        if (row.user, row.grant) == (user, grant):
+    for row in service.access.users.grants(user):
+        if row.grant == grant:
             return row
     raise NotFound(f"user {user} does not have the role {grant}")
 

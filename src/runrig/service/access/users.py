@@ -31,8 +31,9 @@ class Users:
         """Enabled users with the role admin; so is the owner of `up`, without being listed."""
         return self._accounts.rows.admins() | ({self._accounts.owner.identity.user} if self._accounts.owner else set())
 
-    def grants(self) -> tuple[GrantRow, ...]:
-        return tuple(self._accounts.rows.grants.values())
+    def grants(self, user: str | None = None) -> tuple[GrantRow, ...]:
+        """All that were given; *user*: only those of this one."""
+        return tuple(row for row in self._accounts.rows.grants.values() if user in (None, row.user))
 
     def create(
         self, name: str, roles: Collection[Grant] = (), *, actor: str, again: bool = False, anew: bool = False

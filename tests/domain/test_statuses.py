@@ -1,0 +1,43 @@
+"""Errors as HTTP statuses, and back."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from runrig.domain import errors
+from runrig.domain.errors import Conflict, InvalidInput, NotFound, RunrigError, ServerFault
+from runrig.domain.statuses import STATUSES, kind_of, status_of
+
+
+def kinds(above: type[RunrigError] = RunrigError) -> Iterator[type[RunrigError]]:
+    for kind in above.__subclasses__():
+        if kind.__module__ == errors.__name__:
+            yield kind
+        yield from kinds(kind)
+
+
+def test_each_kind_of_error_comes_back_as_it_was() -> None:
+    every = list(kinds())
+    assert set(every) == set(STATUSES)
+    for kind in every:
+        error = kind.__new__(kind)
+        assert (kind_of(status_of(error), error.code), kind) == (kind, kind)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (400, None, InvalidInput),
+        (400, "USAGE", InvalidInput),
+        (405, "USAGE", InvalidInput),
+        (404, "SOMETHING", NotFound),
+        (409, 7, Conflict),
+        (418, [], InvalidInput),
+        (500, "NOTFOUND", ServerFault),
+        (502, None, ServerFault),
+    ],
+)
+def test_what_is_not_known_is_the_fault_of_who_the_status_says(
+    status: int, code: object, kind: type[RunrigError]
+) -> None:
+    assert kind_of(status, code) is kind
