@@ -14,6 +14,7 @@ from runrig.api.permissions import needs
 from runrig.api.routing import Responses, Route, Serving, Who, answers
 from runrig.domain.access import Grant, Identity, Permission, User
 from runrig.domain.errors import InvalidInput, NotFound
+from runrig.service.access.tokens import LONGEST_EXPIRY_S
 from runrig.service.service import Service
 from runrig.wire.base import Answer
 
@@ -115,6 +116,9 @@ def _seconds_until(text: str, now: float) -> float:
         raise InvalidInput.one(f"{text!r:.80} is no day: write YYYY-MM-DD, such as 2027-01-31", "expires_at") from None
     if at <= now:
         raise InvalidInput.one(f"{text} has begun already: a token ends on a later day", "expires_at")
+    if at - now > LONGEST_EXPIRY_S:
+        last = datetime.fromtimestamp(now + LONGEST_EXPIRY_S, UTC).date()
+        raise InvalidInput.one(f"{text} is too late: a token ends on {last} at the latest", "expires_at")
     return at - now
 
 
