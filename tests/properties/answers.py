@@ -1,10 +1,14 @@
 """Do the answers of `why` agree with the next cycle?"""
 
 from runrig.domain.blockers import Blocker, Tier, Verdict
+from runrig.domain.gangs import GangState, Placement, Priority
 from runrig.domain.plan import Admit, Nominate
+from runrig.domain.pools import Queueing
 from runrig.domain.reasons import Code
+from runrig.engine.explain.blockers import BEST_CHOICES
 from runrig.engine.explain.why import GroupWhy, why
 from runrig.engine.ledger.options import flavor_choices
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.scheduling.verdicts import at_rest
@@ -37,27 +41,67 @@ def starts(state: State) -> dict[str, Verdict]:
 
 
 def check_blockers(state: State) -> None:
-    """Asks the second opinion: quota blocks a choice if and only if quota does not allow it; the same for nodes."""
-    decided = Oracle.decided(state)
+    """Asks the second opinion: each blocker is one, and with all of a choice lifted nothing is in its way any more."""
+    decided, empty = Oracle.decided(state), Oracle(state, [])
     for gang, answer in answers(state).items():
         entry = state.ledger.entries[gang]
         told: dict[tuple[str, ...], list[Blocker]] = {}
         for blocker in answer.blockers:
-            if blocker.flavors:
-                told.setdefault(blocker.flavors, []).append(blocker)
-        for choice in flavor_choices(state.ledger, entry, least_counts(entry.gang.pod_sets)):
+            told.setdefault(blocker.flavors, []).append(blocker)
+        anyhow = {blocker.reason.code for blocker in told.pop((), [])}
+        choices = list(flavor_choices(state.ledger, entry, least_counts(entry.gang.pod_sets)))
+        for choice in choices:
             here = told.get(tuple(each.flavor for each in choice))
-            if here is None:
-                continue
-            tiers = {blocker.tier for blocker in here}
-            assert (Tier.QUOTA in tiers) is not decided.allows(entry.gang, choice), (gang, here)
-            assert (Tier.SHAPE in tiers) is not decided.could_place(entry.gang, choice), (gang, here)
-            promised = all(
-                decided.promised(entry.gang.pool, key, amount)
-                for key, amount in decided.quota_part(entry.gang, choice).items()
-            )
-            beyond = any(blocker.reason.code is Code.QUOTA_FULL for blocker in here)
-            assert beyond is (entry.bucket.firm and not promised), (gang, here)
+            if here is not None:
+                check_quota(decided, entry, choice, here)
+                check_submission(empty, entry, choice, here)
+                in_the_way = any(blocker.tier is Tier.SHAPE for blocker in here)
+                assert in_the_way is not decided.could_place(entry.gang, choice), (gang, here)
+        if answer.blockers and entry.state is GangState.PENDING:
+            assert (Code.BEHIND_HEAD in anyhow) is stands_behind(decided, state, entry), (gang, answer)
+            if Code.COHORT_CYCLE not in anyhow:
+                expected = min(BEST_CHOICES, len(choices))
+                assert len(told) == expected or any(decided.has_room(entry.gang, choice) for choice in choices)
+
+
+def check_quota(decided: Oracle, entry: Entry, choice: Placement, told: list[Blocker]) -> None:
+    """With all quotas and limits lifted that are told, the others let it through; with all but one lifted that one does not."""
+    lifts = {
+        (blocker.reason.code, blocker.reason.where, blocker.reason.resource)
+        for blocker in told
+        if blocker.tier is Tier.QUOTA
+    }
+    assert decided.with_lifted(lifts).allows(entry.gang, choice), (entry.gang.id, told)
+    for one in lifts:
+        assert not decided.with_lifted(lifts - {one}).allows(entry.gang, choice), (entry.gang.id, one, told)
+
+
+def check_submission(empty: Oracle, entry: Entry, choice: Placement, told: list[Blocker]) -> None:
+    """That it can never run is said if and only if nobody has to hold anything for it to be too much (law P3)."""
+    said = {blocker.reason.resource for blocker in told if blocker.reason.code is Code.EXCEEDS_POTENTIAL}
+    asked = empty.quota_part(entry.gang, choice)
+    assert said == {str(key) for key, amount in asked.items() if not empty.could_ever(entry.gang, key, amount)}, told
+    if any(blocker.reason.code is Code.NO_EMPTY_NODES for blocker in told):
+        assert not empty.could_place(entry.gang, choice), (entry.gang.id, told)
+
+
+def stands_behind(decided: Oracle, state: State, entry: Entry) -> bool:
+    """Somebody else of its STRICT_FIFO pool is nominated, or comes before it (law P4)."""
+    pool = state.pools[entry.gang.pool]
+    if pool.queueing is not Queueing.STRICT_FIFO:
+        return False
+    others = [each for each in state.ledger.entries.values() if each.gang.pool == pool.name and each is not entry]
+    if any(each.state is GangState.NOMINATED for each in others):
+        return True
+    waits = [each for each in others if each.state is GangState.PENDING]
+    return any(_place_in_line(decided, state, each) < _place_in_line(decided, state, entry) for each in waits)
+
+
+def _place_in_line(decided: Oracle, state: State, entry: Entry) -> tuple[int, bool, float, str]:
+    gang = entry.gang
+    first = next(flavor_choices(state.ledger, entry, tuple(each.count for each in gang.pod_sets)), ())
+    borrows = gang.priority.may_borrow and decided.would_borrow(gang, first)
+    return list(Priority).index(gang.priority), borrows, gang.submitted_at, gang.id
 
 
 def check_agreement(state: State, twin: State) -> None:

@@ -11,6 +11,7 @@ from functools import cached_property
 from runrig.domain.gangs import Gang, GangState, Placement
 from runrig.domain.pools import Pool, PoolState, Quota
 from runrig.domain.quantities import GPU, UNLISTED_IS_UNCOUNTED, FlavorResource, Requests
+from runrig.domain.reasons import Code
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.state.state import State
 
@@ -18,7 +19,11 @@ Amounts = dict[FlavorResource, int]
 Place = tuple[str, str]
 """("root" | "cohort" | "pool" | "firm" | "low", name)."""
 
+Lift = tuple[Code, str, str]
+"""What a blocker is about: its code, where, and of what."""
+
 ROOT: Place = ("root", "")
+ENOUGH = 2**62
 NOTHING = Quota()
 
 
@@ -275,13 +280,37 @@ class Oracle:
 
     def promised(self, pool: str, key: FlavorResource, amount: int) -> bool:
         """Firm work of *pool* may hold *amount* more by law P2, once nobody borrows."""
-        if not self.covers(pool, key, amount):
-            return False
-        return all(
-            self.firm_below(name, key) + amount <= self._nominal_of(name, key) + self.granted(("pool", name), key)
-            for kind, name in self.path(("pool", pool))
-            if kind == "pool"
+        pools = [name for kind, name in self.path(("pool", pool)) if kind == "pool"]
+        return self.covers(pool, key, amount) and all(self.promised_by(name, key, amount) for name in pools)
+
+    def promised_by(self, pool: str, key: FlavorResource, amount: int) -> bool:
+        """Firm work of *pool* and its subpools may hold *amount* more together."""
+        most = self._nominal_of(pool, key) + self.granted(("pool", pool), key)
+        return self.firm_below(pool, key) + amount <= most
+
+    def has_room(self, gang: Gang, placement: Placement) -> bool:
+        return self.allows(gang, placement) and self.could_place(gang, placement)
+
+    def could_ever(self, gang: Gang, key: FlavorResource, amount: int) -> bool:
+        """*amount* is within what the quotas give at all; of a world in which nobody holds anything."""
+        assert not self.holders
+        if gang.priority.may_borrow:
+            return amount <= self.available(("low", gang.pool), key)
+        return self.covers(gang.pool, key, amount)
+
+    def would_borrow(self, gang: Gang, placement: Placement) -> bool:
+        """With *gang* its pool would hold more than its own quota and what its firm work draws."""
+        place: Place = ("pool", gang.pool)
+        return any(
+            self.usage(place, key) + amount > self.brings(place, key) + self.drawn(place, key)
+            for key, amount in self.quota_part(gang, placement).items()
         )
+
+    # ------------------------------------------------------------ what may be lifted
+
+    def with_lifted(self, lifted: Iterable[Lift]) -> "Oracle":
+        """The same world in which these quotas and limits refuse nothing."""
+        return _Lifted(self, frozenset(lifted))
 
     # ------------------------------------------------------------ who is safe (law R2)
 
@@ -326,6 +355,36 @@ class Oracle:
         ]
         flavors = {name: self.nodes[name].flavor for name in room}
         return packs(sorted(pods, reverse=True), room, flavors)
+
+
+class _Lifted(Oracle):
+    """A limit is lifted as one on borrowing (law Q3) only: what firm work may draw within it (law P2) has a blocker of its own."""
+
+    def __init__(self, of: Oracle, lifted: frozenset[Lift]) -> None:
+        self.pools, self.cohorts, self.nodes, self.holders = of.pools, of.cohorts, of.nodes, of.holders
+        self._of, self._lifted = of, lifted
+
+    def _lifts(self, code: Code, where: str, key: FlavorResource) -> bool:
+        return (code, where, str(key)) in self._lifted
+
+    def limits(self, place: Place, key: FlavorResource) -> tuple[int | None, int | None]:
+        borrowing, lending = super().limits(place, key)
+        kind, name = place
+        quota = kind == "firm" and self._lifts(Code.QUOTA_FULL, name, key)
+        limit = kind in ("pool", "cohort") and self._lifts(Code.BORROWING_LIMIT, f"{kind} {name}", key)
+        return None if quota or limit else borrowing, lending
+
+    def available(self, place: Place, key: FlavorResource) -> int:
+        if place == ROOT and self._lifts(Code.NO_IDLE_TO_BORROW, "the cluster", key):
+            return ENOUGH
+        return super().available(place, key)
+
+    def promised(self, pool: str, key: FlavorResource, amount: int) -> bool:
+        of = self._of
+        if not (self._lifts(Code.QUOTA_FULL, pool, key) or of.covers(pool, key, amount)):
+            return False
+        pools = [name for kind, name in self.path(("pool", pool)) if kind == "pool"]
+        return all(self._lifts(Code.QUOTA_FULL, name, key) or of.promised_by(name, key, amount) for name in pools)
 
 
 def packs(pods: list[tuple[Requests, str]], room: dict[str, dict[str, int]], flavors: Mapping[str, str]) -> bool:
