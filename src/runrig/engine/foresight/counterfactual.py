@@ -131,17 +131,22 @@ class Search:
         )
 
     def _cycle(self, changes: Sequence[Change]) -> TrialCycle:
-        """A whole cycle after *changes*, undone."""
+        """A cycle after *changes*, undone: the whole, unless the gang has had its turn in it and did not start."""
         verdict, placement, looks = Verdict.WAITS, Placement(), 0
         stops: list[str] = []
         fates: dict[str, Fate] = {}
         with OnTrial(self._ledger, self._now) as trial:
             for edit in edits_of(self._ledger, self._gang, changes):
                 trial.apply(edit)
+            turn = self._entry.bucket
+            if changes and turn.asleep is not None:
+                self._ledger.sleepers.wake(turn)  # too many awake change no plan, and it shows when it has been looked at
             for action in trial.cycle():
                 match action:
                     case None:
                         looks += 1
+                        if changes and turn.asleep is not None and not verdict.starts:
+                            return TrialCycle(Verdict.WAITS, Placement(), (), {})
                         if self._looks is not None and looks > self._looks:
                             return TrialCycle(Verdict.NOT_PROVEN, Placement(), (), {})
                     case Admit(gang, where) | Nominate(gang, where):
@@ -165,7 +170,7 @@ class Search:
         ledger, gang = self._ledger, self._gang
         if dial.who is Who.OWNER:
             return int(self._owner_in_vain((change,)))
-        with OnTrial(ledger, self._now) as trial:
+        with OnTrial(ledger, self._now, cycles=False) as trial:
             for edit in edits_of(ledger, gang, (change,)):
                 trial.apply(edit)
             short = lacks(ledger, self._entry)
@@ -181,7 +186,7 @@ class Search:
         if ledger.pools[changed.pool].state is not PoolState.ACTIVE or not self._reach.accepts(changed):
             return True
         strict = any(ledger.pools[name].queueing is Queueing.STRICT_FIFO for name in (self._gang.pool, changed.pool))
-        with OnTrial(ledger, self._now) as trial:
+        with OnTrial(ledger, self._now, cycles=False) as trial:
             trial.apply(Release(changed.id))
             trial.apply(Queue(changed))
             if lacks(ledger, self._entry):

@@ -42,11 +42,12 @@ Stands = tuple[str, Entry | None, Standing | None]
 class OnTrial:
     """*now*: the time at which everything happens, in seconds since the epoch.  One trial of a ledger at a time.
 
-    *same_nodes*: known afterwards; False if an edit changed the shape of the tree.  Then the next cycle looks at everybody.
+    *cycles* False: no cycle will be asked for, so nobody who sleeps need be told of anything.
+    *same_nodes*: known afterwards; False if an edit took nodes out of the tree.  Then the next cycle looks at everybody.
     """
 
-    def __init__(self, ledger: Ledger, now: float) -> None:
-        self._ledger, self._now = ledger, now
+    def __init__(self, ledger: Ledger, now: float, *, cycles: bool = True) -> None:
+        self._ledger, self._now, self._cycles = ledger, now, cycles
         self._undo: list[Callable[[], None]] = []
         self.same_nodes = True
 
@@ -54,11 +55,14 @@ class OnTrial:
         _ = self._ledger.tree  # what was declared before belongs to no trial
         self._effort = self._ledger.effort
         self._ledger.sleepers.begin_trial()
+        if not self._cycles:
+            self._ledger.sleepers.be_deaf()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._ledger.sleepers.be_deaf()
         while self._undo:
             self._undo.pop()()
         self.same_nodes = self._ledger.sleepers.end_trial()
@@ -75,6 +79,7 @@ class OnTrial:
 
     def cycle(self) -> Iterator[Decision | None]:
         """`decide`, each decision applied before the next is drawn.  Whoever has seen enough draws no more."""
+        assert self._cycles
         with closing(decide(self._ledger)) as decisions:
             for action in decisions:
                 if action is not None:

@@ -96,7 +96,7 @@ class Accounts:
             self._tree = self._declarations.tree
             assert self._tree is not None
             self._recount(followed.recounted)
-            self.sleepers.quotas_changed(followed.numbers, same_nodes=followed.same_nodes)
+            self.sleepers.quotas_changed(followed)
         return self._tree
 
     def _recount(self, pools: Collection[str] | None) -> None:

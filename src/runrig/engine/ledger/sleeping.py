@@ -6,11 +6,13 @@ met, in the order of the queue, one after the other as long as there is room.  W
 many awake cost time, never another plan.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from runrig.engine.ledger.queue import AWAKE, Barrier, Bucket, Entry, Pass
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
+from runrig.engine.quota.declared_tree import Followed
+from runrig.engine.quota.guarantees import nodes_under
 from runrig.engine.quota.quota_node import CHARGED, LAYERS, Kind, QuotaLeaf, QuotaNode, Request
 
 ANYTHING = "anything"
@@ -40,6 +42,7 @@ class Sleepers:
         self._borrowing: dict[str, dict[Bucket, None]] = {}
         self.barriers: dict[Hashable, Barrier] = {}
         self.notes: Notes | None = None
+        self._deaf = False
         self._at_source: dict[Hashable, dict[Barrier, None]] = {}
 
     def __bool__(self) -> bool:
@@ -129,6 +132,8 @@ class Sleepers:
 
     def wake_all(self) -> None:
         """Something was declared, other than nodes: everybody is looked at again.  O(those who sleep)."""
+        if self._deaf:
+            return
         if self.notes is not None:
             for bucket in list(self.asleep):
                 self.wake(bucket)
@@ -143,9 +148,13 @@ class Sleepers:
 
     def queueing_changed(self, pool: str) -> None:
         """Who heads *pool* may stand in the way now, or no longer.  O(those who sleep)."""
-        for bucket in [bucket for bucket in self.asleep if bucket.pool == pool]:
+        if not self._deaf:
+            self._wake_in({pool})
+            self.changes += 1
+
+    def _wake_in(self, pools: Set[str]) -> None:
+        for bucket in [bucket for bucket in self.asleep if bucket.pool in pools]:
             self.wake(bucket)
-        self.changes += 1
 
     def borrowers(self, pools: Iterable[str]) -> Iterator[Bucket]:
         """Buckets of *pools* that failed as LOW that borrows, and sleep."""
@@ -156,6 +165,8 @@ class Sleepers:
 
     def gave_back(self, source: Hashable) -> None:
         """There may be more room at *source*."""
+        if self._deaf:
+            return
         self.changes += 1
         for barrier in self._at_source.get(source, ()):
             if self.notes is not None:
@@ -170,26 +181,29 @@ class Sleepers:
         for flavor in sorted(flavors):
             self.gave_back(flavor)
 
-    def quotas_changed(self, numbers: Collection[QuotaNode] | None, *, same_nodes: bool) -> None:
-        """The numbers of these nodes of the tree have changed; None: there is no telling what."""
-        if self.notes is not None and not same_nodes:
-            self.notes.same_nodes = False
-        if numbers is None:
+    def quotas_changed(self, followed: Followed) -> None:
+        """Quotas were declared, and the tree followed.  O(those who sleep) where more than numbers has changed."""
+        if self.notes is not None and not followed.same_nodes:
+            # What a trial made is gone when it is undone, unless the tree was built anew.
+            self.notes.same_nodes = self.notes.same_nodes and self._deaf and followed.recounted is not None
+        if followed.recounted is None or followed.recounted:
             self.wake_all()
-            return
-        for node in numbers:
+        if followed.more:
+            below = (node for top in followed.more for node in nodes_under(top))
+            self._wake_in({node.name for node in below if node.kind is Kind.POOL})
+        for node in followed.numbers:
             self._eased(node)
             for index in range(len(node.nominal)):
                 for layer in LAYERS:
                     self.gave_back((node, index, layer))
-        if numbers:
+        if followed.numbers:
             self.gave_back(ANYTHING)
             self.gave_back(CANDIDATES)
 
     def holds_less(self, entry: Entry, layers: Sequence[int]) -> None:
         """*entry* is about to give back what it holds in *layers*.  O(depth + nodes of the gang)."""
         self.gave_back(ANYTHING)
-        if not self.asleep or not layers:
+        if not self.asleep or not layers or self._deaf:
             return
         leaf = self._leaf_of(entry)
         twins = leaf.twin.path if leaf.twin is not None else ()
@@ -213,6 +227,8 @@ class Sleepers:
         What a pool draws from cohorts is no part of its nominal, and changes too: there every pool that is above counts.  Where
         weights differ, who stops first is another question with every charge.
         """
+        if self._deaf:
+            return
         leaf = self._leaf_of(entry)
         after = above_nominal(leaf, entry.request)
         draws = leaf.outermost_pool.guarantee is not None and any(after)
@@ -226,12 +242,16 @@ class Sleepers:
         assert self.notes is None, "one trial at a time"
         self.notes = Notes(self.changes, [list(risen) for risen in self.risen], dict(self.eased))
 
+    def be_deaf(self) -> None:
+        """Until the trial ends nobody is told what is given back: no cycle comes any more, or all is being undone."""
+        self._deaf = True
+
     def end_trial(self) -> bool:
         """Everybody sleeps as before the trial, now that the ledger is as it was.  O(buckets that it touched).
 
         False: the tree did not stay the same, node for node, so the barriers lead nowhere, and everybody is looked at again.
         """
-        notes, self.notes = self.notes, None
+        notes, self.notes, self._deaf = self.notes, None, False
         assert notes is not None, "no trial has begun"
         for bucket in notes.buckets:
             if bucket.asleep is not None:
@@ -279,7 +299,7 @@ class Mark(NamedTuple):
 
 
 class Notes:
-    """How sleepers were before a trial.  *same_nodes* False: the trial changed the shape of the tree."""
+    """How sleepers were before a trial.  *same_nodes* False: nodes of the tree are gone that were there before it."""
 
     def __init__(self, changes: int, risen: list[list[Barrier]], eased: dict[str, None]) -> None:
         self.changes, self.risen, self.eased = changes, risen, eased

@@ -14,12 +14,13 @@ from runrig.engine.quota.tree_edits import BuildAnew, TreeEdit
 class Followed(NamedTuple):
     """*recounted*: pools whose gangs ask something else of the tree than before; None after it was built anew, holding nothing.
 
-    *numbers*: the nodes of which numbers have changed, if nothing else has; None if more has.
-    *same_nodes*: every node of the tree is the one that it was.
+    *numbers*: the nodes of which numbers have changed; *more*: those below which more has.
+    *same_nodes*: every node of the tree that was there is there.
     """
 
     recounted: Collection[str] | None
-    numbers: Collection[QuotaNode] | None
+    numbers: Collection[QuotaNode]
+    more: Collection[QuotaNode]
     same_nodes: bool
 
 
@@ -59,10 +60,10 @@ class DeclaredTree:
                 raise BuildAnew
             edit = TreeEdit(self.tree, self.cohorts, self.pools)
             edit.run(self._changed_cohorts, self._changed_pools, capacity)
-            followed = Followed(edit.recounted, edit.numbers, edit.same_nodes)
+            followed = Followed(edit.recounted, edit.numbers, edit.more, edit.same_nodes)
         except BuildAnew:
             self.tree = None  # it may be half changed
             self.tree = QuotaTree(self.cohorts.values(), self.pools.values(), capacity)
-            followed = Followed(None, None, same_nodes=False)
+            followed = Followed(None, (), (), same_nodes=False)
         self._changed_cohorts, self._changed_pools = set(), set()
         return followed

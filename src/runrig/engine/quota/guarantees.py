@@ -5,27 +5,33 @@ and so on up.  That is the arithmetic of the quota tree with every lending limit
 below it, and only what goes beyond reaches its parent.  So each cohort that shares, and each node below it, gets a twin.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from runrig.domain.pools import Quota
 from runrig.engine.quota.quota_node import LAYERS, Kind, QuotaLeaf, QuotaNode, add_on_trial, headroom, potential
 from runrig.engine.quota.tree import follow_path, given, hang, prepare, receive, renumber, sum_up_all
 
 
-def guarantees(top: QuotaNode, above: QuotaNode, shared: frozenset[int]) -> Iterator[QuotaNode]:
+_NONE: Mapping[QuotaNode, QuotaNode] = {}
+
+
+def guarantees(
+    top: QuotaNode, above: QuotaNode, shared: frozenset[int], known: Mapping[QuotaNode, QuotaNode] = _NONE
+) -> Iterator[QuotaNode]:
     """Gives twins to *top* and the nodes under it, except to low leaves, and yields them, parents first; they are not summed up yet.
 
     *above*: the twin that they hang under.  *shared*: the indices of which cohorts above *top* have quota; nodes for which none
-    has get no twin.  Firm leaves lose their own limit where a cohort shares: their twins have it.  O(nodes x flavors x resources).
+    has get no twin.  *known*: twins that are made anew in place.  Firm leaves lose their own limit where a cohort shares: their
+    twins have it.  O(nodes x flavors x resources).
     """
     if top.kind is Kind.LOW:
         return
     shared |= shares(top)
     if shared:
-        above = _twin(top, above, shared)
+        above = _twin(top, above, shared, known.get(top))
         yield above
     for child in top.children:
-        yield from guarantees(child, above, shared)
+        yield from guarantees(child, above, shared, known)
 
 
 def shares(node: QuotaNode) -> frozenset[int]:
@@ -35,16 +41,16 @@ def shares(node: QuotaNode) -> frozenset[int]:
     return frozenset(index for index, nominal in enumerate(node.nominal) if nominal)
 
 
-def _twin(node: QuotaNode, above: QuotaNode, shared: frozenset[int]) -> QuotaNode:
+def _twin(node: QuotaNode, above: QuotaNode, shared: frozenset[int], known: QuotaNode | None) -> QuotaNode:
     width = len(node.nominal)
     quotas = {index: quota_of_twin(node, index) for index in range(width)}
+    kind = type(node)
+    twin = known or kind.__new__(kind)
+    kind.__init__(twin, node.kind, node.name, quotas, width, 1)
     if isinstance(node, QuotaLeaf):
-        twin: QuotaNode = QuotaLeaf(node.kind, node.name, quotas, width, 1)
         assert isinstance(twin, QuotaLeaf)
         node.twin = twin
         node.borrowing = [None if index in shared else limit for index, limit in enumerate(node.borrowing)]
-    else:
-        twin = QuotaNode(node.kind, node.name, quotas, width, 1)
     node.guarantee = twin
     hang(twin, above)
     return twin
@@ -59,10 +65,13 @@ def quota_of_twin(node: QuotaNode, index: int) -> Quota:
 # ---------------------------------------------------------------- in a tree in use
 
 
-def add_guarantees(top: QuotaNode, root: QuotaNode) -> None:
-    """As `guarantees`, with what their nodes hold; *root*: the twin of the root.  O(depth) for each node under *top*."""
+def add_guarantees(top: QuotaNode, root: QuotaNode, known: Mapping[QuotaNode, QuotaNode]) -> None:
+    """As `guarantees`, with what their nodes hold; *root*: the twin of the root.  O(depth) for each node under *top*.
+
+    *known*: the twins that were taken down before.  They are the same objects again, for somebody may sleep before them.
+    """
     above = next((node.guarantee for node in top.path[1:] if node.guarantee is not None), root)
-    twins = list(guarantees(top, above, frozenset().union(*(shares(node) for node in top.path[1:]))))
+    twins = list(guarantees(top, above, frozenset().union(*(shares(node) for node in top.path[1:])), known))
     for twin in twins:
         follow_path(twin)
     sum_up_all(twins[::-1])
@@ -78,20 +87,23 @@ def add_guarantees(top: QuotaNode, root: QuotaNode) -> None:
                 add_on_trial(node.twin, held, layer)
 
 
-def drop_guarantees(top: QuotaNode) -> None:
-    """Takes the twins of *top* and the nodes under it out of the tree; the inverse of `add_guarantees`."""
-    gone: set[QuotaNode] = set()
+def drop_guarantees(top: QuotaNode) -> dict[QuotaNode, QuotaNode]:
+    """Takes the twins of *top* and the nodes under it out of the tree; the inverse of `add_guarantees`.  Returns them by node."""
+    gone: dict[QuotaNode, QuotaNode] = {}
+    twins: set[QuotaNode] = set()
     for node in nodes_under(top):
         twin, node.guarantee = node.guarantee, None
         if twin is None:
             continue
-        gone.add(twin)
-        if twin.parent not in gone:
+        gone[node] = twin
+        twins.add(twin)
+        if twin.parent not in twins:
             take_down(twin)
         if isinstance(node, QuotaLeaf):
             node.twin = None
             for index, nominal in enumerate(node.nominal):
                 renumber(node, index, Quota(nominal, 0))
+    return gone
 
 
 def nodes_under(top: QuotaNode) -> Iterator[QuotaNode]:

@@ -42,7 +42,7 @@ class TreeEdit:
     """Used once, for one *tree* and what is declared now.
 
     *recounted*: pools of which other resources are counted than before, so that their gangs ask for something else.
-    *same_nodes* False: nodes of the tree, or their twins, have come, gone or been made anew.
+    *same_nodes* False: nodes of the tree have come or gone, or twins have gone.
     """
 
     def __init__(self, tree: QuotaTree, cohorts: Mapping[str, Cohort], pools: Mapping[str, Pool]) -> None:
@@ -51,7 +51,7 @@ class TreeEdit:
         self._changed: dict[QuotaNode, None] = {}  # in which numbers have changed, or below which
         # Tops of what must be prepared anew; True: in more than who may refuse.
         self._reshaped: dict[QuotaNode, bool] = {}
-        self._cut = False  # firm work holds more than it is promised, before or after
+        self._cut: dict[QuotaNode, None] = {}  # below which firm work holds more than it is promised, before or after
         self._left: dict[str, None] = {}  # cohorts that have changed, or lost a child
         self.recounted: set[str] = set()
         self.same_nodes = True
@@ -81,16 +81,15 @@ class TreeEdit:
             self._count_borrowed()
 
     @property
-    def numbers(self) -> Collection[QuotaNode] | None:
-        """The nodes of which numbers have changed, and their twins, each up to its root; None if more has.
-
-        More has where a promise is cut, or was: then it also changes what pools further down draw.
-        """
-        twins_anew = self._reshaped and self._tree.firm_root.children
-        if twins_anew or any(self._reshaped.values()) or self.recounted or self._cut:
-            return None
+    def numbers(self) -> Collection[QuotaNode]:
+        """The nodes of which numbers have changed, and their twins, each up to its root."""
         twins = [node.guarantee for node in self._changed if node.guarantee is not None]
         return dict.fromkeys(each for node in (*self._changed, *twins) for each in node.path).keys()
+
+    @property
+    def more(self) -> Collection[QuotaNode]:
+        """Nodes below which more than numbers has changed.  Where a promise is cut, or was, it is what the pools there draw."""
+        return [*(node for node, offers in self._reshaped.items() if offers), *self._cut]
 
     # ------------------------------------------------------------ cohorts
 
@@ -235,9 +234,10 @@ class TreeEdit:
             raise BuildAnew
         renumber(node, index, quota)
         if node.guarantee is not None:
-            self._cut = self._cut or is_cut(node.guarantee, index)
+            was_cut = is_cut(node.guarantee, index)
             renumber(node.guarantee, index, quota_of_twin(node, index))
-            self._cut = self._cut or is_cut(node.guarantee, index)
+            if was_cut or is_cut(node.guarantee, index):
+                self._cut[[each for each in node.path if each.guarantee is not None][-1]] = None
         self._changed[node] = None
 
     def _promise(self, node: QuotaNode, sign: int) -> None:
@@ -259,6 +259,7 @@ class TreeEdit:
         if above[-1] is not self._tree.root or node in above:
             raise BuildAnew
         hang(node, parent)
+        self._changed[parent] = None
         self._reshaped[node], self.same_nodes = True, False
 
     def _take_down(self, node: QuotaNode) -> None:
@@ -280,13 +281,12 @@ class TreeEdit:
 
     def _reshape(self, top: QuotaNode) -> None:
         """Prepares *top* and the nodes below it anew."""
-        twins_before = bool(self._tree.firm_root.children)
-        drop_guarantees(top)
+        twins = drop_guarantees(top)
         below = list(nodes_under(top))
         for node in below:
             follow_path(node)
-        add_guarantees(top, self._tree.firm_root)
-        self.same_nodes = self.same_nodes and not (twins_before or self._tree.firm_root.children)
+        add_guarantees(top, self._tree.firm_root, twins)
+        self.same_nodes = self.same_nodes and all(node.guarantee is twin for node, twin in twins.items())
         for node in below:
             if isinstance(node, QuotaLeaf):
                 prepare(node)
