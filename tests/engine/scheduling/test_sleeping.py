@@ -38,7 +38,7 @@ class History:
         self.weights = self.mix.choice(((1,), (1,), (1,), (1, 2, 3)))
         self.number = 0
         self.now = 0.0
-        self.often = (45, 35, 8, 6, 6, 5)  # of what `something_happens` draws
+        self.often: tuple[int, ...] = (45, 35, 8, 6, 6, 5)  # of what `something_happens` draws
         cohorts = self._declare_cohorts(shared=self.mix.random() < 0.35)
         for at in range(self.mix.randrange(1, 6)):
             self._declare_pool(f"p{at}", self.mix.choice((None, *cohorts)))

@@ -16,6 +16,7 @@ from runrig.domain.gangs import Placement
 from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Release, Withdraw
 from runrig.domain.pools import PoolState, Queueing
 from runrig.engine.foresight.dials import Dial, Reach, changed_gang, dials, edits_of, own_dials
+from runrig.engine.foresight.ended_work import EndedWork
 from runrig.engine.foresight.on_trial import OnTrial
 from runrig.engine.foresight.refuting import NEVER, lacks
 from runrig.engine.ledger.ledger import Ledger
@@ -24,6 +25,9 @@ from runrig.engine.scheduling.admission import look_at
 
 MOST_RUNS = 64
 """How many values of a dial are run."""
+
+MOST_SET_RUNS = 16
+"""How many sets of workflows that end are run, and how many to leave out what is spare."""
 
 MOST_REFUTED = 256
 """How many values of a dial are refuted one by one; each takes a trial of its own."""
@@ -69,7 +73,8 @@ class Search:
         answers: list[Counterfactual] = []
         tried: list[Tried] = []
         for dial in dials(self._ledger, self._entry, self._reach) if not self._baseline.verdict.starts else ():
-            answer = yield from self._turn(dial, tried)
+            ends = dial.size > 0 and isinstance(dial.at(0), Ended)
+            answer = yield from (self._work_that_ends if ends else self._turn)(dial, tried)
             if answer is not None:
                 answers.append(answer)
         if depth > 1 and not any(answer.who is Who.OWNER for answer in answers):
@@ -106,8 +111,6 @@ class Search:
                 return found
             if found.verdict is Verdict.STARTS_AFTER_STOPS and second is None:
                 second = found
-        if second is None and dial.size > 1 and isinstance(dial.at(0), Ended):
-            second = yield from self._set(dial)
         verdict = second.verdict if second else Verdict.WAITS if proven else Verdict.NOT_PROVEN
         tried.append(Tried(dial.who, dial.name, dial.size, refuted, runs, verdict))
         return second
@@ -136,11 +139,13 @@ class Search:
         stops: list[str] = []
         fates: dict[str, Fate] = {}
         with OnTrial(self._ledger, self._now) as trial:
-            for edit in edits_of(self._ledger, self._gang, changes):
+            for edit in edits_of(self._ledger, self._gang, changes, self._reach.gangs_of):
                 trial.apply(edit)
             turn = self._entry.bucket
             if changes and turn.asleep is not None:
-                self._ledger.sleepers.wake(turn)  # too many awake change no plan, and it shows when it has been looked at
+                self._ledger.sleepers.wake(
+                    turn
+                )  # too many awake change no plan, and it shows when it has been looked at
             for action in trial.cycle():
                 match action:
                     case None:
@@ -196,29 +201,75 @@ class Search:
 
     # ------------------------------------------------------------ several changes
 
-    def _set(self, dial: Dial) -> Generator[None, None, Counterfactual | None]:
-        """Workflows that would have to end, none of which can be left out; in the order of *dial*."""
-        names: list[str] = []
-        found: Counterfactual | None = None
-        for number in range(min(dial.size, MOST_RUNS)):
-            change = dial.at(number)
-            assert isinstance(change, Ended)
-            names += change.workflows
-            found = self._ends(names) if len(names) > 1 else None
+    def _work_that_ends(self, dial: Dial, tried: list[Tried]) -> Generator[None, None, Counterfactual | None]:
+        """As `_turn`, whose values are single workflows; if none of these will do, several of them."""
+        names = [name for number in range(dial.size) for name in _ended(dial.at(number))]
+        work = EndedWork(self._ledger, self._entry, names)
+        may: list[int] = work.alone().nonzero()[0].tolist()
+        second: Counterfactual | None = None
+        proven = len(may) <= MOST_RUNS
+        for runs, number in enumerate(may[:MOST_RUNS], start=1):
+            found = self.try_out((dial.at(number),), dial.who)
+            yield None
+            proven = proven and found.verdict is not Verdict.NOT_PROVEN
+            if found.verdict is Verdict.STARTS:
+                tried.append(Tried(dial.who, dial.name, dial.size, number + 1 - runs, runs, found.verdict))
+                return found
+            if found.verdict is Verdict.STARTS_AFTER_STOPS and second is None:
+                second = found
+        if second is None and dial.size > 1:
+            second = yield from self._set(work, names)
+        verdict = second.verdict if second else Verdict.WAITS if proven else Verdict.NOT_PROVEN
+        tried.append(Tried(dial.who, dial.name, dial.size, dial.size - len(may), min(len(may), MOST_RUNS), verdict))
+        return second
+
+    def _set(self, work: EndedWork, names: Sequence[str]) -> Generator[None, None, Counterfactual | None]:
+        """Workflows that would have to end, none of which can be left out.
+
+        Those that would be enough by arithmetic, and while somebody else takes what they leave, one more after another.
+        """
+        together = work.least_set()
+        if together is None:
+            return None
+        rest = iter(sorted({*range(len(names))}.difference(together)))
+        for _ in range(MOST_SET_RUNS):
+            found = self._try_ended(names, together)
             yield None
             if found is not None:
-                break
-        for name in list(names) if found is not None else ():
-            fewer = self._ends([other for other in names if other != name])
+                return (yield from self._without_spare(work, names, together, found))
+            more = next(rest, None)
+            if more is None:
+                return None
+            together = sorted([*together, more])
+        return None
+
+    def _without_spare(
+        self, work: EndedWork, names: Sequence[str], together: list[int], found: Counterfactual
+    ) -> Generator[None, None, Counterfactual | None]:
+        """*found*, which starts with *together*, or with fewer of them; None if the budget ends before none can be left out."""
+        runs, tried = 0, list(together)
+        while tried:
+            fewer = [number for number in together if number != tried[0]]
+            if not work.may_start_with(fewer):
+                tried = tried[1:]
+                continue
+            if runs == MOST_SET_RUNS:
+                return None
+            runs += 1
+            starts = self._try_ended(names, fewer)
             yield None
-            if fewer is not None:
-                names.remove(name)
-                found = fewer
+            if starts is None:
+                tried = tried[1:]
+            else:
+                found, together, tried = starts, fewer, list(fewer)
         return found
 
-    def _ends(self, workflows: Sequence[str]) -> Counterfactual | None:
-        found = self.try_out((Ended(tuple(workflows)),), Who.WAIT) if workflows else None
-        return found if found is not None and found.verdict.starts else None
+    def _try_ended(self, names: Sequence[str], together: Sequence[int]) -> Counterfactual | None:
+        """None if it does not start, or if one is enough: each by itself has been run, or refuted."""
+        if len(together) < 2:
+            return None
+        found = self.try_out((Ended(tuple(names[number] for number in together)),), Who.WAIT)
+        return found if found.verdict.starts else None
 
     def _pairs(self, tried: list[Tried]) -> Generator[None, None, Counterfactual | None]:
         """The first pair of the owner's changes, of two dials, that starts it."""
@@ -255,6 +306,11 @@ class Search:
         dials_of = list(combinations(turned, 2))
         for _, at, first, second in sorted(pairs):
             yield dials_of[at][0].at(first), dials_of[at][1].at(second)
+
+
+def _ended(change: Change) -> tuple[str, ...]:
+    assert isinstance(change, Ended)
+    return change.workflows
 
 
 def _effects(baseline: TrialCycle, found: TrialCycle) -> Iterator[Effect]:

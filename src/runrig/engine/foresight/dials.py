@@ -3,7 +3,7 @@
 And what turning them means: the edits of a change, which `OnTrial` applies.  Reads the ledger, changes nothing.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -38,6 +38,9 @@ from runrig.engine.ledger.options import flavors_of, options
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode
 
+GangsOf = Callable[[str], Iterable[str]]
+"""The ids of the gangs of a workflow; some may have ended."""
+
 
 class Dial(NamedTuple):
     """*size*: how many values; *at*: the one with this number.  *gentle*: the next value adds one unit of room at most."""
@@ -53,13 +56,14 @@ class Dial(NamedTuple):
 class Reach:
     """What the one who asks may turn.  *pools*: those that they may submit to.  *ends*: workflow → when it has to end at the latest.
 
-    *accepts*: whether the gate would take the gang so (law P3).
+    *accepts*: whether the gate would take the gang so (law P3).  *gangs_of* None: all gangs are looked through.
     """
 
     pools: tuple[str, ...] = ()
     who: frozenset[Who] = frozenset(Who)
     ends: Mapping[str, float] | None = None
     accepts: Callable[[Gang], bool] = lambda _: True
+    gangs_of: GangsOf | None = None
 
 
 def dials(ledger: Ledger, entry: Entry, reach: Reach) -> Iterator[Dial]:
@@ -234,8 +238,10 @@ def _drains(ledger: Ledger, entry: Entry) -> Iterator[Dial]:
 # ---------------------------------------------------------------- what a change means
 
 
-def edits_of(ledger: Ledger, gang: Gang, changes: Sequence[Change]) -> list[Decision | TrialEdit]:
-    """The actions that make *changes*; the owner's queue *gang* anew, with the same id and time."""
+def edits_of(
+    ledger: Ledger, gang: Gang, changes: Sequence[Change], gangs_of: GangsOf | None = None
+) -> list[Decision | TrialEdit]:
+    """The actions that make *changes*; the owner's queue *gang* anew, with the same id and time.  *gangs_of*: as of `Reach`."""
     edits: list[Decision | TrialEdit] = []
     changed = gang
     for change in changes:
@@ -249,7 +255,11 @@ def edits_of(ledger: Ledger, gang: Gang, changes: Sequence[Change]) -> list[Deci
             case NodeBack(name):
                 edits.append(PutNode(back(ledger.nodes.by_name[name].node)))
             case Ended(workflows):
-                edits += [Release(name) for name in sorted(ledger.entries) if name.partition("/")[0] in workflows]
+                if gangs_of is None:
+                    there = [name for name, each in ledger.entries.items() if each.gang.workflow in workflows]
+                else:
+                    there = [name for workflow in workflows for name in gangs_of(workflow) if name in ledger.entries]
+                edits += map(Release, sorted(there))
             case DrainDone(name):
                 there = sorted(each.gang.id for each in ledger.entries.values() if each.gang.pool == name)
                 edits += [*map(Release, there), PutPool(replace(ledger.pools[name], state=PoolState.ARCHIVED))]

@@ -33,6 +33,7 @@ def starting_changes(
         frozenset(who),
         _ends(state, workflow),
         lambda gang: _accepted(state, gang),
+        lambda name: [group.gang_id for group in state.groups_of(name)],
     )
     found = []
     for group in state.groups_of(workflow):

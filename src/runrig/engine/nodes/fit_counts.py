@@ -76,10 +76,10 @@ def fitting_pods(
 ) -> Ints:
     """Pods per node, as `pods_in` counts them one by one, once *taken* is held of each; where that does not fit: anything."""
     columns = (_amounts([room.free[layer].get(resource, UNLISTED) for room in rooms]) for resource, _ in requests)
-    return _fitting(len(rooms), requests, columns, taken)
+    return pods_per_node(len(rooms), requests, columns, taken)
 
 
-def _fitting(nodes: int, requests: Requests, columns: Iterable[Ints], taken: Mapping[str, int] = NOTHING) -> Ints:
+def pods_per_node(nodes: int, requests: Requests, columns: Iterable[Ints], taken: Mapping[str, int] = NOTHING) -> Ints:
     """*columns*: what is left of each resource of *requests*, per node."""
     most = np.full(nodes, MOST_PER_NODE, dtype=np.int64)
     for (resource, amount), left in zip(requests, columns, strict=True):
@@ -156,7 +156,7 @@ class FitCountCache:
         fitting = np.full(many, MOST_PER_NODE, dtype=np.int64)
         for layer in layers:
             columns = (self.free(resource, layer, journal) for resource, _ in shape.requests)
-            np.minimum(fitting, _fitting(many, shape.requests, columns), out=fitting)
+            np.minimum(fitting, pods_per_node(many, shape.requests, columns), out=fitting)
         return FitCounts.of(self.topology, fitting, registered if EMPTY in layers else usable)
 
     def _follow(

@@ -5,7 +5,7 @@ placement exists.  Its budget is a number of steps, so it needs no clock.  If on
 domains that the search chose.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -185,13 +185,20 @@ def unmet_need(
 
     As long as that is so, `place` finds nothing, for larger gangs either.
     """
+    for need, pods in needs_in_domains(requests, constraints):
+        if most_in_one_domain(nodes, need, layers) < pods:
+            return need, pods
+    return None
+
+
+def needs_in_domains(
+    requests: Sequence[PodRequest], constraints: PlacementConstraints
+) -> Iterator[tuple[DomainNeed, int]]:
+    """Each need of *requests* for room in one domain, each shape by itself, with its pods."""
     shapes, root = needs_of(constraints, tuple(requests))
     for group in root.required_inside:
         for shape, pods in group.demand:
-            need = DomainNeed(constraints.labels, constraints.asks, shapes[shape], group.level)
-            if most_in_one_domain(nodes, need, layers) < pods:
-                return need, pods
-    return None
+            yield DomainNeed(constraints.labels, constraints.asks, shapes[shape], group.level), pods
 
 
 def most_in_one_domain(nodes: ClusterNodes, need: DomainNeed, layers: Sequence[int]) -> int:

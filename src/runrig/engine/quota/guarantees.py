@@ -11,7 +11,6 @@ from runrig.domain.pools import Quota
 from runrig.engine.quota.quota_node import LAYERS, Kind, QuotaLeaf, QuotaNode, add_on_trial, headroom, potential
 from runrig.engine.quota.tree import follow_path, given, hang, prepare, receive, renumber, sum_up_all
 
-
 _NONE: Mapping[QuotaNode, QuotaNode] = {}
 
 

@@ -1,0 +1,296 @@
+"""Which workflows might let a gang start by ending: arithmetic on the ledger as it stands, before any cycle is run.
+
+A necessary condition, as in `refuting`, worked out for all workflows at once: what ends gives back at most what it holds.
+LOW needs quota and room that nobody holds; firm work its promise (law P2), and nodes that other firm work does not hold, for
+LOW may go for it.  Judged for the least size (law A1).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runrig.domain.gangs import GangState, Placement
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.options import options, pod_requests
+from runrig.engine.ledger.queue import Entry
+from runrig.engine.nodes.fit_counts import MOST_PER_NODE, UNLISTED, pods_per_node
+from runrig.engine.nodes.node_capacity import EMPTY
+from runrig.engine.nodes.topology import Ints, TopologyIndex
+from runrig.engine.placement.partial import least_counts
+from runrig.engine.placement.place import DomainNeed, needs_in_domains
+from runrig.engine.quota.numbers import left_at
+from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, Request, left_for_firm, left_of_promise
+
+Chosen = NDArray[np.bool_]
+"""One per workflow."""
+
+MOST_TOGETHER = 256
+"""Sets of more workflows are not told."""
+
+
+class EndedWork:
+    """*workflows*: candidates, in an order; they are known by their place in it.  Valid while the ledger stays as it is."""
+
+    def __init__(self, ledger: Ledger, entry: Entry, workflows: Sequence[str]) -> None:
+        self._ledger, self._entry = ledger, entry
+        number = {name: at for at, name in enumerate(workflows)}
+        self._many = len(workflows)
+        self._held = [
+            (number[each.gang.workflow], each)
+            for each in ledger.placed.values()
+            if each.held and each.gang.workflow in number
+        ]
+        leaf = ledger.leaf(entry)
+        choices = options(ledger, entry, least_counts(entry.gang.pod_sets), mixed=True) if leaf.active else ()
+        self._ways = [way for choice, request in choices if (way := self._way(leaf, choice, request)) is not None]
+
+    def alone(self) -> Chosen:
+        """Whether it may start once this one has ended, per workflow."""
+        found = np.zeros(self._many, dtype=np.bool_)
+        for way in self._ways:
+            found |= way.alone(self._many)
+        return found
+
+    def least_set(self) -> list[int] | None:
+        """Workflows with which it may start, and without any of which it cannot, as far as is known; the first that do, in order.
+
+        None: it cannot even if all end, or it would take more than MOST_TOGETHER.
+        """
+        for way in self._ways:
+            useful = way.useful()
+            first, last = 0, len(useful)
+            if not way.met_by(self._chosen(useful)):
+                continue
+            while first < last:  # more that end give more
+                half = (first + last) // 2
+                first, last = (first, half) if way.met_by(self._chosen(useful[:half])) else (half + 1, last)
+            needed = way.nearest(self._chosen(useful[:first]))
+            if len(needed) <= MOST_TOGETHER:
+                return self._without_spare(needed)
+        return None
+
+    def may_start_with(self, numbers: Sequence[int]) -> bool:
+        chosen = self._chosen(numbers)
+        return any(way.met_by(chosen) for way in self._ways)
+
+    def _without_spare(self, needed: list[int]) -> list[int]:
+        for number in reversed(list(needed)):
+            fewer = [other for other in needed if other != number]
+            if self.may_start_with(fewer):
+                needed = fewer
+        return needed
+
+    def _chosen(self, numbers: Sequence[int]) -> Chosen:
+        chosen = np.zeros(self._many, dtype=np.bool_)
+        chosen[list(numbers)] = True
+        return chosen
+
+    # ------------------------------------------------------------ what is lacking
+
+    def _way(self, leaf: QuotaLeaf, choice: Placement, request: Request) -> "_Way | None":
+        """What one choice of flavors lacks; None if the pool no longer has a topology key that the gang asks for."""
+        lacks = list(self._headroom(leaf, request) if leaf.kind is Kind.LOW else self._promise(leaf, request))
+        if not self._ledger.place:
+            return _Way(lacks, [])
+        constraints = self._ledger.constraints(self._entry, tuple(each.count for each in choice))
+        if constraints is None:
+            return None
+        needs = needs_in_domains(pod_requests(self._entry, choice), constraints)
+        return _Way(lacks, [lack for need, pods in needs if not (lack := self._room(need, pods)).met])
+
+    def _headroom(self, leaf: QuotaLeaf, request: Request) -> Iterator["_Quota"]:
+        """Of each limit that refuses: there is at most as much more room as is given back below it (law Q4)."""
+        for index, amount in request:
+            for node in (*leaf.limits[index], leaf.path[-1]):
+                limits = node.room[index] is not None or node.parent is None
+                if limits and (lack := amount - left_at(leaf, node, index, REAL)) > 0:
+                    tree = self._ledger.tree
+                    below = {each for part in (tree.low, tree.firm) for each in part.values() if node in each.path}
+                    yield _Quota(lack, self._given(below, index))
+
+    def _promise(self, leaf: QuotaLeaf, request: Request) -> Iterator["_Quota"]:
+        """Law P2: only firm work gives back of it, in pools that have a cohort's quota or a pool above in common."""
+        if self._ledger.nominated or self._ledger.stopping:
+            return  # as in `refuting`
+        for index, amount in request:
+            left = [left_of_promise(leaf, index), *(left_for_firm(pool, index) for pool in leaf.pools_above)]
+            if (lack := amount - min(left)) > 0:
+                related = {each for each in self._ledger.tree.firm.values() if _related(leaf, each)}
+                yield _Quota(lack, self._given(related, index))
+
+    def _given(self, leaves: set[QuotaLeaf], index: int) -> list[int]:
+        given = [0] * self._many
+        for number, each in self._held:
+            for at, amount in each.request:
+                if at == index and self._ledger.leaf(each) in leaves:
+                    given[number] += amount
+        return given
+
+    def _room(self, need: DomainNeed, pods: int) -> "_Room":
+        nodes, firm = self._ledger.nodes, self._entry.bucket.firm
+        topology, requests = nodes.topology(need.labels), need.shape.requests
+        rows = self._firm_rows if firm else self._rows
+        places = np.array([topology.index.get(name, -1) for name in rows.nodes], dtype=np.int64)
+        there = (places >= 0) & (rows.who >= 0)
+        columns, held = [], []
+        for resource, _ in requests:
+            free = nodes.free(need.labels, resource, EMPTY if firm else REAL).astype(np.int64)
+            amounts = rows.amounts(resource)
+            if firm:
+                taken = np.zeros(len(topology.nodes), dtype=np.int64)
+                np.add.at(taken, places[places >= 0], amounts[places >= 0])
+                free = np.where(free == UNLISTED, UNLISTED, free - taken)
+            columns.append(free)
+            held.append(amounts[there])
+        takes = nodes.counts(need.labels, need.shape, (REAL,)).takes
+        return _Room(topology, need, pods, takes, columns, rows.who[there], places[there], held)
+
+    @cached_property
+    def _rows(self) -> "_Rows":
+        return _Rows([(number, each) for number, each in self._held])
+
+    @cached_property
+    def _firm_rows(self) -> "_Rows":
+        """Of all firm work that runs, for that goes for nobody; -1: it is no candidate."""
+        number = {each: at for at, each in self._held}
+        placed = self._ledger.placed.values()
+        return _Rows(
+            [(number.get(e, -1), e) for e in placed if e.bucket.firm and e.held and e.state is GangState.ADMITTED]
+        )
+
+
+def _related(leaf: QuotaLeaf, other: QuotaLeaf) -> bool:
+    if other is leaf or any(pool in leaf.pools_above for pool in other.pools_above):
+        return True
+    return leaf.twin is not None and other.twin is not None and leaf.twin.path[-2] is other.twin.path[-2]
+
+
+class _Rows:
+    """What gangs hold, a row for each share of a node.  *who*: the numbers that came with the gangs."""
+
+    def __init__(self, gangs: Sequence[tuple[int, Entry]]) -> None:
+        who, self.nodes, self._requests, self._counts = [], list[str](), list[dict[str, int]](), list[int]()
+        for number, each in gangs:
+            for assignment, pod_set in zip(each.placement, each.gang.pod_sets, strict=True):
+                requests = dict(pod_set.requests)
+                for share in assignment.shares:
+                    who.append(number)
+                    self.nodes.append(share.node)
+                    self._requests.append(requests)
+                    self._counts.append(share.count)
+        self.who = np.array(who, dtype=np.int64)
+
+    def amounts(self, resource: str) -> Ints:
+        pairs = zip(self._requests, self._counts, strict=True)
+        return np.array([requests.get(resource, 0) * count for requests, count in pairs], dtype=np.int64)
+
+
+@dataclass(slots=True)
+class _Quota:
+    """*lack*: what is missing; *given*: what each workflow gives back of it at most."""
+
+    lack: int
+    given: list[int]
+
+
+class _Room:
+    """So many *pods* of *need* that no domain has room for.  *columns*: what is free per node; a row is what *who* holds at a node."""
+
+    def __init__(
+        self,
+        topology: TopologyIndex,
+        need: DomainNeed,
+        pods: int,
+        takes: NDArray[np.bool_],
+        columns: list[Ints],
+        who: Ints,
+        places: Ints,
+        held: list[Ints],
+    ) -> None:
+        self._pods, self._requests, self._takes, self._columns = pods, need.shape.requests, takes, columns
+        last = topology.whole(labelled=need.labelled).last
+        self._domains = topology.of[need.level] if need.level >= 0 else np.zeros(len(topology.nodes), dtype=np.int64)
+        inside = (places < last) & takes[places]
+        self.who, self._places, self._held = who[inside], places[inside], [each[inside] for each in held]
+        self._fits = pods_per_node(len(takes), self._requests, columns)
+        self._fits[~takes] = 0
+        self._now = np.bincount(self._domains[:last], weights=self._fits[:last]).astype(np.int64)
+        self.met = int(self._now.max(initial=0)) >= pods
+
+    def alone(self, many: int) -> Chosen:
+        found = np.zeros(many, dtype=np.bool_)
+        who, domain, pods = self._after(self.who)
+        found[who[self._now[domain] + pods >= self._pods]] = True
+        return found
+
+    def after(self, chosen: Chosen) -> Ints:
+        """Pods that fit per domain, once all *chosen* have ended."""
+        _, domain, pods = self._after(np.where(chosen[self.who], 0, -1))
+        now = self._now.copy()
+        now[domain] += pods
+        return now
+
+    def met_by(self, chosen: Chosen) -> bool:
+        return int(self.after(chosen).max(initial=0)) >= self._pods
+
+    def inside(self, domain: int) -> Ints:
+        """Who holds anything in *domain*."""
+        found: Ints = self.who[self._domains[self._places] == domain]
+        return found
+
+    def _after(self, who: Ints) -> tuple[Ints, Ints, Ints]:
+        """Rows (who, domain, pods that fit there beside those that fit now) if all that each of *who* holds is given back; -1: nobody."""
+        mine = who >= 0
+        nodes, domains = len(self._takes), len(self._now)
+        pairs, row = np.unique(who[mine] * nodes + self._places[mine], return_inverse=True)
+        whose, places = np.divmod(pairs, max(1, nodes))
+        columns = []
+        for free, held in zip(self._columns, self._held, strict=True):
+            freed = np.zeros(len(pairs), dtype=np.int64)
+            np.add.at(freed, row, held[mine])
+            there = free[places]
+            columns.append(np.where(there == UNLISTED, UNLISTED, there + freed))
+        more = np.minimum(pods_per_node(len(pairs), self._requests, columns), MOST_PER_NODE) - self._fits[places]
+        both, row = np.unique(whose * domains + self._domains[places], return_inverse=True)
+        pods = np.zeros(len(both), dtype=np.int64)
+        np.add.at(pods, row, more)
+        return (*np.divmod(both, max(1, domains)), pods)
+
+
+class _Way:
+    """A choice of flavors, and all that it lacks."""
+
+    def __init__(self, quota: list[_Quota], room: list[_Room]) -> None:
+        self._quota, self._room = quota, room
+
+    def alone(self, many: int) -> Chosen:
+        found = np.ones(many, dtype=np.bool_)
+        for quota in self._quota:
+            found &= np.array([given >= quota.lack for given in quota.given], dtype=np.bool_)
+        for room in self._room:
+            found &= room.alone(many)
+        return found
+
+    def met_by(self, chosen: Chosen) -> bool:
+        numbers = chosen.nonzero()[0].tolist()
+        if any(sum(quota.given[at] for at in numbers) < quota.lack for quota in self._quota):
+            return False
+        return all(room.met_by(chosen) for room in self._room)
+
+    def useful(self) -> list[int]:
+        """Who gives anything of what is lacking."""
+        useful = {at for quota in self._quota for at, given in enumerate(quota.given) if given}
+        return sorted(useful.union(*(room.who.tolist() for room in self._room)))
+
+    def nearest(self, chosen: Chosen) -> list[int]:
+        """Of *chosen* those in the domains with the most room, if they are enough."""
+        inside = chosen.copy()
+        for room in self._room:
+            there = np.zeros(len(chosen), dtype=np.bool_)
+            there[room.inside(int(room.after(chosen).argmax()))] = True
+            inside &= there
+        found: list[int] = (inside if self.met_by(inside) else chosen).nonzero()[0].tolist()
+        return found
