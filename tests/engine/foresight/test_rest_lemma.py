@@ -89,7 +89,7 @@ def test_a_look_tells_what_a_whole_cycle_does(seed: int) -> None:
 def test_the_worlds_have_looks_of_all_kinds() -> None:
     found = {
         (type(change).__name__, looked(ledger, gang, change)[0])
-        for ledger in map(at_rest, range(50))
+        for ledger in map(at_rest, range(300))
         for gang in waiting(ledger)[:4]
         for change in own_changes(ledger, gang)
     }
