@@ -8,13 +8,11 @@ import runrig.engine
 from runrig.engine.ledger.queue import Entry
 
 ENGINE = Path(runrig.engine.__file__).parent
-CACHES = {"holdings"}
-"""What others may keep with an entry: it says nothing that the ledger does not."""
 
 
 def writes_to_entries(source: str) -> Iterator[str]:
     """``attribute, line`` of each assignment to something called as an attribute of `Entry`, but for an object's own."""
-    names = set(Entry.__slots__) - CACHES
+    names = set(Entry.__slots__)
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Store) or node.attr not in names:
             continue
@@ -33,5 +31,5 @@ def test_nobody_but_the_ledger_writes_to_its_entries() -> None:
 
 
 def test_a_write_from_outside_is_found() -> None:
-    source = "def f(entry):\n    entry.placement, entry.request = (), ()\n    entry.holdings = self.law = 1\n"
+    source = "def f(entry):\n    entry.placement, entry.request = (), ()\n    self.law = 1\n"
     assert list(writes_to_entries(source)) == ["placement, line 2", "request, line 2"]

@@ -4,9 +4,10 @@ import pytest
 
 from runrig.domain.gangs import Assignment, Gang, GangState, NodeShare, PodSet, Priority
 from runrig.domain.nodes import Flavor, Node
-from runrig.domain.plan import Admit, Nominate, Queue
+from runrig.domain.plan import Admit, Nominate, Queue, Release
 from runrig.domain.pools import Cohort, Pool, Quota
-from runrig.domain.quantities import GPU, FlavorResource, of_one_pod, requests_of
+from runrig.domain.quantities import CPU, GPU, FlavorResource, of_one_pod, requests_of
+from runrig.engine.ledger.candidate_columns import SPARE
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options
 from runrig.engine.ledger.queue import Entry
@@ -61,8 +62,57 @@ def test_candidates_are_who_the_laws_name_in_their_order_in_random_trees(first: 
     assert drawn
 
 
+def _columns_are_what_gangs_hold(ledger: Ledger) -> None:
+    """The columns, which are kept, against the gangs themselves."""
+    columns, topology = ledger.candidates, ledger.nodes.topology(("rack",))
+    columns.refresh()
+    entries = [each for each in ledger.entries.values() if each.state is GangState.ADMITTED]
+    entries = sorted((each for each in entries if each.gang.priority.preemptible), key=lambda each: each.preemption_key)
+    assert [columns.entries[slot] for slot in columns.order] == entries
+    assert [columns.entries[slot] for slot in columns.counted()] == [each for each in entries if each.charged]
+    pools, requests = list(columns.pools), list(columns.requests)
+    assert [pools[number] for number in columns.pool[columns.order]] == [each.gang.pool for each in entries]
+    assert [requests[number] for number in columns.request[columns.order]] == [each.request for each in entries]
+    if ledger.place:
+        held = columns.held(columns.order, (CPU, GPU), topology, topology.whole(labelled=False))
+        rows = zip(held.who, held.node, held.amounts[CPU], held.amounts[GPU], strict=True)
+        found = sorted((entries[who].gang.id, topology.names[node], cpu, gpu) for who, node, cpu, gpu in rows)
+        assert found == sorted(
+            (each.gang.id, share.node, *(dict(pods.requests).get(what, 0) * share.count for what in (CPU, GPU)))
+            for each in entries
+            for place, pods in _pairs(each)
+            for share in place.shares
+            if share.node in topology.index
+        )
+        sizes = [
+            [(place.count, place.count * dict(pods.requests)[GPU]) for place, pods in _pairs(each)] for each in entries
+        ]
+        assert columns.pods[columns.order].tolist() == [sum(pods for pods, _ in each) for each in sizes]
+        assert columns.gpus[columns.order].tolist() == [sum(gpus for _, gpus in each) for each in sizes]
+
+
+def _pairs(entry: Entry) -> list[tuple[Assignment, PodSet]]:
+    return list(zip(entry.placement, entry.gang.pod_sets, strict=True))
+
+
+def test_columns_forget_gangs_that_are_gone() -> None:
+    ledger = Ledger(place=False)
+    ledger.set_flavors([Flavor("a")])
+    ledger.put_pool(Pool("p", {FlavorResource("a", GPU): Quota(5000)}))
+    for at in range(2 * SPARE):
+        ledger.apply(Queue(Gang(f"low{at:04}", "p", Priority.LOW, 0.0, (_pods(1, 1 + at % 3),))), 0.0)
+        ledger.apply(Admit(f"low{at:04}", (Assignment("x", "a", 1),)), float(at))
+    assert ledger.candidates.refresh() == 2 * SPARE
+    for at in range(2 * SPARE - 3):
+        ledger.apply(Release(f"low{at:04}"), 5000.0)
+    assert len(ledger.candidates.entries) == 2 * SPARE
+    _columns_are_what_gangs_hold(ledger)
+    assert len(ledger.candidates.entries) == 3
+
+
 def _compared(ledger: Ledger) -> int:
     """How many candidates all preemptors that wait have."""
+    _columns_are_what_gangs_hold(ledger)
     count = 0
     heads = [bucket.waiting[0] for bucket in ledger.pending.values() if bucket.firm]
     for entry in heads:
@@ -72,7 +122,7 @@ def _compared(ledger: Ledger) -> int:
             one_by_one = Candidates(ledger, entry, choice, request)
             together = Candidates(ledger, entry, choice, request)
             found = list(one_by_one.in_order())
-            assert together.everybody() == found
+            assert list(together.everybody().entries()) == found
             assert together.spared_before(found[::2]) == one_by_one.spared_before(found[::2])
             if not ledger.tree.weighted:
                 flavors = {each.flavor for each in choice} if ledger.place else set()

@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pytest
 from bench.racks import KEYS, POOL, Cluster, hold, made, node_name
 
@@ -12,6 +13,7 @@ from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.nodes.fit_counts import PodShape
 from runrig.engine.nodes.topology import ROOT
 from runrig.engine.placement.trial_capacity import TrialCapacity
+from runrig.engine.preemption.candidates import Drawn
 from runrig.engine.preemption.held_by_domain import held_by_domain, without
 
 NODES = 24
@@ -39,18 +41,21 @@ def test_what_is_free_without_gangs_is_what_the_nodes_have_when_these_are_gone(s
     chance = random.Random(seed)
     ledger = filled(chance)
     labels = tuple(each.label for each in KEYS)
-    running = [ledger.entries[name] for name in sorted(ledger.entries)]
-    gone = chance.sample(running, chance.randint(0, 8))
+    columns = ledger.candidates
+    assert columns.refresh() == len(columns.order) == 20
+    gone = np.array(chance.sample(columns.order.tolist(), chance.randint(0, 8)), dtype=np.int64)
     capacity = TrialCapacity(ledger.nodes, labels, SHAPES, CHARGED_ONLY)
     before = [[level.tolist() for level in capacity.counts(shape).levels] for shape in range(len(SHAPES))]
-    held_by_domain(capacity, running, ((0, 1), (1, 1)), ROOT, capacity.topology.whole(labelled=True))
-    found = without(capacity, gone)
+    held_by_domain(
+        capacity, Drawn(columns, [], columns.order), ((0, 1), (1, 1)), ROOT, capacity.topology.whole(labelled=True)
+    )
+    found = without(capacity, columns, gone)
     counted = [[level.tolist() for level in found.counts(shape).levels] for shape in range(len(SHAPES))]
     free = [dict(found.free(node)) for node in range(NODES)]
     assert [[level.tolist() for level in capacity.counts(shape).levels] for shape in range(len(SHAPES))] == before
 
-    for each in gone:
-        ledger.uncharge(each)
+    for slot in gone:
+        ledger.uncharge(columns.entries[slot])
     left = TrialCapacity(ledger.nodes, labels, SHAPES, CHARGED_ONLY)
     assert counted == [[level.tolist() for level in left.counts(shape).levels] for shape in range(len(SHAPES))]
     seen = {resource for shape in SHAPES for resource, _ in shape.requests}

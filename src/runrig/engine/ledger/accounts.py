@@ -10,6 +10,7 @@ from runrig.domain.gangs import GangState, Placement
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.quantities import GPU, FlavorResource
+from runrig.engine.ledger.candidate_columns import CandidateColumns
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.ledger.sleeping import Sleepers
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
@@ -22,6 +23,7 @@ from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaLeaf, Request, ad
 class Accounts:
     """*place* False: there are no nodes, quota alone decides.  *sleepers*: who of those who wait need not be looked at.
     *placed*: gangs that have a placement.  *unclaimed*: stopping gangs that are still charged: no nomination waits for them.
+    *candidates*: gangs that may be preempted.
     """
 
     def __init__(self, *, place: bool = True) -> None:
@@ -35,6 +37,7 @@ class Accounts:
         self.placed: dict[str, Entry] = {}
         self.unclaimed: dict[str, Entry] = {}
         self.on_node: dict[str, dict[str, Entry]] = {}  # node → id → gangs that are placed there
+        self.candidates = CandidateColumns()
         self.sleepers = Sleepers(self.leaf, self.nodes)
         self._tree: QuotaTree | None = None  # None while something is declared that it does not follow yet
 
@@ -101,6 +104,8 @@ class Accounts:
 
     def _recount(self, pools: Collection[str] | None) -> None:
         """Gangs of *pools* ask something else of the tree than before; None: of a new one, which holds nothing yet."""
+        if pools is None or pools:
+            self.candidates.forget()
         for entry in self.placed.values() if pools is None or pools else ():
             if pools is None or entry.gang.pool in pools:
                 before, entry.request = entry.request, self.request_of(entry, entry.placement)
@@ -139,6 +144,7 @@ class Accounts:
         assert not entry.charged, f"{entry.gang.id} is charged twice"
         self._record(entry, CHARGED, give_back=False, on_nodes=on_nodes)
         entry.charged = True
+        self.candidates.note_charged(entry)
         if entry.state is GangState.STOPPING:
             self.unclaimed[entry.gang.id] = entry
 
@@ -147,6 +153,7 @@ class Accounts:
         assert entry.charged, f"{entry.gang.id} is not charged"
         self._record(entry, CHARGED, give_back=True, on_nodes=on_nodes)
         entry.charged = False
+        self.candidates.note_charged(entry)
         if entry.state is GangState.STOPPING:
             del self.unclaimed[entry.gang.id]
 

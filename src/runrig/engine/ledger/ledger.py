@@ -202,11 +202,13 @@ class Ledger(Accounts):
     def _replace(self, entry: Entry, placement: Placement) -> None:
         """The admitted *entry* holds *placement* instead of what it held, in both layers."""
         self.sleepers.holds_less(entry, LAYERS)
+        self._no_candidate(entry)
         self._let_go(entry)
         self.uncharge(entry)
         self._place(entry, placement)
         self.charge(entry)
         self._hold(entry)
+        self._candidate(entry)
 
     def _try_again(self, entry: Entry) -> None:
         """A refused gang no longer waits for a change (law T7); one that still stops will not wait for it once it is queued again."""
@@ -234,11 +236,13 @@ class Ledger(Accounts):
     def _candidate(self, entry: Entry) -> None:
         if entry.gang.priority.preemptible:
             insort(self.preemptible.setdefault(entry.gang.pool, []), (entry.preemption_key, entry))
+            self.candidates.add(entry)
 
     def _no_candidate(self, entry: Entry) -> None:
         if entry.gang.priority.preemptible:
             candidates = self.preemptible[entry.gang.pool]
             del candidates[bisect_left(candidates, (entry.preemption_key,))]
+            self.candidates.remove(entry)
 
     def _release(self, entry: Entry) -> None:
         if entry.state is GangState.NOMINATED:

@@ -3,16 +3,17 @@
 import enum
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from operator import attrgetter
 from typing import NamedTuple
 
+import numpy as np
+
 from runrig.domain.gangs import Gang, GangState, Law, Placement, Requirement
 from runrig.domain.pools import Pool
 from runrig.domain.quantities import Requests
-from runrig.engine.nodes.topology import Ints, TopologyIndex
 from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaLeaf, Request
 
 Order = tuple[int, float, str]
@@ -159,6 +160,11 @@ class Bucket:
         self.first: Request = ()
         self.first_of: AskedBy | None = None
 
+    @property
+    def place(self) -> tuple[int, float]:
+        """Its place in the order of law P4, but for the id: by rank, and by the submission of the first."""
+        return -self.rank, self._times[0]
+
     def add(self, entry: "Entry") -> None:
         place = self.ahead_of(entry)
         self.waiting.insert(place, entry)
@@ -177,25 +183,16 @@ class Bucket:
         return place
 
 
-class Holdings(NamedTuple):
-    """What a gang holds on nodes, as columns: one row per node.  Valid while the gang has *placement* and *topology* stands.
-
-    *columns*: first the node's index in *topology*, -1 if it is not in it, then the amount of each of *resources*, which are sorted.
-    *size*: pods and GPUs of the whole gang.
-    """
-
-    topology: TopologyIndex
-    placement: Placement
-    resources: tuple[str, ...]
-    columns: Ints
-    size: tuple[int, int]
+def last_first(buckets: Iterable[Bucket]) -> list[Bucket]:
+    """*buckets* sorted by `Bucket.place`, the last one first."""
+    found = list(buckets)
+    times = np.array([bucket._times[0] for bucket in found])
+    order = np.lexsort((times, np.array([-bucket.rank for bucket in found])))
+    return [found[at] for at in order[::-1].tolist()]
 
 
 class Entry:
-    """A gang in the ledger.  *charged*, *held*: whether it counts in the layer CHARGED, REAL.
-
-    *holdings*: a cache of `preemption.held_by_domain`, None until it asks.
-    """
+    """A gang in the ledger.  *charged*, *held*: whether it counts in the layer CHARGED, REAL."""
 
     __slots__ = (
         "admitted_at",
@@ -203,7 +200,6 @@ class Entry:
         "charged",
         "gang",
         "held",
-        "holdings",
         "law",
         "placement",
         "preempted_by",
@@ -223,7 +219,6 @@ class Entry:
         )
         self.placement: Placement = ()
         self.request: Request = ()
-        self.holdings: Holdings | None = None
         self.waits_for: tuple[str, ...] = ()
         self.admitted_at: float | None = None
         self.preempted_by: str | None = None

@@ -1,13 +1,18 @@
 """The gangs that may be stopped for another, in the order of law R3, and the gangs that are safe from it (laws R1, R2)."""
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
-from operator import itemgetter
+from itertools import islice
+from typing import NamedTuple
 
-from runrig.domain.gangs import Placement
+import numpy as np
+from numpy.typing import NDArray
+
+from runrig.domain.gangs import GangState, Placement
+from runrig.engine.ledger.candidate_columns import CandidateColumns
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
+from runrig.engine.nodes.topology import Ints
 from runrig.engine.quota.quota_node import Kind, QuotaLeaf, QuotaNode, Request, headroom
 from runrig.engine.quota.tournament import Tournament, largest_share
 
@@ -19,6 +24,30 @@ COHORT, POOL = Kind.COHORT, Kind.POOL  # looked up for each node of a tree
 MOST_SPARED = 8
 """How many cheaper candidates a preemption names (law R6)."""
 
+AT_ONCE = 8
+"""So many candidates that are drawn at once are as much effort as one that is drawn alone."""
+
+SAFE, TAKEN = 1, 2
+PoolTurn = Ints
+"""By the number of a pool: its gangs are TAKEN in this turn, or SAFE (law R2), or it is not their turn (0)."""
+
+
+class Drawn(NamedTuple):
+    """All candidates in order: those that are *stopping* already, then those that are *running*, as slots of *columns*."""
+
+    columns: CandidateColumns
+    stopping: list[Entry]
+    running: Ints
+
+    def at(self, place: int) -> Entry:
+        """The one that is running and has this place among those."""
+        entry: Entry = self.columns.entries[self.running[place]]
+        return entry
+
+    def entries(self) -> Iterator[Entry]:
+        yield from self.stopping
+        yield from map(self.columns.entries.__getitem__, self.running.tolist())
+
 
 class Candidates:
     """The candidates of one preemptor in one choice of flavors.  While targets count as gone on trial, it judges what is left."""
@@ -27,13 +56,14 @@ class Candidates:
         self._ledger = ledger
         self._entry = entry
         self._leaf = ledger.leaf(entry)
-        self._rank = entry.bucket.rank
         short = tuple(index for index, amount in request if amount > headroom(self._leaf, index))
         # If there is quota and only nodes are full, any holder of the same resources may be in the way.
         self._contested = short or tuple(index for index, _ in request)
         self._flavors = {assignment.flavor for assignment in choice} if ledger.place else set()
         self._resources = {resource for pod_set in entry.gang.pod_sets for resource, _ in pod_set.requests}
         self._passed: dict[str, str] = {}  # id -> the law that spares it unless it becomes a target, in order
+        # Behind these: the slots of those that were passed at once, and by slot whether it was drawn.
+        self._seen, self._taken = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
 
     def in_order(self) -> Iterator[Entry]:
         """Yields gangs that stop already, then borrowers (nearest common cohort first), then the own pool.  The caller may skip any."""
@@ -41,40 +71,55 @@ class Candidates:
             if self._draw(candidate):
                 yield candidate
 
-    def everybody(self) -> list[Entry]:
-        """`in_order` as a list: while nobody is taken, a pool is over its nominal for all of its gangs or for none."""
+    def everybody(self) -> "Drawn":
+        """`in_order` at once: while nobody is taken, a pool is over its nominal for all of its gangs or for none."""
+        columns = self._ledger.candidates
+        self._ledger.effort += columns.refresh()
         if self._ledger.tree.weighted:
-            return list(self.in_order())
-        drawn = [candidate for candidate in self._stopping() if self._draw(candidate)]
+            everybody = list(self.in_order())
+            stopping = [each for each in everybody if each.state is GangState.STOPPING]
+            slots = [columns.slots[each] for each in everybody[len(stopping) :]]
+            return Drawn(columns, stopping, np.array(slots, dtype=np.int64))
+        stopping = [each for each in self._stopping() if self._draw(each)]
+        running = self._drawn_at_once(columns, list(self._turns(columns)))
+        self._ledger.effort += len(running) // AT_ONCE
+        return Drawn(columns, stopping, running)
+
+    def _drawn_at_once(self, columns: CandidateColumns, turns: Sequence[PoolTurn]) -> Ints:
+        """The slots of all that are drawn in *turns*, each once; notes who is passed."""
+        has_turn = np.zeros(len(columns.pools), dtype=np.bool_)
+        for turn in turns:
+            has_turn |= turn > 0
+        slots = self._in_the_way_of(columns, has_turn)
+        pools = columns.pool[slots]
+        seen, taken = (np.zeros(len(columns.entries), dtype=np.bool_) for _ in range(2))
+        passed, running = [slots[:0]], [slots[:0]]
+        for turn in turns:
+            now = turn[pools]
+            passed.append(slots[(now > 0) & ~seen[slots]])
+            seen[passed[-1]] = True
+            running.append(slots[(now == TAKEN) & ~taken[slots]])
+            taken[running[-1]] = True
+        self._seen, self._taken = np.concatenate(passed), taken
+        return np.concatenate(running)
+
+    def _turns(self, columns: CandidateColumns) -> Iterator[PoolTurn]:
+        """The turns of `_all` behind those that are stopping."""
         for _, leaves, inner_too in self._borrowers():
             # The outermost pools are over nominal, or they were not entered.
             unprotected = {leaf.name: inner_too or self._unprotected(pools[1:]) for leaf, pools in leaves}
-            holders = [each for name in unprotected for each in self._ledger.preemptible[name]]
-            holders.sort(key=itemgetter(0))
-            drawn += self._drawn([candidate for _, candidate in holders], unprotected)
-        return drawn + [candidate for candidate in self._own() if self._draw(candidate)]
+            yield columns.by_pool({name: TAKEN if may_go else SAFE for name, may_go in unprotected.items()})
+        yield columns.by_pool({self._entry.gang.pool: TAKEN})
 
-    def _drawn(self, holders: Sequence[Entry], unprotected: Mapping[str, bool]) -> list[Entry]:
-        """The candidates among *holders* that were not drawn before."""
-        passed, contested, rank = self._passed, self._contested, self._rank
-        drawn = []
-        for candidate in holders:
-            name = candidate.gang.id
-            if not candidate.charged or candidate.bucket.rank >= rank or passed.get(name) == "R3":
-                continue
-            for index, _ in candidate.request:
-                if index in contested:
-                    break
-            else:
-                if not self._in_the_way(candidate):
-                    continue
-            if unprotected[candidate.gang.pool]:
-                passed[name] = "R3"
-                drawn.append(candidate)
-            else:
-                passed.setdefault(name, "R2")
-        self._ledger.effort += len(drawn)
-        return drawn
+    def _in_the_way_of(self, columns: CandidateColumns, pools: NDArray[np.bool_]) -> Ints:
+        """`_may_go` of all gangs of *pools* at once: their slots, in the order of law R3."""
+        slots = columns.counted()
+        slots = slots[pools[columns.pool[slots]]]
+        contested = [any(index in self._contested for index, _ in request) for request in columns.requests]
+        in_the_way = np.array(contested, dtype=np.bool_)[columns.request[slots]]
+        for at in np.flatnonzero(~in_the_way).tolist() if self._flavors else ():
+            in_the_way[at] = self._in_the_way(columns.entries[slots[at]])
+        return slots[in_the_way]
 
     def _draw(self, candidate: Entry) -> bool:
         """False if it has been drawn before."""
@@ -99,14 +144,22 @@ class Candidates:
     def spared_before(self, gone: Sequence[Entry]) -> dict[str, tuple[tuple[str, str], ...]]:
         """For each of *gone*, the candidates before it in the order that keep running, the latest first, each with its law."""
         going = {entry.gang.id for entry in gone}
-        last: deque[tuple[str, str]] = deque(maxlen=MOST_SPARED)
-        spared: dict[str, tuple[tuple[str, str], ...]] = {}
-        for seen in self._passed.items():
-            if seen[0] in going:
-                spared[seen[0]] = tuple(reversed(last))
-            else:
-                last.append(seen)
+        places = {name: at for at, name in enumerate(self._passed)}
+        names = list(self._passed)
+        spared = {}
+        for entry in gone:
+            place = places.get(entry.gang.id)
+            if place is None:
+                place = len(names) + int(np.flatnonzero(self._seen == self._ledger.candidates.slots[entry])[0])
+            before = (self._passed_at(at, names) for at in range(place - 1, -1, -1))
+            spared[entry.gang.id] = tuple(islice((each for each in before if each[0] not in going), MOST_SPARED))
         return spared
+
+    def _passed_at(self, place: int, names: Sequence[str]) -> tuple[str, str]:
+        if place < len(names):
+            return names[place], self._passed[names[place]]
+        slot = self._seen[place - len(names)]
+        return self._ledger.candidates.entries[slot].gang.id, "R3" if self._taken[slot] else "R2"
 
     # ------------------------------------------------------------ the order of law R3
 
@@ -127,8 +180,8 @@ class Candidates:
                 yield entry
 
     def _may_go(self, candidate: Entry) -> bool:
-        """True if *candidate* still counts, ranks lower, and holds something that is short."""
-        return candidate.charged and candidate.bucket.rank < self._rank and self._holds_contested(candidate)
+        """True if *candidate* still counts and holds something that is short.  It ranks lower, as all do that are preempted (P1)."""
+        return candidate.charged and self._holds_contested(candidate)
 
     def _holds_contested(self, candidate: Entry) -> bool:
         contested = self._contested
@@ -157,16 +210,22 @@ class Candidates:
         A gang is safe while its outermost pool is within its nominal (law R2).  If that pool is over, *inner_too* also takes
         gangs of its inner pools that are not: without weights nobody else is left by then.
         """
-        for inner_too in (False, True):
-            below: QuotaNode = self._leaf
-            for ancestor in self._leaf.path[1:]:
-                if ancestor.kind is not Kind.OWN:
-                    tops = ancestor.children if ancestor.kind is Kind.POOL else ancestor.over
-                    least = 2 if inner_too and not self._ledger.tree.weighted else 0
-                    leaves = self._low_leaves([top for top in tops if top is not below], least)
-                    if leaves:
-                        yield ancestor, leaves, inner_too
-                below = ancestor
+        below: QuotaNode = self._leaf
+        found: list[tuple[QuotaNode, list[LowLeaf]]] = []
+        for ancestor in self._leaf.path[1:]:
+            if ancestor.kind is not Kind.OWN:
+                tops = ancestor.children if ancestor.kind is Kind.POOL else ancestor.over
+                leaves = self._low_leaves([top for top in tops if top is not below])
+                if leaves:
+                    found.append((ancestor, leaves))
+                    yield ancestor, leaves, False
+            below = ancestor
+        least = 0 if self._ledger.tree.weighted else 2
+        for ancestor, leaves in found:
+            # Nobody has come to hold more since: who is over its nominal now was so before.
+            inner = [each for each in leaves if len(each[1]) >= least and self._unprotected(each[1][:1])]
+            if inner:
+                yield ancestor, inner, True
 
     def _of(self, ancestor: QuotaNode, leaves: Sequence[LowLeaf], *, inner_too: bool) -> Iterator[Entry]:
         pools_of = {leaf.name: pools for leaf, pools in leaves}
@@ -185,11 +244,8 @@ class Candidates:
             return iter(Tournament(ancestor, {leaf: list(held) for leaf, held in holders.items()}, largest_share))
         return (entry for _, entry in merge(*holders.values()))
 
-    def _low_leaves(self, tops: Sequence[QuotaNode], least: int) -> list[LowLeaf]:
-        """The low leaves under *tops* that hold work, below *least* pools or more.
-
-        Enters only subtrees with pools over nominal.  O(these).
-        """
+    def _low_leaves(self, tops: Sequence[QuotaNode]) -> list[LowLeaf]:
+        """The low leaves under *tops* that hold work.  Enters only subtrees with pools over nominal.  O(these)."""
         contested, held, low = self._contested, self._ledger.preemptible, self._ledger.tree.low
         found: list[LowLeaf] = []
         stack: list[tuple[QuotaNode, tuple[QuotaNode, ...]]] = [(top, ()) for top in reversed(tops)]
@@ -200,13 +256,12 @@ class Candidates:
                     stack += [(child, ()) for child in node.over]
                 continue
             if node.kind is POOL:
-                lone = len(node.children) == 1  # no subpools beside its own work
-                if not pools and ((lone and least > 1) or not node.over_nominal(contested)):
+                if not pools and not node.over_nominal(contested):
                     continue
                 pools = (*pools, node)
-                if not lone:
+                if len(node.children) > 1:  # there are subpools beside its own work
                     stack += [(child, pools) for child in node.children if child.kind is POOL]
-            if len(pools) >= least and held.get(node.name):
+            if held.get(node.name):
                 found.append((low[node.name], pools))
         return found
 

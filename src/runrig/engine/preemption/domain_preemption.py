@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from runrig.domain.gangs import GangState, Placement
+from runrig.domain.gangs import Placement
 from runrig.engine.ledger.fit import CHARGED_ONLY, with_nodes
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import pod_requests
@@ -20,7 +20,7 @@ from runrig.engine.nodes.topology import ROOT, Domain, Ints
 from runrig.engine.placement.demand import Demand
 from runrig.engine.placement.place import needs_of, place_in
 from runrig.engine.placement.trial_capacity import TrialCapacity
-from runrig.engine.preemption.candidates import Candidates
+from runrig.engine.preemption.candidates import Candidates, Drawn
 from runrig.engine.preemption.held_by_domain import HeldByDomain, held_by_domain, without
 from runrig.engine.preemption.quota_lacks import QuotaLacks
 from runrig.engine.preemption.trial import PER_TRIAL
@@ -80,15 +80,14 @@ class DomainPreemption:
         if required is None:
             return None
         drawn = self._candidates.everybody()
-        if not drawn:
+        stopping = drawn.stopping
+        if not stopping and not len(drawn.running):
             return None
-        stopping = [each for each in drawn if each.state is GangState.STOPPING]
         for each in stopping:
             self._ledger.uncharge(each)
         try:
-            running = [each for each in drawn if each.state is not GangState.STOPPING]
             capacity = TrialCapacity(self._ledger.nodes, constraints.labels, shapes, CHARGED_ONLY)
-            best = _OverDomains(self, running, capacity, root, required).cheapest()
+            best = _OverDomains(self, drawn, capacity, root, required).cheapest()
         finally:
             for each in stopping:
                 self._ledger.charge(each)
@@ -96,14 +95,14 @@ class DomainPreemption:
             return None
         found, irreducible = best
         return DomainTargets(
-            (*stopping, *(running[each] for each in found.chosen)),
+            (*stopping, *(drawn.at(each) for each in found.chosen)),
             found.domain if required.level > ROOT else None,
             found.placement,
             irreducible and not stopping,
         )
 
-    def lacks(self, running: Sequence[Entry]) -> QuotaLacks:
-        """What the quota lacks, as things stand, and what *running* could give back."""
+    def lacks(self, running: Ints) -> QuotaLacks:
+        """What the quota lacks, as things stand, and what *running*, slots of candidates, could give back."""
         return QuotaLacks(self._ledger, self._entry, self._request, running)
 
     def place_in(self, capacity: TrialCapacity, root: Demand, domain: Domain) -> Placement | None:
@@ -128,31 +127,32 @@ class DomainPreemption:
 
 
 class _OverDomains:
-    """The search over all domains of one level.  Candidates are numbers here: places among *running*, in the order of law R3."""
+    """The search over all domains of one level.  Candidates are numbers here: places among those running, in the order of law R3."""
 
     def __init__(
         self,
         preemption: DomainPreemption,
-        running: Sequence[Entry],
+        drawn: Drawn,
         capacity: TrialCapacity,
         root: Demand,
         required: Demand,
     ) -> None:
         self._preemption = preemption
-        self._running = running
+        self._drawn = drawn
         self._capacity = capacity
         self._topology = capacity.topology
         self._root = root
         self._required = required
         self._whole = self._topology.whole(labelled=True)
-        self._held = held_by_domain(capacity, running, required.demand, required.level, self._whole)
-        self._sizes = self._held.sizes
-        pods, gpus = np.array(self._sizes, dtype=np.int64).reshape(-1, 2).T
+        self._held = held_by_domain(capacity, drawn, required.demand, required.level, self._whole)
+        pods, gpus = drawn.columns.pods[drawn.running], drawn.columns.gpus[drawn.running]
+        self._pods: list[int] = pods.tolist()
+        self._gpus: list[int] = gpus.tolist()
         lightest = np.lexsort((gpus, pods))
         self._standing = np.empty_like(lightest)
         self._standing[lightest] = np.arange(len(lightest))
         self._lightest: list[int] = lightest.tolist()
-        self.lacks = preemption.lacks(running)
+        self.lacks = preemption.lacks(drawn.running)
         self._useful = self.lacks.useful(self._standing)
         self._enough_quota = self.lacks.enough()
         self._enough: dict[tuple[int, ...], bool] = {}
@@ -179,7 +179,7 @@ class _OverDomains:
 
     def _bounds(self, by_quota: int) -> Iterator[tuple[Cost, int]]:
         """A lower bound of the cost in each domain that would be large enough with all candidates gone, and its place; in order."""
-        overall = [self._sizes[candidate][0] for candidate in self._lightest[:by_quota]]
+        overall = [self._pods[candidate] for candidate in self._lightest[:by_quota]]
         held, demand = self._held, self._required.demand
         large = np.logical_and.reduce([most >= pods for most, (_, pods) in zip(held.most, demand, strict=True)])
         inside = held.least(demand)
@@ -211,20 +211,17 @@ class _OverDomains:
 
     def _cost_at_least(self, place: int, inside: int, count: int, overall: Sequence[int]) -> Cost:
         here = self._held.candidates(place)
-        pods = sum(sorted([self._sizes[each][0] for each in here])[:inside]) + sum(overall[: count - inside])
+        pods = sum(sorted([self._pods[each] for each in here])[:inside]) + sum(overall[: count - inside])
         if count > inside:
             return count, pods, 0, ()
-        gpus = sum(sorted([self._sizes[each][1] for each in here])[:inside])
+        gpus = sum(sorted([self._gpus[each] for each in here])[:inside])
         return count, pods, gpus, tuple(reversed(here[:inside]))
 
     # ------------------------------------------------------------ for the search in one domain
 
     def cost(self, chosen: Sequence[int]) -> Cost:
-        pods = gpus = 0
-        for candidate in chosen:
-            size = self._sizes[candidate]
-            pods += size[0]
-            gpus += size[1]
+        pods = sum([self._pods[each] for each in chosen])
+        gpus = sum([self._gpus[each] for each in chosen])
         return len(chosen), pods, gpus, tuple(sorted(chosen, reverse=True))
 
     def choices(self, inside: Iterable[int]) -> list[int]:
@@ -246,12 +243,13 @@ class _OverDomains:
         if self._trials_left < 0:
             self._steps_left = 0
             return None
-        gone, known = [self._running[candidate] for candidate in chosen], tuple(chosen)
+        known = tuple(chosen)
         if known not in self._enough:
-            self._enough[known] = self._preemption.quota_without(gone)
+            self._enough[known] = self._preemption.quota_without([self._drawn.at(each) for each in chosen])
         if not self._enough[known]:
             return None
-        return self._preemption.place_in(without(self._capacity, gone), self._root, domain)
+        capacity = without(self._capacity, self._drawn.columns, self._drawn.running[list(chosen)])
+        return self._preemption.place_in(capacity, self._root, domain)
 
 
 class _Search:

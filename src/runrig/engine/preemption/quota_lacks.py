@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runrig.domain.quantities import LARGEST
+from runrig.engine.ledger.candidate_columns import CandidateColumns
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import Ints
@@ -31,10 +32,11 @@ class QuotaLacks:
     *given*: a row per candidate: the most that each of these limits leaves more without it.
     """
 
-    def __init__(self, ledger: Ledger, entry: Entry, request: Request, candidates: Sequence[Entry]) -> None:
+    def __init__(self, ledger: Ledger, entry: Entry, request: Request, candidates: Ints) -> None:
+        """*candidates*: as slots of `Ledger.candidates`."""
         lacks = _lacks(ledger, entry, request)
         self.amounts = tuple(lacks.values())
-        self.given = _most_given(candidates, tuple(lacks))
+        self.given = _most_given(ledger.candidates, candidates, tuple(lacks))
 
     def least(self) -> int | None:
         """How many have to go for the quota alone, at least; None: all of them are not enough."""
@@ -72,16 +74,16 @@ def _lacks(ledger: Ledger, entry: Entry, request: Request) -> dict[Limit, int]:
     return {limit: min(lack, LARGEST) for limit, lack in lacks.items() if lack > 0}
 
 
-def _most_given(candidates: Sequence[Entry], limits: Sequence[Limit]) -> Ints:
+def _most_given(columns: CandidateColumns, candidates: Ints, limits: Sequence[Limit]) -> Ints:
     """At a node there is at most as much more room as is given back below it, so who lies elsewhere gives nothing."""
     given = np.zeros((len(candidates), len(limits)), dtype=np.int64)
+    request, pool = columns.request[candidates], columns.pool[candidates]
     for at, (index, node) in enumerate(limits):
-        amounts = {each: min(dict(each).get(index, 0), LARGEST) for each in {each.request for each in candidates}}
-        if node.parent is None:
-            given[:, at] = [amounts[each.request] for each in candidates]
-        else:
+        amounts = np.array([min(dict(each).get(index, 0), LARGEST) for each in columns.requests], dtype=np.int64)
+        given[:, at] = amounts[request]
+        if node.parent is not None:
             below = _pools_below(node)
-            given[:, at] = [amounts[each.request] if each.gang.pool in below else 0 for each in candidates]
+            given[:, at] *= np.array([name in below for name in columns.pools], dtype=np.bool_)[pool]
     return given
 
 

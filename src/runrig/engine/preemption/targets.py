@@ -124,7 +124,7 @@ class _TargetSearch:
     def _would_fit(self) -> bool:
         """Whether it fits with all remaining candidates gone, law R2 or not.  If not, no part of them is enough."""
         others = Candidates(self._ledger, self._entry, self._choice, self._request).everybody()
-        return self._trial.would_fit_without(others)
+        return self._trial.would_fit_without(others.entries())
 
     def _targets(self, taken: Sequence[Entry], domain: Domain | None, *, last_is_needed: bool) -> Targets:
         """The minimal subset of *taken*: putting any of them back would lose the placement (law R3)."""

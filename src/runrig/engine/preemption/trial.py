@@ -3,7 +3,7 @@
 Quota is edited.  Nodes are not, as long as counting tells whether there is room: then only what the gangs leave is added up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from runrig.domain.gangs import Placement
 from runrig.engine.ledger.fit import place_on_nodes, room_on_nodes
@@ -54,8 +54,11 @@ class Trial:
         self._ledger.charge(candidate, on_nodes=self._room is None)
 
     def all_back(self) -> None:
-        for candidate in list(self._gone):
-            self.put_back(candidate)
+        if self._room is not None:
+            self._room.reset()
+        for candidate in self._gone:
+            self._ledger.charge(candidate, on_nodes=self._room is None)
+        self._gone = {}
 
     def fits(self, domain: Domain | None = None) -> bool:
         """Whether quota and nodes, those of *domain*, are enough as things stand on trial."""
@@ -67,14 +70,15 @@ class Trial:
         self._on_nodes()
         return room_on_nodes(self._ledger, self._entry, self._choice, within=domain)
 
-    def would_fit_without(self, others: Sequence[Entry]) -> bool:
+    def would_fit_without(self, others: Iterable[Entry]) -> bool:
         """`fits` with all of *others* gone too."""
         room = self._room
         if room is None or not fits(self._leaf, self._request):
-            for other in others:
+            taken = list(others)
+            for other in taken:
                 self.take(other)
             enough = self.fits()
-            for other in others:
+            for other in taken:
                 self.put_back(other)
             return enough
         self._ledger.effort += PER_TRIAL
@@ -107,13 +111,17 @@ class CountedRoom:
         self._requests = need.shape.requests
         self._asked = [resource for resource, _ in self._requests]
         self._changed: dict[str, tuple[dict[str, int], int] | None] = {}
-        self._missing = pods - int(self._fitting[: self._last].sum())
+        self._missing = self._missing_now = pods - int(self._fitting[: self._last].sum())
+
+    def reset(self) -> None:
+        """Nobody is gone."""
+        self._changed, self._missing = {}, self._missing_now
 
     @property
     def enough(self) -> bool:
         return self._missing <= 0
 
-    def enough_without(self, gangs: Sequence[Entry]) -> bool:
+    def enough_without(self, gangs: Iterable[Entry]) -> bool:
         """`enough` with all of *gangs* gone too.  O(their nodes), as far as it takes."""
         changed, missing = self._changed, self._missing
         self._changed = {name: known and (dict(known[0]), known[1]) for name, known in changed.items()}
