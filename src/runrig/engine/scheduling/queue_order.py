@@ -12,7 +12,7 @@ from operator import sub
 
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options
-from runrig.engine.ledger.queue import AskedBy, Barrier, Bucket, Entry, Order, Pass
+from runrig.engine.ledger.queue import AskedBy, Barrier, Bucket, Entry, Order, Pass, last_first
 from runrig.engine.ledger.sleeping import Sleepers
 from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf, QuotaNode, Request
 from runrig.engine.quota.tournament import Tournament, smallest_share
@@ -31,16 +31,15 @@ class QueueHeads:
         self._turn = turn
         self._seen = 0
         self._number = count()
-        self._heap: list[tuple[Order, int, Bucket | tuple[Barrier, int]]] = [
-            (bucket.waiting[0].order, next(self._number), bucket) for bucket in buckets
-        ]
-        heapify(self._heap)
+        self._later = last_first(buckets)
+        self._heap: list[tuple[Order, int, Bucket | tuple[Barrier, int]]] = []
 
     def __iter__(self) -> Iterator[Entry]:
         """Each gang once, if what was drawn before it left its bucket; ask `next_of` for the one behind it."""
         passed: Order | None = None
         while True:
             self._take_in_what_rose()
+            self._take_in_who_is_next()
             if not self._heap:
                 break
             order, _, drawn = heappop(self._heap)
@@ -62,6 +61,11 @@ class QueueHeads:
                 for need in barrier.needs(self._turn):
                     self._push_first(barrier, need)
             self._seen = len(risen)
+
+    def _take_in_who_is_next(self) -> None:
+        """Their full places are made only as their turns come: to make those of all at once takes as long as many looks."""
+        while self._later and (not self._heap or self._later[-1].place <= self._heap[0][0][:2]):
+            self.next_of(self._later.pop())
 
     def _push_first(self, barrier: Barrier, need: int) -> None:
         first = barrier.first(self._turn, need)
