@@ -18,12 +18,13 @@ from runrig.domain.plan import Nominate, Preempt, Release
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.quota.quota_node import CHARGED
 from runrig.engine.scheduling.admission import decide
+from runrig.wiring.process import keep_what_is_loaded
 
 ABOUT = "the first cycle over a cluster full of LOW work, 1,000 pools; s of processor time; a part: 120 steps, ms, not stored"
 SIZES = ((1_000, 10_000), (10_000, 10_000), (10_000, 100_000))
 """Nodes, and firm gangs that wait."""
 OLD = {(10_000, 10_000): "> 60", (10_000, 100_000): "> 130"}
-TARGET_S = 10.0
+TARGET_S, LONGEST_MS = 10.0, 50.0
 STEPS = 120
 FIRM = (Priority.HIGH, Priority.NORMAL, Priority.NORMAL)
 
@@ -40,8 +41,8 @@ class Measured(NamedTuple):
 def measured(nodes: int, waiting: int) -> Measured:
     ledger = full(nodes)
     queue(ledger, _gangs("firm", waiting, FIRM, at=nodes))
-    gc.collect()
-    gc.freeze()  # as `up` does
+    thresholds = gc.get_threshold()
+    keep_what_is_loaded()  # as `up` does
     longest, nominated, stopped = 0.0, 0, 0
     start = began = process_time()
     steps = count(1)
@@ -55,6 +56,7 @@ def measured(nodes: int, waiting: int) -> Measured:
             longest, began = max(longest, now - began), now
     first = process_time() - start
     gc.unfreeze()
+    gc.set_threshold(*thresholds)
     assert nominated
     assert stopped
     assert all(amount >= 0 for room in ledger.nodes.by_name.values() for amount in room.free[CHARGED].values())
@@ -89,5 +91,6 @@ def rows() -> list[dict[str, str | float | int]]:
         row: dict[str, str | float | int] = {"nodes": nodes, "waiting": waiting, "first, s": found.first}
         row |= {"old, s": OLD.get((nodes, waiting), "-"), "target, s": TARGET_S}
         row |= {"is": "met" if found.first <= TARGET_S else "MISSED", "longest part, ms": found.longest * 1000}
+        row |= {f"at most {LONGEST_MS:g}": "met" if found.longest * 1000 <= LONGEST_MS else "MISSED"}
         table.append(row | {"nominated": found.nominated, "stop": found.stopped})
     return table

@@ -1,10 +1,12 @@
 """A cycle costs what it changes, and is cut only where what was begun is complete."""
 
+from itertools import islice
+
 import pytest
 
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.engine.cycle import CycleInParts
-from runrig.engine.scheduling.admission import decide
+from runrig.engine.scheduling.admission import DRAWN_PER_STEP, EFFORT_PER_STEP, decide
 from runrig.engine.state.state import State
 from tests.worlds.engine import LOW, NORMAL, World, task, workflow
 
@@ -64,3 +66,28 @@ def test_a_search_for_targets_is_more_steps_the_more_it_looks_at() -> None:
         steps.append(sum(decision is None for decision in decide(world.state.ledger)))
     assert steps[0] <= 4
     assert steps[1] > 40
+
+
+def test_gangs_that_are_only_put_aside_are_steps_too() -> None:
+    """LOW that borrows is drawn twice: a thousand pools with such work were one step, however long it took."""
+    many = 4 * DRAWN_PER_STEP
+    world = World({"full": 1, **{f"p{at:02}": 0 for at in range(many)}}, {"n0": 1})
+    world.submit("runs", "full", NORMAL)
+    assert world.cycle() == ["admit runs"]
+    for at in range(many):
+        world.submit(f"low{at:02}", f"p{at:02}", LOW)
+    first = list(islice(decide(world.state.ledger), 4))
+    assert first == [None] * 4
+    assert all(bucket.asleep is None for bucket in world.state.ledger.pending.values())
+    assert list(decide(world.state.ledger)) == [None] * (2 * many // DRAWN_PER_STEP + many)
+
+
+def test_a_look_that_is_the_first_to_need_a_topology_is_as_many_steps_as_that_costs() -> None:
+    world = World({"a": 400}, {f"n{at:03}": 1 for at in range(400)})
+    for name in ("low1", "low2"):
+        world.submit(name, "a", LOW)
+        ledger, before = world.state.ledger, world.state.ledger.nodes.indexed
+        found = list(decide(ledger))
+        assert len(found) == 2 + (ledger.nodes.indexed - before) // EFFORT_PER_STEP
+    assert ledger.nodes.indexed == 400
+    assert len(found) == 2

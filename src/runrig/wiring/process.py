@@ -151,9 +151,10 @@ def listening(host: str, port: int, guests: crowd.Crowd, *, elsewhere: str) -> I
         yield listener
 
 
-COLLECT_EVERY = 20_000
+COLLECT_EVERY = (10_000, 1, 100)
 """So many more objects than before are looked through for garbage: with the usual 700, a server with much to do spends a tenth of its
-time on that, and there is hardly any.
+time on that, and there is hardly any.  What is still there is looked through again with the next 10,000, and not, as usual, with
+ten times as many: that would be a pause of 50 ms and more in which nobody is answered.
 """
 
 
@@ -182,7 +183,7 @@ def keep_what_is_loaded() -> None:
     """What there is now stays: the collector does not walk it while the server answers, and walks what is new less often."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(COLLECT_EVERY, *gc.get_threshold()[1:])
+    gc.set_threshold(*COLLECT_EVERY)
 
 
 class Server(uvicorn.Server):

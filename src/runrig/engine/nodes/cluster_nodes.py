@@ -19,6 +19,7 @@ class ClusterNodes:
     """All nodes, by name and in topology order.
 
     *capacity*: per flavor and resource, over all registered nodes that have a flavor, ready or not (law Q8).
+    *indexed*: counts the nodes that were put into topology order, each time that was done.
     """
 
     def __init__(self) -> None:
@@ -29,6 +30,7 @@ class ClusterNodes:
         self._journal = Journal()
         self._caches: dict[tuple[str, ...], FitCountCache] = {}
         self._gpus: dict[int, GpuCounts] = {}
+        self.indexed = 0
 
     def set_flavors(self, flavors: Mapping[str, Flavor]) -> None:
         self._flavors = flavors
@@ -101,6 +103,7 @@ class ClusterNodes:
         cache = self._caches.get(labels)
         if cache is None:
             topology = TopologyIndex(labels, self.by_name.values())
+            self.indexed += len(topology.nodes)
             nodes = [room.node for room in topology.nodes]
             tolerated = np.array([self.tolerated(node) for node in nodes], dtype=np.bool_)
             ready = np.array([node.ready for node in nodes], dtype=np.bool_)

@@ -46,8 +46,8 @@ class TopologyIndex:
                 apart.append((room.node.name, room))
             else:
                 placed.append((path, room.node.name, room))
-        placed.sort(key=lambda entry: entry[:2])
-        apart.sort(key=lambda entry: entry[0])
+        placed.sort()  # names differ, so no two rooms are compared
+        apart.sort()
         self.labels = tuple(labels)
         self.labelled = len(placed)
         self.nodes = [room for _, _, room in placed] + [room for _, room in apart]
@@ -56,20 +56,16 @@ class TopologyIndex:
         self.paths = [path for path, _, _ in placed]
         self.of: list[Ints] = []
         self.starts: list[Ints] = []
-        for depth in range(1, len(labels) + 1):
-            self._add_level([path[:depth] for path in self.paths])
         count = len(self.nodes)
+        begins = np.ones(count, dtype=np.bool_)  # by node, whether a domain does; each node apart is one
+        begins[1 : self.labelled] = False
+        for depth in range(len(labels)):
+            values = [path[depth] for path in self.paths]
+            begins[1 : self.labelled] |= np.array([value != other for value, other in pairwise(values)], dtype=np.bool_)
+            self.of.append(begins.cumsum(dtype=np.int64) - 1)
+            self.starts.append(np.append(np.flatnonzero(begins), count))
         self.of.append(np.arange(count, dtype=np.int64))
         self.starts.append(np.arange(count + 1, dtype=np.int64))
-
-    def _add_level(self, prefixes: Sequence[tuple[str, ...]]) -> None:
-        of, starts = [], []
-        for index in range(len(self.nodes)):
-            if index == 0 or index >= self.labelled or prefixes[index] != prefixes[index - 1]:
-                starts.append(index)
-            of.append(len(starts) - 1)
-        self.of.append(np.array(of, dtype=np.int64))
-        self.starts.append(np.array([*starts, len(self.nodes)], dtype=np.int64))
 
     @cached_property
     def children(self) -> list[list[range]]:

@@ -24,7 +24,7 @@ COHORT, POOL = Kind.COHORT, Kind.POOL  # looked up for each node of a tree
 MOST_SPARED = 8
 """How many cheaper candidates a preemption names (law R6)."""
 
-AT_ONCE = 8
+AT_ONCE = 4
 """So many candidates that are drawn at once are as much effort as one that is drawn alone."""
 
 SAFE, TAKEN = 1, 2

@@ -31,7 +31,10 @@ from runrig.engine.scheduling.queue_order import (
 )
 
 EFFORT_PER_STEP = 25
-"""So much effort (`Ledger.effort`) is as long as a look at a gang that does not fit: some 0.3 ms."""
+"""So much effort (`Ledger.effort`) is as long as a look at a gang that does not fit, or no longer."""
+
+DRAWN_PER_STEP = 16
+"""So many gangs that are drawn, whatever becomes of them, are as long as a look at one."""
 
 
 def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Generator[Decision | None, None, None]:
@@ -43,6 +46,8 @@ def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Generator[De
     looked = _Looked(ledger, heads_per_pool)
     _ = ledger.tree  # brought up to date first: one that is built anew wakes everybody
     firm = [bucket for bucket in ledger.sleepers.awake if bucket.firm]
+    if firm:  # their searches need all candidates; where many have come, that is a part of its own
+        yield from repeat(None, ledger.candidates.refresh() // EFFORT_PER_STEP)
     yield from _firm(ledger, QueueHeads(ledger.sleepers, firm, Pass.FIRM), looked)
     borrowing: list[Bucket] = []
     yield from _low(ledger, low_heads(ledger), looked, borrowing)
@@ -125,15 +130,16 @@ def _nodes_stand(ledger: Ledger, entry: Entry) -> bool:
 
 
 def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked) -> Iterator[Decision | None]:
-    for entry in heads:
+    for drawn, entry in enumerate(heads, start=1):
+        if drawn % DRAWN_PER_STEP == 0:
+            yield None
         if looked.skips(entry, Pass.FIRM):
             continue
-        effort = ledger.effort
+        before = _effort(ledger)
         found = look_at(ledger, entry)
-        steps = 1 + (ledger.effort - effort) // EFFORT_PER_STEP
         if found is None:
             looked.failed(entry, Pass.FIRM)
-            yield from repeat(None, steps)
+            yield from _steps(ledger, before)
             continue
         if isinstance(found, Targets):
             yield Nominate(entry.gang.id, found.placement, found.gangs)
@@ -145,7 +151,17 @@ def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked) -> Iterator[Decisi
             yield _admit(ledger, entry.gang, found)
         if not looked.enough_of(entry.bucket.pool):
             heads.next_of(entry.bucket)
-        yield from repeat(None, steps)
+        yield from _steps(ledger, before)
+
+
+def _effort(ledger: Ledger) -> int:
+    """Grows with what a look does beside trying one gang: a search for targets, and tables of nodes that nobody needed before."""
+    return ledger.effort + ledger.nodes.indexed
+
+
+def _steps(ledger: Ledger, before: int) -> Iterator[None]:
+    """A look has ended; *before*: the effort when it began."""
+    return repeat(None, 1 + (_effort(ledger) - before) // EFFORT_PER_STEP)
 
 
 Start = Placement | Targets
@@ -173,22 +189,25 @@ def _low(
 ) -> Iterator[Decision | None]:
     """*borrowing* collects the buckets that would borrow, to be tried afterwards; None lets them borrow."""
     turn = Pass.BORROWING if borrowing is None else Pass.WITHIN
-    for entry in heads:
+    for drawn, entry in enumerate(heads, start=1):
+        if drawn % DRAWN_PER_STEP == 0:
+            yield None
         if borrowing is not None and would_borrow(ledger, entry):
             borrowing.append(entry.bucket)
             continue
         if looked.skips(entry, turn):
             continue
+        before = _effort(ledger)
         found = look_at(ledger, entry)
         if found is None:
             looked.failed(entry, turn)
-            yield None
+            yield from _steps(ledger, before)
             continue
         assert not isinstance(found, Targets), f"{entry.gang.id} may not preempt"
         yield _admit(ledger, entry.gang, found)
         if not looked.enough_of(entry.bucket.pool):
             heads.next_of(entry.bucket)
-        yield None
+        yield from _steps(ledger, before)
 
 
 def _admit(ledger: Ledger, gang: Gang, placement: Placement) -> Admit:
