@@ -5,6 +5,7 @@ nodes in racks, or quota alone; firm and LOW gangs of one or two pod sets, some 
 """
 
 import random
+from collections.abc import Hashable
 from dataclasses import replace
 
 import pytest
@@ -196,6 +197,12 @@ def cycle(ledger: Ledger, now: float) -> list[Decision]:
     return made
 
 
+def forsaken(ledger: Ledger) -> list[Hashable]:
+    """Keys of barriers that are kept although nobody sleeps before them."""
+    slept_before = {barrier for bucket in ledger.sleepers.asleep for barrier in bucket.before}
+    return [key for key, barrier in ledger.sleepers.barriers.items() if barrier not in slept_before]
+
+
 @pytest.mark.parametrize("seed", range(tries(12)))
 @pytest.mark.parametrize("often", [None, (40, 20, 0, 0, 0, 40)], ids=["all", "quotas"])
 def test_who_sleeps_would_not_have_started_nor_changed_who_does(seed: int, often: tuple[int, ...] | None) -> None:
@@ -209,6 +216,7 @@ def test_who_sleeps_would_not_have_started_nor_changed_who_does(seed: int, often
         slept += sum(bucket.asleep is not None for bucket in history.ledger.pending.values())
         everybody_awake = cycle(loaded(history.ledger), history.now)
         assert cycle(history.ledger, history.now) == everybody_awake
+        assert forsaken(history.ledger) == []
     assert slept or EXPLORING, (
         "somebody sleeps, else this compares nothing"
     )  # by chance, nobody does in a few of many histories

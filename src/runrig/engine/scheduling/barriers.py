@@ -26,6 +26,9 @@ MOST_CHOICES = 16
 Short = tuple[Barrier, int]
 """A barrier, and what is needed of the room there."""
 
+Lack = tuple[str, QuotaNode, int, int, int]
+"""What `_before` makes a `Short` of: the measure, the node, the index, the layer, and the need."""
+
 
 def put_to_sleep(ledger: Ledger, entry: Entry, turn: Pass) -> None:
     """The bucket of *entry*, which failed in *turn*, is looked at again once what it lacks may be there."""
@@ -81,11 +84,11 @@ def _anything(ledger: Ledger, sources: tuple[Hashable, ...]) -> Short:
 def _headroom(ledger: Ledger, leaf: QuotaLeaf, request: Request, layer: int) -> list[Short]:
     """The first node of the path that refuses (as `fits`), and those below it that may keep more of the request later."""
     for index, amount in request:
-        keeping: list[Short] = []
+        keeping: list[Lack] = []
         for node in (*leaf.limits[index], leaf.path[-1]):
             if amount > _room(node, index, layer):
-                return [*keeping, _before(ledger, "headroom", node, index, layer, amount)]
-            keeping += _keeps(ledger, node, index, layer)
+                return [_before(ledger, *each) for each in (*keeping, ("headroom", node, index, layer, amount))]
+            keeping += _keeps(node, index, layer)
             amount -= max(0, _kept(node, index, layer))
     return []
 
@@ -107,23 +110,25 @@ def _promised(ledger: Ledger, leaf: QuotaLeaf, request: Request) -> list[Short]:
 def _covered(ledger: Ledger, twin: QuotaLeaf, request: Request) -> list[Short]:
     """The first node of the path of *twin* that does not cover *request*, and those below it, as in `_headroom`."""
     for index, amount in request:
-        keeping: list[Short] = []
+        keeping: list[Lack] = []
         for node in twin.path:
             if amount <= _kept(node, index, CHARGED):
                 break
             if amount > _cover(node, index, CHARGED):
-                return [*keeping, _before(ledger, "cover", node, index, CHARGED, amount)]
-            keeping += _keeps(ledger, node, index, CHARGED)
+                return [_before(ledger, *each) for each in (*keeping, ("cover", node, index, CHARGED, amount))]
+            keeping += _keeps(node, index, CHARGED)
             amount -= max(0, _kept(node, index, CHARGED))
     return []
 
 
-def _keeps(ledger: Ledger, node: QuotaNode, index: int, layer: int) -> list[Short]:
-    """If *node* keeps anything, it may keep more later: what it has is given back, or its quota or lending limit changes."""
+def _keeps(node: QuotaNode, index: int, layer: int) -> list[Lack]:
+    """If *node* keeps anything, it may keep more later: what it has is given back, or its quota or lending limit changes.
+
+    Not a barrier yet: if nothing refuses further up, nobody sleeps before it, and nobody would forget it.
+    """
     if node.lending[index] is None:
         return []
-    more = max(0, _kept(node, index, layer)) + 1
-    return [_before(ledger, "kept", node, index, layer, more)]
+    return [("kept", node, index, layer, max(0, _kept(node, index, layer)) + 1)]
 
 
 def _before(ledger: Ledger, what: str, node: QuotaNode, index: int, layer: int, need: int) -> Short:
