@@ -49,11 +49,10 @@ KINDS = (
 )
 """The kinds of gangs, all of one pod: 11,000 buckets in 1,000 pools."""
 POSITION_MS = 7.0
-OLD_POSITION = {Priority.HIGH: 38, Priority.NORMAL: 41, Priority.LOW: 54}
+OLD_POSITION = {Priority.HIGH: (38, 2.8), Priority.NORMAL: (41, 4.8), Priority.LOW: (54, 15)}
+"""When each bucket was asked anew, and when each was looked at."""
 
-ABOUT_POSITION = (
-    "the place of one gang among 100,000 that wait in 11,000 buckets, ms of processor time; old: each bucket asked anew"
-)
+ABOUT_POSITION = "the place of one gang among 100,000 that wait in 11,000 buckets, processor ms; old: each bucket asked anew, looked at"
 ABOUT_WAITING = "a cycle with 1,000 pools, ms of processor time; old: when every bucket was looked at"
 
 
@@ -173,6 +172,7 @@ def position_rows(runs: int) -> Iterator[dict[str, str | float | int]]:
             "waiting": len(waits),
             "buckets": len(ledger.pending),
         }
-        row |= {"median": median(times), "slowest": max(times), "old": OLD_POSITION[priority], "target": POSITION_MS}
+        row |= {"median": median(times), "slowest": max(times), "target": POSITION_MS}
+        row |= {"old": ", ".join(f"{each:g}" for each in OLD_POSITION[priority])}
         yield row | {"is": "met" if median(times) <= POSITION_MS else "MISSED"}
     gc.unfreeze()

@@ -62,6 +62,17 @@ def ledger_portrait(ledger: Ledger) -> dict[str, object]:
         "free": {name: [dict(view) for view in room.free] for name, room in sorted(ledger.nodes.by_name.items())},
         "gpus": {name: room.gpus for name, room in sorted(ledger.nodes.by_name.items())},
         "pending": {repr(key): [entry.gang.id for entry in bucket.waiting] for key, bucket in ledger.pending.items()},
+        "ranks": {
+            rank: (
+                each.gangs,
+                {
+                    pool: (sorted(repr(bucket.key) for bucket in queue.buckets), list(queue.times))
+                    for pool, queue in sorted(each.by_pool.items())
+                },
+            )
+            for rank, each in sorted(ledger.ranks.items())
+            if each.gangs
+        },
         "placed": sorted(ledger.placed),
         "nominated": sorted(ledger.nominated),
         "stopping": sorted(ledger.stopping),
@@ -98,9 +109,7 @@ def sleepers_portrait(sleepers: Sleepers) -> dict[str, object]:
         "parked": {bucket.key: bucket.parked for bucket in buckets},
         "refused": {bucket.key for bucket in sleepers.refused},
         "barriers": {
-            key: (each.sleepers, each.rises, each.room(), each.sources)
-            for key, each in sleepers.barriers.items()
-            if each.sleepers
+            key: (each.sleepers, each.rises, each.room(), each.sources) for key, each in sleepers.barriers.items()
         },
         "firsts": {
             (bucket.key, barrier.key): barrier.first(bucket.asleep, need)[0]  # type: ignore[index, arg-type]

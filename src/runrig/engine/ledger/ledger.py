@@ -28,19 +28,20 @@ from runrig.domain.plan import (
 from runrig.domain.records import GangRow
 from runrig.domain.transitions import GANG_STATES, illegal_for_gang
 from runrig.engine.ledger.accounts import Accounts
-from runrig.engine.ledger.queue import Bucket, BucketKey, Entry
+from runrig.engine.ledger.queue import Bucket, BucketKey, Entry, Rank
 from runrig.engine.ledger.sleeping import CANDIDATES, above_nominal
 from runrig.engine.ledger.standing import Standing
 from runrig.engine.quota.quota_node import CHARGED, LAYERS
 
 
 class Ledger(Accounts):
-    """*effort*: counts what searches for targets do; cuts long cycles."""
+    """*effort*: counts what searches for targets do; cuts long cycles.  *ranks*: what is pending, by rank."""
 
     def __init__(self, *, place: bool = True) -> None:
         super().__init__(place=place)
         self.effort = 0
         self.pending: dict[BucketKey, Bucket] = {}
+        self.ranks: dict[int, Rank] = {}
         self.nominated: dict[str, Entry] = {}
         self.stopping: dict[str, Entry] = {}
         self.stopping_ids: list[str] = []  # sorted
@@ -116,11 +117,15 @@ class Ledger(Accounts):
         entry.state = GangState.PENDING
         bucket = entry.bucket = self.pending.setdefault(entry.bucket.key, entry.bucket)
         bucket.add(entry)
+        if (rank := self.ranks.get(bucket.rank)) is None:
+            rank = self.ranks[bucket.rank] = Rank()
+        rank.add(entry)
         self.sleepers.waits(bucket, new_head=bucket.waiting[0] is entry)
 
     def _no_longer_waits(self, entry: Entry) -> None:
         bucket = entry.bucket
         bucket.remove(entry)
+        self.ranks[bucket.rank].remove(entry)
         if not bucket.waiting:
             del self.pending[bucket.key]
             self.sleepers.empty(bucket)

@@ -2,7 +2,7 @@
 
 import enum
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
@@ -130,7 +130,6 @@ class Bucket:
     """
 
     __slots__ = (
-        "_times",
         "asleep",
         "before",
         "counts",
@@ -151,7 +150,6 @@ class Bucket:
         self.pool, self.firm, self.rank, *_ = key
         self.counts = tuple(count for count, *_ in key.shape)
         self.waiting: list[Entry] = []
-        self._times = array("d")  # when each of them was submitted: found without looking at any
         self.asleep: Pass | None = None
         self.before = AWAKE
         self.parked: int | None = None
@@ -163,30 +161,91 @@ class Bucket:
     @property
     def place(self) -> tuple[int, float]:
         """Its place in the order of law P4, but for the id: by rank, and by the submission of the first."""
-        return -self.rank, self._times[0]
+        return -self.rank, self.waiting[0].gang.submitted_at
 
     def add(self, entry: "Entry") -> None:
-        place = self.ahead_of(entry)
-        self.waiting.insert(place, entry)
-        self._times.insert(place, entry.gang.submitted_at)
+        last = not self.waiting or self.waiting[-1].order < entry.order  # as most do
+        self.waiting.insert(len(self.waiting) if last else self.ahead_of(entry), entry)
 
     def remove(self, entry: "Entry") -> None:
-        place = self.ahead_of(entry)
-        del self.waiting[place], self._times[place]
+        del self.waiting[0 if self.waiting[0] is entry else self.ahead_of(entry)]
 
     def ahead_of(self, entry: "Entry") -> int:
         """How many of those who wait here come before *entry*, which is of the same rank.  O(log gangs)."""
+        return bisect_left(self.waiting, entry.order, key=in_order)
+
+
+class PoolQueue:
+    """All that waits in one pool with one rank.  *times*: when each was submitted, sorted: who is ahead is found without looking at any.
+
+    *bounds*, *bounds_of*: (index, least, most) that its buckets ask for first, as `queue_order` keeps them.
+    """
+
+    __slots__ = ("bounds", "bounds_of", "buckets", "times")
+
+    def __init__(self) -> None:
+        self.buckets: list[Bucket] = []
+        self.times = array("d")
+        self.bounds: tuple[tuple[int, int, int], ...] = ()
+        self.bounds_of: AskedBy | None = None
+
+    def add(self, entry: "Entry") -> None:
+        """*entry* has come to its bucket."""
+        insort(self.times, entry.gang.submitted_at)
+        if len(entry.bucket.waiting) == 1:
+            self.buckets.append(entry.bucket)
+            self.bounds_of = None
+
+    def remove(self, entry: "Entry") -> None:
+        """*entry* has left its bucket."""
+        del self.times[bisect_left(self.times, entry.gang.submitted_at)]
+        if not entry.bucket.waiting:
+            self.buckets.remove(entry.bucket)
+            self.bounds_of = None
+
+    def ahead_of(self, entry: "Entry") -> int:
+        """How many of those who wait here come before *entry*, which is of the same rank.
+
+        O(log gangs); O(buckets x log gangs) where some were submitted at the same time.
+        """
         at = entry.gang.submitted_at
-        place = bisect_left(self._times, at)
-        if place < len(self._times) and self._times[place] == at:
-            place = bisect_left(self.waiting, entry.order, lo=place, key=in_order)
+        place = bisect_left(self.times, at)
+        if place < len(self.times) and self.times[place] == at:
+            return sum([bucket.ahead_of(entry) for bucket in self.buckets])
         return place
+
+
+class Rank:
+    """All that waits with one rank: its queues, by pool, and the number of gangs in all of them."""
+
+    __slots__ = ("by_pool", "gangs")
+
+    def __init__(self) -> None:
+        self.by_pool: dict[str, PoolQueue] = {}
+        self.gangs = 0
+
+    def add(self, entry: "Entry") -> None:
+        """*entry* has come to its bucket."""
+        self.gangs += 1
+        pool = entry.bucket.pool
+        queue = self.by_pool.get(pool)
+        if queue is None:
+            queue = self.by_pool[pool] = PoolQueue()
+        queue.add(entry)
+
+    def remove(self, entry: "Entry") -> None:
+        """*entry* has left its bucket."""
+        self.gangs -= 1
+        queue = self.by_pool[entry.bucket.pool]
+        queue.remove(entry)
+        if not queue.buckets:
+            del self.by_pool[entry.bucket.pool]
 
 
 def last_first(buckets: Iterable[Bucket]) -> list[Bucket]:
     """*buckets* sorted by `Bucket.place`, the last one first."""
     found = list(buckets)
-    times = np.array([bucket._times[0] for bucket in found])
+    times = np.array([bucket.waiting[0].gang.submitted_at for bucket in found])
     order = np.lexsort((times, np.array([-bucket.rank for bucket in found])))
     return [found[at] for at in order[::-1].tolist()]
 

@@ -12,7 +12,7 @@ from operator import sub
 
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options
-from runrig.engine.ledger.queue import AskedBy, Barrier, Bucket, Entry, Order, Pass, last_first
+from runrig.engine.ledger.queue import AskedBy, Barrier, Bucket, Entry, Order, Pass, PoolQueue, last_first
 from runrig.engine.ledger.sleeping import Sleepers
 from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf, QuotaNode, Request
 from runrig.engine.quota.tournament import Tournament, smallest_share
@@ -172,64 +172,94 @@ def waiting_in_order(ledger: Ledger) -> list[Entry]:
 def ahead_of(ledger: Ledger, entry: Entry) -> tuple[int, int]:
     """How many gangs the next cycle looks at before *entry*, which waits: in all pools, and in its own.
 
-    The same order as `waiting_in_order`, without writing it out.  O(buckets x log gangs); for LOW that borrows where weights
-    differ O(gangs before it x log gangs).
+    The same order as `waiting_in_order`, without writing it out.  O(buckets of its rank x log gangs); for LOW that borrows where
+    weights differ O(gangs before it x log gangs).
     """
-    mine, borrowers = entry.bucket, _Borrowers(ledger)
-    borrows = mine in borrowers
-    by_share: list[Bucket] | None = [] if borrows and ledger.tree.weighted else None
-    everywhere = in_pool = 0
-    for bucket in ledger.pending.values():
-        if bucket.rank < mine.rank:
-            continue
-        if bucket.rank > mine.rank or (later := (not bucket.firm and bucket in borrowers) - borrows) < 0:
-            before = len(bucket.waiting)
-        elif later:
-            continue
-        elif by_share is not None:
-            by_share.append(bucket)
-            continue
+    mine = entry.bucket
+    higher = [each for rank, each in ledger.ranks.items() if rank > mine.rank]
+    everywhere = sum(each.gangs for each in higher)
+    in_pool = sum(len(each.by_pool[mine.pool].times) for each in higher if mine.pool in each.by_pool)
+    borrows = not mine.firm and would_borrow(ledger, mine.waiting[0])
+    by_share: list[Bucket] = []
+    for pool, queue in ledger.ranks[mine.rank].by_pool.items():
+        if mine.firm:
+            before = queue.ahead_of(entry)
+        elif borrows and ledger.tree.weighted:
+            before = _within_nominal(ledger, pool, queue, by_share)
         else:
-            before = bucket.ahead_of(entry)
+            before = _low_ahead(ledger, pool, queue, entry, borrows=borrows)
         everywhere += before
-        if bucket.pool == mine.pool:
+        if pool == mine.pool:
             in_pool += before
-    for other in takewhile(lambda each: each is not entry, _in_order_of_shares(ledger, by_share or ())):
+    for other in takewhile(lambda each: each is not entry, _in_order_of_shares(ledger, by_share)):
         everywhere += 1
         in_pool += other.gang.pool == mine.pool
     return everywhere, in_pool
 
 
-class _Borrowers:
-    """Tells which buckets would borrow (`would_borrow`).  What is the same for all buckets of a pool is worked out once."""
+def _low_ahead(ledger: Ledger, pool: str, queue: PoolQueue, entry: Entry, *, borrows: bool) -> int:
+    """How many of *queue*, LOW work of *pool*, come before *entry*, which is LOW; *borrows*: whether that one would."""
+    left = _left_of_nominals(ledger, pool)
+    some = False
+    for index, least, most in _bounds(ledger, pool, queue):
+        if least > left[index]:  # everybody would borrow
+            return queue.ahead_of(entry) if borrows else 0
+        some = some or most > left[index]
+    if not some:
+        return len(queue.times) if borrows else queue.ahead_of(entry)
+    before = 0
+    for bucket in queue.buckets:
+        if any(amount > left[index] for index, amount in bucket.first) == borrows:
+            before += bucket.ahead_of(entry)
+        elif borrows:
+            before += len(bucket.waiting)
+    return before
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger, self._tree = ledger, ledger.tree
-        self._pools: dict[str, tuple[list[int], AskedBy]] = {}  # name -> what is left of nominal per index, for whom
 
-    def __contains__(self, bucket: Bucket) -> bool:
-        if bucket.firm:
-            return False
-        left, asked_by = self._pools.get(bucket.pool) or self._of(bucket.pool)
-        if bucket.first_of != asked_by:
-            bucket.first, bucket.first_of = _first_request(self._ledger, bucket.waiting[0]), asked_by
-        for index, amount in bucket.first:  # noqa: SIM110  (a loop: this is asked for every bucket)
-            if amount > left[index]:
-                return True
-        return False
+def _within_nominal(ledger: Ledger, pool: str, queue: PoolQueue, borrowing: list[Bucket]) -> int:
+    """How many of *queue*, LOW work of *pool*, would not borrow; the buckets of all others are added to *borrowing*."""
+    left, within = _left_of_nominals(ledger, pool), 0
+    _bounds(ledger, pool, queue)
+    for bucket in queue.buckets:
+        if any(amount > left[index] for index, amount in bucket.first):
+            borrowing.append(bucket)
+        else:
+            within += len(bucket.waiting)
+    return within
 
-    def _of(self, name: str) -> tuple[list[int], AskedBy]:
-        pool, leaf = self._tree.pools[name], self._tree.low[name]
-        left = list(map(sub, pool.subtree, pool.usage[CHARGED]))
-        if pool.guarantee is not None:
-            left = [_left_of_nominal(pool, index) for index in range(len(left))]
-        found = self._pools[name] = left, (leaf, leaf.counted, self._ledger.pools[name])
-        return found
+
+def _left_of_nominals(ledger: Ledger, name: str) -> list[int]:
+    """`_left_of_nominal` of each index."""
+    pool = ledger.tree.pools[name]
+    if pool.guarantee is not None:
+        return [_left_of_nominal(pool, index) for index in range(len(pool.nominal))]
+    return list(map(sub, pool.subtree, pool.usage[CHARGED]))
+
+
+def _bounds(ledger: Ledger, pool: str, queue: PoolQueue) -> tuple[tuple[int, int, int], ...]:
+    """(index, least, most) over what the buckets of *queue* ask for first (`Bucket.first`, which is up to date then)."""
+    leaf = ledger.tree.low[pool]
+    asked_by: AskedBy = (leaf, leaf.counted, ledger.pools[pool])
+    if queue.bounds_of != asked_by:
+        for bucket in queue.buckets:
+            if bucket.first_of != asked_by:
+                bucket.first, bucket.first_of = _first_request(ledger, bucket.waiting[0]), asked_by
+        requests = [dict(bucket.first) for bucket in queue.buckets]
+        asked = sorted({index for request in requests for index in request})
+        amounts = [(index, [request.get(index, 0) for request in requests]) for index in asked]
+        queue.bounds = tuple((index, min(each), max(each)) for index, each in amounts)
+        queue.bounds_of = asked_by
+    return queue.bounds
 
 
 def head_of(ledger: Ledger, pool: str) -> Entry | None:
-    """Whom the next cycle looks at first of those who wait in *pool*.  O(buckets)."""
-    heads = [(kind_of(ledger, bucket), bucket.waiting[0]) for bucket in ledger.pending.values() if bucket.pool == pool]
+    """Whom the next cycle looks at first of those who wait in *pool*.  O(its buckets)."""
+    here = [
+        bucket
+        for rank in ledger.ranks.values()
+        for bucket in (rank.by_pool[pool].buckets if pool in rank.by_pool else ())
+    ]
+    heads = [(kind_of(ledger, bucket), bucket.waiting[0]) for bucket in here]
     return min(heads, key=lambda each: (each[0], each[1].order))[1] if heads else None
 
 
