@@ -17,7 +17,7 @@ from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.fit_counts import PodShape
 from runrig.engine.nodes.node_capacity import EMPTY, NodeCapacity
-from runrig.engine.nodes.topology import Ints, TopologyIndex
+from runrig.engine.nodes.topology import Ints, TopologyIndex, distinct
 from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL
 
 NOW = LAYERS
@@ -148,7 +148,7 @@ class DomainTable:
         """What each gang holds in each domain: most GPUs first, then most pods, then by id."""
         work, domain_of = self._work, self._domain_of
         count = max(1, len(work.gangs))
-        pairs, pair_index = np.unique(domain_of[work.node] * count + work.who, return_inverse=True)
+        pairs, pair_index = distinct(domain_of[work.node] * count + work.who)
         pods, gpus = np.zeros(len(pairs), dtype=np.int64), np.zeros(len(pairs), dtype=np.int64)
         np.add.at(pods, pair_index, work.held_pods)
         np.add.at(gpus, pair_index, work.held_gpus)

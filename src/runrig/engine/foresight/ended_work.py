@@ -18,7 +18,7 @@ from runrig.engine.ledger.options import options, pod_requests
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.fit_counts import MOST_PER_NODE, UNLISTED, pods_per_node
 from runrig.engine.nodes.node_capacity import EMPTY
-from runrig.engine.nodes.topology import Ints, TopologyIndex
+from runrig.engine.nodes.topology import Ints, TopologyIndex, distinct
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.place import DomainNeed, needs_in_domains
 from runrig.engine.quota.numbers import left_at
@@ -245,7 +245,7 @@ class _Room:
         """Rows (who, domain, pods that fit there beside those that fit now) if all that each of *who* holds is given back; -1: nobody."""
         mine = who >= 0
         nodes, domains = len(self._takes), len(self._now)
-        pairs, row = np.unique(who[mine] * nodes + self._places[mine], return_inverse=True)
+        pairs, row = distinct(who[mine] * nodes + self._places[mine])
         whose, places = np.divmod(pairs, max(1, nodes))
         columns = []
         for free, held in zip(self._columns, self._held, strict=True):
@@ -254,7 +254,7 @@ class _Room:
             there = free[places]
             columns.append(np.where(there == UNLISTED, UNLISTED, there + freed))
         more = np.minimum(pods_per_node(len(pairs), self._requests, columns), MOST_PER_NODE) - self._fits[places]
-        both, row = np.unique(whose * domains + self._domains[places], return_inverse=True)
+        both, row = distinct(whose * domains + self._domains[places])
         pods = np.zeros(len(both), dtype=np.int64)
         np.add.at(pods, row, more)
         return (*np.divmod(both, max(1, domains)), pods)

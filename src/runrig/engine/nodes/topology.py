@@ -21,6 +21,17 @@ ROOT = -1
 """The level of the one domain that contains all others."""
 
 
+def distinct(values: Ints) -> tuple[Ints, Ints]:
+    """(the values that occur, sorted; where each of *values* is among them).  `np.unique` would import all of `numpy.ma`: 45 ms."""
+    order = np.argsort(values, kind="stable")
+    ranked = values[order]
+    first = np.ones(len(ranked), dtype=np.bool_)
+    first[1:] = ranked[1:] != ranked[:-1]
+    where = np.empty(len(ranked), dtype=np.int64)
+    where[order] = np.cumsum(first) - 1
+    return ranked[first], where
+
+
 class Domain(NamedTuple):
     """*at*: its place among the domains of its level; the nodes *first* to *last*, the latter not included, in topology order."""
 

@@ -186,7 +186,7 @@ class _OverDomains:
         count = np.maximum(inside, by_quota)
         alone = np.where(inside == 0, self._cheapest_for_quota(), self._cheapest_inside())
         count[(count == 1) & (alone == len(self._lightest))] = 2
-        for size in sorted(set(count[large].tolist())):  # `np.unique` would import all of `numpy.ma`
+        for size in sorted(set(count[large].tolist())):
             places = np.flatnonzero(large & (count == size))
             if size == 1:
                 order = places[alone[places].argsort(kind="stable")]

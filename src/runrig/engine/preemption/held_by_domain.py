@@ -7,7 +7,7 @@ import numpy as np
 from runrig.domain.quantities import UNLISTED_IS_UNCOUNTED
 from runrig.engine.ledger.candidate_columns import CandidateColumns, HeldRows
 from runrig.engine.nodes.fit_counts import MOST_PER_NODE, UNLISTED
-from runrig.engine.nodes.topology import Domain, Ints, TopologyIndex
+from runrig.engine.nodes.topology import Domain, Ints, TopologyIndex, distinct
 from runrig.engine.placement.demand import ShapeCounts
 from runrig.engine.placement.trial_capacity import TrialCapacity
 from runrig.engine.preemption.candidates import Drawn
@@ -92,7 +92,7 @@ def without(capacity: TrialCapacity, columns: CandidateColumns, gone: Ints) -> T
     topology = capacity.topology
     resources = sorted({resource for shape in capacity.shapes for resource, _ in shape.requests})
     rows = columns.held(gone, resources, topology, topology.whole(labelled=False))
-    touched, among = np.unique(rows.node, return_inverse=True)
+    touched, among = distinct(rows.node)
     freed = {resource: _freed(amounts, among, len(touched)) for resource, amounts in rows.amounts.items()}
     fitting = [_all_gone(capacity, shape, rows, touched, among) for shape in range(len(capacity.shapes))]
     return capacity.with_more(touched, freed, fitting)
