@@ -43,8 +43,7 @@ class NodeBalance(NamedTuple):
     over: int
 
 
-@dataclass(frozen=True, slots=True)
-class TreeRow:
+class TreeRow(NamedTuple):
     """*kind*: "root", "cohort" or "pool"; *parent* "" for what hangs under the root; *active* False: law Q5."""
 
     name: str
@@ -146,12 +145,12 @@ def _balance(node: QuotaNode, index: int, sums: _Sums) -> NodeBalance:
         balance,
         headroom,
         potential,
-        used=used,
-        total=sums.total[node][index] if node in sums.total else 0,
-        drawn=drawn,
-        borrowed=max(0, -balance - drawn),
-        lent=sums.lent[node][index] if node in sums.lent else 0,
-        over=_over(node, index, used),
+        used,
+        sums.total[node][index] if node in sums.total else 0,
+        drawn,
+        max(0, -balance - drawn),
+        sums.lent[node][index] if node in sums.lent else 0,
+        _over(node, index, used),
     )
 
 

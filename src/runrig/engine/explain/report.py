@@ -51,11 +51,12 @@ def pool_balance(
     *,
     gpus: Mapping[str, GpusByState] | None = None,
     lends: int | None = None,
+    subtree_used: int | None = None,
 ) -> PoolBalance:
     """The GPUs of pool *name*.  Raises KeyError if it does not exist.
 
-    Callers that ask for many pools pass *gpus*, the result of `gpus_by_flavor`, and *lends*, the lent amount from
-    `tree_rows`; None: they are computed here.
+    Callers that ask for many pools pass *gpus*, the result of `gpus_by_flavor`, and *lends* and *subtree_used*, what `tree_rows`
+    has of them; None: they are computed here.
     """
     pool = state.pools[name]
     known = gpus_by_flavor(state) if gpus is None else gpus
@@ -71,7 +72,7 @@ def pool_balance(
         quota=0 if deleting else held.promised,
         unallocated=unallocated,
         used=held.used,
-        subtree_used=held.subtree_used,
+        subtree_used=sum([_firm_below(node, index) for index in indices]) if subtree_used is None else subtree_used,
         total=held.total,
         available=unallocated - held.used + held.drawn,
         shared=() if deleting else _shared(firm, indices),
@@ -90,7 +91,6 @@ class _Sums(NamedTuple):
     promised: int
     unallocated: int
     used: int
-    subtree_used: int
     total: int
     drawn: int
     shared_left: int
@@ -99,18 +99,17 @@ class _Sums(NamedTuple):
 
 def _sums(node: QuotaNode, firm: QuotaLeaf, indices: Iterable[int]) -> _Sums:
     """In one loop: an answer may have thousands of pools, and most have one flavor."""
-    promised = unallocated = used = subtree_used = total = drawn = left = borrows = 0
+    promised = unallocated = used = total = drawn = left = borrows = 0
     for index in indices:
         nominal, held = node.nominal[index], node.usage[REAL][index]
         promised += nominal
         unallocated += firm.nominal[index]
         used += firm.usage[REAL][index]
-        subtree_used += _firm_below(node, index)
         total += held
         drawn += firm.drawn(index)
         left += _shared_left(firm, index)
         borrows += max(0, held - nominal - node.drawn(index))
-    return _Sums(promised, unallocated, used, subtree_used, total, drawn, left, borrows)
+    return _Sums(promised, unallocated, used, total, drawn, left, borrows)
 
 
 def gpus_by_flavor(state: State) -> Mapping[str, GpusByState]:

@@ -1,7 +1,7 @@
 """The numbers of a node for people: what it has, holds, borrows and lends, as things are now (layer REAL; laws Q3, Q4)."""
 
 from collections.abc import Iterable, Iterator
-from operator import gt
+from operator import add, gt
 
 from runrig.domain.kueue import Balance
 from runrig.engine.quota.quota_node import CHARGED, REAL, Kind, QuotaLeaf, QuotaNode, headroom, potential
@@ -9,15 +9,15 @@ from runrig.engine.quota.quota_node import CHARGED, REAL, Kind, QuotaLeaf, Quota
 
 def balance_of(node: QuotaNode, index: int) -> Balance:
     """Headroom and potential are 0 where parents run in a circle (law Q5)."""
-    lends = node.lending[index]
+    lends, subtree, usage = node.lending[index], node.subtree[index], node.usage[REAL][index]
     return Balance(
-        nominal=node.nominal[index],
-        subtree=node.subtree[index],
-        local=0 if lends is None else max(0, node.subtree[index] - lends),
-        usage=node.usage[REAL][index],
-        balance=node.balance(index),
-        available=headroom_now(node, index),
-        potential=potential(node, index) if node.active else 0,
+        node.nominal[index],
+        subtree,
+        0 if lends is None else max(0, subtree - lends),
+        usage,
+        subtree - usage,
+        headroom(node, index, REAL) if node.active else 0,
+        potential(node, index) if node.active else 0,
     )
 
 
@@ -38,9 +38,10 @@ def held_below(leaves: Iterable[QuotaLeaf]) -> dict[QuotaNode, list[int]]:
     """
     held: dict[QuotaNode, list[int]] = {}
     for leaf in leaves:
-        for index, amount in enumerate(leaf.usage[REAL]):
-            for node in leaf.path if amount else ():
-                held.setdefault(node, [0] * len(leaf.nominal))[index] += amount
+        usage = leaf.usage[REAL]
+        for node in leaf.path if any(usage) else ():
+            known = held.get(node)
+            held[node] = list(usage) if known is None else list(map(add, known, usage))
     return held
 
 

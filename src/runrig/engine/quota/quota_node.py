@@ -128,8 +128,10 @@ class QuotaNode:
 
         Less than `asked_above` after a promise was cut.  O(depth) where anything is drawn.
         """
-        twin, asked = self.guarantee, self.asked_above(index, layer)
-        return max(0, asked + min(0, headroom(twin, index, layer))) if twin is not None and asked else 0
+        if (twin := self.guarantee) is None:
+            return 0
+        asked = self.asked_above(index, layer)
+        return max(0, asked + min(0, headroom(twin, index, layer))) if asked else 0
 
     def asked_above(self, index: int, layer: int = REAL) -> int:
         """What its firm work holds beyond what this node and those below have; 0 if no cohort shares quota with it."""

@@ -230,6 +230,7 @@ class _Known:
         self.state = state
         self.rows = _rows(state, pools)
         self.gpus = gpus
+        self._flavors: dict[tuple[str, ...], tuple[Flavor, ...]] = {}
         self.subpools: dict[str, list[str]] = defaultdict(list)
         for pool in state.pools.values():
             if pool.parent is not None and pool.state is not PoolState.ARCHIVED:
@@ -237,17 +238,26 @@ class _Known:
 
     def view(self, pool: Pool, totals: GpuTotals) -> PoolView:
         state, row = self.state, self.rows.get(pool.name)
-        lends = 0 if row is None else sum([each.lent for key, each in row.balances.items() if key.resource == GPU])
+        gpus = [] if row is None else [each for key, each in row.balances.items() if key.resource == GPU]
+        lends, used = sum([each.lent for each in gpus]), sum([each.used for each in gpus])
         return PoolView(
             pool=pool,
             settings=settings_of(state, pool),
-            balance=report.pool_balance(state, pool.name, gpus=self.gpus, lends=lends),
+            balance=report.pool_balance(state, pool.name, gpus=self.gpus, lends=lends, subtree_used=used),
             row=row,
-            subpools=tuple(sorted(self.subpools[pool.name])),
-            flavors=tuple([state.flavors[name] for name in flavors_of(state, pool) if name in state.flavors]),
+            subpools=tuple(sorted(self.subpools[pool.name])) if pool.name in self.subpools else (),
+            flavors=self._flavors_of(pool),
             totals=totals,
             workflows=state.alive[pool.name],
         )
+
+    def _flavors_of(self, pool: Pool) -> tuple[Flavor, ...]:
+        """Most pools have the same, and none of their own."""
+        names, declared = flavors_of(self.state, pool), self.state.flavors
+        found = self._flavors.get(names)
+        if found is None:
+            found = self._flavors[names] = tuple([declared[name] for name in names if name in declared])
+        return found
 
 
 def _rows(state: State, pools: list[Pool]) -> Mapping[str, TreeRow]:
@@ -262,7 +272,9 @@ def _node_sets(state: State, pools: list[Pool]) -> Iterator[NodeSet]:
     gpus = report.gpus_by_flavor(state)
     known = _Known(state, pools, gpus)
     for members in _components(state, pools, set(gpus)):
-        flavors = sorted({name for pool in members for name in flavors_of(state, pool)} & set(gpus))
+        flavors = sorted(
+            {name for names in {flavors_of(state, pool) for pool in members} for name in names} & set(gpus)
+        )
         totals = GpuTotals(sum(gpus[name].capacity for name in flavors), sum(gpus[name].held for name in flavors))
         yield NodeSet(tuple(known.view(pool, totals) for pool in members), totals)
 
