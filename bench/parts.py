@@ -30,7 +30,9 @@ POOLS, COHORTS, GPUS_PER_NODE = 1000, 25, 8
 SIZES = ((1000, 1_000), (1000, 10_000), (1000, 100_000), (10_000, 100_000))
 """(nodes, gangs that wait)."""
 LONGEST_MS, RELEASED_MS = 50.0, 100.0
-"""Goals: of every part; and until a holder of 1,000 nodes is released, for which 6 minutes were not enough with 100,000 waiting."""
+"""Goals: of every part, and until a holder of 1,000 nodes is released."""
+OLD_RELEASED = {(1000, 100_000): "> 360,000, 57", (10_000, 100_000): "570"}
+"""Milliseconds, before cycles were cut; when each task that ended counted as much as a gang that is looked at."""
 HOLDER = "holder-1"
 PRIORITIES = (Priority.HIGH, Priority.NORMAL, Priority.LOW)
 WIDTHS = (1, 2, 4)
@@ -70,11 +72,20 @@ def rows() -> list[dict[str, str | float | int]]:
             "parts": len(each.parts),
             "longest, ms": max(each.parts) * 1000,
             f"at most {LONGEST_MS:.0f}": "met" if max(each.parts) * 1000 <= LONGEST_MS else "MISSED",
-            "released, ms": "" if each.released is None else f"{each.released * 1000:.0f}",
-            "it took before": "" if each.released is None or each.waiting < 100_000 else "> 360,000",
+            **_released(each),
         }
         for each in measured()
     ]
+
+
+def _released(each: Parts) -> dict[str, str | float | int]:
+    if each.released is None:
+        return {"released, ms": "", f"within {RELEASED_MS:.0f}": "", "old released": ""}
+    return {
+        "released, ms": f"{each.released * 1000:.0f}",
+        f"within {RELEASED_MS:.0f}": "met" if each.released * 1000 <= RELEASED_MS else "MISSED",
+        "old released": OLD_RELEASED.get((each.nodes, each.waiting), "-"),
+    }
 
 
 def _cycles(store: SqlStore, nodes: int, waiting: int) -> Iterator[Parts]:

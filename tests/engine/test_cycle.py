@@ -1,11 +1,12 @@
 """A cycle costs what it changes, and is cut only where what was begun is complete."""
 
+from collections import Counter
 from itertools import islice
 
 import pytest
 
 from runrig.domain.observed import Observation, Phase, TaskFact
-from runrig.engine.cycle import CycleInParts
+from runrig.engine.cycle import STEP, CycleInParts
 from runrig.engine.scheduling.admission import DRAWN_PER_STEP, EFFORT_PER_STEP, decide
 from runrig.engine.state.state import State
 from tests.worlds.engine import LOW, NORMAL, World, task, workflow
@@ -40,6 +41,23 @@ def test_what_runs_on_is_no_step() -> None:
     world.cycle()
     running = CycleInParts(world.state, world.observe(), world.now)
     assert (running.part(1).actions, running.ended) == ((), True)
+
+
+def test_tasks_that_end_together_share_parts_and_a_large_gang_is_released_in_one_of_its_own() -> None:
+    """Each part is a transaction: a hundred for the tasks of one gang would keep all others from what it held."""
+    pods, budget = 10 * STEP, 2 * STEP
+    world = World({"a": pods}, {"n0": pods})
+    world.submit("w", "a", NORMAL, spec=workflow("w", task("t", count=pods)))
+    world.cycle()
+    world.finish("w-1")
+    running, parts = CycleInParts(world.state, world.observe(), world.now), []
+    while not running.ended:
+        parts.append(Counter(type(action).__name__ for action in running.part(budget).actions))
+    parts = [part for part in parts if part]
+    (released,) = (part for part in parts if part["Release"])
+    assert released == {"MoveTask": 1, "Release": 1, "MoveGroup": 1, "MoveWorkflow": 1}
+    assert max(part["MoveTask"] for part in parts) == budget
+    assert len(parts) <= pods // budget + 2
 
 
 def test_no_part_ends_between_a_nomination_and_the_preemptions_for_it() -> None:

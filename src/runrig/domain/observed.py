@@ -42,7 +42,7 @@ class Observation:
 
     def fact(self, key: TaskKey) -> TaskFact | None:
         """None: the backend does not know the attempt."""
-        return _RUNNING if key in self.running else self.tasks.get(key)
+        return self.tasks.get(key) or (_RUNNING if key in self.running else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from runrig.domain.nodes import Node, flavor_of
 from runrig.domain.observed import Observation
-from runrig.domain.plan import Action, DropNode, Plan, PutNode
+from runrig.domain.plan import Action, DropNode, MoveTask, Plan, PutNode
 from runrig.engine.lifecycle import pools
 from runrig.engine.lifecycle.workflows import digest, time_out
 from runrig.engine.scheduling.admission import decide
@@ -24,6 +24,12 @@ Step = Iterator[Action | None]
 """A generator of actions.  Each is applied before the next is computed, so every decision sees those before it.
 
 None: what was begun is complete, so a part may end here, and a server that starts again from what was applied goes on.
+"""
+
+
+STEP = 8
+"""What a gang or a node that is looked at counts in the budget of a part, and a change.  A task that moves counts 1: it is one row
+and one entry of the log, and ten thousand of them should not take a hundred transactions.
 """
 
 
@@ -84,20 +90,21 @@ class CycleInParts:
     def part(self, budget: int | None = None) -> Plan:
         """Goes on until one of the five steps that did anything has ended; returns what it did, which *state* has applied.
 
-        *budget*: the part may end sooner, once it has looked at so many gangs, tasks or nodes, or changed so many things.
+        *budget*: the part may end sooner, once what it has looked at, or what it has changed, counts so much (`STEP`).
         An empty plan: it looked, and found nothing.
         """
         actions: list[Action] = []
-        looked = 0
+        looked = changed = 0
         while not self.ended:
             steps = self._seen or self._decided
             for action in steps[0]:
                 if action is not None:
                     self.state.apply(action, self.now)
                     actions.append(action)
+                    changed += 1 if isinstance(action, MoveTask) else STEP
                     continue
-                looked += 1
-                if budget is not None and max(looked, len(actions)) >= budget:
+                looked += 1 if self._seen else STEP
+                if budget is not None and max(looked, changed) >= budget:
                     return Plan(tuple(actions))
             steps.pop(0)
             if actions:

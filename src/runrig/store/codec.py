@@ -12,6 +12,7 @@ import json
 import types
 from collections.abc import Callable, Mapping
 from functools import cache
+from operator import attrgetter
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from runrig.domain.plan import Action
@@ -83,7 +84,7 @@ def coder(declared: Any) -> tuple[Coder, Coder]:
     if declared in (str, int, float, bool):
         return _scalar(declared)
     if issubclass(declared, enum.Enum):
-        return (lambda member: member.value), declared
+        return _value_of, declared
     if issubclass(declared, tuple):
         return _fixed(declared._make, tuple(get_type_hints(declared).values()))
     raise AssertionError(f"no way is known to store {declared!r}")
@@ -102,6 +103,10 @@ def _scalar(declared: Callable[[Any], Any]) -> tuple[Coder, Coder]:
 def _same(value: Any) -> Any:
     """The coder of a type that JSON has too; compared by identity, so that it need not be called."""
     return value
+
+
+_value_of = attrgetter("_value_")
+"""The value of a member of an enum: `value` is a descriptor in Python, and takes ten times as long."""
 
 
 def _optional(args: tuple[Any, ...]) -> tuple[Coder, Coder]:
@@ -124,8 +129,9 @@ def _sequence(item: Any) -> tuple[Coder, Coder]:
 
 def _fixed(make: Callable[[list[Any]], Any], items: tuple[Any, ...]) -> tuple[Coder, Coder]:
     coders = [coder(item) for item in items]
+    same = all(to is _same for to, _ in coders)
     return (
-        lambda values: [to(value) for (to, _), value in zip(coders, values, strict=True)],
+        list if same else lambda values: [to(value) for (to, _), value in zip(coders, values, strict=True)],
         lambda plain: make([of(value) for (_, of), value in zip(coders, _list(plain), strict=True)]),
     )
 
@@ -158,9 +164,11 @@ def _dataclass(declared: type) -> tuple[Coder, Coder]:
     hints = get_type_hints(declared)
     coders = {field.name: coder(hints[field.name]) for field in dataclasses.fields(declared)}
     changed = [(name, encoder) for name, (encoder, _) in coders.items() if encoder is not _same]
+    # Of one name, `attrgetter` does not make a tuple.
+    values_of = attrgetter(*coders) if len(coders) > 1 else lambda value: [getattr(value, name) for name in coders]
 
     def to(value: Any) -> dict[str, Any]:
-        plain = {name: getattr(value, name) for name in coders}
+        plain = dict(zip(coders, values_of(value), strict=True))
         for name, encoder in changed:
             plain[name] = encoder(plain[name])
         return plain

@@ -108,10 +108,13 @@ class SqlStore:
             self._advance(connection, first, revision)
             for spec in {spec.hash: spec for spec in specs}.values():
                 _write_spec(connection, spec)
+            by_kind: dict[str, list[RowChange]] = {}
+            for change in last.values():
+                by_kind.setdefault(change.kind, []).append(change)
             for kind in reversed(tuple(KINDS)):
-                _delete(connection, kind, [c.key for c in last.values() if c.kind == kind and c.record is None])
+                _delete(connection, kind, [each.key for each in by_kind.get(kind, ()) if each.record is None])
             for kind in KINDS:
-                _write(connection, kind, [c.record for c in last.values() if c.kind == kind and c.record is not None])
+                _write(connection, kind, [each.record for each in by_kind.get(kind, ()) if each.record is not None])
             insert_rows(connection, schema.events, [event_row(event) for event in events])
 
     def risk(self) -> str | None:

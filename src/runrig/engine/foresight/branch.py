@@ -10,7 +10,7 @@ from runrig.domain.gangs import Placement
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import Action, Admit, MoveGroup, Preempt, Queue, Refuse, Release, Replace, Stop
 from runrig.domain.workflows import ExitCode, Status, TaskKey, WorkflowSpec
-from runrig.engine.cycle import CycleInParts
+from runrig.engine.cycle import STEP, CycleInParts
 from runrig.engine.foresight.outcome import (
     Outcome,
     Party,
@@ -76,7 +76,7 @@ class StateBranch:
             changed = False
             running = CycleInParts(self._state, self._observed(lost), self._now)
             while not running.ended and self._steps < self._budget.steps:
-                actions = running.part(STEPS_PER_PART).actions
+                actions = running.part(STEPS_PER_PART * STEP).actions
                 self._note(actions)
                 self._steps += max(STEPS_PER_PART, len(actions))
                 changed = changed or bool(actions)

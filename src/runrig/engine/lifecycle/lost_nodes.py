@@ -37,29 +37,39 @@ def unsettled(state: State, observed: Observation) -> list[TaskKey]:
 def lost_in(state: State, observed: Observation, attempts: Iterable[TaskKey]) -> Lost:
     """Returns what is lost of *attempts*, which are active."""
     found = {}
+    tasks, nodes = state.tasks.records, state.nodes
     for key in attempts:
-        fact = _lost(state, state.tasks[key], observed)
-        if fact is not None:
+        task = tasks[key]
+        if task.node is None:
+            continue
+        node, fact = nodes.get(task.node), fact_of(key, task, observed)
+        if node is None:
+            found[key] = fact if fact is not None and fact.phase is Phase.ENDED else _gone(task)
+        elif fact is None or fact.exit_code != ExitCode.BACKEND_ERROR:
+            continue
+        elif not state.ledger.nodes.takes(node.name, node.flavor):
             found[key] = fact
     return found
 
 
-def _lost(state: State, task: Task, observed: Observation) -> TaskFact | None:
-    if task.node is None:
-        return None
-    node, fact = state.nodes.get(task.node), fact_of(task, observed)
-    if node is None:
-        if fact is not None and fact.phase is Phase.ENDED:
-            return fact
-        return TaskFact(Phase.ENDED, ExitCode.BACKEND_ERROR, f"lost: {task.node} is gone")
-    if fact is None or fact.exit_code != ExitCode.BACKEND_ERROR or state.ledger.nodes.takes(node.name, node.flavor):
-        return None
-    return fact
+def _gone(task: Task) -> TaskFact:
+    return TaskFact(Phase.ENDED, ExitCode.BACKEND_ERROR, f"lost: {task.node} is gone")
 
 
-def fact_of(task: Task, observed: Observation) -> TaskFact | None:
-    """What the backend says; a running task that it no longer knows has ended."""
-    fact = observed.fact(task.key)
+def never_begun(state: State, observed: Observation, lost: Lost) -> dict[str, str]:
+    """Gangs that lost a node before anything ran, and why: nothing is lost, so they are placed again (law T7)."""
+    found = {}
+    for key in lost:
+        task, seen = state.tasks[key], observed.fact(key)
+        group = state.groups[task.workflow, task.group]
+        if seen is not None and seen.phase is Phase.STARTING and group.status is Status.INITIALIZING:
+            found[group.gang_id] = f"node {task.node} is gone"
+    return found
+
+
+def fact_of(key: TaskKey, task: Task, observed: Observation) -> TaskFact | None:
+    """What the backend says of *task*, whose key is *key*; a running task that it no longer knows has ended."""
+    fact = observed.fact(key)
     if fact is None and task.status is Status.RUNNING:
         return TaskFact(Phase.ENDED, ExitCode.BACKEND_ERROR, f"lost: {task.node} does not know it any more")
     return fact

@@ -7,6 +7,7 @@ Generators of actions.  The caller applies each action before it asks for the ne
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from heapq import heappop
+from itertools import repeat
 
 from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.gangs import GangState
@@ -36,7 +37,7 @@ from runrig.engine.lifecycle.exit_codes import (
     starts_again,
 )
 from runrig.engine.lifecycle.gangs import gang_of
-from runrig.engine.lifecycle.lost_nodes import Lost, fact_of, find_new_nodes, in_turn, lost_in, unsettled
+from runrig.engine.lifecycle.lost_nodes import Lost, fact_of, find_new_nodes, in_turn, lost_in, never_begun, unsettled
 from runrig.engine.state.deadlines import RETRY, deadlines_of
 from runrig.engine.state.rejections import place_is_free
 from runrig.engine.state.state import State
@@ -53,6 +54,12 @@ _OWN_FAILURES = {
 
 _SILENT = "it does not say why"
 
+LOOKS_PER_STEP = 10
+"""Looking what an attempt does takes a tenth of the time that moving it does."""
+
+PODS_PER_STEP = 8
+"""To release a pod takes an eighth of that.  Counted before the last pod moves, so that a large gang is released in a part of its own."""
+
 
 # ---------------------------------------------------------------- what the backend saw
 
@@ -61,30 +68,22 @@ def digest(state: State, observed: Observation) -> Iterator[Action | None]:
     """What has started and ended since the last cycle, task by task in the order of their keys."""
     attempts = unsettled(state, observed)
     lost = lost_in(state, observed, attempts)
-    yield from _refused(state, {**_never_begun(state, observed, lost), **observed.refused})
+    yield from repeat(None, len(attempts) // LOOKS_PER_STEP)
+    yield from _refused(state, {**never_begun(state, observed, lost), **observed.refused})
     for key in in_turn(state, attempts, lost):
-        task = state.tasks.get(key)
-        if task is None or key not in state.active:
+        if key not in state.active:
             continue
-        fact = lost.get(key) or fact_of(task, observed)
+        task = state.tasks.records[key]
+        fact = lost.get(key) or fact_of(key, task, observed)
         if fact is None or fact.phase is Phase.STARTING:
             continue
         if task.status is Status.INITIALIZING and (fact.phase is Phase.RUNNING or _ran(fact)):
             yield from _started(state, task)
         if fact.phase is Phase.ENDED:
+            if state.on_nodes((task.workflow, task.group)) == 1:
+                yield from repeat(None, _pods_held(state, task) // PODS_PER_STEP)
             yield from _ended(state, task, fact, lost)
         yield None
-
-
-def _never_begun(state: State, observed: Observation, lost: Lost) -> dict[str, str]:
-    """Gangs that lost a node before anything ran, and why: nothing is lost, so they are placed again (law T7)."""
-    found = {}
-    for key in lost:
-        task, seen = state.tasks[key], observed.fact(key)
-        group = state.groups[task.workflow, task.group]
-        if seen is not None and seen.phase is Phase.STARTING and group.status is Status.INITIALIZING:
-            found[group.gang_id] = f"node {task.node} is gone"
-    return found
 
 
 def _refused(state: State, refused: Mapping[str, str]) -> Iterator[Action | None]:
@@ -93,6 +92,11 @@ def _refused(state: State, refused: Mapping[str, str]) -> Iterator[Action | None
         if entry is not None and entry.state is GangState.ADMITTED:
             yield Refuse(gang, said or _SILENT, Status.FAILED_BACKEND_ERROR)
             yield None
+
+
+def _pods_held(state: State, task: Task) -> int:
+    """How many pods the gang of *task* was granted."""
+    return sum(each.count for each in state.ledger.entries[state.groups[task.workflow, task.group].gang_id].placement)
 
 
 def _ran(fact: TaskFact) -> bool:

@@ -126,12 +126,12 @@ class ClusterNodes:
 
     def hold(self, shares: Iterable[NodeShare], requests: Requests, layer: int, *, give_back: bool = False) -> None:
         """Takes the room of the pods of *shares* in *layer*, or gives it back.  Nodes that are gone are skipped."""
-        sign = -1 if give_back else 1
+        sign, room_of, note = -1 if give_back else 1, self.by_name.get, self._journal.note
         for share in shares:
-            room = self.by_name.get(share.node)
+            room = room_of(share.node)
             if room is not None:
                 room.hold(requests, sign * share.count, layer)
-                self._journal.note(share.node)
+                note(share.node)
 
     def take_gpus(self, shares: Iterable[NodeShare]) -> None:
         for share in shares:
@@ -144,8 +144,10 @@ class ClusterNodes:
         for share in shares:
             if share.gpus and share.node in self.by_name:
                 room = self.by_name[share.node]
-                room.gpus = sorted({*room.gpus, *share.gpus})
-                del room.gpus[bisect_left(room.gpus, room.node.resources.get(GPU, 0)) :]
+                room.gpus = sorted({*room.gpus, *share.gpus} if room.gpus else share.gpus)
+                has = room.node.resources.get(GPU, 0)
+                if room.gpus[-1] >= has:
+                    del room.gpus[bisect_left(room.gpus, has) :]
 
     def with_gpus(
         self, shares: Iterable[NodeShare], requests: Requests, reserved: dict[str, int]

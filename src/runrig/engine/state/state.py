@@ -5,7 +5,7 @@ that they cannot disagree.  It notes which rows an action touched; a commit writ
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from heapq import heappush
 
@@ -150,15 +150,15 @@ class State:
         return self.spec_of(key[0]).group(key[1])
 
     def current_tasks(self, key: GroupKey) -> list[Task]:
-        """The latest attempt of each pod of a group, by name."""
+        """The latest attempt of each pod of a group, by name.  O(its pods)."""
         pods = self.current.get(key)
-        if pods is None:
-            pods = self._first_attempts(key)
-        return [self.tasks[TaskKey(key[0], name, retry)] for name, retry in sorted(pods.items())]
+        if pods is not None:
+            return [self.tasks[TaskKey(key[0], name, retry)] for name, retry in sorted(pods.items())]
+        firsts = (self.tasks.find(TaskKey(key[0], name, 0)) for name in sorted(self._pod_names(key)))
+        return [task for task in firsts if task is not None]
 
-    def _first_attempts(self, key: GroupKey) -> dict[str, int]:
-        names = (spec.pod_name(index) for spec in self.group_spec(key).tasks for index in range(spec.pods))
-        return {name: 0 for name in names if TaskKey(key[0], name, 0) in self.tasks}
+    def _pod_names(self, key: GroupKey) -> Iterator[str]:
+        return (spec.pod_name(index) for spec in self.group_spec(key).tasks for index in range(spec.pods))
 
     def on_nodes(self, key: GroupKey) -> int:
         """How many pods of a group are INITIALIZING or RUNNING."""
@@ -194,12 +194,12 @@ class State:
     def apply(self, action: Action, at: float) -> None:
         """Changes the state as *action* says, at time *at*.  What only a bug asks for raises IllegalStep and changes nothing."""
         match action:
+            case MoveTask() | RetryTask() | RestartTask():
+                self._move_task(action, at)
             case SetFlavors() | PutNode() | DropNode() | PutCohort() | DropCohort() | PutPool():
                 self._declare(action, at)
             case Submit(workflow, groups):
                 self._submit(workflow, groups)
-            case MoveTask() | RetryTask() | RestartTask():
-                self._move_task(action, at)
             case MoveGroup(workflow, group):
                 self._put_group(group_moved(self.groups[workflow, group], action, at))
             case MoveWorkflow():
@@ -275,7 +275,8 @@ class State:
         key, group = task.key, (task.workflow, task.group)
         if task.retry_id or group in self.current:
             if group not in self.current:
-                self.current[group] = self._first_attempts(group)
+                names = self._pod_names(group)
+                self.current[group] = {name: 0 for name in names if TaskKey(group[0], name, 0) in self.tasks}
             self.current[group][task.name] = task.retry_id
         self.tasks[key] = task
         if (on_nodes := task.status in ON_NODES) != (key in self.active):
@@ -374,7 +375,7 @@ class State:
             again = self.current.pop(key, None)
             for name in [task.pod_name(index) for task in spec.tasks for index in range(task.pods)]:
                 for retry in range(1 if again is None else len(self.attempts(workflow, name))):
-                    self.tasks.pop(TaskKey(workflow, name, retry), None)
+                    self.tasks.discard(TaskKey(workflow, name, retry))
         del self.workflows[workflow]
         self._spec_uses[spec_hash] -= 1
         if not self._spec_uses[spec_hash]:

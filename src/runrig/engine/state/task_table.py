@@ -26,9 +26,22 @@ class TaskTable(MutableMapping[TaskKey, Task]):
         return kind is not None and kind.name == key.task and not key.retry_id
 
     def __getitem__(self, key: TaskKey) -> Task:
-        if self._waits(key):
+        task = self.find(key)
+        if task is None:
+            raise KeyError(key)
+        return task
+
+    def find(self, key: TaskKey) -> Task | None:
+        """The attempt *key*; None if it is not there."""
+        task = self.records.get(key)
+        if task is None and self._waits(key):
             return replace(self._kinds[key.workflow], workflow=key.workflow)
-        return self.records[key]
+        return task
+
+    def discard(self, key: TaskKey) -> None:
+        """Drops the attempt *key* if it is there."""
+        if self.records.pop(key, None) is None and self._waits(key):
+            del self._kinds[key.workflow]
 
     def __contains__(self, key: object) -> bool:
         return key in self.records or (isinstance(key, TaskKey) and self._waits(key))
@@ -45,10 +58,9 @@ class TaskTable(MutableMapping[TaskKey, Task]):
         self.records[key] = task
 
     def __delitem__(self, key: TaskKey) -> None:
-        if self._waits(key):
-            del self._kinds[key.workflow]
-        else:
-            del self.records[key]
+        if key not in self:
+            raise KeyError(key)
+        self.discard(key)
 
     def __iter__(self) -> Iterator[TaskKey]:
         return chain(self.records, (TaskKey(workflow, kind.name, 0) for workflow, kind in self._kinds.items()))

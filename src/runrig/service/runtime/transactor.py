@@ -16,7 +16,7 @@ from runrig.domain.observed import Observation
 from runrig.domain.plan import Plan
 from runrig.domain.records import Loaded
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.engine.cycle import CycleInParts
+from runrig.engine.cycle import STEP, CycleInParts
 from runrig.engine.lifecycle.contradictions import contradiction
 from runrig.engine.state.state import State
 from runrig.ports.clock import Clock
@@ -32,8 +32,10 @@ ENGINE = "engine"
 APPLY = "apply by "
 """The actor of what `apply` declares: this, then the person."""
 
-STEPS_PER_PART = 120
-"""Gangs looked at, or things changed, in one part of a cycle (`engine.cycle.CycleInParts.part`): about 40 ms of deciding and storing."""
+STEPS_PER_PART = 120 * STEP
+"""Budget of one part of a cycle (`engine.cycle.CycleInParts.part`): 120 gangs looked at, 120 changes, or 960 tasks that move; about
+40 ms of deciding and storing.
+"""
 
 MOST_FRESH_STARTS = 50
 """How often the deciding of one cycle begins again because something else was committed; then the next cycle does."""
