@@ -8,6 +8,7 @@ nodes.  A dial whose budget ends is NOT_PROVEN, never "none".
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 from runrig.domain.blockers import Verdict
@@ -175,13 +176,17 @@ class Search:
         ledger, gang = self._ledger, self._gang
         if dial.who is Who.OWNER:
             return int(self._owner_in_vain((change,)))
+        if dial.gentle and self._no_quota_would_do:
+            return dial.size
         with OnTrial(ledger, self._now, cycles=False) as trial:
             for edit in edits_of(ledger, gang, (change,)):
                 trial.apply(edit)
             short = lacks(ledger, self._entry)
-        if short == NEVER and dial.gentle:
-            return dial.size
         return short if dial.gentle else int(short > 0)
+
+    @cached_property
+    def _no_quota_would_do(self) -> bool:
+        return lacks(self._ledger, self._entry) == NEVER
 
     def _owner_in_vain(self, changes: Sequence[Change]) -> bool:
         """The gate would refuse it so, or at rest a look finds nothing."""

@@ -186,6 +186,8 @@ class Sleepers:
         if self.notes is not None and not followed.same_nodes:
             # What a trial made is gone when it is undone, unless the tree was built anew.
             self.notes.same_nodes = self.notes.same_nodes and self._deaf and followed.recounted is not None
+        if self._deaf:
+            return
         if followed.recounted is None or followed.recounted:
             self.wake_all()
         if followed.more:
