@@ -8,9 +8,12 @@ from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU
 from runrig.domain.workflows import Status
 from runrig.engine.explain.report import gpus_by_flavor, pool_balance, remaining
-from runrig.engine.ledger.queue import Entry
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.options import options
+from runrig.engine.ledger.queue import Bucket, Entry
 from runrig.engine.lifecycle.submission_gate import refusal
-from runrig.engine.quota.quota_node import CHARGED, QuotaNode
+from runrig.engine.placement.partial import least_counts
+from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaLeaf, QuotaNode, potential, promise
 from runrig.engine.state.state import State
 
 
@@ -128,13 +131,40 @@ def _waiting(state: State) -> dict[str, int]:
 
 
 def hopeless(state: State, *, nodes: bool) -> dict[str, tuple[Party, str]]:
-    """Who waits though the gate would refuse it now (law P3), by gang, with the gate's words.  *nodes*: as of `refusal`."""
+    """Who waits though the gate would refuse it now (law P3), by gang, with the gate's words.
+
+    *nodes*: as of `refusal`.  Where they stay as they are, only those are listed that ask for more than the quotas ever give.
+    """
     found: dict[str, tuple[Party, str]] = {}
+    allowed = _Allowed(state.ledger)
     for bucket in state.ledger.pending.values():
+        if not nodes and bucket in allowed:
+            continue
         refused = refusal(state, bucket.waiting[0], nodes=nodes)
         if refused is not None:  # all of a bucket get the same answer
             found |= {entry.gang.id: (Party.of(entry.gang), refused.message) for entry in bucket.waiting}
     return dict(sorted(found.items()))
+
+
+class _Allowed:
+    """Tells of which buckets the quotas could ever hold a gang, in some choice of flavors.  What is the same is worked out once."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._most: dict[tuple[QuotaLeaf, int], int] = {}
+
+    def __contains__(self, bucket: Bucket) -> bool:
+        entry = bucket.waiting[0]
+        leaf = self._ledger.leaf(entry)
+        choices = options(self._ledger, entry, least_counts(entry.gang.pod_sets), mixed=True)
+        return any(all(amount <= self._of(leaf, index) for index, amount in request) for _, request in choices)
+
+    def _of(self, leaf: QuotaLeaf, index: int) -> int:
+        most = self._most.get((leaf, index))
+        if most is None:
+            most = promise(leaf, index) if leaf.kind is Kind.FIRM else potential(leaf, index)
+            self._most[leaf, index] = most
+        return most
 
 
 def excesses(state: State) -> dict[tuple[str, str], Excess]:
